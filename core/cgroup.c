@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The memory limit of this process's control group, v1 and v2. The group's path in
+ * /proc/self/cgroup is relative to the mount that /proc/self/mountinfo names; in a container that
+ * path may not exist below the mount, and then the mount's own root is the group. Limits of parents
+ * hold too, so every level up to the mount is asked and the smallest wins.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct group {
+    char mount[256]; /* "/sys/fs/cgroup/memory" */
+    char path[512];  /* "/system.slice/job", "" at the root */
+    bool is_v2;
+};
+
+/* True if a comma-separated list has the word. */
+static bool has_word(const char *list, size_t length, const char *word)
+{
+    size_t word_length = strlen(word);
+
+    for (size_t i = 0; i + word_length <= length; i++) {
+        bool starts = i == 0 || list[i - 1] == ',';
+        bool ends = i + word_length == length || list[i + word_length] == ',';
+
+        if (starts && ends && strncmp(list + i, word, word_length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "4:memory:/job" of v1, "0::/job" of v2. */
+static bool find_path(const char *cgroup, bool is_v2, char *path, size_t path_size)
+{
+    for (const char *line = cgroup; *line != '\0'; line += strcspn(line, "\n")) {
+        const char *controllers;
+        const char *group;
+
+        line += *line == '\n';
+        controllers = strchr(line, ':');
+        group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+        if (group == NULL || group > line + strcspn(line, "\n")) {
+            continue;
+        }
+        controllers++;
+        if (is_v2 ? group == controllers
+                  : has_word(controllers, (size_t)(group - controllers), "memory")) {
+            int length = (int)strcspn(group + 1, "\n");
+
+            snprintf(path, path_size, "%.*s", length, group + 1);
+            if (strcmp(path, "/") == 0) {
+                path[0] = '\0';
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+/* mountinfo: "36 25 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory" */
+static bool find_mount(const char *mountinfo, bool is_v2, char *mount, size_t mount_size)
+{
+    for (const char *line = mountinfo; *line != '\0'; line += strcspn(line, "\n")) {
+        char point[256];
+        char type[32];
+        char options[256];
+        const char *dash;
+        size_t length;
+
+        line += *line == '\n';
+        length = strcspn(line, "\n");
+        dash = strstr(line, " - ");
+        if (dash == NULL || dash > line + length ||
+            sscanf(line, "%*s %*s %*s %*s %255s", point) != 1 ||
+            sscanf(dash, " - %31s %*s %255s", type, options) != 2) {
+            continue;
+        }
+        if (is_v2 ? strcmp(type, "cgroup2") == 0
+                  : strcmp(type, "cgroup") == 0 && has_word(options, strlen(options), "memory")) {
+            snprintf(mount, mount_size, "%s", point);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A number in a group's file; false if it is absent, "max", or v1's "no limit" near 2^63. */
+static int32_t read_number(const char *root, const struct group *group, const char *path,
+                           const char *file, uint64_t *value_out, bool *found_out)
+{
+    char *text;
+    char name[1024];
+    int32_t status;
+
+    *found_out = false;
+    snprintf(name, sizeof(name), "%s%s/%s", group->mount, path, file);
+    status = ds_accel__file_read_machine(root, name, &text);
+    if (status < 0 || text == NULL) {
+        return status;
+    }
+    if (text[0] >= '0' && text[0] <= '9') {
+        *value_out = strtoull(text, NULL, 10);
+        *found_out = *value_out < UINT64_C(0x7000000000000000);
+    }
+    free(text);
+    return DS_ACCEL_OK;
+}
+
+static int32_t take_smallest(const char *root, struct group *group,
+                             struct ds_accel__cgroup_limit *limit)
+{
+    const char *limit_file = group->is_v2 ? "memory.max" : "memory.limit_in_bytes";
+    const char *used_file = group->is_v2 ? "memory.current" : "memory.usage_in_bytes";
+    char path[512];
+
+    memcpy(path, group->path, sizeof(path));
+    for (;;) {
+        uint64_t value = 0;
+        uint64_t used = 0;
+        bool found;
+        int32_t status = read_number(root, group, path, limit_file, &value, &found);
+
+        if (status < 0) {
+            return status;
+        }
+        if (found && (limit->limit_bytes == 0 || value < limit->limit_bytes)) {
+            bool has_used;
+
+            status = read_number(root, group, path, used_file, &used, &has_used);
+            if (status < 0) {
+                return status;
+            }
+            limit->limit_bytes = value;
+            limit->used_bytes = has_used ? used : 0;
+            snprintf(limit->source, sizeof(limit->source), "%.80s%.80s/%s", group->mount, path,
+                     limit_file);
+        }
+        if (path[0] == '\0') {
+            return DS_ACCEL_OK;
+        }
+        *strrchr(path, '/') = '\0';
+    }
+}
+
+int32_t ds_accel__cgroup_limit(const char *root, struct ds_accel__cgroup_limit *limit_out)
+{
+    struct ds_accel__cgroup_limit limit = {0};
+    char *cgroup = NULL;
+    char *mountinfo = NULL;
+    int32_t status = ds_accel__file_read_machine(root, "/proc/self/cgroup", &cgroup);
+
+    if (status >= 0) {
+        status = ds_accel__file_read_machine(root, "/proc/self/mountinfo", &mountinfo);
+    }
+    for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
+         version++) {
+        struct group group = {.is_v2 = version == 2};
+
+        if (find_path(cgroup, group.is_v2, group.path, sizeof(group.path)) &&
+            (group.path[0] == '/' || group.path[0] == '\0') &&
+            find_mount(mountinfo, group.is_v2, group.mount, sizeof(group.mount))) {
+            status = take_smallest(root, &group, &limit);
+        }
+    }
+    free(cgroup);
+    free(mountinfo);
+    if (status >= 0) {
+        *limit_out = limit;
+    }
+    return status;
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Configuration: layers of JSON files, checked one by one and merged key by key.
+ *
+ *   PREFIX/share/ds-accel/ *.json  <  /etc/ds-accel/ds-accel.json  <  /etc/ds-accel/conf.d/ *.json
+ *       <  $XDG_CONFIG_HOME/ds-accel/ *.json, or the one file of DS_ACCEL_CONFIG
+ *
+ * Objects merge, arrays and scalars replace, null masks. Nothing is merged before every file has
+ * passed. A file named ops.json or *.ops.json holds op builders only and is read when somebody asks
+ * for them: they are by far the largest part, and detection does not need them.
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifndef DS_ACCEL_DATADIR
+#define DS_ACCEL_DATADIR "/usr/share"
+#endif
+#ifndef DS_ACCEL_SYSCONFDIR
+#define DS_ACCEL_SYSCONFDIR "/etc"
+#endif
+
+/* The shipped files together have 100 KiB. */
+#define FILE_LIMIT_BYTES (1024 * 1024)
+
+const char *ds_accel__layer_name(enum ds_accel__layer layer)
+{
+    static const char *const names[] = {"package", "system", "user", "explicit"};
+
+    return names[layer];
+}
+
+/* ---- which files
+ * --------------------------------------------------------------------------------- */
+
+static bool is_json(const char *name)
+{
+    size_t length = strlen(name);
+
+    return name[0] != '.' && length > 5 && strcmp(name + length - 5, ".json") == 0;
+}
+
+static bool is_ops_file(const char *name)
+{
+    size_t length = strlen(name);
+
+    return strcmp(name, "ops.json") == 0 ||
+           (length > 9 && strcmp(name + length - 9, ".ops.json") == 0);
+}
+
+/* Takes path, which may be NULL after a failed allocation. */
+static int32_t add_file(struct ds_accel__config *config, char *path, enum ds_accel__layer layer)
+{
+    struct ds_accel__config_file *files;
+
+    if (path == NULL) {
+        return ds_accel__no_memory();
+    }
+    files = realloc(config->files, (config->file_count + 1) * sizeof(*files));
+    if (files == NULL) {
+        free(path);
+        return ds_accel__no_memory();
+    }
+    config->files = files;
+    files[config->file_count++] = (struct ds_accel__config_file){
+        .path = path,
+        .layer = layer,
+        .is_ops = is_ops_file(strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path),
+    };
+    return DS_ACCEL_OK;
+}
+
+static int32_t add_problem(struct ds_accel__config *config, const char *file, int line, int column,
+                           const char *message)
+{
+    struct ds_accel__config_problem *problems;
+    struct ds_accel__config_problem problem = {.line = line, .column = column};
+
+    problems = realloc(config->problems, (config->problem_count + 1) * sizeof(*problems));
+    if (problems == NULL) {
+        return ds_accel__no_memory();
+    }
+    config->problems = problems;
+    problem.file = strdup(file);
+    problem.message = strdup(message);
+    if (problem.file == NULL || problem.message == NULL) {
+        free(problem.file);
+        free(problem.message);
+        return ds_accel__no_memory();
+    }
+    problems[config->problem_count++] = problem;
+    return DS_ACCEL_OK;
+}
+
+static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds_accel__layer layer)
+{
+    char **names;
+    size_t count;
+    const char *cause;
+    int32_t status = ds_accel__dir_list(dir, is_json, &names, &count, &cause);
+
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return status;
+    }
+    if (status < 0) {
+        char *message = ds_accel__format("cannot read the folder: %s", cause);
+
+        status = message == NULL ? ds_accel__no_memory() : add_problem(config, dir, 1, 1, message);
+        free(message);
+        return status;
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        status = add_file(config, ds_accel__format("%s/%s", dir, names[i]), layer);
+    }
+    ds_accel__names_free(names, count);
+    return status;
+}
+
+/* PREFIX/share/ds-accel of the running library if it is there, else where it was built to be. */
+static char *package_dir(void)
+{
+    char *library = ds_accel__library_dir();
+    char *dir = library != NULL ? ds_accel__format("%s/../share/ds-accel", library) : NULL;
+
+    if (dir != NULL && access(dir, X_OK) != 0) {
+        free(dir);
+        dir = strdup(DS_ACCEL_DATADIR "/ds-accel");
+    }
+    free(library);
+    return dir;
+}
+
+static int32_t add_dir_below(struct ds_accel__config *config, const char *base, const char *below,
+                             enum ds_accel__layer layer)
+{
+    char *dir = ds_accel__format("%s%s", base, below);
+    int32_t status = dir == NULL ? ds_accel__no_memory() : add_dir(config, dir, layer);
+
+    free(dir);
+    return status;
+}
+
+static int32_t find_files(struct ds_accel__config *config, const struct ds_accel_options *options,
+                          const struct ds_accel__env *env)
+{
+    const char *system_dir = options->system_config_dir != NULL ? options->system_config_dir
+                                                                : DS_ACCEL_SYSCONFDIR "/ds-accel";
+    const char *explicit_file = options->config_file != NULL
+                                    ? options->config_file
+                                    : env->values[DS_ACCEL__VARIABLE_CONFIG];
+    char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
+                                                        : package_dir();
+    char *path = ds_accel__format("%s/ds-accel.json", system_dir);
+    int32_t status = DS_ACCEL_OK;
+
+    if (package == NULL || path == NULL) {
+        status = ds_accel__no_memory();
+    }
+    if (status >= 0) {
+        status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
+    }
+    free(package);
+    if (status >= 0 && access(path, F_OK) == 0) {
+        status = add_file(config, path, DS_ACCEL__LAYER_SYSTEM);
+        path = NULL;
+    }
+    free(path);
+    if (status >= 0) {
+        status = add_dir_below(config, system_dir, "/conf.d", DS_ACCEL__LAYER_SYSTEM);
+    }
+    if (status >= 0 && explicit_file != NULL) {
+        status = add_file(config, strdup(explicit_file), DS_ACCEL__LAYER_EXPLICIT);
+    } else if (status >= 0 && (options->flags & DS_ACCEL_OPTION_NO_USER_CONFIG) == 0) {
+        char *user = ds_accel__env_user_config_dir();
+
+        if (user != NULL) {
+            status = add_dir_below(config, user, "/ds-accel", DS_ACCEL__LAYER_USER);
+        }
+        free(user);
+    }
+    return status;
+}
+
+/* ---- reading and checking
+ * ------------------------------------------------------------------------- */
+
+struct file_check {
+    struct ds_accel__config *config;
+    const struct ds_accel__config_file *file;
+};
+
+static int32_t on_problem(void *user_data, const char *pointer, bool is_key, const char *message)
+{
+    struct file_check *check = user_data;
+    int line;
+    int column;
+
+    ds_accel__config_locate(check->file->text, check->file->size_bytes, pointer, is_key, &line,
+                            &column);
+    return add_problem(check->config, check->file->path, line, column, message);
+}
+
+static int32_t parse_file(struct ds_accel__config *config, struct ds_accel__config_file *file)
+{
+    struct file_check check = {.config = config, .file = file};
+    json_error_t error;
+
+    file->root = json_loadb(file->text, file->size_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (file->root == NULL) {
+        char *message;
+        int32_t status;
+
+        if (json_error_code(&error) == json_error_out_of_memory) {
+            return ds_accel__no_memory();
+        }
+        message = ds_accel__format("%s; expected one JSON object%s", error.text,
+                                   json_error_code(&error) == json_error_duplicate_key
+                                       ? " whose keys are all different"
+                                       : "");
+        if (message == NULL) {
+            return ds_accel__no_memory();
+        }
+        status = add_problem(config, file->path, error.line > 0 ? error.line : 1,
+                             error.column > 0 ? error.column : 1, message);
+        free(message);
+        return status;
+    }
+    return ds_accel__config_check_tree(file->root, file->is_ops, on_problem, &check);
+}
+
+static int32_t read_file(struct ds_accel__config *config, struct ds_accel__config_file *file)
+{
+    const char *cause;
+    int32_t status =
+        ds_accel__file_read(file->path, FILE_LIMIT_BYTES, &file->text, &file->size_bytes, &cause);
+
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return status;
+    }
+    if (status < 0) {
+        char *message = ds_accel__format(
+            "cannot read it: %s; expected a readable file of at most 1 MiB with one JSON object",
+            cause);
+
+        status = message == NULL ? ds_accel__no_memory()
+                                 : add_problem(config, file->path, 1, 1, message);
+        free(message);
+        return status;
+    }
+    return parse_file(config, file);
+}
+
+/* Options of a backend must be among those that its package declares, if it declares any. */
+static int32_t check_options(struct ds_accel__config *config)
+{
+    for (size_t i = 0; i < config->file_count; i++) {
+        const struct ds_accel__config_file *file = &config->files[i];
+        struct file_check check = {.config = config, .file = file};
+        const char *backend;
+        json_t *entry;
+
+        if (file->layer == DS_ACCEL__LAYER_PACKAGE || file->root == NULL) {
+            continue;
+        }
+        json_object_foreach(json_object_get(file->root, "backends"), backend, entry)
+        {
+            json_t *declared = NULL;
+            const char *key;
+            json_t *value;
+
+            for (size_t j = 0; j < i && declared == NULL; j++) {
+                if (config->files[j].layer == DS_ACCEL__LAYER_PACKAGE) {
+                    declared = json_object_get(
+                        json_object_get(json_object_get(config->files[j].root, "backends"),
+                                        backend),
+                        "options");
+                }
+            }
+            if (!json_is_object(declared)) {
+                continue;
+            }
+            json_object_foreach(json_object_get(entry, "options"), key, value)
+            {
+                const char *names[64];
+                size_t count = 0;
+                const char *name;
+                const char *nearest;
+                json_t *ignored;
+                char pointer[512];
+                char message[256];
+                int32_t status;
+
+                if (json_object_get(declared, key) != NULL) {
+                    continue;
+                }
+                json_object_foreach(declared, name, ignored)
+                {
+                    if (count < DS_ACCEL__ARRAY_SIZE(names)) {
+                        names[count++] = name;
+                    }
+                }
+                nearest = ds_accel__nearest(key, names, count);
+                snprintf(pointer, sizeof(pointer), "/backends/%s/options/%.300s", backend, key);
+                snprintf(message, sizeof(message), "unknown option \"%.64s\" of %s%s%s%s", key,
+                         backend, nearest != NULL ? "; did you mean \"" : "",
+                         nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+                status = on_problem(&check, pointer, true, message);
+                if (status < 0) {
+                    return status;
+                }
+            }
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+/* ---- merging
+ * --------------------------------------------------------------------------------------- */
+
+/* Objects are copied, so that merging never changes a file's own tree; the rest is shared. */
+static json_t *copy_objects(json_t *value)
+{
+    json_t *copy;
+    const char *key;
+    json_t *member;
+
+    if (!json_is_object(value)) {
+        return json_incref(value);
+    }
+    copy = json_object();
+    if (copy == NULL) {
+        return NULL;
+    }
+    json_object_foreach(value, key, member)
+    {
+        if (json_object_set_new(copy, key, copy_objects(member)) != 0) {
+            json_decref(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+static int merge_object(json_t *into, json_t *from)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(from, key, value)
+    {
+        json_t *existing = json_object_get(into, key);
+        int failed;
+
+        if (json_is_object(existing) && json_is_object(value)) {
+            failed = merge_object(existing, value);
+        } else {
+            failed = json_object_set_new(into, key, copy_objects(value));
+        }
+        if (failed != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int32_t merge_files(struct ds_accel__config *config)
+{
+    json_t *merged = json_object();
+
+    for (size_t i = 0; i < config->file_count && merged != NULL; i++) {
+        if (config->files[i].root != NULL && merge_object(merged, config->files[i].root) != 0) {
+            json_decref(merged);
+            merged = NULL;
+        }
+    }
+    if (merged == NULL) {
+        return ds_accel__no_memory();
+    }
+    json_decref(config->merged);
+    config->merged = merged;
+    return DS_ACCEL_OK;
+}
+
+static int32_t read_files(struct ds_accel__config *config, bool with_ops)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < config->file_count && status >= 0; i++) {
+        struct ds_accel__config_file *file = &config->files[i];
+
+        if (file->root == NULL && (with_ops || !file->is_ops)) {
+            status = read_file(config, file);
+        }
+    }
+    if (status >= 0 && config->problem_count == 0) {
+        status = check_options(config);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (config->problem_count > 0) {
+        struct ds_accel__text text = {0};
+
+        ds_accel__config_problems_text(config, &text);
+        ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s", text.failed ? "" : text.data);
+        ds_accel__text_clear(&text);
+        return DS_ACCEL_ERR_CONFIG;
+    }
+    config->has_ops = with_ops;
+    return merge_files(config);
+}
+
+int32_t ds_accel__config_load(struct ds_accel__config *config,
+                              const struct ds_accel_options *options,
+                              const struct ds_accel__env *env, bool with_ops)
+{
+    int32_t status;
+
+    memset(config, 0, sizeof(*config));
+    status = find_files(config, options, env);
+    return status < 0 ? status : read_files(config, with_ops);
+}
+
+int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
+{
+    return config->has_ops ? DS_ACCEL_OK : read_files(config, true);
+}
+
+void ds_accel__config_clear(struct ds_accel__config *config)
+{
+    for (size_t i = 0; i < config->file_count; i++) {
+        free(config->files[i].path);
+        free(config->files[i].text);
+        json_decref(config->files[i].root);
+    }
+    for (size_t i = 0; i < config->problem_count; i++) {
+        free(config->problems[i].file);
+        free(config->problems[i].message);
+    }
+    free(config->files);
+    free(config->problems);
+    json_decref(config->merged);
+    memset(config, 0, sizeof(*config));
+}
+
+/* ---- asking
+ * ------------------------------------------------------------------------------------------ */
+
+void ds_accel__config_problems_text(const struct ds_accel__config *config,
+                                    struct ds_accel__text *text)
+{
+    for (size_t i = 0; i < config->problem_count; i++) {
+        const struct ds_accel__config_problem *problem = &config->problems[i];
+
+        ds_accel__text_add(text, "%s%s:%d:%d: %s", i > 0 ? "\n" : "", problem->file, problem->line,
+                           problem->column, problem->message);
+    }
+}
+
+static json_t *present(json_t *value)
+{
+    return json_is_null(value) ? NULL : value;
+}
+
+json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
+{
+    json_t *value = config->merged;
+    const char *key;
+    va_list keys;
+
+    va_start(keys, config);
+    while ((key = va_arg(keys, const char *)) != NULL) {
+        value = json_object_get(value, key);
+    }
+    va_end(keys);
+    return present(value);
+}
+
+json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
+                                 const char *key)
+{
+    return ds_accel__config_get(config, "backends", backend, key, NULL);
+}
+
+const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key)
+{
+    return json_string_value(ds_accel__config_get(config, key, NULL));
+}
+
+/* The value at a JSON pointer, or NULL. */
+static json_t *resolve(json_t *value, const char *pointer)
+{
+    while (value != NULL && *pointer == '/') {
+        size_t length = strcspn(++pointer, "/");
+        char key[256];
+        size_t at = 0;
+
+        for (size_t i = 0; i < length && at + 1 < sizeof(key); i++) {
+            if (pointer[i] == '~' && i + 1 < length) {
+                key[at++] = pointer[++i] == '1' ? '/' : '~';
+            } else {
+                key[at++] = pointer[i];
+            }
+        }
+        key[at] = '\0';
+        value = json_is_array(value) ? json_array_get(value, strtoul(key, NULL, 10))
+                                     : json_object_get(value, key);
+        pointer += length;
+    }
+    return value;
+}
+
+char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer,
+                              enum ds_accel__layer *layer_out)
+{
+    for (size_t i = config->file_count; i-- > 0;) {
+        const struct ds_accel__config_file *file = &config->files[i];
+        int line;
+        int column;
+
+        if (file->root != NULL && resolve(file->root, pointer) != NULL) {
+            if (layer_out != NULL) {
+                *layer_out = file->layer;
+            }
+            ds_accel__config_locate(file->text, file->size_bytes, pointer, false, &line, &column);
+            return ds_accel__format("%s:%d", file->path, line);
+        }
+    }
+    return NULL;
+}

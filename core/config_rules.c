@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What a configuration may hold: one table of keys. Adding a key means adding a row here, to
+ * conf/schema/config.json and to the manual.
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    NUL = 1,
+    BOOLEAN = 2,
+    INTEGER = 4,
+    STRING = 8,
+    ARRAY = 16,
+    OBJECT = 32,
+    SCALAR = BOOLEAN | INTEGER | STRING | 64 /* 64: reals */
+};
+
+/* Says what is wrong with a text, or NULL. */
+typedef const char *(*text_check_t)(const char *text);
+
+struct rule {
+    const char *key; /* NULL: any key, or an array's element */
+    unsigned types;
+    long long minimum, maximum; /* of INTEGER, when maximum != 0 */
+    const char *const *values;  /* of STRING, ending in NULL */
+    text_check_t check;         /* of STRING */
+    text_check_t check_key;     /* of a map's keys */
+    const struct rule *members; /* of OBJECT with fixed keys, ending in types 0 */
+    const struct rule *element; /* of ARRAY, and of OBJECT as a map */
+};
+
+static const char *check_backend_name(const char *text)
+{
+    return ds_accel__is_backend_name(text) ? NULL
+                                           : "expected a backend's name, [a-z][a-z0-9_.]{0,30}";
+}
+
+static const char *check_variable_list(const char *text)
+{
+    return ds_accel__is_variable_name(text) ? NULL : "expected a variable's name, [A-Z_][A-Z0-9_]*";
+}
+
+static const char *check_variable(const char *text)
+{
+    if (ds_accel__is_variable_name(text) && !ds_accel__is_settable_variable(text)) {
+        return "LD_* and DS_ACCEL* cannot be set from configuration";
+    }
+    return check_variable_list(text);
+}
+
+static const char *check_sha256(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64
+               ? NULL
+               : "expected 64 lower-case hexadecimal digits";
+}
+
+static const char *check_absolute(const char *text)
+{
+    return text[0] == '/' ? NULL : "expected an absolute path";
+}
+
+static const char *const probe_modes[] = {"in-process", NULL};
+static const char *const trust_modes[] = {"off", NULL};
+static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
+static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
+static const char *const op_kinds[] = {"compiled", "framework", NULL};
+
+static const struct rule text_element = {.types = STRING};
+static const struct rule backend_element = {.types = STRING, .check = check_backend_name};
+static const struct rule path_element = {.types = STRING, .check = check_absolute};
+static const struct rule variable_element = {.types = STRING, .check = check_variable_list};
+static const struct rule dtype_element = {.types = STRING, .values = dtype_names};
+static const struct rule sha256_element = {.types = STRING, .check = check_sha256};
+static const struct rule option_element = {.types = SCALAR | NUL};
+static const struct rule defer_element = {.types = ARRAY | NUL, .element = &backend_element};
+
+static const struct rule requires_members[] = {
+    {.key = "libraries", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "functions", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "commands", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "python", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "env", .types = ARRAY | NUL, .element = &variable_element},
+    {.key = "ops", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "compute_major_min", .types = INTEGER | NUL, .minimum = 1, .maximum = 1000},
+    {.types = 0},
+};
+
+static const struct rule op_members[] = {
+    {.key = "op", .types = STRING},
+    {.key = "kind", .types = STRING, .values = op_kinds},
+    {.key = "module", .types = STRING | NUL},
+    {.key = "build_var", .types = STRING | NUL, .check = check_variable_list},
+    {.key = "sources", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "include_dirs", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "cflags", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "device_cflags", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "ldflags", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "libs", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "requires", .types = OBJECT | NUL, .members = requires_members},
+    {.key = "note", .types = STRING | NUL},
+    {.types = 0},
+};
+static const struct rule op_element = {.types = OBJECT | NUL, .members = op_members};
+
+static const struct rule env_members[] = {
+    {.key = "name", .types = STRING, .check = check_variable},
+    {.key = "value", .types = STRING},
+    {.key = "rule", .types = STRING, .values = env_rules},
+    {.key = "why", .types = STRING},
+    {.types = 0},
+};
+static const struct rule env_element = {.types = OBJECT, .members = env_members};
+
+static const struct rule backend_members[] = {
+    {.key = "communication_backend", .types = STRING | NUL},
+    {.key = "compile_backend", .types = STRING | NUL},
+    {.key = "is_synchronized_device", .types = BOOLEAN | NUL},
+    {.key = "use_host_timers", .types = BOOLEAN | NUL},
+    {.key = "resolves_data_dependency", .types = BOOLEAN | NUL},
+    {.key = "handles_memory_backpressure", .types = BOOLEAN | NUL},
+    {.key = "is_triton_supported", .types = BOOLEAN | NUL},
+    {.key = "is_bf16_supported", .types = BOOLEAN | NUL},
+    {.key = "is_fp16_supported", .types = BOOLEAN | NUL},
+    {.key = "graph_supported", .types = BOOLEAN | NUL},
+    {.key = "indexed_device_names", .types = BOOLEAN | NUL},
+    {.key = "supported_dtypes", .types = ARRAY | NUL, .element = &dtype_element},
+    {.key = "visible_devices_envs", .types = ARRAY | NUL, .element = &variable_element},
+    {.key = "export_envs", .types = ARRAY | NUL, .element = &variable_element},
+    {.key = "env", .types = ARRAY | NUL, .element = &env_element},
+    {.key = "demand_only", .types = BOOLEAN | NUL},
+    {.key = "defers_to", .types = OBJECT | NUL, .element = &defer_element},
+    {.key = "op_builder_dir", .types = STRING | NUL},
+    {.key = "op_builders", .types = OBJECT | NUL, .element = &op_element},
+    {.key = "options", .types = OBJECT | NUL, .element = &option_element},
+    {.types = 0},
+};
+static const struct rule backend_element_rule = {.types = OBJECT | NUL, .members = backend_members};
+
+static const struct rule probe_members[] = {
+    {.key = "mode", .types = STRING | NUL, .values = probe_modes},
+    {.key = "timeout_ms", .types = INTEGER | NUL, .minimum = 1, .maximum = 3600000},
+    {.types = 0},
+};
+
+static const struct rule trust_members[] = {
+    {.key = "mode", .types = STRING | NUL, .values = trust_modes},
+    {.key = "sha256", .types = OBJECT | NUL, .element = &sha256_element},
+    {.types = 0},
+};
+
+static const struct rule root_members[] = {
+    {.key = "accelerator", .types = STRING | NUL, .check = check_backend_name},
+    {.key = "detection_order", .types = ARRAY | NUL, .element = &backend_element},
+    {.key = "plugin_dirs", .types = ARRAY | NUL, .element = &path_element},
+    {.key = "allow", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "deny", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "probe", .types = OBJECT | NUL, .members = probe_members},
+    {.key = "trust", .types = OBJECT | NUL, .members = trust_members},
+    {.key = "backends",
+     .types = OBJECT | NUL,
+     .element = &backend_element_rule,
+     .check_key = check_backend_name},
+    {.types = 0},
+};
+static const struct rule root_rule = {.types = OBJECT, .members = root_members};
+
+/* A file of op builders may hold nothing else, so that it need not be read at every start. */
+static const struct rule ops_backend_members[] = {
+    {.key = "op_builders", .types = OBJECT | NUL, .element = &op_element},
+    {.types = 0},
+};
+static const struct rule ops_backend = {.types = OBJECT, .members = ops_backend_members};
+static const struct rule ops_root_members[] = {
+    {.key = "backends", .types = OBJECT, .element = &ops_backend, .check_key = check_backend_name},
+    {.types = 0},
+};
+static const struct rule ops_root_rule = {.types = OBJECT, .members = ops_root_members};
+
+struct check {
+    ds_accel__problem_t report;
+    void *user_data;
+    char pointer[1024]; /* of the value at hand; deeper ones than this cannot pass the rules */
+};
+
+static unsigned type_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_NULL:
+        return NUL;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return BOOLEAN;
+    case JSON_INTEGER:
+        return INTEGER;
+    case JSON_REAL:
+        return 64;
+    case JSON_STRING:
+        return STRING;
+    case JSON_ARRAY:
+        return ARRAY;
+    case JSON_OBJECT:
+        return OBJECT;
+    }
+    return 0;
+}
+
+/* "a text or null" for a set of types. */
+static void type_names(unsigned types, char *names, size_t names_size)
+{
+    static const struct {
+        unsigned type;
+        const char *name;
+    } table[] = {
+        {BOOLEAN, "true or false"},
+        {INTEGER, "a whole number"},
+        {64, "a number"},
+        {STRING, "a text"},
+        {ARRAY, "an array"},
+        {OBJECT, "an object"},
+        {NUL, "null"},
+    };
+    size_t length = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(table); i++) {
+        if ((types & table[i].type) != 0) {
+            length += (size_t)snprintf(names + length, names_size - length, "%s%s",
+                                       length != 0 ? " or " : "", table[i].name);
+        }
+    }
+}
+
+static int32_t complain(struct check *check, bool is_key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int32_t complain(struct check *check, bool is_key, const char *format, ...)
+{
+    char message[512];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    return check->report(check->user_data, check->pointer, is_key, message);
+}
+
+/* Append "/key", escaped, to the pointer; its old length is returned to cut it off again. */
+static size_t descend(struct check *check, const char *key)
+{
+    size_t length = strlen(check->pointer);
+    size_t at = length;
+
+    if (at + 2 * strlen(key) + 2 > sizeof(check->pointer)) {
+        return length;
+    }
+    check->pointer[at++] = '/';
+    for (; *key != '\0'; key++) {
+        if (*key == '~' || *key == '/') {
+            check->pointer[at++] = '~';
+            check->pointer[at++] = *key == '~' ? '0' : '1';
+        } else {
+            check->pointer[at++] = *key;
+        }
+    }
+    check->pointer[at] = '\0';
+    return length;
+}
+
+static int32_t check_value(struct check *check, const char *name, json_t *value,
+                           const struct rule *rule);
+
+static int32_t unknown_key(struct check *check, const char *key, const struct rule *members)
+{
+    const char *names[32];
+    size_t count = 0;
+    const char *nearest;
+    int32_t status;
+    size_t length = descend(check, key);
+
+    for (; members[count].types != 0 && count < DS_ACCEL__ARRAY_SIZE(names); count++) {
+        names[count] = members[count].key;
+    }
+    nearest = ds_accel__nearest(key, names, count);
+    if (nearest != NULL) {
+        status = complain(check, true, "unknown key \"%.64s\"; did you mean \"%s\"?", key, nearest);
+    } else {
+        char all[400] = "";
+        size_t at = 0;
+
+        for (size_t i = 0; i < count && at < sizeof(all); i++) {
+            at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s", i > 0 ? ", " : "", names[i]);
+        }
+        status = complain(check, true, "unknown key \"%.64s\"; expected one of %s", key, all);
+    }
+    check->pointer[length] = '\0';
+    return status;
+}
+
+static int32_t check_object(struct check *check, json_t *object, const struct rule *rule)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        const struct rule *found = rule->element;
+        int32_t status = DS_ACCEL_OK;
+        size_t length;
+
+        for (const struct rule *m = rule->members; m != NULL && m->types != 0; m++) {
+            if (strcmp(m->key, key) == 0) {
+                found = m;
+            }
+        }
+        if (found == NULL) {
+            status = unknown_key(check, key, rule->members);
+        } else {
+            const char *wrong = rule->check_key != NULL ? rule->check_key(key) : NULL;
+
+            length = descend(check, key);
+            if (wrong != NULL) {
+                status = complain(check, true, "\"%.64s\": %s", key, wrong);
+            } else {
+                status = check_value(check, key, value, found);
+            }
+            check->pointer[length] = '\0';
+        }
+        if (status < 0) {
+            return status;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t check_string(struct check *check, const char *name, const char *text,
+                            const struct rule *rule)
+{
+    const char *wrong = rule->check != NULL ? rule->check(text) : NULL;
+    char all[256] = "";
+    size_t at = 0;
+    size_t count = 0;
+    const char *nearest;
+
+    if (wrong != NULL) {
+        return complain(check, false, "\"%s\" is \"%.64s\": %s", name, text, wrong);
+    }
+    if (rule->values == NULL) {
+        return DS_ACCEL_OK;
+    }
+    for (; rule->values[count] != NULL; count++) {
+        if (strcmp(rule->values[count], text) == 0) {
+            return DS_ACCEL_OK;
+        }
+        at += (size_t)snprintf(all + at, sizeof(all) - at, "%s\"%s\"", count > 0 ? ", " : "",
+                               rule->values[count]);
+    }
+    nearest = ds_accel__nearest(text, rule->values, count);
+    return complain(check, false, "\"%s\" is \"%.64s\"; expected %s%s%s%s%s", name, text,
+                    count > 1 ? "one of " : "", all, nearest != NULL ? "; did you mean \"" : "",
+                    nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+}
+
+static int32_t check_value(struct check *check, const char *name, json_t *value,
+                           const struct rule *rule)
+{
+    unsigned type = type_of(value);
+
+    if ((rule->types & type) == 0) {
+        char expected[96];
+        char given[32];
+
+        type_names(rule->types, expected, sizeof(expected));
+        type_names(type, given, sizeof(given));
+        return complain(check, false, "\"%s\" is %s; expected %s", name, given, expected);
+    }
+    if (type == STRING) {
+        return check_string(check, name, json_string_value(value), rule);
+    }
+    if (type == INTEGER && rule->maximum != 0 &&
+        (json_integer_value(value) < rule->minimum || json_integer_value(value) > rule->maximum)) {
+        return complain(check, false, "\"%s\" is %lld; expected a whole number from %lld to %lld",
+                        name, (long long)json_integer_value(value), rule->minimum, rule->maximum);
+    }
+    if (type == ARRAY) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            char position[24];
+            size_t length;
+            int32_t status;
+
+            snprintf(position, sizeof(position), "%zu", i);
+            length = descend(check, position);
+            status = check_value(check, name, json_array_get(value, i), rule->element);
+            check->pointer[length] = '\0';
+            if (status < 0) {
+                return status;
+            }
+        }
+    }
+    return type == OBJECT ? check_object(check, value, rule) : DS_ACCEL_OK;
+}
+
+int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem_t report,
+                                    void *user_data)
+{
+    struct check check = {.report = report, .user_data = user_data};
+
+    return check_value(&check, "the file", root, is_ops ? &ops_root_rule : &root_rule);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Contexts: made of options, environment, configuration and the plugins found; and the default one.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+ds_accel_t *ds_accel__default;
+
+/* Guards the making of the default context. */
+static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *ds_accel_version(void)
+{
+    return DS_ACCEL_VERSION;
+}
+
+/* Options as this library knows them, from a caller of any age. */
+static int32_t read_options(const struct ds_accel_options *given, struct ds_accel_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->struct_size = sizeof(*options);
+    if (given == NULL) {
+        return DS_ACCEL_OK;
+    }
+    if (given->struct_size < DS_ACCEL_SIZE_THROUGH(struct ds_accel_options, flags)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "options: struct_size is %u",
+                               given->struct_size);
+    }
+    ds_accel_write(options, given, given->struct_size);
+    if (options->plugin_dir_count > 0 && options->plugin_dirs == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "options: plugin_dirs is NULL, its count %u",
+                               options->plugin_dir_count);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t copy_text(const char *text, char **copy_out)
+{
+    if (text != NULL && (*copy_out = strdup(text)) == NULL) {
+        return ds_accel__no_memory();
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t keep_options(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    int32_t status = copy_text(options->accelerator, &context->forced);
+
+    if (status >= 0) {
+        status = copy_text(options->machine_root != NULL ? options->machine_root : "",
+                           &context->machine_root);
+    }
+    if (status >= 0 && options->plugin_dir_count > 0) {
+        context->plugin_dirs = calloc(options->plugin_dir_count, sizeof(char *));
+        if (context->plugin_dirs == NULL) {
+            return ds_accel__no_memory();
+        }
+    }
+    for (uint32_t i = 0; i < options->plugin_dir_count && status >= 0; i++) {
+        status = copy_text(options->plugin_dirs[i], &context->plugin_dirs[i]);
+        context->plugin_dir_count += context->plugin_dirs[i] != NULL;
+    }
+    return status;
+}
+
+static void set_log(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    const char *levels = options->log_levels;
+    char problem[256];
+
+    context->log.sink = options->log_sink;
+    context->log.user_data = options->log_user_data;
+    context->log.level = DS_ACCEL_LOG_WARN;
+    if (levels == NULL) {
+        levels = context->env.values[DS_ACCEL__VARIABLE_LOG];
+    }
+    if (levels != NULL) {
+        ds_accel__log_set_levels(&context->log, levels, problem, sizeof(problem));
+        if (problem[0] != '\0') {
+            ds_accel__log(&context->log, "log", DS_ACCEL_LOG_WARN, "%s", problem);
+        }
+    }
+}
+
+/* The modes the configuration may hold; the environment's are checked here. */
+static int32_t check_modes(const ds_accel_t *context)
+{
+    const char *probe = context->env.values[DS_ACCEL__VARIABLE_PROBE];
+    const char *cache = context->env.values[DS_ACCEL__VARIABLE_CACHE];
+
+    if (probe != NULL && strcmp(probe, "in-process") != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_CONFIG,
+                               "DS_ACCEL_PROBE:1:1: it is \"%s\"; this version has \"in-process\"",
+                               probe);
+    }
+    if (cache != NULL && strcmp(cache, "off") != 0) {
+        ds_accel__log(&context->log, "env", DS_ACCEL_LOG_WARN,
+                      "DS_ACCEL_CACHE=%s has no effect: this version has no verdict cache", cache);
+    }
+    return DS_ACCEL_OK;
+}
+
+static void warn_unknown_variables(ds_accel_t *context)
+{
+    json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
+    size_t count = json_object_size(backends) + context->registry.count;
+    const char **names = calloc(count + 1, sizeof(*names));
+    const char *name;
+    json_t *ignored;
+    size_t at = 0;
+
+    if (names == NULL) {
+        return;
+    }
+    json_object_foreach(backends, name, ignored)
+    {
+        names[at++] = name;
+    }
+    for (size_t i = 0; i < context->registry.count; i++) {
+        names[at++] = context->registry.candidates[i]->name;
+    }
+    ds_accel__env_warn_unknown(&context->env, &context->log, names, at);
+    free(names);
+}
+
+static int32_t build(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    int32_t status =
+        ds_accel__env_read(&context->env, (options->flags & DS_ACCEL_OPTION_NO_ENVIRONMENT) != 0);
+
+    if (status < 0) {
+        return status;
+    }
+    set_log(context, options);
+    status = keep_options(context, options);
+    if (status >= 0) {
+        status = check_modes(context);
+    }
+    if (status >= 0) {
+        status = ds_accel__config_load(&context->config, options, &context->env, false);
+    }
+    if (status >= 0 && context->config.file_count == 0) {
+        ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN,
+                      "no configuration file was found, not even the shipped defaults");
+    }
+    if (status >= 0) {
+        status = ds_accel__scan(context);
+    }
+    if (status >= 0) {
+        status = ds_accel__registry_sort(context);
+    }
+    if (status >= 0) {
+        warn_unknown_variables(context);
+    }
+    return status;
+}
+
+int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **context_out)
+{
+    struct ds_accel_options options;
+    ds_accel_t *context;
+    int32_t status = read_options(given, &options);
+
+    if (context_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "context_out is NULL");
+    }
+    if (status < 0) {
+        return status;
+    }
+    context = calloc(1, sizeof(*context));
+    if (context == NULL) {
+        return ds_accel__no_memory();
+    }
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->config_lock, NULL);
+    pthread_mutex_init(&context->topology_lock, NULL);
+    status = build(context, &options);
+    if (status < 0) {
+        ds_accel_destroy(context);
+        return status;
+    }
+    *context_out = context;
+    return DS_ACCEL_OK;
+}
+
+void ds_accel_destroy(ds_accel_t *context)
+{
+    if (context == NULL) {
+        return;
+    }
+    ds_accel__registry_clear(&context->registry);
+    ds_accel__config_clear(&context->config);
+    ds_accel__topology_clear(&context->topology);
+    ds_accel__text_clear(&context->searched);
+    ds_accel__env_clear(&context->env);
+    ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);
+    free(context->machine_root);
+    free(context->forced);
+    pthread_mutex_destroy(&context->topology_lock);
+    pthread_mutex_destroy(&context->config_lock);
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+}
+
+int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
+{
+    struct ds_accel__finding finding = {0};
+    struct ds_accel__candidate *candidate;
+    struct ds_accel__candidate *shadowed;
+    const struct ds_accel_plugin *theirs;
+    char name[DS_ACCEL__NAME_SIZE] = "";
+    int32_t status;
+
+    if (context == NULL || entry == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or entry is NULL");
+    }
+    candidate = ds_accel__candidate_create(context, "", "");
+    if (candidate == NULL) {
+        return ds_accel__no_memory();
+    }
+    candidate->is_registered = true;
+    theirs = entry(&candidate->host.abi);
+    if (theirs == NULL) {
+        ds_accel__find(&finding, "entry_refused", "the entry returned NULL");
+    } else {
+        uint32_t size;
+
+        memcpy(&size, theirs, sizeof(size));
+        if (size >= DS_ACCEL_SIZE_THROUGH(struct ds_accel_plugin, name) && theirs->name != NULL) {
+            snprintf(name, sizeof(name), "%.*s",
+                     (int)strnlen(theirs->name, DS_ACCEL__NAME_SIZE - 1), theirs->name);
+        }
+        memcpy(candidate->name, name, sizeof(name));
+        ds_accel__table_import(theirs, name, &candidate->table, &finding);
+    }
+    if (finding.reason == NULL && !ds_accel__is_backend_name(name)) {
+        ds_accel__find(&finding, "bad_name", "\"%s\" is not [a-z][a-z0-9_.]{0,30}", name);
+    }
+    if (finding.reason != NULL) {
+        ds_accel__candidate_destroy(candidate);
+        return ds_accel__error(DS_ACCEL_ERR_ABI, "%s: %s: %s", name[0] != '\0' ? name : "(no name)",
+                               finding.reason, finding.detail);
+    }
+    candidate->has_table = true;
+    candidate->note_features = candidate->table.required_features;
+    snprintf(candidate->vendor, sizeof(candidate->vendor), "%s",
+             candidate->table.vendor != NULL ? candidate->table.vendor : "");
+    snprintf(candidate->version, sizeof(candidate->version), "%s",
+             candidate->table.version != NULL ? candidate->table.version : "");
+    snprintf(candidate->abi, sizeof(candidate->abi), "%u.%u", candidate->table.abi_major,
+             candidate->table.abi_minor);
+    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NAME, "registered by the program");
+    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ENTRY, "called by ds_accel_register()");
+    pthread_mutex_lock(&context->lock);
+    if (context->selected != NULL) {
+        pthread_mutex_unlock(&context->lock);
+        ds_accel__candidate_destroy(candidate);
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "the context has chosen already");
+    }
+    shadowed = ds_accel__registry_find(&context->registry, name);
+    status = ds_accel__registry_add(&context->registry, candidate);
+    if (status >= 0 && shadowed != NULL) {
+        ds_accel__find(&finding, "shadowed", "by a backend that the program registered");
+        ds_accel__candidate_fail(shadowed, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_SHADOWED, &finding);
+    }
+    if (status >= 0) {
+        status = ds_accel__registry_sort(context);
+    }
+    pthread_mutex_unlock(&context->lock);
+    return status;
+}
+
+/* ---- the default context
+ * ------------------------------------------------------------------------------ */
+
+ds_accel_t *ds_accel__get_first(void)
+{
+    ds_accel_t *context;
+
+    pthread_mutex_lock(&default_lock);
+    context = __atomic_load_n(&ds_accel__default, __ATOMIC_ACQUIRE);
+    if (context == NULL && ds_accel_create(NULL, &context) >= 0) {
+        if (ds_accel_detect(context) >= 0) {
+            __atomic_store_n(&ds_accel__default, context, __ATOMIC_RELEASE);
+        } else {
+            ds_accel_destroy(context);
+            context = NULL;
+        }
+    }
+    pthread_mutex_unlock(&default_lock);
+    return context;
+}
+
+int32_t ds_accel_set_default(ds_accel_t *context)
+{
+    int32_t status = ds_accel_detect(context);
+
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&default_lock);
+    if (ds_accel__default != NULL && ds_accel__default != context) {
+        status = ds_accel__error(DS_ACCEL_ERR_STATE, "another context is the default already");
+    } else {
+        __atomic_store_n(&ds_accel__default, context, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&default_lock);
+    return status;
+}
+
+/* ---- answers
+ * -------------------------------------------------------------------------------------------- */
+
+static const struct ds_accel__candidate *chosen(const ds_accel_t *context)
+{
+    return context != NULL ? __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE) : NULL;
+}
+
+const char *ds_accel_name(const ds_accel_t *context)
+{
+    const struct ds_accel__candidate *candidate = chosen(context);
+
+    return candidate != NULL ? candidate->name : NULL;
+}
+
+const char *ds_accel_set_method(const ds_accel_t *context)
+{
+    return chosen(context) != NULL ? context->set_method : NULL;
+}
+
+uint32_t ds_accel_candidate_count(const ds_accel_t *context)
+{
+    return context != NULL ? (uint32_t)context->registry.count : 0;
+}
+
+int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
+                               struct ds_accel_candidate *candidate_out)
+{
+    const struct ds_accel__candidate *candidate;
+    const struct ds_accel__reason *reason;
+    struct ds_accel_candidate answer = {.struct_size = sizeof(answer)};
+
+    if (context == NULL || candidate_out == NULL || position >= context->registry.count) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "position %u of %u candidates", position,
+                               ds_accel_candidate_count(context));
+    }
+    pthread_mutex_lock(&context->lock);
+    candidate = context->registry.candidates[position];
+    reason = ds_accel__reason(candidate->reason);
+    answer.state = candidate->state;
+    answer.device_count = candidate == context->selected ? context->device_count
+                                                         : candidate->verdict.device_count;
+    answer.elapsed_us = candidate->elapsed_us;
+    answer.name = candidate->name;
+    answer.path = candidate->path;
+    answer.vendor = candidate->vendor;
+    answer.version = candidate->version;
+    answer.abi = candidate->abi;
+    answer.state_name = ds_accel__state_name(candidate->state);
+    answer.reason = candidate->reason;
+    answer.detail = candidate->detail != NULL ? candidate->detail : "";
+    answer.remedy = reason != NULL ? reason->remedy : "";
+    answer.stage = candidate->stage;
+    ds_accel_write(candidate_out, &answer, sizeof(answer));
+    pthread_mutex_unlock(&context->lock);
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__context_topology(ds_accel_t *context,
+                                   const struct ds_accel__topology **topology_out)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&context->topology_lock);
+    if (!context->has_topology) {
+        status = ds_accel__topology_read(context->machine_root, &context->topology);
+        context->has_topology = status >= 0;
+    }
+    pthread_mutex_unlock(&context->topology_lock);
+    *topology_out = &context->topology;
+    return status;
+}
+
+int32_t ds_accel__context_load_ops(ds_accel_t *context)
+{
+    int32_t status;
+
+    pthread_mutex_lock(&context->config_lock);
+    status = ds_accel__config_load_ops(&context->config);
+    pthread_mutex_unlock(&context->config_lock);
+    return status;
+}
+
+json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key)
+{
+    json_t *value = ds_accel__config_backend(&context->config, backend, key);
+    enum ds_accel__layer layer = DS_ACCEL__LAYER_PACKAGE;
+    char *pointer = value != NULL ? ds_accel__format("/backends/%s/%s", backend, key) : NULL;
+
+    if (pointer != NULL) {
+        free(ds_accel__config_origin(&context->config, pointer, &layer));
+    }
+    free(pointer);
+    return layer == DS_ACCEL__LAYER_PACKAGE ? NULL : value;
+}

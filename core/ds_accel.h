@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/**
+ * @file ds_accel.h
+ * The program's side: find the machine's accelerator, say why, and open its devices.
+ *
+ *     #include <ds-accel/ds_accel.h>
+ *     puts(ds_accel_name(ds_accel_get()));
+ *
+ * A *context* (ds_accel_t) holds one configuration, the plugins found, their verdicts and the
+ * chosen accelerator. ds_accel_get() gives the process-wide one; ds_accel_create() makes others.
+ *
+ * Functions return DS_ACCEL_OK or a negative DS_ACCEL_ERR_* (plugin-api.h lists them); the exact
+ * cause is then in ds_accel_last_error(). Outputs come last, end in _out and are written only on
+ * DS_ACCEL_OK, unless the function says otherwise. Structs begin with struct_size, which the caller
+ * sets. Strings are UTF-8. The library never prints, never exits, and leaves signal handlers, CPU
+ * affinity, environment, locale and working directory alone.
+ */
+#ifndef DS_ACCEL_H
+#define DS_ACCEL_H
+
+#include "plugin-api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DS_ACCEL_VERSION "0.1.0"
+
+/** A context. Any thread may use it; its calls lock as they need to. */
+typedef struct ds_accel ds_accel_t;
+
+/** An opened device: a table of functions and the plugin's handle. Made by ds_accel_device_open().
+ */
+typedef struct ds_accel_device ds_accel_device_t;
+
+/* ---- errors ------------------------------------------------------------------------------------
+ */
+
+/**
+ * Why this thread's last failed call failed: one line, or one per problem for a configuration.
+ * @return never NULL; "" before any failure; meaningful only right after one
+ * @threads any; each thread has its own
+ * @owner  borrowed until the thread's next call into the library
+ */
+DS_ACCEL_EXPORT const char *ds_accel_last_error(void);
+
+/** "DS_ACCEL_ERR_NO_MEMORY" for -2; "DS_ACCEL_ERR_INTERNAL" for a number that is no status. */
+DS_ACCEL_EXPORT const char *ds_accel_status_name(int32_t status);
+
+/** The running library's version, "0.1.0"; static storage. */
+DS_ACCEL_EXPORT const char *ds_accel_version(void);
+
+/* ---- contexts ----------------------------------------------------------------------------------
+ */
+
+/**
+ * Receives log lines, without a newline.
+ * @param level one of DS_ACCEL_LOG_*   @param topic "config", "loader", a plugin's name ...
+ */
+typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char *topic,
+                                    const char *message);
+
+#define DS_ACCEL_OPTION_NO_ENVIRONMENT 1u /**< ignore every DS_* variable */
+#define DS_ACCEL_OPTION_NO_USER_CONFIG 2u /**< skip $XDG_CONFIG_HOME/ds-accel */
+
+/** How to make a context. Zero everything, set struct_size, fill what matters. All borrowed. */
+struct ds_accel_options {
+    uint32_t struct_size;
+    uint32_t flags;          /**< DS_ACCEL_OPTION_* */
+    const char *accelerator; /**< force this one; NULL: environment, configuration, detection */
+    const char *const *plugin_dirs; /**< searched before all others; NULL with count 0 */
+    uint32_t plugin_dir_count;
+    uint32_t reserved;
+    const char *config_file;        /**< replaces the user's layer, as DS_ACCEL_CONFIG does */
+    const char *package_config_dir; /**< in place of PREFIX/share/ds-accel */
+    const char *system_config_dir;  /**< in place of /etc/ds-accel */
+    const char *machine_root;       /**< read /sys, /proc and /dev under this folder */
+    const char *log_levels;         /**< "warn,cuda=debug"; NULL: DS_ACCEL_LOG, else "warn" */
+    ds_accel_log_sink_t log_sink;   /**< NULL: log lines are dropped */
+    void *log_user_data;
+};
+
+/**
+ * Read the configuration and find the plugins; run no plugin yet.
+ *
+ * @param[in]  options      NULL for the defaults
+ * @param[out] context_out  the context
+ * @return DS_ACCEL_OK; ERR_CONFIG with file:line:column of each problem; ERR_INVALID; ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_destroy()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_create(const struct ds_accel_options *options,
+                                        ds_accel_t **context_out);
+
+/** Close a context and its plugins. Its devices were closed before; NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_destroy(ds_accel_t *context);
+
+/**
+ * Make @p context the one that ds_accel_get() returns, DeepSpeed's set_accelerator().
+ *
+ * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE another context is the default already and was
+ *         handed out; the status of ds_accel_detect() if the context has not chosen yet
+ * @threads any
+ * @owner  the library keeps it for the life of the process; do not destroy it
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_set_default(ds_accel_t *context);
+
+/**
+ * Add a backend that is linked into the program instead of shipped as a file. It takes part in the
+ * detection like a plugin found first on the search path.
+ *
+ * @param[in] entry  as DS_ACCEL_PLUGIN() defines it; called now
+ * @return DS_ACCEL_OK; ERR_ABI with the rule that its table breaks; ERR_STATE after
+ * ds_accel_detect()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry);
+
+/* ---- detection
+ * ----------------------------------------------------------------------------------- */
+
+/**
+ * Choose the accelerator (override, configuration, detection order), load it and start it. Later
+ * calls return the first call's answer, except that a failure is tried again.
+ *
+ * @return DS_ACCEL_OK; ERR_NOT_USABLE the forced accelerator can't be used; ERR_NO_DEVICE nothing
+ *         can; ERR_NO_MEMORY
+ * @threads any; one thread detects, the others wait for its answer
+ * @source DeepSpeed accelerator/real_accelerator.py, get_accelerator()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_detect(ds_accel_t *context);
+
+/**
+ * Take candidates through every gate up to the probe, without choosing.
+ * @param[in] name  one backend, or NULL for all but the demand-only ones
+ * @return DS_ACCEL_OK whatever the verdicts are; ERR_NOT_FOUND no such candidate; ERR_NO_MEMORY
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_check(ds_accel_t *context, const char *name);
+
+/** The chosen accelerator's name, "cuda"; NULL for a NULL context or before ds_accel_detect(). */
+DS_ACCEL_EXPORT const char *ds_accel_name(const ds_accel_t *context);
+
+/** "override", "config" or "auto detect"; NULL as for ds_accel_name(). */
+DS_ACCEL_EXPORT const char *ds_accel_set_method(const ds_accel_t *context);
+
+/** States of a candidate; numbers are stable. */
+#define DS_ACCEL_STATE_NOT_PROBED 0u
+#define DS_ACCEL_STATE_SELECTED 1u
+#define DS_ACCEL_STATE_AVAILABLE 2u
+#define DS_ACCEL_STATE_UNAVAILABLE 3u
+#define DS_ACCEL_STATE_ERROR 4u
+#define DS_ACCEL_STATE_REJECTED 5u
+#define DS_ACCEL_STATE_CRASHED 6u
+#define DS_ACCEL_STATE_TIMED_OUT 7u
+#define DS_ACCEL_STATE_DISABLED 8u
+#define DS_ACCEL_STATE_SHADOWED 9u
+#define DS_ACCEL_STATE_QUARANTINED 10u
+
+/** One plugin found, in detection order. Strings are borrowed from the context; none is NULL. */
+struct ds_accel_candidate {
+    uint32_t struct_size;
+    uint32_t state;        /**< DS_ACCEL_STATE_* */
+    uint32_t device_count; /**< when AVAILABLE or SELECTED */
+    uint32_t reserved;
+    uint64_t elapsed_us; /**< spent on its gates and probe */
+    const char *name;
+    const char *path;   /**< "" for a registered backend */
+    const char *vendor; /**< "" where the file did not say */
+    const char *version;
+    const char *abi;        /**< "1.0" */
+    const char *state_name; /**< "unavailable" */
+    const char *reason;     /**< stable code, "no_device"; "" when AVAILABLE or SELECTED */
+    const char *detail;     /**< evidence, one line */
+    const char *remedy;     /**< what to do, one line */
+    const char *stage;      /**< the last gate reached: "probe" */
+};
+
+/** How many candidates there are; 0 for NULL. */
+DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(const ds_accel_t *context);
+
+/** @return DS_ACCEL_OK; ERR_INVALID @p position is not below ds_accel_candidate_count() */
+DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
+                                               struct ds_accel_candidate *candidate_out);
+
+/* ---- reports: what the command line prints
+ * ----------------------------------------------------------- */
+
+#define DS_ACCEL_REPORT_DETECT 1u     /**< the choice and every candidate */
+#define DS_ACCEL_REPORT_LIST 2u       /**< every plugin found */
+#define DS_ACCEL_REPORT_INFO 3u       /**< all that is known of an accelerator */
+#define DS_ACCEL_REPORT_EXPLAIN 4u    /**< each candidate, gate by gate */
+#define DS_ACCEL_REPORT_ENV 5u        /**< env workarounds: JSON, or shell lines for eval */
+#define DS_ACCEL_REPORT_CONFIG 6u     /**< the merged configuration with origins */
+#define DS_ACCEL_REPORT_CONFIG_ENV 7u /**< every DS_* variable: value, origin, meaning */
+
+#define DS_ACCEL_FORMAT_JSON 1u
+#define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
+#define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with more columns */
+
+/**
+ * Write a report.
+ *
+ * @param[in]  report    DS_ACCEL_REPORT_*
+ * @param[in]  name      a backend, or NULL: all of them, or for INFO and ENV the chosen one
+ * @param[in]  format    DS_ACCEL_FORMAT_* bits; 0 is plain text
+ * @param[out] text_out  ends in a newline unless empty
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the
+ *         report needs the choice; ERR_NO_MEMORY. DETECT is written even if detection fails.
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name,
+                                        uint32_t format, char **text_out);
+
+/**
+ * Validate every configuration file that a context with these options would read.
+ *
+ * @param[out] text_out  the verdict; written for ERR_CONFIG too
+ * @return DS_ACCEL_OK; ERR_CONFIG problems were found; ERR_NO_MEMORY
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *options,
+                                              uint32_t format, char **text_out);
+
+/**
+ * Check a plugin file against the numbered rules of docs/plugin-abi.md. Runs the plugin's code.
+ *
+ * @param[in]  path      the .so
+ * @param[out] text_out  rule by rule; written for ERR_ABI too
+ * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read; ERR_NO_MEMORY
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_lint(const char *path, uint32_t format, char **text_out);
+
+/** Release a text that this library made; NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
+
+/* ---- devices
+ * ---------------------------------------------------------------------------------------------- */
+
+/** @return DS_ACCEL_OK; ERR_STATE before ds_accel_detect(); what the plugin returns */
+DS_ACCEL_EXPORT int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out);
+
+/**
+ * The name that frameworks use: "cuda", with an index "cuda:1". A backend whose devices frameworks
+ * do not number (cpu) has one name for all.
+ *
+ * @param[in]  device_index  an index, or -1 for the name without one
+ * @param[out] name          NUL-terminated, at least name_size bytes
+ * @return DS_ACCEL_OK; ERR_INVALID index out of range or the name does not fit; ERR_STATE
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *name,
+                                             size_t name_size);
+
+/** The index of the calling thread's current device; cpu: from LOCAL_RANK. */
+DS_ACCEL_EXPORT int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *device_index_out);
+
+/**
+ * Open a device.
+ * @return DS_ACCEL_OK; ERR_INVALID index out of range; ERR_STATE before ds_accel_detect(); what the
+ *         plugin returns
+ * @threads any
+ * @owner  caller; release with ds_accel_device_close() before the context
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
+                                             ds_accel_device_t **device_out);
+
+/** NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_device_close(ds_accel_device_t *device);
+
+/* The library's own; public only because the inline functions below read them. */
+struct ds_accel_device {
+    const struct ds_accel_plugin *table; /**< complete: absent functions are stubs */
+    ds_accel_plugin_device_t *handle;
+};
+DS_ACCEL_EXPORT extern ds_accel_t *ds_accel__default;
+DS_ACCEL_EXPORT ds_accel_t *ds_accel__get_first(void);
+DS_ACCEL_EXPORT int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error);
+
+/**
+ * The process-wide context, its accelerator chosen and started by the first call.
+ * @return NULL if nothing can be used: see ds_accel_last_error(); the next call tries again
+ * @threads any
+ * @owner  borrowed; lives as long as the process
+ */
+inline ds_accel_t *ds_accel_get(void)
+{
+    ds_accel_t *context = __atomic_load_n(&ds_accel__default, __ATOMIC_ACQUIRE);
+
+    return __builtin_expect(context != NULL, 1) ? context : ds_accel__get_first();
+}
+
+/**
+ * The device's functions and handle, for calls that have no wrapper here. Every slot can be called.
+ * @owner borrowed; valid until the device is closed
+ */
+inline const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device)
+{
+    return device->table;
+}
+
+inline ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t *device)
+{
+    return device->handle;
+}
+
+/** Room for a failure's details on the caller's stack: no thread-local access until it is needed.
+ */
+#define DS_ACCEL_CALL_(call) \
+    do { \
+        struct ds_accel_error error; \
+        int32_t status; \
+        error.struct_size = sizeof(error); \
+        error.vendor_code = 0; \
+        error.vendor_text[0] = '\0'; \
+        error.message[0] = '\0'; \
+        status = (call); \
+        return __builtin_expect(status >= 0, 1) ? status : ds_accel__fail(status, &error); \
+    } while (0)
+
+/** Wait for all work of all streams of the device. @source DeepSpeed synchronize() */
+inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device)
+{
+    DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, &error));
+}
+
+/** @param[out] info_out  its struct_size set by the caller, the rest zero */
+inline int32_t ds_accel_device_info(ds_accel_device_t *device,
+                                    struct ds_accel_device_info *info_out)
+{
+    DS_ACCEL_CALL_(device->table->device_info(device->handle, info_out, &error));
+}
+
+/** Total, available and this process's memory. @param[out] info_out as in ds_accel_device_info() */
+inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
+                                      struct ds_accel_memory_info *info_out)
+{
+    DS_ACCEL_CALL_(device->table->mem_info(device->handle, info_out, &error));
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

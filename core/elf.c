@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * A bounded reader of ELF files: what a plugin is, before any of its code runs. The file is mapped;
+ * every offset and size is checked against the file before it is used, so that a truncated, damaged
+ * or hostile file gives a reason and nothing else. Only this machine's class and byte order are
+ * read.
+ */
+#include "internal.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define THIS_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define THIS_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define THIS_MACHINE EM_RISCV
+#elif defined(__powerpc64__)
+#define THIS_MACHINE EM_PPC64
+#elif defined(__s390x__)
+#define THIS_MACHINE EM_S390
+#elif defined(__i386__)
+#define THIS_MACHINE EM_386
+#elif defined(__arm__)
+#define THIS_MACHINE EM_ARM
+#else
+#error "name this machine's ELF number here"
+#endif
+
+#if UINTPTR_MAX == UINT64_MAX
+#define THIS_CLASS ELFCLASS64
+#else
+#define THIS_CLASS ELFCLASS32
+#endif
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define THIS_DATA ELFDATA2LSB
+#else
+#define THIS_DATA ELFDATA2MSB
+#endif
+
+#define HEADER_LIMIT 4096u                   /* program headers */
+#define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
+#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
+
+void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
+{
+    va_list arguments;
+
+    finding->reason = reason;
+    va_start(arguments, format);
+    vsnprintf(finding->detail, sizeof(finding->detail), format, arguments);
+    va_end(arguments);
+}
+
+int ds_accel__unknown_feature(uint64_t required_features)
+{
+    uint64_t unknown = required_features & ~DS_ACCEL__HOST_FEATURES;
+
+    return unknown != 0 ? __builtin_ctzll(unknown) : -1;
+}
+
+/* The bytes at [offset, offset + size), or NULL if the file does not have them all. */
+static const void *bytes_at(const struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
+{
+    if (offset > elf->size_bytes || size > elf->size_bytes - offset) {
+        return NULL;
+    }
+    return elf->data + offset;
+}
+
+static bool get_header(const struct ds_accel__elf *elf, ElfW(Ehdr) * header)
+{
+    const void *bytes = bytes_at(elf, 0, sizeof(*header));
+
+    if (bytes != NULL) {
+        memcpy(header, bytes, sizeof(*header));
+    }
+    return bytes != NULL;
+}
+
+static bool get_segment(const struct ds_accel__elf *elf, const ElfW(Ehdr) * header, uint32_t i,
+                        ElfW(Phdr) * segment)
+{
+    const void *bytes =
+        bytes_at(elf, header->e_phoff + (uint64_t)i * sizeof(*segment), sizeof(*segment));
+
+    if (bytes != NULL) {
+        memcpy(segment, bytes, sizeof(*segment));
+    }
+    return bytes != NULL;
+}
+
+static void check_header(const struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+{
+    ElfW(Ehdr) header;
+
+    if (elf->size_bytes < SELFMAG || memcmp(elf->data, ELFMAG, SELFMAG) != 0) {
+        ds_accel__find(finding, "not_elf", "the file does not begin with the ELF magic number");
+    } else if (elf->size_bytes < EI_NIDENT) {
+        ds_accel__find(finding, "elf_truncated", "the file has %zu bytes", elf->size_bytes);
+    } else if (elf->data[EI_CLASS] != THIS_CLASS || elf->data[EI_DATA] != THIS_DATA) {
+        ds_accel__find(finding, "elf_wrong_class", "ELF class %u, byte order %u; expected %u, %u",
+                       elf->data[EI_CLASS], elf->data[EI_DATA], THIS_CLASS, THIS_DATA);
+    } else if (!get_header(elf, &header)) {
+        ds_accel__find(finding, "elf_truncated", "the file ends in its ELF header");
+    } else if (header.e_machine != THIS_MACHINE) {
+        ds_accel__find(finding, "elf_wrong_machine", "ELF machine %u; expected %u",
+                       header.e_machine, THIS_MACHINE);
+    } else if (header.e_type != ET_DYN) {
+        ds_accel__find(finding, "elf_not_shared_object", "ELF type %u; expected %u", header.e_type,
+                       ET_DYN);
+    } else if (header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum == 0 ||
+               header.e_phnum > HEADER_LIMIT) {
+        ds_accel__find(finding, "elf_truncated", "%u program headers of %u bytes", header.e_phnum,
+                       header.e_phentsize);
+    }
+}
+
+/* Every segment must lie in the file: the dynamic linker would take SIGBUS where one does not. */
+static void check_segments(const struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+{
+    ElfW(Ehdr) header;
+
+    if (!get_header(elf, &header)) {
+        return;
+    }
+    for (uint32_t i = 0; i < header.e_phnum && finding->reason == NULL; i++) {
+        ElfW(Phdr) segment;
+
+        if (!get_segment(elf, &header, i, &segment)) {
+            ds_accel__find(finding, "elf_truncated", "the file ends in its program headers");
+        } else if (segment.p_type != PT_NULL && segment.p_type != PT_GNU_STACK &&
+                   bytes_at(elf, segment.p_offset, segment.p_filesz) == NULL) {
+            ds_accel__find(
+                finding, "elf_truncated", "segment %u ends at byte %llu, the file at byte %zu", i,
+                (unsigned long long)segment.p_offset + segment.p_filesz, elf->size_bytes);
+        }
+    }
+}
+
+static uint64_t align_up(uint64_t value, uint64_t align)
+{
+    return (value + align - 1) & ~(align - 1);
+}
+
+/* Look for notes of ours in one PT_NOTE segment, whose bounds were checked. */
+static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
+                       struct ds_accel__finding *finding)
+{
+    uint64_t align = segment->p_align == 8 ? 8 : 4;
+    uint64_t at = 0;
+
+    while (segment->p_filesz - at >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) note;
+        const unsigned char *base = elf->data + segment->p_offset + at;
+        uint64_t desc;
+        uint64_t end;
+
+        memcpy(&note, base, sizeof(note));
+        desc = align_up(sizeof(note) + (uint64_t)note.n_namesz, align);
+        end = align_up(desc + note.n_descsz, align);
+        if (desc + note.n_descsz > segment->p_filesz - at) {
+            ds_accel__find(finding, "bad_note", "a note at byte %llu is longer than its segment",
+                           (unsigned long long)(segment->p_offset + at));
+            return;
+        }
+        if (note.n_type == DS_ACCEL_NOTE_TYPE && note.n_namesz == sizeof(DS_ACCEL_NOTE_NAME) &&
+            memcmp(base + sizeof(note), DS_ACCEL_NOTE_NAME, sizeof(DS_ACCEL_NOTE_NAME)) == 0) {
+            if (elf->note_count++ == 0) {
+                elf->note_desc_bytes = note.n_descsz;
+                memcpy(&elf->desc, base + desc,
+                       note.n_descsz < sizeof(elf->desc) ? note.n_descsz : sizeof(elf->desc));
+            }
+        }
+        if (end > segment->p_filesz - at) {
+            return;
+        }
+        at += end;
+    }
+}
+
+static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+{
+    ElfW(Ehdr) header;
+
+    if (!get_header(elf, &header)) {
+        return;
+    }
+    for (uint32_t i = 0; i < header.e_phnum && finding->reason == NULL; i++) {
+        ElfW(Phdr) segment;
+
+        if (get_segment(elf, &header, i, &segment) && segment.p_type == PT_NOTE) {
+            read_notes(elf, &segment, finding);
+        }
+    }
+}
+
+static int32_t map_file(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+{
+    struct stat info;
+    void *data;
+
+    if (fstat(fd, &info) != 0) {
+        ds_accel__find(finding, "not_readable", "%s", strerror(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        ds_accel__find(finding, "not_regular_file", "it is %s",
+                       S_ISDIR(info.st_mode)    ? "a directory"
+                       : S_ISFIFO(info.st_mode) ? "a pipe"
+                                                : "a special file");
+    } else if (info.st_size == 0) {
+        ds_accel__find(finding, "not_elf", "the file is empty");
+    } else if ((uint64_t)info.st_size > FILE_LIMIT_BYTES) {
+        ds_accel__find(finding, "not_elf", "the file has %lld bytes; expected less than 2 GiB",
+                       (long long)info.st_size);
+    } else {
+        data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) {
+            if (errno == ENOMEM) {
+                return ds_accel__no_memory();
+            }
+            ds_accel__find(finding, "not_readable", "mmap: %s", strerror(errno));
+        } else {
+            elf->data = data;
+            elf->size_bytes = (size_t)info.st_size;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__elf_open(const char *path, struct ds_accel__elf *elf,
+                           struct ds_accel__finding *finding)
+{
+    int32_t status;
+    int fd;
+
+    memset(elf, 0, sizeof(*elf));
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        if (errno == ENOENT || errno == ELOOP || errno == ENXIO) {
+            ds_accel__find(finding, "not_regular_file", "%s", strerror(errno));
+        } else {
+            ds_accel__find(finding, "not_readable", "%s", strerror(errno));
+        }
+        return DS_ACCEL_OK;
+    }
+    status = map_file(fd, elf, finding);
+    close(fd);
+    if (elf->data != NULL) {
+        check_header(elf, finding);
+        if (finding->reason == NULL) {
+            check_segments(elf, finding);
+        }
+    }
+    return status;
+}
+
+void ds_accel__elf_close(struct ds_accel__elf *elf)
+{
+    if (elf->data != NULL) {
+        munmap((void *)(uintptr_t)elf->data, elf->size_bytes);
+    }
+    memset(elf, 0, sizeof(*elf));
+}
+
+static bool is_text(const char *field, size_t size)
+{
+    size_t length = strnlen(field, size);
+
+    return length > 0 && length < size;
+}
+
+void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
+                              struct ds_accel__finding *finding)
+{
+    const struct ds_accel_note_desc *desc = &elf->desc;
+    uint32_t needed = DS_ACCEL_SIZE_THROUGH(struct ds_accel_note_desc, vendor);
+    uint64_t required;
+
+    elf->note_count = 0;
+    find_notes(elf, finding);
+    if (finding->reason != NULL) {
+        return;
+    }
+    required = desc->required_features[0] | (uint64_t)desc->required_features[1] << 32;
+    if (elf->note_count == 0) {
+        ds_accel__find(finding, "no_note", "there is no note of owner %s, type %u",
+                       DS_ACCEL_NOTE_NAME, DS_ACCEL_NOTE_TYPE);
+    } else if (elf->note_count > 1) {
+        ds_accel__find(finding, "duplicate_note", "there are %u", elf->note_count);
+    } else if (elf->note_desc_bytes < 8 || elf->note_desc_bytes > NOTE_LIMIT_BYTES) {
+        ds_accel__find(finding, "bad_note", "its descriptor has %u bytes", elf->note_desc_bytes);
+    } else if (desc->abi_major != DS_ACCEL_ABI_MAJOR) {
+        ds_accel__find(finding, "abi_unsupported", "the plugin has generation %u, this host %u",
+                       desc->abi_major, DS_ACCEL_ABI_MAJOR);
+    } else if (desc->struct_size < needed || desc->struct_size > elf->note_desc_bytes) {
+        ds_accel__find(finding, "bad_note", "it says %u bytes and has %u; expected at least %u",
+                       desc->struct_size, elf->note_desc_bytes, needed);
+    } else if (!is_text(desc->name, sizeof(desc->name)) ||
+               !is_text(desc->version, sizeof(desc->version)) ||
+               !is_text(desc->vendor, sizeof(desc->vendor))) {
+        ds_accel__find(finding, "bad_note",
+                       "name, version and vendor must be non-empty, NUL-terminated texts");
+    } else if (strcmp(desc->name, name) != 0) {
+        ds_accel__find(finding, "name_mismatch", "the file says \"%s\", its note \"%s\"", name,
+                       desc->name);
+    } else if (ds_accel__unknown_feature(required) >= 0) {
+        ds_accel__find(finding, "feature_unknown", "required feature bit %d is not known here",
+                       ds_accel__unknown_feature(required));
+    }
+}
+
+/* ---- the dynamic section, for lint
+ * -------------------------------------------------------------------- */
+
+/* Where an address of the loaded image lies in the file, with at least size bytes, or NULL. */
+static const void *at_address(const struct ds_accel__elf *elf, uint64_t address, uint64_t size)
+{
+    ElfW(Ehdr) header;
+
+    if (!get_header(elf, &header)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) segment;
+
+        if (get_segment(elf, &header, i, &segment) && segment.p_type == PT_LOAD &&
+            address >= segment.p_vaddr && address - segment.p_vaddr <= segment.p_filesz &&
+            size <= segment.p_filesz - (address - segment.p_vaddr)) {
+            return bytes_at(elf, segment.p_offset + (address - segment.p_vaddr), size);
+        }
+    }
+    return NULL;
+}
+
+struct dynamic_tables {
+    uint64_t strings, strings_size, symbols, hash, gnu_hash;
+};
+
+/* A text in the string table, or "" if it does not end there. */
+static const char *string_at(const struct ds_accel__elf *elf, const struct dynamic_tables *tables,
+                             uint64_t offset)
+{
+    const char *strings = at_address(elf, tables->strings, tables->strings_size);
+
+    if (strings == NULL || offset >= tables->strings_size ||
+        memchr(strings + offset, '\0', tables->strings_size - offset) == NULL) {
+        return "";
+    }
+    return strings + offset;
+}
+
+/* The GNU hash table does not say how many symbols there are: its last chain does. */
+static uint32_t count_by_gnu_hash(const struct ds_accel__elf *elf, uint64_t address)
+{
+    uint32_t head[4];
+    const void *bytes = at_address(elf, address, sizeof(head));
+    uint64_t buckets;
+    uint32_t last = 0;
+
+    if (bytes == NULL) {
+        return 0;
+    }
+    memcpy(head, bytes, sizeof(head));
+    buckets = address + sizeof(head) + (uint64_t)head[2] * sizeof(ElfW(Addr));
+    for (uint32_t i = 0; i < head[0] && i < HEADER_LIMIT; i++) {
+        uint32_t bucket;
+
+        bytes = at_address(elf, buckets + 4ull * i, sizeof(bucket));
+        if (bytes == NULL) {
+            return 0;
+        }
+        memcpy(&bucket, bytes, sizeof(bucket));
+        last = bucket > last ? bucket : last;
+    }
+    while (last >= head[1] && last != 0) {
+        uint32_t chain;
+
+        bytes = at_address(elf, buckets + 4ull * head[0] + 4ull * (last - head[1]), sizeof(chain));
+        if (bytes == NULL) {
+            return 0;
+        }
+        memcpy(&chain, bytes, sizeof(chain));
+        last++;
+        if ((chain & 1) != 0) {
+            break;
+        }
+    }
+    return last;
+}
+
+static uint32_t count_symbols(const struct ds_accel__elf *elf, const struct dynamic_tables *tables)
+{
+    uint32_t head[2];
+    const void *bytes = tables->hash != 0 ? at_address(elf, tables->hash, sizeof(head)) : NULL;
+
+    if (bytes != NULL) {
+        memcpy(head, bytes, sizeof(head));
+        return head[1];
+    }
+    return tables->gnu_hash != 0 ? count_by_gnu_hash(elf, tables->gnu_hash) : 0;
+}
+
+static void read_exports(const struct ds_accel__elf *elf, const struct dynamic_tables *tables,
+                         struct ds_accel__elf_dynamic *dynamic)
+{
+    uint32_t count = count_symbols(elf, tables);
+
+    for (uint32_t i = 1; i < count; i++) {
+        ElfW(Sym) symbol;
+        const void *bytes =
+            at_address(elf, tables->symbols + (uint64_t)i * sizeof(symbol), sizeof(symbol));
+
+        if (bytes == NULL) {
+            return;
+        }
+        memcpy(&symbol, bytes, sizeof(symbol));
+        if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL) {
+            ds_accel__text_add(&dynamic->exports, "%s\n", string_at(elf, tables, symbol.st_name));
+        }
+    }
+}
+
+static void read_entries(const struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
+                         struct ds_accel__elf_dynamic *dynamic)
+{
+    struct dynamic_tables tables = {0};
+
+    /* Twice: names can be read only when the string table is known. */
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint64_t at = 0; segment->p_filesz - at >= sizeof(ElfW(Dyn));
+             at += sizeof(ElfW(Dyn))) {
+            ElfW(Dyn) entry;
+
+            memcpy(&entry, elf->data + segment->p_offset + at, sizeof(entry));
+            if (entry.d_tag == DT_NULL) {
+                break;
+            }
+            switch (entry.d_tag) {
+            case DT_STRTAB:
+                tables.strings = entry.d_un.d_ptr;
+                break;
+            case DT_STRSZ:
+                tables.strings_size = entry.d_un.d_val;
+                break;
+            case DT_SYMTAB:
+                tables.symbols = entry.d_un.d_ptr;
+                break;
+            case DT_HASH:
+                tables.hash = entry.d_un.d_ptr;
+                break;
+            case DT_GNU_HASH:
+                tables.gnu_hash = entry.d_un.d_ptr;
+                break;
+            case DT_TEXTREL:
+                dynamic->has_textrel = true;
+                break;
+            case DT_BIND_NOW:
+                dynamic->has_bind_now = true;
+                break;
+            case DT_FLAGS:
+                dynamic->has_bind_now |= (entry.d_un.d_val & DF_BIND_NOW) != 0;
+                dynamic->has_textrel |= (entry.d_un.d_val & DF_TEXTREL) != 0;
+                break;
+            case DT_FLAGS_1:
+                dynamic->has_bind_now |= (entry.d_un.d_val & DF_1_NOW) != 0;
+                dynamic->has_nodelete |= (entry.d_un.d_val & DF_1_NODELETE) != 0;
+                break;
+            case DT_NEEDED:
+                if (pass == 1) {
+                    ds_accel__text_add(&dynamic->needed, "%s\n",
+                                       string_at(elf, &tables, entry.d_un.d_val));
+                }
+                break;
+            default:
+                break;
+            }
+        }
+    }
+    read_exports(elf, &tables, dynamic);
+}
+
+void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
+                                struct ds_accel__elf_dynamic *dynamic)
+{
+    ElfW(Ehdr) header;
+
+    memset(dynamic, 0, sizeof(*dynamic));
+    if (!get_header(elf, &header)) {
+        return;
+    }
+    for (uint32_t i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) segment;
+
+        if (!get_segment(elf, &header, i, &segment)) {
+            return;
+        }
+        if (segment.p_type == PT_GNU_STACK) {
+            dynamic->has_executable_stack = (segment.p_flags & PF_X) != 0;
+        }
+        if (segment.p_type == PT_DYNAMIC &&
+            bytes_at(elf, segment.p_offset, segment.p_filesz) != NULL) {
+            read_entries(elf, &segment, dynamic);
+        }
+    }
+}

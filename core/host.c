@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The host table that plugins see: logging, options, clock, the machine. Nothing calls up. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const struct ds_accel__host *host_of(const struct ds_accel_host *abi)
+{
+    return abi->host_data;
+}
+
+static void host_log(const struct ds_accel_host *abi, uint32_t level, const char *message)
+{
+    const struct ds_accel__host *host = host_of(abi);
+
+    if (message != NULL) {
+        ds_accel__log(&host->context->log, host->candidate->name, level, "%s", message);
+    }
+}
+
+static int32_t host_log_enabled(const struct ds_accel_host *abi, uint32_t level,
+                                uint32_t *enabled_out)
+{
+    const struct ds_accel__host *host = host_of(abi);
+
+    *enabled_out = ds_accel__log_enabled(&host->context->log, host->candidate->name, level);
+    return DS_ACCEL_OK;
+}
+
+/* A scalar as text; false if it does not fit. */
+static bool print_scalar(json_t *value, char *text, size_t text_size)
+{
+    int length;
+
+    if (json_is_string(value)) {
+        length = snprintf(text, text_size, "%s", json_string_value(value));
+    } else if (json_is_integer(value)) {
+        length = snprintf(text, text_size, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        length = snprintf(text, text_size, "%.17g", json_real_value(value));
+    } else {
+        length = snprintf(text, text_size, "%s", json_is_true(value) ? "true" : "false");
+    }
+    return length >= 0 && (size_t)length < text_size;
+}
+
+static int32_t host_config_get(const struct ds_accel_host *abi, const char *key, char *value,
+                               uint32_t value_size)
+{
+    const struct ds_accel__host *host = host_of(abi);
+    ds_accel_t *context = host->context;
+    const char *text;
+    json_t *option;
+    int32_t status;
+
+    if (key == NULL || value == NULL || value_size == 0) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    text = ds_accel__env_option(&context->env, host->candidate->name, key);
+    if (text != NULL) {
+        return (size_t)snprintf(value, value_size, "%s", text) < value_size ? DS_ACCEL_OK
+                                                                            : DS_ACCEL_ERR_INVALID;
+    }
+    pthread_mutex_lock(&context->config_lock);
+    option = ds_accel__config_get(&context->config, "backends", host->candidate->name, "options",
+                                  key, NULL);
+    if (option == NULL) {
+        status = DS_ACCEL_ERR_NOT_FOUND;
+    } else {
+        status = print_scalar(option, value, value_size) ? DS_ACCEL_OK : DS_ACCEL_ERR_INVALID;
+    }
+    pthread_mutex_unlock(&context->config_lock);
+    return status;
+}
+
+static uint64_t host_clock_ns(const struct ds_accel_host *abi)
+{
+    struct timespec now;
+
+    (void)abi;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- extension: topology
+ * ------------------------------------------------------------------------- */
+
+static int32_t topology_node_count(const struct ds_accel_host *abi, uint32_t *count_out)
+{
+    const struct ds_accel__topology *topology;
+    int32_t status = ds_accel__context_topology(host_of(abi)->context, &topology);
+
+    if (status >= 0) {
+        *count_out = topology->node_count;
+    }
+    return status;
+}
+
+static int32_t topology_node_get(const struct ds_accel_host *abi, uint32_t position,
+                                 struct ds_accel_numa_node *node_out)
+{
+    const struct ds_accel__topology *topology;
+    const struct ds_accel__numa_node *node;
+    struct ds_accel_numa_node answer = {0};
+    int32_t status = ds_accel__context_topology(host_of(abi)->context, &topology);
+
+    if (status < 0) {
+        return status;
+    }
+    if (position >= topology->node_count) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    node = &topology->nodes[position];
+    answer.id = node->id;
+    answer.cpu_count = node->cpu_count;
+    answer.total_memory_bytes = node->total_memory_bytes;
+    answer.available_memory_bytes = node->available_memory_bytes;
+    if ((size_t)snprintf(answer.cpus, sizeof(answer.cpus), "%s", node->cpus) >=
+        sizeof(answer.cpus)) {
+        memcpy(answer.cpus + sizeof(answer.cpus) - 4, "...", 4);
+    }
+    ds_accel_write(node_out, &answer, sizeof(answer));
+    return DS_ACCEL_OK;
+}
+
+static int32_t topology_memory_get(const struct ds_accel_host *abi,
+                                   struct ds_accel_host_memory *memory_out)
+{
+    return ds_accel__host_memory(host_of(abi)->context->machine_root, memory_out);
+}
+
+static const struct ds_accel_ext_topology topology_extension = {
+    .struct_size = sizeof(topology_extension),
+    .node_count = topology_node_count,
+    .node_get = topology_node_get,
+    .memory_get = topology_memory_get,
+};
+
+static const void *host_extension(const struct ds_accel_host *abi, const char *id)
+{
+    (void)abi;
+    if (id != NULL && strcmp(id, DS_ACCEL_EXT_TOPOLOGY) == 0) {
+        return &topology_extension;
+    }
+    return NULL;
+}
+
+void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
+                         struct ds_accel__candidate *candidate)
+{
+    host->context = context;
+    host->candidate = candidate;
+    host->abi = (struct ds_accel_host){
+        .struct_size = sizeof(host->abi),
+        .abi_major = DS_ACCEL_ABI_MAJOR,
+        .abi_minor = DS_ACCEL_ABI_MINOR,
+        .features = DS_ACCEL__HOST_FEATURES,
+        .host_version = DS_ACCEL_VERSION,
+        .host_data = host,
+        .log = host_log,
+        .log_enabled = host_log_enabled,
+        .config_get = host_config_get,
+        .clock_ns = host_clock_ns,
+        .machine_root = context->machine_root,
+        .extension = host_extension,
+    };
+}

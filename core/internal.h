@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Private declarations, in layers: a file uses only what stands above its own section.
+ * Ownership words: create/destroy objects, open/close files and modules, borrow, take.
+ */
+#ifndef DS_ACCEL_INTERNAL_H
+#define DS_ACCEL_INTERNAL_H
+
+#include "ds_accel.h"
+
+#include <jansson.h>
+#include <numa.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define DS_ACCEL__NAME_SIZE 32 /* of a backend's name, NUL included: plugin-api.h's note */
+#define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- layer 0: errors (error.c), texts (text.c), reasons (reason.c), log (log.c) -----------------
+ */
+
+/* Keep the message as this thread's last error and return status. */
+int32_t ds_accel__error(int32_t status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same for exhausted memory; allocates nothing. */
+int32_t ds_accel__no_memory(void);
+
+/* A text that grows. After an allocation failed it stays failed, and take() gives NULL. */
+struct ds_accel__text {
+    char *data;
+    size_t size_bytes;
+    size_t capacity_bytes;
+    bool failed;
+};
+
+void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void ds_accel__text_pad(struct ds_accel__text *text, size_t width); /* blanks up to a column */
+char *ds_accel__text_take(struct ds_accel__text *text);
+void ds_accel__text_clear(struct ds_accel__text *text);
+
+/* The nearest of count names within a typing error or two; NULL if none is near. */
+const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
+/* snprintf into a new string; NULL when memory is exhausted. */
+char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* End a text that came from outside, and keep it on one line. */
+void ds_accel__sanitize(char *text, size_t text_size);
+/* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
+bool ds_accel__is_backend_name(const char *name);
+
+/* Why a candidate was not chosen: one table for code, meaning and remedy. */
+struct ds_accel__reason {
+    const char *code;
+    const char *meaning;
+    const char *remedy;
+};
+
+const struct ds_accel__reason *ds_accel__reason(const char *code); /* NULL if there is none */
+/* The code for a plugin's DS_ACCEL_REASON_*; NULL if the number is not one. */
+const char *ds_accel__reason_of_verdict(uint32_t reason);
+
+#define DS_ACCEL__LOG_TOPIC_MAX 16
+
+struct ds_accel__log {
+    ds_accel_log_sink_t sink;
+    void *user_data;
+    uint32_t level;
+    uint32_t topic_count;
+    struct {
+        char name[DS_ACCEL__NAME_SIZE];
+        uint32_t level;
+    } topics[DS_ACCEL__LOG_TOPIC_MAX];
+};
+
+/* Read "warn,cuda=debug". What cannot be read is left out and described in problem (may be ""). */
+void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels, char *problem,
+                              size_t problem_size);
+bool ds_accel__log_enabled(const struct ds_accel__log *log, const char *topic, uint32_t level);
+void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t level,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- layer 1: environment (env.c), files (file.c)
+ * -------------------------------------------------- */
+
+enum ds_accel__variable {
+    DS_ACCEL__VARIABLE_ACCELERATOR,
+    DS_ACCEL__VARIABLE_PLUGIN_PATH,
+    DS_ACCEL__VARIABLE_CONFIG,
+    DS_ACCEL__VARIABLE_LOG,
+    DS_ACCEL__VARIABLE_PROBE,
+    DS_ACCEL__VARIABLE_CACHE,
+    DS_ACCEL__VARIABLE_CACHE_DIR,
+    DS_ACCEL__VARIABLE_DECISION,
+    DS_ACCEL__VARIABLE_COUNT
+};
+
+struct ds_accel__variable_info {
+    const char *name;
+    const char *default_value; /* NULL: unset */
+    const char *help;
+};
+
+/* A copy of the DS_* variables, taken when the context was made. */
+struct ds_accel__env {
+    char *values[DS_ACCEL__VARIABLE_COUNT]; /* NULL: unset or ignored */
+    bool ignored;                           /* by option, or because the program runs set-uid */
+};
+
+extern const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUNT];
+
+int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore);
+void ds_accel__env_clear(struct ds_accel__env *env);
+/* DS_ACCEL_<NAME>_<KEY>, a plugin's option; NULL if unset or ignored. */
+const char *ds_accel__env_option(const struct ds_accel__env *env, const char *backend,
+                                 const char *key);
+/* Any variable of the job's environment, for env rules; NULL if unset. */
+const char *ds_accel__env_job(const char *name);
+/* [A-Z_][A-Z0-9_]*, the names variables have here. */
+bool ds_accel__is_variable_name(const char *name);
+/* One that configuration and plugins may set: neither LD_* nor ours. */
+bool ds_accel__is_settable_variable(const char *name);
+/* Warn about each DS_ACCEL_* that is neither in the table nor an option of one of the backends. */
+void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds_accel__log *log,
+                                const char *const *backends, size_t backend_count);
+/* The user's configuration folder, without ds-accel; new string, NULL if there is none or set-uid.
+ */
+char *ds_accel__env_user_config_dir(void);
+
+/*
+ * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer.
+ * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO with the cause, such as "Is a directory", in *cause_out
+ * (static or strerror's); ERR_NO_MEMORY. Files of /proc and /sys, which have no size, work too.
+ */
+int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
+                            const char **cause_out);
+/* A file of the machine, such as /proc/meminfo, below a root; *text_out NULL if it can't be read.
+ */
+int32_t ds_accel__file_read_machine(const char *root, const char *path, char **text_out);
+/* Names in a folder that pass the filter, byte-wise sorted. A missing folder has none. */
+int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
+                           size_t *count_out, const char **cause_out);
+void ds_accel__names_free(char **names, size_t count);
+/* The folder of the running library, without symbolic links; new string. */
+char *ds_accel__library_dir(void);
+
+/* ---- layer 1: configuration (config.c, config_rules.c, config_locate.c)
+ * ------------------------------ */
+
+enum ds_accel__layer {
+    DS_ACCEL__LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
+    DS_ACCEL__LAYER_SYSTEM,  /* /etc/ds-accel */
+    DS_ACCEL__LAYER_USER,    /* $XDG_CONFIG_HOME/ds-accel */
+    DS_ACCEL__LAYER_EXPLICIT /* DS_ACCEL_CONFIG or an option; replaces the user's */
+};
+
+struct ds_accel__config_file {
+    char *path;
+    enum ds_accel__layer layer;
+    bool is_ops; /* op builders only, read when somebody asks for them */
+    char *text;  /* NULL until read */
+    size_t size_bytes;
+    json_t *root; /* NULL until read */
+};
+
+struct ds_accel__config_problem {
+    char *file;
+    int line;
+    int column;
+    char *message;
+};
+
+struct ds_accel__config {
+    struct ds_accel__config_file *files; /* lowest layer first */
+    size_t file_count;
+    json_t *merged;
+    bool has_ops;
+    struct ds_accel__config_problem *problems;
+    size_t problem_count;
+};
+
+/*
+ * Read, check and merge every layer. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and
+ * nothing is merged; ERR_NO_MEMORY. Clear it in every case.
+ */
+int32_t ds_accel__config_load(struct ds_accel__config *config,
+                              const struct ds_accel_options *options,
+                              const struct ds_accel__env *env, bool with_ops);
+/* Read the op builders too, if not yet done. */
+int32_t ds_accel__config_load_ops(struct ds_accel__config *config);
+void ds_accel__config_clear(struct ds_accel__config *config);
+/* One line per problem: file:line:column: message. */
+void ds_accel__config_problems_text(const struct ds_accel__config *config,
+                                    struct ds_accel__text *text);
+/* The merged value at a path of keys ending in NULL; NULL if absent or masked by null. Borrowed. */
+json_t *ds_accel__config_get(const struct ds_accel__config *config, ...) __attribute__((sentinel));
+json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
+                                 const char *key);
+const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
+/*
+ * The topmost file that sets the value at a JSON pointer, as "file:line" in a new string, and its
+ * layer; NULL if none does or memory is exhausted.
+ */
+char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer,
+                              enum ds_accel__layer *layer_out);
+const char *ds_accel__layer_name(enum ds_accel__layer layer);
+
+/* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
+typedef int32_t (*ds_accel__problem_t)(void *user_data, const char *pointer, bool is_key,
+                                       const char *message);
+/* Check a file's tree against the table of keys. DS_ACCEL_OK, or what report returned first < 0. */
+int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem_t report,
+                                    void *user_data);
+/* Find the value (or its key) at a JSON pointer in a text that is known to be valid JSON. */
+bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
+                             int *line_out, int *column_out);
+
+/* ---- layer 1: the machine (topology.c, cgroup.c)
+ * ---------------------------------------------------------- */
+
+struct ds_accel__numa_node {
+    uint32_t id;
+    uint32_t cpu_count;
+    char *cpus;              /* the kernel's list */
+    struct bitmask cpu_mask; /* libnuma's type; storage is ours */
+    uint64_t total_memory_bytes;
+    uint64_t available_memory_bytes;
+};
+
+struct ds_accel__topology {
+    struct ds_accel__numa_node *nodes; /* by id */
+    uint32_t node_count;
+};
+
+/* The limit on this process's memory below the machine's; limit_bytes 0 if none. */
+struct ds_accel__cgroup_limit {
+    uint64_t limit_bytes;
+    uint64_t used_bytes;
+    char source[192]; /* the file that sets it */
+};
+
+int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *topology);
+void ds_accel__topology_clear(struct ds_accel__topology *topology);
+/* "/proc/meminfo" and a node's meminfo alike: a value in bytes; 0 if the key is not there. */
+uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
+int32_t ds_accel__cgroup_limit(const char *root, struct ds_accel__cgroup_limit *limit_out);
+int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
+
+/* ---- layer 2: plugin files (elf.c, loader.c), candidates (registry.c, scan.c)
+ * -------------------------------- */
+
+/* A failure of a gate: reason code (static) and evidence. */
+struct ds_accel__finding {
+    const char *reason; /* NULL: no failure */
+    char detail[512];
+};
+
+void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What elf.c reads of a plugin's file; every offset is checked against the file's size. */
+struct ds_accel__elf {
+    const unsigned char *data; /* the file, mapped */
+    size_t size_bytes;
+    uint32_t note_count; /* notes of ours; desc holds the first */
+    uint32_t note_desc_bytes;
+    struct ds_accel_note_desc desc;
+};
+
+/* Map and check a file: finding->reason is set if it is not a plugin of this machine. */
+int32_t ds_accel__elf_open(const char *path, struct ds_accel__elf *elf,
+                           struct ds_accel__finding *finding);
+void ds_accel__elf_close(struct ds_accel__elf *elf);
+/* Check the note against what this host knows and the name the file has. */
+void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
+                              struct ds_accel__finding *finding);
+/* What this host offers; a plugin that requires more is rejected. */
+#define DS_ACCEL__HOST_FEATURES \
+    (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY)
+/* The lowest required bit this host does not know, or -1. */
+int ds_accel__unknown_feature(uint64_t required_features);
+
+/* Facts of the dynamic section, for lint. */
+struct ds_accel__elf_dynamic {
+    bool has_bind_now;
+    bool has_nodelete;
+    bool has_textrel;
+    bool has_executable_stack;
+    struct ds_accel__text needed;  /* names, one per line */
+    struct ds_accel__text exports; /* defined global symbols, one per line */
+};
+
+void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
+                                struct ds_accel__elf_dynamic *dynamic);
+
+typedef struct ds_accel__module ds_accel__module_t; /* an opened .so */
+
+/* ERR_NO_MEMORY, or DS_ACCEL_OK: then *module_out, or NULL and finding says why. */
+int32_t ds_accel__module_open(const char *path, ds_accel__module_t **module_out,
+                              struct ds_accel__finding *finding);
+/* Call the newest entry that both sides have; NULL table if finding says why. */
+void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_host *host,
+                            const struct ds_accel_plugin **table_out,
+                            struct ds_accel__finding *finding);
+void ds_accel__module_close(ds_accel__module_t *module);
+
+enum ds_accel__gate {
+    DS_ACCEL__GATE_NAME,
+    DS_ACCEL__GATE_ELF,
+    DS_ACCEL__GATE_NOTE,
+    DS_ACCEL__GATE_ALLOW,
+    DS_ACCEL__GATE_LOAD,
+    DS_ACCEL__GATE_ENTRY,
+    DS_ACCEL__GATE_PROBE,
+    DS_ACCEL__GATE_COUNT
+};
+
+enum ds_accel__gate_result {
+    DS_ACCEL__GATE_SKIPPED, /* not reached, or does not apply */
+    DS_ACCEL__GATE_PASSED,
+    DS_ACCEL__GATE_FAILED
+};
+
+struct ds_accel__candidate;
+
+/* The host table that one candidate's plugin sees. */
+struct ds_accel__host {
+    struct ds_accel_host abi;
+    ds_accel_t *context;
+    struct ds_accel__candidate *candidate;
+};
+
+struct ds_accel__candidate {
+    char name[DS_ACCEL__NAME_SIZE];
+    char *path; /* "" for a registered one */
+    dev_t device;
+    ino_t inode;
+    bool is_registered;
+    bool is_demand_only;
+    bool has_verdict; /* gates up to the probe are done, or one failed */
+    uint32_t state;   /* DS_ACCEL_STATE_* */
+    const char *reason;
+    char *detail;
+    const char *stage;
+    uint64_t elapsed_us;
+    char vendor[64];
+    char version[32];
+    char abi[16];
+    uint64_t note_features; /* required ones */
+    struct {
+        enum ds_accel__gate_result result;
+        char *evidence; /* NULL: none */
+    } gates[DS_ACCEL__GATE_COUNT];
+    struct ds_accel__host host;
+    ds_accel__module_t *module;
+    bool has_table;
+    struct ds_accel_plugin table; /* complete: absent slots are stubs */
+    struct ds_accel_verdict verdict;
+    ds_accel_plugin_instance_t *instance; /* of the selected one */
+};
+
+struct ds_accel__registry {
+    struct ds_accel__candidate **candidates; /* in detection order */
+    size_t count;
+};
+
+/*
+ * Copy a plugin's table into ours: as much as both know, absent slots as stubs. Reads no byte past
+ * the plugin's struct_size. finding says what is wrong with it. DSA-H3, DSA-H4.
+ */
+void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *name,
+                            struct ds_accel_plugin *ours, struct ds_accel__finding *finding);
+
+struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__registry *registry,
+                                                    const char *name);
+/* Take the candidate; on failure it is destroyed. */
+int32_t ds_accel__registry_add(struct ds_accel__registry *registry,
+                               struct ds_accel__candidate *candidate);
+void ds_accel__registry_clear(struct ds_accel__registry *registry);
+struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, const char *name,
+                                                       const char *path);
+void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
+const char *ds_accel__state_name(uint32_t state);
+const char *ds_accel__gate_name(enum ds_accel__gate gate);
+/* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */
+void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              uint32_t state, const struct ds_accel__finding *finding);
+void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* State, reason and detail outside the gates: selected, deferred, not needed ... */
+void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
+                             const char *reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Take a candidate through the gates before load. False: one failed. */
+bool ds_accel__candidate_check_file(struct ds_accel__candidate *candidate);
+/* Fill the registry from the search path; registered candidates are there already. */
+int32_t ds_accel__scan(ds_accel_t *context);
+/* Put the candidates in detection order. */
+int32_t ds_accel__registry_sort(ds_accel_t *context);
+
+/* ---- layer 3: host table (host.c), probing (probe.c), choice (detect.c)
+ * ------------------------------------------ */
+
+void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
+                         struct ds_accel__candidate *candidate);
+/*
+ * Load and ask: the one place that decides where a plugin's code runs. Fills the candidate's gates
+ * load, entry and probe, its verdict and state.
+ */
+int32_t ds_accel__probe(struct ds_accel__candidate *candidate);
+/* All gates and the probe, once. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdict. */
+int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
+/* "cuda" defers "xpu": the candidate that goes first, or NULL. Evaluates what it asks about. */
+int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *candidate,
+                              struct ds_accel__candidate **to_out);
+int32_t ds_accel__detect_locked(ds_accel_t *context);
+
+/* ---- layer 4: the context (context.c)
+ * -------------------------------------------------------------------------------- */
+
+struct ds_accel {
+    /* Guards everything below that is not said to be otherwise. log and env never change. */
+    pthread_mutex_t lock;
+    /* Plugins ask for these two from any thread, also from calls that hold the lock above: config
+     * changes only under both locks, topology under its own. */
+    pthread_mutex_t config_lock;
+    pthread_mutex_t topology_lock;
+    struct ds_accel__log log;
+    struct ds_accel__env env;
+    char *forced;       /* options.accelerator */
+    char *machine_root; /* never NULL */
+    char **plugin_dirs; /* from the options */
+    size_t plugin_dir_count;
+    struct ds_accel__config config;
+    struct ds_accel__registry registry;
+    struct ds_accel__text searched; /* folders scanned, one per line */
+    bool has_topology;
+    struct ds_accel__topology topology;
+    /* Written once, with release order; read without the lock. */
+    struct ds_accel__candidate *selected;
+    const char *set_method;
+    uint32_t device_count; /* of the selected one */
+    bool has_failed;       /* the last detection did */
+};
+
+/* The nodes of the context's machine, read once. Borrowed. */
+int32_t ds_accel__context_topology(ds_accel_t *context,
+                                   const struct ds_accel__topology **topology_out);
+/* Read the op builders' files. Lock held. */
+int32_t ds_accel__context_load_ops(ds_accel_t *context);
+/* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
+json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
+
+/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c)
+ * ------------------------------------------------ */
+
+/* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
+json_t *ds_accel__json_text(const char *text);
+/* Set a member, taking value; a NULL value makes *failed true. */
+void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed);
+/* What is known of a backend from its plugin's instance and the configuration. */
+struct ds_accel__facts {
+    ds_accel_t *context;
+    const char *name;
+    const struct ds_accel__candidate *candidate; /* NULL: no plugin */
+    ds_accel_plugin_instance_t *instance;        /* NULL: not available */
+    struct ds_accel_backend_info info;
+};
+
+/* A fact by the operator's configuration, else by the plugin, else by the package; never NULL
+ * but for exhausted memory. plugin_value is taken. */
+json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value);
+void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
+                          const struct ds_accel__candidate *candidate,
+                          ds_accel_plugin_instance_t *instance);
+int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
+int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
+/* Text from the tree that the JSON is dumped from: one source for both. NULL: no memory. */
+char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
+#define DS_ACCEL__REPORT_CONFIG_CHECK 100u
+#define DS_ACCEL__REPORT_LINT 101u
+/* Dump a tree, which is taken, as JSON or text. */
+int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out);
+
+#endif

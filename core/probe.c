@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Asking a plugin whether it is available: load, entry, probe. Today in this process. This is the
+ * one place that decides where a plugin's code runs, so that a separate process can take over
+ * without anything above noticing.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool ends(const char *text, size_t text_size)
+{
+    return memchr(text, '\0', text_size) != NULL;
+}
+
+static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_accel__finding *finding)
+{
+    if (!ends(verdict->detail, sizeof(verdict->detail)) ||
+        !ends(verdict->variant, sizeof(verdict->variant))) {
+        ds_accel__find(finding, "bad_verdict", "a text of the verdict has no end");
+    } else if (verdict->state < DS_ACCEL_PROBE_AVAILABLE || verdict->state > DS_ACCEL_PROBE_ERROR) {
+        ds_accel__find(finding, "bad_verdict", "state %u; expected 1, 2 or 3", verdict->state);
+    } else if (verdict->state == DS_ACCEL_PROBE_AVAILABLE && verdict->device_count == 0) {
+        ds_accel__find(finding, "bad_verdict", "available with 0 devices");
+    } else if (verdict->state != DS_ACCEL_PROBE_AVAILABLE &&
+               ds_accel__reason_of_verdict(verdict->reason) == NULL) {
+        ds_accel__find(finding, "bad_verdict", "reason %u is not a DS_ACCEL_REASON_*",
+                       verdict->reason);
+    }
+}
+
+/* A negative status of probe means state ERROR, whatever the verdict holds. */
+static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
+                         struct ds_accel_error *error)
+{
+    ds_accel__sanitize(error->message, sizeof(error->message));
+    ds_accel__sanitize(error->vendor_text, sizeof(error->vendor_text));
+    memset(verdict, 0, sizeof(*verdict));
+    verdict->state = DS_ACCEL_PROBE_ERROR;
+    verdict->reason = DS_ACCEL_REASON_DRIVER_FAILED;
+    verdict->vendor_code = error->vendor_code;
+    if (error->message[0] != '\0') {
+        snprintf(verdict->detail, sizeof(verdict->detail), "%.150s: %.48s (%lld)", error->message,
+                 error->vendor_text[0] != '\0' ? error->vendor_text : ds_accel_status_name(status),
+                 (long long)error->vendor_code);
+    } else {
+        snprintf(verdict->detail, sizeof(verdict->detail), "probe returned %s",
+                 ds_accel_status_name(status));
+    }
+}
+
+static void ask(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel_verdict *verdict = &candidate->verdict;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel__finding finding = {0};
+    int32_t status;
+
+    memset(verdict, 0, sizeof(*verdict));
+    verdict->struct_size = sizeof(*verdict);
+    status = candidate->table.probe(&candidate->host.abi, verdict, &error);
+    if (status < 0) {
+        take_failure(verdict, status, &error);
+    }
+    check_verdict(verdict, &finding);
+    ds_accel__sanitize(verdict->detail, sizeof(verdict->detail));
+    ds_accel__sanitize(verdict->variant, sizeof(verdict->variant));
+    if (finding.reason != NULL) {
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE, DS_ACCEL_STATE_ERROR, &finding);
+    } else if (verdict->state == DS_ACCEL_PROBE_AVAILABLE) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_PROBE, "%u device%s%s%s",
+                                 verdict->device_count, verdict->device_count == 1 ? "" : "s",
+                                 verdict->detail[0] != '\0' ? ": " : "", verdict->detail);
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, "", "%s", verdict->detail);
+    } else {
+        ds_accel__find(&finding, ds_accel__reason_of_verdict(verdict->reason), "%s",
+                       verdict->detail);
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE,
+                                 verdict->state == DS_ACCEL_PROBE_ERROR
+                                     ? DS_ACCEL_STATE_ERROR
+                                     : DS_ACCEL_STATE_UNAVAILABLE,
+                                 &finding);
+    }
+    candidate->has_verdict = true;
+}
+
+/* The table's features must be those of the note, which was judged before any code ran. */
+static void check_features(const struct ds_accel__candidate *candidate,
+                           struct ds_accel__finding *finding)
+{
+    if (finding->reason == NULL && candidate->table.required_features != candidate->note_features) {
+        ds_accel__find(finding, "table_features", "its note requires 0x%llx, its table 0x%llx",
+                       (unsigned long long)candidate->note_features,
+                       (unsigned long long)candidate->table.required_features);
+    }
+}
+
+static int32_t load(struct ds_accel__candidate *candidate)
+{
+    const struct ds_accel_plugin *theirs;
+    struct ds_accel__finding finding = {0};
+    int32_t status;
+
+    if (candidate->module == NULL) {
+        status = ds_accel__module_open(candidate->path, &candidate->module, &finding);
+        if (status < 0) {
+            return status;
+        }
+        if (candidate->module == NULL) {
+            ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_REJECTED,
+                                     &finding);
+            return DS_ACCEL_OK;
+        }
+    }
+    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_LOAD, "opened in this process");
+    ds_accel__module_entry(candidate->module, &candidate->host.abi, &theirs, &finding);
+    if (theirs != NULL) {
+        ds_accel__table_import(theirs, candidate->name, &candidate->table, &finding);
+        check_features(candidate, &finding);
+    }
+    if (finding.reason != NULL) {
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_STATE_REJECTED,
+                                 &finding);
+        return DS_ACCEL_OK;
+    }
+    candidate->has_table = true;
+    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ENTRY, "%s, table ABI %u.%u",
+                             DS_ACCEL_ENTRY_V1_SYMBOL, candidate->table.abi_major,
+                             candidate->table.abi_minor);
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__probe(struct ds_accel__candidate *candidate)
+{
+    if (!candidate->has_table) {
+        int32_t status = load(candidate);
+
+        if (status < 0) {
+            return status;
+        }
+    }
+    if (candidate->has_table) {
+        ask(candidate);
+    }
+    return DS_ACCEL_OK;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The candidates: what is known of each plugin found, gate by gate, and the order in which they are
+ * asked. Also the one place where a plugin's table is copied into ours.
+ */
+#include "internal.h"
+
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *ds_accel__state_name(uint32_t state)
+{
+    static const char *const names[] = {
+        "not_probed", "selected",  "available", "unavailable", "error",       "rejected",
+        "crashed",    "timed_out", "disabled",  "shadowed",    "quarantined",
+    };
+
+    return state < DS_ACCEL__ARRAY_SIZE(names) ? names[state] : "error";
+}
+
+const char *ds_accel__gate_name(enum ds_accel__gate gate)
+{
+    static const char *const names[] = {"name", "elf", "note", "allow", "load", "entry", "probe"};
+
+    return names[gate];
+}
+
+/* ---- one candidate
+ * ------------------------------------------------------------------------------- */
+
+struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, const char *name,
+                                                       const char *path)
+{
+    struct ds_accel__candidate *candidate = calloc(1, sizeof(*candidate));
+
+    if (candidate == NULL) {
+        return NULL;
+    }
+    candidate->path = strdup(path);
+    if (candidate->path == NULL) {
+        free(candidate);
+        return NULL;
+    }
+    snprintf(candidate->name, sizeof(candidate->name), "%s", name);
+    candidate->reason = "";
+    candidate->stage = "";
+    ds_accel__host_fill(&candidate->host, context, candidate);
+    return candidate;
+}
+
+void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
+{
+    if (candidate == NULL) {
+        return;
+    }
+    if (candidate->instance != NULL) {
+        candidate->table.shutdown(candidate->instance);
+    }
+    ds_accel__module_close(candidate->module);
+    for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        free(candidate->gates[gate].evidence);
+    }
+    free(candidate->detail);
+    free(candidate->path);
+    free(candidate);
+}
+
+static char *format_arguments(const char *format, va_list arguments)
+{
+    char line[1024];
+
+    vsnprintf(line, sizeof(line), format, arguments);
+    return strdup(line);
+}
+
+/*
+ * Texts here only explain: when memory is exhausted they are left out (NULL), and the verdict,
+ * which needs none, still stands.
+ */
+void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
+                             const char *reason, const char *format, ...)
+{
+    va_list arguments;
+
+    candidate->state = state;
+    candidate->reason = reason;
+    free(candidate->detail);
+    va_start(arguments, format);
+    candidate->detail = format_arguments(format, arguments);
+    va_end(arguments);
+}
+
+void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              uint32_t state, const struct ds_accel__finding *finding)
+{
+    candidate->stage = ds_accel__gate_name(gate);
+    candidate->gates[gate].result = DS_ACCEL__GATE_FAILED;
+    free(candidate->gates[gate].evidence);
+    candidate->gates[gate].evidence = strdup(finding->detail);
+    ds_accel__candidate_set(candidate, state, finding->reason, "%s", finding->detail);
+    candidate->has_verdict = true;
+}
+
+void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              const char *format, ...)
+{
+    va_list arguments;
+
+    candidate->stage = ds_accel__gate_name(gate);
+    candidate->gates[gate].result = DS_ACCEL__GATE_PASSED;
+    free(candidate->gates[gate].evidence);
+    va_start(arguments, format);
+    candidate->gates[gate].evidence = format_arguments(format, arguments);
+    va_end(arguments);
+}
+
+/* The first of an array's patterns that matches, or NULL. */
+static const char *match(json_t *patterns, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(patterns); i++) {
+        const char *pattern = json_string_value(json_array_get(patterns, i));
+
+        if (fnmatch(pattern, name, 0) == 0) {
+            return pattern;
+        }
+    }
+    return NULL;
+}
+
+static bool check_allowed(struct ds_accel__candidate *candidate)
+{
+    const struct ds_accel__config *config = &candidate->host.context->config;
+    json_t *allow = ds_accel__config_get(config, "allow", NULL);
+    const char *denied = match(ds_accel__config_get(config, "deny", NULL), candidate->name);
+    struct ds_accel__finding finding = {0};
+
+    if (denied != NULL) {
+        ds_accel__find(&finding, "denied", "pattern \"%s\" of \"deny\"", denied);
+    } else if (allow != NULL && match(allow, candidate->name) == NULL) {
+        ds_accel__find(&finding, "not_allowed", "no pattern of \"allow\" matches");
+    }
+    if (finding.reason != NULL) {
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ALLOW, DS_ACCEL_STATE_DISABLED,
+                                 &finding);
+        return false;
+    }
+    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ALLOW, "by \"allow\" and \"deny\"");
+    return true;
+}
+
+static void keep_note(struct ds_accel__candidate *candidate, const struct ds_accel_note_desc *desc)
+{
+    memcpy(candidate->vendor, desc->vendor, sizeof(candidate->vendor));
+    memcpy(candidate->version, desc->version, sizeof(candidate->version));
+    snprintf(candidate->abi, sizeof(candidate->abi), "%u.%u", desc->abi_major, desc->abi_minor);
+    candidate->note_features = desc->required_features[0] | (uint64_t)desc->required_features[1]
+                                                                << 32;
+}
+
+static bool check_elf(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__finding finding = {0};
+    struct ds_accel__elf elf;
+    enum ds_accel__gate gate = DS_ACCEL__GATE_ELF;
+
+    if (ds_accel__elf_open(candidate->path, &elf, &finding) < 0) {
+        ds_accel__find(&finding, "not_readable", "host memory is exhausted");
+    }
+    if (finding.reason == NULL) {
+        ds_accel__candidate_pass(candidate, gate, "shared object, %zu bytes", elf.size_bytes);
+        gate = DS_ACCEL__GATE_NOTE;
+        ds_accel__elf_check_note(&elf, candidate->name, &finding);
+    }
+    if (finding.reason == NULL) {
+        keep_note(candidate, &elf.desc);
+        ds_accel__candidate_pass(candidate, gate, "%s %s by %s, ABI %s", candidate->name,
+                                 candidate->version, candidate->vendor, candidate->abi);
+    } else {
+        ds_accel__candidate_fail(candidate, gate, DS_ACCEL_STATE_REJECTED, &finding);
+    }
+    ds_accel__elf_close(&elf);
+    return finding.reason == NULL;
+}
+
+bool ds_accel__candidate_check_file(struct ds_accel__candidate *candidate)
+{
+    if (candidate->has_verdict) {
+        return candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
+    }
+    if (candidate->gates[DS_ACCEL__GATE_ALLOW].result != DS_ACCEL__GATE_SKIPPED) {
+        return true;
+    }
+    if (!candidate->is_registered && !check_elf(candidate)) {
+        return false;
+    }
+    return check_allowed(candidate);
+}
+
+/* ---- the table
+ * ------------------------------------------------------------------------------------- */
+
+/*
+ * Stands in for every slot a plugin does not have. It is called through pointers of other types:
+ * all slots return int32_t or nothing, and on every ABI we build for the caller removes the
+ * arguments, so one function without parameters serves them all.
+ */
+static int32_t unsupported(void)
+{
+    return DS_ACCEL_ERR_UNSUPPORTED;
+}
+
+#define FIRST_SLOT offsetof(struct ds_accel_plugin, probe)
+#define SLOT_COUNT ((sizeof(struct ds_accel_plugin) - FIRST_SLOT) / sizeof(void *))
+typedef int32_t (*slot_t)(void);
+DS_ACCEL_STATIC_ASSERT(sizeof(slot_t) == sizeof(void *), "slots are pointers");
+DS_ACCEL_STATIC_ASSERT(FIRST_SLOT + SLOT_COUNT * sizeof(void *) == sizeof(struct ds_accel_plugin),
+                       "nothing but slots from probe on");
+
+static const struct {
+    const char *name;
+    size_t offset;
+} required_slots[] = {
+    {"probe", offsetof(struct ds_accel_plugin, probe)},
+    {"init", offsetof(struct ds_accel_plugin, init)},
+    {"shutdown", offsetof(struct ds_accel_plugin, shutdown)},
+    {"device_count", offsetof(struct ds_accel_plugin, device_count)},
+    {"device_open", offsetof(struct ds_accel_plugin, device_open)},
+    {"device_close", offsetof(struct ds_accel_plugin, device_close)},
+};
+
+static slot_t get_slot(const struct ds_accel_plugin *table, size_t offset)
+{
+    slot_t slot;
+
+    memcpy(&slot, (const char *)table + offset, sizeof(slot));
+    return slot;
+}
+
+static void fill_stubs(struct ds_accel_plugin *table)
+{
+    slot_t stub = unsupported;
+
+    for (size_t i = 0; i < SLOT_COUNT; i++) {
+        size_t offset = FIRST_SLOT + i * sizeof(stub);
+
+        if (get_slot(table, offset) == NULL) {
+            memcpy((char *)table + offset, &stub, sizeof(stub));
+        }
+    }
+}
+
+static void check_table(const struct ds_accel_plugin *table, const char *name,
+                        struct ds_accel__finding *finding)
+{
+    int unknown = ds_accel__unknown_feature(table->required_features);
+
+    if (table->abi_major != DS_ACCEL_ABI_MAJOR) {
+        ds_accel__find(finding, "table_abi", "the table says generation %u; expected %u",
+                       table->abi_major, DS_ACCEL_ABI_MAJOR);
+    } else if (unknown >= 0) {
+        ds_accel__find(finding, "feature_unknown",
+                       "required feature bit %d of its table is not known here", unknown);
+    } else if (table->name == NULL) {
+        ds_accel__find(finding, "table_no_name", "the table's name is NULL");
+    } else if (strncmp(table->name, name, DS_ACCEL__NAME_SIZE) != 0) {
+        ds_accel__find(finding, "name_mismatch", "the file says \"%s\", its table \"%.31s\"", name,
+                       table->name);
+    }
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(required_slots) && finding->reason == NULL; i++) {
+        if (get_slot(table, required_slots[i].offset) == NULL) {
+            ds_accel__find(finding, "slot_missing", "%s is NULL", required_slots[i].name);
+        }
+    }
+}
+
+#define ABSURD_BYTES 65536u
+
+void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *name,
+                            struct ds_accel_plugin *ours, struct ds_accel__finding *finding)
+{
+    uint32_t size;
+    uint32_t needed = DS_ACCEL_SIZE_THROUGH(struct ds_accel_plugin, device_close);
+
+    memset(ours, 0, sizeof(*ours));
+    memcpy(&size, theirs, sizeof(size));
+    if (size < needed) {
+        ds_accel__find(finding, "table_short", "it has %u bytes; expected at least %u", size,
+                       needed);
+        return;
+    }
+    if (size > ABSURD_BYTES) {
+        ds_accel__find(finding, "table_absurd", "it claims %u bytes; no table has over %u", size,
+                       ABSURD_BYTES);
+        return;
+    }
+    /* Whole slots only: half a pointer is not one. */
+    size -= (size - FIRST_SLOT) % sizeof(slot_t);
+    memcpy(ours, theirs, size < sizeof(*ours) ? size : sizeof(*ours));
+    ours->struct_size = sizeof(*ours);
+    check_table(ours, name, finding);
+    fill_stubs(ours);
+}
+
+/* ---- the registry
+ * ------------------------------------------------------------------------------------- */
+
+struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__registry *registry,
+                                                    const char *name)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        if (strcmp(registry->candidates[i]->name, name) == 0 &&
+            registry->candidates[i]->state != DS_ACCEL_STATE_SHADOWED) {
+            return registry->candidates[i];
+        }
+    }
+    return NULL;
+}
+
+int32_t ds_accel__registry_add(struct ds_accel__registry *registry,
+                               struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__candidate **candidates = NULL;
+
+    if (candidate != NULL) {
+        candidates = realloc(registry->candidates, (registry->count + 1) * sizeof(*candidates));
+    }
+    if (candidates == NULL) {
+        ds_accel__candidate_destroy(candidate);
+        return ds_accel__no_memory();
+    }
+    registry->candidates = candidates;
+    candidates[registry->count++] = candidate;
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__registry_clear(struct ds_accel__registry *registry)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        ds_accel__candidate_destroy(registry->candidates[i]);
+    }
+    free(registry->candidates);
+    memset(registry, 0, sizeof(*registry));
+}
+
+struct rank {
+    size_t position; /* in detection_order, or after it */
+    size_t found;    /* on the search path: keeps a shadowed one behind what shadows it */
+    struct ds_accel__candidate *candidate;
+};
+
+static int compare_ranks(const void *a, const void *b)
+{
+    const struct rank *left = a;
+    const struct rank *right = b;
+    int order;
+
+    if (left->position != right->position) {
+        return left->position < right->position ? -1 : 1;
+    }
+    order = strcmp(left->candidate->name, right->candidate->name);
+    if (order != 0) {
+        return order;
+    }
+    return left->found < right->found ? -1 : left->found > right->found;
+}
+
+/* Listed ones by their place, then the others by name, then cpu unless it is listed before another.
+ */
+static size_t rank_of(json_t *order, const char *name)
+{
+    size_t count = json_array_size(order);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(json_string_value(json_array_get(order, i)), name) == 0) {
+            return i == count - 1 && strcmp(name, "cpu") == 0 ? count + 1 : i;
+        }
+    }
+    return strcmp(name, "cpu") == 0 ? count + 1 : count;
+}
+
+int32_t ds_accel__registry_sort(ds_accel_t *context)
+{
+    struct ds_accel__registry *registry = &context->registry;
+    json_t *order = ds_accel__config_get(&context->config, "detection_order", NULL);
+    struct rank *ranks;
+
+    if (registry->count == 0) {
+        return DS_ACCEL_OK;
+    }
+    ranks = calloc(registry->count, sizeof(*ranks));
+    if (ranks == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (size_t i = 0; i < registry->count; i++) {
+        struct ds_accel__candidate *candidate = registry->candidates[i];
+
+        ranks[i] = (struct rank){rank_of(order, candidate->name), i, candidate};
+        candidate->is_demand_only = json_is_true(
+            ds_accel__config_backend(&context->config, candidate->name, "demand_only"));
+    }
+    qsort(ranks, registry->count, sizeof(*ranks), compare_ranks);
+    for (size_t i = 0; i < registry->count; i++) {
+        registry->candidates[i] = ranks[i].candidate;
+    }
+    free(ranks);
+    return DS_ACCEL_OK;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Reports as text for people: aligned columns, colours when asked, made from the JSON trees. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct page {
+    struct ds_accel__text text;
+    bool colour;
+    bool verbose;
+};
+
+static const char *get_text(json_t *tree, const char *key)
+{
+    const char *text = json_string_value(json_object_get(tree, key));
+
+    return text != NULL ? text : "";
+}
+
+static const char *colour_of(const char *state)
+{
+    static const struct {
+        const char *state;
+        const char *code;
+    } codes[] = {
+        {"selected", "\033[1;32m"}, {"available", "\033[32m"}, {"passed", "\033[32m"},
+        {"error", "\033[31m"},      {"rejected", "\033[31m"},  {"failed", "\033[31m"},
+        {"crashed", "\033[31m"},    {"timed_out", "\033[31m"}, {"unavailable", "\033[33m"},
+        {"disabled", "\033[33m"},   {"shadowed", "\033[33m"},  {"quarantined", "\033[33m"},
+    };
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(codes); i++) {
+        if (strcmp(codes[i].state, state) == 0) {
+            return codes[i].code;
+        }
+    }
+    return NULL;
+}
+
+/* A word padded to a width; the colour codes take no room. */
+static void add_word(struct page *page, const char *word, int width)
+{
+    const char *code = page->colour ? colour_of(word) : NULL;
+    int blanks = width - (int)strlen(word);
+
+    ds_accel__text_add(&page->text, "%s%s%s%*s", code != NULL ? code : "", word,
+                       code != NULL ? "\033[0m" : "", blanks > 0 ? blanks : 0, "");
+}
+
+static int widest(json_t *array, const char *key, int at_least)
+{
+    int width = at_least;
+
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        int length = (int)strlen(get_text(json_array_get(array, i), key));
+
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+static void add_reason(struct page *page, json_t *tree)
+{
+    const char *reason = get_text(tree, "reason");
+    const char *detail = get_text(tree, "detail");
+
+    ds_accel__text_add(&page->text, "%s%s%s\n", reason,
+                       reason[0] != '\0' && detail[0] != '\0' ? ": " : "", detail);
+}
+
+/* ---- detect, list, explain
+ * ---------------------------------------------------------------------------- */
+
+static void write_detect(struct page *page, json_t *tree)
+{
+    const char *name = get_text(tree, "accelerator");
+
+    if (name[0] != '\0') {
+        ds_accel__text_add(&page->text, "%s\n", name);
+    }
+}
+
+static void write_list(struct page *page, json_t *tree)
+{
+    json_t *plugins = json_object_get(tree, "plugins");
+    int name = widest(plugins, "name", 4) + 2;
+    int state = widest(plugins, "state", 5) + 2;
+    int version = widest(plugins, "version", 7) + 2;
+    int vendor = widest(plugins, "vendor", 6) + 2;
+
+    if (json_array_size(plugins) == 0) {
+        ds_accel__text_add(&page->text, "no plugin was found\n");
+        return;
+    }
+    ds_accel__text_add(&page->text, "%-*s%-*s%-*s%-*s%-5s%s\n", name, "NAME", state, "STATE",
+                       version, "VERSION", vendor, "VENDOR", "ABI", "PATH, REASON");
+    for (size_t i = 0; i < json_array_size(plugins); i++) {
+        json_t *plugin = json_array_get(plugins, i);
+
+        add_word(page, get_text(plugin, "name"), name);
+        add_word(page, get_text(plugin, "state"), state);
+        ds_accel__text_add(&page->text, "%-*s%-*s%-5s%s\n", version, get_text(plugin, "version"),
+                           vendor, get_text(plugin, "vendor"), get_text(plugin, "abi"),
+                           get_text(plugin, "path"));
+        if (get_text(plugin, "reason")[0] != '\0') {
+            ds_accel__text_add(&page->text, "%*s", name, "");
+            add_reason(page, plugin);
+        }
+    }
+}
+
+static void write_candidate(struct page *page, json_t *candidate)
+{
+    json_t *gates = json_object_get(candidate, "gates");
+    bool failed = false;
+
+    add_word(page, get_text(candidate, "name"), 0);
+    ds_accel__text_add(&page->text, ": ");
+    add_word(page, get_text(candidate, "state"), 0);
+    ds_accel__text_add(&page->text, "%s\n",
+                       json_is_true(json_object_get(candidate, "demand_only")) ? " (by name only)"
+                                                                               : "");
+    for (size_t i = 0; i < json_array_size(gates); i++) {
+        json_t *gate = json_array_get(gates, i);
+        const char *result = get_text(gate, "result");
+
+        if (strcmp(result, "skipped") == 0 && !page->verbose) {
+            continue;
+        }
+        failed = failed || strcmp(result, "failed") == 0;
+        ds_accel__text_add(&page->text, "  %-6s ", get_text(gate, "gate"));
+        add_word(page, result, 8);
+        ds_accel__text_add(&page->text, "%s\n", get_text(gate, "evidence"));
+    }
+    if (get_text(candidate, "reason")[0] != '\0') {
+        ds_accel__text_add(&page->text, "  reason %s: %s\n", get_text(candidate, "reason"),
+                           get_text(candidate, "meaning"));
+        if (!failed && get_text(candidate, "detail")[0] != '\0') {
+            ds_accel__text_add(&page->text, "  detail %s\n", get_text(candidate, "detail"));
+        }
+        ds_accel__text_add(&page->text, "  remedy %s\n", get_text(candidate, "remedy"));
+    }
+}
+
+static void write_list_line(struct page *page, const char *head, json_t *names)
+{
+    if (json_array_size(names) == 0) {
+        return;
+    }
+    ds_accel__text_add(&page->text, "%s", head);
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        ds_accel__text_add(&page->text, "%s %s", i > 0 ? "," : "",
+                           json_string_value(json_array_get(names, i)));
+    }
+    ds_accel__text_add(&page->text, "\n");
+}
+
+static void write_explain(struct page *page, json_t *tree)
+{
+    json_t *candidates = json_object_get(tree, "candidates");
+
+    if (get_text(tree, "accelerator")[0] != '\0') {
+        ds_accel__text_add(&page->text, "chosen: %s (%s)\n\n", get_text(tree, "accelerator"),
+                           get_text(tree, "set_method"));
+    } else {
+        ds_accel__text_add(&page->text, "chosen: nothing\n\n");
+    }
+    for (size_t i = 0; i < json_array_size(candidates); i++) {
+        write_candidate(page, json_array_get(candidates, i));
+        ds_accel__text_add(&page->text, "\n");
+    }
+    write_list_line(page, "without a plugin file:", json_object_get(tree, "without_plugin"));
+    write_list_line(page, "folders searched:", json_object_get(tree, "searched"));
+}
+
+/* ---- info
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void add_bytes(struct page *page, json_t *value)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double amount = (double)json_integer_value(value);
+    size_t unit = 0;
+
+    if (!json_is_integer(value)) {
+        ds_accel__text_add(&page->text, "unknown");
+        return;
+    }
+    while (amount >= 1024 && unit + 1 < DS_ACCEL__ARRAY_SIZE(units)) {
+        amount /= 1024;
+        unit++;
+    }
+    ds_accel__text_add(&page->text, unit == 0 ? "%.0f %s" : "%.1f %s", amount, units[unit]);
+}
+
+/* A value of any kind on one line; null as "unknown". */
+static void add_value(struct page *page, json_t *value)
+{
+    if (json_is_string(value)) {
+        ds_accel__text_add(&page->text, "%s",
+                           json_string_length(value) > 0 ? json_string_value(value) : "-");
+    } else if (json_is_boolean(value)) {
+        ds_accel__text_add(&page->text, "%s", json_is_true(value) ? "yes" : "no");
+    } else if (json_is_integer(value)) {
+        ds_accel__text_add(&page->text, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_array(value) && json_array_size(value) > 0) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            ds_accel__text_add(&page->text, "%s%s", i > 0 ? ", " : "",
+                               json_string_value(json_array_get(value, i)));
+        }
+    } else {
+        ds_accel__text_add(&page->text, "%s", json_is_array(value) ? "none" : "unknown");
+    }
+}
+
+static void write_device(struct page *page, json_t *device)
+{
+    json_t *node = json_object_get(device, "numa_node");
+
+    ds_accel__text_add(&page->text, "  device %lld: %s, ",
+                       (long long)json_integer_value(json_object_get(device, "index")),
+                       get_text(device, "name"));
+    add_bytes(page, json_object_get(device, "available_memory_bytes"));
+    ds_accel__text_add(&page->text, " of ");
+    add_bytes(page, json_object_get(device, "total_memory_bytes"));
+    ds_accel__text_add(&page->text, " available");
+    if (json_is_integer(node)) {
+        ds_accel__text_add(&page->text, ", NUMA node %lld", (long long)json_integer_value(node));
+    }
+    ds_accel__text_add(&page->text, "\n");
+}
+
+static void write_info(struct page *page, json_t *tree)
+{
+    static const char *const rows[] = {
+        "current_device_name",
+        "device_count",
+        "supported_dtypes",
+        "is_bf16_supported",
+        "is_fp16_supported",
+        "is_triton_supported",
+        "graph_supported",
+        "is_synchronized_device",
+        "use_host_timers",
+        "resolves_data_dependency",
+        "handles_memory_backpressure",
+        "communication_backend",
+        "compile_backend",
+        "visible_devices_envs",
+        "export_envs",
+        "op_builders",
+    };
+    json_t *devices = json_object_get(tree, "devices");
+    json_t *limit = json_object_get(tree, "memory_limit");
+
+    ds_accel__text_add(&page->text, "%s: ", get_text(tree, "name"));
+    if (json_is_true(json_object_get(tree, "available"))) {
+        ds_accel__text_add(&page->text, "available\n");
+    } else {
+        ds_accel__text_add(&page->text, "not available: ");
+        add_reason(page, tree);
+    }
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        write_device(page, json_array_get(devices, i));
+    }
+    if (json_is_object(limit)) {
+        ds_accel__text_add(&page->text, "  memory limited to ");
+        add_bytes(page, json_object_get(limit, "bytes"));
+        ds_accel__text_add(&page->text, " by %s\n", get_text(limit, "source"));
+    }
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(rows); i++) {
+        ds_accel__text_add(&page->text, "  %-29s", rows[i]);
+        add_value(page, json_object_get(tree, rows[i]));
+        ds_accel__text_add(&page->text, "\n");
+    }
+}
+
+/* ---- env: lines for eval
+ * ------------------------------------------------------------------------------------- */
+
+static void write_env(struct page *page, json_t *tree)
+{
+    json_t *variables = json_object_get(tree, "variables");
+
+    for (size_t i = 0; i < json_array_size(variables); i++) {
+        json_t *variable = json_array_get(variables, i);
+
+        if (!json_is_true(json_object_get(variable, "applied"))) {
+            continue;
+        }
+        if (strcmp(get_text(variable, "rule"), "unset") == 0) {
+            ds_accel__text_add(&page->text, "unset %s\n", get_text(variable, "name"));
+            continue;
+        }
+        ds_accel__text_add(&page->text, "export %s='", get_text(variable, "name"));
+        for (const char *c = get_text(variable, "value"); *c != '\0'; c++) {
+            if (*c == '\'') {
+                ds_accel__text_add(&page->text, "'\\''");
+            } else {
+                ds_accel__text_add(&page->text, "%c", *c);
+            }
+        }
+        ds_accel__text_add(&page->text, "'\n");
+    }
+}
+
+/* ---- configuration
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void write_config(struct page *page, json_t *tree)
+{
+    json_t *files = json_object_get(tree, "files");
+    json_t *values = json_object_get(tree, "values");
+
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        json_t *file = json_array_get(files, i);
+
+        ds_accel__text_add(&page->text, "# %-8s %s\n", get_text(file, "layer"),
+                           get_text(file, "path"));
+    }
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        json_t *value = json_array_get(values, i);
+        char *dump = json_dumps(json_object_get(value, "value"), JSON_ENCODE_ANY | JSON_COMPACT);
+
+        page->text.failed = page->text.failed || dump == NULL;
+        ds_accel__text_add(&page->text, "%s = %s  # %s\n", get_text(value, "key"),
+                           dump != NULL ? dump : "", get_text(value, "origin"));
+        free(dump);
+    }
+}
+
+static void write_config_env(struct page *page, json_t *tree)
+{
+    json_t *variables = json_object_get(tree, "variables");
+    int name = widest(variables, "name", 4) + 2;
+    int value = widest(variables, "value", 7) + 2;
+
+    ds_accel__text_add(&page->text, "%-*s%-*s%-13s%s\n", name, "NAME", value, "VALUE", "ORIGIN",
+                       "MEANING");
+    for (size_t i = 0; i < json_array_size(variables); i++) {
+        json_t *variable = json_array_get(variables, i);
+        bool is_set = json_is_string(json_object_get(variable, "value"));
+
+        ds_accel__text_add(&page->text, "%-*s%-*s%-13s%s\n", name, get_text(variable, "name"),
+                           value, is_set ? get_text(variable, "value") : "(unset)",
+                           get_text(variable, "origin"), get_text(variable, "help"));
+    }
+}
+
+static void write_config_check(struct page *page, json_t *tree)
+{
+    json_t *problems = json_object_get(tree, "problems");
+
+    for (size_t i = 0; i < json_array_size(problems); i++) {
+        json_t *problem = json_array_get(problems, i);
+
+        ds_accel__text_add(&page->text, "%s:%lld:%lld: %s\n", get_text(problem, "file"),
+                           (long long)json_integer_value(json_object_get(problem, "line")),
+                           (long long)json_integer_value(json_object_get(problem, "column")),
+                           get_text(problem, "message"));
+    }
+    if (json_array_size(problems) == 0) {
+        ds_accel__text_add(&page->text, "%zu configuration files, no problem\n",
+                           json_array_size(json_object_get(tree, "files")));
+    }
+}
+
+/* ---- lint
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static void write_lint(struct page *page, json_t *tree)
+{
+    json_t *rules = json_object_get(tree, "rules");
+    int broken = 0;
+
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        json_t *rule = json_array_get(rules, i);
+        const char *result = get_text(rule, "result");
+
+        broken += strcmp(result, "failed") == 0;
+        ds_accel__text_add(&page->text, "%-8s ", get_text(rule, "rule"));
+        add_word(page, result, 8);
+        ds_accel__text_add(&page->text, "%s%s%s\n", get_text(rule, "title"),
+                           get_text(rule, "detail")[0] != '\0' ? ": " : "",
+                           get_text(rule, "detail"));
+    }
+    if (broken > 0) {
+        ds_accel__text_add(&page->text, "%s breaks %d rule%s of docs/plugin-abi.md\n",
+                           get_text(tree, "path"), broken, broken == 1 ? "" : "s");
+    } else {
+        ds_accel__text_add(&page->text, "%s keeps every rule that a file can be checked for\n",
+                           get_text(tree, "path"));
+    }
+}
+
+char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
+{
+    static const struct {
+        uint32_t report;
+        void (*write)(struct page *page, json_t *tree);
+    } writers[] = {
+        {DS_ACCEL_REPORT_DETECT, write_detect},
+        {DS_ACCEL_REPORT_LIST, write_list},
+        {DS_ACCEL_REPORT_INFO, write_info},
+        {DS_ACCEL_REPORT_EXPLAIN, write_explain},
+        {DS_ACCEL_REPORT_ENV, write_env},
+        {DS_ACCEL_REPORT_CONFIG, write_config},
+        {DS_ACCEL_REPORT_CONFIG_ENV, write_config_env},
+        {DS_ACCEL__REPORT_CONFIG_CHECK, write_config_check},
+        {DS_ACCEL__REPORT_LINT, write_lint},
+    };
+    struct page page = {
+        .colour = (format & DS_ACCEL_FORMAT_COLOUR) != 0,
+        .verbose = (format & DS_ACCEL_FORMAT_VERBOSE) != 0,
+    };
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(writers); i++) {
+        if (writers[i].report == report) {
+            writers[i].write(&page, tree);
+        }
+    }
+    return ds_accel__text_take(&page.text);
+}

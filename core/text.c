@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Texts that grow, and the small questions asked of names. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool reserve(struct ds_accel__text *text, size_t more)
+{
+    size_t needed = text->size_bytes + more + 1;
+    size_t capacity = text->capacity_bytes != 0 ? text->capacity_bytes : 256;
+    char *data;
+
+    if (needed <= text->capacity_bytes) {
+        return true;
+    }
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    data = realloc(text->data, capacity);
+    if (data == NULL) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity_bytes = capacity;
+    return true;
+}
+
+void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
+{
+    va_list arguments;
+    int length;
+
+    if (text->failed) {
+        return;
+    }
+    va_start(arguments, format);
+    length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0 || !reserve(text, (size_t)length)) {
+        text->failed = true;
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(text->data + text->size_bytes, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    text->size_bytes += (size_t)length;
+}
+
+void ds_accel__text_pad(struct ds_accel__text *text, size_t width)
+{
+    size_t column = 0;
+
+    while (column < text->size_bytes && text->data[text->size_bytes - column - 1] != '\n') {
+        column++;
+    }
+    if (column < width) {
+        ds_accel__text_add(text, "%*s", (int)(width - column), "");
+    }
+}
+
+char *ds_accel__text_take(struct ds_accel__text *text)
+{
+    char *data;
+
+    ds_accel__text_add(text, "%s", "");
+    if (text->failed) {
+        ds_accel__text_clear(text);
+        return NULL;
+    }
+    data = text->data;
+    memset(text, 0, sizeof(*text));
+    return data;
+}
+
+void ds_accel__text_clear(struct ds_accel__text *text)
+{
+    free(text->data);
+    memset(text, 0, sizeof(*text));
+}
+
+char *ds_accel__format(const char *format, ...)
+{
+    va_list arguments;
+    char *text = NULL;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length >= 0) {
+        text = malloc((size_t)length + 1);
+    }
+    if (text != NULL) {
+        va_start(arguments, format);
+        vsnprintf(text, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
+    return text;
+}
+
+/* Levenshtein distance of two short names; larger than any limit for long ones. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[48];
+    size_t b_length = strlen(b);
+
+    if (strlen(a) >= DS_ACCEL__ARRAY_SIZE(row) || b_length >= DS_ACCEL__ARRAY_SIZE(row)) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= b_length; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+            diagonal = row[j];
+            best = best < row[j] + 1 ? best : row[j] + 1;
+            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+        }
+    }
+    return row[b_length];
+}
+
+const char *ds_accel__nearest(const char *name, const char *const *names, size_t count)
+{
+    size_t best = strlen(name) < 4 ? 1 : 2;
+    const char *nearest = NULL;
+
+    best += strlen(name) >= 12;
+    for (size_t i = 0; i < count; i++) {
+        size_t d = distance(name, names[i]);
+
+        if (d < best || (d == best && nearest == NULL)) {
+            best = d;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
+void ds_accel__sanitize(char *text, size_t text_size)
+{
+    text[text_size - 1] = '\0';
+    for (char *c = text; *c != '\0'; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+            *c = ' ';
+        }
+    }
+}
+
+bool ds_accel__is_backend_name(const char *name)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length >= DS_ACCEL__NAME_SIZE || name[0] < 'a' || name[0] > 'z') {
+        return false;
+    }
+    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.") == length;
+}

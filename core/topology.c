@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The machine's NUMA nodes, read from /sys under a root, so that a recorded machine gives the same
+ * answers as the machine itself. libnuma keeps the CPU sets; its own reading of /sys is not used,
+ * since it knows only the machine it runs on and prints when it is not pleased.
+ */
+#include "internal.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CPU_LIMIT 65536u
+#define BITS_PER_WORD (8 * sizeof(unsigned long))
+
+/* Read "0-3,8,10-11" into numbers through visit; false if the text is not such a list. */
+static bool parse_list(const char *text,
+                       bool (*visit)(void *user_data, uint32_t first, uint32_t last),
+                       void *user_data)
+{
+    while (*text != '\0' && *text != '\n') {
+        char *end;
+        unsigned long first;
+        unsigned long last;
+
+        if (!isdigit((unsigned char)*text)) {
+            return false;
+        }
+        first = strtoul(text, &end, 10);
+        last = first;
+        if (*end == '-') {
+            if (!isdigit((unsigned char)end[1])) {
+                return false;
+            }
+            last = strtoul(end + 1, &end, 10);
+        }
+        if (last < first || last >= CPU_LIMIT ||
+            !visit(user_data, (uint32_t)first, (uint32_t)last)) {
+            return false;
+        }
+        if (*end == ',') {
+            end++;
+        } else if (*end != '\0' && *end != '\n') {
+            return false;
+        }
+        text = end;
+    }
+    return true;
+}
+
+static bool visit_highest(void *user_data, uint32_t first, uint32_t last)
+{
+    uint32_t *highest = user_data;
+
+    (void)first;
+    *highest = last > *highest ? last : *highest;
+    return true;
+}
+
+static bool visit_set(void *user_data, uint32_t first, uint32_t last)
+{
+    for (uint32_t cpu = first; cpu <= last; cpu++) {
+        numa_bitmask_setbit(user_data, cpu);
+    }
+    return true;
+}
+
+/*
+ * A mask of libnuma's type with storage of ours: numa_bitmask_alloc() ends the process when memory
+ * is exhausted. A list that cannot be read is an empty set.
+ */
+static int32_t parse_cpus(const char *list, struct bitmask *mask)
+{
+    uint32_t highest = 0;
+    size_t words;
+
+    if (!parse_list(list, visit_highest, &highest)) {
+        list = "";
+    }
+    words = highest / BITS_PER_WORD + 1;
+    mask->maskp = calloc(words, sizeof(*mask->maskp));
+    if (mask->maskp == NULL) {
+        return ds_accel__no_memory();
+    }
+    mask->size = words * BITS_PER_WORD;
+    parse_list(list, visit_set, mask);
+    return DS_ACCEL_OK;
+}
+
+uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key)
+{
+    size_t length = strlen(key);
+
+    for (const char *at = meminfo; (at = strstr(at, key)) != NULL; at += length) {
+        bool starts = at == meminfo || at[-1] == '\n' || at[-1] == ' ';
+
+        if (starts && at[length] == ':') {
+            return strtoull(at + length + 1, NULL, 10) * 1024;
+        }
+    }
+    return 0;
+}
+
+static int32_t add_node(struct ds_accel__topology *topology, uint32_t id, const char *cpus,
+                        const char *meminfo)
+{
+    struct ds_accel__numa_node *nodes;
+    struct ds_accel__numa_node node = {.id = id};
+    uint64_t available;
+    int32_t status;
+
+    nodes = realloc(topology->nodes, (topology->node_count + 1) * sizeof(*nodes));
+    if (nodes == NULL) {
+        return ds_accel__no_memory();
+    }
+    topology->nodes = nodes;
+    node.cpus = strndup(cpus, strcspn(cpus, "\n"));
+    status = node.cpus == NULL ? ds_accel__no_memory() : parse_cpus(node.cpus, &node.cpu_mask);
+    if (status < 0) {
+        free(node.cpus);
+        return status;
+    }
+    node.cpu_count = numa_bitmask_weight(&node.cpu_mask);
+    node.total_memory_bytes = ds_accel__meminfo_value(meminfo, "MemTotal");
+    /* The kernel gives MemAvailable for the machine only; this is its estimate without watermarks.
+     */
+    available = ds_accel__meminfo_value(meminfo, "MemAvailable");
+    if (available == 0) {
+        available = ds_accel__meminfo_value(meminfo, "MemFree") +
+                    ds_accel__meminfo_value(meminfo, "Active(file)") +
+                    ds_accel__meminfo_value(meminfo, "Inactive(file)") +
+                    ds_accel__meminfo_value(meminfo, "SReclaimable");
+    }
+    node.available_memory_bytes = available < node.total_memory_bytes ? available
+                                                                      : node.total_memory_bytes;
+    nodes[topology->node_count++] = node;
+    return DS_ACCEL_OK;
+}
+
+struct node_walk {
+    const char *root;
+    struct ds_accel__topology *topology;
+    int32_t status;
+};
+
+static bool visit_nodes(void *user_data, uint32_t first, uint32_t last)
+{
+    struct node_walk *walk = user_data;
+
+    for (uint32_t id = first; id <= last && walk->status >= 0; id++) {
+        char path[64];
+        char *cpus = NULL;
+        char *meminfo = NULL;
+
+        snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", id);
+        walk->status = ds_accel__file_read_machine(walk->root, path, &cpus);
+        snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/meminfo", id);
+        if (walk->status >= 0) {
+            walk->status = ds_accel__file_read_machine(walk->root, path, &meminfo);
+        }
+        if (walk->status >= 0 && cpus != NULL) {
+            walk->status = add_node(walk->topology, id, cpus, meminfo != NULL ? meminfo : "");
+        }
+        free(cpus);
+        free(meminfo);
+    }
+    return walk->status >= 0;
+}
+
+/* A kernel without NUMA: the whole machine is node 0. */
+static int32_t add_machine(const char *root, struct ds_accel__topology *topology)
+{
+    char *cpus = NULL;
+    char *meminfo = NULL;
+    int32_t status = ds_accel__file_read_machine(root, "/sys/devices/system/cpu/online", &cpus);
+
+    if (status >= 0) {
+        status = ds_accel__file_read_machine(root, "/proc/meminfo", &meminfo);
+    }
+    if (status >= 0) {
+        status = add_node(topology, 0, cpus != NULL ? cpus : "0", meminfo != NULL ? meminfo : "");
+    }
+    free(cpus);
+    free(meminfo);
+    return status;
+}
+
+int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *topology)
+{
+    struct node_walk walk = {.root = root, .topology = topology, .status = DS_ACCEL_OK};
+    char *online = NULL;
+
+    memset(topology, 0, sizeof(*topology));
+    walk.status = ds_accel__file_read_machine(root, "/sys/devices/system/node/online", &online);
+    if (walk.status >= 0 && online != NULL) {
+        parse_list(online, visit_nodes, &walk);
+    }
+    free(online);
+    if (walk.status >= 0 && topology->node_count == 0) {
+        walk.status = add_machine(root, topology);
+    }
+    if (walk.status < 0) {
+        ds_accel__topology_clear(topology);
+    }
+    return walk.status;
+}
+
+void ds_accel__topology_clear(struct ds_accel__topology *topology)
+{
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        free(topology->nodes[i].cpus);
+        free(topology->nodes[i].cpu_mask.maskp);
+    }
+    free(topology->nodes);
+    memset(topology, 0, sizeof(*topology));
+}
+
+int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out)
+{
+    struct ds_accel__cgroup_limit limit;
+    struct ds_accel_host_memory memory = {0};
+    char *meminfo = NULL;
+    int32_t status = ds_accel__file_read_machine(root, "/proc/meminfo", &meminfo);
+
+    if (status < 0) {
+        return status;
+    }
+    if (meminfo == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_IO, "%s/proc/meminfo cannot be read", root);
+    }
+    memory.total_bytes = ds_accel__meminfo_value(meminfo, "MemTotal");
+    memory.available_bytes = ds_accel__meminfo_value(meminfo, "MemAvailable");
+    free(meminfo);
+    status = ds_accel__cgroup_limit(root, &limit);
+    if (status < 0) {
+        return status;
+    }
+    if (limit.limit_bytes != 0 && limit.limit_bytes < memory.total_bytes) {
+        uint64_t left = limit.used_bytes < limit.limit_bytes ? limit.limit_bytes - limit.used_bytes
+                                                             : 0;
+
+        memory.total_bytes = limit.limit_bytes;
+        memory.available_bytes = left < memory.available_bytes ? left : memory.available_bytes;
+        memory.limit_bytes = limit.limit_bytes;
+        memcpy(memory.limit_source, limit.source, sizeof(memory.limit_source));
+    }
+    ds_accel_write(memory_out, &memory, sizeof(memory));
+    return DS_ACCEL_OK;
+}

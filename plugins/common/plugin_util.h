@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What every plugin of ours needs: to say why something failed, and to read its options. */
+#ifndef DS_ACCEL_PLUGIN_UTIL_H
+#define DS_ACCEL_PLUGIN_UTIL_H
+
+#include "plugin-api.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Fill *error and return status, for `return plugin_fail(error, DS_ACCEL_ERR_..., "...", ...)`. */
+__attribute__((format(printf, 3, 4), unused)) static int32_t
+plugin_fail(struct ds_accel_error *error, int32_t status, const char *format, ...)
+{
+    struct ds_accel_error details;
+    va_list arguments;
+
+    memset(&details, 0, sizeof(details));
+    details.code = status;
+    va_start(arguments, format);
+    vsnprintf(details.message, sizeof(details.message), format, arguments);
+    va_end(arguments);
+    ds_accel_write(error, &details, sizeof(details));
+    return status;
+}
+
+/* Parse a whole decimal number; 0 on success, -1 for anything else or out of range. */
+__attribute__((unused)) static int plugin_parse_u64(const char *text, uint64_t *value_out)
+{
+    char *end;
+    unsigned long long value;
+
+    if (!isdigit((unsigned char)text[0])) {
+        return -1;
+    }
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno != 0 || *end != '\0') {
+        return -1;
+    }
+    *value_out = value;
+    return 0;
+}
+
+/*
+ * Read a numeric option into *value, which keeps its default when the option is unset.
+ * DS_ACCEL_OK, or ERR_INVALID with the option and its text named.
+ */
+__attribute__((unused)) static int32_t plugin_option_u64(const struct ds_accel_host *host,
+                                                         const char *key, uint64_t *value,
+                                                         struct ds_accel_error *error)
+{
+    char text[32];
+    int32_t status = host->config_get(host, key, text, sizeof(text));
+
+    if (status == DS_ACCEL_ERR_NOT_FOUND) {
+        return DS_ACCEL_OK;
+    }
+    if (status < 0 || plugin_parse_u64(text, value) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "option %s: \"%s\" is not a whole number from 0 to 2^64-1", key,
+                           status < 0 ? "(too long)" : text);
+    }
+    return DS_ACCEL_OK;
+}
+
+#endif

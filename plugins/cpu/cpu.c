@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The cpu plugin: the machine itself as an accelerator, one device per NUMA node.
+ *
+ * It is the backend that is always there, so it has two duties. It must answer the whole interface
+ * the way a device would, down to refusing what a device refuses, so that a program developed on it
+ * runs elsewhere; and it must not change anything in the process that hosts it: no affinity, no
+ * signal handler, no thread, no write to /proc.
+ *
+ *   machine.c  nodes, device count, cpuinfo, caches, resident set: what is read, and from where
+ *   device.c   identity, facts, current device, peers
+ *   block.c    what is allocated or registered, by address
+ *   memory.c   device memory, pinned memory, the caller's registered memory
+ *   usage.c    how much memory there is and is used; peaks and the limit
+ *   stream.c   streams and events
+ *   work.c     what a stream can be given: copies, fills, host tasks; done at once or kept
+ *   graph.c    captures and graphs: the kept work, done again
+ *
+ * Work is done by the calling thread before the call returns. A stream is therefore always idle, an
+ * event that was recorded is always reached, and nothing ever waits. The exception is a stream that
+ * captures: its work is kept, in the order of the calls, and a graph is that list. Since the list
+ * is replayed in one thread, no dependency has to be stored.
+ *
+ * Everything belongs to an instance, and instances share nothing, except for the counter of
+ * allocation ids (block.c), which the ABI wants unique in the process. Facts that can't change
+ * while the process runs are read in init and never written again, so that they need no lock.
+ */
+#include "cpu.h"
+
+#include <dlfcn.h>
+
+#define CPU_CCL_UNKNOWN 0u
+#define CPU_CCL_MISSING 1u
+#define CPU_CCL_PRESENT 2u
+
+static int32_t cpu_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                         struct ds_accel_error *error)
+{
+    struct cpu_machine machine;
+    struct ds_accel_verdict answer;
+    const char *plural;
+    int32_t status = cpu_machine_scan(host, &machine, error);
+
+    if (status < 0) {
+        return status;
+    }
+    memset(&answer, 0, sizeof(answer));
+    answer.state = DS_ACCEL_PROBE_AVAILABLE;
+    answer.device_count = machine.device_count;
+    plural = machine.node_count == 1 ? "" : "s";
+    if (machine.local_size > 0) {
+        snprintf(answer.detail, sizeof(answer.detail), "LOCAL_SIZE=%u, %u NUMA node%s with CPUs",
+                 machine.local_size, machine.node_count, plural);
+    } else {
+        snprintf(answer.detail, sizeof(answer.detail), "%u NUMA node%s with CPUs",
+                 machine.node_count, plural);
+    }
+    ds_accel_write(verdict, &answer, sizeof(answer));
+    cpu_machine_release(&machine);
+    return DS_ACCEL_OK;
+}
+
+static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instance_t **instance_out,
+                        struct ds_accel_error *error)
+{
+    ds_accel_plugin_instance_t *instance = calloc(1, sizeof(*instance));
+    int32_t status = DS_ACCEL_ERR_NO_MEMORY;
+    int failure;
+
+    if (instance == NULL) {
+        return plugin_fail(error, status, "init: no memory for the instance");
+    }
+    instance->host = host;
+    status = cpu_machine_scan(host, &instance->machine, error);
+    if (status < 0) {
+        goto out_free;
+    }
+    cpu_model_read(host, &instance->model);
+    instance->devices = calloc(instance->machine.device_count, sizeof(*instance->devices));
+    if (instance->devices == NULL) {
+        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for %u devices",
+                             instance->machine.device_count);
+        goto out_release_machine;
+    }
+    failure = pthread_key_create(&instance->current_key, NULL);
+    if (failure != 0) {
+        status = plugin_fail(error, DS_ACCEL_ERR_LIMIT, "init: pthread_key_create: error %d: %s",
+                             failure, "the process has used up its thread-specific keys");
+        goto out_free_devices;
+    }
+    /* With default attributes neither can fail on the C libraries of Linux. */
+    pthread_mutex_init(&instance->pin_lock, NULL);
+    pthread_mutex_init(&instance->lock, NULL);
+    atomic_init(&instance->next_capture_id, 1);
+    *instance_out = instance;
+    return DS_ACCEL_OK;
+
+out_free_devices:
+    free(instance->devices);
+out_release_machine:
+    cpu_machine_release(&instance->machine);
+out_free:
+    free(instance);
+    return status;
+}
+
+static void cpu_shutdown(ds_accel_plugin_instance_t *instance)
+{
+    if (instance == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < instance->machine.device_count; i++) {
+        if (instance->devices[i] != NULL) {
+            cpu_device_destroy(instance->devices[i]);
+        }
+    }
+    free(instance->blocks);
+    free(instance->devices);
+    pthread_key_delete(instance->current_key);
+    pthread_mutex_destroy(&instance->lock);
+    pthread_mutex_destroy(&instance->pin_lock);
+    cpu_machine_release(&instance->machine);
+    free(instance);
+}
+
+/*
+ * Can a program here use oneCCL? The library starts threads of its own, so that unloading it again
+ * could pull code away from under them: NODELETE, and no handle has to be kept.
+ */
+static uint32_t find_ccl(void)
+{
+    static const char *const names[] = {"libccl.so.1", "libccl.so"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+
+        if (library != NULL) {
+            dlclose(library);
+            return CPU_CCL_PRESENT;
+        }
+    }
+    return CPU_CCL_MISSING;
+}
+
+static int32_t cpu_backend_info(ds_accel_plugin_instance_t *instance,
+                                struct ds_accel_backend_info *info_out,
+                                struct ds_accel_error *error)
+{
+    struct ds_accel_backend_info info;
+    uint32_t ccl;
+
+    if (instance == NULL || info_out == NULL) {
+        return cpu_null(error, "backend_info: instance or info_out");
+    }
+    pthread_mutex_lock(&instance->lock);
+    if (instance->ccl_state == CPU_CCL_UNKNOWN) {
+        instance->ccl_state = find_ccl();
+    }
+    ccl = instance->ccl_state;
+    pthread_mutex_unlock(&instance->lock);
+
+    memset(&info, 0, sizeof(info));
+    info.flags = CPU_FLAGS;
+    snprintf(info.communication_backend, sizeof(info.communication_backend), "%s",
+             ccl == CPU_CCL_PRESENT ? "ccl" : "gloo");
+    snprintf(info.compile_backend, sizeof(info.compile_backend), "inductor");
+    ds_accel_write(info_out, &info, sizeof(info));
+    return DS_ACCEL_OK;
+}
+
+static void fill_table(struct ds_accel_plugin *table)
+{
+    table->probe = cpu_probe;
+    table->init = cpu_init;
+    table->shutdown = cpu_shutdown;
+    table->backend_info = cpu_backend_info;
+    cpu_device_fill(table);
+    cpu_memory_fill(table);
+    cpu_usage_fill(table);
+    cpu_stream_fill(table);
+    cpu_work_fill(table);
+    cpu_graph_fill(table);
+}
+
+DS_ACCEL_PLUGIN("cpu", "ds-accel", "0.1.0",
+                DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY, 0,
+                fill_table);

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Device memory, pinned memory and the caller's registered memory; block.c keeps the register. */
+#include "cpu.h"
+
+#include <numaif.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#define SMALL_BYTES (64u << 10)
+#define LARGE_BYTES (UINT64_C(256) << 20)
+#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+#define MAX_NODES 1024u
+
+/*
+ * Linux promises more memory than it has, and kills when that is used. What can't fit in any case
+ * is refused here, as a device refuses it; asking what there is costs some file reads, so only
+ * for requests that are large.
+ */
+static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
+                          struct ds_accel_error *error)
+{
+    const struct cpu_machine *machine = &device->instance->machine;
+    struct ds_accel_host_memory memory;
+
+    if (size_bytes == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: 0 bytes asked for", call);
+    }
+    if (size_bytes > PTRDIFF_MAX) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "%s(%llu bytes, device %u): more than an address space holds", call,
+                           (unsigned long long)size_bytes, device->index);
+    }
+    if (size_bytes < LARGE_BYTES) {
+        return DS_ACCEL_OK;
+    }
+    memset(&memory, 0, sizeof(memory));
+    memory.struct_size = sizeof(memory);
+    if (machine->topology->memory_get(machine->host, &memory) >= 0 && memory.total_bytes != 0 &&
+        size_bytes > memory.total_bytes) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "%s(%llu bytes, device %u): this process can have %llu bytes in all",
+                           call, (unsigned long long)size_bytes, device->index,
+                           (unsigned long long)memory.total_bytes);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* ---- device memory --------------------------------------------------------------------------- */
+
+static int32_t charge(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                      struct ds_accel_error *error)
+{
+    uint64_t live;
+    uint64_t limit;
+
+    pthread_mutex_lock(&device->instance->lock);
+    live = device->live_bytes;
+    limit = device->limit_bytes;
+    if (limit == 0 || (live <= limit && size_bytes <= limit - live)) {
+        device->live_bytes += size_bytes;
+        limit = 0;
+    }
+    pthread_mutex_unlock(&device->instance->lock);
+    if (limit != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "mem_alloc(%llu bytes, device %u): %llu bytes are live and the limit "
+                           "of mem_set_limit is %llu",
+                           (unsigned long long)size_bytes, device->index, (unsigned long long)live,
+                           (unsigned long long)limit);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Containers often forbid mbind(); memory that lies elsewhere still works, so this only warns. */
+static void prefer_node(const ds_accel_plugin_device_t *device, void *pages, uint64_t size_bytes)
+{
+    const unsigned bits = 8 * sizeof(unsigned long);
+    unsigned long nodes[MAX_NODES / (8 * sizeof(unsigned long))] = {0};
+    ds_accel_plugin_instance_t *instance = device->instance;
+
+    if (device->node->id >= MAX_NODES) {
+        return;
+    }
+    nodes[device->node->id / bits] = 1ul << (device->node->id % bits);
+    /* The kernel looks at one bit less than it is told. */
+    if (mbind(pages, size_bytes, MPOL_PREFERRED, nodes, MAX_NODES + 1, 0) != 0 &&
+        atomic_exchange(&instance->bind_warned, 1) == 0) {
+        cpu_log(instance->host, DS_ACCEL_LOG_WARN,
+                "mbind() to NUMA node %u: %m; device memory may lie on any node", device->node->id);
+    }
+}
+
+static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                        struct ds_accel_error *error)
+{
+    const struct cpu_machine *machine = &device->instance->machine;
+    const int has_place = machine->node_count > 1 && machine->host->machine_root[0] == '\0';
+    const int is_small = size_bytes < SMALL_BYTES && !has_place;
+    struct cpu_block *block = cpu_block_create(device, size_bytes, DS_ACCEL_POINTER_DEVICE,
+                                               is_small ? CPU_SOURCE_HEAP : CPU_SOURCE_PAGES);
+    int32_t status;
+
+    if (block != NULL && is_small) {
+        /* C11 wants the size to be a multiple of the alignment. */
+        block->base = aligned_alloc(CPU_ALIGN_BYTES, (size_t)((size_bytes + CPU_ALIGN_BYTES - 1) &
+                                                              ~(uint64_t)(CPU_ALIGN_BYTES - 1)));
+    } else if (block != NULL) {
+        block->base = cpu_pages_map(size_bytes, 1, &block->mapped_bytes);
+    }
+    if (block == NULL || block->base == NULL) {
+        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_alloc(%llu bytes, device %u): %m",
+                             (unsigned long long)size_bytes, device->index);
+        free(block);
+        return status;
+    }
+    if (has_place) {
+        prefer_node(device, block->base, block->mapped_bytes);
+    }
+    *pointer_out = block->base;
+    return cpu_block_enter(block, "mem_alloc", error);
+}
+
+static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                             void **pointer_out, struct ds_accel_error *error)
+{
+    void *pointer = NULL;
+    int32_t status;
+
+    if (device == NULL || pointer_out == NULL) {
+        return cpu_null(error, "mem_alloc: device or pointer_out");
+    }
+    status = check_size(device, size_bytes, "mem_alloc", error);
+    if (status < 0) {
+        goto out;
+    }
+    status = charge(device, size_bytes, error);
+    if (status < 0) {
+        goto out;
+    }
+    status = allocate(device, size_bytes, &pointer, error);
+    if (status < 0) {
+        pthread_mutex_lock(&device->instance->lock);
+        device->live_bytes -= size_bytes;
+        pthread_mutex_unlock(&device->instance->lock);
+        goto out;
+    }
+    *pointer_out = pointer;
+out:
+    pthread_mutex_lock(&device->instance->lock);
+    device->alloc_count += status == DS_ACCEL_OK;
+    device->out_of_memory_count += status == DS_ACCEL_ERR_NO_MEMORY;
+    pthread_mutex_unlock(&device->instance->lock);
+    return status;
+}
+
+static int32_t cpu_mem_free(ds_accel_plugin_device_t *device, void *pointer,
+                            struct ds_accel_error *error)
+{
+    struct cpu_block *block = NULL;
+    int32_t status;
+
+    if (pointer == NULL) {
+        return DS_ACCEL_OK;
+    }
+    if (device == NULL) {
+        return cpu_null(error, "mem_free: device");
+    }
+    pthread_mutex_lock(&device->instance->lock);
+    status = cpu_block_take(device, pointer, DS_ACCEL_POINTER_DEVICE, 0, "mem_free", &block, error);
+    if (status == DS_ACCEL_OK) {
+        device->live_bytes -= block->size_bytes;
+        device->free_count++;
+    }
+    pthread_mutex_unlock(&device->instance->lock);
+    if (status == DS_ACCEL_OK) {
+        cpu_block_release(block);
+    }
+    return status;
+}
+
+/* ---- pinned memory --------------------------------------------------------------------------- */
+
+/* Why mlock() refused, with the figures of the limit and what to do about it. */
+static int32_t fail_lock(uint64_t size_bytes, int cause, const char *call,
+                         struct ds_accel_error *error)
+{
+    struct rlimit limit = {0, 0};
+    char soft[24] = "unlimited";
+    char hard[24] = "unlimited";
+
+    if (cause != ENOMEM && cause != EPERM && cause != EAGAIN) {
+        errno = cause;
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s(%llu bytes): mlock: %m", call,
+                           (unsigned long long)size_bytes);
+    }
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur != RLIM_INFINITY) {
+        snprintf(soft, sizeof(soft), "%llu", (unsigned long long)limit.rlim_cur);
+    }
+    if (limit.rlim_max != RLIM_INFINITY) {
+        snprintf(hard, sizeof(hard), "%llu", (unsigned long long)limit.rlim_max);
+    }
+    errno = cause;
+    return plugin_fail(error, DS_ACCEL_ERR_LIMIT,
+                       "%s(%llu bytes): mlock: %m; RLIMIT_MEMLOCK is %s bytes (soft), %s (hard): "
+                       "raise it with \"ulimit -l\" or LimitMEMLOCK= of the service",
+                       call, (unsigned long long)size_bytes, soft, hard);
+}
+
+/* align_bytes as the caller gave it to the alignment of the mapping; 0 for one that is refused. */
+static uint64_t pinned_align(uint64_t align_bytes, uint32_t flags)
+{
+    uint64_t align = align_bytes <= 1 ? cpu_page_bytes() : align_bytes;
+
+    if ((align & (align - 1)) != 0) {
+        return 0;
+    }
+    if ((flags & DS_ACCEL_PINNED_HUGE_PAGES) != 0 && align < HUGE_PAGE_BYTES) {
+        align = HUGE_PAGE_BYTES;
+    }
+    return align;
+}
+
+static int32_t check_pinned_flags(uint32_t flags, const char *call, struct ds_accel_error *error)
+{
+    /* On a CPU all pinned memory is portable and mapped; write-combining is only a wish. */
+    const uint32_t known = DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED |
+                           DS_ACCEL_PINNED_WRITE_COMBINED | DS_ACCEL_PINNED_HUGE_PAGES;
+
+    if ((flags & ~known) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown flags 0x%x", call,
+                           flags & ~known);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t allocate_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                               uint64_t align_bytes, uint32_t flags, void **pointer_out,
+                               struct ds_accel_error *error)
+{
+    struct cpu_block *block =
+        cpu_block_create(device, size_bytes, DS_ACCEL_POINTER_PINNED, CPU_SOURCE_PAGES);
+    char *pages = NULL;
+    int32_t status;
+
+    if (block != NULL) {
+        pages = cpu_pages_map(size_bytes, align_bytes, &block->mapped_bytes);
+        block->base = pages;
+    }
+    if (pages == NULL) {
+        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                             "mem_alloc_pinned(%llu bytes, aligned to %llu): %m",
+                             (unsigned long long)size_bytes, (unsigned long long)align_bytes);
+        free(block);
+        return status;
+    }
+    if ((flags & DS_ACCEL_PINNED_HUGE_PAGES) != 0) {
+        /* Asked before the pages exist; where the kernel has none it gives small ones. */
+        (void)madvise(pages, (size_t)block->mapped_bytes, MADV_HUGEPAGE);
+    }
+    if (mlock(pages, (size_t)block->mapped_bytes) != 0) {
+        const int cause = errno;
+
+        cpu_block_release(block);
+        return fail_lock(size_bytes, cause, "mem_alloc_pinned", error);
+    }
+    status = cpu_block_enter(block, "mem_alloc_pinned", error);
+    if (status == DS_ACCEL_OK) {
+        *pointer_out = pages;
+    }
+    return status;
+}
+
+static int32_t cpu_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                                    uint64_t align_bytes, uint32_t flags, void **pointer_out,
+                                    struct ds_accel_error *error)
+{
+    const uint64_t align = pinned_align(align_bytes, flags);
+    int32_t status;
+
+    if (device == NULL || pointer_out == NULL) {
+        return cpu_null(error, "mem_alloc_pinned: device or pointer_out");
+    }
+    if (align == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "mem_alloc_pinned: alignment %llu is no power of two, 0 or 1",
+                           (unsigned long long)align_bytes);
+    }
+    status = check_pinned_flags(flags, "mem_alloc_pinned", error);
+    if (status == DS_ACCEL_OK) {
+        status = check_size(device, size_bytes, "mem_alloc_pinned", error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    return allocate_pinned(device, size_bytes, align, flags, pointer_out, error);
+}
+
+static int32_t cpu_mem_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
+                                   struct ds_accel_error *error)
+{
+    struct cpu_block *block = NULL;
+    int32_t status;
+
+    if (pointer == NULL) {
+        return DS_ACCEL_OK;
+    }
+    if (device == NULL) {
+        return cpu_null(error, "mem_free_pinned: device");
+    }
+    pthread_mutex_lock(&device->instance->lock);
+    status = cpu_block_take(device, pointer, DS_ACCEL_POINTER_PINNED, 0, "mem_free_pinned", &block,
+                            error);
+    pthread_mutex_unlock(&device->instance->lock);
+    if (status == DS_ACCEL_OK) {
+        cpu_block_release(block);
+    }
+    return status;
+}
+
+/* ---- the caller's memory --------------------------------------------------------------------- */
+
+/* Enter the range, so that nobody else unlocks its pages from here on; refused if it overlaps. */
+static int32_t claim_range(struct cpu_block *block, struct ds_accel_error *error)
+{
+    ds_accel_plugin_instance_t *instance = block->device->instance;
+    const struct cpu_block *other;
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&instance->lock);
+    other = cpu_block_overlap(instance, block->base, block->size_bytes);
+    if (other != NULL) {
+        status = plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                             "mem_register(%p, %llu bytes): overlaps memory already known at %p, "
+                             "%llu bytes",
+                             (void *)block->base, (unsigned long long)block->size_bytes,
+                             (void *)other->base, (unsigned long long)other->size_bytes);
+    } else if (cpu_block_insert(instance, block) != 0) {
+        status =
+            plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_register: no memory to note the range");
+    }
+    pthread_mutex_unlock(&instance->lock);
+    return status;
+}
+
+/* mlock() says ENOMEM both for its limit and for a hole; msync(MS_ASYNC) does nothing but see the
+ * hole. */
+static int range_has_hole(const char *base, uint64_t size_bytes)
+{
+    const uintptr_t page = (uintptr_t)cpu_page_bytes();
+    const uintptr_t start = (uintptr_t)base & ~(page - 1);
+
+    return msync((void *)start, (uintptr_t)base + size_bytes - start, MS_ASYNC) != 0 &&
+           errno == ENOMEM;
+}
+
+static int32_t lock_range(struct cpu_block *block, struct ds_accel_error *error)
+{
+    ds_accel_plugin_instance_t *instance = block->device->instance;
+    char *const base = block->base;
+    const uint64_t size_bytes = block->size_bytes;
+    int32_t status = claim_range(block, error);
+    int cause;
+
+    if (status < 0) {
+        free(block);
+        return status;
+    }
+    if (mlock(base, (size_t)size_bytes) == 0) {
+        return DS_ACCEL_OK;
+    }
+    cause = errno;
+    /* The kernel may have locked what lies before the obstacle; releasing unlocks it. */
+    pthread_mutex_lock(&instance->lock);
+    cpu_block_remove(instance, block);
+    cpu_block_release(block);
+    pthread_mutex_unlock(&instance->lock);
+    if (cause == ENOMEM && range_has_hole(base, size_bytes)) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "mem_register(%p, %llu bytes): part of the range is not mapped",
+                           (void *)base, (unsigned long long)size_bytes);
+    }
+    return fail_lock(size_bytes, cause, "mem_register", error);
+}
+
+static int32_t cpu_mem_register(ds_accel_plugin_device_t *device, void *pointer,
+                                uint64_t size_bytes, uint32_t flags, struct ds_accel_error *error)
+{
+    struct cpu_block *block;
+    int32_t status;
+
+    if (device == NULL || pointer == NULL) {
+        return cpu_null(error, "mem_register: device or pointer");
+    }
+    status = check_pinned_flags(flags, "mem_register", error);
+    if (status < 0) {
+        return status;
+    }
+    if (size_bytes == 0 || size_bytes > UINTPTR_MAX - (uintptr_t)pointer) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "mem_register(%p, %llu bytes): empty, or beyond the end of the address "
+                           "space",
+                           pointer, (unsigned long long)size_bytes);
+    }
+    block = cpu_block_create(device, size_bytes, DS_ACCEL_POINTER_PINNED, CPU_SOURCE_CALLER);
+    if (block == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "mem_register: no memory to note the range");
+    }
+    block->base = pointer;
+    pthread_mutex_lock(&device->instance->pin_lock);
+    status = lock_range(block, error);
+    pthread_mutex_unlock(&device->instance->pin_lock);
+    return status;
+}
+
+static int32_t cpu_mem_unregister(ds_accel_plugin_device_t *device, void *pointer,
+                                  struct ds_accel_error *error)
+{
+    ds_accel_plugin_instance_t *instance;
+    struct cpu_block *block = NULL;
+    int32_t status;
+
+    if (device == NULL || pointer == NULL) {
+        return cpu_null(error, "mem_unregister: device or pointer");
+    }
+    instance = device->instance;
+    pthread_mutex_lock(&instance->pin_lock);
+    pthread_mutex_lock(&instance->lock);
+    status = cpu_block_take(device, pointer, DS_ACCEL_POINTER_PINNED, 1, "mem_unregister", &block,
+                            error);
+    if (status == DS_ACCEL_OK) {
+        cpu_block_release(block);
+    }
+    pthread_mutex_unlock(&instance->lock);
+    pthread_mutex_unlock(&instance->pin_lock);
+    return status;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static int32_t cpu_mem_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
+                                      void **device_pointer_out, struct ds_accel_error *error)
+{
+    if (device == NULL || host_pointer == NULL || device_pointer_out == NULL) {
+        return cpu_null(error, "mem_device_pointer: device, host_pointer or device_pointer_out");
+    }
+    *device_pointer_out = host_pointer;
+    return DS_ACCEL_OK;
+}
+
+static int32_t cpu_mem_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer,
+                                    struct ds_accel_pointer_info *info_out,
+                                    struct ds_accel_error *error)
+{
+    struct ds_accel_pointer_info info;
+    const struct cpu_block *block;
+
+    if (instance == NULL || info_out == NULL) {
+        return cpu_null(error, "mem_pointer_info: instance or info_out");
+    }
+    memset(&info, 0, sizeof(info));
+    info.kind = DS_ACCEL_POINTER_UNKNOWN;
+    info.device_index = -1;
+    pthread_mutex_lock(&instance->lock);
+    block = cpu_block_find(instance, pointer);
+    if (block != NULL) {
+        info.kind = block->kind;
+        info.device_index = (int32_t)block->device->index;
+        info.base_address = (uintptr_t)block->base;
+        info.size_bytes = block->size_bytes;
+        info.allocation_id = block->id;
+    }
+    pthread_mutex_unlock(&instance->lock);
+    ds_accel_write(info_out, &info, sizeof(info));
+    return DS_ACCEL_OK;
+}
+
+void cpu_memory_fill(struct ds_accel_plugin *table)
+{
+    table->mem_alloc = cpu_mem_alloc;
+    table->mem_free = cpu_mem_free;
+    table->mem_alloc_pinned = cpu_mem_alloc_pinned;
+    table->mem_free_pinned = cpu_mem_free_pinned;
+    table->mem_register = cpu_mem_register;
+    table->mem_unregister = cpu_mem_unregister;
+    table->mem_device_pointer = cpu_mem_device_pointer;
+    table->mem_pointer_info = cpu_mem_pointer_info;
+}

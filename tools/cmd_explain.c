@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* ds-accel explain */
+#include "tool.h"
+
+static int run(struct tool *tool, int argument_count, char **arguments)
+{
+    return tool_report(tool, DS_ACCEL_REPORT_EXPLAIN, argument_count > 0 ? arguments[0] : NULL);
+}
+
+const struct tool_command cmd_explain = {
+    .name = "explain",
+    .arguments = "[NAME]",
+    .summary = "say gate by gate why each plugin was or was not chosen",
+    .help =
+        "For each plugin, or the one named: every gate in order (name, elf, note, allow, load,\n"
+        "entry, probe), the first that failed, the evidence, and what to do about it.\n"
+        "-v also shows gates that were not reached.",
+    .most = 1,
+    .run = run,
+};

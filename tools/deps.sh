@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# deps.sh GROUP...: install the Debian packages of these groups that are missing, saying which.
+# NO_DEPS=1 only lists them. Needs root only if something is missing.
+set -eu
+
+wanted=
+for group in "$@"; do
+    case $group in
+    build) wanted="$wanted gcc libc6-dev pkg-config libltdl-dev libjansson-dev libnuma-dev" ;;
+    check) wanted="$wanted g++ libcriterion-dev python3 python3-jsonschema binutils" ;;
+    lint) wanted="$wanted clang clang-format clang-tidy shellcheck mandoc" ;;
+    valgrind) wanted="$wanted valgrind" ;;
+    *)
+        echo "deps.sh: unknown group $group" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "deps: this is not a Debian system; the build needs what these packages hold:$wanted" >&2
+    exit 0
+fi
+
+missing=
+for package in $wanted; do
+    status=$(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null || true)
+    case $status in
+    *installed*) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+
+if [ -n "${NO_DEPS:-}" ]; then
+    echo "deps: missing packages:$missing" >&2
+    exit 0
+fi
+if [ "$(id -u)" != 0 ]; then
+    echo "deps: missing packages; as root, run: apt-get install$missing" >&2
+    exit 1
+fi
+echo "deps: installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+# The lists of packages may be absent on a new machine, and old on another.
+# shellcheck disable=SC2086 # a list of words
+apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
+    apt-get update -qq
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}

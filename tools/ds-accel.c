@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The command line: finds the command, parses the options all of them share, and runs it. */
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct tool_command *const commands[] = {
+    &cmd_detect, &cmd_list, &cmd_info, &cmd_explain, &cmd_env, &cmd_config, &cmd_lint,
+};
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+enum {
+    OPTION_JSON = 256,
+    OPTION_PLUGIN_DIR,
+    OPTION_CONFIG,
+    OPTION_ROOT,
+    OPTION_ENV,
+    OPTION_VERSION
+};
+
+static const struct option long_options[] = {
+    {"accelerator", required_argument, NULL, 'a'},
+    {"config", required_argument, NULL, OPTION_CONFIG},
+    {"env", no_argument, NULL, OPTION_ENV},
+    {"help", no_argument, NULL, 'h'},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"plugin-dir", required_argument, NULL, OPTION_PLUGIN_DIR},
+    {"quiet", no_argument, NULL, 'q'},
+    {"root", required_argument, NULL, OPTION_ROOT},
+    {"verbose", no_argument, NULL, 'v'},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static const char common_help[] =
+    "options:\n"
+    "  -a, --accelerator NAME  force this accelerator, as DS_ACCELERATOR does\n"
+    "      --config FILE       a configuration file in place of the user's own\n"
+    "      --json              write JSON\n"
+    "      --plugin-dir DIR    search DIR for plugins first; may be given again\n"
+    "      --root DIR          read /sys, /proc and /dev below DIR: a recorded machine\n"
+    "  -q, --quiet             on stderr only errors\n"
+    "  -v, --verbose           on stderr more; -vv most\n"
+    "  -h, --help              this text\n"
+    "exit codes: 0 ok, 1 problems found or failed, 2 usage, 3 nothing available,\n"
+    "  4 the forced accelerator is not usable, 5 bad configuration, 6 refused for\n"
+    "  security, 7 internal error\n";
+
+/* ---- shared by the commands
+ * ---------------------------------------------------------------------------- */
+
+int tool_exit_code(int32_t status)
+{
+    switch (status) {
+    case DS_ACCEL_ERR_NO_DEVICE:
+        return EXIT_NOTHING;
+    case DS_ACCEL_ERR_NOT_USABLE:
+        return EXIT_NOT_USABLE;
+    case DS_ACCEL_ERR_CONFIG:
+        return EXIT_CONFIG;
+    case DS_ACCEL_ERR_UNTRUSTED:
+        return EXIT_REFUSED;
+    case DS_ACCEL_ERR_INTERNAL:
+    case DS_ACCEL_ERR_NO_MEMORY:
+        return EXIT_INTERNAL;
+    default:
+        return status < 0 ? EXIT_PROBLEMS : EXIT_OK;
+    }
+}
+
+int tool_fail(int32_t status)
+{
+    fprintf(stderr, "ds-accel: %s\n", ds_accel_last_error());
+    return tool_exit_code(status);
+}
+
+int tool_usage(const struct tool *tool, const char *format, ...)
+{
+    va_list arguments;
+
+    fputs("ds-accel: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "; see ds-accel %s%s--help\n", tool->command != NULL ? tool->command->name : "",
+            tool->command != NULL ? " " : "");
+    return EXIT_USAGE;
+}
+
+int tool_print(char *text, int code)
+{
+    int failed = fputs(text, stdout) < 0;
+
+    ds_accel_free_text(text);
+    if (fflush(stdout) != 0 || failed) {
+        fprintf(stderr, "ds-accel: writing the answer failed: %s\n", strerror(errno));
+        return EXIT_PROBLEMS;
+    }
+    return code;
+}
+
+uint32_t tool_format(const struct tool *tool)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    uint32_t format = tool->verbosity > 0 ? DS_ACCEL_FORMAT_VERBOSE : 0;
+
+    if (tool->json) {
+        return DS_ACCEL_FORMAT_JSON;
+    }
+    if (isatty(STDOUT_FILENO) && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
+        strcmp(term, "dumb") != 0) {
+        format |= DS_ACCEL_FORMAT_COLOUR;
+    }
+    return format;
+}
+
+int tool_report(struct tool *tool, uint32_t report, const char *name)
+{
+    ds_accel_t *context;
+    char *text = NULL;
+    int32_t status = ds_accel_create(&tool->options, &context);
+    int code;
+
+    if (status < 0) {
+        return tool_fail(status);
+    }
+    status = ds_accel_report(context, report, name, tool_format(tool), &text);
+    code = status < 0 ? tool_fail(status) : EXIT_OK;
+    if (text != NULL) {
+        code = tool_print(text, code);
+    }
+    ds_accel_destroy(context);
+    return code;
+}
+
+/* ---- log and help
+ * --------------------------------------------------------------------------------------------- */
+
+static void print_log(void *user_data, uint32_t level, const char *topic, const char *message)
+{
+    static const char *const names[] = {"", "error", "warning", "info", "debug", "trace"};
+
+    (void)user_data;
+    fprintf(stderr, "ds-accel: %s: %s: %s\n", level < 6 ? names[level] : "log", topic, message);
+}
+
+static int print_help(const struct tool_command *command)
+{
+    if (command != NULL) {
+        printf("usage: ds-accel %s [options]%s%s\n\n%s\n\n%s", command->name,
+               command->arguments[0] != '\0' ? " " : "", command->arguments, command->help,
+               common_help);
+        return EXIT_OK;
+    }
+    printf("usage: ds-accel [options] COMMAND [ARGUMENTS]\n\n"
+           "Finds this machine's accelerator through plugins, and says why.\n\ncommands:\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        printf("  %-8s %-14s %s\n", commands[i]->name, commands[i]->arguments,
+               commands[i]->summary);
+    }
+    printf("\n%s", common_help);
+    return EXIT_OK;
+}
+
+/* ---- parsing
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+/* One option; -1 to go on, else the exit code. */
+static int take_option(struct tool *tool, int option)
+{
+    switch (option) {
+    case 'a':
+        tool->options.accelerator = optarg;
+        return -1;
+    case OPTION_CONFIG:
+        tool->options.config_file = optarg;
+        return -1;
+    case OPTION_ENV:
+        tool->show_env = true;
+        return tool->command == &cmd_config ? -1
+                                            : tool_usage(tool, "--env is an option of config show");
+    case OPTION_JSON:
+        tool->json = true;
+        return -1;
+    case OPTION_PLUGIN_DIR:
+        if (tool->options.plugin_dir_count == TOOL_PLUGIN_DIRS) {
+            return tool_usage(tool, "more than %d --plugin-dir", TOOL_PLUGIN_DIRS);
+        }
+        tool->plugin_dirs[tool->options.plugin_dir_count++] = optarg;
+        return -1;
+    case OPTION_ROOT:
+        tool->options.machine_root = optarg;
+        return -1;
+    case 'q':
+        tool->quiet = true;
+        return -1;
+    case 'v':
+        tool->verbosity++;
+        return -1;
+    case 'h':
+        return print_help(tool->command);
+    case OPTION_VERSION:
+        printf("ds-accel %s, plugin ABI %d.%d\n", ds_accel_version(), DS_ACCEL_ABI_MAJOR,
+               DS_ACCEL_ABI_MINOR);
+        return EXIT_OK;
+    default:
+        return EXIT_USAGE;
+    }
+}
+
+static int parse(struct tool *tool, int argc, char **argv, const char *short_options)
+{
+    int option;
+
+    while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+        int code;
+
+        if (option == ':') {
+            return tool_usage(tool, "option %s needs an argument", argv[optind - 1]);
+        }
+        if (option == '?') {
+            return tool_usage(tool, "unknown option %s", argv[optind - 1]);
+        }
+        code = take_option(tool, option);
+        if (code >= 0) {
+            return code;
+        }
+    }
+    return -1;
+}
+
+static const struct tool_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static void finish_options(struct tool *tool)
+{
+    tool->options.plugin_dirs = tool->plugin_dirs;
+    tool->options.log_sink = print_log;
+    if (tool->quiet) {
+        tool->options.log_levels = "error";
+    } else if (tool->verbosity > 0) {
+        tool->options.log_levels = tool->verbosity > 1 ? "debug" : "info";
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct tool tool = {.options.struct_size = sizeof(tool.options)};
+    const char *name;
+    int code;
+    int count;
+
+    opterr = 0;
+    code = parse(&tool, argc, argv, "+:a:hqv");
+    if (code >= 0) {
+        return code;
+    }
+    if (optind >= argc) {
+        return tool_usage(&tool, "no command was given");
+    }
+    name = argv[optind];
+    if (strcmp(name, "help") == 0) {
+        return print_help(optind + 1 < argc ? find_command(argv[optind + 1]) : NULL);
+    }
+    tool.command = find_command(name);
+    if (tool.command == NULL) {
+        return tool_usage(&tool, "unknown command \"%s\"", name);
+    }
+    argc -= optind;
+    argv += optind;
+    optind = 0; /* glibc: start again, also its permutation */
+    code = parse(&tool, argc, argv, ":a:hqv");
+    if (code >= 0) {
+        return code;
+    }
+    count = argc - optind;
+    if (count < tool.command->least || count > tool.command->most) {
+        return tool_usage(&tool, "%s takes %s, not %d arguments", name,
+                          tool.command->arguments[0] != '\0' ? tool.command->arguments : "none",
+                          count);
+    }
+    finish_options(&tool);
+    return tool.command->run(&tool, count, argv + optind);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the commands of ds-accel share: options, exit codes, output. */
+#ifndef DS_ACCEL_TOOL_H
+#define DS_ACCEL_TOOL_H
+
+#include "ds_accel.h"
+
+#include <stdbool.h>
+
+enum {
+    EXIT_OK = 0,
+    EXIT_PROBLEMS = 1,
+    EXIT_USAGE = 2,
+    EXIT_NOTHING = 3,
+    EXIT_NOT_USABLE = 4,
+    EXIT_CONFIG = 5,
+    EXIT_REFUSED = 6,
+    EXIT_INTERNAL = 7
+};
+
+#define TOOL_PLUGIN_DIRS 64
+
+/* The options every command takes, as parsed. */
+struct tool {
+    const struct tool_command *command;
+    struct ds_accel_options options;
+    const char *plugin_dirs[TOOL_PLUGIN_DIRS];
+    bool json;
+    bool show_env; /* config show --env */
+    bool quiet;
+    int verbosity;
+};
+
+struct tool_command {
+    const char *name;
+    const char *arguments; /* "[NAME]" */
+    const char *summary;   /* one line */
+    const char *help;      /* paragraphs, after the usage */
+    int least, most;       /* number of arguments */
+    int (*run)(struct tool *tool, int argument_count, char **arguments);
+};
+
+extern const struct tool_command cmd_config, cmd_detect, cmd_env, cmd_explain, cmd_info, cmd_lint,
+    cmd_list;
+
+/* The exit code for a status of the library. */
+int tool_exit_code(int32_t status);
+/* Print the library's last error to stderr and return its exit code. */
+int tool_fail(int32_t status);
+/* Print a usage error and return EXIT_USAGE. */
+int tool_usage(const struct tool *tool, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Write a text of the library's to stdout, release it, and return code, or that writing failed. */
+int tool_print(char *text, int code);
+uint32_t tool_format(const struct tool *tool);
+/* Make a context, write one report of it, release it. */
+int tool_report(struct tool *tool, uint32_t report, const char *name);
+
+#endif
