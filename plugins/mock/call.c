@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What every function of the table begins with, and what those do that take time.
+ *
+ * All checks of handles are here, so that a function reads: enter, check the other arguments, work.
+ * A real plugin has no script to obey, but the same place for the same question: is this device
+ * still there? Once it was lost, no call reaches the vendor's runtime any more until the device is
+ * closed, since most runtimes answer with hangs.
+ */
+#include "mock.h"
+
+#include <time.h>
+
+static int32_t enter(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device,
+                     const char *slot, struct ds_accel_error *error)
+{
+    int32_t status;
+    int was_lost = 0;
+    char cause[64];
+
+    pthread_mutex_lock(&instance->lock);
+    status = mock_script_count(&instance->options.script, slot);
+    if (device != NULL && device->lost) {
+        was_lost = 1;
+        status = DS_ACCEL_ERR_DEVICE_LOST;
+    } else if (device != NULL && device->open_count > 0 && status == DS_ACCEL_ERR_DEVICE_LOST) {
+        device->lost = 1;
+    }
+    pthread_mutex_unlock(&instance->lock);
+    if (status == DS_ACCEL_OK) {
+        return DS_ACCEL_OK;
+    }
+    if (was_lost) {
+        snprintf(cause, sizeof(cause), "device %u was lost before", device->index);
+    } else {
+        snprintf(cause, sizeof(cause), "as option fail asks");
+    }
+    return mock_vendor_fail(error, status, slot, cause);
+}
+
+int32_t mock_enter(ds_accel_plugin_instance_t *instance, const char *slot,
+                   struct ds_accel_error *error)
+{
+    if (instance == NULL) {
+        return mock_null(error, slot, "the instance");
+    }
+    return enter(instance, NULL, slot, error);
+}
+
+int32_t mock_enter_index(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                         const char *slot, struct ds_accel_error *error)
+{
+    if (instance == NULL) {
+        return mock_null(error, slot, "the instance");
+    }
+    if (device_index >= instance->options.device_count) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: device %u does not exist, there are %llu", slot, device_index,
+                           (unsigned long long)instance->options.device_count);
+    }
+    return enter(instance, &instance->devices[device_index], slot, error);
+}
+
+int32_t mock_enter_device(ds_accel_plugin_device_t *device, const char *slot,
+                          struct ds_accel_error *error)
+{
+    if (device == NULL) {
+        return mock_null(error, slot, "the device");
+    }
+    return enter(device->instance, device, slot, error);
+}
+
+int32_t mock_enter_stream(ds_accel_plugin_stream_t *stream, const char *slot,
+                          struct ds_accel_error *error)
+{
+    if (stream == NULL) {
+        return mock_null(error, slot, "the stream");
+    }
+    return enter(stream->device->instance, stream->device, slot, error);
+}
+
+int32_t mock_enter_event(ds_accel_plugin_event_t *event, const char *slot,
+                         struct ds_accel_error *error)
+{
+    if (event == NULL) {
+        return mock_null(error, slot, "the event");
+    }
+    return enter(event->device->instance, event->device, slot, error);
+}
+
+int32_t mock_check_peer(const ds_accel_plugin_device_t *device,
+                        const ds_accel_plugin_device_t *peer, const char *slot,
+                        struct ds_accel_error *error)
+{
+    if (peer == NULL) {
+        return mock_null(error, slot, "the other device");
+    }
+    if (peer->instance != device->instance) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: devices %u and %u belong to different instances", slot,
+                           device->index, peer->index);
+    }
+    return DS_ACCEL_OK;
+}
+
+void mock_log(const struct ds_accel_host *host, uint32_t level, const char *format, ...)
+{
+    uint32_t enabled = 0;
+    char line[256];
+    va_list arguments;
+
+    if (host->log_enabled(host, level, &enabled) != DS_ACCEL_OK || enabled == 0) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    host->log(host, level, line);
+}
+
+uint64_t mock_max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Not the host's clock: waiting needs the clock that clock_nanosleep() takes. */
+uint64_t mock_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void mock_sleep_until(uint64_t when_ns)
+{
+    const struct timespec when = {.tv_sec = (time_t)(when_ns / UINT64_C(1000000000)),
+                                  .tv_nsec = (long)(when_ns % UINT64_C(1000000000))};
+
+    /* A signal of the program must not make the wait shorter; with an absolute time, trying again
+     * does not make it longer either. */
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR) {
+    }
+}
+
+void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what, uint64_t when_ns)
+{
+    if (when_ns <= mock_now_ns()) {
+        return;
+    }
+    if (instance->trace != NULL) {
+        instance->trace->begin(instance->host, "mock", what);
+    }
+    mock_sleep_until(when_ns);
+    if (instance->trace != NULL) {
+        instance->trace->end(instance->host);
+    }
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the files of the mock plugin share; mock.c explains how they fit together. */
+#ifndef DS_ACCEL_MOCK_H
+#define DS_ACCEL_MOCK_H
+
+#include "plugin_util.h"
+
+#include <pthread.h>
+
+#define MOCK_MAX_DEVICES 256u
+#define MOCK_MAX_RULES 32u
+#define MOCK_ALIGN_BYTES 256u
+#define MOCK_GRANULARITY_BYTES (UINT64_C(2) << 20)
+#define MOCK_LEAST_PRIORITY 0
+#define MOCK_GREATEST_PRIORITY (-2)
+#define MOCK_FLAGS \
+    (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES | \
+     DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY | \
+     DS_ACCEL_FLAG_RANGE_DOMAINS | DS_ACCEL_FLAG_HOST_ACCESSIBLE)
+
+/* ---- the pretended vendor's objects: what our handles are put around ------------------------ */
+
+/* Work that was handed to a queue; which members count depends on the kind. */
+#define MOCK_WORK_COPY 1u
+#define MOCK_WORK_FILL 2u
+#define MOCK_WORK_TASK 3u
+#define MOCK_WORK_RECORD 4u
+
+struct mock_work {
+    uint32_t kind;
+    uint32_t copy_kind; /* DS_ACCEL_COPY_* */
+    uint32_t pattern_bytes;
+    unsigned char pattern[4];
+    const ds_accel_plugin_device_t *destination_device; /* NULL: any */
+    const ds_accel_plugin_device_t *source_device;
+    void *destination;
+    const void *source;
+    uint64_t size_bytes;
+    ds_accel_host_task_t task;
+    void *user_data;
+    struct mock_mark *mark;
+};
+
+struct mock_work_list {
+    struct mock_work *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* The vendor's stream. */
+struct mock_queue {
+    uint64_t done_ns;    /* when everything queued so far is complete, CLOCK_MONOTONIC */
+    uint32_t capturing;  /* DS_ACCEL_CAPTURING_* */
+    uint32_t is_default; /* refuses to capture */
+    uint64_t capture_id;
+    struct mock_work_list captured;
+};
+
+/* The vendor's event. */
+struct mock_mark {
+    uint32_t references; /* the event's, and one for each captured record */
+    uint32_t flags;
+    uint32_t recorded;
+    uint64_t done_ns;
+    uint64_t capture_id; /* not 0: its latest record was captured and has not been run since */
+};
+
+/* ---- options.c, script.c: what the tester asked for ----------------------------------------- */
+
+/* One part of the option fail: "mem_alloc:3+=no_memory". */
+struct mock_rule {
+    const char *slot;
+    uint64_t first; /* the first call that fails, from 1 */
+    uint64_t last;  /* the last one */
+    uint64_t calls; /* so far */
+    int32_t status;
+};
+
+struct mock_script {
+    struct mock_rule rules[MOCK_MAX_RULES];
+    uint32_t count;
+};
+
+struct mock_options {
+    uint64_t device_count;
+    uint64_t memory_bytes;
+    uint64_t alloc_latency_ns;
+    uint64_t copy_latency_ns;
+    uint64_t launch_latency_ns;
+    uint64_t sync_latency_ns;
+    uint64_t probe_latency_ms;
+    uint64_t copy_bytes_per_s; /* 0: copies take no time beyond the latency */
+    uint64_t pinned_limit_bytes;
+    uint32_t bf16;
+    uint32_t fp16;
+    uint32_t state;      /* DS_ACCEL_PROBE_* */
+    uint32_t reason;     /* DS_ACCEL_REASON_*; NONE when AVAILABLE */
+    int32_t init_status; /* what init returns when not AVAILABLE */
+    char detail[256];
+    char variant[32];
+    char device_name[128];
+    struct mock_script script;
+};
+
+/* ERR_INVALID, with option, value and what was expected, for the first option that is malformed. */
+int32_t mock_options_read(const struct ds_accel_host *host, struct mock_options *options_out,
+                          struct ds_accel_error *error);
+int32_t mock_script_parse(const char *text, struct mock_script *script_out,
+                          struct ds_accel_error *error);
+/* Count a call of the slot: the status it shall fail with, or DS_ACCEL_OK. */
+int32_t mock_script_count(struct mock_script *script, const char *slot);
+/* Report a status as a vendor's runtime would: with its own number and text. */
+int32_t mock_vendor_fail(struct ds_accel_error *error, int32_t status, const char *slot,
+                         const char *cause);
+
+/* ---- the objects behind the handles --------------------------------------------------------- */
+
+struct mock_block;       /* block.c: one allocation, registration or mapping */
+struct mock_reservation; /* vmem.c: addresses without memory */
+struct mock_range;       /* ranges.c: open profiler ranges of a thread */
+
+/* One per index, made by init; opening counts. */
+struct ds_accel_plugin_device {
+    ds_accel_plugin_instance_t *instance;
+    uint32_t index;
+
+    /* guarded by instance->lock */
+    uint32_t open_count;
+    uint32_t lost;
+    uint64_t done_ns; /* when all work of all its queues is complete */
+    uint64_t limit_bytes;
+    uint64_t allocated_bytes;
+    uint64_t allocated_peak_bytes;
+    uint64_t reserved_peak_bytes;
+    uint64_t alloc_count;
+    uint64_t free_count;
+    uint64_t out_of_memory_count;
+    struct mock_reservation *reservations;
+    ds_accel_plugin_stream_t *default_stream;
+};
+
+struct ds_accel_plugin_instance {
+    const struct ds_accel_host *host;
+    const struct ds_accel_ext_trace *trace; /* NULL where the host has none */
+    pthread_key_t current_key;              /* per thread: index + 1 of the current device */
+    struct ds_accel_plugin_device *devices; /* [options.device_count] */
+
+    /*
+     * Guards everything below, the devices, queues, marks and graphs of the instance. Never held
+     * while data is moved, while a host task runs or while anything waits.
+     */
+    pthread_mutex_t lock;
+    struct mock_options options; /* written by init alone, except for the script's counters */
+    struct mock_block *blocks;   /* by address, without overlap */
+    size_t block_count;
+    size_t block_capacity;
+    uint64_t pinned_bytes;
+    uint64_t next_capture_id;
+    struct mock_range *ranges;
+};
+
+/* A handle and what it is put around; the second is its own unless it came from native_wrap. */
+struct ds_accel_plugin_stream {
+    ds_accel_plugin_device_t *device;
+    struct mock_queue *queue;
+    struct mock_queue own;
+};
+
+struct ds_accel_plugin_event {
+    ds_accel_plugin_device_t *device;
+    struct mock_mark *mark;
+    uint32_t is_wrapped;
+};
+
+/* ---- call.c: what every slot begins with ---------------------------------------------------- */
+
+/* Refuse a NULL argument. */
+static inline int32_t mock_null(struct ds_accel_error *error, const char *slot, const char *what)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: %s is NULL", slot, what);
+}
+
+/* The handle is there, its device is open and not lost, and the script lets the call pass. */
+int32_t mock_enter(ds_accel_plugin_instance_t *instance, const char *slot,
+                   struct ds_accel_error *error);
+int32_t mock_enter_index(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                         const char *slot, struct ds_accel_error *error);
+int32_t mock_enter_device(ds_accel_plugin_device_t *device, const char *slot,
+                          struct ds_accel_error *error);
+int32_t mock_enter_stream(ds_accel_plugin_stream_t *stream, const char *slot,
+                          struct ds_accel_error *error);
+int32_t mock_enter_event(ds_accel_plugin_event_t *event, const char *slot,
+                         struct ds_accel_error *error);
+/* Refuse a second device that is NULL or of another instance. */
+int32_t mock_check_peer(const ds_accel_plugin_device_t *device,
+                        const ds_accel_plugin_device_t *peer, const char *slot,
+                        struct ds_accel_error *error);
+__attribute__((format(printf, 3, 4))) void mock_log(const struct ds_accel_host *host,
+                                                    uint32_t level, const char *format, ...);
+uint64_t mock_now_ns(void);
+/* Both take a time of CLOCK_MONOTONIC. what names the span in a trace, static storage. */
+void mock_sleep_until(uint64_t when_ns);
+void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what,
+                     uint64_t when_ns);
+uint64_t mock_max_u64(uint64_t a, uint64_t b);
+
+/* ---- block.c: the register of addresses; instance->lock is held ----------------------------- */
+
+#define MOCK_SOURCE_HEAP 1u
+#define MOCK_SOURCE_CALLER 2u  /* mem_register */
+#define MOCK_SOURCE_MAPPING 3u /* vmem_map */
+
+struct mock_block {
+    char *base;
+    uint64_t size_bytes;
+    uint64_t id;
+    uint32_t kind;   /* DS_ACCEL_POINTER_* */
+    uint32_t source; /* MOCK_SOURCE_* */
+    uint32_t flags;  /* DS_ACCEL_PINNED_* */
+    uint32_t access; /* DS_ACCEL_VMEM_ACCESS_* */
+    ds_accel_plugin_device_t *device;
+    ds_accel_plugin_vmem_t *vmem;
+};
+
+/* The block that holds the address, or NULL. Valid until the register changes. */
+struct mock_block *mock_block_find(const ds_accel_plugin_instance_t *instance, const void *address);
+/* Non-zero if a block lies anywhere in the range. */
+int mock_block_overlaps(const ds_accel_plugin_instance_t *instance, const void *address,
+                        uint64_t size_bytes);
+/* Gives the block its id; -1 when there is no memory for the entry. */
+int mock_block_insert(ds_accel_plugin_instance_t *instance, const struct mock_block *block);
+void mock_block_remove(ds_accel_plugin_instance_t *instance, struct mock_block *block);
+
+/* ---- usage.c: how much memory there is and is used ------------------------------------------ */
+
+/* With instance->lock held: non-zero if the device has so much left. */
+int mock_usage_fits(const ds_accel_plugin_device_t *device, uint64_t size_bytes);
+void mock_usage_take(ds_accel_plugin_device_t *device, uint64_t size_bytes);
+void mock_usage_give(ds_accel_plugin_device_t *device, uint64_t size_bytes);
+/* Without the lock: count and report a refusal. */
+int32_t mock_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
+                          struct ds_accel_error *error);
+void mock_usage_fill(struct ds_accel_plugin *table);
+
+/* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
+
+/* With instance->lock held: give back what the device still holds; the number of blocks. */
+size_t mock_memory_release(ds_accel_plugin_device_t *device);
+void mock_memory_fill(struct ds_accel_plugin *table);
+/* With instance->lock held. */
+void mock_vmem_put(ds_accel_plugin_vmem_t *vmem);
+void mock_vmem_release(ds_accel_plugin_device_t *device);
+void mock_vmem_fill(struct ds_accel_plugin *table);
+
+/* ---- work.c, stream.c, graph.c -------------------------------------------------------------- */
+
+/* Refuse addresses that the work must not touch. */
+int32_t mock_work_check(const ds_accel_plugin_device_t *device, const struct mock_work *work,
+                        const char *slot, struct ds_accel_error *error);
+/* Do it; it is complete when the queue's done_ns has come. */
+void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *work);
+/* Check it, then run it or, while the stream captures, keep it. */
+int32_t mock_work_submit(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
+                         const char *slot, struct ds_accel_error *error);
+void mock_work_fill(struct ds_accel_plugin *table);
+
+/* With instance->lock held. The list takes a reference to the mark of a record; 0 or -1. */
+int mock_work_list_append(struct mock_work_list *list, const struct mock_work *work);
+int mock_work_list_copy(const struct mock_work_list *list, struct mock_work_list *copy_out);
+void mock_work_list_release(struct mock_work_list *list);
+
+/* With instance->lock held. */
+void mock_mark_put(struct mock_mark *mark);
+/* With instance->lock held: the queue and its device are busy for so long, from now or from when
+ * they would have been idle. */
+void mock_queue_advance(ds_accel_plugin_stream_t *stream, uint64_t start_ns, uint64_t cost_ns);
+/* Refuse a call that a capture can't hold, and break the capture. */
+int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *slot,
+                                 struct ds_accel_error *error);
+/* Let the stream's later work wait for the events. */
+int32_t mock_queue_wait_marks(ds_accel_plugin_stream_t *stream,
+                              ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
+                              const char *slot, struct ds_accel_error *error);
+ds_accel_plugin_stream_t *mock_stream_make(ds_accel_plugin_device_t *device,
+                                           struct mock_queue *queue);
+ds_accel_plugin_event_t *mock_event_make(ds_accel_plugin_device_t *device, uint32_t flags,
+                                         struct mock_mark *mark);
+void mock_stream_destroy(ds_accel_plugin_stream_t *stream);
+void mock_stream_fill(struct ds_accel_plugin *table);
+void mock_event_fill(struct ds_accel_plugin *table);
+void mock_graph_fill(struct ds_accel_plugin *table);
+
+/* ---- device.c, facts.c, ranges.c, native.c -------------------------------------------------- */
+
+void mock_device_fill(struct ds_accel_plugin *table);
+void mock_facts_fill(struct ds_accel_plugin *table);
+void mock_ranges_release(ds_accel_plugin_instance_t *instance);
+void mock_ranges_fill(struct ds_accel_plugin *table);
+void mock_native_fill(struct ds_accel_plugin *table);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The options, read once by probe and once by each init.
+ *
+ * An option that can't be understood is refused by name, with its value and what was expected.
+ * Falling back to the default would be worse than refusing: the operator would look for the effect
+ * of a setting that was never made.
+ */
+#include "mock.h"
+
+#define MAX_LATENCY_NS UINT64_C(3600000000000) /* one hour */
+#define MAX_LATENCY_MS UINT64_C(3600000)
+#define SCRIPT_BYTES 1024u
+
+struct number_option {
+    const char *key;
+    size_t offset; /* of a uint64_t in struct mock_options */
+    uint64_t initial;
+    uint64_t largest;
+};
+
+#define NUMBER(key_, initial_, largest_) \
+    { \
+#key_, offsetof(struct mock_options, key_), initial_, largest_ \
+    }
+
+static const struct number_option number_options[] = {
+    NUMBER(device_count, 2, MOCK_MAX_DEVICES),
+    NUMBER(memory_bytes, UINT64_C(1) << 30, UINT64_MAX),
+    NUMBER(alloc_latency_ns, 0, MAX_LATENCY_NS),
+    NUMBER(copy_latency_ns, 0, MAX_LATENCY_NS),
+    NUMBER(launch_latency_ns, 0, MAX_LATENCY_NS),
+    NUMBER(sync_latency_ns, 0, MAX_LATENCY_NS),
+    NUMBER(probe_latency_ms, 0, MAX_LATENCY_MS),
+    NUMBER(copy_bytes_per_s, 0, UINT64_MAX),
+    NUMBER(pinned_limit_bytes, 0, UINT64_MAX),
+};
+
+struct reason_name {
+    const char *name;
+    uint32_t reason;
+    int32_t init_status; /* what a real init would return in that situation */
+};
+
+static const struct reason_name reason_names[] = {
+    {"no_device", DS_ACCEL_REASON_NO_DEVICE, DS_ACCEL_ERR_NO_DEVICE},
+    {"no_driver", DS_ACCEL_REASON_NO_DRIVER, DS_ACCEL_ERR_NO_DEVICE},
+    {"no_permission", DS_ACCEL_REASON_NO_PERMISSION, DS_ACCEL_ERR_PERMISSION},
+    {"library_missing", DS_ACCEL_REASON_LIBRARY_MISSING, DS_ACCEL_ERR_NOT_FOUND},
+    {"symbol_missing", DS_ACCEL_REASON_SYMBOL_MISSING, DS_ACCEL_ERR_NOT_FOUND},
+    {"driver_mismatch", DS_ACCEL_REASON_DRIVER_MISMATCH, DS_ACCEL_ERR_DRIVER},
+    {"device_busy", DS_ACCEL_REASON_DEVICE_BUSY, DS_ACCEL_ERR_BUSY},
+    {"hidden", DS_ACCEL_REASON_HIDDEN, DS_ACCEL_ERR_NO_DEVICE},
+    {"device_too_old", DS_ACCEL_REASON_DEVICE_TOO_OLD, DS_ACCEL_ERR_NO_DEVICE},
+    {"device_asleep", DS_ACCEL_REASON_DEVICE_ASLEEP, DS_ACCEL_ERR_NO_DEVICE},
+    {"driver_failed", DS_ACCEL_REASON_DRIVER_FAILED, DS_ACCEL_ERR_DRIVER},
+    {"bad_option", DS_ACCEL_REASON_BAD_OPTION, DS_ACCEL_ERR_INVALID},
+};
+
+static const struct reason_name *find_reason(const char *name)
+{
+    for (size_t i = 0; i < sizeof(reason_names) / sizeof(reason_names[0]); i++) {
+        if (strcmp(reason_names[i].name, name) == 0) {
+            return &reason_names[i];
+        }
+    }
+    return NULL;
+}
+
+/* The option's text, or the default where it is unset. */
+static int32_t read_text(const struct ds_accel_host *host, const char *key, const char *initial,
+                         char *value, uint32_t value_size, struct ds_accel_error *error)
+{
+    int32_t status = host->config_get(host, key, value, value_size);
+
+    if (status == DS_ACCEL_ERR_NOT_FOUND) {
+        snprintf(value, value_size, "%s", initial);
+        return DS_ACCEL_OK;
+    }
+    if (status < 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "option %s: the value is not a text of up to %u bytes", key,
+                           value_size - 1);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t read_numbers(const struct ds_accel_host *host, struct mock_options *options,
+                            struct ds_accel_error *error)
+{
+    for (size_t i = 0; i < sizeof(number_options) / sizeof(number_options[0]); i++) {
+        const struct number_option *option = &number_options[i];
+        uint64_t value;
+        char usual[24];
+        char text[64];
+        int32_t status;
+
+        snprintf(usual, sizeof(usual), "%llu", (unsigned long long)option->initial);
+        status = read_text(host, option->key, usual, text, sizeof(text), error);
+        if (status < 0) {
+            return status;
+        }
+        if (plugin_parse_u64(text, &value) != 0 || value > option->largest) {
+            return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                               "option %s: \"%s\" is not a whole number from 0 to %llu",
+                               option->key, text, (unsigned long long)option->largest);
+        }
+        memcpy((char *)options + option->offset, &value, sizeof(value));
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t read_switch(const struct ds_accel_host *host, const char *key, uint32_t *value_out,
+                           struct ds_accel_error *error)
+{
+    char text[32];
+    int32_t status = read_text(host, key, "true", text, sizeof(text), error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "option %s: \"%s\" is neither \"true\" nor \"false\"", key, text);
+    }
+    *value_out = text[0] == 't';
+    return DS_ACCEL_OK;
+}
+
+/* Options available, reason and detail: what the verdict will be. */
+static int32_t read_state(const struct ds_accel_host *host, struct mock_options *options,
+                          struct ds_accel_error *error)
+{
+    const struct reason_name *reason;
+    char available[32];
+    char name[32];
+    const char *usual = options->device_count > 0 ? "true" : "false";
+    int32_t status = read_text(host, "available", usual, available, sizeof(available), error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (strcmp(available, "true") == 0) {
+        options->state = DS_ACCEL_PROBE_AVAILABLE;
+    } else if (strcmp(available, "false") == 0) {
+        options->state = DS_ACCEL_PROBE_UNAVAILABLE;
+    } else if (strcmp(available, "error") == 0) {
+        options->state = DS_ACCEL_PROBE_ERROR;
+    } else {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "option available: \"%s\" is not \"true\", \"false\" or \"error\"",
+                           available);
+    }
+    usual = options->state == DS_ACCEL_PROBE_ERROR ? "driver_failed" : "no_device";
+    status = read_text(host, "reason", usual, name, sizeof(name), error);
+    if (status < 0) {
+        return status;
+    }
+    reason = find_reason(name);
+    if (reason == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "option reason: \"%s\" is not the name of a DS_ACCEL_REASON in lower "
+                           "case, such as \"no_driver\"",
+                           name);
+    }
+    options->init_status = reason->init_status;
+    if (options->state != DS_ACCEL_PROBE_AVAILABLE) {
+        options->reason = reason->reason;
+    } else if (options->device_count == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "option available: \"true\" needs a device_count above 0");
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t read_texts(const struct ds_accel_host *host, struct mock_options *options,
+                          struct ds_accel_error *error)
+{
+    char usual[64];
+    int32_t status;
+
+    if (options->state == DS_ACCEL_PROBE_AVAILABLE) {
+        snprintf(usual, sizeof(usual), "option device_count: %llu",
+                 (unsigned long long)options->device_count);
+    } else {
+        snprintf(usual, sizeof(usual), "options available, reason or device_count say so");
+    }
+    status = read_text(host, "detail", usual, options->detail, sizeof(options->detail), error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_text(host, "variant", "", options->variant, sizeof(options->variant), error);
+    if (status < 0) {
+        return status;
+    }
+    return read_text(host, "device_name", "Mock Device", options->device_name,
+                     sizeof(options->device_name), error);
+}
+
+int32_t mock_options_read(const struct ds_accel_host *host, struct mock_options *options_out,
+                          struct ds_accel_error *error)
+{
+    struct mock_options options;
+    char script[SCRIPT_BYTES];
+    int32_t status;
+
+    memset(&options, 0, sizeof(options));
+    status = read_numbers(host, &options, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_switch(host, "bf16", &options.bf16, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_switch(host, "fp16", &options.fp16, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_state(host, &options, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_texts(host, &options, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_text(host, "fail", "", script, sizeof(script), error);
+    if (status < 0) {
+        return status;
+    }
+    status = mock_script_parse(script, &options.script, error);
+    if (status < 0) {
+        return status;
+    }
+    *options_out = options;
+    return DS_ACCEL_OK;
+}
