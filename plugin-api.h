@@ -17,7 +17,7 @@
  *  - An absent function is NULL in the table. The host calls a stub of its own in its place, which
  *    returns DS_ACCEL_ERR_UNSUPPORTED, so neither side tests for NULL.
  *  - Strings are UTF-8. Handles are made and freed by the plugin. No memory allocated by one side
- * is freed by the other; no exception or longjmp() crosses.
+ *    is freed by the other; no exception or longjmp() crosses.
  *
  * C99, C11 and C++11 and later; libc headers only.
  */
@@ -42,6 +42,8 @@ extern "C" {
 
 /** Bytes of @p type through its member @p last: the smallest struct_size that has it. */
 #define DS_ACCEL_SIZE_THROUGH(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+/** One bit of a 64-bit set of flags. */
+#define DS_ACCEL_BIT(position) (UINT64_C(1) << (position))
 /** Non-zero if the struct at @p ptr, as its owner compiled it, has @p member. */
 #define DS_ACCEL_HAS(ptr, type, member) ((ptr)->struct_size >= DS_ACCEL_SIZE_THROUGH(type, member))
 
@@ -53,7 +55,7 @@ extern "C" {
 #error "ds-accel plugins are built with GCC or Clang"
 #endif
 
-/* ---- status codes: 0 ok, negative errors (never renumbered), positive "not yet" -------------- */
+/* ---- status codes: 0 ok, negative errors (never renumbered), positive "not yet" ------------- */
 
 #define DS_ACCEL_OK 0
 #define DS_ACCEL_NOT_READY 1           /**< an event or stream still has work to do */
@@ -76,9 +78,12 @@ extern "C" {
 #define DS_ACCEL_ERR_UNTRUSTED (-17)   /**< refused for security */
 #define DS_ACCEL_ERR_INTERNAL (-18)    /**< a defect on the side that returns it */
 
-/* ---- small shared types ---------------------------------------------------------------------- */
+/* ---- small shared types --------------------------------------------------------------------- */
 
-/** Details of a failure. The caller provides it with struct_size set, everything else zero. */
+/**
+ * Details of a failure. The caller sets struct_size, zeroes both codes and empties both texts; what
+ * lies behind a text's NUL is not defined.
+ */
 struct ds_accel_error {
     uint32_t struct_size;
     int32_t code;         /**< the status that is returned with it */
@@ -116,16 +121,16 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_DTYPE_COMPUTES 2u /**< arithmetic in hardware; set = "supported" */
 #define DS_ACCEL_DTYPE_EMULATED 4u /**< arithmetic works, through another type */
 
-/* ---- features: contracts that one side asks of the other --------------------------------------
- */
+/* ---- features: contracts that one side asks of the other ------------------------------------ */
 
-#define DS_ACCEL_FEATURE_CONFIG (UINT64_C(1) << 0)   /**< host answers config_get */
-#define DS_ACCEL_FEATURE_MACHINE (UINT64_C(1) << 1)  /**< host gives machine_root */
-#define DS_ACCEL_FEATURE_TOPOLOGY (UINT64_C(1) << 2) /**< extension DS_ACCEL_EXT_TOPOLOGY */
-#define DS_ACCEL_FEATURE_TRACE (UINT64_C(1) << 3)    /**< extension DS_ACCEL_EXT_TRACE */
+#define DS_ACCEL_FEATURE_CONFIG DS_ACCEL_BIT(0)   /**< host answers config_get */
+#define DS_ACCEL_FEATURE_MACHINE DS_ACCEL_BIT(1)  /**< host gives machine_root */
+#define DS_ACCEL_FEATURE_TOPOLOGY DS_ACCEL_BIT(2) /**< extension DS_ACCEL_EXT_TOPOLOGY */
+#define DS_ACCEL_FEATURE_TRACE DS_ACCEL_BIT(3)    /**< extension DS_ACCEL_EXT_TRACE */
+/** Host never chooses this plugin by itself, only by name; the configuration can say otherwise. */
+#define DS_ACCEL_FEATURE_DEMAND_ONLY DS_ACCEL_BIT(4)
 
-/* ---- the host's services -----------------------------------------------------------------------
- */
+/* ---- the host's services -------------------------------------------------------------------- */
 
 #define DS_ACCEL_LOG_ERROR 1u
 #define DS_ACCEL_LOG_WARN 2u
@@ -212,12 +217,11 @@ struct ds_accel_ext_trace {
     void (*end)(const struct ds_accel_host *host);
 };
 
-/* ---- probe: is this accelerator usable here?
- * ----------------------------------------------------- */
+/* ---- probe: is this accelerator usable here? ------------------------------------------------ */
 
-#define DS_ACCEL_PROBE_AVAILABLE 1u /**< device_count devices can be used now */
-#define DS_ACCEL_PROBE_UNAVAILABLE 2u /**< they can't, for the reason given: the machine's doing */
-#define DS_ACCEL_PROBE_ERROR 3u /**< asking failed: the driver's or the plugin's doing */
+#define DS_ACCEL_PROBE_AVAILABLE 1u   /**< device_count devices can be used now */
+#define DS_ACCEL_PROBE_UNAVAILABLE 2u /**< they cannot: the machine is the cause */
+#define DS_ACCEL_PROBE_ERROR 3u       /**< asking failed: driver or plugin is the cause */
 
 /** Why not. One number per cause that an operator can act on. */
 #define DS_ACCEL_REASON_NONE 0u
@@ -225,7 +229,8 @@ struct ds_accel_ext_trace {
 #define DS_ACCEL_REASON_NO_DRIVER 2u       /**< hardware, but its kernel driver is not loaded */
 #define DS_ACCEL_REASON_NO_PERMISSION 3u   /**< detail names the device node */
 #define DS_ACCEL_REASON_LIBRARY_MISSING 4u /**< detail names the runtime library */
-#define DS_ACCEL_REASON_SYMBOL_MISSING 5u /**< the runtime library is too old: detail names the symbol */
+#define DS_ACCEL_REASON_SYMBOL_MISSING \
+    5u /**< the runtime library is too old: detail names the symbol */
 #define DS_ACCEL_REASON_DRIVER_MISMATCH 6u /**< kernel driver and runtime library disagree */
 #define DS_ACCEL_REASON_DEVICE_BUSY 7u     /**< in use exclusively by another process */
 #define DS_ACCEL_REASON_HIDDEN 8u          /**< a visible-devices variable hides every device */
@@ -244,29 +249,28 @@ struct ds_accel_verdict {
     char detail[256];      /**< evidence, one line: which file, library, symbol, variable */
 };
 
-/* ---- facts about the backend and its devices
- * ------------------------------------------------------ */
+/* ---- facts about the backend and its devices ------------------------------------------------ */
 
-#define DS_ACCEL_FLAG_SYNCHRONIZED (UINT64_C(1) << 0) /**< no asynchronous queue */
-#define DS_ACCEL_FLAG_HOST_TIMERS (UINT64_C(1) << 1) /**< time with the host's clock, not events */
+#define DS_ACCEL_FLAG_SYNCHRONIZED DS_ACCEL_BIT(0) /**< no asynchronous queue */
+#define DS_ACCEL_FLAG_HOST_TIMERS DS_ACCEL_BIT(1)  /**< time with the host's clock */
 #define DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES \
-    (UINT64_C(1) << 2) /**< orders dependent work by itself */
-#define DS_ACCEL_FLAG_HANDLES_BACKPRESSURE \
-    (UINT64_C(1) << 3)                                 /**< bounds work in flight by itself */
-#define DS_ACCEL_FLAG_RANGE_DOMAINS (UINT64_C(1) << 4) /**< range_push heeds domain, category */
-#define DS_ACCEL_FLAG_TRITON (UINT64_C(1) << 5)
-#define DS_ACCEL_FLAG_TRITON_GROUPED_MM (UINT64_C(1) << 6) /**< prefer triton's grouped matmul */
-#define DS_ACCEL_FLAG_GRAPHS (UINT64_C(1) << 7)            /**< the graph group works */
+    DS_ACCEL_BIT(2)                                        /**< orders dependent work by itself \
+                                                            */
+#define DS_ACCEL_FLAG_HANDLES_BACKPRESSURE DS_ACCEL_BIT(3) /**< bounds work in flight by itself */
+#define DS_ACCEL_FLAG_RANGE_DOMAINS DS_ACCEL_BIT(4)        /**< range_push heeds domain, category */
+#define DS_ACCEL_FLAG_TRITON DS_ACCEL_BIT(5)
+#define DS_ACCEL_FLAG_TRITON_GROUPED_MM DS_ACCEL_BIT(6) /**< prefer triton's grouped matmul */
+#define DS_ACCEL_FLAG_GRAPHS DS_ACCEL_BIT(7)            /**< the graph group works */
 #define DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS \
-    (UINT64_C(1) << 8)                                   /**< default stream waits for the others */
-#define DS_ACCEL_FLAG_HOST_ACCESSIBLE (UINT64_C(1) << 9) /**< host code may touch device memory */
+    DS_ACCEL_BIT(8)                                   /**< default stream waits for the others */
+#define DS_ACCEL_FLAG_HOST_ACCESSIBLE DS_ACCEL_BIT(9) /**< host code may touch device memory */
 #define DS_ACCEL_FLAG_UNIFIED_ADDRESSES \
-    (UINT64_C(1) << 10) /**< one address space: copy kind can be inferred */
-#define DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY (UINT64_C(1) << 11)
-#define DS_ACCEL_FLAG_VIRTUAL_MEMORY (UINT64_C(1) << 12)
-#define DS_ACCEL_FLAG_MEMORY_IPC (UINT64_C(1) << 13)
-#define DS_ACCEL_FLAG_EVENT_IPC (UINT64_C(1) << 14)
-#define DS_ACCEL_FLAG_DMABUF (UINT64_C(1) << 15)
+    DS_ACCEL_BIT(10) /**< one address space: copy kind can be inferred */
+#define DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY DS_ACCEL_BIT(11)
+#define DS_ACCEL_FLAG_VIRTUAL_MEMORY DS_ACCEL_BIT(12)
+#define DS_ACCEL_FLAG_MEMORY_IPC DS_ACCEL_BIT(13)
+#define DS_ACCEL_FLAG_EVENT_IPC DS_ACCEL_BIT(14)
+#define DS_ACCEL_FLAG_DMABUF DS_ACCEL_BIT(15)
 
 /** Answers that hold for all devices of an instance. */
 struct ds_accel_backend_info {
@@ -355,8 +359,7 @@ struct ds_accel_memory_stats {
 #define DS_ACCEL_PEAK_ALLOCATED 1u
 #define DS_ACCEL_PEAK_RESERVED 2u
 
-/* ---- flags of calls
- * --------------------------------------------------------------------------------- */
+/* ---- flags of calls ------------------------------------------------------------------------- */
 
 #define DS_ACCEL_STREAM_DEFAULT 0u
 #define DS_ACCEL_STREAM_NON_BLOCKING 1u /**< no implicit order with the default stream */
@@ -400,7 +403,7 @@ struct ds_accel_pointer_info {
     uint32_t reserved;
     uint64_t base_address;  /**< start of the allocation that holds the pointer */
     uint64_t size_bytes;    /**< of that allocation */
-    uint64_t allocation_id; /**< unique in this process, never reused; 0 unknown */
+    uint64_t allocation_id; /**< unique in the plugin, never reused; 0 unknown */
 };
 
 #define DS_ACCEL_NATIVE_DEVICE 1u /**< CUdevice, hipDevice_t, ze_device_handle_t ... */
@@ -435,25 +438,24 @@ struct ds_accel_link {
     char peer_pci_address[32];      /**< when the other end is known by address only */
 };
 
-#define DS_ACCEL_TELEMETRY_UTILIZATION (UINT64_C(1) << 0)
-#define DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION (UINT64_C(1) << 1)
-#define DS_ACCEL_TELEMETRY_TEMPERATURE (UINT64_C(1) << 2)
-#define DS_ACCEL_TELEMETRY_POWER (UINT64_C(1) << 3)
-#define DS_ACCEL_TELEMETRY_POWER_LIMIT (UINT64_C(1) << 4)
-#define DS_ACCEL_TELEMETRY_ENERGY (UINT64_C(1) << 5)
-#define DS_ACCEL_TELEMETRY_CORE_CLOCK (UINT64_C(1) << 6)
-#define DS_ACCEL_TELEMETRY_MEMORY_CLOCK (UINT64_C(1) << 7)
-#define DS_ACCEL_TELEMETRY_FAN (UINT64_C(1) << 8)
-#define DS_ACCEL_TELEMETRY_PCIE (UINT64_C(1) << 9)
-#define DS_ACCEL_TELEMETRY_THROTTLE (UINT64_C(1) << 10)
-#define DS_ACCEL_TELEMETRY_ECC (UINT64_C(1) << 11)
+#define DS_ACCEL_TELEMETRY_UTILIZATION DS_ACCEL_BIT(0)
+#define DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION DS_ACCEL_BIT(1)
+#define DS_ACCEL_TELEMETRY_TEMPERATURE DS_ACCEL_BIT(2)
+#define DS_ACCEL_TELEMETRY_POWER DS_ACCEL_BIT(3)
+#define DS_ACCEL_TELEMETRY_POWER_LIMIT DS_ACCEL_BIT(4)
+#define DS_ACCEL_TELEMETRY_ENERGY DS_ACCEL_BIT(5)
+#define DS_ACCEL_TELEMETRY_CORE_CLOCK DS_ACCEL_BIT(6)
+#define DS_ACCEL_TELEMETRY_MEMORY_CLOCK DS_ACCEL_BIT(7)
+#define DS_ACCEL_TELEMETRY_FAN DS_ACCEL_BIT(8)
+#define DS_ACCEL_TELEMETRY_PCIE DS_ACCEL_BIT(9)
+#define DS_ACCEL_TELEMETRY_THROTTLE DS_ACCEL_BIT(10)
+#define DS_ACCEL_TELEMETRY_ECC DS_ACCEL_BIT(11)
 
-#define DS_ACCEL_THROTTLE_IDLE (UINT64_C(1) << 0)
-#define DS_ACCEL_THROTTLE_POWER (UINT64_C(1) << 1)
-#define DS_ACCEL_THROTTLE_THERMAL (UINT64_C(1) << 2)
-#define DS_ACCEL_THROTTLE_HARDWARE (UINT64_C(1) << 3)
-#define DS_ACCEL_THROTTLE_SETTING \
-    (UINT64_C(1) << 4) /**< clocks set by an application or operator */
+#define DS_ACCEL_THROTTLE_IDLE DS_ACCEL_BIT(0)
+#define DS_ACCEL_THROTTLE_POWER DS_ACCEL_BIT(1)
+#define DS_ACCEL_THROTTLE_THERMAL DS_ACCEL_BIT(2)
+#define DS_ACCEL_THROTTLE_HARDWARE DS_ACCEL_BIT(3)
+#define DS_ACCEL_THROTTLE_SETTING DS_ACCEL_BIT(4) /**< clocks set by an application or operator */
 
 /** Sensors. Only the members named in valid hold a value; zero is a value. */
 struct ds_accel_telemetry {
@@ -514,8 +516,7 @@ typedef int32_t (*ds_accel_text_sink_t)(void *user_data, const char *text, size_
 /** Runs on a thread of the plugin's choosing; must not call back into the plugin. */
 typedef void (*ds_accel_host_task_t)(void *user_data);
 
-/* ---- the table
- * ----------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 /**
  * All that a plugin does, generation 1. Append only. Required: name, probe, init, shutdown,
@@ -563,7 +564,7 @@ struct ds_accel_plugin {
     int32_t (*device_identity)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                struct ds_accel_device_identity *identity_out,
                                struct ds_accel_error *error);
-    /** Opening the same device again gives an equal, separately closed handle. */
+    /** Opening a device again gives the same or another handle; each is closed separately. */
     int32_t (*device_open)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error);
     /** Its streams, events, graphs and memory were released before. NULL is ignored. */
@@ -618,7 +619,10 @@ struct ds_accel_plugin {
     /** Recording again replaces the earlier mark. */
     int32_t (*event_record)(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
-    /** DS_ACCEL_OK: reached, or never recorded; DS_ACCEL_NOT_READY. From any thread. */
+    /**
+     * DS_ACCEL_OK: reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE: recorded in a capture
+     * that was not launched yet, as for event_synchronize. From any thread.
+     */
     int32_t (*event_query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
     int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
     /** Milliseconds from @p start to @p end; ERR_STATE without timing or before both were reached.
@@ -712,7 +716,8 @@ struct ds_accel_plugin {
                         struct ds_accel_error *error);
     int32_t (*vmem_unmap)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                           struct ds_accel_error *error);
-    /** @p access is DS_ACCEL_VMEM_ACCESS_* for @p accessor. */
+    /** @p access is DS_ACCEL_VMEM_ACCESS_*, for @p accessor where the vendor tells devices apart.
+     */
     int32_t (*vmem_set_access)(ds_accel_plugin_device_t *accessor, void *address,
                                uint64_t size_bytes, uint32_t access, struct ds_accel_error *error);
 
@@ -740,7 +745,8 @@ struct ds_accel_plugin {
                                  uint32_t *result_out, struct ds_accel_error *error);
     int32_t (*graph_node_count)(ds_accel_plugin_graph_t *graph, uint64_t *count_out,
                                 struct ds_accel_error *error);
-    /** A readable picture of the graph, Graphviz where the vendor has it. */
+    /** A readable picture, Graphviz where the vendor has it; a negative answer of the sink ends it.
+     */
     int32_t (*graph_dump)(ds_accel_plugin_graph_t *graph, ds_accel_text_sink_t sink,
                           void *user_data, struct ds_accel_error *error);
 
@@ -787,6 +793,7 @@ struct ds_accel_plugin {
     /** Already enabled is DS_ACCEL_OK. */
     int32_t (*peer_enable)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                            struct ds_accel_error *error);
+    /** Not enabled is DS_ACCEL_OK. */
     int32_t (*peer_disable)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                             struct ds_accel_error *error);
     /** As telemetry_processes, without opening the device. */
@@ -891,11 +898,10 @@ struct ds_accel_plugin {
 typedef const struct ds_accel_plugin *(*ds_accel_entry_v1_t)(const struct ds_accel_host *host);
 #define DS_ACCEL_ENTRY_V1_SYMBOL "ds_accel_entry_v1"
 
-/* ---- the ELF note: what the host reads before it runs any code of the plugin
- * ------------------------------------- */
+/* ---- the ELF note: what the host reads before it runs any code of the plugin ---------------- */
 
-#define DS_ACCEL_NOTE_NAME "ds-accel" /**< the note's owner */
-#define DS_ACCEL_NOTE_TYPE 1u         /**< layout below, in the note's descriptor */
+#define DS_ACCEL_NOTE_NAME "ds-accel"  /**< the note's owner */
+#define DS_ACCEL_NOTE_TYPE 0x44530001u /**< layout below, in the note's descriptor */
 
 /** The descriptor: little- or big-endian like the object; append only. */
 struct ds_accel_note_desc {
@@ -986,8 +992,7 @@ struct ds_accel_note {
 #define DS_ACCEL_ENTRY_LINKAGE
 #endif
 
-/* ---- for whoever fills a struct
- * --------------------------------------------------------------------------------- */
+/* ---- for whoever fills a struct ------------------------------------------------------------- */
 
 /**
  * Copy *source over *destination, both beginning with struct_size, as far as both go. The

@@ -34,7 +34,7 @@ uint64_t cpu_page_bytes(void)
     return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- the register ---------------------------------------------------------------------------- */
+/* ---- the register --------------------------------------------------------------------------- */
 
 /* Number of blocks whose base is at or below the address. */
 static size_t blocks_up_to(const ds_accel_plugin_instance_t *instance, const void *address)
@@ -133,7 +133,7 @@ static int range_is_registered(const ds_accel_plugin_instance_t *instance, uintp
     return 0;
 }
 
-/* ---- pages ----------------------------------------------------------------------------------- */
+/* ---- pages ---------------------------------------------------------------------------------- */
 
 /* Fresh pages at a multiple of align_bytes, a power of two; NULL and errno. */
 char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, uint64_t *mapped_bytes_out)
@@ -201,7 +201,7 @@ void cpu_block_release(struct cpu_block *block)
     free(block);
 }
 
-/* ---- making blocks --------------------------------------------------------------------------- */
+/* ---- making blocks -------------------------------------------------------------------------- */
 
 struct cpu_block *cpu_block_create(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                    uint32_t kind, uint32_t source)

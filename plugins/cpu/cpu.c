@@ -40,7 +40,7 @@ static int32_t cpu_probe(const struct ds_accel_host *host, struct ds_accel_verdi
     struct cpu_machine machine;
     struct ds_accel_verdict answer;
     const char *plural;
-    int32_t status = cpu_machine_scan(host, &machine, error);
+    int32_t status = cpu_machine_scan(host, 1, &machine, error);
 
     if (status < 0) {
         return status;
@@ -72,7 +72,7 @@ static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instan
         return plugin_fail(error, status, "init: no memory for the instance");
     }
     instance->host = host;
-    status = cpu_machine_scan(host, &instance->machine, error);
+    status = cpu_machine_scan(host, 0, &instance->machine, error);
     if (status < 0) {
         goto out_free;
     }

@@ -53,8 +53,9 @@ struct cpu_resident {
 
 __attribute__((format(printf, 3, 4))) void cpu_log(const struct ds_accel_host *host, uint32_t level,
                                                    const char *format, ...);
-int32_t cpu_machine_scan(const struct ds_accel_host *host, struct cpu_machine *machine_out,
-                         struct ds_accel_error *error);
+/* is_quiet: warn of nothing, since init will read the same again. */
+int32_t cpu_machine_scan(const struct ds_accel_host *host, int is_quiet,
+                         struct cpu_machine *machine_out, struct ds_accel_error *error);
 void cpu_machine_release(struct cpu_machine *machine);
 /* The node of a device, or NULL where no node is known. */
 const struct cpu_node *cpu_machine_node(const struct cpu_machine *machine, uint32_t device_index);
@@ -68,7 +69,7 @@ uint32_t cpu_clock_khz(const struct ds_accel_host *host, uint32_t cpu);
 int32_t cpu_resident_read(const struct ds_accel_host *host, struct cpu_resident *resident_out,
                           struct ds_accel_error *error);
 
-/* ---- the objects behind the handles ---------------------------------------------------------- */
+/* ---- the objects behind the handles --------------------------------------------------------- */
 
 /* One allocation or registration. */
 #define CPU_SOURCE_HEAP 1u
@@ -173,12 +174,12 @@ static inline int32_t cpu_null(struct ds_accel_error *error, const char *what)
     return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s is NULL", what);
 }
 
-/* ---- device.c -------------------------------------------------------------------------------- */
+/* ---- device.c ------------------------------------------------------------------------------- */
 
 void cpu_device_fill(struct ds_accel_plugin *table);
 void cpu_device_destroy(ds_accel_plugin_device_t *device);
 
-/* ---- block.c, memory.c, usage.c -------------------------------------------------------------- */
+/* ---- block.c, memory.c, usage.c ------------------------------------------------------------- */
 
 uint64_t cpu_page_bytes(void);
 /* Fresh pages at a multiple of align_bytes, a power of two; NULL and errno. */
@@ -209,7 +210,7 @@ void cpu_usage_fill(struct ds_accel_plugin *table);
 int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
                         struct ds_accel_memory_info *info_out, struct ds_accel_error *error);
 
-/* ---- work.c, stream.c, graph.c --------------------------------------------------------------- */
+/* ---- work.c, stream.c, graph.c -------------------------------------------------------------- */
 
 void cpu_work_fill(struct ds_accel_plugin *table);
 /* Do it now or, while the stream captures, keep it. */

@@ -13,7 +13,7 @@ static int32_t check_index(const ds_accel_plugin_instance_t *instance, uint32_t 
     return DS_ACCEL_OK;
 }
 
-/* ---- count, open, close ---------------------------------------------------------------------- */
+/* ---- count, open, close --------------------------------------------------------------------- */
 
 static int32_t cpu_device_count(ds_accel_plugin_instance_t *instance, uint32_t *count_out,
                                 struct ds_accel_error *error)
@@ -97,7 +97,7 @@ static void cpu_device_close(ds_accel_plugin_device_t *device)
     }
 }
 
-/* ---- facts ----------------------------------------------------------------------------------- */
+/* ---- facts ---------------------------------------------------------------------------------- */
 
 static int32_t cpu_device_identity(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                    struct ds_accel_device_identity *identity_out,
@@ -202,7 +202,7 @@ static int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtyp
     return DS_ACCEL_OK;
 }
 
-/* ---- the current device ---------------------------------------------------------------------- */
+/* ---- the current device --------------------------------------------------------------------- */
 
 /*
  * Where a thread that never chose works: the launcher's LOCAL_RANK says. It is read when it is
@@ -267,7 +267,7 @@ static int32_t cpu_device_health(ds_accel_plugin_device_t *device, struct ds_acc
     return device == NULL ? cpu_null(error, "device_health: device") : DS_ACCEL_OK;
 }
 
-/* ---- peers: one address space, so every device reaches the memory of every other ------------- */
+/* ---- peers: one address space, so every device reaches the memory of every other ------------ */
 
 static int32_t cpu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                                    uint32_t *can_out, struct ds_accel_error *error)

@@ -15,7 +15,7 @@ struct ds_accel_plugin_graph_exec {
     struct cpu_work_list works;
 };
 
-/* ---- capture --------------------------------------------------------------------------------- */
+/* ---- capture -------------------------------------------------------------------------------- */
 
 static int32_t cpu_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_t mode,
                                        struct ds_accel_error *error)
@@ -83,7 +83,7 @@ static int32_t cpu_graph_capture_status(ds_accel_plugin_stream_t *stream, uint32
     return DS_ACCEL_OK;
 }
 
-/* ---- graphs and execs ------------------------------------------------------------------------ */
+/* ---- graphs and execs ----------------------------------------------------------------------- */
 
 static void cpu_graph_destroy(ds_accel_plugin_graph_t *graph)
 {
@@ -180,7 +180,7 @@ static int32_t cpu_graph_node_count(ds_accel_plugin_graph_t *graph, uint64_t *co
     return DS_ACCEL_OK;
 }
 
-/* ---- picture --------------------------------------------------------------------------------- */
+/* ---- picture -------------------------------------------------------------------------------- */
 
 static void describe(const struct cpu_work *work, char *text, size_t text_size)
 {

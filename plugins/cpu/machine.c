@@ -26,7 +26,7 @@ void cpu_log(const struct ds_accel_host *host, uint32_t level, const char *forma
     host->log(host, level, line);
 }
 
-/* ---- nodes and devices ----------------------------------------------------------------------- */
+/* ---- nodes and devices ---------------------------------------------------------------------- */
 
 /* Add the node at a position, or find that it is none, or another name for the one before. */
 static void add_node(struct cpu_machine *machine, uint32_t position)
@@ -88,7 +88,7 @@ static int32_t scan_nodes(struct cpu_machine *machine, struct ds_accel_error *er
 }
 
 /* LOCAL_SIZE as a usable device count, or 0 after a warning if it is set to anything else. */
-static uint32_t read_local_size(const struct ds_accel_host *host)
+static uint32_t read_local_size(const struct ds_accel_host *host, int is_quiet)
 {
     const char *text = getenv("LOCAL_SIZE");
     uint64_t value;
@@ -97,21 +97,25 @@ static uint32_t read_local_size(const struct ds_accel_host *host)
         return 0;
     }
     if (plugin_parse_u64(text, &value) != 0 || value == 0) {
-        cpu_log(host, DS_ACCEL_LOG_WARN,
-                "LOCAL_SIZE=\"%s\" is not a positive whole number; counting NUMA nodes instead",
-                text);
+        if (!is_quiet) {
+            cpu_log(host, DS_ACCEL_LOG_WARN,
+                    "LOCAL_SIZE=\"%s\" is not a positive whole number; counting NUMA nodes instead",
+                    text);
+        }
         return 0;
     }
     if (value > CPU_MAX_DEVICES) {
-        cpu_log(host, DS_ACCEL_LOG_WARN, "LOCAL_SIZE=%s is beyond this plugin's limit; using %u",
-                text, CPU_MAX_DEVICES);
+        if (!is_quiet) {
+            cpu_log(host, DS_ACCEL_LOG_WARN,
+                    "LOCAL_SIZE=%s is beyond this plugin's limit; using %u", text, CPU_MAX_DEVICES);
+        }
         return CPU_MAX_DEVICES;
     }
     return (uint32_t)value;
 }
 
-int32_t cpu_machine_scan(const struct ds_accel_host *host, struct cpu_machine *machine_out,
-                         struct ds_accel_error *error)
+int32_t cpu_machine_scan(const struct ds_accel_host *host, int is_quiet,
+                         struct cpu_machine *machine_out, struct ds_accel_error *error)
 {
     struct cpu_machine machine;
     int32_t status;
@@ -129,7 +133,7 @@ int32_t cpu_machine_scan(const struct ds_accel_host *host, struct cpu_machine *m
         cpu_machine_release(&machine);
         return status;
     }
-    machine.local_size = read_local_size(host);
+    machine.local_size = read_local_size(host, is_quiet);
     machine.device_count = machine.local_size;
     if (machine.device_count == 0) {
         machine.device_count = machine.node_count;
@@ -183,7 +187,7 @@ void cpu_node_memory(const struct cpu_machine *machine, const struct cpu_node *n
     *available_bytes_out = available;
 }
 
-/* ---- files under machine_root ---------------------------------------------------------------- */
+/* ---- files under machine_root --------------------------------------------------------------- */
 
 static FILE *open_file(const struct ds_accel_host *host, const char *path)
 {

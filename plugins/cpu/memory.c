@@ -46,7 +46,7 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     return DS_ACCEL_OK;
 }
 
-/* ---- device memory --------------------------------------------------------------------------- */
+/* ---- device memory -------------------------------------------------------------------------- */
 
 static int32_t charge(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                       struct ds_accel_error *error)
@@ -179,7 +179,7 @@ static int32_t cpu_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return status;
 }
 
-/* ---- pinned memory --------------------------------------------------------------------------- */
+/* ---- pinned memory -------------------------------------------------------------------------- */
 
 /* Why mlock() refused, with the figures of the limit and what to do about it. */
 static int32_t fail_lock(uint64_t size_bytes, int cause, const char *call,
@@ -319,7 +319,7 @@ static int32_t cpu_mem_free_pinned(ds_accel_plugin_device_t *device, void *point
     return status;
 }
 
-/* ---- the caller's memory --------------------------------------------------------------------- */
+/* ---- the caller's memory -------------------------------------------------------------------- */
 
 /* Enter the range, so that nobody else unlocks its pages from here on; refused if it overlaps. */
 static int32_t claim_range(struct cpu_block *block, struct ds_accel_error *error)
@@ -438,7 +438,7 @@ static int32_t cpu_mem_unregister(ds_accel_plugin_device_t *device, void *pointe
     return status;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------ */
 
 static int32_t cpu_mem_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
                                       void **device_pointer_out, struct ds_accel_error *error)

@@ -13,7 +13,7 @@
 
 #include <time.h>
 
-/* ---- streams --------------------------------------------------------------------------------- */
+/* ---- streams -------------------------------------------------------------------------------- */
 
 static int32_t cpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                                  ds_accel_plugin_stream_t **stream_out,
@@ -115,7 +115,7 @@ static int32_t cpu_stream_wait_event(ds_accel_plugin_stream_t *stream,
     return DS_ACCEL_OK;
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 static int32_t cpu_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
                                 ds_accel_plugin_event_t **event_out, struct ds_accel_error *error)
@@ -191,14 +191,29 @@ static int32_t cpu_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_
     return status;
 }
 
+/* DS_ACCEL_OK unless the event's latest mark lies in a capture, where no launch has made it yet. */
+static int32_t check_reached(ds_accel_plugin_event_t *event, const char *call,
+                             struct ds_accel_error *error)
+{
+    if (event == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: the event is NULL", call);
+    }
+    if (atomic_load(&event->capture_id) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "%s: the event was recorded in a capture that was not launched yet",
+                           call);
+    }
+    return DS_ACCEL_OK;
+}
+
 static int32_t cpu_event_query(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
 {
-    return event == NULL ? cpu_null(error, "event_query: event") : DS_ACCEL_OK;
+    return check_reached(event, "event_query", error);
 }
 
 static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
 {
-    return event == NULL ? cpu_null(error, "event_synchronize: event") : DS_ACCEL_OK;
+    return check_reached(event, "event_synchronize", error);
 }
 
 static int32_t cpu_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
@@ -214,6 +229,10 @@ static int32_t cpu_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plu
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "event_elapsed_ms: the %s event was created without timing",
                            (start->flags & DS_ACCEL_EVENT_TIMING) == 0 ? "start" : "end");
+    }
+    if (check_reached(start, "event_elapsed_ms", error) < 0 ||
+        check_reached(end, "event_elapsed_ms", error) < 0) {
+        return DS_ACCEL_ERR_STATE;
     }
     start_ns = atomic_load(&start->recorded_ns);
     end_ns = atomic_load(&end->recorded_ns);

@@ -60,7 +60,7 @@ int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
     return DS_ACCEL_OK;
 }
 
-/* ---- the resident set and its peaks ---------------------------------------------------------- */
+/* ---- the resident set and its peaks --------------------------------------------------------- */
 
 static void note_sample(struct cpu_peak *peak, const struct cpu_resident *resident)
 {
@@ -183,7 +183,7 @@ static int32_t cpu_mem_reset_peaks(ds_accel_plugin_device_t *device, uint32_t wh
     return DS_ACCEL_OK;
 }
 
-/* ---- the limit, and what is kept ------------------------------------------------------------- */
+/* ---- the limit, and what is kept ------------------------------------------------------------ */
 
 /* Of live mem_alloc() bytes; pinned memory has the kernel's limit instead (RLIMIT_MEMLOCK). */
 static int32_t cpu_mem_set_limit(ds_accel_plugin_device_t *device, uint64_t limit_bytes,

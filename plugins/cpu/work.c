@@ -7,7 +7,7 @@
  */
 #include "cpu.h"
 
-/* ---- doing ----------------------------------------------------------------------------------- */
+/* ---- doing ---------------------------------------------------------------------------------- */
 
 /* Repeat the pattern by copying what is filled already, twice as much each time. */
 static void fill(char *destination, const unsigned char *pattern, uint32_t pattern_bytes,
@@ -54,7 +54,7 @@ static void run(const struct cpu_work *work)
     }
 }
 
-/* ---- keeping --------------------------------------------------------------------------------- */
+/* ---- keeping -------------------------------------------------------------------------------- */
 
 static int append(struct cpu_work_list *list, const struct cpu_work *work)
 {
@@ -133,7 +133,7 @@ int32_t cpu_work_submit(ds_accel_plugin_stream_t *stream, const struct cpu_work 
     return DS_ACCEL_OK;
 }
 
-/* ---- copies and fills ------------------------------------------------------------------------ */
+/* ---- copies and fills ----------------------------------------------------------------------- */
 
 static int32_t check_copy(const char *call, const void *destination, const void *source,
                           uint64_t size_bytes, struct ds_accel_error *error)
@@ -256,7 +256,7 @@ static int32_t cpu_mem_fill_async(ds_accel_plugin_stream_t *stream, void *destin
     return cpu_work_submit(stream, &work, error);
 }
 
-/* ---- host tasks ------------------------------------------------------------------------------ */
+/* ---- host tasks ----------------------------------------------------------------------------- */
 
 static int32_t cpu_stream_host_task(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                                     void *user_data, struct ds_accel_error *error)
