@@ -110,7 +110,21 @@ static int32_t read_number(const char *root, const struct group *group, const ch
     return DS_ACCEL_OK;
 }
 
-static int32_t take_smallest(const char *root, struct group *group,
+/* "/sys/fs/cgroup/a/b/memory.max"; a longer one keeps its end. */
+static void name_source(char *source, size_t source_size, const struct group *group,
+                        const char *path, const char *file)
+{
+    char full[1024];
+    int length = snprintf(full, sizeof(full), "%s%s/%s", group->mount, path, file);
+
+    if (length >= 0 && (size_t)length < source_size) {
+        memcpy(source, full, (size_t)length + 1);
+    } else {
+        snprintf(source, source_size, "...%s", full + strlen(full) - (source_size - 4));
+    }
+}
+
+static int32_t take_smallest(const char *root, struct group *group, uint64_t machine_bytes,
                              struct ds_accel__cgroup_limit *limit)
 {
     const char *limit_file = group->is_v2 ? "memory.max" : "memory.limit_in_bytes";
@@ -121,23 +135,25 @@ static int32_t take_smallest(const char *root, struct group *group,
     for (;;) {
         uint64_t value = 0;
         uint64_t used = 0;
+        uint64_t left;
         bool found;
+        bool has_used = false;
         int32_t status = read_number(root, group, path, limit_file, &value, &found);
 
+        found = found && value < machine_bytes;
+        if (status >= 0 && found) {
+            status = read_number(root, group, path, used_file, &used, &has_used);
+        }
         if (status < 0) {
             return status;
         }
+        left = value > used ? value - used : 0;
+        if (found && left < limit->left_bytes) {
+            limit->left_bytes = left;
+        }
         if (found && (limit->limit_bytes == 0 || value < limit->limit_bytes)) {
-            bool has_used;
-
-            status = read_number(root, group, path, used_file, &used, &has_used);
-            if (status < 0) {
-                return status;
-            }
             limit->limit_bytes = value;
-            limit->used_bytes = has_used ? used : 0;
-            snprintf(limit->source, sizeof(limit->source), "%.80s%.80s/%s", group->mount, path,
-                     limit_file);
+            name_source(limit->source, sizeof(limit->source), group, path, limit_file);
         }
         if (path[0] == '\0') {
             return DS_ACCEL_OK;
@@ -146,9 +162,10 @@ static int32_t take_smallest(const char *root, struct group *group,
     }
 }
 
-int32_t ds_accel__cgroup_limit(const char *root, struct ds_accel__cgroup_limit *limit_out)
+int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
+                               struct ds_accel__cgroup_limit *limit_out)
 {
-    struct ds_accel__cgroup_limit limit = {0};
+    struct ds_accel__cgroup_limit limit = {.left_bytes = UINT64_MAX};
     char *cgroup = NULL;
     char *mountinfo = NULL;
     int32_t status = ds_accel__file_read_machine(root, "/proc/self/cgroup", &cgroup);
@@ -163,7 +180,7 @@ int32_t ds_accel__cgroup_limit(const char *root, struct ds_accel__cgroup_limit *
         if (find_path(cgroup, group.is_v2, group.path, sizeof(group.path)) &&
             (group.path[0] == '/' || group.path[0] == '\0') &&
             find_mount(mountinfo, group.is_v2, group.mount, sizeof(group.mount))) {
-            status = take_smallest(root, &group, &limit);
+            status = take_smallest(root, &group, machine_bytes, &limit);
         }
     }
     free(cgroup);

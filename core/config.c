@@ -6,16 +6,18 @@
  *   PREFIX/share/ds-accel/ *.json  <  /etc/ds-accel/ds-accel.json  <  /etc/ds-accel/conf.d/ *.json
  *       <  $XDG_CONFIG_HOME/ds-accel/ *.json, or the one file of DS_ACCEL_CONFIG
  *
- * Objects merge, arrays and scalars replace, null masks. Nothing is merged before every file has
- * passed. A file named ops.json or *.ops.json holds op builders only and is read when somebody asks
- * for them: they are by far the largest part, and detection does not need them.
+ * Within a folder the order is byte-wise, except that the files we ship come before other
+ * packages'. Objects merge, arrays and scalars replace, null masks. Nothing is merged before every
+ * file has passed. A file named ops.json or *.ops.json holds op builders only and is read when
+ * somebody asks for them: they are by far the largest part, and detection does not need them.
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #ifndef DS_ACCEL_DATADIR
 #define DS_ACCEL_DATADIR "/usr/share"
@@ -34,8 +36,7 @@ const char *ds_accel__layer_name(enum ds_accel__layer layer)
     return names[layer];
 }
 
-/* ---- which files
- * --------------------------------------------------------------------------------- */
+/* ---- which files ---------------------------------------------------------------------------- */
 
 static bool is_json(const char *name)
 {
@@ -50,6 +51,11 @@ static bool is_ops_file(const char *name)
 
     return strcmp(name, "ops.json") == 0 ||
            (length > 9 && strcmp(name + length - 9, ".ops.json") == 0);
+}
+
+static bool is_shipped(const char *name)
+{
+    return strcmp(name, "ds-accel.json") == 0 || strcmp(name, "ops.json") == 0;
 }
 
 /* Takes path, which may be NULL after a failed allocation. */
@@ -92,6 +98,7 @@ static int32_t add_problem(struct ds_accel__config *config, const char *file, in
         free(problem.message);
         return ds_accel__no_memory();
     }
+    ds_accel__sanitize(problem.message, strlen(problem.message) + 1);
     problems[config->problem_count++] = problem;
     return DS_ACCEL_OK;
 }
@@ -113,8 +120,13 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds
         free(message);
         return status;
     }
-    for (size_t i = 0; i < count && status >= 0; i++) {
-        status = add_file(config, ds_accel__format("%s/%s", dir, names[i]), layer);
+    /* What we ship lies below what other packages add, whatever these are called. */
+    for (int shipped = layer == DS_ACCEL__LAYER_PACKAGE; shipped >= 0; shipped--) {
+        for (size_t i = 0; i < count && status >= 0; i++) {
+            if (layer != DS_ACCEL__LAYER_PACKAGE || is_shipped(names[i]) == (shipped == 1)) {
+                status = add_file(config, ds_accel__format("%s/%s", dir, names[i]), layer);
+            }
+        }
     }
     ds_accel__names_free(names, count);
     return status;
@@ -124,12 +136,16 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds
 static char *package_dir(void)
 {
     char *library = ds_accel__library_dir();
-    char *dir = library != NULL ? ds_accel__format("%s/../share/ds-accel", library) : NULL;
+    char *beside = library != NULL ? ds_accel__format("%s/../share/ds-accel", library) : NULL;
+    char *dir = NULL;
 
-    if (dir != NULL && access(dir, X_OK) != 0) {
-        free(dir);
-        dir = strdup(DS_ACCEL_DATADIR "/ds-accel");
+    if (beside != NULL) {
+        dir = realpath(beside, NULL);
+        if (dir == NULL && errno != ENOMEM) {
+            dir = strdup(DS_ACCEL_DATADIR "/ds-accel");
+        }
     }
+    free(beside);
     free(library);
     return dir;
 }
@@ -155,6 +171,7 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
     char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
                                                         : package_dir();
     char *path = ds_accel__format("%s/ds-accel.json", system_dir);
+    struct stat info;
     int32_t status = DS_ACCEL_OK;
 
     if (package == NULL || path == NULL) {
@@ -164,7 +181,7 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
         status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
     }
     free(package);
-    if (status >= 0 && access(path, F_OK) == 0) {
+    if (status >= 0 && lstat(path, &info) == 0) { /* also a link to nothing: that is a mistake */
         status = add_file(config, path, DS_ACCEL__LAYER_SYSTEM);
         path = NULL;
     }
@@ -185,8 +202,7 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
     return status;
 }
 
-/* ---- reading and checking
- * ------------------------------------------------------------------------- */
+/* ---- reading and checking ------------------------------------------------------------------- */
 
 struct file_check {
     struct ds_accel__config *config;
@@ -204,11 +220,27 @@ static int32_t on_problem(void *user_data, const char *pointer, bool is_key, con
     return add_problem(check->config, check->file->path, line, column, message);
 }
 
+/*
+ * jansson's lexer does not look whether its own buffer could grow (2.14): short of memory it would
+ * cut a text or meet its own assertion. So ask for more than it can need, and leave if that is not
+ * to be had.
+ */
+static bool has_headroom(size_t size_bytes)
+{
+    void *headroom = malloc(16 * size_bytes + 65536);
+
+    free(headroom);
+    return headroom != NULL;
+}
+
 static int32_t parse_file(struct ds_accel__config *config, struct ds_accel__config_file *file)
 {
     struct file_check check = {.config = config, .file = file};
     json_error_t error;
 
+    if (!has_headroom(file->size_bytes)) {
+        return ds_accel__no_memory();
+    }
     file->root = json_loadb(file->text, file->size_bytes, JSON_REJECT_DUPLICATES, &error);
     if (file->root == NULL) {
         char *message;
@@ -254,72 +286,87 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
     return parse_file(config, file);
 }
 
-/* Options of a backend must be among those that its package declares, if it declares any. */
+/* Is the option declared by a package, or does none declare any of this backend? */
+static bool is_declared(const struct ds_accel__config *config, const char *backend, const char *key,
+                        const char **names, size_t limit, size_t *count_out)
+{
+    bool found = false;
+    bool has_any = false;
+
+    *count_out = 0;
+    for (size_t i = 0; i < config->file_count && !found; i++) {
+        json_t *backends = json_object_get(config->files[i].root, "backends");
+        json_t *declared = json_object_get(json_object_get(backends, backend), "options");
+        const char *name;
+        json_t *ignored;
+
+        if (config->files[i].layer != DS_ACCEL__LAYER_PACKAGE) {
+            continue;
+        }
+        has_any = has_any || json_object_size(declared) > 0;
+        found = json_object_get(declared, key) != NULL;
+        json_object_foreach(declared, name, ignored)
+        {
+            if (*count_out < limit) {
+                names[(*count_out)++] = name;
+            }
+        }
+    }
+    return found || !has_any;
+}
+
+static int32_t check_option(struct file_check *check, const char *backend, const char *key)
+{
+    const char *names[64];
+    size_t count;
+    const char *nearest;
+    char pointer[1024] = "/backends";
+    char message[256];
+
+    if (is_declared(check->config, backend, key, names, DS_ACCEL__ARRAY_SIZE(names), &count)) {
+        return DS_ACCEL_OK;
+    }
+    nearest = ds_accel__nearest(key, names, count);
+    ds_accel__pointer_append(pointer, sizeof(pointer), backend);
+    ds_accel__pointer_append(pointer, sizeof(pointer), "options");
+    ds_accel__pointer_append(pointer, sizeof(pointer), key);
+    snprintf(message, sizeof(message), "unknown option \"%.64s\" of %s%s%s%s", key, backend,
+             nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+             nearest != NULL ? "\"?" : "");
+    return on_problem(check, pointer, true, message);
+}
+
+/* Options of a backend must be among those that packages declare, if these declare any. */
 static int32_t check_options(struct ds_accel__config *config)
 {
+    int32_t status = DS_ACCEL_OK;
+
     for (size_t i = 0; i < config->file_count; i++) {
-        const struct ds_accel__config_file *file = &config->files[i];
-        struct file_check check = {.config = config, .file = file};
+        struct file_check check = {.config = config, .file = &config->files[i]};
         const char *backend;
         json_t *entry;
 
-        if (file->layer == DS_ACCEL__LAYER_PACKAGE || file->root == NULL) {
+        if (check.file->layer == DS_ACCEL__LAYER_PACKAGE) {
             continue;
         }
-        json_object_foreach(json_object_get(file->root, "backends"), backend, entry)
+        json_object_foreach(json_object_get(check.file->root, "backends"), backend, entry)
         {
-            json_t *declared = NULL;
             const char *key;
             json_t *value;
 
-            for (size_t j = 0; j < i && declared == NULL; j++) {
-                if (config->files[j].layer == DS_ACCEL__LAYER_PACKAGE) {
-                    declared = json_object_get(
-                        json_object_get(json_object_get(config->files[j].root, "backends"),
-                                        backend),
-                        "options");
-                }
-            }
-            if (!json_is_object(declared)) {
-                continue;
-            }
             json_object_foreach(json_object_get(entry, "options"), key, value)
             {
-                const char *names[64];
-                size_t count = 0;
-                const char *name;
-                const char *nearest;
-                json_t *ignored;
-                char pointer[512];
-                char message[256];
-                int32_t status;
-
-                if (json_object_get(declared, key) != NULL) {
-                    continue;
-                }
-                json_object_foreach(declared, name, ignored)
-                {
-                    if (count < DS_ACCEL__ARRAY_SIZE(names)) {
-                        names[count++] = name;
-                    }
-                }
-                nearest = ds_accel__nearest(key, names, count);
-                snprintf(pointer, sizeof(pointer), "/backends/%s/options/%.300s", backend, key);
-                snprintf(message, sizeof(message), "unknown option \"%.64s\" of %s%s%s%s", key,
-                         backend, nearest != NULL ? "; did you mean \"" : "",
-                         nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
-                status = on_problem(&check, pointer, true, message);
+                status = check_option(&check, backend, key);
                 if (status < 0) {
                     return status;
                 }
             }
         }
     }
-    return DS_ACCEL_OK;
+    return status;
 }
 
-/* ---- merging
- * --------------------------------------------------------------------------------------- */
+/* ---- merging -------------------------------------------------------------------------------- */
 
 /* Objects are copied, so that merging never changes a file's own tree; the rest is shared. */
 static json_t *copy_objects(json_t *value)
@@ -447,8 +494,7 @@ void ds_accel__config_clear(struct ds_accel__config *config)
     memset(config, 0, sizeof(*config));
 }
 
-/* ---- asking
- * ------------------------------------------------------------------------------------------ */
+/* ---- asking --------------------------------------------------------------------------------- */
 
 void ds_accel__config_problems_text(const struct ds_accel__config *config,
                                     struct ds_accel__text *text)

@@ -129,6 +129,26 @@ static void walk_value(struct walk *walk, const char *pointer)
     }
 }
 
+bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *key)
+{
+    size_t at = strlen(pointer);
+
+    if (at + 2 * strlen(key) + 2 > pointer_size) {
+        return false;
+    }
+    pointer[at++] = '/';
+    for (; *key != '\0'; key++) {
+        if (*key == '~' || *key == '/') {
+            pointer[at++] = '~';
+            pointer[at++] = *key == '~' ? '0' : '1';
+        } else {
+            pointer[at++] = *key;
+        }
+    }
+    pointer[at] = '\0';
+    return true;
+}
+
 bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
                              int *line_out, int *column_out)
 {

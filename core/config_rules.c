@@ -26,12 +26,13 @@ typedef const char *(*text_check_t)(const char *text);
 struct rule {
     const char *key; /* NULL: any key, or an array's element */
     unsigned types;
-    long long minimum, maximum; /* of INTEGER, when maximum != 0 */
-    const char *const *values;  /* of STRING, ending in NULL */
-    text_check_t check;         /* of STRING */
-    text_check_t check_key;     /* of a map's keys */
-    const struct rule *members; /* of OBJECT with fixed keys, ending in types 0 */
-    const struct rule *element; /* of ARRAY, and of OBJECT as a map */
+    long long minimum, maximum;                 /* of INTEGER, when maximum != 0 */
+    const char *const *values;                  /* of STRING, ending in NULL */
+    text_check_t check;                         /* of STRING */
+    text_check_t check_key;                     /* of a map's keys */
+    const struct rule *members;                 /* of OBJECT with fixed keys, ending in types 0 */
+    const char *(*check_whole)(json_t *object); /* of OBJECT, when its members are fine */
+    const struct rule *element;                 /* of ARRAY, and of OBJECT as a map */
 };
 
 static const char *check_backend_name(const char *text)
@@ -63,6 +64,19 @@ static const char *check_sha256(const char *text)
 static const char *check_absolute(const char *text)
 {
     return text[0] == '/' ? NULL : "expected an absolute path";
+}
+
+static const char *check_env_rule(json_t *object)
+{
+    const char *rule = json_string_value(json_object_get(object, "rule"));
+
+    if (json_object_get(object, "name") == NULL) {
+        return "expected a \"name\" in each element";
+    }
+    if ((rule == NULL || strcmp(rule, "unset") != 0) && json_object_get(object, "value") == NULL) {
+        return "expected a \"value\" beside the name, unless the rule is \"unset\"";
+    }
+    return NULL;
 }
 
 static const char *const probe_modes[] = {"in-process", NULL};
@@ -115,7 +129,8 @@ static const struct rule env_members[] = {
     {.key = "why", .types = STRING},
     {.types = 0},
 };
-static const struct rule env_element = {.types = OBJECT, .members = env_members};
+static const struct rule env_element = {
+    .types = OBJECT, .members = env_members, .check_whole = check_env_rule};
 
 static const struct rule backend_members[] = {
     {.key = "communication_backend", .types = STRING | NUL},
@@ -250,25 +265,12 @@ static int32_t complain(struct check *check, bool is_key, const char *format, ..
     return check->report(check->user_data, check->pointer, is_key, message);
 }
 
-/* Append "/key", escaped, to the pointer; its old length is returned to cut it off again. */
+/* Append a key to the pointer; its old length is returned to cut it off again. */
 static size_t descend(struct check *check, const char *key)
 {
     size_t length = strlen(check->pointer);
-    size_t at = length;
 
-    if (at + 2 * strlen(key) + 2 > sizeof(check->pointer)) {
-        return length;
-    }
-    check->pointer[at++] = '/';
-    for (; *key != '\0'; key++) {
-        if (*key == '~' || *key == '/') {
-            check->pointer[at++] = '~';
-            check->pointer[at++] = *key == '~' ? '0' : '1';
-        } else {
-            check->pointer[at++] = *key;
-        }
-    }
-    check->pointer[at] = '\0';
+    ds_accel__pointer_append(check->pointer, sizeof(check->pointer), key);
     return length;
 }
 
@@ -402,7 +404,14 @@ static int32_t check_value(struct check *check, const char *name, json_t *value,
             }
         }
     }
-    return type == OBJECT ? check_object(check, value, rule) : DS_ACCEL_OK;
+    if (type == OBJECT) {
+        const char *wrong = rule->check_whole != NULL ? rule->check_whole(value) : NULL;
+        int32_t status = check_object(check, value, rule);
+
+        return status >= 0 && wrong != NULL ? complain(check, false, "\"%s\": %s", name, wrong)
+                                            : status;
+    }
+    return DS_ACCEL_OK;
 }
 
 int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem_t report,

@@ -69,7 +69,6 @@ static int32_t keep_options(ds_accel_t *context, const struct ds_accel_options *
 static void set_log(ds_accel_t *context, const struct ds_accel_options *options)
 {
     const char *levels = options->log_levels;
-    char problem[256];
 
     context->log.sink = options->log_sink;
     context->log.user_data = options->log_user_data;
@@ -78,10 +77,7 @@ static void set_log(ds_accel_t *context, const struct ds_accel_options *options)
         levels = context->env.values[DS_ACCEL__VARIABLE_LOG];
     }
     if (levels != NULL) {
-        ds_accel__log_set_levels(&context->log, levels, problem, sizeof(problem));
-        if (problem[0] != '\0') {
-            ds_accel__log(&context->log, "log", DS_ACCEL_LOG_WARN, "%s", problem);
-        }
+        ds_accel__log_set_levels(&context->log, levels);
     }
 }
 
@@ -222,6 +218,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
         return ds_accel__no_memory();
     }
     candidate->is_registered = true;
+    ds_accel__plugin_lock();
     theirs = entry(&candidate->host.abi);
     if (theirs == NULL) {
         ds_accel__find(&finding, "entry_refused", "the entry returned NULL");
@@ -236,6 +233,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
         memcpy(candidate->name, name, sizeof(name));
         ds_accel__table_import(theirs, name, &candidate->table, &finding);
     }
+    ds_accel__plugin_unlock();
     if (finding.reason == NULL && !ds_accel__is_backend_name(name)) {
         ds_accel__find(&finding, "bad_name", "\"%s\" is not [a-z][a-z0-9_.]{0,30}", name);
     }
@@ -273,8 +271,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     return status;
 }
 
-/* ---- the default context
- * ------------------------------------------------------------------------------ */
+/* ---- the default context -------------------------------------------------------------------- */
 
 ds_accel_t *ds_accel__get_first(void)
 {
@@ -311,8 +308,7 @@ int32_t ds_accel_set_default(ds_accel_t *context)
     return status;
 }
 
-/* ---- answers
- * -------------------------------------------------------------------------------------------- */
+/* ---- answers -------------------------------------------------------------------------------- */
 
 static const struct ds_accel__candidate *chosen(const ds_accel_t *context)
 {

@@ -21,12 +21,14 @@ static uint64_t now_us(void)
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate)
 {
     uint64_t start = now_us();
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
+    bool passed;
 
     if (candidate->has_verdict) {
         return DS_ACCEL_OK;
     }
-    if (ds_accel__candidate_check_file(candidate)) {
+    status = ds_accel__candidate_check_file(candidate, &passed);
+    if (status >= 0 && passed) {
         status = ds_accel__probe(candidate);
     }
     candidate->elapsed_us = now_us() - start;
@@ -66,36 +68,46 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
     return DS_ACCEL_OK;
 }
 
-/* Start the candidate; on failure its state says why. */
-static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
+int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
+                                  ds_accel_plugin_instance_t **instance_out, uint32_t *count_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_instance_t *instance = NULL;
     const char *call = "init";
     uint32_t count = 0;
-    int32_t status = candidate->table.init(&candidate->host.abi, &instance, &error);
+    int32_t status;
 
-    if (status >= 0) {
+    ds_accel__plugin_lock();
+    status = candidate->table.init(&candidate->host.abi, &instance, &error);
+    if (status == DS_ACCEL_OK) {
         call = "device_count";
         status = candidate->table.device_count(instance, &count, &error);
-        if (status >= 0 && count == 0) {
+        if (status == DS_ACCEL_OK && count == 0) {
             status = DS_ACCEL_ERR_NO_DEVICE;
         }
-        if (status < 0) {
+        if (status != DS_ACCEL_OK) {
             candidate->table.shutdown(instance);
         }
     }
-    if (status < 0) {
-        ds_accel__sanitize(error.message, sizeof(error.message));
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_ERROR, "start_failed", "%s: %s%s%s", call,
-                                ds_accel_status_name(status), error.message[0] != '\0' ? ": " : "",
-                                error.message);
+    ds_accel__plugin_unlock();
+    if (status != DS_ACCEL_OK) {
+        char text[400];
+
+        status = status > 0 ? DS_ACCEL_ERR_ABI : status;
+        ds_accel__describe(status, &error, text, sizeof(text));
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_ERROR, "start_failed", "%s: %s", call,
+                                text);
         candidate->stage = "init";
         return status;
     }
-    candidate->instance = instance;
-    context->device_count = count;
+    *instance_out = instance;
+    *count_out = count;
     return DS_ACCEL_OK;
+}
+
+static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
+{
+    return ds_accel__candidate_start(candidate, &candidate->instance, &context->device_count);
 }
 
 static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
@@ -110,47 +122,64 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
                   context->device_count == 1 ? "" : "s");
 }
 
-/* ---- forced
- * ---------------------------------------------------------------------------------------- */
+/* ---- forced --------------------------------------------------------------------------------- */
 
 static const char *detail_of(const struct ds_accel__candidate *candidate)
 {
     return candidate->detail != NULL ? candidate->detail : "";
 }
 
-static int32_t fail_unknown(ds_accel_t *context, const char *name, const char *source)
+/* Names that could have been meant: of plugins found, then of backends configured. */
+static size_t collect_names(const ds_accel_t *context, const char **names, size_t limit,
+                            struct ds_accel__text *plugins)
 {
-    const char *names[64];
+    json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
     size_t count = 0;
-    struct ds_accel__text list = {0};
-    const char *nearest;
-    bool is_configured = ds_accel__config_get(&context->config, "backends", name, NULL) != NULL;
+    const char *backend;
+    json_t *ignored;
 
-    for (size_t i = 0; i < context->registry.count && count < DS_ACCEL__ARRAY_SIZE(names); i++) {
+    for (size_t i = 0; i < context->registry.count && count < limit; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
         if (candidate->state != DS_ACCEL_STATE_SHADOWED &&
             ds_accel__is_backend_name(candidate->name)) {
-            ds_accel__text_add(&list, "%s%s", count > 0 ? ", " : "", candidate->name);
+            ds_accel__text_add(plugins, "%s%s", count > 0 ? ", " : "", candidate->name);
             names[count++] = candidate->name;
         }
     }
-    nearest = ds_accel__nearest(name, names, count);
-    if (is_configured) {
+    if (count == 0) {
+        ds_accel__text_add(plugins, "none");
+    }
+    json_object_foreach(backends, backend, ignored)
+    {
+        if (count < limit) {
+            names[count++] = backend;
+        }
+    }
+    return count;
+}
+
+static int32_t fail_unknown(ds_accel_t *context, const char *name, const char *source)
+{
+    const char *names[128];
+    struct ds_accel__text plugins = {0};
+    size_t count = collect_names(context, names, DS_ACCEL__ARRAY_SIZE(names), &plugins);
+    const char *nearest = ds_accel__nearest(name, names, count);
+    const char *found = plugins.failed ? "" : plugins.data;
+
+    if (ds_accel__config_get(&context->config, "backends", name, NULL) != NULL) {
         ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                         "%s is \"%s\", which has no plugin here: no_plugin: ds_accel_%s.so is in "
                         "none of the folders searched; plugins found: %s. Remedy: %s",
-                        source, name, name, count > 0 ? list.data : "none",
-                        ds_accel__reason("no_plugin")->remedy);
+                        source, name, name, found, ds_accel__reason("no_plugin")->remedy);
     } else {
         ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                         "%s is \"%s\", which is not the name of an accelerator here%s%s%s; plugins "
                         "found: %s",
                         source, name, nearest != NULL ? "; did you mean \"" : "",
-                        nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "",
-                        count > 0 ? list.data : "none");
+                        nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "", found);
     }
-    ds_accel__text_clear(&list);
+    ds_accel__text_clear(&plugins);
     return DS_ACCEL_ERR_NOT_USABLE;
 }
 
@@ -185,6 +214,10 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     struct ds_accel__candidate *candidate = ds_accel__registry_find(&context->registry, name);
     int32_t status;
 
+    if (name[0] == '\0') {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "%s is set but empty: name an accelerator, or unset it", source);
+    }
     if (candidate == NULL) {
         return fail_unknown(context, name, source);
     }
@@ -199,17 +232,21 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     return context->selected != NULL ? DS_ACCEL_OK : fail_forced(candidate, source);
 }
 
-/* ---- automatic
- * --------------------------------------------------------------------------------------- */
+/* ---- automatic ------------------------------------------------------------------------------ */
 
 /* One candidate's turn. *done_out: it was chosen. */
 static int32_t try_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                              bool *done_out)
 {
     struct ds_accel__candidate *first;
+    bool passed;
     int32_t status;
 
     *done_out = false;
+    status = ds_accel__candidate_check_file(candidate, &passed);
+    if (status < 0 || candidate->is_demand_only) {
+        return status;
+    }
     status = ds_accel__candidate_evaluate(candidate);
     if (status < 0 || candidate->state != DS_ACCEL_STATE_AVAILABLE) {
         return status;
@@ -363,6 +400,22 @@ int32_t ds_accel_detect(ds_accel_t *context)
     return status;
 }
 
+/* Through the gates; a demand-only one is run only when it was named. */
+static int32_t check_candidate(struct ds_accel__candidate *candidate, bool is_named)
+{
+    bool passed;
+    int32_t status = ds_accel__candidate_check_file(candidate, &passed);
+
+    if (status < 0 || !passed) {
+        return status;
+    }
+    if (candidate->is_demand_only && !is_named) {
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "demand_only", "%s", "");
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__candidate_evaluate(candidate);
+}
+
 int32_t ds_accel_check(ds_accel_t *context, const char *name)
 {
     int32_t status = DS_ACCEL_OK;
@@ -375,18 +428,12 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
     for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
-        if (name != NULL ? strcmp(candidate->name, name) == 0 : !candidate->is_demand_only) {
-            found = true;
-            if (candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-                status = ds_accel__candidate_evaluate(candidate);
-            }
-        } else if (candidate->is_demand_only && candidate->state == DS_ACCEL_STATE_NOT_PROBED &&
-                   name == NULL) {
-            ds_accel__candidate_check_file(candidate); /* what it is, without running it */
-            if (candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-                ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "demand_only", "%s",
-                                        "");
-            }
+        if (name != NULL && strcmp(candidate->name, name) != 0) {
+            continue;
+        }
+        found = true;
+        if (candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
+            status = check_candidate(candidate, name != NULL);
         }
     }
     pthread_mutex_unlock(&context->lock);

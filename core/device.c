@@ -8,14 +8,16 @@
 #include <stdlib.h>
 
 /* For callers that cannot inline: other languages, and -O0. */
-extern inline ds_accel_t *ds_accel_get(void);
-extern inline const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device);
-extern inline ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t *device);
-extern inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device);
-extern inline int32_t ds_accel_device_info(ds_accel_device_t *device,
-                                           struct ds_accel_device_info *info_out);
-extern inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
-                                             struct ds_accel_memory_info *info_out);
+extern DS_ACCEL_EXPORT inline ds_accel_t *ds_accel_get(void);
+extern DS_ACCEL_EXPORT inline const struct ds_accel_plugin *
+ds_accel_device_table(const ds_accel_device_t *device);
+extern DS_ACCEL_EXPORT inline ds_accel_plugin_device_t *
+ds_accel_device_handle(const ds_accel_device_t *device);
+extern DS_ACCEL_EXPORT inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device);
+extern DS_ACCEL_EXPORT inline int32_t ds_accel_device_info(ds_accel_device_t *device,
+                                                           struct ds_accel_device_info *info_out);
+extern DS_ACCEL_EXPORT inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
+                                                             struct ds_accel_memory_info *info_out);
 
 static int32_t get_chosen(const ds_accel_t *context, const struct ds_accel__candidate **chosen_out)
 {

@@ -34,8 +34,7 @@ typedef struct ds_accel ds_accel_t;
  */
 typedef struct ds_accel_device ds_accel_device_t;
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors --------------------------------------------------------------------------------- */
 
 /**
  * Why this thread's last failed call failed: one line, or one per problem for a configuration.
@@ -51,8 +50,7 @@ DS_ACCEL_EXPORT const char *ds_accel_status_name(int32_t status);
 /** The running library's version, "0.1.0"; static storage. */
 DS_ACCEL_EXPORT const char *ds_accel_version(void);
 
-/* ---- contexts ----------------------------------------------------------------------------------
- */
+/* ---- contexts ------------------------------------------------------------------------------- */
 
 /**
  * Receives log lines, without a newline.
@@ -116,8 +114,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_set_default(ds_accel_t *context);
  */
 DS_ACCEL_EXPORT int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry);
 
-/* ---- detection
- * ----------------------------------------------------------------------------------- */
+/* ---- detection ------------------------------------------------------------------------------ */
 
 /**
  * Choose the accelerator (override, configuration, detection order), load it and start it. Later
@@ -182,8 +179,7 @@ DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(const ds_accel_t *context);
 DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                                struct ds_accel_candidate *candidate_out);
 
-/* ---- reports: what the command line prints
- * ----------------------------------------------------------- */
+/* ---- reports: what the command line prints -------------------------------------------------- */
 
 #define DS_ACCEL_REPORT_DETECT 1u     /**< the choice and every candidate */
 #define DS_ACCEL_REPORT_LIST 2u       /**< every plugin found */
@@ -195,7 +191,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
 
 #define DS_ACCEL_FORMAT_JSON 1u
 #define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
-#define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with more columns */
+#define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with what is left out otherwise: skipped gates */
 
 /**
  * Write a report.
@@ -224,18 +220,19 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
 /**
  * Check a plugin file against the numbered rules of docs/plugin-abi.md. Runs the plugin's code.
  *
+ * @param[in]  options   of the context that the plugin is probed in; NULL for the defaults
  * @param[in]  path      the .so
  * @param[out] text_out  rule by rule; written for ERR_ABI too
  * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_free_text()
  */
-DS_ACCEL_EXPORT int32_t ds_accel_lint(const char *path, uint32_t format, char **text_out);
+DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
+                                      uint32_t format, char **text_out);
 
 /** Release a text that this library made; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 
-/* ---- devices
- * ---------------------------------------------------------------------------------------------- */
+/* ---- devices -------------------------------------------------------------------------------- */
 
 /** @return DS_ACCEL_OK; ERR_STATE before ds_accel_detect(); what the plugin returns */
 DS_ACCEL_EXPORT int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out);
@@ -310,6 +307,7 @@ inline ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t 
         struct ds_accel_error error; \
         int32_t status; \
         error.struct_size = sizeof(error); \
+        error.code = 0; \
         error.vendor_code = 0; \
         error.vendor_text[0] = '\0'; \
         error.message[0] = '\0'; \

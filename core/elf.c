@@ -319,8 +319,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
     }
 }
 
-/* ---- the dynamic section, for lint
- * -------------------------------------------------------------------- */
+/* ---- the dynamic section, for lint ---------------------------------------------------------- */
 
 /* Where an address of the loaded image lies in the file, with at least size bytes, or NULL. */
 static const void *at_address(const struct ds_accel__elf *elf, uint64_t address, uint64_t size)

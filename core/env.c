@@ -41,6 +41,10 @@ int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore)
     for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT && !env->ignored; i++) {
         const char *value = secure_getenv(ds_accel__variables[i].name);
 
+        /* Empty is as if unset; an empty override is refused, as DeepSpeed does. */
+        if (value != NULL && value[0] == '\0' && i != DS_ACCEL__VARIABLE_ACCELERATOR) {
+            value = NULL;
+        }
         if (value != NULL && (env->values[i] = strdup(value)) == NULL) {
             ds_accel__env_clear(env);
             return ds_accel__no_memory();
@@ -82,7 +86,7 @@ const char *ds_accel__env_option(const struct ds_accel__env *env, const char *ba
         return NULL;
     }
     for (size_t i = 0; i <= strlen(key); i++) {
-        name[length + i] = (char)toupper((unsigned char)key[i]);
+        name[length + i] = key[i] == '.' ? '_' : (char)toupper((unsigned char)key[i]);
     }
     return secure_getenv(name);
 }

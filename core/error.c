@@ -30,19 +30,32 @@ int32_t ds_accel__no_memory(void)
     return ds_accel__error(DS_ACCEL_ERR_NO_MEMORY, "host memory is exhausted");
 }
 
-int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error)
+void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
+                        size_t text_size)
 {
-    const char *message = error->message;
+    struct ds_accel_error copy = *error;
+    const char *message = copy.message;
 
+    ds_accel__sanitize(copy.message, sizeof(copy.message));
+    ds_accel__sanitize(copy.vendor_text, sizeof(copy.vendor_text));
     if (message[0] == '\0') {
         message = status == DS_ACCEL_ERR_UNSUPPORTED ? "this accelerator has no such function"
                                                      : ds_accel_status_name(status);
     }
-    if (error->vendor_code != 0 || error->vendor_text[0] != '\0') {
-        return ds_accel__error(status, "%.255s: %.63s (%lld)", message, error->vendor_text,
-                               (long long)error->vendor_code);
+    if (copy.vendor_code != 0 || copy.vendor_text[0] != '\0') {
+        snprintf(text, text_size, "%s: %s (%lld)", message, copy.vendor_text,
+                 (long long)copy.vendor_code);
+    } else {
+        snprintf(text, text_size, "%s", message);
     }
-    return ds_accel__error(status, "%.255s", message);
+}
+
+int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error)
+{
+    char text[400];
+
+    ds_accel__describe(status, error, text, sizeof(text));
+    return ds_accel__error(status, "%s", text);
 }
 
 const char *ds_accel_status_name(int32_t status)

@@ -16,8 +16,12 @@ static void host_log(const struct ds_accel_host *abi, uint32_t level, const char
 {
     const struct ds_accel__host *host = host_of(abi);
 
+    char line[1024];
+
     if (message != NULL) {
-        ds_accel__log(&host->context->log, host->candidate->name, level, "%s", message);
+        snprintf(line, sizeof(line), "%s", message);
+        ds_accel__sanitize(line, sizeof(line));
+        ds_accel__log(&host->context->log, host->candidate->name, level, "%s", line);
     }
 }
 
@@ -30,21 +34,29 @@ static int32_t host_log_enabled(const struct ds_accel_host *abi, uint32_t level,
     return DS_ACCEL_OK;
 }
 
-/* A scalar as text; false if it does not fit. */
-static bool print_scalar(json_t *value, char *text, size_t text_size)
+/* Copy a text if it fits whole. */
+static int32_t give_text(const char *text, size_t length, char *value, uint32_t value_size)
 {
-    int length;
-
-    if (json_is_string(value)) {
-        length = snprintf(text, text_size, "%s", json_string_value(value));
-    } else if (json_is_integer(value)) {
-        length = snprintf(text, text_size, "%lld", (long long)json_integer_value(value));
-    } else if (json_is_real(value)) {
-        length = snprintf(text, text_size, "%.17g", json_real_value(value));
-    } else {
-        length = snprintf(text, text_size, "%s", json_is_true(value) ? "true" : "false");
+    if (length >= value_size) {
+        return DS_ACCEL_ERR_INVALID;
     }
-    return length >= 0 && (size_t)length < text_size;
+    memcpy(value, text, length);
+    value[length] = '\0';
+    return DS_ACCEL_OK;
+}
+
+static int32_t give_option(json_t *option, char *value, uint32_t value_size)
+{
+    char text[64];
+    size_t length;
+
+    if (json_is_string(option)) {
+        return give_text(json_string_value(option), json_string_length(option), value, value_size);
+    }
+    /* Numbers and truth values as JSON writes them, whatever the program's locale. */
+    length = json_dumpb(option, text, sizeof(text), JSON_ENCODE_ANY);
+    return length == 0 || length > sizeof(text) ? DS_ACCEL_ERR_INVALID
+                                                : give_text(text, length, value, value_size);
 }
 
 static int32_t host_config_get(const struct ds_accel_host *abi, const char *key, char *value,
@@ -61,17 +73,12 @@ static int32_t host_config_get(const struct ds_accel_host *abi, const char *key,
     }
     text = ds_accel__env_option(&context->env, host->candidate->name, key);
     if (text != NULL) {
-        return (size_t)snprintf(value, value_size, "%s", text) < value_size ? DS_ACCEL_OK
-                                                                            : DS_ACCEL_ERR_INVALID;
+        return give_text(text, strlen(text), value, value_size);
     }
     pthread_mutex_lock(&context->config_lock);
     option = ds_accel__config_get(&context->config, "backends", host->candidate->name, "options",
                                   key, NULL);
-    if (option == NULL) {
-        status = DS_ACCEL_ERR_NOT_FOUND;
-    } else {
-        status = print_scalar(option, value, value_size) ? DS_ACCEL_OK : DS_ACCEL_ERR_INVALID;
-    }
+    status = option != NULL ? give_option(option, value, value_size) : DS_ACCEL_ERR_NOT_FOUND;
     pthread_mutex_unlock(&context->config_lock);
     return status;
 }
@@ -85,8 +92,7 @@ static uint64_t host_clock_ns(const struct ds_accel_host *abi)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- extension: topology
- * ------------------------------------------------------------------------- */
+/* ---- extension: topology -------------------------------------------------------------------- */
 
 static int32_t topology_node_count(const struct ds_accel_host *abi, uint32_t *count_out)
 {

@@ -18,8 +18,7 @@
 #define DS_ACCEL__NAME_SIZE 32 /* of a backend's name, NUL included: plugin-api.h's note */
 #define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- layer 0: errors (error.c), texts (text.c), reasons (reason.c), log (log.c) -----------------
- */
+/* ---- layer 0: errors (error.c), texts (text.c), reasons (reason.c), log (log.c) ------------- */
 
 /* Keep the message as this thread's last error and return status. */
 int32_t ds_accel__error(int32_t status, const char *format, ...)
@@ -45,6 +44,9 @@ void ds_accel__text_clear(struct ds_accel__text *text);
 const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
 /* snprintf into a new string; NULL when memory is exhausted. */
 char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
+void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
+                        size_t text_size);
 /* End a text that came from outside, and keep it on one line. */
 void ds_accel__sanitize(char *text, size_t text_size);
 /* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
@@ -74,15 +76,13 @@ struct ds_accel__log {
     } topics[DS_ACCEL__LOG_TOPIC_MAX];
 };
 
-/* Read "warn,cuda=debug". What cannot be read is left out and described in problem (may be ""). */
-void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels, char *problem,
-                              size_t problem_size);
+/* Read "warn,cuda=debug". Items that cannot be read are left out, and warned of. */
+void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels);
 bool ds_accel__log_enabled(const struct ds_accel__log *log, const char *topic, uint32_t level);
 void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t level,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* ---- layer 1: environment (env.c), files (file.c)
- * -------------------------------------------------- */
+/* ---- layer 1: environment (env.c), files (file.c) ------------------------------------------- */
 
 enum ds_accel__variable {
     DS_ACCEL__VARIABLE_ACCELERATOR,
@@ -145,8 +145,7 @@ void ds_accel__names_free(char **names, size_t count);
 /* The folder of the running library, without symbolic links; new string. */
 char *ds_accel__library_dir(void);
 
-/* ---- layer 1: configuration (config.c, config_rules.c, config_locate.c)
- * ------------------------------ */
+/* ---- layer 1: configuration (config.c, config_rules.c, config_locate.c) --------------------- */
 
 enum ds_accel__layer {
     DS_ACCEL__LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
@@ -212,12 +211,13 @@ typedef int32_t (*ds_accel__problem_t)(void *user_data, const char *pointer, boo
 /* Check a file's tree against the table of keys. DS_ACCEL_OK, or what report returned first < 0. */
 int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem_t report,
                                     void *user_data);
+/* Append "/key", escaped, to a JSON pointer in a buffer; false if it does not fit. */
+bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *key);
 /* Find the value (or its key) at a JSON pointer in a text that is known to be valid JSON. */
 bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
                              int *line_out, int *column_out);
 
-/* ---- layer 1: the machine (topology.c, cgroup.c)
- * ---------------------------------------------------------- */
+/* ---- layer 1: the machine (topology.c, cgroup.c) -------------------------------------------- */
 
 struct ds_accel__numa_node {
     uint32_t id;
@@ -233,22 +233,23 @@ struct ds_accel__topology {
     uint32_t node_count;
 };
 
-/* The limit on this process's memory below the machine's; limit_bytes 0 if none. */
+/* What control groups leave this process; limit_bytes is the smallest limit, 0 if there is none. */
 struct ds_accel__cgroup_limit {
     uint64_t limit_bytes;
-    uint64_t used_bytes;
-    char source[192]; /* the file that sets it */
+    uint64_t left_bytes; /* smallest over all groups, also those with larger limits */
+    char source[192];    /* the file that sets it */
 };
 
 int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *topology);
 void ds_accel__topology_clear(struct ds_accel__topology *topology);
 /* "/proc/meminfo" and a node's meminfo alike: a value in bytes; 0 if the key is not there. */
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
-int32_t ds_accel__cgroup_limit(const char *root, struct ds_accel__cgroup_limit *limit_out);
+/* Limits of machine_bytes and more are none. */
+int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
+                               struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (elf.c, loader.c), candidates (registry.c, scan.c)
- * -------------------------------- */
+/* ---- layer 2: plugin files (elf.c, loader.c), candidates (registry.c, scan.c) --------------- */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -277,7 +278,8 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               struct ds_accel__finding *finding);
 /* What this host offers; a plugin that requires more is rejected. */
 #define DS_ACCEL__HOST_FEATURES \
-    (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY)
+    (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY | \
+     DS_ACCEL_FEATURE_DEMAND_ONLY)
 /* The lowest required bit this host does not know, or -1. */
 int ds_accel__unknown_feature(uint64_t required_features);
 
@@ -299,7 +301,13 @@ typedef struct ds_accel__module ds_accel__module_t; /* an opened .so */
 /* ERR_NO_MEMORY, or DS_ACCEL_OK: then *module_out, or NULL and finding says why. */
 int32_t ds_accel__module_open(const char *path, ds_accel__module_t **module_out,
                               struct ds_accel__finding *finding);
-/* Call the newest entry that both sides have; NULL table if finding says why. */
+/*
+ * One thread at a time calls any plugin's entry (and copies the table it gave), probe, init and
+ * shutdown: DSA-H8. Taken after a context's lock, before libltdl's.
+ */
+void ds_accel__plugin_lock(void);
+void ds_accel__plugin_unlock(void);
+/* Call the newest entry both sides have; NULL table if finding says why. Plugin lock held. */
 void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_host *host,
                             const struct ds_accel_plugin **table_out,
                             struct ds_accel__finding *finding);
@@ -392,15 +400,17 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Take a candidate through the gates before load. False: one failed. */
-bool ds_accel__candidate_check_file(struct ds_accel__candidate *candidate);
+/* By the configuration if it says, else by the features that the plugin asks for. */
+void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
+                                    uint64_t optional_features);
+/* Take a candidate through the gates before load. *passed_out false: one failed. */
+int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
 /* Fill the registry from the search path; registered candidates are there already. */
 int32_t ds_accel__scan(ds_accel_t *context);
 /* Put the candidates in detection order. */
 int32_t ds_accel__registry_sort(ds_accel_t *context);
 
-/* ---- layer 3: host table (host.c), probing (probe.c), choice (detect.c)
- * ------------------------------------------ */
+/* ---- layer 3: host table (host.c), probing (probe.c), choice (detect.c) --------------------- */
 
 void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
                          struct ds_accel__candidate *candidate);
@@ -411,13 +421,15 @@ void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
 int32_t ds_accel__probe(struct ds_accel__candidate *candidate);
 /* All gates and the probe, once. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdict. */
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
+/* init and device_count; on failure the candidate's state says why, and the status is negative. */
+int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
+                                  ds_accel_plugin_instance_t **instance_out, uint32_t *count_out);
 /* "cuda" defers "xpu": the candidate that goes first, or NULL. Evaluates what it asks about. */
 int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *candidate,
                               struct ds_accel__candidate **to_out);
 int32_t ds_accel__detect_locked(ds_accel_t *context);
 
-/* ---- layer 4: the context (context.c)
- * -------------------------------------------------------------------------------- */
+/* ---- layer 4: the context (context.c) ------------------------------------------------------- */
 
 struct ds_accel {
     /* Guards everything below that is not said to be otherwise. log and env never change. */
@@ -452,8 +464,7 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
-/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c)
- * ------------------------------------------------ */
+/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c) ---------------------- */
 
 /* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
 json_t *ds_accel__json_text(const char *text);

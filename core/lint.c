@@ -46,8 +46,7 @@ static void judge(struct lint *lint, int number, const char *title, bool can_che
     }
 }
 
-/* ---- the file
- * ---------------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------- */
 
 static void check_name(struct lint *lint)
 {
@@ -91,7 +90,8 @@ static int32_t check_file(struct lint *lint)
     lint->has_note = lint->has_elf && (note.reason == NULL || bad_name || bad_feature);
     judge(lint, 3, "it has one well-formed ds-accel note", lint->has_elf,
           lint->has_note ? &none : &note);
-    judge(lint, 4, "file and note say the same name", lint->has_note, bad_name ? &note : &none);
+    judge(lint, 4, "file and note say the same name",
+          lint->has_note && ds_accel__is_backend_name(lint->name), bad_name ? &note : &none);
     judge(lint, 12, "its required features are known here", lint->has_note,
           bad_feature ? &note : &none);
     return DS_ACCEL_OK;
@@ -178,8 +178,7 @@ static int32_t check_dynamic(struct lint *lint)
     return status;
 }
 
-/* ---- its code
- * -------------------------------------------------------------------------------------------- */
+/* ---- its code ------------------------------------------------------------------------------- */
 
 static int32_t check_load(struct lint *lint)
 {
@@ -195,44 +194,65 @@ static int32_t check_load(struct lint *lint)
     return status;
 }
 
+/* Note and table, both of the plugin, must agree in all that both say. */
+static void compare_note(const struct lint *lint, struct ds_accel__finding *finding)
+{
+    const struct ds_accel_note_desc *note = &lint->elf.desc;
+    const struct ds_accel_plugin *table = &lint->table;
+    uint64_t required = note->required_features[0] | (uint64_t)note->required_features[1] << 32;
+    uint64_t optional = note->optional_features[0] | (uint64_t)note->optional_features[1] << 32;
+    uint32_t table_size;
+
+    memcpy(&table_size, lint->theirs, sizeof(table_size));
+    if (table->vendor == NULL || table->version == NULL) {
+        ds_accel__find(finding, "broken", "vendor or version is NULL");
+    } else if (strncmp(table->vendor, note->vendor, sizeof(note->vendor)) != 0 ||
+               strncmp(table->version, note->version, sizeof(note->version)) != 0) {
+        ds_accel__find(finding, "broken", "note and table differ in vendor or version");
+    } else if (table->required_features != required || table->optional_features != optional) {
+        ds_accel__find(finding, "broken", "note and table differ in features");
+    } else if (table_size != note->table_size) {
+        ds_accel__find(finding, "broken", "the note says a table of %u bytes, the table %u",
+                       note->table_size, table_size);
+    }
+}
+
 static void check_entry(struct lint *lint)
 {
     struct ds_accel__finding finding = {0};
-    struct ds_accel__finding again = {0};
     struct ds_accel__finding table = {0};
+    struct ds_accel__finding none = {0};
     const struct ds_accel_plugin *second = NULL;
     bool can_call = lint->module != NULL;
-    bool has_slots;
+    bool has_all_slots;
+    bool knows_features;
 
+    ds_accel__plugin_lock();
     if (can_call) {
         ds_accel__module_entry(lint->module, &lint->host.abi, &lint->theirs, &finding);
     }
     if (lint->theirs != NULL) {
-        ds_accel__module_entry(lint->module, &lint->host.abi, &second, &again);
+        ds_accel__module_entry(lint->module, &lint->host.abi, &second, &finding);
         if (second != lint->theirs) {
             ds_accel__find(&finding, "broken", "two calls gave two tables");
         }
+        /* By the note's name: whether the file has it is another rule's matter. */
+        ds_accel__table_import(lint->theirs, lint->elf.desc.name, &lint->table, &table);
+        knows_features = table.reason == NULL || strcmp(table.reason, "feature_unknown") != 0;
+        if (table.reason == NULL || !knows_features) {
+            table.reason = NULL;
+            table.detail[0] = '\0';
+            compare_note(lint, &table);
+        }
     }
+    ds_accel__plugin_unlock();
     judge(lint, 9, "its entry gives the same static table each time", can_call, &finding);
-    if (lint->theirs != NULL) {
-        ds_accel__table_import(lint->theirs, lint->name, &lint->table, &table);
-        if (table.reason == NULL && (lint->table.vendor == NULL || lint->table.version == NULL)) {
-            ds_accel__find(&table, "broken", "vendor or version is NULL");
-        }
-        if (table.reason == NULL && lint->has_note &&
-            (lint->table.required_features !=
-                 (lint->elf.desc.required_features[0] |
-                  (uint64_t)lint->elf.desc.required_features[1] << 32) ||
-             strcmp(lint->table.version, lint->elf.desc.version) != 0)) {
-            ds_accel__find(&table, "broken", "note and table differ in features or version");
-        }
-    }
-    has_slots = table.reason == NULL || strcmp(table.reason, "slot_missing") != 0;
+    has_all_slots = table.reason == NULL || strcmp(table.reason, "slot_missing") != 0;
     lint->has_table = lint->theirs != NULL && table.reason == NULL;
     judge(lint, 10, "its table is complete and says what its note says", lint->theirs != NULL,
-          has_slots ? &table : &(struct ds_accel__finding){0});
-    judge(lint, 11, "its required functions are there", lint->theirs != NULL,
-          has_slots ? &(struct ds_accel__finding){0} : &table);
+          has_all_slots ? &table : &none);
+    judge(lint, 11, "its required functions are there", lint->has_table || !has_all_slots,
+          has_all_slots ? &none : &table);
 }
 
 static void check_probe(struct lint *lint)
@@ -312,12 +332,9 @@ static json_t *lint_tree(const struct lint *lint)
     return tree;
 }
 
-int32_t ds_accel_lint(const char *path, uint32_t format, char **text_out)
+int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, uint32_t format,
+                      char **text_out)
 {
-    struct ds_accel_options options = {
-        .struct_size = sizeof(options),
-        .flags = DS_ACCEL_OPTION_NO_USER_CONFIG,
-    };
     struct lint lint = {.path = path, .candidate = {.reason = "", .stage = ""}};
     int32_t status;
 
@@ -327,7 +344,7 @@ int32_t ds_accel_lint(const char *path, uint32_t format, char **text_out)
     if (access(path, R_OK) != 0) {
         return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", path, strerror(errno));
     }
-    status = ds_accel_create(&options, &lint.context);
+    status = ds_accel_create(options, &lint.context);
     if (status < 0) {
         return status;
     }

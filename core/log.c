@@ -19,42 +19,62 @@ static bool parse_level(const char *text, size_t length, uint32_t *level_out)
     return false;
 }
 
-/* One item, "debug" or "cuda=debug"; false if it is neither. */
-static bool set_item(struct ds_accel__log *log, const char *item, size_t length)
+/* One item, "debug" or "cuda=debug": its level, and the length of its topic (0: none). */
+static bool parse_item(const char *item, size_t length, uint32_t *level_out, size_t *topic_out)
 {
     const char *equals = memchr(item, '=', length);
-    uint32_t level;
-    size_t name_length;
 
+    *topic_out = equals != NULL ? (size_t)(equals - item) : 0;
     if (equals == NULL) {
-        return parse_level(item, length, &log->level);
+        return parse_level(item, length, level_out);
     }
-    name_length = (size_t)(equals - item);
-    if (name_length == 0 || name_length >= sizeof(log->topics[0].name) ||
-        log->topic_count == DS_ACCEL__LOG_TOPIC_MAX ||
-        !parse_level(equals + 1, length - name_length - 1, &level)) {
+    return *topic_out > 0 && *topic_out < DS_ACCEL__NAME_SIZE &&
+           parse_level(equals + 1, length - *topic_out - 1, level_out);
+}
+
+static bool set_item(struct ds_accel__log *log, const char *item, size_t length)
+{
+    uint32_t level;
+    size_t topic;
+
+    if (!parse_item(item, length, &level, &topic)) {
         return false;
     }
-    memcpy(log->topics[log->topic_count].name, item, name_length);
-    log->topics[log->topic_count].name[name_length] = '\0';
-    log->topics[log->topic_count++].level = level;
+    if (topic == 0) {
+        log->level = level;
+    } else if (log->topic_count < DS_ACCEL__LOG_TOPIC_MAX) {
+        memcpy(log->topics[log->topic_count].name, item, topic);
+        log->topics[log->topic_count].name[topic] = '\0';
+        log->topics[log->topic_count++].level = level;
+    } else {
+        return false;
+    }
     return true;
 }
 
-void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels, char *problem,
-                              size_t problem_size)
+void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels)
 {
-    problem[0] = '\0';
+    struct {
+        const char *item;
+        size_t length;
+    } bad[8];
+    size_t bad_count = 0;
+
     while (*levels != '\0') {
         size_t length = strcspn(levels, ",");
 
-        if (length > 0 && !set_item(log, levels, length)) {
-            snprintf(problem, problem_size,
-                     "log level \"%.*s\" is not understood: expected LEVEL or TOPIC=LEVEL, with "
-                     "off, error, warn, info, debug or trace",
-                     (int)(length < 64 ? length : 64), levels);
+        if (length > 0 && !set_item(log, levels, length) && bad_count < 8) {
+            bad[bad_count].item = levels;
+            bad[bad_count++].length = length < 64 ? length : 64;
         }
         levels += length + (levels[length] == ',');
+    }
+    /* Only now is it known whether warnings are wanted. */
+    for (size_t i = 0; i < bad_count; i++) {
+        ds_accel__log(log, "log", DS_ACCEL_LOG_WARN,
+                      "log level \"%.*s\" is not understood: expected LEVEL or TOPIC=LEVEL, with "
+                      "off, error, warn, info, debug or trace",
+                      (int)bad[i].length, bad[i].item);
     }
 }
 

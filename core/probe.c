@@ -17,38 +17,53 @@ static bool ends(const char *text, size_t text_size)
 
 static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_accel__finding *finding)
 {
+    bool is_available = verdict->state == DS_ACCEL_PROBE_AVAILABLE;
+
     if (!ends(verdict->detail, sizeof(verdict->detail)) ||
         !ends(verdict->variant, sizeof(verdict->variant))) {
         ds_accel__find(finding, "bad_verdict", "a text of the verdict has no end");
     } else if (verdict->state < DS_ACCEL_PROBE_AVAILABLE || verdict->state > DS_ACCEL_PROBE_ERROR) {
         ds_accel__find(finding, "bad_verdict", "state %u; expected 1, 2 or 3", verdict->state);
-    } else if (verdict->state == DS_ACCEL_PROBE_AVAILABLE && verdict->device_count == 0) {
+    } else if (is_available && verdict->device_count == 0) {
         ds_accel__find(finding, "bad_verdict", "available with 0 devices");
-    } else if (verdict->state != DS_ACCEL_PROBE_AVAILABLE &&
-               ds_accel__reason_of_verdict(verdict->reason) == NULL) {
-        ds_accel__find(finding, "bad_verdict", "reason %u is not a DS_ACCEL_REASON_*",
+    } else if (is_available != (verdict->reason == DS_ACCEL_REASON_NONE)) {
+        ds_accel__find(finding, "bad_verdict", "state %u with reason %u", verdict->state,
                        verdict->reason);
     }
 }
 
 /* A negative status of probe means state ERROR, whatever the verdict holds. */
 static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
-                         struct ds_accel_error *error)
+                         const struct ds_accel_error *error)
 {
-    ds_accel__sanitize(error->message, sizeof(error->message));
-    ds_accel__sanitize(error->vendor_text, sizeof(error->vendor_text));
+    char text[400];
+
     memset(verdict, 0, sizeof(*verdict));
     verdict->state = DS_ACCEL_PROBE_ERROR;
-    verdict->reason = DS_ACCEL_REASON_DRIVER_FAILED;
     verdict->vendor_code = error->vendor_code;
-    if (error->message[0] != '\0') {
-        snprintf(verdict->detail, sizeof(verdict->detail), "%.150s: %.48s (%lld)", error->message,
-                 error->vendor_text[0] != '\0' ? error->vendor_text : ds_accel_status_name(status),
-                 (long long)error->vendor_code);
-    } else {
-        snprintf(verdict->detail, sizeof(verdict->detail), "probe returned %s",
-                 ds_accel_status_name(status));
+    switch (status) {
+    case DS_ACCEL_ERR_NO_DEVICE:
+        verdict->reason = DS_ACCEL_REASON_NO_DEVICE;
+        break;
+    case DS_ACCEL_ERR_PERMISSION:
+        verdict->reason = DS_ACCEL_REASON_NO_PERMISSION;
+        break;
+    case DS_ACCEL_ERR_BUSY:
+        verdict->reason = DS_ACCEL_REASON_DEVICE_BUSY;
+        break;
+    default:
+        verdict->reason = DS_ACCEL_REASON_DRIVER_FAILED;
     }
+    ds_accel__describe(status, error, text, sizeof(text));
+    snprintf(verdict->detail, sizeof(verdict->detail), "%.255s", text);
+}
+
+/* A reason this host has no name for comes from a newer ABI: keep the plugin's own words. */
+static const char *reason_code(const struct ds_accel_verdict *verdict)
+{
+    const char *code = ds_accel__reason_of_verdict(verdict->reason);
+
+    return code != NULL ? code : "newer_reason";
 }
 
 static void ask(struct ds_accel__candidate *candidate)
@@ -60,11 +75,17 @@ static void ask(struct ds_accel__candidate *candidate)
 
     memset(verdict, 0, sizeof(*verdict));
     verdict->struct_size = sizeof(*verdict);
+    ds_accel__plugin_lock();
     status = candidate->table.probe(&candidate->host.abi, verdict, &error);
+    ds_accel__plugin_unlock();
     if (status < 0) {
         take_failure(verdict, status, &error);
     }
-    check_verdict(verdict, &finding);
+    if (status > 0) {
+        ds_accel__find(&finding, "bad_verdict", "probe returned %d", status);
+    } else {
+        check_verdict(verdict, &finding);
+    }
     ds_accel__sanitize(verdict->detail, sizeof(verdict->detail));
     ds_accel__sanitize(verdict->variant, sizeof(verdict->variant));
     if (finding.reason != NULL) {
@@ -75,8 +96,7 @@ static void ask(struct ds_accel__candidate *candidate)
                                  verdict->detail[0] != '\0' ? ": " : "", verdict->detail);
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, "", "%s", verdict->detail);
     } else {
-        ds_accel__find(&finding, ds_accel__reason_of_verdict(verdict->reason), "%s",
-                       verdict->detail);
+        ds_accel__find(&finding, reason_code(verdict), "%s", verdict->detail);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE,
                                  verdict->state == DS_ACCEL_PROBE_ERROR
                                      ? DS_ACCEL_STATE_ERROR
@@ -115,11 +135,13 @@ static int32_t load(struct ds_accel__candidate *candidate)
         }
     }
     ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_LOAD, "opened in this process");
+    ds_accel__plugin_lock();
     ds_accel__module_entry(candidate->module, &candidate->host.abi, &theirs, &finding);
     if (theirs != NULL) {
         ds_accel__table_import(theirs, candidate->name, &candidate->table, &finding);
         check_features(candidate, &finding);
     }
+    ds_accel__plugin_unlock();
     if (finding.reason != NULL) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_STATE_REJECTED,
                                  &finding);

@@ -91,6 +91,8 @@ static const struct ds_accel__reason reasons[] = {
      "the detail has the vendor's own code: see the vendor's manual"},
     {"bad_option", "an option or variable of the plugin is not valid",
      "correct the option that the detail names"},
+    {"newer_reason", "the plugin gives a reason that this version has no name for",
+     "the detail has the plugin's own words; a newer ds-accel knows the reason"},
     {"bad_verdict", "its probe gave an answer that breaks the plugin ABI",
      "report it to the plugin's vendor; ds-accel lint names the rule"},
     /* After the gates. */

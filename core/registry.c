@@ -28,8 +28,7 @@ const char *ds_accel__gate_name(enum ds_accel__gate gate)
     return names[gate];
 }
 
-/* ---- one candidate
- * ------------------------------------------------------------------------------- */
+/* ---- one candidate -------------------------------------------------------------------------- */
 
 struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, const char *name,
                                                        const char *path)
@@ -57,7 +56,9 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
         return;
     }
     if (candidate->instance != NULL) {
+        ds_accel__plugin_lock();
         candidate->table.shutdown(candidate->instance);
+        ds_accel__plugin_unlock();
     }
     ds_accel__module_close(candidate->module);
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
@@ -151,23 +152,37 @@ static bool check_allowed(struct ds_accel__candidate *candidate)
     return true;
 }
 
+void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
+                                    uint64_t optional_features)
+{
+    json_t *configured =
+        ds_accel__config_backend(&candidate->host.context->config, candidate->name, "demand_only");
+
+    candidate->is_demand_only = configured != NULL
+                                    ? json_is_true(configured)
+                                    : (optional_features & DS_ACCEL_FEATURE_DEMAND_ONLY) != 0;
+}
+
 static void keep_note(struct ds_accel__candidate *candidate, const struct ds_accel_note_desc *desc)
 {
     memcpy(candidate->vendor, desc->vendor, sizeof(candidate->vendor));
     memcpy(candidate->version, desc->version, sizeof(candidate->version));
     snprintf(candidate->abi, sizeof(candidate->abi), "%u.%u", desc->abi_major, desc->abi_minor);
+    ds_accel__candidate_set_demand(candidate, desc->optional_features[0] |
+                                                  (uint64_t)desc->optional_features[1] << 32);
     candidate->note_features = desc->required_features[0] | (uint64_t)desc->required_features[1]
                                                                 << 32;
 }
 
-static bool check_elf(struct ds_accel__candidate *candidate)
+static int32_t check_elf(struct ds_accel__candidate *candidate, bool *passed_out)
 {
     struct ds_accel__finding finding = {0};
     struct ds_accel__elf elf;
     enum ds_accel__gate gate = DS_ACCEL__GATE_ELF;
+    int32_t status = ds_accel__elf_open(candidate->path, &elf, &finding);
 
-    if (ds_accel__elf_open(candidate->path, &elf, &finding) < 0) {
-        ds_accel__find(&finding, "not_readable", "host memory is exhausted");
+    if (status < 0) {
+        return status;
     }
     if (finding.reason == NULL) {
         ds_accel__candidate_pass(candidate, gate, "shared object, %zu bytes", elf.size_bytes);
@@ -182,25 +197,32 @@ static bool check_elf(struct ds_accel__candidate *candidate)
         ds_accel__candidate_fail(candidate, gate, DS_ACCEL_STATE_REJECTED, &finding);
     }
     ds_accel__elf_close(&elf);
-    return finding.reason == NULL;
+    *passed_out = finding.reason == NULL;
+    return DS_ACCEL_OK;
 }
 
-bool ds_accel__candidate_check_file(struct ds_accel__candidate *candidate)
+int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
+    int32_t status = DS_ACCEL_OK;
+
+    *passed_out = true;
     if (candidate->has_verdict) {
-        return candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
+        *passed_out = candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
+        return DS_ACCEL_OK;
     }
     if (candidate->gates[DS_ACCEL__GATE_ALLOW].result != DS_ACCEL__GATE_SKIPPED) {
-        return true;
+        return DS_ACCEL_OK;
     }
-    if (!candidate->is_registered && !check_elf(candidate)) {
-        return false;
+    if (!candidate->is_registered) {
+        status = check_elf(candidate, passed_out);
     }
-    return check_allowed(candidate);
+    if (status >= 0 && *passed_out) {
+        *passed_out = check_allowed(candidate);
+    }
+    return status;
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 /*
  * Stands in for every slot a plugin does not have. It is called through pointers of other types:
@@ -304,8 +326,7 @@ void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *na
     fill_stubs(ours);
 }
 
-/* ---- the registry
- * ------------------------------------------------------------------------------------- */
+/* ---- the registry --------------------------------------------------------------------------- */
 
 struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__registry *registry,
                                                     const char *name)
@@ -398,8 +419,7 @@ int32_t ds_accel__registry_sort(ds_accel_t *context)
         struct ds_accel__candidate *candidate = registry->candidates[i];
 
         ranks[i] = (struct rank){rank_of(order, candidate->name), i, candidate};
-        candidate->is_demand_only = json_is_true(
-            ds_accel__config_backend(&context->config, candidate->name, "demand_only"));
+        ds_accel__candidate_set_demand(candidate, candidate->table.optional_features);
     }
     qsort(ranks, registry->count, sizeof(*ranks), compare_ranks);
     for (size_t i = 0; i < registry->count; i++) {

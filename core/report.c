@@ -70,8 +70,7 @@ static json_t *finish(json_t *tree, bool failed)
     return tree;
 }
 
-/* ---- detect, list, explain
- * ------------------------------------------------------------------------ */
+/* ---- detect, list, explain ------------------------------------------------------------------ */
 
 static json_t *plugin_tree(const struct ds_accel__candidate *candidate, bool *failed)
 {
@@ -258,8 +257,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
     return finish(tree, failed);
 }
 
-/* ---- configuration
- * ---------------------------------------------------------------------------------- */
+/* ---- configuration -------------------------------------------------------------------------- */
 
 static json_t *files_tree(const struct ds_accel__config *config, bool *failed)
 {
@@ -281,31 +279,41 @@ struct config_walk {
     bool failed;
 };
 
+static void walk_config(struct config_walk *walk, json_t *value, const char *key,
+                        const char *pointer);
+
+static void walk_members(struct config_walk *walk, json_t *object, const char *key,
+                         const char *pointer)
+{
+    const char *name;
+    json_t *member;
+
+    json_object_foreach(object, name, member)
+    {
+        const char *quote = strpbrk(name, ".\" ") != NULL ? "\"" : "";
+        char *below =
+            ds_accel__format("%s%s%s%s%s", key, key[0] != '\0' ? "." : "", quote, name, quote);
+        char path[1024];
+
+        snprintf(path, sizeof(path), "%s", pointer);
+        if (below == NULL) {
+            walk->failed = true;
+        } else if (ds_accel__pointer_append(path, sizeof(path), name)) {
+            walk_config(walk, member, below, path);
+        }
+        free(below);
+    }
+}
+
 /* Add a leaf, or walk an object's members. key is for people, pointer for looking the origin up. */
 static void walk_config(struct config_walk *walk, json_t *value, const char *key,
                         const char *pointer)
 {
-    const char *name;
-    json_t *member;
     char *origin;
     json_t *entry;
 
-    if (json_is_object(value) && json_object_size(value) > 0) {
-        json_object_foreach(value, name, member)
-        {
-            const char *quote = strchr(name, '.') != NULL ? "\"" : "";
-            char *below =
-                ds_accel__format("%s%s%s%s%s", key, key[0] != '\0' ? "." : "", quote, name, quote);
-            char *path = ds_accel__format("%s/%s", pointer, name);
-
-            if (below == NULL || path == NULL) {
-                walk->failed = true;
-            } else {
-                walk_config(walk, member, below, path);
-            }
-            free(below);
-            free(path);
-        }
+    if (json_is_object(value) && (json_object_size(value) > 0 || key[0] == '\0')) {
+        walk_members(walk, value, key, pointer);
         return;
     }
     origin = ds_accel__config_origin(walk->config, pointer, NULL);
@@ -411,8 +419,7 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     return status;
 }
 
-/* ---- writing
- * -------------------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out)
 {

@@ -40,8 +40,7 @@ json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, jso
     return value != NULL ? json_incref(value) : json_null();
 }
 
-/* ---- info: devices
- * --------------------------------------------------------------------------------- */
+/* ---- info: devices -------------------------------------------------------------------------- */
 
 static void set_text(json_t *object, const char *key, const char *text, bool *failed)
 {
@@ -118,8 +117,7 @@ static json_t *devices_tree(const struct ds_accel__facts *facts, uint32_t count,
     return array;
 }
 
-/* ---- info: data types
- * ------------------------------------------------------------------------------- */
+/* ---- info: data types ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -175,8 +173,7 @@ static json_t *dtypes_tree(int bits, bool *failed)
     return array;
 }
 
-/* ---- info: lists
- * ---------------------------------------------------------------------------------------- */
+/* ---- info: lists ---------------------------------------------------------------------------- */
 
 static json_t *flag(const struct ds_accel__facts *facts, uint64_t bit)
 {
@@ -247,17 +244,23 @@ static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *faile
         return array;
     }
     for (uint32_t i = 0; i < count && i < DS_ACCEL__ARRAY_SIZE(builders); i++) {
-        if (builders[i].builder != NULL && !has_text(array, builders[i].builder) &&
-            json_array_append_new(array, ds_accel__json_text(builders[i].builder)) != 0) {
+        char name[64];
+
+        if (builders[i].builder == NULL ||
+            strnlen(builders[i].builder, sizeof(name)) == sizeof(name)) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "%s", builders[i].builder);
+        ds_accel__sanitize(name, sizeof(name));
+        if (!has_text(array, name) &&
+            json_array_append_new(array, ds_accel__json_text(name)) != 0) {
             *failed = true;
         }
     }
     return array;
 }
 
-/* ---- info
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- info ----------------------------------------------------------------------------------- */
 
 /* Unknown to both the plugins and the configuration? */
 static bool is_known(const ds_accel_t *context, const char *name)
@@ -300,36 +303,22 @@ static bool is_usable(const struct ds_accel__candidate *candidate)
 
 /* An instance to ask: the chosen one's own, or one started for the occasion. NULL: not available.
  */
-static ds_accel_plugin_instance_t *borrow_instance(struct ds_accel__candidate *candidate,
+static ds_accel_plugin_instance_t *borrow_instance(const ds_accel_t *context,
+                                                   struct ds_accel__candidate *candidate,
                                                    uint32_t *count_out, bool *started_out)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    ds_accel_plugin_instance_t *instance;
-    int32_t status = DS_ACCEL_OK;
+    ds_accel_plugin_instance_t *instance = NULL;
 
     *started_out = false;
     if (!is_usable(candidate)) {
         return NULL;
     }
-    instance = candidate->instance;
-    if (instance == NULL) {
-        status = candidate->table.init(&candidate->host.abi, &instance, &error);
-        *started_out = status >= 0;
+    if (candidate->instance != NULL) {
+        *count_out = context->device_count;
+        return candidate->instance;
     }
-    if (status >= 0) {
-        status = candidate->table.device_count(instance, count_out, &error);
-    }
-    if (status >= 0) {
-        return instance;
-    }
-    if (*started_out) {
-        candidate->table.shutdown(instance);
-        *started_out = false;
-    }
-    ds_accel__sanitize(error.message, sizeof(error.message));
-    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_ERROR, "start_failed", "%s: %s",
-                            ds_accel_status_name(status), error.message);
-    return NULL;
+    *started_out = ds_accel__candidate_start(candidate, &instance, count_out) >= 0;
+    return instance;
 }
 
 static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *failed)
@@ -442,11 +431,13 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
     if (status < 0) {
         return status;
     }
-    instance = borrow_instance(candidate, &count, &started);
+    instance = borrow_instance(context, candidate, &count, &started);
     ds_accel__facts_read(&facts, context, name, candidate, instance);
     *tree_out = make_tree(&facts, count);
     if (started) {
+        ds_accel__plugin_lock();
         candidate->table.shutdown(instance);
+        ds_accel__plugin_unlock();
     }
     return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
@@ -456,9 +447,7 @@ int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tr
     return with_facts(context, name, info_tree, tree_out);
 }
 
-/* ---- env
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- env ------------------------------------------------------------------------------------ */
 
 static bool is_applied(const char *name, const char *rule)
 {

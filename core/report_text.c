@@ -70,8 +70,7 @@ static void add_reason(struct page *page, json_t *tree)
                        reason[0] != '\0' && detail[0] != '\0' ? ": " : "", detail);
 }
 
-/* ---- detect, list, explain
- * ---------------------------------------------------------------------------- */
+/* ---- detect, list, explain ------------------------------------------------------------------ */
 
 static void write_detect(struct page *page, json_t *tree)
 {
@@ -175,9 +174,7 @@ static void write_explain(struct page *page, json_t *tree)
     write_list_line(page, "folders searched:", json_object_get(tree, "searched"));
 }
 
-/* ---- info
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- info ----------------------------------------------------------------------------------- */
 
 static void add_bytes(struct page *page, json_t *value)
 {
@@ -278,8 +275,7 @@ static void write_info(struct page *page, json_t *tree)
     }
 }
 
-/* ---- env: lines for eval
- * ------------------------------------------------------------------------------------- */
+/* ---- env: lines for eval -------------------------------------------------------------------- */
 
 static void write_env(struct page *page, json_t *tree)
 {
@@ -307,9 +303,7 @@ static void write_env(struct page *page, json_t *tree)
     }
 }
 
-/* ---- configuration
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- configuration -------------------------------------------------------------------------- */
 
 static void write_config(struct page *page, json_t *tree)
 {
@@ -369,9 +363,7 @@ static void write_config_check(struct page *page, json_t *tree)
     }
 }
 
-/* ---- lint
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- lint ----------------------------------------------------------------------------------- */
 
 static void write_lint(struct page *page, json_t *tree)
 {

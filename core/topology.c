@@ -232,16 +232,15 @@ int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *mem
     memory.total_bytes = ds_accel__meminfo_value(meminfo, "MemTotal");
     memory.available_bytes = ds_accel__meminfo_value(meminfo, "MemAvailable");
     free(meminfo);
-    status = ds_accel__cgroup_limit(root, &limit);
+    status = ds_accel__cgroup_limit(root, memory.total_bytes, &limit);
     if (status < 0) {
         return status;
     }
-    if (limit.limit_bytes != 0 && limit.limit_bytes < memory.total_bytes) {
-        uint64_t left = limit.used_bytes < limit.limit_bytes ? limit.limit_bytes - limit.used_bytes
-                                                             : 0;
-
+    if (limit.left_bytes < memory.available_bytes) {
+        memory.available_bytes = limit.left_bytes;
+    }
+    if (limit.limit_bytes != 0) {
         memory.total_bytes = limit.limit_bytes;
-        memory.available_bytes = left < memory.available_bytes ? left : memory.available_bytes;
         memory.limit_bytes = limit.limit_bytes;
         memcpy(memory.limit_source, limit.source, sizeof(memory.limit_source));
     }

@@ -6,7 +6,7 @@
 static int run(struct tool *tool, int argument_count, char **arguments)
 {
     char *text = NULL;
-    int32_t status = ds_accel_lint(arguments[0], tool_format(tool), &text);
+    int32_t status = ds_accel_lint(&tool->options, arguments[0], tool_format(tool), &text);
 
     (void)argument_count;
     if (text == NULL) {

@@ -48,13 +48,13 @@ static const char common_help[] =
     "      --root DIR          read /sys, /proc and /dev below DIR: a recorded machine\n"
     "  -q, --quiet             on stderr only errors\n"
     "  -v, --verbose           on stderr more; -vv most\n"
-    "  -h, --help              this text\n"
+    "  -h, --help              this text; also: ds-accel help [COMMAND]\n"
+    "      --version           the versions of ds-accel and of its plugin ABI\n"
     "exit codes: 0 ok, 1 problems found or failed, 2 usage, 3 nothing available,\n"
     "  4 the forced accelerator is not usable, 5 bad configuration, 6 refused for\n"
     "  security, 7 internal error\n";
 
-/* ---- shared by the commands
- * ---------------------------------------------------------------------------- */
+/* ---- shared by the commands ----------------------------------------------------------------- */
 
 int tool_exit_code(int32_t status)
 {
@@ -141,8 +141,7 @@ int tool_report(struct tool *tool, uint32_t report, const char *name)
     return code;
 }
 
-/* ---- log and help
- * --------------------------------------------------------------------------------------------- */
+/* ---- log and help --------------------------------------------------------------------------- */
 
 static void print_log(void *user_data, uint32_t level, const char *topic, const char *message)
 {
@@ -170,9 +169,7 @@ static int print_help(const struct tool_command *command)
     return EXIT_OK;
 }
 
-/* ---- parsing
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- parsing -------------------------------------------------------------------------------- */
 
 /* One option; -1 to go on, else the exit code. */
 static int take_option(struct tool *tool, int option)
@@ -227,6 +224,9 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
         if (option == ':') {
             return tool_usage(tool, "option %s needs an argument", argv[optind - 1]);
         }
+        if (option == '?' && optopt > 0 && optopt < OPTION_JSON) {
+            return tool_usage(tool, "unknown option -%c", optopt);
+        }
         if (option == '?') {
             return tool_usage(tool, "unknown option %s", argv[optind - 1]);
         }
@@ -275,8 +275,14 @@ int main(int argc, char **argv)
         return tool_usage(&tool, "no command was given");
     }
     name = argv[optind];
+    if (strcmp(name, "help") == 0 && optind + 1 == argc) {
+        return print_help(NULL);
+    }
     if (strcmp(name, "help") == 0) {
-        return print_help(optind + 1 < argc ? find_command(argv[optind + 1]) : NULL);
+        name = argv[optind + 1];
+        tool.command = find_command(name);
+        return tool.command != NULL ? print_help(tool.command)
+                                    : tool_usage(&tool, "unknown command \"%s\"", name);
     }
     tool.command = find_command(name);
     if (tool.command == NULL) {
