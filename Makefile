@@ -101,17 +101,25 @@ $(BUILD)/share/ds-accel/%: conf/%
 	@mkdir -p $(@D)
 	cp $< $@
 
+# What is compiled in depends on these settings: a change of them rebuilds what has them.
+SETTINGS := $(BUILD)/obj/settings
+$(SETTINGS): FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(PATHS) $(CC) $(CFLAGS) $(SAN) $(WERROR))' | cmp -s - $@ || \
+	    echo '$(subst ','\'',$(PATHS) $(CC) $(CFLAGS) $(SAN) $(WERROR))' >$@
+FORCE:
+
 STAGED := $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(STAGE_PROGRAM)/ds_accel.h
 
-$(BUILD)/obj/core/%.o: core/%.c Makefile | $(STAGED)
+$(BUILD)/obj/core/%.o: core/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(CORE_CFLAGS) -c -o $@ $<
 
-$(BUILD)/obj/tools/%.o: tools/%.c Makefile | $(STAGED)
+$(BUILD)/obj/tools/%.o: tools/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(TOOL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/obj/plugins/%.o: plugins/%.c Makefile | $(STAGED)
+$(BUILD)/obj/plugins/%.o: plugins/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
 
@@ -141,7 +149,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: all build run check unit test-shell asan tsan valgrind lint format bench install uninstall \
+.PHONY: FORCE all build run check unit test-alloc test-shell asan tsan valgrind lint format bench install uninstall \
     clean help deps deps-check abi-check
 
 all: deps  ## build everything (the build folder is a usable prefix)
@@ -159,8 +167,120 @@ run: all  ## build, then say which accelerator this machine has
 	$(PROGRAM) detect -v
 	$(PROGRAM) info
 
+# -- tests --
+
+UNIT := $(BUILD)/tests/unit
+SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh))
+
+$(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
+	@mkdir -p $(@D)
+	$(CC) $(TEST_CFLAGS) -c -o $@ $<
+
+$(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o -L$(BUILD)/lib -lds_accel \
+	    -Wl,-rpath,'$$ORIGIN/../lib' $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl \
+	    $(SANFLAGS) $(LDFLAGS)
+
+include tests/fixtures/fixtures.mk
+
+check: deps-check  ## build and run every test
+	@$(MAKE) --no-print-directory unit test-alloc test-shell
+
+unit: build $(FIXTURES) $(UNIT)
+	$(UNIT) --jobs 2 $(UNIT_FLAGS)
+
+# malloc() of its own in front of glibc's: not under sanitizers, which own malloc() themselves.
+ALLOC := $(BUILD)/tests/alloc
+$(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(LDFLAGS)
+$(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
+
+test-alloc: build $(FIXTURES) $(if $(SAN),,$(ALLOC))
+	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(BUILD)) $(CURDIR))
+
+test-shell: build $(FIXTURES)
+	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
+
+asan: deps-check  ## unit and command tests under address+undefined sanitizers
+	$(MAKE) unit test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh"
+
+tsan: deps-check  ## unit tests under the thread sanitizer
+	$(MAKE) unit BUILD=$(BUILD)-tsan SAN=thread
+
+# ASan's sibling for what it cannot see: reads of memory never written.
+valgrind: deps-check  ## the command line under valgrind
+	@tools/deps.sh valgrind
+	$(MAKE) build
+	@set -e; for command in detect list explain "info mock" "config show" "env hpu" \
+	    "lint $(BUILD)/lib/ds-accel/ds_accel_mock.so"; do \
+	    valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+	        $(PROGRAM) $$command >/dev/null; done; echo "valgrind: no error"
+
+include tests/bench/bench.mk
+
+C_FILES := $(sort $(shell git ls-files '*.c' '*.h' 2>/dev/null))
+SH_FILES := $(sort $(shell git ls-files '*.sh' .ci/run 2>/dev/null))
+TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
+
+lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
+	@tools/deps.sh build check lint
+	clang-format --dry-run -Werror $(C_FILES)
+	$(MAKE) build BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
+	$(MAKE) build BUILD=$(BUILD)-werror WERROR=-Werror
+	clang-tidy --quiet $(TIDY_FILES) -- -std=c11 -D_GNU_SOURCE -I$(STAGE_PROGRAM) -Icore -Itools \
+	    -Iplugins/common $(DEPENDS_CFLAGS)
+	shellcheck -x $(SH_FILES)
+	mandoc -T lint -W warning docs/*.1
+
+format:  ## lay out the C files as lint wants them
+	clang-format -i $(C_FILES)
+
+# -- installing --
+
+PC := $(BUILD)/ds-accel.pc
+$(PC): Makefile FORCE
+	@mkdir -p $(@D)
+	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$(LIBDIR)'; echo 'includedir=$(INCLUDEDIR)'; \
+	    echo 'plugindir=$${libdir}/ds-accel'; echo 'abi=$(ABI)'; echo; \
+	    echo 'Name: ds-accel'; echo 'Description: accelerators found through plugins'; \
+	    echo 'Version: $(VERSION)'; echo 'Libs: -L$${libdir} -lds_accel'; \
+	    echo 'Cflags: -I$${includedir}'; } >$@
+
+INSTALLED_PLUGINS := $(PLUGINS:%=$(LIBDIR)/ds-accel/ds_accel_%.so)
+INSTALLED := $(BINDIR)/ds-accel $(LIBDIR)/libds_accel.so.$(VERSION) \
+    $(LIBDIR)/libds_accel.so.$(SOVERSION) $(LIBDIR)/libds_accel.so $(INSTALLED_PLUGINS) \
+    $(INCLUDEDIR)/ds-accel/plugin-api.h $(INCLUDEDIR)/ds-accel/ds_accel.h \
+    $(SHARE:$(BUILD)/share/%=$(DATADIR)/%) $(MANDIR)/man1/ds-accel.1 \
+    $(LIBDIR)/pkgconfig/ds-accel.pc
+# Only folders of our own are removed, and only when they are empty.
+INSTALLED_DIRS := $(DATADIR)/ds-accel/schema $(DATADIR)/ds-accel $(LIBDIR)/ds-accel \
+    $(INCLUDEDIR)/ds-accel
+
+install: build $(PC)  ## install below DESTDIR and PREFIX
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/ds-accel $(DESTDIR)$(LIBDIR)/pkgconfig \
+	    $(DESTDIR)$(INCLUDEDIR)/ds-accel $(DESTDIR)$(DATADIR)/ds-accel/schema \
+	    $(DESTDIR)$(MANDIR)/man1
+	install -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/ds-accel
+	install -m 755 $(LIBRARY_FILE) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(VERSION)
+	ln -sf libds_accel.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(SOVERSION)
+	ln -sf libds_accel.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libds_accel.so
+	install -m 644 $(PLUGIN_FILES) $(DESTDIR)$(LIBDIR)/ds-accel/
+	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/ds-accel/
+	install -m 644 $(CONF_FILES) $(DESTDIR)$(DATADIR)/ds-accel/
+	install -m 644 $(SCHEMA_FILES) $(DESTDIR)$(DATADIR)/ds-accel/schema/
+	install -m 644 docs/ds-accel.1 $(DESTDIR)$(MANDIR)/man1/ds-accel.1
+	install -m 644 $(PC) $(DESTDIR)$(LIBDIR)/pkgconfig/ds-accel.pc
+
+uninstall:  ## remove what install put there
+	rm -f $(INSTALLED:%=$(DESTDIR)%)
+	for dir in $(INSTALLED_DIRS:%=$(DESTDIR)%); do \
+	    if [ -d "$$dir" ]; then rmdir --ignore-fail-on-non-empty "$$dir"; fi; done
+
 clean:  ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Fail the Nth allocation, for every N until none fails: each scenario must end with a status, leak
+ * nothing, and give the right answer once memory suffices. malloc() and its kin are this program's
+ * own in front of glibc's, so every library in the process is covered: jansson, libltdl and the
+ * dynamic linker too.  alloc BUILD SOURCE
+ */
+#include "ds_accel.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *pointer, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+void __libc_free(void *pointer);
+
+static bool counting;
+static unsigned long calls;   /* since counting began */
+static unsigned long fail_at; /* the call that fails; 0: none */
+static long live;             /* blocks made minus blocks freed while counting */
+
+static bool must_fail(void)
+{
+    if (!counting) {
+        return false;
+    }
+    if (++calls == fail_at) {
+        errno = ENOMEM;
+        return true;
+    }
+    return false;
+}
+
+static void *made(void *pointer)
+{
+    live += counting && pointer != NULL;
+    return pointer;
+}
+
+void *malloc(size_t size)
+{
+    return must_fail() ? NULL : made(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return must_fail() ? NULL : made(__libc_calloc(count, size));
+}
+
+void *realloc(void *pointer, size_t size)
+{
+    void *moved;
+
+    if (must_fail()) {
+        return NULL;
+    }
+    moved = __libc_realloc(pointer, size);
+    live += counting && pointer == NULL && moved != NULL;
+    return moved;
+}
+
+int posix_memalign(void **pointer_out, size_t align, size_t size)
+{
+    if (must_fail()) {
+        return ENOMEM;
+    }
+    *pointer_out = made(__libc_memalign(align, size));
+    return *pointer_out != NULL ? 0 : ENOMEM;
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+    return must_fail() ? NULL : made(__libc_memalign(align, size));
+}
+
+void free(void *pointer)
+{
+    live -= counting && pointer != NULL;
+    __libc_free(pointer);
+}
+
+/*
+ * jansson's parser as one allocation that can fail: its lexer does not survive a failure inside (it
+ * cuts texts or meets an assertion, 2.14), which the library avoids by asking for headroom first.
+ */
+json_t *json_loadb(const char *buffer, size_t size, size_t flags, json_error_t *error)
+{
+    static json_t *(*real)(const char *, size_t, size_t, json_error_t *);
+    unsigned long kept = fail_at;
+    unsigned long before;
+    json_t *value;
+
+    if (real == NULL) {
+        *(void **)&real = dlsym(RTLD_NEXT, "json_loadb");
+    }
+    if (must_fail()) {
+        if (error != NULL) {
+            memset(error, 0, sizeof(*error));
+            error->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
+        }
+        return NULL;
+    }
+    before = calls;
+    fail_at = 0;
+    value = real(buffer, size, flags, error);
+    fail_at = kept;
+    calls = before;
+    return value;
+}
+
+/* ---- scenarios ------------------------------------------------------------------------------ */
+
+static char share[512];
+static char etc[512];
+static char plugins[512];
+static char bad[512];
+static char broken[512];
+static const char *plugin_dirs[] = {plugins};
+
+static struct ds_accel_options make_options(void)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options)};
+
+    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT;
+    options.package_config_dir = share;
+    options.system_config_dir = etc;
+    options.plugin_dirs = plugin_dirs;
+    options.plugin_dir_count = 1;
+    return options;
+}
+
+static int32_t make_context(void)
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    int32_t status = ds_accel_create(&options, &context);
+
+    if (status >= 0) {
+        ds_accel_destroy(context);
+    }
+    return status;
+}
+
+static int32_t check_config(void)
+{
+    struct ds_accel_options options = make_options();
+    char *text = NULL;
+    int32_t status = ds_accel_config_check(&options, DS_ACCEL_FORMAT_JSON, &text);
+
+    ds_accel_free_text(text);
+    return status;
+}
+
+static int32_t check_bad_config(void)
+{
+    struct ds_accel_options options = make_options();
+    char *text = NULL;
+    int32_t status;
+
+    options.config_file = bad;
+    status = ds_accel_config_check(&options, 0, &text);
+    if (status == DS_ACCEL_ERR_CONFIG && strstr(text, "did you mean") != NULL) {
+        status = DS_ACCEL_OK;
+    }
+    ds_accel_free_text(text);
+    return status;
+}
+
+static int32_t detect(void)
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    int32_t status = ds_accel_create(&options, &context);
+
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_detect(context);
+    if (status >= 0 && strcmp(ds_accel_name(context), "cpu") != 0) {
+        status = DS_ACCEL_ERR_INTERNAL;
+    }
+    ds_accel_destroy(context);
+    return status;
+}
+
+static int32_t report(uint32_t which, const char *name, uint32_t format)
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    char *text = NULL;
+    int32_t status = ds_accel_create(&options, &context);
+
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_report(context, which, name, format, &text);
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+    return status;
+}
+
+static int32_t report_list(void)
+{
+    return report(DS_ACCEL_REPORT_LIST, NULL, 0);
+}
+
+static int32_t report_explain(void)
+{
+    return report(DS_ACCEL_REPORT_EXPLAIN, NULL, DS_ACCEL_FORMAT_JSON);
+}
+
+static int32_t report_info(void)
+{
+    return report(DS_ACCEL_REPORT_INFO, NULL, DS_ACCEL_FORMAT_JSON);
+}
+
+static int32_t report_info_absent(void)
+{
+    return report(DS_ACCEL_REPORT_INFO, "hpu", 0);
+}
+
+static int32_t report_env(void)
+{
+    return report(DS_ACCEL_REPORT_ENV, "hpu", 0);
+}
+
+static int32_t report_config(void)
+{
+    /* Not the op builders' thousand values: the same code runs for each. */
+    return report(DS_ACCEL_REPORT_CONFIG_ENV, NULL, DS_ACCEL_FORMAT_JSON);
+}
+
+static int32_t lint(void)
+{
+    struct ds_accel_options options = make_options();
+    char *text = NULL;
+    int32_t status = ds_accel_lint(&options, broken, DS_ACCEL_FORMAT_JSON, &text);
+
+    ds_accel_free_text(text);
+    return status;
+}
+
+static const struct {
+    const char *name;
+    int32_t (*run)(void);
+} scenarios[] = {
+    {"configuration and scan", make_context},
+    {"config check", check_config},
+    {"config check of a bad file", check_bad_config},
+    {"detect", detect},
+    {"list", report_list},
+    {"explain", report_explain},
+    {"info", report_info},
+    {"info of an absent backend", report_info_absent},
+    {"env", report_env},
+    {"config show --env", report_config},
+    {"lint", lint},
+};
+
+/* Run with the Nth allocation failing; true if all of it went right. *reached_out: it has an Nth.
+ */
+static bool run_once(size_t scenario, unsigned long nth, bool *reached_out)
+{
+    int32_t status;
+    unsigned long made_calls;
+    long left;
+
+    calls = 0;
+    live = 0;
+    fail_at = nth;
+    counting = true;
+    status = scenarios[scenario].run();
+    counting = false;
+    made_calls = calls;
+    left = live;
+    *reached_out = nth != 0 && made_calls >= nth;
+    if (left != 0) {
+        printf("FAILED: %s, allocation %lu: %ld blocks leaked\n", scenarios[scenario].name, nth,
+               left);
+        return false;
+    }
+    if (!*reached_out && status != DS_ACCEL_OK) {
+        printf("FAILED: %s with enough memory: %s: %s\n", scenarios[scenario].name,
+               ds_accel_status_name(status), ds_accel_last_error());
+        return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long passed = 0;
+    unsigned long failed = 0;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: alloc BUILD SOURCE\n");
+        return 2;
+    }
+    snprintf(share, sizeof(share), "%s/conf", argv[2]);
+    snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", argv[2]);
+    snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", argv[2]);
+    snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);
+    snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", argv[1]);
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+        bool reached = true;
+
+        /* Twice first: modules and one-time tables of the libraries stay for good. */
+        scenarios[i].run();
+        scenarios[i].run();
+        if (!run_once(i, 0, &reached)) {
+            failed++;
+        }
+        reached = true;
+        for (unsigned long nth = 1; reached; nth++) {
+            if (run_once(i, nth, &reached)) {
+                passed++;
+            } else {
+                failed++;
+            }
+        }
+    }
+    printf("alloc: %lu passed, %lu failed\n", passed, failed);
+    return failed != 0;
+}

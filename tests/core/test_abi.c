@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The plugin ABI: its layout never moves, and tables and structs of every length are safe. */
+#include "fixture.h"
+
+#if UINTPTR_MAX == UINT64_MAX
+#define SIZE(name, size) \
+    DS_ACCEL_STATIC_ASSERT(sizeof(struct name) >= (size), "ABI 1.0: " #name " shrank");
+#define MEMBER(name, member, at) \
+    DS_ACCEL_STATIC_ASSERT(offsetof(struct name, member) == (at), \
+                           "ABI 1.0: " #name "." #member " moved");
+#include "abi_layout_1_0.h"
+#undef SIZE
+#undef MEMBER
+#endif
+
+/* ---- a table of any length, in memory of exactly that length, so that ASan sees a byte too far
+ * ---- */
+
+static struct ds_accel_plugin *table_now;
+
+static int32_t probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                     struct ds_accel_error *error)
+{
+    struct ds_accel_verdict answer = {0};
+
+    (void)host;
+    (void)error;
+    answer.state = DS_ACCEL_PROBE_AVAILABLE;
+    answer.device_count = 1;
+    ds_accel_write(verdict, &answer, sizeof(answer));
+    return DS_ACCEL_OK;
+}
+
+static int32_t init(const struct ds_accel_host *host, ds_accel_plugin_instance_t **instance_out,
+                    struct ds_accel_error *error)
+{
+    (void)host;
+    (void)error;
+    *instance_out = (ds_accel_plugin_instance_t *)&table_now;
+    return DS_ACCEL_OK;
+}
+
+static void stop(ds_accel_plugin_instance_t *instance)
+{
+    (void)instance;
+}
+
+static int32_t count(ds_accel_plugin_instance_t *instance, uint32_t *count_out,
+                     struct ds_accel_error *error)
+{
+    (void)instance;
+    (void)error;
+    *count_out = 1;
+    return DS_ACCEL_OK;
+}
+
+static int32_t open_device(ds_accel_plugin_instance_t *instance, uint32_t index,
+                           ds_accel_plugin_device_t **device_out, struct ds_accel_error *error)
+{
+    (void)index;
+    (void)error;
+    *device_out = (ds_accel_plugin_device_t *)instance;
+    return DS_ACCEL_OK;
+}
+
+static void close_device(ds_accel_plugin_device_t *device)
+{
+    (void)device;
+}
+
+static int32_t info(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info_out,
+                    struct ds_accel_error *error)
+{
+    struct ds_accel_device_info answer = {.total_memory_bytes = 77};
+
+    (void)device;
+    (void)error;
+    ds_accel_write(info_out, &answer, sizeof(answer));
+    return DS_ACCEL_OK;
+}
+
+static const struct ds_accel_plugin *entry(const struct ds_accel_host *host)
+{
+    (void)host;
+    return table_now;
+}
+
+static struct ds_accel_plugin whole_table(void)
+{
+    struct ds_accel_plugin table = {
+        .struct_size = sizeof(table),
+        .abi_major = DS_ACCEL_ABI_MAJOR,
+        .name = "tested",
+        .vendor = "tests",
+        .version = "1",
+        .probe = probe,
+        .init = init,
+        .shutdown = stop,
+        .device_count = count,
+        .device_open = open_device,
+        .device_close = close_device,
+        .device_info = info,
+    };
+
+    return table;
+}
+
+/* Register a table of size bytes that says it has said bytes; its memory has exactly size bytes. */
+static int32_t register_prefix(ds_accel_t *context, size_t size, uint32_t said)
+{
+    struct ds_accel_plugin table = whole_table();
+    int32_t status;
+
+    table.struct_size = said;
+    table_now = malloc(size);
+    cr_assert_not_null(table_now);
+    memcpy(table_now, &table, size);
+    status = ds_accel_register(context, entry);
+    free(table_now);
+    table_now = NULL;
+    return status;
+}
+
+Test(core_abi, tables_of_every_length_are_taken_or_refused_whole)
+{
+    uint32_t needed = DS_ACCEL_SIZE_THROUGH(struct ds_accel_plugin, device_close);
+    uint32_t with_info = DS_ACCEL_SIZE_THROUGH(struct ds_accel_plugin, device_info);
+
+    for (uint32_t size = 4; size <= sizeof(struct ds_accel_plugin); size++) {
+        struct ds_accel_options options = test_options();
+        struct ds_accel_device_info device_info = {.struct_size = sizeof(device_info)};
+        ds_accel_t *context;
+        ds_accel_device_t *device;
+        int32_t status;
+
+        options.accelerator = "tested";
+        cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK);
+        status = register_prefix(context, size, size);
+        if (size < needed) {
+            cr_assert_eq(status, DS_ACCEL_ERR_ABI, "size %u", size);
+            cr_assert_not_null(strstr(ds_accel_last_error(), "table_short"));
+        } else {
+            cr_assert_eq(status, DS_ACCEL_OK, "size %u: %s", size, ds_accel_last_error());
+            cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+            cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
+            cr_assert_eq(ds_accel_device_info(device, &device_info),
+                         size >= with_info ? DS_ACCEL_OK : DS_ACCEL_ERR_UNSUPPORTED, "size %u",
+                         size);
+            cr_assert_eq(ds_accel_device_synchronize(device), DS_ACCEL_ERR_UNSUPPORTED);
+            ds_accel_device_close(device);
+        }
+        ds_accel_destroy(context);
+    }
+}
+
+Test(core_abi, struct_sizes_below_the_smallest_are_refused)
+{
+    ds_accel_t *context = test_create();
+
+    for (uint32_t said = 0; said < DS_ACCEL_SIZE_THROUGH(struct ds_accel_plugin, name); said++) {
+        cr_expect_eq(register_prefix(context, said < 4 ? 4 : said, said), DS_ACCEL_ERR_ABI);
+    }
+    ds_accel_destroy(context);
+}
+
+Test(core_abi, a_table_from_the_future_is_taken)
+{
+    struct {
+        struct ds_accel_plugin known;
+        int32_t (*later[8])(void);
+    } future = {.known = whole_table()};
+    ds_accel_t *context = test_create();
+
+    memset(future.later, 0x5a, sizeof(future.later));
+    future.known.struct_size = sizeof(future);
+    future.known.abi_minor = 99;
+    future.known.optional_features = UINT64_C(1) << 50;
+    table_now = &future.known;
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    ds_accel_destroy(context);
+}
+
+Test(core_abi, what_a_table_gets_wrong_is_named)
+{
+    struct ds_accel_plugin table;
+    ds_accel_t *context = test_create();
+
+    table_now = &table;
+    table = whole_table();
+    table.abi_major = 2;
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_ERR_ABI);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "table_abi"));
+    table = whole_table();
+    table.required_features = UINT64_C(1) << 40;
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_ERR_ABI);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "bit 40"));
+    table = whole_table();
+    table.name = NULL;
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_ERR_ABI);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "table_no_name"));
+    table = whole_table();
+    table.name = "Not A Name";
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_ERR_ABI);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "bad_name"));
+    table = whole_table();
+    table.device_open = NULL;
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_ERR_ABI);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "device_open"));
+    table = whole_table();
+    table.struct_size = 0x7fffffff;
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_ERR_ABI);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "table_absurd"));
+    table_now = NULL;
+    cr_expect_eq(ds_accel_register(context, entry), DS_ACCEL_ERR_ABI);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "entry_refused"));
+    ds_accel_destroy(context);
+}
+
+/* ---- structs that one side fills for the other, at every pair of lengths -------------------- */
+
+static void check_write(uint32_t destination_size, uint32_t source_size)
+{
+    unsigned char *destination = malloc(destination_size);
+    unsigned char *source = malloc(source_size);
+    uint32_t said;
+
+    cr_assert(destination != NULL && source != NULL);
+    memset(destination, 0x11, destination_size);
+    memset(source, 0x22, source_size);
+    memcpy(destination, &destination_size, sizeof(destination_size));
+    memcpy(source, &source_size, sizeof(source_size));
+    ds_accel_write(destination, source, source_size);
+    memcpy(&said, destination, sizeof(said));
+    cr_assert_eq(said, destination_size);
+    for (uint32_t i = sizeof(said); i < destination_size; i++) {
+        cr_assert_eq(destination[i], i < source_size ? 0x22 : 0x11);
+    }
+    free(destination);
+    free(source);
+}
+
+Test(core_abi, writing_a_struct_stays_within_both_sizes)
+{
+    static const uint32_t sizes[] = {
+        sizeof(struct ds_accel_error),        sizeof(struct ds_accel_numa_node),
+        sizeof(struct ds_accel_host_memory),  sizeof(struct ds_accel_verdict),
+        sizeof(struct ds_accel_backend_info), sizeof(struct ds_accel_device_identity),
+        sizeof(struct ds_accel_device_info),  sizeof(struct ds_accel_memory_info),
+        sizeof(struct ds_accel_memory_stats), sizeof(struct ds_accel_pointer_info),
+        sizeof(struct ds_accel_link),         sizeof(struct ds_accel_telemetry),
+        sizeof(struct ds_accel_process),      sizeof(struct ds_accel_env_rule),
+        sizeof(struct ds_accel_op_builder),   sizeof(struct ds_accel_options),
+        sizeof(struct ds_accel_candidate),
+    };
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (uint32_t size = 4; size <= sizes[i] + 8; size++) {
+            check_write(size, sizes[i]);
+            check_write(sizes[i], size);
+        }
+    }
+}
+
+Test(core_abi, callers_of_every_age_get_their_part_of_a_struct)
+{
+    ds_accel_t *context = test_create();
+
+    for (uint32_t size = 4; size <= sizeof(struct ds_accel_candidate); size++) {
+        struct ds_accel_candidate *candidate = malloc(size);
+
+        cr_assert_not_null(candidate);
+        memcpy(candidate, &size, sizeof(size));
+        cr_assert_eq(ds_accel_candidate_get(context, 0, candidate), DS_ACCEL_OK);
+        free(candidate);
+    }
+    for (uint32_t size = 8; size <= sizeof(struct ds_accel_options); size++) {
+        struct ds_accel_options whole = test_options();
+        struct ds_accel_options *options = malloc(size);
+        ds_accel_t *other;
+
+        cr_assert_not_null(options);
+        memcpy(options, &whole, size);
+        memcpy(options, &size, sizeof(size));
+        /* A caller whose struct ends inside a pointer cannot exist; one that ends inside a count
+         * can. */
+        if (size % sizeof(void *) == 0) {
+            cr_assert_eq(ds_accel_create(options, &other), DS_ACCEL_OK, "size %u: %s", size,
+                         ds_accel_last_error());
+            ds_accel_destroy(other);
+        }
+        free(options);
+    }
+    ds_accel_destroy(context);
+}
+
+Test(core_abi, array_elements_keep_their_stride)
+{
+    unsigned char array[3 * 40];
+    struct ds_accel_process process = {.pid = 7, .memory_bytes = 9};
+    uint32_t stride;
+
+    memset(array, 0x11, sizeof(array));
+    ds_accel_write_element(array, 40, 1, &process, sizeof(process));
+    cr_expect_eq(array[39], 0x11);
+    memcpy(&stride, array + 40, sizeof(stride));
+    cr_expect_eq(stride, 40);
+    memcpy(&process, array + 40, sizeof(process));
+    cr_expect_eq(process.pid, 7);
+    cr_expect_eq(array[40 + sizeof(process)], 0x11);
+    cr_expect_eq(array[80], 0x11);
+}
+
+/* ---- the note, at every length, and every single damaged byte of a plugin's head ------------ */
+
+Test(core_abi, a_plugin_file_cut_anywhere_is_a_reason)
+{
+    static unsigned char file[1 << 20];
+    FILE *plugin = fopen(TEST_MOCKS "/ds_accel_alpha.so", "rb");
+    size_t size;
+
+    cr_assert_not_null(plugin);
+    size = fread(file, 1, sizeof(file), plugin);
+    fclose(plugin);
+    cr_assert(size > 1000 && size < sizeof(file));
+    for (size_t cut = 0; cut < size; cut += cut < 4096 ? 7 : 997) {
+        struct ds_accel_candidate candidate;
+        ds_accel_t *context;
+
+        /* A new file each time: the one before may be mapped. */
+        remove(test_path("plugins/ds_accel_alpha.so"));
+        test_write_bytes("plugins/ds_accel_alpha.so", file, cut);
+        context = test_create();
+        cr_assert_eq(ds_accel_check(context, "alpha"), DS_ACCEL_OK);
+        candidate = test_candidate(context, "alpha");
+        /* What is cut off at the end may be section headers, which loading does not need. */
+        cr_assert(candidate.state == DS_ACCEL_STATE_REJECTED ||
+                      candidate.state == DS_ACCEL_STATE_AVAILABLE,
+                  "cut at %zu: %s %s", cut, candidate.state_name, candidate.reason);
+        ds_accel_destroy(context);
+    }
+}
+
+Test(core_abi, a_plugin_file_with_a_damaged_head_never_crashes_the_reader)
+{
+    static unsigned char file[1 << 20];
+    FILE *plugin = fopen(TEST_FIXTURES "/no_note/ds_accel_no_note.so", "rb");
+    size_t size;
+    unsigned rejected = 0;
+
+    cr_assert_not_null(plugin);
+    size = fread(file, 1, sizeof(file), plugin);
+    fclose(plugin);
+    /* This one has no note, so no damage makes the loader run it. */
+    for (size_t at = 0; at < 1024 && at < size; at++) {
+        unsigned char kept = file[at];
+        ds_accel_t *context;
+
+        file[at] ^= 0xff;
+        test_write_bytes("plugins/ds_accel_no_note.so", file, size);
+        file[at] = kept;
+        context = test_create();
+        cr_assert_eq(ds_accel_check(context, "no_note"), DS_ACCEL_OK);
+        rejected += test_candidate(context, "no_note").state == DS_ACCEL_STATE_REJECTED;
+        ds_accel_destroy(context);
+    }
+    cr_expect_eq(rejected, 1024);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The choice: order, override, configuration, deference, demand, allow and deny, fall-back. */
+#include "fixture.h"
+
+#define OPTION(name, key, value) setenv("DS_ACCEL_" name "_" key, value, 1)
+
+static void use_shipped_defaults(void)
+{
+    test_copy(TEST_SOURCE "/conf/ds-accel.json", "share/ds-accel.json");
+}
+
+static ds_accel_t *detect(int32_t wanted)
+{
+    ds_accel_t *context = test_create();
+    int32_t status = ds_accel_detect(context);
+
+    cr_assert_eq(status, wanted, "status %d: %s", status, ds_accel_last_error());
+    return context;
+}
+
+static void expect_choice(const char *name, const char *method)
+{
+    ds_accel_t *context = detect(DS_ACCEL_OK);
+
+    cr_expect_str_eq(ds_accel_name(context), name);
+    cr_expect_str_eq(ds_accel_set_method(context), method);
+    cr_expect_eq(test_candidate(context, name).state, DS_ACCEL_STATE_SELECTED);
+    ds_accel_destroy(context);
+}
+
+static void expect_reason(ds_accel_t *context, const char *name, uint32_t state, const char *reason)
+{
+    struct ds_accel_candidate candidate = test_candidate(context, name);
+
+    cr_expect_eq(candidate.state, state, "%s is %s", name, candidate.state_name);
+    cr_expect_str_eq(candidate.reason, reason, "%s: %s", name, candidate.reason);
+    if (reason[0] != '\0') {
+        cr_expect_neq(candidate.remedy[0], '\0');
+    }
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+Test(core_detect, takes_the_first_available_in_the_shipped_order)
+{
+    static const char *const order[] = {"xpu.external", "xpu", "npu",  "sdaa", "mps",
+                                        "hpu",          "mlu", "supa", "cuda", "rocm"};
+
+    use_shipped_defaults();
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        test_add_mock(order[i]);
+    }
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        char path[128];
+
+        expect_choice(order[i], "auto detect");
+        snprintf(path, sizeof(path), "plugins/ds_accel_%s.so", order[i]);
+        cr_assert_eq(remove(test_path(path)), 0);
+    }
+    expect_choice("cpu", "auto detect");
+}
+
+Test(core_detect, a_configured_order_wins_and_what_it_does_not_list_comes_before_cpu_by_name)
+{
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    test_add_mock("rocm");
+    test_add_mock("beta");
+    test_add_mock("alpha");
+    test_write("etc/ds-accel.json", "{\"detection_order\": [\"rocm\", \"cpu\"]}");
+    expect_choice("rocm", "auto detect");
+    OPTION("ROCM", "AVAILABLE", "false");
+    expect_choice("alpha", "auto detect");
+    OPTION("ALPHA", "AVAILABLE", "false");
+    expect_choice("beta", "auto detect");
+    OPTION("BETA", "AVAILABLE", "false");
+    expect_choice("cuda", "auto detect");
+    OPTION("CUDA", "AVAILABLE", "false");
+    expect_choice("cpu", "auto detect");
+}
+
+Test(core_detect, cpu_listed_first_is_taken_first)
+{
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    test_write("etc/ds-accel.json", "{\"detection_order\": [\"cpu\", \"cuda\"]}");
+    expect_choice("cpu", "auto detect");
+}
+
+Test(core_detect, later_candidates_are_not_probed)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("npu");
+    test_add_mock("cuda");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "npu");
+    expect_reason(context, "cuda", DS_ACCEL_STATE_NOT_PROBED, "not_needed");
+    expect_reason(context, "cpu", DS_ACCEL_STATE_NOT_PROBED, "not_needed");
+    cr_expect_str_eq(test_candidate(context, "cuda").stage, "name");
+    ds_accel_destroy(context);
+}
+
+/* ---- override, configuration ---------------------------------------------------------------- */
+
+Test(core_detect, option_beats_environment_beats_configuration_beats_detection)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    test_add_mock("rocm");
+    test_add_mock("hpu");
+    expect_choice("hpu", "auto detect");
+    test_write("etc/ds-accel.json", "{\"accelerator\": \"rocm\"}");
+    expect_choice("rocm", "config");
+    setenv("DS_ACCELERATOR", "cuda", 1);
+    expect_choice("cuda", "override");
+    options.accelerator = "cpu";
+    cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cpu");
+    cr_expect_str_eq(ds_accel_set_method(context), "override");
+    ds_accel_destroy(context);
+}
+
+Test(core_detect, a_forced_choice_that_cannot_be_used_fails_with_reason_and_remedy)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    OPTION("CUDA", "AVAILABLE", "false");
+    OPTION("CUDA", "REASON", "no_permission");
+    OPTION("CUDA", "DETAIL", "/dev/nvidia0 is not readable");
+    setenv("DS_ACCELERATOR", "cuda", 1);
+    context = detect(DS_ACCEL_ERR_NOT_USABLE);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "no_permission"));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "/dev/nvidia0 is not readable"));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "add the user to the group"));
+    cr_expect_null(ds_accel_name(context));
+    expect_reason(context, "cuda", DS_ACCEL_STATE_UNAVAILABLE, "no_permission");
+    expect_reason(context, "cpu", DS_ACCEL_STATE_NOT_PROBED, "not_chosen");
+    ds_accel_destroy(context);
+}
+
+Test(core_detect, an_unknown_name_lists_what_exists)
+{
+    static const char *const names[] = {"cudas", "CUDA", "cuda "};
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        setenv("DS_ACCELERATOR", names[i], 1);
+        ds_accel_destroy(detect(DS_ACCEL_ERR_NOT_USABLE));
+        cr_expect_not_null(strstr(ds_accel_last_error(), "plugins found: cuda, mock, cpu"), "%s",
+                           ds_accel_last_error());
+    }
+    setenv("DS_ACCELERATOR", "cudas", 1);
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NOT_USABLE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "did you mean \"cuda\"?"));
+    setenv("DS_ACCELERATOR", "", 1);
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NOT_USABLE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "set but empty"));
+}
+
+Test(core_detect, a_known_backend_without_a_plugin_says_so)
+{
+    use_shipped_defaults();
+    setenv("DS_ACCELERATOR", "hpu", 1);
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NOT_USABLE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "no_plugin"));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "ds_accel_hpu.so"));
+}
+
+/* ---- demand only, deference ----------------------------------------------------------------- */
+
+Test(core_detect, demand_only_plugins_are_chosen_only_by_name)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_copy(TEST_PLUGINS "/ds_accel_mock.so", "plugins/ds_accel_mock.so");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cpu");
+    expect_reason(context, "mock", DS_ACCEL_STATE_NOT_PROBED, "demand_only");
+    ds_accel_destroy(context);
+    setenv("DS_ACCELERATOR", "mock", 1);
+    expect_choice("mock", "override");
+    unsetenv("DS_ACCELERATOR");
+    test_write("etc/ds-accel.json", "{\"accelerator\": \"mock\"}");
+    expect_choice("mock", "config");
+}
+
+Test(core_detect, a_plugin_can_ask_to_be_demand_only_and_the_configuration_can_say_otherwise)
+{
+    test_add_mock("alpha");
+    test_copy(TEST_PLUGINS "/ds_accel_mock.so", "plugins/ds_accel_mock.so");
+    test_write("etc/ds-accel.json", "{\"backends\": {\"alpha\": {\"demand_only\": true}}}");
+    expect_choice("cpu", "auto detect");
+    test_write("etc/ds-accel.json", "{\"backends\": {\"alpha\": {\"demand_only\": true},"
+                                    " \"mock\": {\"demand_only\": false}}}");
+    expect_choice("mock", "auto detect");
+}
+
+Test(core_detect, xpu_through_the_plain_driver_defers_to_a_present_cuda)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("xpu");
+    test_add_mock("cuda");
+    OPTION("XPU", "VARIANT", "driver");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cuda");
+    expect_reason(context, "xpu", DS_ACCEL_STATE_AVAILABLE, "deferred");
+    ds_accel_destroy(context);
+
+    OPTION("CUDA", "AVAILABLE", "false");
+    expect_choice("xpu", "auto detect");
+    unsetenv("DS_ACCEL_CUDA_AVAILABLE");
+
+    OPTION("XPU", "VARIANT", "extension");
+    expect_choice("xpu", "auto detect");
+    OPTION("XPU", "VARIANT", "driver");
+
+    setenv("DS_ACCELERATOR", "xpu", 1);
+    expect_choice("xpu", "override");
+    unsetenv("DS_ACCELERATOR");
+
+    test_add_mock("xpu.external");
+    expect_choice("xpu.external", "auto detect");
+}
+
+Test(core_detect, deference_is_data)
+{
+    use_shipped_defaults();
+    test_add_mock("npu");
+    test_add_mock("rocm");
+    OPTION("NPU", "VARIANT", "old");
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"npu\": {\"defers_to\": {\"old\": [\"cuda\", \"rocm\"]}}}}");
+    expect_choice("rocm", "auto detect");
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"npu\": {\"defers_to\": {\"old\": [\"npu\", \"cuda\"]}}}}");
+    expect_choice("npu", "auto detect");
+}
+
+Test(core_detect, two_that_defer_to_each_other_leave_the_choice_to_the_rest)
+{
+    use_shipped_defaults();
+    test_add_mock("npu");
+    test_add_mock("rocm");
+    OPTION("NPU", "VARIANT", "x");
+    OPTION("ROCM", "VARIANT", "x");
+    test_write("etc/ds-accel.json", "{\"backends\": {\"npu\": {\"defers_to\": {\"x\": [\"rocm\"]}},"
+                                    " \"rocm\": {\"defers_to\": {\"x\": [\"npu\"]}}}}");
+    expect_choice("cpu", "auto detect");
+}
+
+/* ---- allow, deny ---------------------------------------------------------------------------- */
+
+Test(core_detect, deny_and_allow_disable_by_pattern_before_any_code_runs)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    test_add_mock("rocm");
+    test_write("etc/ds-accel.json", "{\"deny\": [\"cu*\"]}");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "rocm");
+    expect_reason(context, "cuda", DS_ACCEL_STATE_DISABLED, "denied");
+    cr_expect_str_eq(test_candidate(context, "cuda").stage, "allow");
+    ds_accel_destroy(context);
+
+    test_write("etc/ds-accel.json", "{\"allow\": [\"cpu\"]}");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cpu");
+    expect_reason(context, "rocm", DS_ACCEL_STATE_DISABLED, "not_allowed");
+    ds_accel_destroy(context);
+
+    setenv("DS_ACCELERATOR", "rocm", 1);
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NOT_USABLE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "not_allowed"));
+}
+
+/* ---- failing, falling back ------------------------------------------------------------------ */
+
+Test(core_detect, falling_back_to_cpu_warns_once_with_the_first_reason)
+{
+    ds_accel_t *context;
+    const char *warning;
+
+    use_shipped_defaults();
+    test_add_mock("npu");
+    test_add_mock("cuda");
+    OPTION("NPU", "AVAILABLE", "false");
+    OPTION("NPU", "REASON", "library_missing");
+    OPTION("NPU", "DETAIL", "libascendcl.so");
+    OPTION("CUDA", "AVAILABLE", "false");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cpu");
+    warning = strstr(test_log, "falling back to cpu: npu is unavailable: library_missing: "
+                               "libascendcl.so");
+    cr_assert_not_null(warning, "%s", test_log);
+    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    cr_expect_null(strstr(warning + 1, "falling back"));
+    ds_accel_destroy(context);
+}
+
+Test(core_detect, cpu_alone_is_no_fall_back)
+{
+    use_shipped_defaults();
+    ds_accel_destroy(detect(DS_ACCEL_OK));
+    cr_expect_null(strstr(test_log, "falling back"), "%s", test_log);
+}
+
+Test(core_detect, a_winner_that_fails_to_start_makes_way_and_is_told)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("npu");
+    test_add_mock("cuda");
+    OPTION("NPU", "FAIL", "init=driver");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cuda");
+    expect_reason(context, "npu", DS_ACCEL_STATE_ERROR, "start_failed");
+    cr_expect_str_eq(test_candidate(context, "npu").stage, "init");
+    cr_expect_not_null(strstr(test_log, "npu passed its probe but failed to start"), "%s",
+                       test_log);
+    ds_accel_destroy(context);
+    setenv("DS_ACCELERATOR", "npu", 1);
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NOT_USABLE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "start_failed"));
+}
+
+Test(core_detect, nothing_available_names_the_first_reason)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    OPTION("CUDA", "AVAILABLE", "false");
+    OPTION("CUDA", "DETAIL", "no card");
+    test_write("etc/ds-accel.json", "{\"deny\": [\"cpu\"]}");
+    context = detect(DS_ACCEL_ERR_NO_DEVICE);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "cuda, is unavailable: no_device: no card"),
+                       "%s", ds_accel_last_error());
+    ds_accel_destroy(context);
+}
+
+Test(core_detect, a_failed_detection_is_tried_again)
+{
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    OPTION("CUDA", "AVAILABLE", "false");
+    setenv("DS_ACCELERATOR", "cuda", 1);
+    context = detect(DS_ACCEL_ERR_NOT_USABLE);
+    OPTION("CUDA", "AVAILABLE", "true");
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_expect_str_eq(ds_accel_name(context), "cuda");
+    ds_accel_destroy(context);
+}
+
+/* ---- the search path ------------------------------------------------------------------------ */
+
+Test(core_scan, the_first_plugin_of_a_name_shadows_later_ones)
+{
+    struct ds_accel_options options = test_options();
+    struct ds_accel_candidate first = {.struct_size = sizeof(first)};
+    struct ds_accel_candidate second = {.struct_size = sizeof(second)};
+    const char *dirs[2];
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("alpha");
+    test_copy(TEST_MOCKS "/ds_accel_alpha.so", "more/ds_accel_alpha.so");
+    dirs[0] = test_path("more");
+    dirs[1] = test_path("plugins");
+    options.plugin_dirs = dirs;
+    options.plugin_dir_count = 2;
+    cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_candidate_get(context, 0, &first), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_candidate_get(context, 1, &second), DS_ACCEL_OK);
+    cr_expect_eq(first.state, DS_ACCEL_STATE_SELECTED);
+    cr_expect_not_null(strstr(first.path, "/more/"));
+    cr_expect_eq(second.state, DS_ACCEL_STATE_SHADOWED);
+    cr_expect_str_eq(second.reason, "shadowed");
+    cr_expect_not_null(strstr(second.detail, "/more/"));
+    ds_accel_destroy(context);
+}
+
+Test(core_scan, a_folder_given_twice_under_two_names_is_scanned_once)
+{
+    struct ds_accel_options options = test_options();
+    char with_dot[256];
+    const char *dirs[3];
+    ds_accel_t *context;
+    unsigned found = 0;
+
+    test_add_mock("alpha");
+    snprintf(with_dot, sizeof(with_dot), "%s/./plugins/.", test_dir());
+    dirs[0] = test_path("plugins");
+    dirs[1] = with_dot;
+    dirs[2] = test_path("does/not/exist");
+    options.plugin_dirs = dirs;
+    options.plugin_dir_count = 3;
+    setenv("DS_ACCEL_PLUGIN_PATH", dirs[0], 1);
+    cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK);
+    for (uint32_t i = 0; i < ds_accel_candidate_count(context); i++) {
+        struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+        cr_assert_eq(ds_accel_candidate_get(context, i, &candidate), DS_ACCEL_OK);
+        found += strcmp(candidate.name, "alpha") == 0;
+    }
+    cr_expect_eq(found, 1);
+    ds_accel_destroy(context);
+}
+
+Test(core_scan, searches_options_then_environment_then_configuration_then_beside_the_library)
+{
+    struct ds_accel_options options = test_options();
+    char config[512];
+    const char *from[] = {"a", "b", "c"};
+    const char *dirs[1];
+    ds_accel_t *context;
+
+    for (size_t i = 0; i < 3; i++) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "%s/ds_accel_mock.so", from[i]);
+        test_copy(TEST_PLUGINS "/ds_accel_mock.so", path);
+    }
+    dirs[0] = test_path("a");
+    options.plugin_dirs = dirs;
+    setenv("DS_ACCEL_PLUGIN_PATH", test_path("b"), 1);
+    snprintf(config, sizeof(config), "{\"plugin_dirs\": [\"%s\"]}", test_path("c"));
+    test_write("etc/ds-accel.json", config);
+    cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK);
+    for (uint32_t i = 0, position = 0; i < ds_accel_candidate_count(context); i++) {
+        struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+        static const char *const wanted[] = {"/a/", "/b/", "/c/", "/lib/ds-accel/"};
+
+        cr_assert_eq(ds_accel_candidate_get(context, i, &candidate), DS_ACCEL_OK);
+        if (strcmp(candidate.name, "mock") == 0 && position < 4) {
+            cr_expect_not_null(strstr(candidate.path, wanted[position]), "%u: %s", position,
+                               candidate.path);
+            position++;
+        }
+        if (i + 1 == ds_accel_candidate_count(context)) {
+            cr_expect_eq(position, 4);
+        }
+    }
+    ds_accel_destroy(context);
+}

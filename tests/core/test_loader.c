@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Plugins that are broken, each in its own way: listed with its own reason, none disturbing the
+ * others. tests/fixtures/broken.c is built once per defect.
+ */
+#include "fixture.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct expectation {
+    const char *defect;
+    uint32_t state;
+    const char *reason;
+    const char *stage;
+    const char *detail; /* a part of it */
+};
+
+static const struct expectation expectations[] = {
+    {"none", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"long_table", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"unknown_optional_bit", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"extra_export", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"init_fails", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"wrong_name", DS_ACCEL_STATE_REJECTED, "name_mismatch", "note", "\"other\""},
+    {"table_name_differs", DS_ACCEL_STATE_REJECTED, "name_mismatch", "entry", "table"},
+    {"size_zero", DS_ACCEL_STATE_REJECTED, "table_short", "entry", "0 bytes"},
+    {"short_table", DS_ACCEL_STATE_REJECTED, "table_short", "entry", "bytes"},
+    {"truncated_required", DS_ACCEL_STATE_REJECTED, "table_short", "entry", "bytes"},
+    {"absurd_table", DS_ACCEL_STATE_REJECTED, "table_absurd", "entry", "2147483647"},
+    {"unknown_required_bit", DS_ACCEL_STATE_REJECTED, "feature_unknown", "note", "bit 40"},
+    {"null_name", DS_ACCEL_STATE_REJECTED, "table_no_name", "entry", "NULL"},
+    {"no_entry", DS_ACCEL_STATE_REJECTED, "no_entry", "entry", "ds_accel_entry_v1"},
+    {"entry_null", DS_ACCEL_STATE_REJECTED, "entry_refused", "entry", "NULL"},
+    {"undefined_symbol", DS_ACCEL_STATE_REJECTED, "symbol_undefined", "load", "undefined symbol"},
+    {"missing_library", DS_ACCEL_STATE_REJECTED, "dependency_missing", "load", "not installed"},
+    {"no_note", DS_ACCEL_STATE_REJECTED, "no_note", "note", "no note"},
+    {"two_notes", DS_ACCEL_STATE_REJECTED, "duplicate_note", "note", "2"},
+    {"huge_note", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "bytes"},
+    {"short_note", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "bytes"},
+    {"note_name_empty", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "name"},
+    {"note_name_unterminated", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "name"},
+    {"abi_2", DS_ACCEL_STATE_REJECTED, "abi_unsupported", "note", "generation 2"},
+    {"table_abi_2", DS_ACCEL_STATE_REJECTED, "table_abi", "entry", "generation 2"},
+    {"missing_required_slot", DS_ACCEL_STATE_REJECTED, "slot_missing", "entry", "device_open"},
+    {"probe_negative", DS_ACCEL_STATE_ERROR, "driver_failed", "probe", "FAKE_NO_DRIVER"},
+    {"probe_no_state", DS_ACCEL_STATE_ERROR, "bad_verdict", "probe", "state 0"},
+    {"probe_zero_devices", DS_ACCEL_STATE_ERROR, "bad_verdict", "probe", "0 devices"},
+    {"probe_bad_reason", DS_ACCEL_STATE_UNAVAILABLE, "newer_reason", "probe", ""},
+    {"probe_unterminated", DS_ACCEL_STATE_ERROR, "bad_verdict", "probe", "no end"},
+};
+#define EXPECTATION_COUNT (sizeof(expectations) / sizeof(expectations[0]))
+
+static void add_broken(const char *defect)
+{
+    char from[512];
+    char to[128];
+
+    snprintf(from, sizeof(from), "%s/%s/ds_accel_%s.so", TEST_FIXTURES, defect, defect);
+    snprintf(to, sizeof(to), "plugins/ds_accel_%s.so", defect);
+    test_copy(from, to);
+}
+
+static void expect(ds_accel_t *context, const struct expectation *wanted)
+{
+    struct ds_accel_candidate candidate = test_candidate(context, wanted->defect);
+
+    cr_expect_eq(candidate.state, wanted->state, "%s is %s (%s: %s)", wanted->defect,
+                 candidate.state_name, candidate.reason, candidate.detail);
+    cr_expect_str_eq(candidate.reason, wanted->reason, "%s: %s: %s", wanted->defect,
+                     candidate.reason, candidate.detail);
+    cr_expect_str_eq(candidate.stage, wanted->stage, "%s: stage %s", wanted->defect,
+                     candidate.stage);
+    cr_expect_not_null(strstr(candidate.detail, wanted->detail), "%s: %s", wanted->defect,
+                       candidate.detail);
+}
+
+Test(core_loader, every_defect_has_its_reason_while_the_others_work)
+{
+    ds_accel_t *context;
+
+    for (size_t i = 0; i < EXPECTATION_COUNT; i++) {
+        add_broken(expectations[i].defect);
+    }
+    context = test_create();
+    cr_assert_eq(ds_accel_check(context, NULL), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    for (size_t i = 0; i < EXPECTATION_COUNT; i++) {
+        expect(context, &expectations[i]);
+    }
+    cr_expect_eq(test_candidate(context, "cpu").state, DS_ACCEL_STATE_AVAILABLE);
+    ds_accel_destroy(context);
+}
+
+Test(core_loader, every_defect_in_the_list_is_expected_here)
+{
+    FILE *list = fopen(TEST_SOURCE "/tests/fixtures/defects.txt", "r");
+    char defect[64];
+    size_t count = 0;
+
+    cr_assert_not_null(list);
+    while (fscanf(list, "%63s", defect) == 1) {
+        bool expected = false;
+
+        for (size_t i = 0; i < EXPECTATION_COUNT; i++) {
+            expected = expected || strcmp(expectations[i].defect, defect) == 0;
+        }
+        cr_expect(expected, "%s", defect);
+        count++;
+    }
+    fclose(list);
+    cr_expect_eq(count, EXPECTATION_COUNT);
+}
+
+Test(core_loader, a_broken_one_does_not_keep_a_good_one_from_being_chosen)
+{
+    for (size_t i = 0; i < EXPECTATION_COUNT; i++) {
+        ds_accel_t *context;
+
+        if (expectations[i].state == DS_ACCEL_STATE_AVAILABLE) {
+            continue;
+        }
+        add_broken(expectations[i].defect);
+        context = test_create();
+        cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s: %s", expectations[i].defect,
+                     ds_accel_last_error());
+        cr_expect_neq(strcmp(ds_accel_name(context), expectations[i].defect), 0);
+        ds_accel_destroy(context);
+    }
+}
+
+Test(core_loader, the_vendors_code_and_text_survive)
+{
+    struct ds_accel_candidate candidate;
+    ds_accel_t *context;
+
+    add_broken("probe_negative");
+    context = test_create();
+    cr_assert_eq(ds_accel_check(context, "probe_negative"), DS_ACCEL_OK);
+    candidate = test_candidate(context, "probe_negative");
+    cr_expect_not_null(strstr(candidate.detail, "FAKE_NO_DRIVER"));
+    cr_expect_not_null(strstr(candidate.detail, "(100)"));
+    ds_accel_destroy(context);
+}
+
+/* ---- files that are no plugins at all ------------------------------------------------------- */
+
+static void expect_file(const char *name, const char *reason)
+{
+    ds_accel_t *context = test_create();
+    struct ds_accel_candidate candidate;
+
+    cr_assert_eq(ds_accel_check(context, name), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    candidate = test_candidate(context, name);
+    cr_expect_eq(candidate.state, DS_ACCEL_STATE_REJECTED, "%s: %s", name, candidate.state_name);
+    cr_expect_str_eq(candidate.reason, reason, "%s: %s: %s", name, candidate.reason,
+                     candidate.detail);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    ds_accel_destroy(context);
+}
+
+static void write_header(const char *path, void (*spoil)(Elf64_Ehdr *header))
+{
+    Elf64_Ehdr header;
+    FILE *file = fopen(TEST_MOCKS "/ds_accel_alpha.so", "rb");
+
+    cr_assert_not_null(file);
+    cr_assert_eq(fread(&header, sizeof(header), 1, file), 1);
+    fclose(file);
+    test_copy(TEST_MOCKS "/ds_accel_alpha.so", path);
+    spoil(&header);
+    file = fopen(test_path(path), "r+b");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(&header, sizeof(header), 1, file), 1);
+    fclose(file);
+}
+
+static void spoil_class(Elf64_Ehdr *header)
+{
+    header->e_ident[EI_CLASS] = ELFCLASS32;
+}
+
+static void spoil_order(Elf64_Ehdr *header)
+{
+    header->e_ident[EI_DATA] ^= ELFDATA2LSB ^ ELFDATA2MSB;
+}
+
+static void spoil_machine(Elf64_Ehdr *header)
+{
+    header->e_machine = EM_SPARCV9;
+}
+
+static void spoil_type(Elf64_Ehdr *header)
+{
+    header->e_type = ET_REL;
+}
+
+static void spoil_offset(Elf64_Ehdr *header)
+{
+    header->e_phoff = UINT64_MAX - 8;
+}
+
+static void spoil_count(Elf64_Ehdr *header)
+{
+    header->e_phnum = 0;
+}
+
+Test(core_loader, files_of_other_kinds_and_machines_have_their_reasons)
+{
+    test_write("plugins/ds_accel_text.so", "this is not ELF\n");
+    test_write("plugins/ds_accel_empty.so", "");
+    test_write_bytes("plugins/ds_accel_magic.so", "\177ELF", 4);
+    write_header("plugins/ds_accel_class.so", spoil_class);
+    write_header("plugins/ds_accel_order.so", spoil_order);
+    write_header("plugins/ds_accel_machine.so", spoil_machine);
+    write_header("plugins/ds_accel_type.so", spoil_type);
+    write_header("plugins/ds_accel_offset.so", spoil_offset);
+    write_header("plugins/ds_accel_count.so", spoil_count);
+    expect_file("text", "not_elf");
+    expect_file("empty", "not_elf");
+    expect_file("magic", "elf_truncated");
+    expect_file("class", "elf_wrong_class");
+    expect_file("order", "elf_wrong_class");
+    expect_file("machine", "elf_wrong_machine");
+    expect_file("type", "elf_not_shared_object");
+    expect_file("offset", "elf_truncated");
+    expect_file("count", "elf_truncated");
+}
+
+Test(core_loader, what_is_no_regular_file_is_never_waited_for)
+{
+    cr_assert_eq(mkdir(test_path("plugins/ds_accel_folder.so"), 0755), 0);
+    cr_assert_eq(mkfifo(test_path("plugins/ds_accel_pipe.so"), 0644), 0);
+    cr_assert_eq(symlink("nowhere", test_path("plugins/ds_accel_dangling.so")), 0);
+    cr_assert_eq(symlink("ds_accel_loop.so", test_path("plugins/ds_accel_loop.so")), 0);
+    expect_file("folder", "not_regular_file");
+    expect_file("pipe", "not_regular_file");
+    expect_file("dangling", "not_regular_file");
+    expect_file("loop", "not_regular_file");
+}
+
+Test(core_loader, an_unreadable_file_says_so)
+{
+    if (geteuid() == 0) {
+        cr_assert_eq(chmod(test_dir(), 0755), 0);
+        test_add_mock("alpha");
+        cr_assert_eq(chmod(test_path("plugins/ds_accel_alpha.so"), 0), 0);
+        cr_assert_eq(seteuid(65534), 0);
+        expect_file("alpha", "not_readable");
+        cr_assert_eq(seteuid(0), 0);
+    } else {
+        test_add_mock("alpha");
+        cr_assert_eq(chmod(test_path("plugins/ds_accel_alpha.so"), 0), 0);
+        expect_file("alpha", "not_readable");
+    }
+}
+
+Test(core_loader, names_that_are_no_backend_names_are_listed_as_such)
+{
+    static const char *const names[] = {"Upper", "1st", "with-dash",
+                                        "a23456789012345678901234567890123"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "plugins/ds_accel_%s.so", names[i]);
+        test_copy(TEST_MOCKS "/ds_accel_alpha.so", path);
+    }
+    {
+        ds_accel_t *context = test_create();
+
+        for (uint32_t i = 0; i < ds_accel_candidate_count(context); i++) {
+            struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+            cr_assert_eq(ds_accel_candidate_get(context, i, &candidate), DS_ACCEL_OK);
+            if (strstr(candidate.path, test_dir()) != NULL) {
+                cr_expect_str_eq(candidate.reason, "bad_name", "%s", candidate.path);
+                cr_expect_eq(candidate.state, DS_ACCEL_STATE_REJECTED);
+            }
+        }
+        cr_expect_geq(ds_accel_candidate_count(context), 4);
+        ds_accel_destroy(context);
+    }
+}
+
+Test(core_loader, a_stray_la_file_is_not_followed)
+{
+    ds_accel_t *context;
+
+    test_add_mock("alpha");
+    test_write("plugins/ds_accel_alpha.la",
+               "dlname='ds_accel_beta.so'\nlibrary_names='ds_accel_beta.so'\ninstalled=yes\n"
+               "libdir='/nonexistent'\n");
+    context = test_create();
+    cr_assert_eq(ds_accel_check(context, "alpha"), DS_ACCEL_OK);
+    cr_expect_eq(test_candidate(context, "alpha").state, DS_ACCEL_STATE_AVAILABLE);
+    ds_accel_destroy(context);
+}
+
+Test(core_lint, tells_the_rule_that_each_defect_breaks)
+{
+    static const struct {
+        const char *defect;
+        const char *broken; /* the only failed rule; NULL: none */
+    } rows[] = {
+        {"none", NULL},
+        {"long_table", NULL},
+        {"wrong_name", "DSA-P4"},
+        {"no_note", "DSA-P3"},
+        {"two_notes", "DSA-P3"},
+        {"unknown_required_bit", "DSA-P12"},
+        {"undefined_symbol", "DSA-P6"},
+        {"extra_export", "DSA-P5"},
+        {"entry_null", "DSA-P9"},
+        {"short_table", "DSA-P10"},
+        {"missing_required_slot", "DSA-P11"},
+        {"probe_zero_devices", "DSA-P13"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char path[512];
+        char line[64];
+        char *text = NULL;
+        int32_t status;
+        const char *failed;
+
+        snprintf(path, sizeof(path), "%s/%s/ds_accel_%s.so", TEST_FIXTURES, rows[i].defect,
+                 rows[i].defect);
+        status = ds_accel_lint(NULL, path, 0, &text);
+        cr_assert_not_null(text, "%s: %s", rows[i].defect, ds_accel_last_error());
+        cr_expect_eq(status, rows[i].broken != NULL ? DS_ACCEL_ERR_ABI : DS_ACCEL_OK, "%s:\n%s",
+                     rows[i].defect, text);
+        failed = strstr(text, "failed");
+        if (rows[i].broken != NULL && failed != NULL) {
+            snprintf(line, sizeof(line), "%-8s failed", rows[i].broken);
+            cr_expect_not_null(strstr(text, line), "%s:\n%s", rows[i].defect, text);
+            cr_expect_null(strstr(failed + 1, " failed"), "%s:\n%s", rows[i].defect, text);
+        }
+        ds_accel_free_text(text);
+    }
+}
+
+Test(core_lint, an_absent_file_is_an_error)
+{
+    char *text = NULL;
+
+    cr_expect_eq(ds_accel_lint(NULL, "/nonexistent/ds_accel_x.so", 0, &text), DS_ACCEL_ERR_IO);
+    cr_expect_null(text);
+}

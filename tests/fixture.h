@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What the unit tests share: a folder of their own, files in it, plugins copied into it, and
+ * contexts that see nothing of the machine they run on unless told to.
+ */
+#ifndef DS_ACCEL_TEST_FIXTURE_H
+#define DS_ACCEL_TEST_FIXTURE_H
+
+#include "ds_accel.h"
+
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEST_FIXTURES TEST_BUILD "/tests/fixtures" /* broken plugins, one folder per defect */
+#define TEST_MOCKS TEST_FIXTURES "/mocks"          /* the mock under other names */
+#define TEST_PLUGINS TEST_BUILD "/lib/ds-accel"
+
+/* A new, empty folder; removed when the test's process ends. Static storage, one per process. */
+const char *test_dir(void);
+/* test_dir()/path in one of a few rotating static buffers. Folders on the way are made. */
+const char *test_path(const char *path);
+/* Write a text file at test_dir()/path; returns its path. */
+const char *test_write(const char *path, const char *text);
+/* Write bytes. */
+const char *test_write_bytes(const char *path, const void *data, size_t size);
+/* Copy a file to test_dir()/path; returns its path. */
+const char *test_copy(const char *from, const char *path);
+/* Copy plugin TEST_MOCKS/ds_accel_<name>.so into test_dir()/plugins. */
+void test_add_mock(const char *name);
+
+/* Everything logged by contexts made with test_options(), one line "level topic: message" each. */
+extern char test_log[16384];
+
+/*
+ * Options for a context that sees: plugins of test_dir()/plugins (before those beside the library),
+ * package configuration test_dir()/share, system configuration test_dir()/etc, no user
+ * configuration. The environment is read (tests set and unset variables themselves).
+ */
+struct ds_accel_options test_options(void);
+/* Create with test_options(), asserting success. */
+ds_accel_t *test_create(void);
+/* The candidate of a name; asserts that there is one. */
+struct ds_accel_candidate test_candidate(ds_accel_t *context, const char *name);
+/* A report as JSON text; asserts success. Free with ds_accel_free_text(). */
+char *test_report(ds_accel_t *context, uint32_t report, const char *name, uint32_t format);
+
+#endif

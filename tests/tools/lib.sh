@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+# shellcheck shell=sh
+#
+# What the shell tests share: a folder, counted checks, a closing line. Source it, check, then `finish`.
+
+passed=0
+failed=0
+dir=$(mktemp -d "${TMPDIR:-/tmp}/ds-accel-test.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+
+# Nothing of this user's or machine's settings takes part.
+unset DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG DS_ACCEL_PROBE DS_ACCEL_CACHE \
+    DS_ACCEL_CACHE_DIR DS_ACCEL_DECISION LOCAL_SIZE LOCAL_RANK 2>/dev/null || true
+export XDG_CONFIG_HOME="$dir/config" LC_ALL=C
+
+# pass NAME, fail NAME [DETAIL]
+pass() {
+    passed=$((passed + 1))
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED: $1"
+    [ $# -lt 2 ] || printf '%s\n' "$2" | sed 's/^/    /'
+}
+
+# is NAME WANTED GIVEN: two texts are equal.
+is() {
+    if [ "$2" = "$3" ]; then
+        pass
+    else
+        fail "$1" "wanted: $2
+given:  $3"
+    fi
+}
+
+# has NAME TEXT PART: a text holds a part.
+has() {
+    case $2 in
+    *"$3"*) pass ;;
+    *) fail "$1" "wanted a text with: $3
+given: $2" ;;
+    esac
+}
+
+# run COMMAND...: sets $code, $out and $err.
+run() {
+    code=0
+    out=$("$@" 2>"$dir/stderr") || code=$?
+    err=$(cat "$dir/stderr")
+}
+
+finish() {
+    echo "$(basename "$0" .sh): $passed passed, $failed failed"
+    [ "$failed" = 0 ]
+}

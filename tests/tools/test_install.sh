@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# Install, compile a program and a vendor's plugin outside the tree with nothing but pkg-config, run
+# them, uninstall: nothing is left.  test_install.sh BUILD
+set -eu
+build=$1
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+prefix=$dir/prefix
+export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+
+# A build folder of its own: the prefix is compiled in.
+run make -C "$source" install BUILD="$dir/build" PREFIX="$prefix" NO_DEPS=1
+is "make install" 0 "$code"
+[ "$code" = 0 ] || printf '%s\n' "$out" "$err"
+
+cat >"$dir/consumer.c" <<'END'
+#include <ds-accel/ds_accel.h>
+#include <stdio.h>
+
+int main(void)
+{
+    ds_accel_t *accelerator = ds_accel_get();
+    ds_accel_device_t *device;
+    struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};
+
+    if (accelerator == NULL) {
+        fprintf(stderr, "%s\n", ds_accel_last_error());
+        return 1;
+    }
+    puts(ds_accel_name(accelerator));
+    if (ds_accel_device_open(accelerator, 0, &device) < 0 ||
+        ds_accel_device_memory(device, &memory) < 0 || memory.total_bytes == 0) {
+        return 1;
+    }
+    ds_accel_device_close(device);
+    return 0;
+}
+END
+cp "$dir/consumer.c" "$dir/consumer.cc"
+sed -i 's/= {.struct_size = sizeof(memory)}/= {}; memory.struct_size = sizeof(memory)/' "$dir/consumer.cc"
+cat >"$dir/vendor.c" <<'END'
+#include <ds-accel/plugin-api.h>
+#include <stdio.h>
+
+static int32_t probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict_out,
+                     struct ds_accel_error *error)
+{
+    struct ds_accel_verdict verdict;
+
+    (void)host;
+    (void)error;
+    memset(&verdict, 0, sizeof(verdict));
+    verdict.state = DS_ACCEL_PROBE_UNAVAILABLE;
+    verdict.reason = DS_ACCEL_REASON_NO_DRIVER;
+    snprintf(verdict.detail, sizeof(verdict.detail), "vendor.ko is not loaded");
+    ds_accel_write(verdict_out, &verdict, sizeof(verdict));
+    return DS_ACCEL_OK;
+}
+
+static int32_t fail(void)
+{
+    return DS_ACCEL_ERR_NO_DEVICE;
+}
+
+static void fill(struct ds_accel_plugin *table)
+{
+    table->probe = probe;
+    table->init = (int32_t (*)(const struct ds_accel_host *, ds_accel_plugin_instance_t **,
+                               struct ds_accel_error *))fail;
+    table->shutdown = (void (*)(ds_accel_plugin_instance_t *))fail;
+    table->device_count = (int32_t (*)(ds_accel_plugin_instance_t *, uint32_t *,
+                                       struct ds_accel_error *))fail;
+    table->device_open =
+        (int32_t (*)(ds_accel_plugin_instance_t *, uint32_t, ds_accel_plugin_device_t **,
+                     struct ds_accel_error *))fail;
+    table->device_close = (void (*)(ds_accel_plugin_device_t *))fail;
+}
+
+DS_ACCEL_PLUGIN("vendor", "A Vendor", "3.2.1", 0, 0, fill);
+END
+
+is "abi" 1.0 "$(pkg-config --variable=abi ds-accel)"
+plugindir=$(pkg-config --variable=plugindir ds-accel)
+is "plugindir" "$prefix/lib/ds-accel" "$plugindir"
+# shellcheck disable=SC2046 # flags are words
+run gcc -std=c11 -Wall -Wextra -Werror -o "$dir/consumer" "$dir/consumer.c" \
+    $(pkg-config --cflags --libs ds-accel) "-Wl,-rpath,$prefix/lib"
+is "a C program compiles" "0 " "$code $err"
+# shellcheck disable=SC2046
+run g++ -std=c++11 -Wall -Wextra -Werror -o "$dir/consumer_cc" "$dir/consumer.cc" \
+    $(pkg-config --cflags --libs ds-accel) "-Wl,-rpath,$prefix/lib"
+is "a C++ program compiles" "0 " "$code $err"
+run "$dir/consumer"
+is "the C program runs" "0 cpu" "$code $out"
+run "$dir/consumer_cc"
+is "the C++ program runs" "0 cpu" "$code $out"
+
+# shellcheck disable=SC2046
+run gcc -std=c99 -Wall -fPIC -shared -fvisibility=hidden -Wl,-z,defs,-z,now,-z,nodelete \
+    $(pkg-config --cflags ds-accel) -o "$plugindir/ds_accel_vendor.so" "$dir/vendor.c"
+is "a vendor's plugin compiles" 0 "$code"
+run "$prefix/bin/ds-accel" list
+has "the plugin is listed" "$out" "vendor  unavailable"
+has "with its version" "$out" "3.2.1"
+has "with its reason" "$out" "no_driver: vendor.ko is not loaded"
+run "$prefix/bin/ds-accel" lint "$plugindir/ds_accel_vendor.so"
+is "it passes lint" 0 "$code"
+run "$dir/consumer"
+is "the program still gets cpu" "0 cpu" "$code $out"
+rm "$plugindir/ds_accel_vendor.so"
+
+[ -f "$prefix/share/man/man1/ds-accel.1" ] && pass || fail "the man page is installed"
+make -C "$source" uninstall BUILD="$dir/build" PREFIX="$prefix" >/dev/null
+is "uninstall leaves nothing" "" "$(find "$prefix" ! -type d)"
+
+make -C "$source" install BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" NO_DEPS=1 >/dev/null
+is "DESTDIR holds everything" "$dir/stage/usr/bin/ds-accel" "$(ls "$dir/stage/usr/bin/ds-accel")"
+is "DESTDIR is not compiled in" "" "$(grep -rl "$dir/stage" "$dir/stage" || true)"
+make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" >/dev/null
+is "uninstall leaves nothing below DESTDIR" "" "$(find "$dir/stage" ! -type d)"
+[ -d "$build" ] && pass || fail "the build folder is left alone"
+finish

@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The library exports what core/ds_accel.map lists, plugins their entry, and nothing more; everything
+# exported is declared in the public header.  test_symbols.sh BUILD
+set -eu
+build=$1
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+exported() {
+    nm -D --defined-only "$1" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort
+}
+
+listed=$(sed -n 's/^    \(ds_accel[a-z_]*\);$/\1/p' "$source/core/ds_accel.map" | sort)
+is "nm -D of the library equals the map" "$listed" "$(exported "$build/lib/libds_accel.so")"
+for symbol in $listed; do
+    if grep -q "\\b$symbol\\b" "$source/core/ds_accel.h"; then
+        pass
+    else
+        fail "$symbol is exported but not declared in ds_accel.h"
+    fi
+done
+for plugin in "$build"/lib/ds-accel/ds_accel_*.so; do
+    is "exports of $(basename "$plugin")" ds_accel_entry_v1 "$(exported "$plugin")"
+done
+has "soname" "$(readelf -d "$build/lib/libds_accel.so")" "soname: [libds_accel.so.0]"
+finish
