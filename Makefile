@@ -149,7 +149,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-shell asan tsan valgrind lint format bench install uninstall \
+.PHONY: FORCE all build run check unit test-alloc test-threads test-shell asan tsan valgrind lint format bench install uninstall \
     clean help deps deps-check abi-check
 
 all: deps  ## build everything (the build folder is a usable prefix)
@@ -185,7 +185,7 @@ $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 include tests/fixtures/fixtures.mk
 
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-shell
+	@$(MAKE) --no-print-directory unit test-alloc test-threads test-shell
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -200,15 +200,24 @@ $(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
 test-alloc: build $(FIXTURES) $(if $(SAN),,$(ALLOC))
 	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(BUILD)) $(CURDIR))
 
+THREADS := $(BUILD)/tests/threads
+$(THREADS): $(BUILD)/obj/tests/threads/threads.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' \
+	    -lpthread $(SANFLAGS) $(LDFLAGS)
+
+test-threads: build $(FIXTURES) $(THREADS)
+	$(THREADS) $(abspath $(BUILD))
+
 test-shell: build $(FIXTURES)
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
 
 asan: deps-check  ## unit and command tests under address+undefined sanitizers
-	$(MAKE) unit test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	$(MAKE) unit test-threads test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh"
 
-tsan: deps-check  ## unit tests under the thread sanitizer
-	$(MAKE) unit BUILD=$(BUILD)-tsan SAN=thread
+tsan: deps-check  ## many threads at once under the thread sanitizer
+	$(MAKE) test-threads BUILD=$(BUILD)-tsan SAN=thread
 
 # ASan's sibling for what it cannot see: reads of memory never written.
 valgrind: deps-check  ## the command line under valgrind

@@ -620,8 +620,9 @@ struct ds_accel_plugin {
     int32_t (*event_record)(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
     /**
-     * DS_ACCEL_OK: reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE: recorded in a capture
-     * that was not launched yet, as for event_synchronize. From any thread.
+     * DS_ACCEL_OK: reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE, as for
+     * event_synchronize: recorded in a capture that was not launched, until it is recorded again.
+     * From any thread.
      */
     int32_t (*event_query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
     int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);

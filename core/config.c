@@ -443,7 +443,7 @@ static int32_t read_files(struct ds_accel__config *config, bool with_ops)
             status = read_file(config, file);
         }
     }
-    if (status >= 0 && config->problem_count == 0) {
+    if (status >= 0) {
         status = check_options(config);
     }
     if (status < 0) {

@@ -32,6 +32,19 @@ static int32_t get_chosen(const ds_accel_t *context, const struct ds_accel__cand
     return DS_ACCEL_OK;
 }
 
+int32_t ds_accel_instance(ds_accel_t *context, const struct ds_accel_plugin **table_out,
+                          ds_accel_plugin_instance_t **instance_out)
+{
+    const struct ds_accel__candidate *candidate;
+    int32_t status = get_chosen(context, &candidate);
+
+    if (status >= 0) {
+        *table_out = &candidate->table;
+        *instance_out = candidate->instance;
+    }
+    return status;
+}
+
 int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out)
 {
     const struct ds_accel__candidate *candidate;

@@ -264,6 +264,16 @@ DS_ACCEL_EXPORT int32_t ds_accel_device_open(ds_accel_t *context, uint32_t devic
 /** NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_device_close(ds_accel_device_t *device);
 
+/**
+ * The plugin's functions and instance, for calls without a device: identity, telemetry, links,
+ * pointer attributes. Every slot can be called.
+ * @return DS_ACCEL_OK; ERR_STATE before ds_accel_detect()
+ * @owner  borrowed; valid as long as the context
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_instance(ds_accel_t *context,
+                                          const struct ds_accel_plugin **table_out,
+                                          ds_accel_plugin_instance_t **instance_out);
+
 /* The library's own; public only because the inline functions below read them. */
 struct ds_accel_device {
     const struct ds_accel_plugin *table; /**< complete: absent functions are stubs */

@@ -221,6 +221,7 @@ static int32_t cpu_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plu
 {
     uint64_t start_ns;
     uint64_t end_ns;
+    int32_t status;
 
     if (start == NULL || end == NULL || elapsed_ms_out == NULL) {
         return cpu_null(error, "event_elapsed_ms: start, end or elapsed_ms_out");
@@ -230,9 +231,12 @@ static int32_t cpu_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plu
                            "event_elapsed_ms: the %s event was created without timing",
                            (start->flags & DS_ACCEL_EVENT_TIMING) == 0 ? "start" : "end");
     }
-    if (check_reached(start, "event_elapsed_ms", error) < 0 ||
-        check_reached(end, "event_elapsed_ms", error) < 0) {
-        return DS_ACCEL_ERR_STATE;
+    status = check_reached(start, "event_elapsed_ms", error);
+    if (status >= 0) {
+        status = check_reached(end, "event_elapsed_ms", error);
+    }
+    if (status < 0) {
+        return status;
     }
     start_ns = atomic_load(&start->recorded_ns);
     end_ns = atomic_load(&end->recorded_ns);

@@ -116,7 +116,9 @@ static int32_t cpu_mem_info(ds_accel_plugin_device_t *device, struct ds_accel_me
     }
     status = sample_and_lock(device, &resident, error);
     if (status < 0) {
-        return status;
+        /* A recorded machine has no process of ours: what is known of the machine still stands. */
+        memset(&resident, 0, sizeof(resident));
+        pthread_mutex_lock(&device->instance->lock);
     }
     own_limit = device->limit_bytes;
     pthread_mutex_unlock(&device->instance->lock);

@@ -315,7 +315,7 @@ Test(core_abi, array_elements_keep_their_stride)
 
 Test(core_abi, a_plugin_file_cut_anywhere_is_a_reason)
 {
-    static unsigned char file[1 << 20];
+    static unsigned char file[16 << 20];
     FILE *plugin = fopen(TEST_MOCKS "/ds_accel_alpha.so", "rb");
     size_t size;
 
@@ -343,7 +343,7 @@ Test(core_abi, a_plugin_file_cut_anywhere_is_a_reason)
 
 Test(core_abi, a_plugin_file_with_a_damaged_head_never_crashes_the_reader)
 {
-    static unsigned char file[1 << 20];
+    static unsigned char file[16 << 20];
     FILE *plugin = fopen(TEST_FIXTURES "/no_note/ds_accel_no_note.so", "rb");
     size_t size;
     unsigned rejected = 0;

@@ -146,6 +146,16 @@ Test(core_context, opens_and_asks_a_device)
                                                                      &seed, &error),
                      DS_ACCEL_ERR_UNSUPPORTED);
     }
+    {
+        const struct ds_accel_plugin *table;
+        ds_accel_plugin_instance_t *instance;
+        struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
+        struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+        cr_assert_eq(ds_accel_instance(context, &table, &instance), DS_ACCEL_OK);
+        cr_expect_eq(table->device_identity(instance, 0, &identity, &error), DS_ACCEL_OK);
+        cr_expect_neq(identity.name[0], '\0');
+    }
     cr_expect_eq(ds_accel_device_name(context, 0, name, sizeof(name)), DS_ACCEL_OK);
     ds_accel_device_close(device);
     ds_accel_destroy(context);
