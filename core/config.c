@@ -172,14 +172,14 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
                                                         : package_dir();
     char *path = ds_accel__format("%s/ds-accel.json", system_dir);
     struct stat info;
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
 
     if (package == NULL || path == NULL) {
-        status = ds_accel__no_memory();
+        free(package);
+        free(path);
+        return ds_accel__no_memory();
     }
-    if (status >= 0) {
-        status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
-    }
+    status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
     free(package);
     if (status >= 0 && lstat(path, &info) == 0) { /* also a link to nothing: that is a mistake */
         status = add_file(config, path, DS_ACCEL__LAYER_SYSTEM);
@@ -560,21 +560,36 @@ static json_t *resolve(json_t *value, const char *pointer)
     return value;
 }
 
-char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer,
-                              enum ds_accel__layer *layer_out)
+/* The topmost file that sets the value at a JSON pointer, or NULL. */
+static const struct ds_accel__config_file *find_origin(const struct ds_accel__config *config,
+                                                       const char *pointer)
 {
     for (size_t i = config->file_count; i-- > 0;) {
         const struct ds_accel__config_file *file = &config->files[i];
-        int line;
-        int column;
 
         if (file->root != NULL && resolve(file->root, pointer) != NULL) {
-            if (layer_out != NULL) {
-                *layer_out = file->layer;
-            }
-            ds_accel__config_locate(file->text, file->size_bytes, pointer, false, &line, &column);
-            return ds_accel__format("%s:%d", file->path, line);
+            return file;
         }
     }
     return NULL;
+}
+
+char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer)
+{
+    const struct ds_accel__config_file *file = find_origin(config, pointer);
+    int line;
+    int column;
+
+    if (file == NULL) {
+        return NULL;
+    }
+    ds_accel__config_locate(file->text, file->size_bytes, pointer, false, &line, &column);
+    return ds_accel__format("%s:%d", file->path, line);
+}
+
+bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer)
+{
+    const struct ds_accel__config_file *file = find_origin(config, pointer);
+
+    return file == NULL || file->layer == DS_ACCEL__LAYER_PACKAGE;
 }

@@ -285,7 +285,8 @@ static int32_t unknown_key(struct check *check, const char *key, const struct ru
     int32_t status;
     size_t length = descend(check, key);
 
-    for (; members[count].types != 0 && count < DS_ACCEL__ARRAY_SIZE(names); count++) {
+    for (; members != NULL && members[count].types != 0 && count < DS_ACCEL__ARRAY_SIZE(names);
+         count++) {
         names[count] = members[count].key;
     }
     nearest = ds_accel__nearest(key, names, count);

@@ -4,8 +4,10 @@
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 ds_accel_t *ds_accel__default;
 
@@ -81,6 +83,21 @@ static void set_log(ds_accel_t *context, const struct ds_accel_options *options)
     }
 }
 
+static int32_t check_root(const char *root)
+{
+    struct stat info;
+
+    if (root == NULL || root[0] == '\0') {
+        return DS_ACCEL_OK;
+    }
+    if (stat(root, &info) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s: %s", root, strerror(errno));
+    }
+    return S_ISDIR(info.st_mode)
+               ? DS_ACCEL_OK
+               : ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s is not a folder", root);
+}
+
 /* The modes the configuration may hold; the environment's are checked here. */
 static int32_t check_modes(const ds_accel_t *context)
 {
@@ -131,7 +148,10 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         return status;
     }
     set_log(context, options);
-    status = keep_options(context, options);
+    status = check_root(options->machine_root);
+    if (status >= 0) {
+        status = keep_options(context, options);
+    }
     if (status >= 0) {
         status = check_modes(context);
     }
@@ -393,12 +413,12 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context)
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key)
 {
     json_t *value = ds_accel__config_backend(&context->config, backend, key);
-    enum ds_accel__layer layer = DS_ACCEL__LAYER_PACKAGE;
-    char *pointer = value != NULL ? ds_accel__format("/backends/%s/%s", backend, key) : NULL;
+    char pointer[128] = "/backends";
 
-    if (pointer != NULL) {
-        free(ds_accel__config_origin(&context->config, pointer, &layer));
+    if (value == NULL) {
+        return NULL;
     }
-    free(pointer);
-    return layer == DS_ACCEL__LAYER_PACKAGE ? NULL : value;
+    ds_accel__pointer_append(pointer, sizeof(pointer), backend);
+    ds_accel__pointer_append(pointer, sizeof(pointer), key);
+    return ds_accel__config_is_package(&context->config, pointer) ? NULL : value;
 }

@@ -396,6 +396,8 @@ int32_t ds_accel_detect(ds_accel_t *context)
         forget_failures(context);
     }
     status = ds_accel__detect_locked(context);
+    snprintf(context->failure, sizeof(context->failure), "%s",
+             status < 0 ? ds_accel_last_error() : "");
     pthread_mutex_unlock(&context->lock);
     return status;
 }
@@ -403,17 +405,25 @@ int32_t ds_accel_detect(ds_accel_t *context)
 /* Through the gates; a demand-only one is run only when it was named. */
 static int32_t check_candidate(struct ds_accel__candidate *candidate, bool is_named)
 {
+    const char *reason = candidate->reason; /* why it was not asked before */
     bool passed;
     int32_t status = ds_accel__candidate_check_file(candidate, &passed);
 
     if (status < 0 || !passed) {
         return status;
     }
+    if (candidate->is_demand_only) {
+        reason = "demand_only";
+    }
     if (candidate->is_demand_only && !is_named) {
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "demand_only", "%s", "");
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, reason, "%s", "");
         return DS_ACCEL_OK;
     }
-    return ds_accel__candidate_evaluate(candidate);
+    status = ds_accel__candidate_evaluate(candidate);
+    if (status >= 0 && candidate->state == DS_ACCEL_STATE_AVAILABLE) {
+        candidate->reason = reason;
+    }
+    return status;
 }
 
 int32_t ds_accel_check(ds_accel_t *context, const char *name)
@@ -439,8 +449,9 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                               "no plugin ds_accel_%s.so is in the folders searched:\n%s", name,
-                               context->searched.data != NULL ? context->searched.data : "");
+                               "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s",
+                               name, context->searched.data != NULL ? context->searched.data : "",
+                               ds_accel__reason("no_plugin")->remedy);
     }
     return status;
 }

@@ -8,16 +8,14 @@
 #include <stdlib.h>
 
 /* For callers that cannot inline: other languages, and -O0. */
-extern DS_ACCEL_EXPORT inline ds_accel_t *ds_accel_get(void);
-extern DS_ACCEL_EXPORT inline const struct ds_accel_plugin *
-ds_accel_device_table(const ds_accel_device_t *device);
-extern DS_ACCEL_EXPORT inline ds_accel_plugin_device_t *
-ds_accel_device_handle(const ds_accel_device_t *device);
-extern DS_ACCEL_EXPORT inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device);
-extern DS_ACCEL_EXPORT inline int32_t ds_accel_device_info(ds_accel_device_t *device,
-                                                           struct ds_accel_device_info *info_out);
-extern DS_ACCEL_EXPORT inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
-                                                             struct ds_accel_memory_info *info_out);
+extern inline ds_accel_t *ds_accel_get(void);
+extern inline const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device);
+extern inline ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t *device);
+extern inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device);
+extern inline int32_t ds_accel_device_info(ds_accel_device_t *device,
+                                           struct ds_accel_device_info *info_out);
+extern inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
+                                             struct ds_accel_memory_info *info_out);
 
 static int32_t get_chosen(const ds_accel_t *context, const struct ds_accel__candidate **chosen_out)
 {
@@ -35,10 +33,10 @@ static int32_t get_chosen(const ds_accel_t *context, const struct ds_accel__cand
 int32_t ds_accel_instance(ds_accel_t *context, const struct ds_accel_plugin **table_out,
                           ds_accel_plugin_instance_t **instance_out)
 {
-    const struct ds_accel__candidate *candidate;
+    const struct ds_accel__candidate *candidate = NULL;
     int32_t status = get_chosen(context, &candidate);
 
-    if (status >= 0) {
+    if (candidate != NULL) {
         *table_out = &candidate->table;
         *instance_out = candidate->instance;
     }
@@ -47,7 +45,7 @@ int32_t ds_accel_instance(ds_accel_t *context, const struct ds_accel_plugin **ta
 
 int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out)
 {
-    const struct ds_accel__candidate *candidate;
+    const struct ds_accel__candidate *candidate = NULL;
     int32_t status = get_chosen(context, &candidate);
 
     if (status >= 0) {
@@ -59,12 +57,12 @@ int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out)
 int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *name,
                              size_t name_size)
 {
-    const struct ds_accel__candidate *candidate;
+    const struct ds_accel__candidate *candidate = NULL;
     int32_t status = get_chosen(context, &candidate);
     bool indexed;
     int length;
 
-    if (status < 0) {
+    if (candidate == NULL) {
         return status;
     }
     if (device_index < -1 ||
@@ -91,10 +89,10 @@ int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *na
 int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *device_index_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    const struct ds_accel__candidate *candidate;
+    const struct ds_accel__candidate *candidate = NULL;
     int32_t status = get_chosen(context, &candidate);
 
-    if (status < 0) {
+    if (candidate == NULL) {
         return status;
     }
     status = candidate->table.device_get_current(candidate->instance, device_index_out, &error);
@@ -105,11 +103,11 @@ int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
                              ds_accel_device_t **device_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    const struct ds_accel__candidate *candidate;
+    const struct ds_accel__candidate *candidate = NULL;
     ds_accel_device_t *device;
     int32_t status = get_chosen(context, &candidate);
 
-    if (status < 0) {
+    if (candidate == NULL) {
         return status;
     }
     if (device_index >= context->device_count) {

@@ -166,10 +166,11 @@ struct ds_accel_candidate {
     const char *version;
     const char *abi;        /**< "1.0" */
     const char *state_name; /**< "unavailable" */
-    const char *reason;     /**< stable code, "no_device"; "" when AVAILABLE or SELECTED */
-    const char *detail;     /**< evidence, one line */
-    const char *remedy;     /**< what to do, one line */
-    const char *stage;      /**< the last gate reached: "probe" */
+    const char
+        *reason; /**< stable code, "no_device"; "" when SELECTED, or nothing speaks against it */
+    const char *detail; /**< evidence, one line */
+    const char *remedy; /**< what to do, one line */
+    const char *stage;  /**< the last gate reached: "probe" */
 };
 
 /** How many candidates there are; 0 for NULL. */
@@ -274,6 +275,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_instance(ds_accel_t *context,
                                           const struct ds_accel_plugin **table_out,
                                           ds_accel_plugin_instance_t **instance_out);
 
+/* Inline also where a compiler would make a function of it: a call is one jump, not two. */
+#define DS_ACCEL_HOT DS_ACCEL_EXPORT __attribute__((always_inline))
+
 /* The library's own; public only because the inline functions below read them. */
 struct ds_accel_device {
     const struct ds_accel_plugin *table; /**< complete: absent functions are stubs */
@@ -289,7 +293,7 @@ DS_ACCEL_EXPORT int32_t ds_accel__fail(int32_t status, const struct ds_accel_err
  * @threads any
  * @owner  borrowed; lives as long as the process
  */
-inline ds_accel_t *ds_accel_get(void)
+DS_ACCEL_HOT inline ds_accel_t *ds_accel_get(void)
 {
     ds_accel_t *context = __atomic_load_n(&ds_accel__default, __ATOMIC_ACQUIRE);
 
@@ -300,12 +304,14 @@ inline ds_accel_t *ds_accel_get(void)
  * The device's functions and handle, for calls that have no wrapper here. Every slot can be called.
  * @owner borrowed; valid until the device is closed
  */
-inline const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device)
+DS_ACCEL_HOT inline const struct ds_accel_plugin *
+ds_accel_device_table(const ds_accel_device_t *device)
 {
     return device->table;
 }
 
-inline ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t *device)
+DS_ACCEL_HOT inline ds_accel_plugin_device_t *
+ds_accel_device_handle(const ds_accel_device_t *device)
 {
     return device->handle;
 }
@@ -326,21 +332,21 @@ inline ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t 
     } while (0)
 
 /** Wait for all work of all streams of the device. @source DeepSpeed synchronize() */
-inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device)
+DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device)
 {
     DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, &error));
 }
 
 /** @param[out] info_out  its struct_size set by the caller, the rest zero */
-inline int32_t ds_accel_device_info(ds_accel_device_t *device,
-                                    struct ds_accel_device_info *info_out)
+DS_ACCEL_HOT inline int32_t ds_accel_device_info(ds_accel_device_t *device,
+                                                 struct ds_accel_device_info *info_out)
 {
     DS_ACCEL_CALL_(device->table->device_info(device->handle, info_out, &error));
 }
 
 /** Total, available and this process's memory. @param[out] info_out as in ds_accel_device_info() */
-inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
-                                      struct ds_accel_memory_info *info_out)
+DS_ACCEL_HOT inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
+                                                   struct ds_accel_memory_info *info_out)
 {
     DS_ACCEL_CALL_(device->table->mem_info(device->handle, info_out, &error));
 }

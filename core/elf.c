@@ -11,6 +11,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -141,9 +142,9 @@ static void check_segments(const struct ds_accel__elf *elf, struct ds_accel__fin
             ds_accel__find(finding, "elf_truncated", "the file ends in its program headers");
         } else if (segment.p_type != PT_NULL && segment.p_type != PT_GNU_STACK &&
                    bytes_at(elf, segment.p_offset, segment.p_filesz) == NULL) {
-            ds_accel__find(
-                finding, "elf_truncated", "segment %u ends at byte %llu, the file at byte %zu", i,
-                (unsigned long long)segment.p_offset + segment.p_filesz, elf->size_bytes);
+            ds_accel__find(finding, "elf_truncated",
+                           "segment %u ends at byte %" PRIu64 ", the file at byte %zu", i,
+                           segment.p_offset + segment.p_filesz, elf->size_bytes);
         }
     }
 }
@@ -170,8 +171,9 @@ static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
         desc = align_up(sizeof(note) + (uint64_t)note.n_namesz, align);
         end = align_up(desc + note.n_descsz, align);
         if (desc + note.n_descsz > segment->p_filesz - at) {
-            ds_accel__find(finding, "bad_note", "a note at byte %llu is longer than its segment",
-                           (unsigned long long)(segment->p_offset + at));
+            ds_accel__find(finding, "bad_note",
+                           "a note at byte %" PRIu64 " is longer than its segment",
+                           segment->p_offset + at);
             return;
         }
         if (note.n_type == DS_ACCEL_NOTE_TYPE && note.n_namesz == sizeof(DS_ACCEL_NOTE_NAME) &&

@@ -197,12 +197,11 @@ json_t *ds_accel__config_get(const struct ds_accel__config *config, ...) __attri
 json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
                                  const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
-/*
- * The topmost file that sets the value at a JSON pointer, as "file:line" in a new string, and its
- * layer; NULL if none does or memory is exhausted.
+/* The topmost file that sets the value at a JSON pointer, as "file:line" in a new string, or NULL.
  */
-char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer,
-                              enum ds_accel__layer *layer_out);
+char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer);
+/* False if a file above the package layer sets it. */
+bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer);
 const char *ds_accel__layer_name(enum ds_accel__layer layer);
 
 /* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
@@ -453,6 +452,7 @@ struct ds_accel {
     struct ds_accel__candidate *selected;
     const char *set_method;
     uint32_t device_count; /* of the selected one */
+    char failure[1024];    /* why the last detection failed, or "" */
     bool has_failed;       /* the last detection did */
 };
 

@@ -103,13 +103,18 @@ static json_t *detect_candidates(const ds_accel_t *context, bool *failed)
     return array;
 }
 
-static json_t *report_detect(ds_accel_t *context)
+/* Text shows no more than the name, so the facts, which ask the plugin, are only for JSON. */
+static json_t *report_detect(ds_accel_t *context, bool is_json)
 {
     struct ds_accel__candidate *chosen = context->selected;
     struct ds_accel__facts facts;
     bool failed = false;
     json_t *tree = new_report(&failed);
 
+    if (!is_json) {
+        set_text(tree, "accelerator", chosen != NULL ? chosen->name : "", &failed);
+        return finish(tree, failed);
+    }
     if (chosen != NULL) {
         ds_accel__facts_read(&facts, context, chosen->name, chosen, chosen->instance);
         set_text(tree, "accelerator", chosen->name, &failed);
@@ -232,6 +237,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
                        context->selected != NULL ? ds_accel__json_text(context->set_method)
                                                  : json_null(),
                        &failed);
+    set_text(tree, "failure", context->failure, &failed);
     for (size_t i = 0; i < context->registry.count; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
         const struct ds_accel__reason *reason = ds_accel__reason(candidate->reason);
@@ -316,7 +322,7 @@ static void walk_config(struct config_walk *walk, json_t *value, const char *key
         walk_members(walk, value, key, pointer);
         return;
     }
-    origin = ds_accel__config_origin(walk->config, pointer, NULL);
+    origin = ds_accel__config_origin(walk->config, pointer);
     entry = json_object();
     set_text(entry, "key", key, &walk->failed);
     ds_accel__json_set(entry, "value", json_incref(value), &walk->failed);
@@ -466,14 +472,15 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     return status;
 }
 
-static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name, json_t **tree_out)
+static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
+                         json_t **tree_out)
 {
     int32_t status;
 
     *tree_out = NULL;
     switch (report) {
     case DS_ACCEL_REPORT_DETECT:
-        *tree_out = report_detect(context);
+        *tree_out = report_detect(context, (format & DS_ACCEL_FORMAT_JSON) != 0);
         break;
     case DS_ACCEL_REPORT_LIST:
         *tree_out = report_list(context);
@@ -518,7 +525,7 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         return status;
     }
     pthread_mutex_lock(&context->lock);
-    written = make_tree(context, report, name, &tree);
+    written = make_tree(context, report, name, format, &tree);
     pthread_mutex_unlock(&context->lock);
     if (written >= 0) {
         written = ds_accel__report_write(report, tree, format, text_out);

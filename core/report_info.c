@@ -26,6 +26,12 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
     ds_accel__sanitize(facts->info.compile_backend, sizeof(facts->info.compile_backend));
 }
 
+/* The functions to ask, or NULL when the backend is not available. */
+static const struct ds_accel_plugin *table_of(const struct ds_accel__facts *facts)
+{
+    return facts->candidate != NULL && facts->instance != NULL ? &facts->candidate->table : NULL;
+}
+
 json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value)
 {
     json_t *value = ds_accel__operator_fact(facts->context, facts->name, key);
@@ -131,16 +137,12 @@ static const struct {
 /* What device 0 computes with: a bit per listed dtype; -1 if it cannot be asked. */
 static int computed_dtypes(const struct ds_accel__facts *facts)
 {
-    const struct ds_accel_plugin *table;
+    const struct ds_accel_plugin *table = table_of(facts);
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_device_t *device = NULL;
     int bits = 0;
 
-    if (facts->instance == NULL) {
-        return -1;
-    }
-    table = &facts->candidate->table;
-    if (table->device_open(facts->instance, 0, &device, &error) < 0) {
+    if (table == NULL || table->device_open(facts->instance, 0, &device, &error) < 0) {
         return -1;
     }
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(listed_dtypes) && bits >= 0; i++) {
@@ -201,13 +203,13 @@ static json_t *names_tree(const struct ds_accel__facts *facts, const char *key, 
 {
     json_t *configured = ds_accel__config_backend(&facts->context->config, facts->name, key);
     json_t *array = configured != NULL ? json_copy(configured) : json_array();
+    const struct ds_accel_plugin *table = table_of(facts);
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     char name[64];
 
-    for (uint32_t i = 0; facts->instance != NULL && i < 64; i++) {
+    for (uint32_t i = 0; table != NULL && i < 64; i++) {
         name[0] = '\0';
-        if (facts->candidate->table.env_name_get(facts->instance, which, i, name, sizeof(name),
-                                                 &error) < 0) {
+        if (table->env_name_get(facts->instance, which, i, name, sizeof(name), &error) < 0) {
             break;
         }
         ds_accel__sanitize(name, sizeof(name));
@@ -224,6 +226,7 @@ static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *faile
     json_t *configured =
         ds_accel__config_backend(&facts->context->config, facts->name, "op_builders");
     json_t *array = json_array();
+    const struct ds_accel_plugin *table = table_of(facts);
     struct ds_accel_op_builder builders[64];
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     uint32_t count = 0;
@@ -238,9 +241,9 @@ static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *faile
         }
     }
     memset(builders, 0, sizeof(builders));
-    if (facts->instance == NULL || facts->candidate->table.op_builders_get(
-                                       facts->instance, builders, sizeof(builders[0]),
-                                       DS_ACCEL__ARRAY_SIZE(builders), &count, &error) < 0) {
+    if (table == NULL ||
+        table->op_builders_get(facts->instance, builders, sizeof(builders[0]),
+                               DS_ACCEL__ARRAY_SIZE(builders), &count, &error) < 0) {
         return array;
     }
     for (uint32_t i = 0; i < count && i < DS_ACCEL__ARRAY_SIZE(builders); i++) {
@@ -327,14 +330,15 @@ static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *f
     uint32_t current = 0;
     bool indexed = !json_is_false(
         ds_accel__config_backend(&facts->context->config, facts->name, "indexed_device_names"));
+    const struct ds_accel_plugin *table = table_of(facts);
     char name[64];
 
     set_text(tree, "device_name", facts->name, failed);
-    if (facts->instance == NULL) {
+    if (table == NULL) {
         ds_accel__json_set(tree, "current_device_name", json_null(), failed);
         return;
     }
-    if (facts->candidate->table.device_get_current(facts->instance, &current, &error) < 0) {
+    if (table->device_get_current(facts->instance, &current, &error) < 0) {
         current = 0;
     }
     snprintf(name, sizeof(name), indexed ? "%s:%u" : "%s", facts->name, current);
@@ -419,6 +423,9 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
     int32_t status = DS_ACCEL_OK;
 
     if (name == NULL) {
+        if (context->selected == NULL) {
+            return ds_accel__error(DS_ACCEL_ERR_STATE, "no accelerator is chosen");
+        }
         name = context->selected->name;
     }
     if (!is_known(context, name)) {
@@ -434,7 +441,7 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
     instance = borrow_instance(context, candidate, &count, &started);
     ds_accel__facts_read(&facts, context, name, candidate, instance);
     *tree_out = make_tree(&facts, count);
-    if (started) {
+    if (started && candidate != NULL) {
         ds_accel__plugin_lock();
         candidate->table.shutdown(instance);
         ds_accel__plugin_unlock();
@@ -484,7 +491,7 @@ static void add_configured_rules(const struct ds_accel__facts *facts, json_t *ar
         const char *name = json_string_value(json_object_get(rule, "name"));
         const char *kind = json_string_value(json_object_get(rule, "rule"));
         char *pointer = ds_accel__format("/backends/%s/env/%zu", facts->name, i);
-        char *origin = pointer != NULL ? ds_accel__config_origin(config, pointer, NULL) : NULL;
+        char *origin = pointer != NULL ? ds_accel__config_origin(config, pointer) : NULL;
 
         if (name != NULL) {
             add_rule(array, name, json_string_value(json_object_get(rule, "value")),
@@ -498,13 +505,13 @@ static void add_configured_rules(const struct ds_accel__facts *facts, json_t *ar
 static void add_plugin_rules(const struct ds_accel__facts *facts, json_t *array, bool *failed)
 {
     static const char *const kinds[] = {"", "if-unset", "always", "unset"};
+    const struct ds_accel_plugin *table = table_of(facts);
     struct ds_accel_env_rule rules[32];
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     uint32_t count = 0;
 
     memset(rules, 0, sizeof(rules));
-    if (facts->instance == NULL ||
-        facts->candidate->table.env_rules_get(facts->instance, rules, sizeof(rules[0]),
+    if (table == NULL || table->env_rules_get(facts->instance, rules, sizeof(rules[0]),
                                               DS_ACCEL__ARRAY_SIZE(rules), &count, &error) < 0) {
         return;
     }

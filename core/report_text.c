@@ -164,7 +164,7 @@ static void write_explain(struct page *page, json_t *tree)
         ds_accel__text_add(&page->text, "chosen: %s (%s)\n\n", get_text(tree, "accelerator"),
                            get_text(tree, "set_method"));
     } else {
-        ds_accel__text_add(&page->text, "chosen: nothing\n\n");
+        ds_accel__text_add(&page->text, "chosen: nothing: %s\n\n", get_text(tree, "failure"));
     }
     for (size_t i = 0; i < json_array_size(candidates); i++) {
         write_candidate(page, json_array_get(candidates, i));
@@ -390,6 +390,43 @@ static void write_lint(struct page *page, json_t *tree)
     }
 }
 
+/* Texts from file names, plugins and configuration: no control character reaches a terminal. */
+static bool sanitize_tree(json_t *value)
+{
+    const char *text = json_string_value(value);
+    const char *key;
+    json_t *member;
+    size_t i;
+
+    json_object_foreach(value, key, member)
+    {
+        if (!sanitize_tree(member)) {
+            return false;
+        }
+    }
+    json_array_foreach(value, i, member)
+    {
+        if (!sanitize_tree(member)) {
+            return false;
+        }
+    }
+    for (i = 0; text != NULL && text[i] != '\0'; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            char *copy = strdup(text);
+            bool done;
+
+            if (copy == NULL) {
+                return false;
+            }
+            ds_accel__sanitize(copy, strlen(copy) + 1);
+            done = json_string_set(value, copy) == 0;
+            free(copy);
+            return done;
+        }
+    }
+    return true;
+}
+
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
 {
     static const struct {
@@ -411,10 +448,20 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
         .verbose = (format & DS_ACCEL_FORMAT_VERBOSE) != 0,
     };
 
+    /* What is shared with the configuration must stay as it is. */
+    json_t *copy = json_deep_copy(tree);
+
+    /* Shell lines keep every byte of a value; the configuration is shown as JSON, escaped. */
+    if (copy == NULL || (report != DS_ACCEL_REPORT_ENV && report != DS_ACCEL_REPORT_CONFIG &&
+                         !sanitize_tree(copy))) {
+        json_decref(copy);
+        return NULL;
+    }
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(writers); i++) {
         if (writers[i].report == report) {
-            writers[i].write(&page, tree);
+            writers[i].write(&page, copy);
         }
     }
+    json_decref(copy);
     return ds_accel__text_take(&page.text);
 }

@@ -116,7 +116,7 @@ static int32_t scan_dir(struct scan *scan, const char *given)
 {
     struct stat info;
     char *dir;
-    bool is_new;
+    bool is_new = false;
     int32_t status;
 
     if (stat(given, &info) != 0 || !S_ISDIR(info.st_mode)) {

@@ -94,16 +94,22 @@ int tool_usage(const struct tool *tool, const char *format, ...)
     return EXIT_USAGE;
 }
 
-int tool_print(char *text, int code)
+/* The exit code, or that stdout could not take the answer. */
+static int finish_output(bool failed, int code)
 {
-    int failed = fputs(text, stdout) < 0;
-
-    ds_accel_free_text(text);
-    if (fflush(stdout) != 0 || failed) {
+    if (fflush(stdout) != 0 || ferror(stdout) || failed) {
         fprintf(stderr, "ds-accel: writing the answer failed: %s\n", strerror(errno));
         return EXIT_PROBLEMS;
     }
     return code;
+}
+
+int tool_print(char *text, int code)
+{
+    bool failed = fputs(text, stdout) < 0;
+
+    ds_accel_free_text(text);
+    return finish_output(failed, code);
 }
 
 uint32_t tool_format(const struct tool *tool)
@@ -153,20 +159,23 @@ static void print_log(void *user_data, uint32_t level, const char *topic, const 
 
 static int print_help(const struct tool_command *command)
 {
+    bool failed;
+
     if (command != NULL) {
-        printf("usage: ds-accel %s [options]%s%s\n\n%s\n\n%s", command->name,
-               command->arguments[0] != '\0' ? " " : "", command->arguments, command->help,
-               common_help);
-        return EXIT_OK;
+        failed = printf("usage: ds-accel %s [options]%s%s\n\n%s\n\n%s", command->name,
+                        command->arguments[0] != '\0' ? " " : "", command->arguments, command->help,
+                        common_help) < 0;
+        return finish_output(failed, EXIT_OK);
     }
-    printf("usage: ds-accel [options] COMMAND [ARGUMENTS]\n\n"
-           "Finds this machine's accelerator through plugins, and says why.\n\ncommands:\n");
+    failed = printf("usage: ds-accel [options] COMMAND [ARGUMENTS]\n\n"
+                    "Finds this machine's accelerator through plugins, and says why.\n\n"
+                    "commands:\n") < 0;
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        printf("  %-8s %-14s %s\n", commands[i]->name, commands[i]->arguments,
-               commands[i]->summary);
+        failed |= printf("  %-8s %-14s %s\n", commands[i]->name, commands[i]->arguments,
+                         commands[i]->summary) < 0;
     }
-    printf("\n%s", common_help);
-    return EXIT_OK;
+    failed |= printf("\n%s", common_help) < 0;
+    return finish_output(failed, EXIT_OK);
 }
 
 /* ---- parsing -------------------------------------------------------------------------------- */
@@ -206,9 +215,9 @@ static int take_option(struct tool *tool, int option)
     case 'h':
         return print_help(tool->command);
     case OPTION_VERSION:
-        printf("ds-accel %s, plugin ABI %d.%d\n", ds_accel_version(), DS_ACCEL_ABI_MAJOR,
-               DS_ACCEL_ABI_MINOR);
-        return EXIT_OK;
+        return finish_output(printf("ds-accel %s, plugin ABI %d.%d\n", ds_accel_version(),
+                                    DS_ACCEL_ABI_MAJOR, DS_ACCEL_ABI_MINOR) < 0,
+                             EXIT_OK);
     default:
         return EXIT_USAGE;
     }
@@ -224,7 +233,7 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
         if (option == ':') {
             return tool_usage(tool, "option %s needs an argument", argv[optind - 1]);
         }
-        if (option == '?' && optopt > 0 && optopt < OPTION_JSON) {
+        if (option == '?' && strncmp(argv[optind - 1], "--", 2) != 0) {
             return tool_usage(tool, "unknown option -%c", optopt);
         }
         if (option == '?') {
@@ -295,11 +304,15 @@ int main(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    if (tool.show_env && tool.command != &cmd_config) {
+        return tool_usage(&tool, "--env is an option of config show");
+    }
     count = argc - optind;
     if (count < tool.command->least || count > tool.command->most) {
-        return tool_usage(&tool, "%s takes %s, not %d arguments", name,
-                          tool.command->arguments[0] != '\0' ? tool.command->arguments : "none",
-                          count);
+        return tool_usage(&tool, "%s takes %s, and %d argument%s given", name,
+                          tool.command->arguments[0] != '\0' ? tool.command->arguments
+                                                             : "no argument",
+                          count, count == 1 ? " was" : "s were");
     }
     finish_options(&tool);
     return tool.command->run(&tool, count, argv + optind);

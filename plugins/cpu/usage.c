@@ -102,7 +102,7 @@ static int32_t sample_and_lock(ds_accel_plugin_device_t *device, struct cpu_resi
 static int32_t cpu_mem_info(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info_out,
                             struct ds_accel_error *error)
 {
-    struct ds_accel_memory_info info;
+    struct ds_accel_memory_info info = {0};
     struct cpu_resident resident;
     uint64_t own_limit;
     int32_t status;

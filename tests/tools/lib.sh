@@ -45,6 +45,7 @@ given: $2" ;;
 }
 
 # run COMMAND...: sets $code, $out and $err.
+# shellcheck disable=SC2034 # for the scripts that source this
 run() {
     code=0
     out=$("$@" 2>"$dir/stderr") || code=$?

@@ -114,7 +114,8 @@ run "$dir/consumer"
 is "the program still gets cpu" "0 cpu" "$code $out"
 rm "$plugindir/ds_accel_vendor.so"
 
-[ -f "$prefix/share/man/man1/ds-accel.1" ] && pass || fail "the man page is installed"
+run test -f "$prefix/share/man/man1/ds-accel.1"
+is "the man page is installed" 0 "$code"
 make -C "$source" uninstall BUILD="$dir/build" PREFIX="$prefix" >/dev/null
 is "uninstall leaves nothing" "" "$(find "$prefix" ! -type d)"
 
@@ -123,5 +124,6 @@ is "DESTDIR holds everything" "$dir/stage/usr/bin/ds-accel" "$(ls "$dir/stage/us
 is "DESTDIR is not compiled in" "" "$(grep -rl "$dir/stage" "$dir/stage" || true)"
 make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" >/dev/null
 is "uninstall leaves nothing below DESTDIR" "" "$(find "$dir/stage" ! -type d)"
-[ -d "$build" ] && pass || fail "the build folder is left alone"
+run test -x "$build/bin/ds-accel"
+is "the build folder is left alone" 0 "$code"
 finish

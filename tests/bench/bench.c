@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Measures what users wait for, beside a baseline in the same run:  bench BUILD
+ *
+ *   process.c   other programs, timed        report.c     table, JSON, SVG
+ *   plugins.c   folders full of plugins      dispatch.c   a program of its own: cost of a call
+ *   bare.c      the baseline of the start    trivial.c    the baseline of a call
+ *
+ * Contestants take turns (A B A B) and figures are medians, since virtual machines drift by tens of
+ * per cent within minutes. Only ratios say much from one machine to the next.
+ *
+ * This program stays small and does not link the library: Linux counts the memory of the process
+ * that calls posix_spawn() into the peak of its child, so a larger one would hide the child's.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define START_ROUNDS 301u
+#define FOLDER_ROUNDS 41u
+#define WARM_UP 5u
+
+/*
+ * DeepSpeed 0.19.6 in its fair fast case: DS_ACCELERATOR=cpu, the accelerator package alone, the
+ * name printed. Recorded in November 2026 on a virtual machine with two AMD EPYC processors.
+ */
+#define PYTHON_MS 842.0
+
+struct bench {
+    const char *build;
+    char dir[BENCH_PATH_SIZE];
+    char program[BENCH_PATH_SIZE];
+    char plugin[BENCH_PATH_SIZE]; /* the file of the accelerator that detect chooses */
+    char config_home[BENCH_PATH_SIZE];
+    const char *env[3];
+    struct bench_report report;
+};
+
+static void format_path(char path[BENCH_PATH_SIZE], const char *dir, const char *name)
+{
+    if (snprintf(path, BENCH_PATH_SIZE, "%s/%s", dir, name) >= BENCH_PATH_SIZE) {
+        bench_die("%s: the path is too long", dir);
+    }
+}
+
+static void make_dir(const char *path)
+{
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        bench_die("%s: %s", path, strerror(errno));
+    }
+}
+
+/* ---- start to answer ------------------------------------------------------------------------ */
+
+struct start_samples {
+    double cold[START_ROUNDS];
+    double warm[START_ROUNDS];
+    double bare[START_ROUNDS];
+    double bare_again[START_ROUNDS];
+    double rss[START_ROUNDS];
+    double bare_rss[START_ROUNDS];
+};
+
+/* cold is a run after another program's, warm one right after its own kind's. */
+static void sample_start(struct bench *bench, struct start_samples *samples)
+{
+    char bare_path[BENCH_PATH_SIZE];
+    const char *detect[] = {bench->program, "detect", NULL};
+    const char *bare[] = {bare_path, bench->plugin, NULL};
+
+    format_path(bare_path, bench->dir, "bare");
+    for (unsigned i = 0; i < WARM_UP; i++) {
+        bench_run(detect, bench->env);
+        bench_run(bare, bench->env);
+    }
+    for (unsigned i = 0; i < START_ROUNDS; i++) {
+        struct bench_cost cost = bench_run(detect, bench->env);
+
+        samples->cold[i] = cost.ms;
+        samples->rss[i] = (double)cost.rss_kib / 1024;
+        samples->warm[i] = bench_run(detect, bench->env).ms;
+        cost = bench_run(bare, bench->env);
+        samples->bare[i] = cost.ms;
+        samples->bare_rss[i] = (double)cost.rss_kib / 1024;
+        samples->bare_again[i] = bench_run(bare, bench->env).ms;
+    }
+}
+
+/* Not ru_maxrss, which has the peak of whoever started this program in it. */
+static double own_peak_mib(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    double kib = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (sscanf(line, "VmHWM: %lf", &kib) == 1) {
+            break;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return kib / 1024;
+}
+
+static void add_rss_row(struct bench *bench, struct start_samples *samples)
+{
+    struct bench_row *row = bench_add(&bench->report);
+    double own = own_peak_mib();
+
+    row->name = "detect, peak memory";
+    row->ours = bench_median(samples->rss, START_ROUNDS);
+    row->unit = "MiB";
+    row->baseline = bench_median(samples->bare_rss, START_ROUNDS);
+    row->baseline_name = "bare";
+    row->goal = 4;
+    if (own >= row->baseline) {
+        snprintf(row->note, sizeof(row->note),
+                 "no figure can be below this program's own, %.2f MiB", own);
+    }
+}
+
+static void measure_start(struct bench *bench)
+{
+    static struct start_samples samples;
+    struct bench_row *row;
+    double cold;
+
+    sample_start(bench, &samples);
+    cold = bench_median(samples.cold, START_ROUNDS);
+    row = bench_add(&bench->report);
+    row->name = "detect, cold";
+    row->ours = cold;
+    row->unit = "ms";
+    row->baseline = bench_median(samples.bare, START_ROUNDS);
+    row->baseline_name = "bare";
+    row->goal = 4;
+    row->goal_is_ratio = true;
+    snprintf(row->note, sizeof(row->note), "cold: no verdict cache; bare dlopens the winner");
+
+    row = bench_add(&bench->report);
+    row->name = "detect, beside Python";
+    row->ours = cold;
+    row->unit = "ms";
+    row->baseline = PYTHON_MS;
+    row->baseline_name = "Python";
+    row->goal = 1.0 / 350;
+    row->goal_is_ratio = true;
+    snprintf(row->note, sizeof(row->note), "recorded on another machine, not measured here");
+
+    row = bench_add(&bench->report);
+    row->name = "detect, warm";
+    row->ours = bench_median(samples.warm, START_ROUNDS);
+    row->unit = "ms";
+    row->baseline = bench_median(samples.bare_again, START_ROUNDS);
+    row->baseline_name = "bare";
+    row->goal = 1.5;
+    row->goal_is_ratio = true;
+    snprintf(row->note, sizeof(row->note),
+             "no verdict cache yet: the cold path once more, files in the page cache");
+    add_rss_row(bench, &samples);
+}
+
+/* ---- folders full of plugins ---------------------------------------------------------------- */
+
+#define FOLDERS 3u
+static const unsigned folder_plugins[FOLDERS] = {10, 50, 200};
+
+struct folder {
+    char dir[BENCH_PATH_SIZE];
+    char config[BENCH_PATH_SIZE];
+    double ms[FOLDER_ROUNDS];
+};
+
+static size_t count_text(const char *text, const char *part)
+{
+    size_t count = 0;
+
+    while ((text = strstr(text, part)) != NULL) {
+        text += strlen(part);
+        count++;
+    }
+    return count;
+}
+
+static void make_folder(const struct bench *bench, struct folder *folder, unsigned plugins)
+{
+    static char text[1024 * 1024];
+    char name[64];
+    char placeholder[BENCH_PATH_SIZE];
+    const char *json[] = {bench->program, "detect",    "--json",
+                          "--plugin-dir", folder->dir, "--config",
+                          folder->config, "-q",        NULL};
+
+    snprintf(name, sizeof(name), "plugins-%u", plugins);
+    format_path(folder->dir, bench->dir, name);
+    snprintf(name, sizeof(name), "plugins-%u.json", plugins);
+    format_path(folder->config, bench->dir, name);
+    format_path(placeholder, bench->dir, "placeholder.so");
+    bench_make_plugins(placeholder, folder->dir, folder->config, plugins);
+    /* A plugin that is refused before its probe would make the figure too good. */
+    bench_capture(json, bench->env, text, sizeof(text));
+    if (count_text(text, "\"unavailable\"") < plugins) {
+        bench_die("%s: not all of the %u plugins were probed", folder->dir, plugins);
+    }
+}
+
+static void sample_folders(const struct bench *bench, struct folder *folders)
+{
+    for (unsigned round = 0; round < FOLDER_ROUNDS; round++) {
+        for (unsigned i = 0; i < FOLDERS; i++) {
+            const char *detect[] = {bench->program, "detect",   "--plugin-dir",
+                                    folders[i].dir, "--config", folders[i].config,
+                                    "-q",           NULL};
+
+            folders[i].ms[round] = bench_run(detect, bench->env).ms;
+        }
+    }
+}
+
+static struct bench_row *add_plugin_row(struct bench *bench, const char *name, double cost_us,
+                                        double goal_us)
+{
+    struct bench_row *row = bench_add(&bench->report);
+
+    row->name = name;
+    row->ours = cost_us;
+    row->unit = "us";
+    row->goal = goal_us;
+    return row;
+}
+
+static void measure_plugins(struct bench *bench)
+{
+    static struct folder folders[FOLDERS];
+    double ms[FOLDERS];
+    double cost_us[FOLDERS] = {0};
+    struct bench_row *row;
+
+    for (unsigned i = 0; i < FOLDERS; i++) {
+        make_folder(bench, &folders[i], folder_plugins[i]);
+    }
+    sample_folders(bench, folders);
+    for (unsigned i = 0; i < FOLDERS; i++) {
+        ms[i] = bench_median(folders[i].ms, FOLDER_ROUNDS);
+        if (i > 0) {
+            cost_us[i] = (ms[i] - ms[0]) * 1000 / (folder_plugins[i] - folder_plugins[0]);
+        }
+    }
+    row = add_plugin_row(bench, "each of 50 plugins, cold", cost_us[1], 150);
+    snprintf(row->note, sizeof(row->note), "10 plugins: %.2f ms, 50: %.2f ms", ms[0], ms[1]);
+    row = add_plugin_row(bench, "each of 200 plugins, cold", cost_us[2], 150);
+    snprintf(row->note, sizeof(row->note), "200: %.2f ms", ms[2]);
+    row = add_plugin_row(bench, "linear: 200 beside 50", cost_us[2], 1.25);
+    row->baseline = cost_us[1];
+    row->baseline_name = "at 50";
+    row->goal_is_ratio = true;
+    row = add_plugin_row(bench, "each of 200 plugins, warm", cost_us[2], 5);
+    snprintf(row->note, sizeof(row->note), "no verdict cache yet: the cold figure once more");
+}
+
+/* ---- dispatch ------------------------------------------------------------------------------- */
+
+static double find_figure(const char *text, const char *name)
+{
+    const char *line = strstr(text, name);
+    double figure = 0;
+
+    if (line == NULL || sscanf(line + strlen(name), "%lf", &figure) != 1) {
+        bench_die("dispatch: it printed no%s", name);
+    }
+    return figure;
+}
+
+static void add_call_row(struct bench *bench, const char *name, double ours, double plt)
+{
+    struct bench_row *row = bench_add(&bench->report);
+
+    row->name = name;
+    /* Two loops that cost the same can differ either way. */
+    row->ours = ours > 0 ? ours : 0;
+    row->unit = "ns";
+    row->baseline = plt;
+    row->baseline_name = "PLT call";
+    row->goal = 1;
+    row->goal_is_ratio = true;
+}
+
+static void measure_dispatch(struct bench *bench)
+{
+    char path[BENCH_PATH_SIZE];
+    char text[1024] = "\n"; /* every figure's name then follows a newline */
+    const char *argv[] = {path, NULL};
+    const char *env[] = {bench->env[0], "DS_ACCELERATOR=cpu", NULL};
+    struct bench_row *row;
+    double wrapper;
+    double direct;
+    double empty;
+    double plt;
+
+    format_path(path, bench->dir, "dispatch");
+    bench_capture(argv, env, text + 1, sizeof(text) - 1);
+    empty = find_figure(text, "\nempty ");
+    wrapper = find_figure(text, "\nwrapper ");
+    direct = find_figure(text, "\ndirect ");
+    plt = find_figure(text, "\nplt ");
+
+    row = bench_add(&bench->report);
+    row->name = "ds_accel_get()";
+    row->ours = find_figure(text, "\nget ") - empty;
+    row->ours = row->ours > 0 ? row->ours : 0;
+    row->unit = "ns";
+    row->goal = 1;
+    snprintf(row->note, sizeof(row->note), "on top of an empty loop's %.2f ns", empty);
+    add_call_row(bench, "device_synchronize()", wrapper, plt);
+    row = &bench->report.rows[bench->report.count - 1];
+    snprintf(row->note, sizeof(row->note), "cpu; with the plugin's function, %.2f ns by itself",
+             direct);
+    add_call_row(bench, "dispatch alone", wrapper - direct, plt);
+    row = &bench->report.rows[bench->report.count - 1];
+    snprintf(row->note, sizeof(row->note),
+             "device_synchronize() less the plugin's function called by its address");
+}
+
+/* ---- setting up ----------------------------------------------------------------------------- */
+
+static void set_up(struct bench *bench, const char *build)
+{
+    static char home_variable[BENCH_PATH_SIZE + 32];
+    const char *detect[] = {bench->program, "detect", NULL};
+    char winner[64];
+    char name[128];
+
+    bench->build = build;
+    format_path(bench->dir, build, "bench");
+    format_path(bench->program, build, "bin/ds-accel");
+    format_path(bench->config_home, bench->dir, "config-home");
+    make_dir(bench->dir);
+    make_dir(bench->config_home);
+    snprintf(home_variable, sizeof(home_variable), "XDG_CONFIG_HOME=%s", bench->config_home);
+    bench->env[0] = home_variable;
+    bench_capture(detect, bench->env, winner, sizeof(winner));
+    winner[strcspn(winner, "\n")] = '\0';
+    snprintf(name, sizeof(name), "lib/ds-accel/ds_accel_%s.so", winner);
+    format_path(bench->plugin, build, name);
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench;
+    double start_ns = bench_now_ns();
+
+    if (argc != 2) {
+        fputs("usage: bench BUILD\n", stderr);
+        return 2;
+    }
+    set_up(&bench, argv[1]);
+    measure_start(&bench);
+    measure_plugins(&bench);
+    measure_dispatch(&bench);
+    bench_write(&bench.report, bench.dir);
+    printf("%.0f s\n", (bench_now_ns() - start_ns) / 1e9);
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the files of the benchmark share; bench.c explains how they fit together. */
+#ifndef DS_ACCEL_BENCH_H
+#define DS_ACCEL_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define BENCH_PATH_SIZE 4096
+#define BENCH_MAX_ROWS 16
+
+/* ---- process.c: other programs, timed ------------------------------------------------------- */
+
+/* What one run cost, from posix_spawn() until it was waited for. */
+struct bench_cost {
+    double ms;
+    long rss_kib; /* the peak */
+};
+
+/* Say what went wrong and exit with 1: a benchmark that cannot measure has no other answer. */
+void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+double bench_now_ns(void);
+
+/* Sorts the values. */
+double bench_median(double *values, size_t count);
+
+/* argv and env end in NULL. Output goes nowhere; a program that fails ends the benchmark. */
+struct bench_cost bench_run(const char *const *argv, const char *const *env);
+
+/* Run it once and keep its stdout in text, NUL-terminated; what does not fit is an error. */
+void bench_capture(const char *const *argv, const char *const *env, char *text, size_t text_size);
+
+/* ---- plugins.c: folders full of plugins ----------------------------------------------------- */
+
+/*
+ * Fill dir with count copies of the placeholder plugin under the names p000, p001 ..., and write at
+ * config a configuration in which each has no device.
+ */
+void bench_make_plugins(const char *placeholder, const char *dir, const char *config,
+                        unsigned count);
+
+/* ---- report.c: the rows, as a table, JSON and SVG ------------------------------------------- */
+
+struct bench_row {
+    const char *name;
+    double ours;
+    const char *unit;
+    double baseline; /* 0: there is none */
+    const char *baseline_name;
+    double goal;        /* at most this */
+    bool goal_is_ratio; /* of ours to the baseline; else in the row's unit */
+    char note[200];
+};
+
+struct bench_report {
+    struct bench_row rows[BENCH_MAX_ROWS];
+    size_t count;
+};
+
+/* The next row, zeroed. */
+struct bench_row *bench_add(struct bench_report *report);
+
+/* The table on stdout, dir/bench.json and dir/bench.svg. */
+void bench_write(const struct bench_report *report, const char *dir);
+
+#endif

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The benchmark: tests/bench/bench.c says what it measures. Included by the top Makefile, after
+# fixtures.mk, which has the flags and objects that a plugin under another name is made of.
+
+BENCH_SOURCE := tests/bench
+BENCH_DIR := $(BUILD)/bench
+BENCH := $(BENCH_DIR)/bench
+BENCH_OBJECTS := $(foreach f,bench process plugins report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
+BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/placeholder.so
+# As wide as the names that take its place: p000 and so on.
+BENCH_PLACEHOLDER := pxxx
+
+# As a program would be compiled that uses us. The plain PLT is what calls are compared with.
+BENCH_CFLAGS = $(BASE_CFLAGS) -fPIE -fplt -I$(STAGE_PROGRAM) -I$(BENCH_SOURCE) \
+    -DBENCH_PLACEHOLDER='"$(BENCH_PLACEHOLDER)"' $(CFLAGS)
+
+$(BUILD)/obj/$(BENCH_SOURCE)/%.o: $(BENCH_SOURCE)/%.c $(BENCH_SOURCE)/bench.mk Makefile \
+    $(SETTINGS) | $(STAGED)
+	@mkdir -p $(@D)
+	$(CC) $(BENCH_CFLAGS) -c -o $@ $<
+
+$(BENCH): $(BENCH_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS)
+
+$(BENCH_DIR)/bare: $(BUILD)/obj/$(BENCH_SOURCE)/bare.o
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ -ldl $(SANFLAGS) $(LDFLAGS)
+
+$(BENCH_DIR)/libtrivial.so: $(BENCH_SOURCE)/trivial.c $(BENCH_SOURCE)/trivial.h \
+    $(BENCH_SOURCE)/bench.mk $(SETTINGS) $(STAGE_PLUGIN)/plugin-api.h
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(BASE_CFLAGS)) -I$(STAGE_PLUGIN) $(CFLAGS) -shared \
+	    -Wl,-soname,libtrivial.so -o $@ $< $(SANFLAGS) $(LDFLAGS)
+
+$(BENCH_DIR)/dispatch: $(BUILD)/obj/$(BENCH_SOURCE)/dispatch.o $(BENCH_DIR)/libtrivial.so $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $< -L$(BENCH_DIR) -ltrivial -L$(BUILD)/lib -lds_accel \
+	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(SANFLAGS) $(LDFLAGS)
+
+# Without symbols and debugging information, as plugins are shipped: hundreds of copies are made.
+$(BENCH_DIR)/placeholder.so: plugins/mock/mock.c plugins/mock/mock.h plugins/common/plugin_util.h \
+    $(STAGE_PLUGIN)/plugin-api.h $(MOCK_OBJECTS) $(BENCH_SOURCE)/bench.mk
+	@mkdir -p $(@D)
+	$(CC) $(FIXTURE_CFLAGS) -DMOCK_NAME='"$(BENCH_PLACEHOLDER)"' $< $(MOCK_OBJECTS) \
+	    $(PLUGIN_LDFLAGS) -s -lpthread -o $@
+
+-include $(wildcard $(BUILD)/obj/$(BENCH_SOURCE)/*.d)
+
+bench: build $(BENCH) $(BENCH_NEEDS)  ## measure, beside a bare baseline in the same run
+	@$(BENCH) $(abspath $(BUILD))
