@@ -191,6 +191,9 @@ char *ds_accel__library_dir(void)
         return NULL;
     }
     path = realpath(info.dli_fname, NULL);
+    if (path == NULL && errno != ENOMEM) {
+        path = strdup(info.dli_fname); /* a folder on the way is closed to this user */
+    }
     slash = path != NULL ? strrchr(path, '/') : NULL;
     if (slash != NULL) {
         *slash = '\0';

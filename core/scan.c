@@ -6,6 +6,7 @@
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -129,6 +130,11 @@ static int32_t scan_dir(struct scan *scan, const char *given)
         return status;
     }
     dir = realpath(given, NULL); /* dlopen gets absolute paths, whatever the folder was called */
+    if (dir == NULL && errno != ENOMEM) {
+        ds_accel__log(&scan->context->log, "scan", DS_ACCEL_LOG_WARN, "cannot read %s: %s", given,
+                      strerror(errno));
+        return DS_ACCEL_OK;
+    }
     if (dir == NULL) {
         return ds_accel__no_memory();
     }
