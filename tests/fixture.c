@@ -128,14 +128,39 @@ struct ds_accel_options test_options(void)
     return options;
 }
 
-ds_accel_t *test_create(void)
+ds_accel_t *test_create_with(const struct ds_accel_options *options)
 {
-    struct ds_accel_options options = test_options();
     ds_accel_t *context = NULL;
-    int32_t status = ds_accel_create(&options, &context);
+    int32_t status = ds_accel_create(options, &context);
 
     cr_assert_eq(status, DS_ACCEL_OK, "%s", ds_accel_last_error());
     return context;
+}
+
+ds_accel_t *test_create(void)
+{
+    struct ds_accel_options options = test_options();
+
+    return test_create_with(&options);
+}
+
+char *test_compact(char *json)
+{
+    bool in_string = false;
+    char *to = json;
+
+    for (const char *from = json; *from != '\0'; from++) {
+        if (in_string && *from == '\\') {
+            *to++ = *from++;
+        } else if (*from == '"') {
+            in_string = !in_string;
+        }
+        if (in_string || strchr(" \n", *from) == NULL) {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    return json;
 }
 
 struct ds_accel_candidate test_candidate(ds_accel_t *context, const char *name)

@@ -41,11 +41,22 @@ extern char test_log[16384];
  * configuration. The environment is read (tests set and unset variables themselves).
  */
 struct ds_accel_options test_options(void);
-/* Create with test_options(), asserting success. */
+/* Create, asserting success. */
+ds_accel_t *test_create_with(const struct ds_accel_options *options);
+/* The same with test_options(). */
 ds_accel_t *test_create(void);
 /* The candidate of a name; asserts that there is one. */
 struct ds_accel_candidate test_candidate(ds_accel_t *context, const char *name);
 /* A report as JSON text; asserts success. Free with ds_accel_free_text(). */
 char *test_report(ds_accel_t *context, uint32_t report, const char *name, uint32_t format);
+
+/* Take the blanks between JSON's tokens away in place, so that facts can be looked for; returns
+ * json. */
+char *test_compact(char *json);
+
+#define EXPECT_HAS(text, part) \
+    cr_expect_not_null(strstr(text, part), "no %s in:\n%s", part, (const char *)(text))
+#define EXPECT_HAS_NOT(text, part) \
+    cr_expect_null(strstr(text, part), "%s in:\n%s", part, (const char *)(text))
 
 #endif

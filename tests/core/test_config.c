@@ -6,49 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXPECT_HAS(text, part) \
-    cr_expect_not_null(strstr(text, part), "no %s in:\n%s", part, (const char *)(text))
-#define EXPECT_HAS_NOT(text, part) \
-    cr_expect_null(strstr(text, part), "%s in:\n%s", part, (const char *)(text))
-
-/* Take the blanks between JSON's tokens away, so that facts can be looked for as they are written
- * here. */
-static char *compact(char *json)
-{
-    bool in_string = false;
-    char *to = json;
-
-    for (const char *from = json; *from != '\0'; from++) {
-        if (in_string && *from == '\\') {
-            *to++ = *from++;
-        } else if (*from == '"') {
-            in_string = !in_string;
-        }
-        if (in_string || strchr(" \n", *from) == NULL) {
-            *to++ = *from;
-        }
-    }
-    *to = '\0';
-    return json;
-}
-
-static ds_accel_t *create_with(const struct ds_accel_options *options)
-{
-    ds_accel_t *context = NULL;
-    int32_t status = ds_accel_create(options, &context);
-
-    cr_assert_eq(status, DS_ACCEL_OK, "%s", ds_accel_last_error());
-    return context;
-}
-
 /* The merged configuration that a context with these options has, as compact JSON. */
 static char *merged_with(const struct ds_accel_options *options)
 {
-    ds_accel_t *context = create_with(options);
+    ds_accel_t *context = test_create_with(options);
     char *text = test_report(context, DS_ACCEL_REPORT_CONFIG, NULL, DS_ACCEL_FORMAT_JSON);
 
     ds_accel_destroy(context);
-    return compact(text);
+    return test_compact(text);
 }
 
 static char *merged(void)
@@ -253,21 +218,21 @@ Test(core_config, the_environment_overrides_configuration_and_an_option_both)
     ds_accel_t *context;
 
     test_write("etc/ds-accel.json", "{\"accelerator\": \"cpu\"}");
-    context = create_with(&options);
+    context = test_create_with(&options);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_expect_str_eq(ds_accel_set_method(context), "config");
     ds_accel_destroy(context);
 
     test_write("etc/ds-accel.json", "{\"accelerator\": \"no_such\"}");
     setenv("DS_ACCELERATOR", "cpu", 1);
-    context = create_with(&options);
+    context = test_create_with(&options);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_expect_str_eq(ds_accel_set_method(context), "override");
     ds_accel_destroy(context);
 
     setenv("DS_ACCELERATOR", "no_such", 1);
     options.accelerator = "cpu";
-    context = create_with(&options);
+    context = test_create_with(&options);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_expect_str_eq(ds_accel_set_method(context), "override");
     ds_accel_destroy(context);
@@ -306,7 +271,7 @@ Test(core_config, null_masks_what_lower_layers_set)
     test_write("share/a.json", "{\"accelerator\": \"no_such\"}");
     file = test_write("etc/ds-accel.json", "{\n\"accelerator\": null}");
     expect_merged("accelerator", "null", file, 2);
-    context = create_with(&options);
+    context = test_create_with(&options);
     cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_expect_str_eq(ds_accel_set_method(context), "auto detect");
     ds_accel_destroy(context);
@@ -487,7 +452,7 @@ Test(core_config, reads_one_mebibyte_and_not_a_byte_more)
     const char *file;
 
     write_sized(1024 * 1024);
-    ds_accel_destroy(create_with(&options));
+    ds_accel_destroy(test_create_with(&options));
     file = write_sized(1024 * 1024 + 1);
     expect_refused_with(&options, file, "1:1", "at most 1 MiB");
     cr_assert_eq(truncate(file, 100 * 1000 * 1000), 0);
@@ -841,7 +806,7 @@ Test(core_config, check_lists_problems_in_both_formats)
     cr_expect_str_eq(text, wanted);
     ds_accel_free_text(text);
     cr_expect_eq(ds_accel_config_check(&options, DS_ACCEL_FORMAT_JSON, &text), DS_ACCEL_ERR_CONFIG);
-    EXPECT_HAS(compact(text), "\"schema_version\":1,\"valid\":false,");
+    EXPECT_HAS(test_compact(text), "\"schema_version\":1,\"valid\":false,");
     snprintf(wanted, sizeof(wanted), "\"problems\":[{\"file\":\"%s\",\"line\":1,\"column\":11,",
              file);
     EXPECT_HAS(text, wanted);
@@ -860,7 +825,7 @@ Test(core_config, check_of_good_files_says_so)
     cr_expect_str_eq(text, "2 configuration files, no problem\n");
     ds_accel_free_text(text);
     cr_expect_eq(ds_accel_config_check(&options, DS_ACCEL_FORMAT_JSON, &text), DS_ACCEL_OK);
-    EXPECT_HAS(compact(text), "\"valid\":true");
+    EXPECT_HAS(test_compact(text), "\"valid\":true");
     EXPECT_HAS(text, "\"problems\":[]}");
     ds_accel_free_text(text);
     cr_expect_eq(ds_accel_config_check(&options, 0, NULL), DS_ACCEL_ERR_INVALID);
@@ -875,7 +840,7 @@ Test(core_config, the_shipped_files_pass)
     options.package_config_dir = TEST_SOURCE "/conf";
     cr_expect_eq(ds_accel_config_check(&options, DS_ACCEL_FORMAT_JSON, &text), DS_ACCEL_OK, "%s",
                  text);
-    EXPECT_HAS(compact(text), "/conf/ds-accel.json\"");
+    EXPECT_HAS(test_compact(text), "/conf/ds-accel.json\"");
     EXPECT_HAS(text, "/conf/ops.json\"");
     EXPECT_HAS_NOT(text, "/conf/schema");
     ds_accel_free_text(text);

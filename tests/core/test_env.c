@@ -3,50 +3,15 @@
 /* The environment: our own variables, and the variables that a backend wants in a job. */
 #include "fixture.h"
 
-#define EXPECT_HAS(text, part) \
-    cr_expect_not_null(strstr(text, part), "no %s in:\n%s", part, (const char *)(text))
-#define EXPECT_HAS_NOT(text, part) \
-    cr_expect_null(strstr(text, part), "%s in:\n%s", part, (const char *)(text))
-
-/* Take the blanks between JSON's tokens away, so that facts can be looked for as they are written
- * here. */
-static char *compact(char *json)
-{
-    bool in_string = false;
-    char *to = json;
-
-    for (const char *from = json; *from != '\0'; from++) {
-        if (in_string && *from == '\\') {
-            *to++ = *from++;
-        } else if (*from == '"') {
-            in_string = !in_string;
-        }
-        if (in_string || strchr(" \n", *from) == NULL) {
-            *to++ = *from;
-        }
-    }
-    *to = '\0';
-    return json;
-}
-
-static ds_accel_t *create_with(const struct ds_accel_options *options)
-{
-    ds_accel_t *context = NULL;
-    int32_t status = ds_accel_create(options, &context);
-
-    cr_assert_eq(status, DS_ACCEL_OK, "%s", ds_accel_last_error());
-    return context;
-}
-
 /* A report of a context of its own; JSON comes compact. */
 static char *report_with(const struct ds_accel_options *options, uint32_t report, const char *name,
                          uint32_t format)
 {
-    ds_accel_t *context = create_with(options);
+    ds_accel_t *context = test_create_with(options);
     char *text = test_report(context, report, name, format);
 
     ds_accel_destroy(context);
-    return (format & DS_ACCEL_FORMAT_JSON) != 0 ? compact(text) : text;
+    return (format & DS_ACCEL_FORMAT_JSON) != 0 ? test_compact(text) : text;
 }
 
 static char *variables(uint32_t flags)
@@ -127,7 +92,7 @@ Test(core_env, without_environment_every_variable_is_ignored)
     setenv("DS_ACCEL_NONSENSE", "1", 1);
     options.flags |= DS_ACCEL_OPTION_NO_ENVIRONMENT;
     options.log_levels = NULL;
-    context = create_with(&options);
+    context = test_create_with(&options);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_expect_str_eq(ds_accel_set_method(context), "auto detect");
     ds_accel_destroy(context);
@@ -165,13 +130,13 @@ Test(core_env, an_empty_variable_is_as_if_unset_but_for_the_override)
     setenv("DS_ACCEL_CACHE", "", 1);
     setenv("DS_ACCEL_LOG", "", 1);
     options.log_levels = NULL;
-    context = create_with(&options);
+    context = test_create_with(&options);
     cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     ds_accel_destroy(context);
     EXPECT_HAS_NOT(test_log, "DS_ACCEL_");
 
     setenv("DS_ACCELERATOR", "", 1);
-    context = create_with(&options);
+    context = test_create_with(&options);
     cr_expect_eq(ds_accel_detect(context), DS_ACCEL_ERR_NOT_USABLE);
     EXPECT_HAS(ds_accel_last_error(), "DS_ACCELERATOR is set but empty");
     ds_accel_destroy(context);
@@ -215,7 +180,7 @@ Test(core_env, a_place_to_probe_that_is_not_there_yet_is_refused)
     EXPECT_HAS(ds_accel_last_error(), "\"isolated\"");
     EXPECT_HAS(ds_accel_last_error(), "\"in-process\"");
     setenv("DS_ACCEL_PROBE", "in-process", 1);
-    ds_accel_destroy(create_with(&options));
+    ds_accel_destroy(test_create_with(&options));
 }
 
 Test(core_env, a_cache_that_is_not_there_yet_warns)

@@ -13,30 +13,6 @@
 #define GIB (1024 * MIB)
 #define RESIDENT_BYTES (4 * MIB)
 
-#define EXPECT_HAS(text, part) \
-    cr_expect_not_null(strstr(text, part), "no %s in:\n%s", part, (const char *)(text))
-
-/* Take the blanks between JSON's tokens away, so that facts can be looked for as they are written
- * here. */
-static char *compact(char *json)
-{
-    bool in_string = false;
-    char *to = json;
-
-    for (const char *from = json; *from != '\0'; from++) {
-        if (in_string && *from == '\\') {
-            *to++ = *from++;
-        } else if (*from == '"') {
-            in_string = !in_string;
-        }
-        if (in_string || strchr(" \n", *from) == NULL) {
-            *to++ = *from;
-        }
-    }
-    *to = '\0';
-    return json;
-}
-
 static char *info_of(const char *machine_root)
 {
     struct ds_accel_options options = test_options();
@@ -47,7 +23,7 @@ static char *info_of(const char *machine_root)
     cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     report = test_report(context, DS_ACCEL_REPORT_INFO, "cpu", DS_ACCEL_FORMAT_JSON);
     ds_accel_destroy(context);
-    return compact(report);
+    return test_compact(report);
 }
 
 static char *info(void)

@@ -28,9 +28,6 @@
 #define MLOCK_DOES_NOTHING 0
 #endif
 
-#define EXPECT_HAS(text, part) \
-    cr_expect_not_null(strstr(text, part), "no %s in:\n%s", part, (const char *)(text))
-
 /* The device at hand; what open_cpu() makes and close_cpu() takes away. */
 static ds_accel_t *context;
 static ds_accel_device_t *device;
