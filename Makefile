@@ -56,7 +56,9 @@ CORE_CFLAGS = $(BASE_CFLAGS) $(PATHS) -I$(STAGE_PROGRAM) -Icore $(DEPENDS_CFLAGS
 PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
-PROGRAM_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' $(SANFLAGS) $(LDFLAGS)
+# Found from where the program lies; a LIBDIR of another shape is named as it is.
+RPATH := $$ORIGIN/../lib$(if $(filter-out $(PREFIX)/lib,$(LIBDIR)),:$(LIBDIR))
+PROGRAM_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$(RPATH)' $(SANFLAGS) $(LDFLAGS)
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(BUILD))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
 
@@ -105,8 +107,8 @@ $(BUILD)/share/ds-accel/%: conf/%
 SETTINGS := $(BUILD)/obj/settings
 $(SETTINGS): FORCE
 	@mkdir -p $(@D)
-	@echo '$(subst ','\'',$(PATHS) $(CC) $(CFLAGS) $(SAN) $(WERROR))' | cmp -s - $@ || \
-	    echo '$(subst ','\'',$(PATHS) $(CC) $(CFLAGS) $(SAN) $(WERROR))' >$@
+	@echo '$(subst ','\'',$(PATHS) $(LIBDIR) $(CC) $(CFLAGS) $(SAN) $(WERROR))' | cmp -s - $@ || \
+	    echo '$(subst ','\'',$(PATHS) $(LIBDIR) $(CC) $(CFLAGS) $(SAN) $(WERROR))' >$@
 FORCE:
 
 STAGED := $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(STAGE_PROGRAM)/ds_accel.h

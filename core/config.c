@@ -113,6 +113,11 @@ static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         return status;
     }
+    if (status < 0 && layer == DS_ACCEL__LAYER_USER) {
+        /* A service with another user's HOME, say: nothing is wrong with the configuration. */
+        snprintf(config->unread, sizeof(config->unread), "%.200s: %.50s", dir, cause);
+        return DS_ACCEL_OK;
+    }
     if (status < 0) {
         char *message = ds_accel__format("cannot read the folder: %s", cause);
 
@@ -432,6 +437,17 @@ static int32_t merge_files(struct ds_accel__config *config)
     return DS_ACCEL_OK;
 }
 
+static void forget_problems(struct ds_accel__config *config)
+{
+    for (size_t i = 0; i < config->problem_count; i++) {
+        free(config->problems[i].file);
+        free(config->problems[i].message);
+    }
+    free(config->problems);
+    config->problems = NULL;
+    config->problem_count = 0;
+}
+
 static int32_t read_files(struct ds_accel__config *config, bool with_ops)
 {
     int32_t status = DS_ACCEL_OK;
@@ -452,6 +468,12 @@ static int32_t read_files(struct ds_accel__config *config, bool with_ops)
     if (config->problem_count > 0) {
         struct ds_accel__text text = {0};
 
+        for (size_t i = 0; i < config->file_count; i++) {
+            if (config->files[i].is_ops) { /* to be read again by the next attempt */
+                json_decref(config->files[i].root);
+                config->files[i].root = NULL;
+            }
+        }
         ds_accel__config_problems_text(config, &text);
         ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s", text.failed ? "" : text.data);
         ds_accel__text_clear(&text);
@@ -459,6 +481,12 @@ static int32_t read_files(struct ds_accel__config *config, bool with_ops)
     }
     config->has_ops = with_ops;
     return merge_files(config);
+}
+
+int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
+                                     const char *message)
+{
+    return add_problem(config, source, 1, 1, message);
 }
 
 int32_t ds_accel__config_load(struct ds_accel__config *config,
@@ -474,7 +502,11 @@ int32_t ds_accel__config_load(struct ds_accel__config *config,
 
 int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
 {
-    return config->has_ops ? DS_ACCEL_OK : read_files(config, true);
+    if (config->has_ops) {
+        return DS_ACCEL_OK;
+    }
+    forget_problems(config); /* of an earlier attempt */
+    return read_files(config, true);
 }
 
 void ds_accel__config_clear(struct ds_accel__config *config)
@@ -484,12 +516,8 @@ void ds_accel__config_clear(struct ds_accel__config *config)
         free(config->files[i].text);
         json_decref(config->files[i].root);
     }
-    for (size_t i = 0; i < config->problem_count; i++) {
-        free(config->problems[i].file);
-        free(config->problems[i].message);
-    }
+    forget_problems(config);
     free(config->files);
-    free(config->problems);
     json_decref(config->merged);
     memset(config, 0, sizeof(*config));
 }

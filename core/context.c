@@ -20,7 +20,8 @@ const char *ds_accel_version(void)
 }
 
 /* Options as this library knows them, from a caller of any age. */
-static int32_t read_options(const struct ds_accel_options *given, struct ds_accel_options *options)
+int32_t ds_accel__options_read(const struct ds_accel_options *given,
+                               struct ds_accel_options *options)
 {
     memset(options, 0, sizeof(*options));
     options->struct_size = sizeof(*options);
@@ -98,45 +99,82 @@ static int32_t check_root(const char *root)
                : ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s is not a folder", root);
 }
 
-/* The modes the configuration may hold; the environment's are checked here. */
-static int32_t check_modes(const ds_accel_t *context)
+static void warn_cache(const ds_accel_t *context)
 {
-    const char *probe = context->env.values[DS_ACCEL__VARIABLE_PROBE];
     const char *cache = context->env.values[DS_ACCEL__VARIABLE_CACHE];
 
-    if (probe != NULL && strcmp(probe, "in-process") != 0) {
-        return ds_accel__error(DS_ACCEL_ERR_CONFIG,
-                               "DS_ACCEL_PROBE:1:1: it is \"%s\"; this version has \"in-process\"",
-                               probe);
-    }
     if (cache != NULL && strcmp(cache, "off") != 0) {
         ds_accel__log(&context->log, "env", DS_ACCEL_LOG_WARN,
                       "DS_ACCEL_CACHE=%s has no effect: this version has no verdict cache", cache);
     }
+}
+
+/* Add a variable's name to a list; what does not fit is left out. */
+static int32_t add_name(char ***names, size_t *count, const char *backend, const char *key)
+{
+    char name[128];
+    char **larger;
+
+    if (!ds_accel__env_option_name(backend, key, name, sizeof(name))) {
+        return DS_ACCEL_OK;
+    }
+    larger = realloc(*names, (*count + 1) * sizeof(char *));
+    if (larger == NULL) {
+        return ds_accel__no_memory();
+    }
+    *names = larger;
+    larger[*count] = strdup(name);
+    if (larger[*count] == NULL) {
+        return ds_accel__no_memory();
+    }
+    (*count)++;
     return DS_ACCEL_OK;
 }
 
-static void warn_unknown_variables(ds_accel_t *context)
+/* A backend's declared options, or its prefix if none are. */
+static int32_t add_backend(const ds_accel_t *context, const char *backend, char ***names,
+                           size_t *count)
+{
+    json_t *options = ds_accel__config_backend(&context->config, backend, "options");
+    const char *key;
+    json_t *ignored;
+    int32_t status = DS_ACCEL_OK;
+
+    if (json_object_size(options) == 0) {
+        return add_name(names, count, backend, "");
+    }
+    json_object_foreach(options, key, ignored)
+    {
+        if (status >= 0) {
+            status = add_name(names, count, backend, key);
+        }
+    }
+    return status;
+}
+
+static int32_t warn_unknown_variables(ds_accel_t *context)
 {
     json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
-    size_t count = json_object_size(backends) + context->registry.count;
-    const char **names = calloc(count + 1, sizeof(*names));
-    const char *name;
+    char **names = NULL;
+    size_t count = 0;
+    const char *backend;
     json_t *ignored;
-    size_t at = 0;
+    int32_t status = DS_ACCEL_OK;
 
-    if (names == NULL) {
-        return;
-    }
-    json_object_foreach(backends, name, ignored)
+    json_object_foreach(backends, backend, ignored)
     {
-        names[at++] = name;
+        if (status >= 0) {
+            status = add_backend(context, backend, &names, &count);
+        }
     }
-    for (size_t i = 0; i < context->registry.count; i++) {
-        names[at++] = context->registry.candidates[i]->name;
+    for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
+        status = add_backend(context, context->registry.candidates[i]->name, &names, &count);
     }
-    ds_accel__env_warn_unknown(&context->env, &context->log, names, at);
-    free(names);
+    if (status >= 0) {
+        ds_accel__env_warn_unknown(&context->env, &context->log, names, count);
+    }
+    ds_accel__names_free(names, count);
+    return status;
 }
 
 static int32_t build(ds_accel_t *context, const struct ds_accel_options *options)
@@ -153,10 +191,11 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = keep_options(context, options);
     }
     if (status >= 0) {
-        status = check_modes(context);
-    }
-    if (status >= 0) {
         status = ds_accel__config_load(&context->config, options, &context->env, false);
+    }
+    if (status >= 0 && context->config.unread[0] != '\0') {
+        ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN, "left out %s",
+                      context->config.unread);
     }
     if (status >= 0 && context->config.file_count == 0) {
         ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN,
@@ -169,7 +208,8 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = ds_accel__registry_sort(context);
     }
     if (status >= 0) {
-        warn_unknown_variables(context);
+        warn_cache(context);
+        status = warn_unknown_variables(context);
     }
     return status;
 }
@@ -178,7 +218,7 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
 {
     struct ds_accel_options options;
     ds_accel_t *context;
-    int32_t status = read_options(given, &options);
+    int32_t status = ds_accel__options_read(given, &options);
 
     if (context_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context_out is NULL");
@@ -347,9 +387,17 @@ const char *ds_accel_set_method(const ds_accel_t *context)
     return chosen(context) != NULL ? context->set_method : NULL;
 }
 
-uint32_t ds_accel_candidate_count(const ds_accel_t *context)
+uint32_t ds_accel_candidate_count(ds_accel_t *context)
 {
-    return context != NULL ? (uint32_t)context->registry.count : 0;
+    uint32_t count;
+
+    if (context == NULL) {
+        return 0;
+    }
+    pthread_mutex_lock(&context->lock);
+    count = (uint32_t)context->registry.count;
+    pthread_mutex_unlock(&context->lock);
+    return count;
 }
 
 int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
@@ -359,11 +407,15 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
     const struct ds_accel__reason *reason;
     struct ds_accel_candidate answer = {.struct_size = sizeof(answer)};
 
-    if (context == NULL || candidate_out == NULL || position >= context->registry.count) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "position %u of %u candidates", position,
-                               ds_accel_candidate_count(context));
+    if (context == NULL || candidate_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or candidate_out is NULL");
     }
     pthread_mutex_lock(&context->lock);
+    if (position >= context->registry.count) {
+        pthread_mutex_unlock(&context->lock);
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no candidate at position %u",
+                               position);
+    }
     candidate = context->registry.candidates[position];
     reason = ds_accel__reason(candidate->reason);
     answer.state = candidate->state;

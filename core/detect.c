@@ -53,10 +53,16 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
             &context->registry, json_string_value(json_array_get(names, i)));
         int32_t status;
 
+        bool passed;
+
         if (other == NULL || other == candidate) {
             continue;
         }
-        status = ds_accel__candidate_evaluate(other);
+        status = ds_accel__candidate_check_file(other, &passed);
+        /* One that detection never chooses by itself is no reason to step back. */
+        if (status >= 0 && passed && !other->is_demand_only) {
+            status = ds_accel__candidate_evaluate(other);
+        }
         if (status < 0) {
             return status;
         }
@@ -79,7 +85,10 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
 
     ds_accel__plugin_lock();
     status = candidate->table.init(&candidate->host.abi, &instance, &error);
-    if (status == DS_ACCEL_OK) {
+    if (status == DS_ACCEL_OK && instance == NULL) {
+        status = DS_ACCEL_ERR_ABI;
+        snprintf(error.message, sizeof(error.message), "init gave no instance");
+    } else if (status == DS_ACCEL_OK) {
         call = "device_count";
         status = candidate->table.device_count(instance, &count, &error);
         if (status == DS_ACCEL_OK && count == 0) {
@@ -95,8 +104,9 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
 
         status = status > 0 ? DS_ACCEL_ERR_ABI : status;
         ds_accel__describe(status, &error, text, sizeof(text));
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_ERROR, "start_failed", "%s: %s", call,
-                                text);
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_ERROR, "start_failed", "%s%s%s",
+                                strncmp(text, call, strlen(call)) == 0 ? "" : call,
+                                strncmp(text, call, strlen(call)) == 0 ? "" : ": ", text);
         candidate->stage = "init";
         return status;
     }
@@ -234,16 +244,33 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
 
 /* ---- automatic ------------------------------------------------------------------------------ */
 
+/* Start an available candidate. *done_out: it was chosen. */
+static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candidate, bool *done_out)
+{
+    int32_t status = start(context, candidate);
+
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return ds_accel__no_memory();
+    }
+    if (status < 0) {
+        ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
+                      "%s passed its probe but failed to start (%s); going on to the next",
+                      candidate->name, detail_of(candidate));
+        return DS_ACCEL_OK;
+    }
+    select_candidate(context, candidate, "auto detect");
+    *done_out = true;
+    return DS_ACCEL_OK;
+}
+
 /* One candidate's turn. *done_out: it was chosen. */
 static int32_t try_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                              bool *done_out)
 {
     struct ds_accel__candidate *first;
     bool passed;
-    int32_t status;
+    int32_t status = ds_accel__candidate_check_file(candidate, &passed);
 
-    *done_out = false;
-    status = ds_accel__candidate_check_file(candidate, &passed);
     if (status < 0 || candidate->is_demand_only) {
         return status;
     }
@@ -261,28 +288,34 @@ static int32_t try_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
                                 first->name);
         return DS_ACCEL_OK;
     }
-    status = start(context, candidate);
-    if (status == DS_ACCEL_ERR_NO_MEMORY) {
-        return ds_accel__no_memory();
-    }
-    if (status < 0) {
-        ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
-                      "%s passed its probe but failed to start (%s); going on to the next",
-                      candidate->name, detail_of(candidate));
-        return DS_ACCEL_OK;
-    }
-    select_candidate(context, candidate, "auto detect");
-    *done_out = true;
-    return DS_ACCEL_OK;
+    return try_start(context, candidate, done_out);
 }
 
-/* The first one that was asked and said no; shadowed files and demand-only ones do not count. */
-static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context)
+/* Nobody went first after all: those that stepped back come before cpu, and before nothing. */
+static int32_t try_deferred(ds_accel_t *context, bool *done_out)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < context->registry.count && status >= 0 && !*done_out; i++) {
+        struct ds_accel__candidate *candidate = context->registry.candidates[i];
+
+        if (candidate->state == DS_ACCEL_STATE_AVAILABLE &&
+            strcmp(candidate->reason, "deferred") == 0) {
+            status = try_start(context, candidate, done_out);
+        }
+    }
+    return status;
+}
+
+/* The first that was asked and said no; a shadowed one never counts. */
+static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
+                                                       bool with_disabled)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
         if (!is_available(candidate) && candidate->state != DS_ACCEL_STATE_NOT_PROBED &&
+            (with_disabled || candidate->state != DS_ACCEL_STATE_DISABLED) &&
             candidate->state != DS_ACCEL_STATE_SHADOWED) {
             return candidate;
         }
@@ -292,7 +325,7 @@ static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context
 
 static void warn_fallback(const ds_accel_t *context)
 {
-    const struct ds_accel__candidate *best = best_rejected(context);
+    const struct ds_accel__candidate *best = best_rejected(context, false);
 
     if (best == NULL) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO,
@@ -316,14 +349,24 @@ static int32_t detect_auto(ds_accel_t *context)
         if (candidate->is_demand_only) {
             continue;
         }
-        status = try_candidate(context, candidate, &done);
+        status = strcmp(candidate->name, "cpu") == 0 ? try_deferred(context, &done) : DS_ACCEL_OK;
+        if (status >= 0 && !done) {
+            status = try_candidate(context, candidate, &done);
+        }
+        if (status < 0) {
+            return status;
+        }
+    }
+    if (!done) {
+        int32_t status = try_deferred(context, &done);
+
         if (status < 0) {
             return status;
         }
     }
     mark_others(context, "not_needed");
     if (!done) {
-        const struct ds_accel__candidate *best = best_rejected(context);
+        const struct ds_accel__candidate *best = best_rejected(context, true);
 
         if (best != NULL) {
             return ds_accel__error(DS_ACCEL_ERR_NO_DEVICE,
@@ -355,7 +398,11 @@ static void forget_failures(ds_accel_t *context)
         }
         candidate->has_verdict = false;
         for (int gate = DS_ACCEL__GATE_ELF; gate < DS_ACCEL__GATE_COUNT; gate++) {
-            candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
+            bool is_loaded = gate == DS_ACCEL__GATE_LOAD || gate == DS_ACCEL__GATE_ENTRY;
+
+            if (!is_loaded || !candidate->has_table) {
+                candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
+            }
         }
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
     }

@@ -4,8 +4,8 @@
  * @file ds_accel.h
  * The program's side: find the machine's accelerator, say why, and open its devices.
  *
- *     #include <ds-accel/ds_accel.h>
- *     puts(ds_accel_name(ds_accel_get()));
+ *     ds_accel_t *accelerator = ds_accel_get();
+ *     puts(accelerator != NULL ? ds_accel_name(accelerator) : ds_accel_last_error());
  *
  * A *context* (ds_accel_t) holds one configuration, the plugins found, their verdicts and the
  * chosen accelerator. ds_accel_get() gives the process-wide one; ds_accel_create() makes others.
@@ -54,6 +54,8 @@ DS_ACCEL_EXPORT const char *ds_accel_version(void);
 
 /**
  * Receives log lines, without a newline.
+ * Called by the thread that logs, perhaps inside one of the library's locks: it must not call the
+ * library.
  * @param level one of DS_ACCEL_LOG_*   @param topic "config", "loader", a plugin's name ...
  */
 typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char *topic,
@@ -153,7 +155,10 @@ DS_ACCEL_EXPORT const char *ds_accel_set_method(const ds_accel_t *context);
 #define DS_ACCEL_STATE_SHADOWED 9u
 #define DS_ACCEL_STATE_QUARANTINED 10u
 
-/** One plugin found, in detection order. Strings are borrowed from the context; none is NULL. */
+/**
+ * One plugin found, in detection order. Strings are borrowed from the context, which keeps them
+ * until it is destroyed, also those of earlier verdicts; none is NULL.
+ */
 struct ds_accel_candidate {
     uint32_t struct_size;
     uint32_t state;        /**< DS_ACCEL_STATE_* */
@@ -174,7 +179,7 @@ struct ds_accel_candidate {
 };
 
 /** How many candidates there are; 0 for NULL. */
-DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(const ds_accel_t *context);
+DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(ds_accel_t *context);
 
 /** @return DS_ACCEL_OK; ERR_INVALID @p position is not below ds_accel_candidate_count() */
 DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,

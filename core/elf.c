@@ -49,7 +49,9 @@
 #define THIS_DATA ELFDATA2MSB
 #endif
 
-#define HEADER_LIMIT 4096u                   /* program headers */
+#define HEADER_LIMIT 4096u     /* program headers */
+#define NAME_LIMIT_BYTES 1024u /* of a symbol or library */
+#define EXPORTS_LIMIT_BYTES 4096u
 #define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
 
@@ -352,9 +354,10 @@ static const char *string_at(const struct ds_accel__elf *elf, const struct dynam
                              uint64_t offset)
 {
     const char *strings = at_address(elf, tables->strings, tables->strings_size);
+    uint64_t left = offset < tables->strings_size ? tables->strings_size - offset : 0;
 
-    if (strings == NULL || offset >= tables->strings_size ||
-        memchr(strings + offset, '\0', tables->strings_size - offset) == NULL) {
+    left = left < NAME_LIMIT_BYTES ? left : NAME_LIMIT_BYTES;
+    if (strings == NULL || left == 0 || memchr(strings + offset, '\0', left) == NULL) {
         return "";
     }
     return strings + offset;
@@ -416,7 +419,8 @@ static void read_exports(const struct ds_accel__elf *elf, const struct dynamic_t
 {
     uint32_t count = count_symbols(elf, tables);
 
-    for (uint32_t i = 1; i < count; i++) {
+    /* A plugin has one export: past a screenful there is nothing more to learn. */
+    for (uint32_t i = 1; i < count && dynamic->exports.size_bytes < EXPORTS_LIMIT_BYTES; i++) {
         ElfW(Sym) symbol;
         const void *bytes =
             at_address(elf, tables->symbols + (uint64_t)i * sizeof(symbol), sizeof(symbol));

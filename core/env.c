@@ -61,34 +61,37 @@ void ds_accel__env_clear(struct ds_accel__env *env)
     }
 }
 
-/* "DS_ACCEL_XPU_EXTERNAL_" for xpu.external. */
-static void option_prefix(const char *backend, char *prefix, size_t prefix_size)
+bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size)
 {
-    int length = snprintf(prefix, prefix_size, "DS_ACCEL_%s_", backend);
+    int length = snprintf(name, name_size, "DS_ACCEL_%s_%s", backend, key);
 
-    for (int i = 0; i < length && (size_t)i < prefix_size; i++) {
-        prefix[i] = prefix[i] == '.' ? '_' : (char)toupper((unsigned char)prefix[i]);
+    if (length < 0 || (size_t)length >= name_size) {
+        return false;
     }
+    for (char *c = name; *c != '\0'; c++) {
+        *c = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+    }
+    return true;
 }
 
 const char *ds_accel__env_option(const struct ds_accel__env *env, const char *backend,
                                  const char *key)
 {
     char name[128];
-    size_t length;
 
-    if (env->ignored) {
+    if (env->ignored || !ds_accel__env_option_name(backend, key, name, sizeof(name))) {
         return NULL;
-    }
-    option_prefix(backend, name, sizeof(name));
-    length = strlen(name);
-    if (length + strlen(key) >= sizeof(name)) {
-        return NULL;
-    }
-    for (size_t i = 0; i <= strlen(key); i++) {
-        name[length + i] = key[i] == '.' ? '_' : (char)toupper((unsigned char)key[i]);
     }
     return secure_getenv(name);
+}
+
+const char *ds_accel__env_mode_problem(const struct ds_accel__env *env)
+{
+    const char *probe = env->values[DS_ACCEL__VARIABLE_PROBE];
+
+    return probe != NULL && strcmp(probe, "in-process") != 0
+               ? "expected \"in-process\", the one way of probing that this version has"
+               : NULL;
 }
 
 const char *ds_accel__env_job(const char *name)
@@ -110,51 +113,58 @@ bool ds_accel__is_settable_variable(const char *name)
            strncmp(name, "DS_ACCEL_", 9) != 0 && strcmp(name, "DS_ACCELERATOR") != 0;
 }
 
-static bool is_known(const char *variable, const char *const *backends, size_t backend_count)
+static bool is_known(const char *variable, char *const *names, size_t name_count)
 {
-    char prefix[64];
-
     for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT; i++) {
         if (strcmp(ds_accel__variables[i].name, variable) == 0) {
             return true;
         }
     }
-    for (size_t i = 0; i < backend_count; i++) {
-        option_prefix(backends[i], prefix, sizeof(prefix));
-        if (strncmp(prefix, variable, strlen(prefix)) == 0) {
+    for (size_t i = 0; i < name_count; i++) {
+        size_t length = strlen(names[i]);
+        bool is_prefix = names[i][length - 1] == '_';
+
+        if (is_prefix ? strncmp(names[i], variable, length) == 0
+                      : strcmp(names[i], variable) == 0) {
             return true;
         }
     }
     return false;
 }
 
-void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds_accel__log *log,
-                                const char *const *backends, size_t backend_count)
+static void warn_unknown(const struct ds_accel__log *log, const char *variable, char *const *names,
+                         size_t name_count)
 {
     const char *known[DS_ACCEL__VARIABLE_COUNT];
+    const char *nearest;
 
-    if (env->ignored || environ == NULL) {
-        return;
-    }
     for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT; i++) {
         known[i] = ds_accel__variables[i].name;
     }
+    nearest = ds_accel__nearest(variable, known, DS_ACCEL__VARIABLE_COUNT);
+    if (nearest == NULL) {
+        nearest = ds_accel__nearest(variable, (const char *const *)names, name_count);
+    }
+    ds_accel__log(log, "env", DS_ACCEL_LOG_WARN, "unknown variable %s%s%s%s", variable,
+                  nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+                  nearest != NULL ? "?" : " (ds-accel config show --env lists them)");
+}
+
+void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds_accel__log *log,
+                                char *const *names, size_t name_count)
+{
+    if (env->ignored || environ == NULL) {
+        return;
+    }
     for (char **entry = environ; *entry != NULL; entry++) {
         char name[64];
-        const char *nearest;
         size_t length = strcspn(*entry, "=");
 
-        if (strncmp(*entry, "DS_ACCEL_", 9) != 0) {
-            continue;
-        }
         snprintf(name, sizeof(name), "%.*s", (int)(length < 63 ? length : 63), *entry);
-        if (is_known(name, backends, backend_count)) {
-            continue;
+        if (strncmp(name, "DS_ACCEL_", 9) == 0 && !is_known(name, names, name_count)) {
+            ds_accel__sanitize(name, sizeof(name));
+            warn_unknown(log, name, names, name_count);
         }
-        nearest = ds_accel__nearest(name, known, DS_ACCEL__VARIABLE_COUNT);
-        ds_accel__log(log, "env", DS_ACCEL_LOG_WARN, "unknown variable %s%s%s%s", name,
-                      nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-                      nearest != NULL ? "?" : " (ds-accel config show --env lists them)");
     }
 }
 

@@ -115,15 +115,22 @@ void ds_accel__env_clear(struct ds_accel__env *env);
 /* DS_ACCEL_<NAME>_<KEY>, a plugin's option; NULL if unset or ignored. */
 const char *ds_accel__env_option(const struct ds_accel__env *env, const char *backend,
                                  const char *key);
+/* Its name: "DS_ACCEL_XPU_EXTERNAL_KEY"; false if it does not fit. */
+bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size);
+/* Why the variables' modes cannot be, in this version; NULL if they can. */
+const char *ds_accel__env_mode_problem(const struct ds_accel__env *env);
 /* Any variable of the job's environment, for env rules; NULL if unset. */
 const char *ds_accel__env_job(const char *name);
 /* [A-Z_][A-Z0-9_]*, the names variables have here. */
 bool ds_accel__is_variable_name(const char *name);
 /* One that configuration and plugins may set: neither LD_* nor ours. */
 bool ds_accel__is_settable_variable(const char *name);
-/* Warn about each DS_ACCEL_* that is neither in the table nor an option of one of the backends. */
+/*
+ * Warn about each DS_ACCEL_* that is neither in the table nor one of the names, and does not begin
+ * with one of the names that end in '_' (backends whose options nobody declared).
+ */
 void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds_accel__log *log,
-                                const char *const *backends, size_t backend_count);
+                                char *const *names, size_t name_count);
 /* The user's configuration folder, without ds-accel; new string, NULL if there is none or set-uid.
  */
 char *ds_accel__env_user_config_dir(void);
@@ -177,6 +184,7 @@ struct ds_accel__config {
     bool has_ops;
     struct ds_accel__config_problem *problems;
     size_t problem_count;
+    char unread[256]; /* the user's folder and why it was left out; "" if it was not */
 };
 
 /*
@@ -186,6 +194,9 @@ struct ds_accel__config {
 int32_t ds_accel__config_load(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env, bool with_ops);
+/* A problem outside of the files, such as a variable's value. */
+int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
+                                     const char *message);
 /* Read the op builders too, if not yet done. */
 int32_t ds_accel__config_load_ops(struct ds_accel__config *config);
 void ds_accel__config_clear(struct ds_accel__config *config);
@@ -338,6 +349,12 @@ struct ds_accel__host {
     struct ds_accel__candidate *candidate;
 };
 
+/* A text that callers may have borrowed. */
+struct ds_accel__detail {
+    struct ds_accel__detail *next;
+    char text[];
+};
+
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
     char *path; /* "" for a registered one */
@@ -348,7 +365,8 @@ struct ds_accel__candidate {
     bool has_verdict; /* gates up to the probe are done, or one failed */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
-    char *detail;
+    const char *detail; /* one of details */
+    struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
     char vendor[64];
@@ -456,6 +474,9 @@ struct ds_accel {
     bool has_failed;       /* the last detection did */
 };
 
+/* Options as this library knows them, from a caller of any age; ERR_INVALID. */
+int32_t ds_accel__options_read(const struct ds_accel_options *given,
+                               struct ds_accel_options *options);
 /* The nodes of the context's machine, read once. Borrowed. */
 int32_t ds_accel__context_topology(ds_accel_t *context,
                                    const struct ds_accel__topology **topology_out);

@@ -30,8 +30,7 @@ struct lint {
     struct ds_accel_plugin table;
     bool has_table;
     ds_accel_t *context;
-    struct ds_accel__host host;
-    struct ds_accel__candidate candidate; /* who the host logs for */
+    struct ds_accel__candidate *candidate; /* who the host logs for, and who is probed */
 };
 
 static void judge(struct lint *lint, int number, const char *title, bool can_check,
@@ -60,7 +59,7 @@ static void check_name(struct lint *lint)
         strcmp(file + length - 3, ".so") == 0) {
         snprintf(lint->name, sizeof(lint->name), "%.*s", (int)length - 12, file + 9);
     }
-    memcpy(lint->candidate.name, lint->name, sizeof(lint->name));
+    memcpy(lint->candidate->name, lint->name, sizeof(lint->name));
     if (!ds_accel__is_backend_name(lint->name)) {
         ds_accel__find(&finding, "bad_name", "\"%.200s\"; expected ds_accel_<name>.so", file);
     }
@@ -229,10 +228,10 @@ static void check_entry(struct lint *lint)
 
     ds_accel__plugin_lock();
     if (can_call) {
-        ds_accel__module_entry(lint->module, &lint->host.abi, &lint->theirs, &finding);
+        ds_accel__module_entry(lint->module, &lint->candidate->host.abi, &lint->theirs, &finding);
     }
     if (lint->theirs != NULL) {
-        ds_accel__module_entry(lint->module, &lint->host.abi, &second, &finding);
+        ds_accel__module_entry(lint->module, &lint->candidate->host.abi, &second, &finding);
         if (second != lint->theirs) {
             ds_accel__find(&finding, "broken", "two calls gave two tables");
         }
@@ -257,13 +256,12 @@ static void check_entry(struct lint *lint)
 
 static void check_probe(struct lint *lint)
 {
-    struct ds_accel__candidate *candidate = &lint->candidate;
+    struct ds_accel__candidate *candidate = lint->candidate;
     struct ds_accel__finding finding = {0};
 
     if (lint->has_table) {
         candidate->table = lint->table;
         candidate->has_table = true;
-        candidate->host = lint->host;
         ds_accel__probe(candidate);
         if (strcmp(candidate->reason, "bad_verdict") == 0) {
             ds_accel__find(&finding, "broken", "%s",
@@ -271,10 +269,6 @@ static void check_probe(struct lint *lint)
         }
     }
     judge(lint, 13, "its probe gives a complete verdict", lint->has_table, &finding);
-    for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
-        free(candidate->gates[gate].evidence);
-    }
-    free(candidate->detail);
 }
 
 static int32_t run_checks(struct lint *lint)
@@ -335,7 +329,7 @@ static json_t *lint_tree(const struct lint *lint)
 int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, uint32_t format,
                       char **text_out)
 {
-    struct lint lint = {.path = path, .candidate = {.reason = "", .stage = ""}};
+    struct lint lint = {.path = path};
     int32_t status;
 
     if (path == NULL || text_out == NULL) {
@@ -348,14 +342,15 @@ int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, 
     if (status < 0) {
         return status;
     }
-    ds_accel__host_fill(&lint.host, lint.context, &lint.candidate);
-    status = run_checks(&lint);
+    lint.candidate = ds_accel__candidate_create(lint.context, "", path);
+    status = lint.candidate != NULL ? run_checks(&lint) : ds_accel__no_memory();
     if (status >= 0) {
         status = ds_accel__report_write(DS_ACCEL__REPORT_LINT, lint_tree(&lint), format, text_out);
     }
     if (status >= 0 && lint.is_broken) {
         status = ds_accel__error(DS_ACCEL_ERR_ABI, "%s breaks rules of the plugin ABI", path);
     }
+    ds_accel__candidate_destroy(lint.candidate);
     ds_accel__module_close(lint.module);
     ds_accel__elf_close(&lint.elf);
     ds_accel_destroy(lint.context);

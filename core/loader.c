@@ -185,6 +185,7 @@ int32_t ds_accel__module_open(const char *path, ds_accel__module_t **module_out,
     return status;
 }
 
+/* Guards calls of any plugin's entry (and the copying of its table), probe, init and shutdown. */
 static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void ds_accel__plugin_lock(void)

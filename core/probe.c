@@ -156,6 +156,13 @@ static int32_t load(struct ds_accel__candidate *candidate)
 
 int32_t ds_accel__probe(struct ds_accel__candidate *candidate)
 {
+    const char *problem = ds_accel__env_mode_problem(&candidate->host.context->env);
+
+    if (problem != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_CONFIG, "DS_ACCEL_PROBE:1:1: it is \"%s\"; %s",
+                               candidate->host.context->env.values[DS_ACCEL__VARIABLE_PROBE],
+                               problem);
+    }
     if (!candidate->has_table) {
         int32_t status = load(candidate);
 

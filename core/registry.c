@@ -64,7 +64,12 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
         free(candidate->gates[gate].evidence);
     }
-    free(candidate->detail);
+    while (candidate->details != NULL) {
+        struct ds_accel__detail *next = candidate->details->next;
+
+        free(candidate->details);
+        candidate->details = next;
+    }
     free(candidate->path);
     free(candidate);
 }
@@ -78,20 +83,45 @@ static char *format_arguments(const char *format, va_list arguments)
 }
 
 /*
+ * The text in storage that lives as long as the candidate: callers borrow details, and those of an
+ * earlier verdict too. NULL when memory is exhausted.
+ */
+static const char *keep_detail(struct ds_accel__candidate *candidate, const char *text)
+{
+    struct ds_accel__detail *detail;
+    size_t size = strlen(text) + 1;
+
+    for (detail = candidate->details; detail != NULL; detail = detail->next) {
+        if (strcmp(detail->text, text) == 0) {
+            return detail->text;
+        }
+    }
+    detail = malloc(sizeof(*detail) + size);
+    if (detail == NULL) {
+        return NULL;
+    }
+    memcpy(detail->text, text, size);
+    detail->next = candidate->details;
+    candidate->details = detail;
+    return detail->text;
+}
+
+/*
  * Texts here only explain: when memory is exhausted they are left out (NULL), and the verdict,
  * which needs none, still stands.
  */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
 {
+    char line[1024];
     va_list arguments;
 
     candidate->state = state;
     candidate->reason = reason;
-    free(candidate->detail);
     va_start(arguments, format);
-    candidate->detail = format_arguments(format, arguments);
+    vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
+    candidate->detail = keep_detail(candidate, line);
 }
 
 void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
@@ -333,7 +363,7 @@ struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__regis
 {
     for (size_t i = 0; i < registry->count; i++) {
         if (strcmp(registry->candidates[i]->name, name) == 0 &&
-            registry->candidates[i]->state != DS_ACCEL_STATE_SHADOWED) {
+            registry->candidates[i]->gates[DS_ACCEL__GATE_NAME].result != DS_ACCEL__GATE_FAILED) {
             return registry->candidates[i];
         }
     }

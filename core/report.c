@@ -143,6 +143,7 @@ static json_t *report_detect(ds_accel_t *context, bool is_json)
             ds_accel__json_set(tree, keys[i], json_null(), &failed);
         }
     }
+    set_text(tree, "failure", context->failure, &failed);
     ds_accel__json_set(tree, "candidates", detect_candidates(context, &failed), &failed);
     return finish(tree, failed);
 }
@@ -192,16 +193,22 @@ static json_t *gates_tree(const struct ds_accel__candidate *candidate, bool *fai
 }
 
 /* Backends in the detection order that no file stands for: the likeliest answer to "why not". */
-static json_t *without_plugin(const ds_accel_t *context, bool *failed)
+static json_t *without_plugin(const ds_accel_t *context, const char *name, bool *failed)
 {
     json_t *order = ds_accel__config_get(&context->config, "detection_order", NULL);
     json_t *array = json_array();
 
+    if (name != NULL) {
+        if (ds_accel__registry_find(&context->registry, name) == NULL) {
+            append(array, ds_accel__json_text(name), failed);
+        }
+        return array;
+    }
     for (size_t i = 0; i < json_array_size(order); i++) {
-        json_t *name = json_array_get(order, i);
+        json_t *listed = json_array_get(order, i);
 
-        if (ds_accel__registry_find(&context->registry, json_string_value(name)) == NULL) {
-            append(array, json_incref(name), failed);
+        if (ds_accel__registry_find(&context->registry, json_string_value(listed)) == NULL) {
+            append(array, json_incref(listed), failed);
         }
     }
     return array;
@@ -258,7 +265,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
         append(array, entry, &failed);
     }
     ds_accel__json_set(tree, "candidates", array, &failed);
-    ds_accel__json_set(tree, "without_plugin", without_plugin(context, &failed), &failed);
+    ds_accel__json_set(tree, "without_plugin", without_plugin(context, name, &failed), &failed);
     ds_accel__json_set(tree, "searched", searched_tree(context, &failed), &failed);
     return finish(tree, failed);
 }
@@ -398,7 +405,7 @@ static json_t *report_config_check(const struct ds_accel__config *config)
 int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t format,
                               char **text_out)
 {
-    struct ds_accel_options options = {.struct_size = sizeof(options)};
+    struct ds_accel_options options;
     struct ds_accel__config config;
     struct ds_accel__env env;
     int32_t written;
@@ -407,14 +414,22 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     if (text_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "text_out is NULL");
     }
-    if (given != NULL) {
-        ds_accel_write(&options, given, given->struct_size);
+    status = ds_accel__options_read(given, &options);
+    if (status < 0) {
+        return status;
     }
     status = ds_accel__env_read(&env, (options.flags & DS_ACCEL_OPTION_NO_ENVIRONMENT) != 0);
     if (status < 0) {
         return status;
     }
     status = ds_accel__config_load(&config, &options, &env, true);
+    if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) &&
+        ds_accel__env_mode_problem(&env) != NULL) {
+        int32_t added = ds_accel__config_add_problem(&config, "DS_ACCEL_PROBE",
+                                                     ds_accel__env_mode_problem(&env));
+
+        status = added < 0 ? added : DS_ACCEL_ERR_CONFIG;
+    }
     if (status >= 0 || status == DS_ACCEL_ERR_CONFIG) {
         written = ds_accel__report_write(DS_ACCEL__REPORT_CONFIG_CHECK,
                                          report_config_check(&config), format, text_out);
@@ -467,6 +482,14 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN) {
         int32_t checked = ds_accel_check(context, name);
 
+        /* A backend that only the configuration knows: that it has no plugin is the explanation. */
+        if (checked == DS_ACCEL_ERR_NOT_FOUND && report == DS_ACCEL_REPORT_EXPLAIN) {
+            pthread_mutex_lock(&context->config_lock);
+            if (ds_accel__config_get(&context->config, "backends", name, NULL) != NULL) {
+                checked = DS_ACCEL_OK;
+            }
+            pthread_mutex_unlock(&context->config_lock);
+        }
         return checked < 0 ? checked : (report == DS_ACCEL_REPORT_LIST ? DS_ACCEL_OK : status);
     }
     return status;

@@ -171,6 +171,13 @@ static void write_explain(struct page *page, json_t *tree)
         ds_accel__text_add(&page->text, "\n");
     }
     write_list_line(page, "without a plugin file:", json_object_get(tree, "without_plugin"));
+    if (json_array_size(candidates) == 0 &&
+        json_array_size(json_object_get(tree, "without_plugin")) == 1) {
+        const struct ds_accel__reason *reason = ds_accel__reason("no_plugin");
+
+        ds_accel__text_add(&page->text, "  reason no_plugin: %s\n  remedy %s\n", reason->meaning,
+                           reason->remedy);
+    }
     write_list_line(page, "folders searched:", json_object_get(tree, "searched"));
 }
 

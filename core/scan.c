@@ -113,7 +113,8 @@ static int32_t scan_names(struct scan *scan, const char *dir)
     return status == DS_ACCEL_ERR_NO_MEMORY ? status : DS_ACCEL_OK;
 }
 
-static int32_t scan_dir(struct scan *scan, const char *given)
+/* is_wanted: somebody named it, so that its absence is worth a warning. */
+static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
 {
     struct stat info;
     char *dir;
@@ -121,7 +122,9 @@ static int32_t scan_dir(struct scan *scan, const char *given)
     int32_t status;
 
     if (stat(given, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        ds_accel__log(&scan->context->log, "scan", DS_ACCEL_LOG_DEBUG, "%s is not a folder", given);
+        ds_accel__log(&scan->context->log, "scan",
+                      is_wanted ? DS_ACCEL_LOG_WARN : DS_ACCEL_LOG_DEBUG, "%s is not a folder",
+                      given);
         ds_accel__text_add(&scan->context->searched, "%s\n", given);
         return scan->context->searched.failed ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
@@ -155,7 +158,7 @@ static int32_t scan_path(struct scan *scan, const char *path)
         if (length > 0) {
             char *dir = strndup(path, length);
 
-            status = dir == NULL ? ds_accel__no_memory() : scan_dir(scan, dir);
+            status = dir == NULL ? ds_accel__no_memory() : scan_dir(scan, dir, true);
             free(dir);
         }
         path += length + (path[length] == ':');
@@ -167,7 +170,7 @@ static int32_t scan_library_dir(struct scan *scan)
 {
     char *library = ds_accel__library_dir();
     char *dir = library != NULL ? ds_accel__format("%s/ds-accel", library) : NULL;
-    int32_t status = dir == NULL ? ds_accel__no_memory() : scan_dir(scan, dir);
+    int32_t status = dir == NULL ? ds_accel__no_memory() : scan_dir(scan, dir, false);
 
     free(dir);
     free(library);
@@ -181,19 +184,19 @@ int32_t ds_accel__scan(ds_accel_t *context)
     int32_t status = DS_ACCEL_OK;
 
     for (size_t i = 0; i < context->plugin_dir_count && status >= 0; i++) {
-        status = scan_dir(&scan, context->plugin_dirs[i]);
+        status = scan_dir(&scan, context->plugin_dirs[i], true);
     }
     if (status >= 0) {
         status = scan_path(&scan, context->env.values[DS_ACCEL__VARIABLE_PLUGIN_PATH]);
     }
     for (size_t i = 0; i < json_array_size(dirs) && status >= 0; i++) {
-        status = scan_dir(&scan, json_string_value(json_array_get(dirs, i)));
+        status = scan_dir(&scan, json_string_value(json_array_get(dirs, i)), true);
     }
     if (status >= 0) {
         status = scan_library_dir(&scan);
     }
     if (status >= 0) {
-        status = scan_dir(&scan, DS_ACCEL_PLUGINDIR);
+        status = scan_dir(&scan, DS_ACCEL_PLUGINDIR, false);
     }
     free(scan.seen);
     return status;

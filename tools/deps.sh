@@ -27,11 +27,8 @@ fi
 
 missing=
 for package in $wanted; do
-    status=$(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null || true)
-    case $status in
-    *installed*) ;;
-    *) missing="$missing $package" ;;
-    esac
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+        missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 

@@ -4,6 +4,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,6 +55,9 @@ static const char common_help[] =
     "  4 the forced accelerator is not usable, 5 bad configuration, 6 refused for\n"
     "  security, 7 internal error\n";
 
+/* Where answers go: stdout as the program got it. Plugins that print get stderr in its place. */
+static FILE *answer;
+
 /* ---- shared by the commands ----------------------------------------------------------------- */
 
 int tool_exit_code(int32_t status)
@@ -77,7 +81,12 @@ int tool_exit_code(int32_t status)
 
 int tool_fail(int32_t status)
 {
-    fprintf(stderr, "ds-accel: %s\n", ds_accel_last_error());
+    fputs("ds-accel: ", stderr);
+    for (const char *c = ds_accel_last_error(); *c != '\0'; c++) {
+        /* Names come from anywhere: no escape sequence reaches the terminal. */
+        fputc(*c != '\n' && ((unsigned char)*c < 0x20 || *c == 0x7f) ? '?' : *c, stderr);
+    }
+    fputc('\n', stderr);
     return tool_exit_code(status);
 }
 
@@ -97,7 +106,7 @@ int tool_usage(const struct tool *tool, const char *format, ...)
 /* The exit code, or that stdout could not take the answer. */
 static int finish_output(bool failed, int code)
 {
-    if (fflush(stdout) != 0 || ferror(stdout) || failed) {
+    if (fflush(answer) != 0 || ferror(answer) || failed) {
         fprintf(stderr, "ds-accel: writing the answer failed: %s\n", strerror(errno));
         return EXIT_PROBLEMS;
     }
@@ -106,7 +115,7 @@ static int finish_output(bool failed, int code)
 
 int tool_print(char *text, int code)
 {
-    bool failed = fputs(text, stdout) < 0;
+    bool failed = fputs(text, answer) < 0;
 
     ds_accel_free_text(text);
     return finish_output(failed, code);
@@ -121,7 +130,7 @@ uint32_t tool_format(const struct tool *tool)
     if (tool->json) {
         return DS_ACCEL_FORMAT_JSON;
     }
-    if (isatty(STDOUT_FILENO) && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
+    if (isatty(fileno(answer)) && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
         strcmp(term, "dumb") != 0) {
         format |= DS_ACCEL_FORMAT_COLOUR;
     }
@@ -162,19 +171,19 @@ static int print_help(const struct tool_command *command)
     bool failed;
 
     if (command != NULL) {
-        failed = printf("usage: ds-accel %s [options]%s%s\n\n%s\n\n%s", command->name,
-                        command->arguments[0] != '\0' ? " " : "", command->arguments, command->help,
-                        common_help) < 0;
+        failed = fprintf(answer, "usage: ds-accel %s [options]%s%s\n\n%s\n\n%s", command->name,
+                         command->arguments[0] != '\0' ? " " : "", command->arguments,
+                         command->help, common_help) < 0;
         return finish_output(failed, EXIT_OK);
     }
-    failed = printf("usage: ds-accel [options] COMMAND [ARGUMENTS]\n\n"
-                    "Finds this machine's accelerator through plugins, and says why.\n\n"
-                    "commands:\n") < 0;
+    failed = fprintf(answer, "usage: ds-accel [options] COMMAND [ARGUMENTS]\n\n"
+                             "Finds this machine's accelerator through plugins, and says why.\n\n"
+                             "commands:\n") < 0;
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        failed |= printf("  %-8s %-14s %s\n", commands[i]->name, commands[i]->arguments,
-                         commands[i]->summary) < 0;
+        failed |= fprintf(answer, "  %-8s %-14s %s\n", commands[i]->name, commands[i]->arguments,
+                          commands[i]->summary) < 0;
     }
-    failed |= printf("\n%s", common_help) < 0;
+    failed |= fprintf(answer, "\n%s", common_help) < 0;
     return finish_output(failed, EXIT_OK);
 }
 
@@ -215,12 +224,27 @@ static int take_option(struct tool *tool, int option)
     case 'h':
         return print_help(tool->command);
     case OPTION_VERSION:
-        return finish_output(printf("ds-accel %s, plugin ABI %d.%d\n", ds_accel_version(),
-                                    DS_ACCEL_ABI_MAJOR, DS_ACCEL_ABI_MINOR) < 0,
+        return finish_output(fprintf(answer, "ds-accel %s, plugin ABI %d.%d\n", ds_accel_version(),
+                                     DS_ACCEL_ABI_MAJOR, DS_ACCEL_ABI_MINOR) < 0,
                              EXIT_OK);
     default:
         return EXIT_USAGE;
     }
+}
+
+/*
+ * Name the culprit. getopt leaves a short option in optopt, 0 for an unknown long one, and for a
+ * long one that takes no argument its value, which is one of ours.
+ */
+static int bad_option(const struct tool *tool, const char *argument)
+{
+    if (optopt == 0) {
+        return tool_usage(tool, "unknown option %s, or an ambiguous one", argument);
+    }
+    if (optopt >= OPTION_JSON || strchr("ahqv", optopt) != NULL) {
+        return tool_usage(tool, "option %s takes no argument", argument);
+    }
+    return tool_usage(tool, "unknown option -%c", optopt);
 }
 
 static int parse(struct tool *tool, int argc, char **argv, const char *short_options)
@@ -233,11 +257,8 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
         if (option == ':') {
             return tool_usage(tool, "option %s needs an argument", argv[optind - 1]);
         }
-        if (option == '?' && strncmp(argv[optind - 1], "--", 2) != 0) {
-            return tool_usage(tool, "unknown option -%c", optopt);
-        }
         if (option == '?') {
-            return tool_usage(tool, "unknown option %s", argv[optind - 1]);
+            return bad_option(tool, argv[optind - 1]);
         }
         code = take_option(tool, option);
         if (code >= 0) {
@@ -255,6 +276,23 @@ static const struct tool_command *find_command(const char *name)
         }
     }
     return NULL;
+}
+
+/* Give what plugins print another place than the answer's. Without stderr there is none. */
+static void keep_answer_clean(void)
+{
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+    if (file == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        if (file != NULL) {
+            fclose(file);
+        } else if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    answer = file;
 }
 
 static void finish_options(struct tool *tool)
@@ -275,6 +313,7 @@ int main(int argc, char **argv)
     int code;
     int count;
 
+    answer = stdout;
     opterr = 0;
     code = parse(&tool, argc, argv, "+:a:hqv");
     if (code >= 0) {
@@ -315,5 +354,6 @@ int main(int argc, char **argv)
                           count, count == 1 ? " was" : "s were");
     }
     finish_options(&tool);
+    keep_answer_clean();
     return tool.command->run(&tool, count, argv + optind);
 }

@@ -28,7 +28,7 @@ void cpu_log(const struct ds_accel_host *host, uint32_t level, const char *forma
 
 /* ---- nodes and devices ---------------------------------------------------------------------- */
 
-/* Add the node at a position, or find that it is none, or another name for the one before. */
+/* Add the node at a position, or find that it is none, or another name for an earlier one. */
 static void add_node(struct cpu_machine *machine, uint32_t position)
 {
     struct ds_accel_numa_node found;
@@ -47,11 +47,13 @@ static void add_node(struct cpu_machine *machine, uint32_t position)
     if (found.cpu_count == 0) {
         return;
     }
-    if (machine->node_count > 0 && found.cpus[0] != '\0' &&
-        strncmp(found.cpus, machine->nodes[machine->node_count - 1].cpus, sizeof(found.cpus)) ==
-            0) {
-        machine->node_of_position[position] = machine->node_count - 1;
-        return;
+    /* numa=fake deals its nodes over the sockets in turn, so that equal ones need not be
+     * neighbours. */
+    for (uint32_t i = 0; i < machine->node_count && found.cpus[0] != '\0'; i++) {
+        if (strncmp(found.cpus, machine->nodes[i].cpus, sizeof(found.cpus)) == 0) {
+            machine->node_of_position[position] = i;
+            return;
+        }
     }
     node = &machine->nodes[machine->node_count];
     node->id = found.id;

@@ -385,6 +385,40 @@ Test(core_config, refuses_a_file_in_place_of_the_folder)
                         "cannot read the folder: Not a directory");
 }
 
+Test(core_config, a_users_folder_that_cannot_be_read_is_left_out_with_a_warning)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+
+    options.flags = 0;
+    test_write("home/ds-accel", "a file in place of the folder");
+    setenv("XDG_CONFIG_HOME", test_path("home"), 1);
+    context = test_create_with(&options);
+    EXPECT_HAS(test_log, "config: left out ");
+    ds_accel_destroy(context);
+}
+
+Test(core_config, a_bad_file_of_op_builders_is_told_once_each_time)
+{
+    ds_accel_t *context;
+    char *text = NULL;
+    const char *first;
+
+    test_write("share/ops.json", "{\"backends\": {}, \"deny\": []}");
+    context = test_create();
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(ds_accel_report(context, DS_ACCEL_REPORT_INFO, "cpu", 0, &text),
+                     DS_ACCEL_ERR_CONFIG);
+        first = strstr(ds_accel_last_error(), "ops.json:1:");
+        cr_assert_not_null(first, "%s", ds_accel_last_error());
+        cr_expect_null(strstr(first + 1, "ops.json:1:"), "%s", ds_accel_last_error());
+    }
+    test_write("share/ops.json", "{\"backends\": {}}");
+    cr_expect_eq(ds_accel_report(context, DS_ACCEL_REPORT_INFO, "cpu", 0, &text), DS_ACCEL_OK);
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+}
+
 Test(core_config, refuses_a_file_it_may_not_read)
 {
     struct ds_accel_options options = test_options();

@@ -235,6 +235,53 @@ Test(core_detect, xpu_through_the_plain_driver_defers_to_a_present_cuda)
     expect_choice("xpu.external", "auto detect");
 }
 
+Test(core_detect, who_stepped_back_for_one_that_cannot_start_is_asked_again)
+{
+    use_shipped_defaults();
+    test_add_mock("xpu");
+    test_add_mock("cuda");
+    OPTION("XPU", "VARIANT", "driver");
+    OPTION("CUDA", "FAIL", "init=driver");
+    expect_choice("xpu", "auto detect");
+}
+
+Test(core_detect, nobody_steps_back_for_one_that_is_chosen_only_by_name)
+{
+    use_shipped_defaults();
+    test_add_mock("xpu");
+    test_add_mock("cuda");
+    OPTION("XPU", "VARIANT", "driver");
+    test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"demand_only\": true}}}");
+    expect_choice("xpu", "auto detect");
+}
+
+Test(core_detect, what_the_operator_denied_is_no_reason_to_warn)
+{
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    test_write("etc/ds-accel.json", "{\"deny\": [\"cuda\"]}");
+    expect_choice("cpu", "auto detect");
+    cr_expect_null(strstr(test_log, "falling back"), "%s", test_log);
+}
+
+Test(core_detect, texts_of_a_candidate_outlive_the_verdict)
+{
+    struct ds_accel_candidate before;
+    ds_accel_t *context;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    OPTION("CUDA", "AVAILABLE", "false");
+    OPTION("CUDA", "DETAIL", "as it was");
+    setenv("DS_ACCELERATOR", "cuda", 1);
+    context = detect(DS_ACCEL_ERR_NOT_USABLE);
+    before = test_candidate(context, "cuda");
+    OPTION("CUDA", "AVAILABLE", "true");
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    cr_expect_str_eq(before.detail, "as it was");
+    ds_accel_destroy(context);
+}
+
 Test(core_detect, deference_is_data)
 {
     use_shipped_defaults();
@@ -249,7 +296,7 @@ Test(core_detect, deference_is_data)
     expect_choice("npu", "auto detect");
 }
 
-Test(core_detect, two_that_defer_to_each_other_leave_the_choice_to_the_rest)
+Test(core_detect, two_that_defer_to_each_other_come_before_cpu_all_the_same)
 {
     use_shipped_defaults();
     test_add_mock("npu");
@@ -258,7 +305,7 @@ Test(core_detect, two_that_defer_to_each_other_leave_the_choice_to_the_rest)
     OPTION("ROCM", "VARIANT", "x");
     test_write("etc/ds-accel.json", "{\"backends\": {\"npu\": {\"defers_to\": {\"x\": [\"rocm\"]}},"
                                     " \"rocm\": {\"defers_to\": {\"x\": [\"npu\"]}}}}");
-    expect_choice("cpu", "auto detect");
+    expect_choice("npu", "auto detect");
 }
 
 /* ---- allow, deny ---------------------------------------------------------------------------- */

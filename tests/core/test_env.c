@@ -171,16 +171,36 @@ Test(core_env, options_of_known_backends_do_not_warn)
 Test(core_env, a_place_to_probe_that_is_not_there_yet_is_refused)
 {
     struct ds_accel_options options = test_options();
-    ds_accel_t *context = NULL;
+    ds_accel_t *context;
+    char *text = NULL;
 
     setenv("DS_ACCEL_PROBE", "isolated", 1);
-    cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_ERR_CONFIG);
-    cr_expect_null(context);
+    context = test_create_with(&options);
+    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_ERR_CONFIG);
     EXPECT_HAS(ds_accel_last_error(), "DS_ACCEL_PROBE");
     EXPECT_HAS(ds_accel_last_error(), "\"isolated\"");
     EXPECT_HAS(ds_accel_last_error(), "\"in-process\"");
+    text = test_report(context, DS_ACCEL_REPORT_CONFIG_ENV, NULL, 0);
+    EXPECT_HAS(text, "isolated");
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+    cr_expect_eq(ds_accel_config_check(&options, 0, &text), DS_ACCEL_ERR_CONFIG);
+    EXPECT_HAS(text, "DS_ACCEL_PROBE:1:1: ");
+    ds_accel_free_text(text);
     setenv("DS_ACCEL_PROBE", "in-process", 1);
-    ds_accel_destroy(test_create_with(&options));
+    context = test_create_with(&options);
+    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    ds_accel_destroy(context);
+}
+
+Test(core_env, a_misspelt_option_of_a_backend_is_told)
+{
+    test_write("share/ds-accel.json", "{\"backends\": {\"mine\": {\"options\": {\"speed\": 1}}}}");
+    setenv("DS_ACCEL_MINE_SPEDE", "2", 1);
+    setenv("DS_ACCEL_MINE_SPEED", "2", 1);
+    ds_accel_destroy(test_create());
+    EXPECT_HAS(test_log, "unknown variable DS_ACCEL_MINE_SPEDE; did you mean DS_ACCEL_MINE_SPEED?");
+    EXPECT_HAS_NOT(test_log, "unknown variable DS_ACCEL_MINE_SPEED");
 }
 
 Test(core_env, a_cache_that_is_not_there_yet_warns)

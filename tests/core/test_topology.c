@@ -183,6 +183,23 @@ Test(core_topology, fake_nodes_with_the_same_cpus_are_one)
     ds_accel_free_text(report);
 }
 
+Test(core_topology, fake_nodes_dealt_over_the_sockets_in_turn_are_one_each)
+{
+    char *report;
+
+    put_machine(16 * GIB, 16 * GIB);
+    put_nodes_online("0-3");
+    put_node(0, "0-3", 4 * GIB);
+    put_node(1, "4-7", 4 * GIB);
+    put_node(2, "0-3", 4 * GIB);
+    put_node(3, "4-7", 4 * GIB);
+    report = info();
+    expect_count(report, 2);
+    expect_device(report, 0, 8 * GIB, 8 * GIB, "0", 4);
+    expect_device(report, 1, 8 * GIB, 8 * GIB, "1", 4);
+    ds_accel_free_text(report);
+}
+
 Test(core_topology, node_numbers_may_have_gaps)
 {
     char *report;
@@ -405,6 +422,16 @@ Test(core_cgroup, what_is_available_is_the_smaller_of_machine_and_limit)
     put_number("sys/fs/cgroup/a/memory.max", 48 * GIB);
     put_number("sys/fs/cgroup/a/memory.current", 1 * GIB);
     expect_limit(48 * GIB, 32 * GIB, "/sys/fs/cgroup/a/memory.max");
+}
+
+Test(core_cgroup, file_pages_not_used_lately_are_available)
+{
+    put_group("0::/a\n", MOUNT_V2);
+    put_number("sys/fs/cgroup/a/memory.max", 16 * GIB);
+    put_number("sys/fs/cgroup/a/memory.current", 15 * GIB);
+    test_write("machine/sys/fs/cgroup/a/memory.stat",
+               "anon 1\ninactive_file 10737418240\nactive_file 5\n");
+    expect_limit(16 * GIB, 11 * GIB, "/sys/fs/cgroup/a/memory.max");
 }
 
 Test(core_cgroup, a_group_over_its_limit_has_nothing_left)

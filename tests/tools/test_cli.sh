@@ -124,7 +124,7 @@ answers cuda env DS_ACCEL_NPU_AVAILABLE=false "$program" --plugin-dir "$dir/two"
 
 report detect 0 "$program" --plugin-dir "$dir/two" detect --json
 keys="schema_version accelerator set_method device_count communication_backend compile_backend"
-is "keys of detect" "$keys plugin candidates" "$(at '*')"
+is "keys of detect" "$keys plugin failure candidates" "$(at '*')"
 is "keys of its plugin" "path version vendor abi" "$(at 'plugin/*')"
 is "keys of a candidate" "name state reason detail stage elapsed_us" "$(at 'candidates/0/*')"
 is "detected" "1 npu auto detect 2" "$(at schema_version accelerator set_method device_count)"
@@ -353,7 +353,9 @@ report explain 0 "$@" explain --json
 has "folders searched" "$(at 'searched/*')" "$here/first $here/second $here/third $dir/none $here/fourth $library"
 report detect 0 "$@" detect --json
 is "which file is used" "$here/first/$file" "$(at plugin/path)"
-answers cuda "$@" --plugin-dir "$dir/none" detect
+answers cuda "$@" -q --plugin-dir "$dir/none" detect
+run "$@" --plugin-dir "$dir/none" detect
+has "a folder that is not there" "$err" "scan: $dir/none is not a folder"
 
 # ---- explain ------------------------------------------------------------------------------------
 
