@@ -113,9 +113,11 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_DTYPE_INT16 7u
 #define DS_ACCEL_DTYPE_INT32 8u
 #define DS_ACCEL_DTYPE_INT64 9u
-#define DS_ACCEL_DTYPE_BOOL 10u /**< one byte, 0 or 1 */
-#define DS_ACCEL_DTYPE_FLOAT8_E4M3 11u
-#define DS_ACCEL_DTYPE_FLOAT8_E5M2 12u
+#define DS_ACCEL_DTYPE_BOOL 10u          /**< one byte, 0 or 1 */
+#define DS_ACCEL_DTYPE_FLOAT8_E4M3FN 11u /**< OCP */
+#define DS_ACCEL_DTYPE_FLOAT8_E5M2 12u   /**< OCP */
+#define DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ 13u
+#define DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ 14u
 
 #define DS_ACCEL_DTYPE_STORES 1u   /**< the device holds and copies it */
 #define DS_ACCEL_DTYPE_COMPUTES 2u /**< arithmetic in hardware; set = "supported" */
@@ -159,12 +161,16 @@ struct ds_accel_host {
      * Look up an option of this plugin: the environment's DS_ACCEL_<NAME>_<KEY> (upper case, dots
      * as underscores), then the configuration's backends.<name>.options.<key>, as text.
      * @param[in]  key           "device_count"
-     * @param[out] value         NUL-terminated UTF-8
+     * @param[out] value         NUL-terminated UTF-8; may be NULL with value_size 0, to ask for the
+     * size
      * @param[in]  value_size    bytes at value
-     * @return DS_ACCEL_OK; ERR_NOT_FOUND unset; ERR_INVALID does not fit or NULL
+     * @param[out] needed_out    bytes that the value needs, with its NUL; written on OK and
+     * ERR_LIMIT; may be NULL
+     * @return DS_ACCEL_OK; ERR_NOT_FOUND unset; ERR_LIMIT does not fit, value is as it was;
+     * ERR_INVALID
      */
     int32_t (*config_get)(const struct ds_accel_host *host, const char *key, char *value,
-                          uint32_t value_size);
+                          uint32_t value_size, uint32_t *needed_out);
     /** Monotonic clock in nanoseconds. */
     uint64_t (*clock_ns)(const struct ds_accel_host *host);
     /** Put in front of every path in /sys, /proc and /dev: "" here, a folder for a recorded
@@ -193,7 +199,7 @@ struct ds_accel_host_memory {
     uint64_t total_bytes;     /**< smaller of the machine's memory and the limit */
     uint64_t available_bytes; /**< smaller of what the kernel and the limit leave */
     uint64_t limit_bytes;     /**< 0: no limit below the machine's memory */
-    char limit_source[192]; /**< the file that set it, "/sys/fs/cgroup/x/memory.max"; "" if none */
+    char limit_source[512]; /**< the file that set it, "/sys/fs/cgroup/x/memory.max"; "" if none */
 };
 
 struct ds_accel_ext_topology {
@@ -229,8 +235,8 @@ struct ds_accel_ext_trace {
 #define DS_ACCEL_REASON_NO_DRIVER 2u       /**< hardware, but its kernel driver is not loaded */
 #define DS_ACCEL_REASON_NO_PERMISSION 3u   /**< detail names the device node */
 #define DS_ACCEL_REASON_LIBRARY_MISSING 4u /**< detail names the runtime library */
-#define DS_ACCEL_REASON_SYMBOL_MISSING \
-    5u /**< the runtime library is too old: detail names the symbol */
+/** the runtime library is too old: detail names the symbol */
+#define DS_ACCEL_REASON_SYMBOL_MISSING 5u
 #define DS_ACCEL_REASON_DRIVER_MISMATCH 6u /**< kernel driver and runtime library disagree */
 #define DS_ACCEL_REASON_DEVICE_BUSY 7u     /**< in use exclusively by another process */
 #define DS_ACCEL_REASON_HIDDEN 8u          /**< a visible-devices variable hides every device */
@@ -253,30 +259,33 @@ struct ds_accel_verdict {
 
 #define DS_ACCEL_FLAG_SYNCHRONIZED DS_ACCEL_BIT(0) /**< no asynchronous queue */
 #define DS_ACCEL_FLAG_HOST_TIMERS DS_ACCEL_BIT(1)  /**< time with the host's clock */
-#define DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES \
-    DS_ACCEL_BIT(2)                                        /**< orders dependent work by itself \
-                                                            */
+/** orders dependent work by itself */
+#define DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES DS_ACCEL_BIT(2)
 #define DS_ACCEL_FLAG_HANDLES_BACKPRESSURE DS_ACCEL_BIT(3) /**< bounds work in flight by itself */
 #define DS_ACCEL_FLAG_RANGE_DOMAINS DS_ACCEL_BIT(4)        /**< range_push heeds domain, category */
 #define DS_ACCEL_FLAG_TRITON DS_ACCEL_BIT(5)
 #define DS_ACCEL_FLAG_TRITON_GROUPED_MM DS_ACCEL_BIT(6) /**< prefer triton's grouped matmul */
 #define DS_ACCEL_FLAG_GRAPHS DS_ACCEL_BIT(7)            /**< the graph group works */
-#define DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS \
-    DS_ACCEL_BIT(8)                                   /**< default stream waits for the others */
+/** default stream waits for the others */
+#define DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS DS_ACCEL_BIT(8)
 #define DS_ACCEL_FLAG_HOST_ACCESSIBLE DS_ACCEL_BIT(9) /**< host code may touch device memory */
-#define DS_ACCEL_FLAG_UNIFIED_ADDRESSES \
-    DS_ACCEL_BIT(10) /**< one address space: copy kind can be inferred */
+/** one address space: copy kind can be inferred */
+#define DS_ACCEL_FLAG_UNIFIED_ADDRESSES DS_ACCEL_BIT(10)
 #define DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY DS_ACCEL_BIT(11)
 #define DS_ACCEL_FLAG_VIRTUAL_MEMORY DS_ACCEL_BIT(12)
 #define DS_ACCEL_FLAG_MEMORY_IPC DS_ACCEL_BIT(13)
 #define DS_ACCEL_FLAG_EVENT_IPC DS_ACCEL_BIT(14)
 #define DS_ACCEL_FLAG_DMABUF DS_ACCEL_BIT(15)
 
+/** Every DS_ACCEL_FLAG_* of this header. */
+#define DS_ACCEL_FLAGS_ALL (DS_ACCEL_BIT(16) - 1)
+
 /** Answers that hold for all devices of an instance. */
 struct ds_accel_backend_info {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t flags;                    /**< DS_ACCEL_FLAG_* */
+    uint64_t flags_known;              /**< the flags answered: DS_ACCEL_FLAGS_ALL, or fewer */
     char communication_backend[32];    /**< "nccl"; "": not known to the plugin */
     char compile_backend[32];          /**< "inductor"; "": not known to the plugin */
     uint32_t communication_version[4]; /**< major, minor, patch, 0; all 0: not known */
@@ -296,21 +305,35 @@ struct ds_accel_backend_info {
 #define DS_ACCEL_POWER_SUSPENDED 2u
 #define DS_ACCEL_POWER_OFF 3u
 
-/** Who a device is. Answered without opening, and without waking, the device. */
+#define DS_ACCEL_IDENTITY_VENDOR_INDEX 1u
+#define DS_ACCEL_IDENTITY_NUMA_NODE 2u
+#define DS_ACCEL_IDENTITY_PARENT_INDEX 4u
+#define DS_ACCEL_IDENTITY_UUID 8u
+#define DS_ACCEL_IDENTITY_PARTITION 16u
+
+/**
+ * Who a device is. Answered without opening, and without waking, the device. Integers and uuid hold
+ * a value only where valid says so; zero is a value.
+ */
 struct ds_accel_device_identity {
     uint32_t struct_size;
-    uint32_t device_index;   /**< the index it was asked by */
-    int32_t vendor_index;    /**< the vendor's own numbering before visibility; -1 unknown */
-    int32_t numa_node;       /**< -1 unknown */
-    int32_t parent_index;    /**< device_index of the whole device; -1: it is one, or unknown */
-    uint32_t partition_kind; /**< DS_ACCEL_PARTITION_* */
-    uint32_t power_state;    /**< DS_ACCEL_POWER_* */
-    uint32_t has_uuid;       /**< 1: uuid holds one */
+    uint32_t device_index;          /**< the index it was asked by */
+    uint32_t valid;                 /**< DS_ACCEL_IDENTITY_* */
+    uint32_t partition_kind;        /**< DS_ACCEL_PARTITION_* */
+    uint32_t power_state;           /**< DS_ACCEL_POWER_* */
+    uint32_t vendor_index;          /**< the vendor's own numbering, before visibility */
+    uint32_t numa_node;             /**< the kernel's number */
+    uint32_t parent_index;          /**< device_index of the whole device, if it has one here */
+    uint32_t partition_instance;    /**< MIG GPU instance, tile: with IDENTITY_PARTITION */
+    uint32_t partition_subinstance; /**< MIG compute instance: likewise */
+    uint64_t total_memory_bytes;    /**< 0: only an open device tells */
     uint8_t uuid[16];
-    char uuid_text[64];   /**< as the vendor writes it: "GPU-..." */
-    char pci_address[32]; /**< "0000:65:00.0"; "" if not on PCI */
-    char node_path[64];   /**< "/dev/nvidia0"; "" if none */
-    char name[128];       /**< the marketing name; "" if only an open device tells */
+    char uuid_text[64];        /**< as the vendor writes it: "GPU-..." */
+    char parent_uuid_text[64]; /**< of the whole device, also when it has no index here */
+    char pci_address[32];      /**< "0000:65:00.0", a partition's its parent's; "" if not on PCI */
+    char node_path[64];        /**< "/dev/nvidia0", without machine_root; "" if none */
+    char architecture[64];     /**< "sm_90", "gfx942:sramecc+:xnack-"; "" not known */
+    char name[128];            /**< the marketing name; "" if only an open device tells */
 };
 
 /** What an opened device can do. */
@@ -324,28 +347,39 @@ struct ds_accel_device_info {
     uint32_t compute_unit_count; /**< multiprocessors, compute units, cores */
     uint32_t warp_size;          /**< lanes that run together; 1 on a CPU */
     uint32_t max_threads_per_block;
-    uint32_t clock_khz;
+    uint32_t max_core_clock_khz;
     uint64_t memory_bus_bits;
     uint64_t l2_cache_bytes;
     uint64_t allocation_align_bytes; /**< alignment of every mem_alloc() result */
-    uint64_t flags; /**< DS_ACCEL_FLAG_* of this device; a subset of the backend's */
+    uint64_t flags;                /**< DS_ACCEL_FLAG_* of this device; a subset of the backend's */
+    uint64_t flags_known;          /**< the flags answered; others are not known */
+    uint64_t max_allocation_bytes; /**< of one mem_alloc(); 0 not known */
 };
+
+#define DS_ACCEL_MEMORY_TOTAL 1u
+#define DS_ACCEL_MEMORY_AVAILABLE 2u
+#define DS_ACCEL_MEMORY_PROCESS 4u
 
 /** Memory as three separate figures: of the device, of this process, and the limit on both. */
 struct ds_accel_memory_info {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t valid;           /**< DS_ACCEL_MEMORY_*: the figures that are known; zero is a value */
     uint64_t total_bytes;     /**< what this process could ever get */
     uint64_t available_bytes; /**< what it could get now, other processes considered */
     uint64_t process_bytes;   /**< in use by this process */
     uint64_t limit_bytes;     /**< a limit below the device's memory, 0 if none */
-    char limit_source[192];   /**< who set the limit: a file, variable or call */
+    char limit_source[512];   /**< who set the limit: a file, variable or call */
 };
+
+#define DS_ACCEL_STATS_ALLOCATED 1u /**< allocated_bytes and its peak */
+#define DS_ACCEL_STATS_RESERVED 2u  /**< reserved_bytes and its peak */
+#define DS_ACCEL_STATS_COUNTS 4u    /**< alloc_count, free_count, out_of_memory_count */
+#define DS_ACCEL_STATS_RETRIES 8u   /**< alloc_retry_count */
 
 /** Running totals since the device was opened; peaks since the last reset. */
 struct ds_accel_memory_stats {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t valid;           /**< DS_ACCEL_STATS_*: what is known; zero is a value */
     uint64_t allocated_bytes; /**< held by live allocations (cpu: the process's resident set) */
     uint64_t allocated_peak_bytes;
     uint64_t reserved_bytes; /**< held from the driver */
@@ -399,7 +433,7 @@ struct ds_accel_memory_stats {
 struct ds_accel_pointer_info {
     uint32_t struct_size;
     uint32_t kind;        /**< DS_ACCEL_POINTER_* */
-    int32_t device_index; /**< owner; -1 none */
+    int32_t device_index; /**< owner; always written: -1 none or not known */
     uint32_t reserved;
     uint64_t base_address;  /**< start of the allocation that holds the pointer */
     uint64_t size_bytes;    /**< of that allocation */
@@ -407,11 +441,15 @@ struct ds_accel_pointer_info {
 };
 
 #define DS_ACCEL_NATIVE_DEVICE 1u /**< CUdevice, hipDevice_t, ze_device_handle_t ... */
-#define DS_ACCEL_NATIVE_CONTEXT \
-    2u /**< of an opened device: CUcontext, ze_context_handle_t, cl_context */
+/** of an opened device: CUcontext, ze_context_handle_t, cl_context */
+#define DS_ACCEL_NATIVE_CONTEXT 2u
 #define DS_ACCEL_NATIVE_STREAM 3u
 #define DS_ACCEL_NATIVE_EVENT 4u
 #define DS_ACCEL_NATIVE_MEMORY 5u /**< for backends whose memory is an object: cl_mem */
+#define DS_ACCEL_NATIVE_GRAPH 6u
+#define DS_ACCEL_NATIVE_GRAPH_EXEC 7u
+
+#define DS_ACCEL_VMEM_EXPORTABLE 1u /**< can be given to dmabuf_export and ipc_memory_export */
 
 #define DS_ACCEL_VMEM_ACCESS_NONE 0u
 #define DS_ACCEL_VMEM_ACCESS_READ 1u
@@ -429,9 +467,10 @@ struct ds_accel_pointer_info {
 /** One link of a device, an element of an array. */
 struct ds_accel_link {
     uint32_t struct_size;
-    uint32_t kind;      /**< DS_ACCEL_LINK_* */
-    int32_t peer_index; /**< device_index at the other end; -1: not a device of this backend */
-    uint32_t width;     /**< lanes */
+    uint32_t kind; /**< DS_ACCEL_LINK_* */
+    int32_t
+        peer_index; /**< device_index at the other end; always written: -1 if it is none of ours */
+    uint32_t width; /**< lanes */
     uint32_t generation;
     uint32_t is_up;                 /**< 1 or 0 */
     uint64_t bandwidth_bytes_per_s; /**< one direction */
@@ -450,6 +489,7 @@ struct ds_accel_link {
 #define DS_ACCEL_TELEMETRY_PCIE DS_ACCEL_BIT(9)
 #define DS_ACCEL_TELEMETRY_THROTTLE DS_ACCEL_BIT(10)
 #define DS_ACCEL_TELEMETRY_ECC DS_ACCEL_BIT(11)
+#define DS_ACCEL_TELEMETRY_MEMORY DS_ACCEL_BIT(12)
 
 #define DS_ACCEL_THROTTLE_IDLE DS_ACCEL_BIT(0)
 #define DS_ACCEL_THROTTLE_POWER DS_ACCEL_BIT(1)
@@ -466,9 +506,9 @@ struct ds_accel_telemetry {
     uint32_t memory_utilization_percent;
     int32_t temperature_millidegrees_c;
     uint32_t fan_percent;
-    uint64_t power_mw;
-    uint64_t power_limit_mw;
-    uint64_t energy_mj;
+    uint64_t power_milliwatts;
+    uint64_t power_limit_milliwatts;
+    uint64_t energy_millijoules; /**< since the driver was loaded */
     uint32_t core_clock_khz;
     uint32_t memory_clock_khz;
     uint64_t pcie_rx_bytes_per_s;
@@ -476,15 +516,18 @@ struct ds_accel_telemetry {
     uint64_t throttle_reasons; /**< DS_ACCEL_THROTTLE_* */
     uint64_t ecc_corrected_count;
     uint64_t ecc_uncorrected_count;
+    uint64_t memory_total_bytes;
+    uint64_t memory_used_bytes; /**< by all processes */
+    uint64_t sampled_over_ns;   /**< the period behind the percentages; 0 not known */
 };
 
 /** One process that uses a device, an element of an array. */
 struct ds_accel_process {
     uint32_t struct_size;
-    int32_t pid;
+    int32_t pid; /**< as this process's PID namespace sees it; 0 if it does not */
     uint64_t memory_bytes;
-    uint32_t utilization_percent; /**< 0xffffffff unknown */
-    uint32_t reserved;
+    uint32_t utilization_percent;
+    uint32_t valid; /**< DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION */
 };
 
 /** A variable this backend wants in a job's environment, an element of an array. */
@@ -494,9 +537,10 @@ struct ds_accel_process {
 
 struct ds_accel_env_rule {
     uint32_t struct_size;
-    uint32_t rule; /**< DS_ACCEL_ENV_* */
-    char name[64];
-    char value[192];
+    uint32_t rule;     /**< DS_ACCEL_ENV_* */
+    const char *name;  /**< this and the next two: static storage */
+    const char *value; /**< NULL with UNSET */
+    const char *why;   /**< one line, or NULL */
 };
 
 #define DS_ACCEL_ENV_LIST_VISIBLE_DEVICES 1u /**< names of variables that choose devices */
@@ -512,9 +556,13 @@ struct ds_accel_op_builder {
 };
 
 /** Receives pieces of a text that a plugin writes; returns DS_ACCEL_OK to go on. */
-typedef int32_t (*ds_accel_text_sink_t)(void *user_data, const char *text, size_t text_bytes);
-/** Runs on a thread of the plugin's choosing; must not call back into the plugin. */
-typedef void (*ds_accel_host_task_t)(void *user_data);
+typedef int32_t (*ds_accel_text_sink_t)(void *user_data, const char *text, uint64_t text_bytes);
+/**
+ * Runs once for each stream_host_task that returned DS_ACCEL_OK (captured: once a launch): @p
+ * status is DS_ACCEL_OK, or why the stream did not get there. On any thread; must not call into the
+ * plugin.
+ */
+typedef void (*ds_accel_host_task_t)(void *user_data, int32_t status);
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -536,8 +584,7 @@ struct ds_accel_plugin {
     const char *vendor;
     const char *version; /**< the plugin's own */
 
-    /* -- life -------------------------------------------------------------------------------------
-     */
+    /* -- life -- */
 
     /**
      * Can this accelerator be used here? The interface's is_available. Leaves nothing behind.
@@ -556,8 +603,7 @@ struct ds_accel_plugin {
     int32_t (*backend_info)(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info_out, struct ds_accel_error *error);
 
-    /* -- device -----------------------------------------------------------------------------------
-     */
+    /* -- device -- */
 
     int32_t (*device_count)(ds_accel_plugin_instance_t *instance, uint32_t *count_out,
                             struct ds_accel_error *error);
@@ -567,6 +613,11 @@ struct ds_accel_plugin {
     /** Opening a device again gives the same or another handle; each is closed separately. */
     int32_t (*device_open)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error);
+    /** As device_open, in the program's own context (DS_ACCEL_NATIVE_CONTEXT), which stays its own.
+     */
+    int32_t (*device_open_native)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                                  uint64_t native_context, ds_accel_plugin_device_t **device_out,
+                                  struct ds_accel_error *error);
     /** Its streams, events, graphs and memory were released before. NULL is ignored. */
     void (*device_close)(ds_accel_plugin_device_t *device);
     int32_t (*device_info)(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info_out,
@@ -575,13 +626,16 @@ struct ds_accel_plugin {
     int32_t (*device_get_current)(ds_accel_plugin_instance_t *instance, uint32_t *device_index_out,
                                   struct ds_accel_error *error);
     int32_t (*device_set_current)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
-    /** Wait for all work of all streams of the device. */
-    int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+    /**
+     * Wait for all work of all streams of the device. @p timeout_ns, here and below: UINT64_MAX
+     * waits for ever, 0 only asks; ERR_TIMEOUT when it has passed.
+     */
+    int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
+                                  struct ds_accel_error *error);
     /** DS_ACCEL_OK while the device works; ERR_DEVICE_LOST after it was lost. */
     int32_t (*device_health)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 
-    /* -- stream
-     * ------------------------------------------------------------------------------------ */
+    /* -- stream -- */
 
     /** @p priority lies in the device's range; lower numbers run first. */
     int32_t (*stream_create)(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
@@ -592,7 +646,9 @@ struct ds_accel_plugin {
     int32_t (*stream_get_default)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
                                   struct ds_accel_error *error);
-    /** For runtimes that keep a current stream per thread; otherwise NULL, and the host keeps it.
+    /**
+     * For runtimes that keep a current stream per thread; otherwise NULL, and the host keeps it.
+     * The same handle for the same vendor stream, borrowed until the device is closed.
      */
     int32_t (*stream_get_current)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
@@ -600,7 +656,8 @@ struct ds_accel_plugin {
     int32_t (*stream_set_current)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
     int32_t (*stream_priority_range)(ds_accel_plugin_device_t *device, int32_t *least_out,
                                      int32_t *greatest_out, struct ds_accel_error *error);
-    int32_t (*stream_synchronize)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
+    int32_t (*stream_synchronize)(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
+                                  struct ds_accel_error *error);
     /** DS_ACCEL_OK: idle; DS_ACCEL_NOT_READY: busy. */
     int32_t (*stream_query)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
     /** Work queued on @p stream after this call waits on the device for @p event. */
@@ -610,8 +667,7 @@ struct ds_accel_plugin {
     int32_t (*stream_host_task)(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                                 void *user_data, struct ds_accel_error *error);
 
-    /* -- event
-     * ------------------------------------------------------------------------------------- */
+    /* -- event -- */
 
     int32_t (*event_create)(ds_accel_plugin_device_t *device, uint32_t flags,
                             ds_accel_plugin_event_t **event_out, struct ds_accel_error *error);
@@ -625,17 +681,22 @@ struct ds_accel_plugin {
      * From any thread.
      */
     int32_t (*event_query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
-    int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
+    int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
+                                 struct ds_accel_error *error);
     /** Milliseconds from @p start to @p end; ERR_STATE without timing or before both were reached.
      */
     int32_t (*event_elapsed_ms)(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
-    /* -- memory
-     * ------------------------------------------------------------------------------------ */
+    /* -- memory -- */
 
-    /** @p size_bytes > 0. Aligned to device_info's allocation_align_bytes. Contents undefined. */
-    int32_t (*mem_alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+    /**
+     * @p size_bytes > 0. @p align_bytes 0: device_info's allocation_align_bytes; else a power of
+     * two.
+     * @p flags: none so far, 0. Contents undefined.
+     */
+    int32_t (*mem_alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                         uint64_t align_bytes, uint32_t flags, void **pointer_out,
                          struct ds_accel_error *error);
     /** Waits for work that uses it, as far as the runtime knows of any. NULL is ignored. */
     int32_t (*mem_free)(ds_accel_plugin_device_t *device, void *pointer,
@@ -656,7 +717,7 @@ struct ds_accel_plugin {
                               struct ds_accel_error *error);
     /** Migrating memory that host and device both address. */
     int32_t (*mem_alloc_managed)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                                 void **pointer_out, struct ds_accel_error *error);
+                                 uint32_t flags, void **pointer_out, struct ds_accel_error *error);
     /** The device's address of mapped pinned memory. */
     int32_t (*mem_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                   void **device_pointer_out, struct ds_accel_error *error);
@@ -689,32 +750,40 @@ struct ds_accel_plugin {
     /** Refuse allocations of this process beyond @p limit_bytes; 0 lifts the limit. */
     int32_t (*mem_set_limit)(ds_accel_plugin_device_t *device, uint64_t limit_bytes,
                              struct ds_accel_error *error);
-    int32_t (*mem_pointer_info)(ds_accel_plugin_instance_t *instance, const void *pointer,
+    /** @p device: where @p pointer is valid; NULL: any, with DS_ACCEL_FLAG_UNIFIED_ADDRESSES. */
+    int32_t (*mem_pointer_info)(ds_accel_plugin_instance_t *instance,
+                                ds_accel_plugin_device_t *device, const void *pointer,
                                 struct ds_accel_pointer_info *info_out,
                                 struct ds_accel_error *error);
     /** Stream-ordered: usable by work after all of @p waits and after this point of @p stream. */
     int32_t (*mem_alloc_async)(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
-                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
-                               void **pointer_out, struct ds_accel_error *error);
+                               uint32_t flags, ds_accel_plugin_event_t *const *waits,
+                               uint32_t wait_count, void **pointer_out,
+                               struct ds_accel_error *error);
     int32_t (*mem_free_async)(ds_accel_plugin_stream_t *stream, void *pointer,
                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                               struct ds_accel_error *error);
 
-    /* -- virtual memory: reserve addresses, map physical memory under them, allow access
-     * ------------- */
+    /* -- virtual memory: reserve addresses, map physical memory under them, allow access -- */
 
-    int32_t (*vmem_granularity)(ds_accel_plugin_device_t *device, uint64_t *granularity_bytes_out,
+    int32_t (*vmem_granularity)(ds_accel_plugin_device_t *device, uint32_t flags,
+                                uint64_t *minimum_bytes_out, uint64_t *recommended_bytes_out,
                                 struct ds_accel_error *error);
+    /** @p hint: a wanted address or NULL; only a wish. @p flags: none so far, 0. */
     int32_t (*vmem_reserve)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                            uint64_t align_bytes, void **address_out, struct ds_accel_error *error);
+                            uint64_t align_bytes, void *hint, uint32_t flags, void **address_out,
+                            struct ds_accel_error *error);
     int32_t (*vmem_release)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                             struct ds_accel_error *error);
-    int32_t (*vmem_create)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+    /** @p flags: DS_ACCEL_VMEM_EXPORTABLE or 0. */
+    int32_t (*vmem_create)(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                            ds_accel_plugin_vmem_t **vmem_out, struct ds_accel_error *error);
+    /** What is still mapped keeps the memory until it is unmapped. */
     void (*vmem_destroy)(ds_accel_plugin_vmem_t *vmem);
     int32_t (*vmem_map)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         ds_accel_plugin_vmem_t *vmem, uint64_t vmem_offset_bytes,
                         struct ds_accel_error *error);
+    /** Exactly a range that was mapped. */
     int32_t (*vmem_unmap)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                           struct ds_accel_error *error);
     /** @p access is DS_ACCEL_VMEM_ACCESS_*, for @p accessor where the vendor tells devices apart.
@@ -722,23 +791,27 @@ struct ds_accel_plugin {
     int32_t (*vmem_set_access)(ds_accel_plugin_device_t *accessor, void *address,
                                uint64_t size_bytes, uint32_t access, struct ds_accel_error *error);
 
-    /* -- graph
-     * ------------------------------------------------------------------------------------- */
+    /* -- graph -- */
 
     /** Work queued on @p stream from now on is recorded instead of run. */
     int32_t (*graph_capture_begin)(ds_accel_plugin_stream_t *stream, uint32_t mode,
                                    struct ds_accel_error *error);
+    /** Ends the capture in any case; ERR_STATE and no graph if it was broken. */
     int32_t (*graph_capture_end)(ds_accel_plugin_stream_t *stream,
                                  ds_accel_plugin_graph_t **graph_out, struct ds_accel_error *error);
     /** DS_ACCEL_CAPTURING_* */
     int32_t (*graph_capture_status)(ds_accel_plugin_stream_t *stream, uint32_t *status_out,
                                     struct ds_accel_error *error);
     void (*graph_destroy)(ds_accel_plugin_graph_t *graph);
-    int32_t (*graph_instantiate)(ds_accel_plugin_graph_t *graph,
+    /**
+     * @p flags: none so far, 0. The graph may be destroyed afterwards; a second instance of it may
+     * be ERR_STATE where the runtime has one object for both.
+     */
+    int32_t (*graph_instantiate)(ds_accel_plugin_graph_t *graph, uint32_t flags,
                                  ds_accel_plugin_graph_exec_t **exec_out,
                                  struct ds_accel_error *error);
     void (*graph_exec_destroy)(ds_accel_plugin_graph_exec_t *exec);
-    /** Queue the whole graph on @p stream; the same exec never runs twice at once. */
+    /** Queue the whole graph on @p stream; the plugin orders the launches of one exec. */
     int32_t (*graph_launch)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
     /** Take @p graph's parameters without a new instance; *result_out is DS_ACCEL_GRAPH_*. */
@@ -751,16 +824,14 @@ struct ds_accel_plugin {
     int32_t (*graph_dump)(ds_accel_plugin_graph_t *graph, ds_accel_text_sink_t sink,
                           void *user_data, struct ds_accel_error *error);
 
-    /* -- data types
-     * ---------------------------------------------------------------------------------- */
+    /* -- data types -- */
 
     /** *support_out: DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0 for a dtype it does not know.
      */
     int32_t (*dtype_support)(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error);
 
-    /* -- telemetry: needs no open device and makes no context
-     * ------------------------------------------ */
+    /* -- telemetry: needs no open device and makes no context -- */
 
     int32_t (*telemetry_get)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                              struct ds_accel_telemetry *telemetry_out,
@@ -774,8 +845,7 @@ struct ds_accel_plugin {
                                    uint32_t capacity, uint32_t *count_out,
                                    struct ds_accel_error *error);
 
-    /* -- profiler ranges: nested per thread
-     * ------------------------------------------------------------- */
+    /* -- profiler ranges: nested per thread -- */
 
     /** @p domain and @p category may be NULL. */
     int32_t (*range_push)(ds_accel_plugin_instance_t *instance, const char *message,
@@ -785,8 +855,7 @@ struct ds_accel_plugin {
     int32_t (*profiler_start)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
     int32_t (*profiler_stop)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
 
-    /* -- peers and links
-     * ---------------------------------------------------------------------------------- */
+    /* -- peers and links -- */
 
     /** *can_out: 1 if @p device can address @p peer's memory, else 0. */
     int32_t (*peer_can_access)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
@@ -802,15 +871,21 @@ struct ds_accel_plugin {
                          struct ds_accel_link *links, uint32_t stride_bytes, uint32_t capacity,
                          uint32_t *count_out, struct ds_accel_error *error);
 
-    /* -- sharing between processes
-     * -------------------------------------------------------------------------- */
+    /* -- sharing between processes -- */
 
-    /** @p handle has backend_info's memory_handle_bytes; bytes that may be sent anywhere on this
-     * host. */
+    /**
+     * @p handle has backend_info's memory_handle_bytes: plain bytes, usable by any process of the
+     * same user on this machine until ipc_memory_unexport(), mem_free() or the end of this process.
+     * @p pointer may lie inside an allocation: opening gives the same place.
+     */
     int32_t (*ipc_memory_export)(ds_accel_plugin_device_t *device, void *pointer, void *handle,
                                  uint32_t handle_bytes, struct ds_accel_error *error);
+    /** The exporter has done with it; importers that have it open keep it. */
+    int32_t (*ipc_memory_unexport)(ds_accel_plugin_device_t *device, const void *handle,
+                                   uint32_t handle_bytes, struct ds_accel_error *error);
+    /** Each opening is closed once, with the pointer it gave. @p flags: none so far, 0. */
     int32_t (*ipc_memory_open)(ds_accel_plugin_device_t *device, const void *handle,
-                               uint32_t handle_bytes, void **pointer_out,
+                               uint32_t handle_bytes, uint32_t flags, void **pointer_out,
                                struct ds_accel_error *error);
     int32_t (*ipc_memory_close)(ds_accel_plugin_device_t *device, void *pointer,
                                 struct ds_accel_error *error);
@@ -821,7 +896,7 @@ struct ds_accel_plugin {
                               struct ds_accel_error *error);
     /** *fd_out is the caller's to close. */
     int32_t (*dmabuf_export)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
-                             int32_t *fd_out, uint64_t *offset_bytes_out,
+                             uint32_t flags, int32_t *fd_out, uint64_t *offset_bytes_out,
                              struct ds_accel_error *error);
     /** @p fd stays the caller's. */
     int32_t (*dmabuf_import)(ds_accel_plugin_device_t *device, int32_t fd, uint64_t offset_bytes,
@@ -829,8 +904,7 @@ struct ds_accel_plugin {
     int32_t (*dmabuf_release)(ds_accel_plugin_device_t *device, void *pointer,
                               struct ds_accel_error *error);
 
-    /* -- random numbers: hooks for a vendor's own generator; NULL = the host's Philox
-     * ------------------------- */
+    /* -- random numbers: hooks for a vendor's own generator; NULL = the host's Philox -- */
 
     int32_t (*rng_seed)(ds_accel_plugin_device_t *device, uint64_t seed,
                         struct ds_accel_error *error);
@@ -849,8 +923,7 @@ struct ds_accel_plugin {
                           uint32_t dtype, double mean, double standard_deviation,
                           struct ds_accel_error *error);
 
-    /* -- op builders
-     * ------------------------------------------------------------------------------------------ */
+    /* -- op builders -- */
 
     /** Builders beyond the configuration's. As telemetry_processes. */
     int32_t (*op_builders_get)(ds_accel_plugin_instance_t *instance,
@@ -874,23 +947,29 @@ struct ds_accel_plugin {
      * end. */
     int32_t (*env_name_get)(ds_accel_plugin_instance_t *instance, uint32_t which, uint32_t position,
                             char *name, uint32_t name_size, struct ds_accel_error *error);
-    /** Value for a visible-devices variable that shows exactly these devices, in this order. */
-    int32_t (*visible_devices_value)(ds_accel_plugin_instance_t *instance,
+    /**
+     * The value with which @p variable shows exactly these devices of the instance, in this order,
+     * to a child that is started with the current environment. Sizes as in config_get.
+     */
+    int32_t (*visible_devices_value)(ds_accel_plugin_instance_t *instance, const char *variable,
                                      const uint32_t *device_indices, uint32_t device_index_count,
-                                     char *value, uint32_t value_size,
+                                     char *value, uint32_t value_size, uint32_t *needed_out,
                                      struct ds_accel_error *error);
 
-    /* -- native handles: mix with the vendor's own library
-     * --------------------------------------------------------- */
+    /* -- native handles: mix with the vendor's own library -- */
 
     /**
      * The vendor's handle, borrowed, as an integer wide enough for a pointer. @p object is what
      * @p kind (DS_ACCEL_NATIVE_*) says: ds_accel_plugin_device_t * (also for CONTEXT), stream,
-     * event or a device address.
+     * event or a device address; *offset_bytes_out is where that lies in a MEMORY object, else 0.
      */
     int32_t (*native_get)(ds_accel_plugin_device_t *device, uint32_t kind, const void *object,
-                          uint64_t *native_out, struct ds_accel_error *error);
-    /** Our handle around a vendor's, which stays the caller's: destroying ours leaves it alone. */
+                          uint64_t *native_out, uint64_t *offset_bytes_out,
+                          struct ds_accel_error *error);
+    /**
+     * Our handle around a vendor's STREAM, EVENT or MEMORY, which stays the caller's:
+     * stream_destroy, event_destroy or mem_free end ours and leave it alone.
+     */
     int32_t (*native_wrap)(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t native,
                            void **object_out, struct ds_accel_error *error);
 };

@@ -93,6 +93,8 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
         status = candidate->table.device_count(instance, &count, &error);
         if (status == DS_ACCEL_OK && count == 0) {
             status = DS_ACCEL_ERR_NO_DEVICE;
+        } else if (status == DS_ACCEL_OK && count > DS_ACCEL__DEVICE_LIMIT) {
+            status = DS_ACCEL_ERR_ABI;
         }
         if (status != DS_ACCEL_OK) {
             candidate->table.shutdown(instance);

@@ -120,9 +120,12 @@ int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
     }
     device->table = &candidate->table;
     status = device->table->device_open(candidate->instance, device_index, &device->handle, &error);
-    if (status < 0) {
+    if (status == DS_ACCEL_OK && device->handle == NULL) {
+        status = DS_ACCEL_ERR_ABI;
+    }
+    if (status != DS_ACCEL_OK) {
         free(device);
-        return ds_accel__fail(status, &error);
+        return ds_accel__fail(status > 0 ? DS_ACCEL_ERR_ABI : status, &error);
     }
     *device_out = device;
     return DS_ACCEL_OK;

@@ -339,7 +339,7 @@ ds_accel_device_handle(const ds_accel_device_t *device)
 /** Wait for all work of all streams of the device. @source DeepSpeed synchronize() */
 DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device)
 {
-    DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, &error));
+    DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, UINT64_MAX, &error));
 }
 
 /** @param[out] info_out  its struct_size set by the caller, the rest zero */

@@ -52,6 +52,8 @@
 #define HEADER_LIMIT 4096u     /* program headers */
 #define NAME_LIMIT_BYTES 1024u /* of a symbol or library */
 #define EXPORTS_LIMIT_BYTES 4096u
+#define NOTE_HEAD_BYTES 8u                   /* of a descriptor: the same in every generation */
+#define NOTE_BUDGET_BYTES (256 * 1024u)      /* all note segments of a file together */
 #define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
 
@@ -180,7 +182,15 @@ static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
         }
         if (note.n_type == DS_ACCEL_NOTE_TYPE && note.n_namesz == sizeof(DS_ACCEL_NOTE_NAME) &&
             memcmp(base + sizeof(note), DS_ACCEL_NOTE_NAME, sizeof(DS_ACCEL_NOTE_NAME)) == 0) {
-            if (elf->note_count++ == 0) {
+            uint16_t major = 0;
+
+            if (note.n_descsz >= NOTE_HEAD_BYTES) {
+                memcpy(&major, base + desc + offsetof(struct ds_accel_note_desc, abi_major),
+                       sizeof(major));
+            }
+            if (note.n_descsz >= NOTE_HEAD_BYTES && major != DS_ACCEL_ABI_MAJOR) {
+                elf->other_major = major; /* named only if there is none of ours */
+            } else if (elf->note_count++ == 0) {
                 elf->note_desc_bytes = note.n_descsz;
                 memcpy(&elf->desc, base + desc,
                        note.n_descsz < sizeof(elf->desc) ? note.n_descsz : sizeof(elf->desc));
@@ -196,6 +206,7 @@ static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
 static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     ElfW(Ehdr) header;
+    uint64_t total = 0;
 
     if (!get_header(elf, &header)) {
         return;
@@ -204,6 +215,12 @@ static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *find
         ElfW(Phdr) segment;
 
         if (get_segment(elf, &header, i, &segment) && segment.p_type == PT_NOTE) {
+            total += segment.p_filesz;
+            if (segment.p_filesz > NOTE_BUDGET_BYTES || total > NOTE_BUDGET_BYTES) {
+                ds_accel__find(finding, "bad_note", "its notes have over %u bytes",
+                               NOTE_BUDGET_BYTES);
+                return;
+            }
             read_notes(elf, &segment, finding);
         }
     }
@@ -291,21 +308,22 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
     uint64_t required;
 
     elf->note_count = 0;
+    elf->other_major = 0;
     find_notes(elf, finding);
     if (finding->reason != NULL) {
         return;
     }
     required = desc->required_features[0] | (uint64_t)desc->required_features[1] << 32;
-    if (elf->note_count == 0) {
+    if (elf->note_count == 0 && elf->other_major != 0) {
+        ds_accel__find(finding, "abi_unsupported", "the plugin has generation %u, this host %u",
+                       elf->other_major, DS_ACCEL_ABI_MAJOR);
+    } else if (elf->note_count == 0) {
         ds_accel__find(finding, "no_note", "there is no note of owner %s, type %u",
                        DS_ACCEL_NOTE_NAME, DS_ACCEL_NOTE_TYPE);
     } else if (elf->note_count > 1) {
         ds_accel__find(finding, "duplicate_note", "there are %u", elf->note_count);
-    } else if (elf->note_desc_bytes < 8 || elf->note_desc_bytes > NOTE_LIMIT_BYTES) {
+    } else if (elf->note_desc_bytes < NOTE_HEAD_BYTES || elf->note_desc_bytes > NOTE_LIMIT_BYTES) {
         ds_accel__find(finding, "bad_note", "its descriptor has %u bytes", elf->note_desc_bytes);
-    } else if (desc->abi_major != DS_ACCEL_ABI_MAJOR) {
-        ds_accel__find(finding, "abi_unsupported", "the plugin has generation %u, this host %u",
-                       desc->abi_major, DS_ACCEL_ABI_MAJOR);
     } else if (desc->struct_size < needed || desc->struct_size > elf->note_desc_bytes) {
         ds_accel__find(finding, "bad_note", "it says %u bytes and has %u; expected at least %u",
                        desc->struct_size, elf->note_desc_bytes, needed);

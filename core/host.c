@@ -34,33 +34,39 @@ static int32_t host_log_enabled(const struct ds_accel_host *abi, uint32_t level,
     return DS_ACCEL_OK;
 }
 
-/* Copy a text if it fits whole. */
-static int32_t give_text(const char *text, size_t length, char *value, uint32_t value_size)
+/* Copy a text if it fits whole; say how much room it needs in any case. */
+static int32_t give_text(const char *text, size_t length, char *value, uint32_t value_size,
+                         uint32_t *needed_out)
 {
+    if (needed_out != NULL) {
+        *needed_out = (uint32_t)length + 1;
+    }
     if (length >= value_size) {
-        return DS_ACCEL_ERR_INVALID;
+        return DS_ACCEL_ERR_LIMIT;
     }
     memcpy(value, text, length);
     value[length] = '\0';
     return DS_ACCEL_OK;
 }
 
-static int32_t give_option(json_t *option, char *value, uint32_t value_size)
+static int32_t give_option(json_t *option, char *value, uint32_t value_size, uint32_t *needed_out)
 {
     char text[64];
     size_t length;
 
     if (json_is_string(option)) {
-        return give_text(json_string_value(option), json_string_length(option), value, value_size);
+        return give_text(json_string_value(option), json_string_length(option), value, value_size,
+                         needed_out);
     }
     /* Numbers and truth values as JSON writes them, whatever the program's locale. */
     length = json_dumpb(option, text, sizeof(text), JSON_ENCODE_ANY);
-    return length == 0 || length > sizeof(text) ? DS_ACCEL_ERR_INVALID
-                                                : give_text(text, length, value, value_size);
+    return length == 0 || length > sizeof(text)
+               ? DS_ACCEL_ERR_INVALID
+               : give_text(text, length, value, value_size, needed_out);
 }
 
 static int32_t host_config_get(const struct ds_accel_host *abi, const char *key, char *value,
-                               uint32_t value_size)
+                               uint32_t value_size, uint32_t *needed_out)
 {
     const struct ds_accel__host *host = host_of(abi);
     ds_accel_t *context = host->context;
@@ -68,17 +74,18 @@ static int32_t host_config_get(const struct ds_accel_host *abi, const char *key,
     json_t *option;
     int32_t status;
 
-    if (key == NULL || value == NULL || value_size == 0) {
+    if (key == NULL || (value == NULL && value_size != 0)) {
         return DS_ACCEL_ERR_INVALID;
     }
     text = ds_accel__env_option(&context->env, host->candidate->name, key);
     if (text != NULL) {
-        return give_text(text, strlen(text), value, value_size);
+        return give_text(text, strlen(text), value, value_size, needed_out);
     }
     pthread_mutex_lock(&context->config_lock);
     option = ds_accel__config_get(&context->config, "backends", host->candidate->name, "options",
                                   key, NULL);
-    status = option != NULL ? give_option(option, value, value_size) : DS_ACCEL_ERR_NOT_FOUND;
+    status = option != NULL ? give_option(option, value, value_size, needed_out)
+                            : DS_ACCEL_ERR_NOT_FOUND;
     pthread_mutex_unlock(&context->config_lock);
     return status;
 }

@@ -15,7 +15,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define DS_ACCEL__NAME_SIZE 32 /* of a backend's name, NUL included: plugin-api.h's note */
+#define DS_ACCEL__NAME_SIZE 32        /* of a backend's name, NUL included: plugin-api.h's note */
+#define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more */
 #define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- layer 0: errors (error.c), texts (text.c), reasons (reason.c), log (log.c) ------------- */
@@ -247,7 +248,7 @@ struct ds_accel__topology {
 struct ds_accel__cgroup_limit {
     uint64_t limit_bytes;
     uint64_t left_bytes; /* smallest over all groups, also those with larger limits */
-    char source[192];    /* the file that sets it */
+    char source[512];    /* the file that sets it */
 };
 
 int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *topology);
@@ -274,7 +275,8 @@ void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const
 struct ds_accel__elf {
     const unsigned char *data; /* the file, mapped */
     size_t size_bytes;
-    uint32_t note_count; /* notes of ours; desc holds the first */
+    uint16_t other_major; /* a generation that another note has; 0: none */
+    uint32_t note_count;  /* notes of our generation; desc holds the first */
     uint32_t note_desc_bytes;
     struct ds_accel_note_desc desc;
 };

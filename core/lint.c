@@ -122,7 +122,7 @@ static void list_lines(const struct ds_accel__text *text, bool (*is_fine)(const 
 static bool is_our_export(const char *symbol)
 {
     /* Linkers of old binutils define the last three in every object. */
-    return strcmp(symbol, DS_ACCEL_ENTRY_V1_SYMBOL) == 0 || strcmp(symbol, "_init") == 0 ||
+    return strncmp(symbol, "ds_accel_entry_v", 16) == 0 || strcmp(symbol, "_init") == 0 ||
            strcmp(symbol, "_fini") == 0 || strcmp(symbol, "__bss_start") == 0 ||
            strcmp(symbol, "_edata") == 0 || strcmp(symbol, "_end") == 0;
 }

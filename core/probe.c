@@ -24,8 +24,9 @@ static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_acce
         ds_accel__find(finding, "bad_verdict", "a text of the verdict has no end");
     } else if (verdict->state < DS_ACCEL_PROBE_AVAILABLE || verdict->state > DS_ACCEL_PROBE_ERROR) {
         ds_accel__find(finding, "bad_verdict", "state %u; expected 1, 2 or 3", verdict->state);
-    } else if (is_available && verdict->device_count == 0) {
-        ds_accel__find(finding, "bad_verdict", "available with 0 devices");
+    } else if (is_available &&
+               (verdict->device_count == 0 || verdict->device_count > DS_ACCEL__DEVICE_LIMIT)) {
+        ds_accel__find(finding, "bad_verdict", "available with %u devices", verdict->device_count);
     } else if (is_available != (verdict->reason == DS_ACCEL_REASON_NONE)) {
         ds_accel__find(finding, "bad_verdict", "state %u with reason %u", verdict->state,
                        verdict->reason);

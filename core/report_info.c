@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LIST_LIMIT 64 /* op builders, env rules of a plugin */
+
 void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
                           const struct ds_accel__candidate *candidate,
                           ds_accel_plugin_instance_t *instance)
@@ -58,23 +60,40 @@ static json_t *number_or_null(bool known, uint64_t value)
     return known ? json_integer((json_int_t)value) : json_null();
 }
 
+/* The best that was said: for this process, of the open device, of the closed one. */
+static json_t *total_memory(const struct ds_accel_memory_info *memory,
+                            const struct ds_accel_device_info *info,
+                            const struct ds_accel_device_identity *identity)
+{
+    if ((memory->valid & DS_ACCEL_MEMORY_TOTAL) != 0) {
+        return json_integer((json_int_t)memory->total_bytes);
+    }
+    if (info->total_memory_bytes != 0) {
+        return json_integer((json_int_t)info->total_memory_bytes);
+    }
+    return number_or_null(identity->total_memory_bytes != 0, identity->total_memory_bytes);
+}
+
 static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, json_t **limit_out,
                            bool *failed)
 {
     const struct ds_accel_plugin *table = &facts->candidate->table;
-    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity), .numa_node = -1};
+    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
     struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_device_t *device = NULL;
     bool has_info = false;
     bool has_memory = false;
-    bool has_identity = table->device_identity(facts->instance, index, &identity, &error) >= 0;
     json_t *tree = json_object();
 
-    if (table->device_open(facts->instance, index, &device, &error) >= 0) {
-        has_info = table->device_info(device, &info, &error) >= 0;
-        has_memory = table->mem_info(device, &memory, &error) >= 0;
+    if (table->device_identity(facts->instance, index, &identity, &error) != DS_ACCEL_OK) {
+        memset(&identity, 0, sizeof(identity));
+    }
+    if (table->device_open(facts->instance, index, &device, &error) == DS_ACCEL_OK &&
+        device != NULL) {
+        has_info = table->device_info(device, &info, &error) == DS_ACCEL_OK;
+        has_memory = table->mem_info(device, &memory, &error) == DS_ACCEL_OK;
         table->device_close(device);
     }
     ds_accel__sanitize(info.name, sizeof(info.name));
@@ -84,18 +103,19 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
     ds_accel__sanitize(memory.limit_source, sizeof(memory.limit_source));
     ds_accel__json_set(tree, "index", json_integer(index), failed);
     set_text(tree, "name", has_info && info.name[0] != '\0' ? info.name : identity.name, failed);
-    ds_accel__json_set(tree, "total_memory_bytes",
-                       number_or_null(has_memory || has_info,
-                                      has_memory ? memory.total_bytes : info.total_memory_bytes),
-                       failed);
-    ds_accel__json_set(tree, "available_memory_bytes",
-                       number_or_null(has_memory, memory.available_bytes), failed);
-    ds_accel__json_set(tree, "process_memory_bytes",
-                       number_or_null(has_memory, memory.process_bytes), failed);
-    ds_accel__json_set(tree, "numa_node",
-                       has_identity && identity.numa_node >= 0 ? json_integer(identity.numa_node)
-                                                               : json_null(),
-                       failed);
+    ds_accel__json_set(tree, "total_memory_bytes", total_memory(&memory, &info, &identity), failed);
+    ds_accel__json_set(
+        tree, "available_memory_bytes",
+        number_or_null((memory.valid & DS_ACCEL_MEMORY_AVAILABLE) != 0, memory.available_bytes),
+        failed);
+    ds_accel__json_set(
+        tree, "process_memory_bytes",
+        number_or_null((memory.valid & DS_ACCEL_MEMORY_PROCESS) != 0, memory.process_bytes),
+        failed);
+    ds_accel__json_set(
+        tree, "numa_node",
+        number_or_null((identity.valid & DS_ACCEL_IDENTITY_NUMA_NODE) != 0, identity.numa_node),
+        failed);
     ds_accel__json_set(
         tree, "compute_units",
         number_or_null(has_info && info.compute_unit_count > 0, info.compute_unit_count), failed);
@@ -179,7 +199,8 @@ static json_t *dtypes_tree(int bits, bool *failed)
 
 static json_t *flag(const struct ds_accel__facts *facts, uint64_t bit)
 {
-    return facts->instance != NULL ? json_boolean((facts->info.flags & bit) != 0) : NULL;
+    return (facts->info.flags_known & bit) != 0 ? json_boolean((facts->info.flags & bit) != 0)
+                                                : NULL;
 }
 
 static json_t *text_or_null(const char *text)
@@ -221,13 +242,26 @@ static json_t *names_tree(const struct ds_accel__facts *facts, const char *key, 
     return array;
 }
 
+/* A text lent by a plugin: there, of a sensible length, without control characters. */
+static bool is_plain(const char *text, size_t limit)
+{
+    size_t length = text != NULL ? strnlen(text, limit) : limit;
+
+    for (size_t i = 0; i < length && length < limit; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            return false;
+        }
+    }
+    return length < limit;
+}
+
 static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *failed)
 {
     json_t *configured =
         ds_accel__config_backend(&facts->context->config, facts->name, "op_builders");
     json_t *array = json_array();
     const struct ds_accel_plugin *table = table_of(facts);
-    struct ds_accel_op_builder builders[64];
+    struct ds_accel_op_builder builders[LIST_LIMIT];
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     uint32_t count = 0;
     const char *builder;
@@ -241,22 +275,16 @@ static json_t *op_builders_tree(const struct ds_accel__facts *facts, bool *faile
         }
     }
     memset(builders, 0, sizeof(builders));
-    if (table == NULL ||
-        table->op_builders_get(facts->instance, builders, sizeof(builders[0]),
-                               DS_ACCEL__ARRAY_SIZE(builders), &count, &error) < 0) {
+    for (size_t i = 0; i < LIST_LIMIT; i++) {
+        builders[i].struct_size = sizeof(builders[i]);
+    }
+    if (table == NULL || table->op_builders_get(facts->instance, builders, sizeof(builders[0]),
+                                                LIST_LIMIT, &count, &error) < 0) {
         return array;
     }
-    for (uint32_t i = 0; i < count && i < DS_ACCEL__ARRAY_SIZE(builders); i++) {
-        char name[64];
-
-        if (builders[i].builder == NULL ||
-            strnlen(builders[i].builder, sizeof(name)) == sizeof(name)) {
-            continue;
-        }
-        snprintf(name, sizeof(name), "%s", builders[i].builder);
-        ds_accel__sanitize(name, sizeof(name));
-        if (!has_text(array, name) &&
-            json_array_append_new(array, ds_accel__json_text(name)) != 0) {
+    for (uint32_t i = 0; i < count && i < LIST_LIMIT; i++) {
+        if (is_plain(builders[i].builder, 64) && !has_text(array, builders[i].builder) &&
+            json_array_append_new(array, ds_accel__json_text(builders[i].builder)) != 0) {
             *failed = true;
         }
     }
@@ -506,22 +534,29 @@ static void add_plugin_rules(const struct ds_accel__facts *facts, json_t *array,
 {
     static const char *const kinds[] = {"", "if-unset", "always", "unset"};
     const struct ds_accel_plugin *table = table_of(facts);
-    struct ds_accel_env_rule rules[32];
+    struct ds_accel_env_rule rules[LIST_LIMIT];
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     uint32_t count = 0;
 
     memset(rules, 0, sizeof(rules));
-    if (table == NULL || table->env_rules_get(facts->instance, rules, sizeof(rules[0]),
-                                              DS_ACCEL__ARRAY_SIZE(rules), &count, &error) < 0) {
+    for (size_t i = 0; i < LIST_LIMIT; i++) {
+        rules[i].struct_size = sizeof(rules[i]);
+    }
+    if (table == NULL || table->env_rules_get(facts->instance, rules, sizeof(rules[0]), LIST_LIMIT,
+                                              &count, &error) != DS_ACCEL_OK) {
         return;
     }
-    for (uint32_t i = 0; i < count && i < DS_ACCEL__ARRAY_SIZE(rules); i++) {
-        ds_accel__sanitize(rules[i].name, sizeof(rules[i].name));
-        ds_accel__sanitize(rules[i].value, sizeof(rules[i].value));
+    for (uint32_t i = 0; i < count && i < LIST_LIMIT; i++) {
+        bool needs_value = rules[i].rule != DS_ACCEL_ENV_UNSET;
+
         if (rules[i].rule >= DS_ACCEL_ENV_IF_UNSET && rules[i].rule <= DS_ACCEL_ENV_UNSET &&
-            ds_accel__is_settable_variable(rules[i].name)) {
-            add_rule(array, rules[i].name, rules[i].value, kinds[rules[i].rule],
+            is_plain(rules[i].name, 64) && ds_accel__is_settable_variable(rules[i].name) &&
+            (!needs_value || is_plain(rules[i].value, 4096))) {
+            add_rule(array, rules[i].name, needs_value ? rules[i].value : "", kinds[rules[i].rule],
                      facts->candidate->path, failed);
+        } else {
+            ds_accel__log(&facts->context->log, facts->name, DS_ACCEL_LOG_WARN,
+                          "env rule %u of the plugin is left out: it is not well-formed", i);
         }
     }
 }

@@ -55,7 +55,7 @@ __attribute__((unused)) static int32_t plugin_option_u64(const struct ds_accel_h
                                                          struct ds_accel_error *error)
 {
     char text[32];
-    int32_t status = host->config_get(host, key, text, sizeof(text));
+    int32_t status = host->config_get(host, key, text, sizeof(text), NULL);
 
     if (status == DS_ACCEL_ERR_NOT_FOUND) {
         return DS_ACCEL_OK;

@@ -162,6 +162,7 @@ static int32_t cpu_backend_info(ds_accel_plugin_instance_t *instance,
 
     memset(&info, 0, sizeof(info));
     info.flags = CPU_FLAGS;
+    info.flags_known = DS_ACCEL_FLAGS_ALL;
     snprintf(info.communication_backend, sizeof(info.communication_backend), "%s",
              ccl == CPU_CCL_PRESENT ? "ccl" : "gloo");
     snprintf(info.compile_backend, sizeof(info.compile_backend), "inductor");

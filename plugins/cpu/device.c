@@ -117,9 +117,11 @@ static int32_t cpu_device_identity(ds_accel_plugin_instance_t *instance, uint32_
     node = cpu_machine_node(&instance->machine, device_index);
     memset(&identity, 0, sizeof(identity));
     identity.device_index = device_index;
-    identity.numa_node = node == NULL ? -1 : (int32_t)node->id;
-    identity.vendor_index = identity.numa_node;
-    identity.parent_index = -1;
+    if (node != NULL) {
+        identity.valid = DS_ACCEL_IDENTITY_NUMA_NODE | DS_ACCEL_IDENTITY_VENDOR_INDEX;
+        identity.numa_node = node->id;
+        identity.vendor_index = node->id;
+    }
     identity.partition_kind = DS_ACCEL_PARTITION_NONE;
     identity.power_state = DS_ACCEL_POWER_ACTIVE;
     memcpy(identity.name, instance->model.name, sizeof(identity.name));
@@ -152,10 +154,11 @@ static int32_t cpu_device_info(ds_accel_plugin_device_t *device,
     info.compute_unit_count = device->node == NULL ? cpu_online_count(host)
                                                    : device->node->cpu_count;
     info.warp_size = 1;
-    info.clock_khz = cpu_clock_khz(host, first_cpu);
+    info.max_core_clock_khz = cpu_clock_khz(host, first_cpu);
     info.l2_cache_bytes = cpu_l2_bytes(host, first_cpu);
     info.allocation_align_bytes = CPU_ALIGN_BYTES;
     info.flags = CPU_FLAGS;
+    info.flags_known = DS_ACCEL_FLAGS_ALL;
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;
 }
@@ -191,7 +194,9 @@ static int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtyp
     case DS_ACCEL_DTYPE_FLOAT16:
         *support_out = model->has_float16 ? full : DS_ACCEL_DTYPE_STORES;
         break;
-    case DS_ACCEL_DTYPE_FLOAT8_E4M3:
+    case DS_ACCEL_DTYPE_FLOAT8_E4M3FN:
+    case DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ:
+    case DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ:
     case DS_ACCEL_DTYPE_FLOAT8_E5M2:
         *support_out = DS_ACCEL_DTYPE_STORES;
         break;
@@ -256,9 +261,11 @@ static int32_t cpu_device_set_current(ds_accel_plugin_device_t *device,
 }
 
 /* All work is done before the call that asks for it returns, so there is nothing to wait for. */
-static int32_t cpu_device_synchronize(ds_accel_plugin_device_t *device,
+/* Nothing is ever queued, so that no deadline can pass. */
+static int32_t cpu_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                       struct ds_accel_error *error)
 {
+    (void)timeout_ns;
     return device == NULL ? cpu_null(error, "device_synchronize: device") : DS_ACCEL_OK;
 }
 

@@ -93,7 +93,7 @@ static void cpu_graph_destroy(ds_accel_plugin_graph_t *graph)
     }
 }
 
-static int32_t cpu_graph_instantiate(ds_accel_plugin_graph_t *graph,
+static int32_t cpu_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t flags,
                                      ds_accel_plugin_graph_exec_t **exec_out,
                                      struct ds_accel_error *error)
 {
@@ -101,6 +101,10 @@ static int32_t cpu_graph_instantiate(ds_accel_plugin_graph_t *graph,
 
     if (graph == NULL || exec_out == NULL) {
         return cpu_null(error, "graph_instantiate: graph or exec_out");
+    }
+    if (flags != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "graph_instantiate: unknown flags 0x%x",
+                           flags);
     }
     exec = calloc(1, sizeof(*exec));
     if (exec == NULL || cpu_work_list_copy(&graph->works, &exec->works) != 0) {

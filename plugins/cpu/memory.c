@@ -91,12 +91,12 @@ static void prefer_node(const ds_accel_plugin_device_t *device, void *pages, uin
     }
 }
 
-static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
-                        struct ds_accel_error *error)
+static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t align_bytes,
+                        void **pointer_out, struct ds_accel_error *error)
 {
     const struct cpu_machine *machine = &device->instance->machine;
     const int has_place = machine->node_count > 1 && machine->host->machine_root[0] == '\0';
-    const int is_small = size_bytes < SMALL_BYTES && !has_place;
+    const int is_small = size_bytes < SMALL_BYTES && align_bytes <= CPU_ALIGN_BYTES && !has_place;
     struct cpu_block *block = cpu_block_create(device, size_bytes, DS_ACCEL_POINTER_DEVICE,
                                                is_small ? CPU_SOURCE_HEAP : CPU_SOURCE_PAGES);
     int32_t status;
@@ -106,7 +106,7 @@ static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, v
         block->base = aligned_alloc(CPU_ALIGN_BYTES, (size_t)((size_bytes + CPU_ALIGN_BYTES - 1) &
                                                               ~(uint64_t)(CPU_ALIGN_BYTES - 1)));
     } else if (block != NULL) {
-        block->base = cpu_pages_map(size_bytes, 1, &block->mapped_bytes);
+        block->base = cpu_pages_map(size_bytes, align_bytes, &block->mapped_bytes);
     }
     if (block == NULL || block->base == NULL) {
         status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_alloc(%llu bytes, device %u): %m",
@@ -122,7 +122,8 @@ static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, v
 }
 
 static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                             void **pointer_out, struct ds_accel_error *error)
+                             uint64_t align_bytes, uint32_t flags, void **pointer_out,
+                             struct ds_accel_error *error)
 {
     void *pointer = NULL;
     int32_t status;
@@ -130,6 +131,12 @@ static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_byt
     if (device == NULL || pointer_out == NULL) {
         return cpu_null(error, "mem_alloc: device or pointer_out");
     }
+    if ((align_bytes & (align_bytes - 1)) != 0 || align_bytes > UINT64_C(1) << 40 || flags != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "mem_alloc: alignment %llu, flags 0x%x; expected 0 or a power of two, 0",
+                           (unsigned long long)align_bytes, flags);
+    }
+    align_bytes = align_bytes > CPU_ALIGN_BYTES ? align_bytes : CPU_ALIGN_BYTES;
     status = check_size(device, size_bytes, "mem_alloc", error);
     if (status < 0) {
         goto out;
@@ -138,7 +145,7 @@ static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_byt
     if (status < 0) {
         goto out;
     }
-    status = allocate(device, size_bytes, &pointer, error);
+    status = allocate(device, size_bytes, align_bytes, &pointer, error);
     if (status < 0) {
         pthread_mutex_lock(&device->instance->lock);
         device->live_bytes -= size_bytes;
@@ -450,13 +457,15 @@ static int32_t cpu_mem_device_pointer(ds_accel_plugin_device_t *device, void *ho
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_mem_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer,
+static int32_t cpu_mem_pointer_info(ds_accel_plugin_instance_t *instance,
+                                    ds_accel_plugin_device_t *device, const void *pointer,
                                     struct ds_accel_pointer_info *info_out,
                                     struct ds_accel_error *error)
 {
     struct ds_accel_pointer_info info;
     const struct cpu_block *block;
 
+    (void)device; /* addresses are the process's: one pointer, one owner */
     if (instance == NULL || info_out == NULL) {
         return cpu_null(error, "mem_pointer_info: instance or info_out");
     }

@@ -86,9 +86,10 @@ static int32_t check_idle(const ds_accel_plugin_stream_t *stream, const char *ca
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_stream_synchronize(ds_accel_plugin_stream_t *stream,
+static int32_t cpu_stream_synchronize(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
                                       struct ds_accel_error *error)
 {
+    (void)timeout_ns;
     return check_idle(stream, "stream_synchronize", error);
 }
 
@@ -211,8 +212,10 @@ static int32_t cpu_event_query(ds_accel_plugin_event_t *event, struct ds_accel_e
     return check_reached(event, "event_query", error);
 }
 
-static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
+static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
+                                     struct ds_accel_error *error)
 {
+    (void)timeout_ns;
     return check_reached(event, "event_synchronize", error);
 }
 

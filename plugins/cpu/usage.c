@@ -43,6 +43,7 @@ int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
                            status);
     }
     memset(info_out, 0, sizeof(*info_out));
+    info_out->valid = DS_ACCEL_MEMORY_TOTAL | DS_ACCEL_MEMORY_AVAILABLE | DS_ACCEL_MEMORY_PROCESS;
     info_out->total_bytes = memory.total_bytes;
     info_out->available_bytes = memory.available_bytes;
     info_out->limit_bytes = memory.limit_bytes;
@@ -118,6 +119,7 @@ static int32_t cpu_mem_info(ds_accel_plugin_device_t *device, struct ds_accel_me
     if (status < 0) {
         /* A recorded machine has no process of ours: what is known of the machine still stands. */
         memset(&resident, 0, sizeof(resident));
+        info.valid &= ~DS_ACCEL_MEMORY_PROCESS;
         pthread_mutex_lock(&device->instance->lock);
     }
     own_limit = device->limit_bytes;
@@ -146,6 +148,7 @@ static int32_t cpu_mem_stats(ds_accel_plugin_device_t *device,
         return status;
     }
     memset(&stats, 0, sizeof(stats));
+    stats.valid = DS_ACCEL_STATS_ALLOCATED | DS_ACCEL_STATS_RESERVED | DS_ACCEL_STATS_COUNTS;
     stats.allocated_bytes = resident.now_bytes;
     stats.allocated_peak_bytes = peak_bytes(&device->allocated_peak, &resident);
     stats.reserved_bytes = resident.now_bytes;

@@ -46,7 +46,7 @@ static void run(const struct cpu_work *work)
         }
         break;
     case CPU_WORK_TASK:
-        work->task(work->user_data);
+        work->task(work->user_data, DS_ACCEL_OK);
         break;
     case CPU_WORK_RECORD:
         cpu_event_mark(work->event);

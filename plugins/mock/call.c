@@ -157,3 +157,18 @@ void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *wha
         instance->trace->end(instance->host);
     }
 }
+
+int32_t mock_wait_for(const ds_accel_plugin_instance_t *instance, const char *slot,
+                      uint64_t done_ns, uint64_t timeout_ns, struct ds_accel_error *error)
+{
+    uint64_t now_ns = mock_now_ns();
+    uint64_t when_ns = mock_max_u64(now_ns, done_ns) + instance->options.sync_latency_ns;
+
+    if (when_ns - now_ns > timeout_ns) {
+        mock_wait_until(instance, slot, now_ns + timeout_ns);
+        return plugin_fail(error, DS_ACCEL_ERR_TIMEOUT, "%s: not done after %llu ns", slot,
+                           (unsigned long long)timeout_ns);
+    }
+    mock_wait_until(instance, slot, when_ns);
+    return DS_ACCEL_OK;
+}

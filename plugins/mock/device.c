@@ -28,7 +28,7 @@ static void make_uuid(uint32_t device_index, struct ds_accel_device_identity *id
     for (size_t i = 0; i < 4; i++) {
         identity->uuid[15 - i] = (uint8_t)(device_index >> (8 * i));
     }
-    identity->has_uuid = 1;
+    identity->valid |= DS_ACCEL_IDENTITY_UUID;
     snprintf(identity->uuid_text, sizeof(identity->uuid_text), "MOCK-00000000-0000-0000-0000-%012x",
              device_index);
 }
@@ -48,9 +48,9 @@ static int32_t mock_device_identity(ds_accel_plugin_instance_t *instance, uint32
     }
     memset(&identity, 0, sizeof(identity));
     identity.device_index = device_index;
-    identity.vendor_index = (int32_t)device_index;
-    identity.numa_node = -1;
-    identity.parent_index = -1;
+    identity.valid = DS_ACCEL_IDENTITY_VENDOR_INDEX;
+    identity.vendor_index = device_index;
+    identity.total_memory_bytes = instance->options.memory_bytes;
     identity.partition_kind = DS_ACCEL_PARTITION_NONE;
     identity.power_state = DS_ACCEL_POWER_ACTIVE;
     make_uuid(device_index, &identity);
@@ -160,11 +160,12 @@ static int32_t mock_device_info(ds_accel_plugin_device_t *device,
     info.compute_unit_count = COMPUTE_UNIT_COUNT;
     info.warp_size = 32;
     info.max_threads_per_block = 1024;
-    info.clock_khz = 1500000;
+    info.max_core_clock_khz = 1500000;
     info.memory_bus_bits = 256;
     info.l2_cache_bytes = UINT64_C(4) << 20;
     info.allocation_align_bytes = MOCK_ALIGN_BYTES;
     info.flags = MOCK_FLAGS;
+    info.flags_known = DS_ACCEL_FLAGS_ALL;
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;
 }
@@ -203,7 +204,7 @@ static int32_t mock_device_set_current(ds_accel_plugin_device_t *device,
     return DS_ACCEL_OK;
 }
 
-static int32_t mock_device_synchronize(ds_accel_plugin_device_t *device,
+static int32_t mock_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                        struct ds_accel_error *error)
 {
     uint64_t done_ns;
@@ -215,10 +216,7 @@ static int32_t mock_device_synchronize(ds_accel_plugin_device_t *device,
     pthread_mutex_lock(&device->instance->lock);
     done_ns = device->done_ns;
     pthread_mutex_unlock(&device->instance->lock);
-    mock_wait_until(device->instance, "device_synchronize",
-                    mock_max_u64(mock_now_ns(), done_ns) +
-                        device->instance->options.sync_latency_ns);
-    return DS_ACCEL_OK;
+    return mock_wait_for(device->instance, "device_synchronize", done_ns, timeout_ns, error);
 }
 
 static int32_t mock_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
@@ -269,7 +267,9 @@ static uint32_t support_of(const struct mock_options *options, uint32_t dtype)
         return DS_ACCEL_DTYPE_STORES | (options->fp16 ? DS_ACCEL_DTYPE_COMPUTES : 0);
     case DS_ACCEL_DTYPE_BFLOAT16:
         return DS_ACCEL_DTYPE_STORES | (options->bf16 ? DS_ACCEL_DTYPE_COMPUTES : 0);
-    case DS_ACCEL_DTYPE_FLOAT8_E4M3:
+    case DS_ACCEL_DTYPE_FLOAT8_E4M3FN:
+    case DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ:
+    case DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ:
     case DS_ACCEL_DTYPE_FLOAT8_E5M2:
         return DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_EMULATED;
     default:

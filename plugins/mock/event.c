@@ -132,9 +132,9 @@ static int32_t mock_event_query(ds_accel_plugin_event_t *event, struct ds_accel_
     return done_ns <= mock_now_ns() ? DS_ACCEL_OK : DS_ACCEL_NOT_READY;
 }
 
-static int32_t mock_event_synchronize(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
+static int32_t mock_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
+                                      struct ds_accel_error *error)
 {
-    ds_accel_plugin_instance_t *instance;
     uint64_t done_ns = 0;
     int32_t status = mock_enter_event(event, "event_synchronize", error);
 
@@ -144,10 +144,7 @@ static int32_t mock_event_synchronize(ds_accel_plugin_event_t *event, struct ds_
     if (status < 0) {
         return status;
     }
-    instance = event->device->instance;
-    mock_wait_until(instance, "event_synchronize",
-                    mock_max_u64(mock_now_ns(), done_ns) + instance->options.sync_latency_ns);
-    return DS_ACCEL_OK;
+    return mock_wait_for(event->device->instance, "event_synchronize", done_ns, timeout_ns, error);
 }
 
 static int32_t mock_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,

@@ -33,16 +33,18 @@ static int32_t mock_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t
                       DS_ACCEL_TELEMETRY_POWER_LIMIT | DS_ACCEL_TELEMETRY_ENERGY |
                       DS_ACCEL_TELEMETRY_CORE_CLOCK | DS_ACCEL_TELEMETRY_MEMORY_CLOCK |
                       DS_ACCEL_TELEMETRY_PCIE | DS_ACCEL_TELEMETRY_THROTTLE |
-                      DS_ACCEL_TELEMETRY_ECC;
+                      DS_ACCEL_TELEMETRY_ECC | DS_ACCEL_TELEMETRY_MEMORY;
+    telemetry.memory_total_bytes = instance->options.memory_bytes;
+    telemetry.memory_used_bytes = allocated_bytes;
     telemetry.utilization_percent = 25;
     if (instance->options.memory_bytes > 0) {
         telemetry.memory_utilization_percent =
             (uint32_t)((double)allocated_bytes * 100 / (double)instance->options.memory_bytes);
     }
     telemetry.temperature_millidegrees_c = 40000 + 1000 * (int32_t)device_index;
-    telemetry.power_mw = 75000;
-    telemetry.power_limit_mw = 300000;
-    telemetry.energy_mj = 1000000;
+    telemetry.power_milliwatts = 75000;
+    telemetry.power_limit_milliwatts = 300000;
+    telemetry.energy_millijoules = 1000000;
     telemetry.core_clock_khz = 1500000;
     telemetry.memory_clock_khz = 1200000;
     telemetry.pcie_rx_bytes_per_s = 1000000;
@@ -70,6 +72,7 @@ static int32_t mock_telemetry_processes(ds_accel_plugin_instance_t *instance, ui
     }
     memset(&process, 0, sizeof(process));
     process.pid = getpid();
+    process.valid = DS_ACCEL_TELEMETRY_MEMORY | DS_ACCEL_TELEMETRY_UTILIZATION;
     process.utilization_percent = 25;
     pthread_mutex_lock(&instance->lock);
     count = instance->devices[device_index].open_count > 0;
@@ -211,9 +214,10 @@ static int32_t mock_env_name_get(ds_accel_plugin_instance_t *instance, uint32_t 
 }
 
 static int32_t mock_visible_devices_value(ds_accel_plugin_instance_t *instance,
-                                          const uint32_t *device_indices,
+                                          const char *variable, const uint32_t *device_indices,
                                           uint32_t device_index_count, char *value,
-                                          uint32_t value_size, struct ds_accel_error *error)
+                                          uint32_t value_size, uint32_t *needed_out,
+                                          struct ds_accel_error *error)
 {
     const char *slot = "visible_devices_value";
     char text[MOCK_MAX_DEVICES * 4 + 1] = "";
@@ -223,8 +227,13 @@ static int32_t mock_visible_devices_value(ds_accel_plugin_instance_t *instance,
     if (status < 0) {
         return status;
     }
-    if (value == NULL || (device_indices == NULL && device_index_count > 0)) {
-        return mock_null(error, slot, "value or device_indices");
+    if (variable == NULL || (value == NULL && value_size > 0) ||
+        (device_indices == NULL && device_index_count > 0)) {
+        return mock_null(error, slot, "variable, value or device_indices");
+    }
+    if (strcmp(variable, "MOCK_VISIBLE_DEVICES") != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NOT_FOUND, "%s: %.64s is not a variable of the mock",
+                           slot, variable);
     }
     for (uint32_t i = 0; i < device_index_count; i++) {
         if (device_indices[i] >= instance->options.device_count || i >= MOCK_MAX_DEVICES) {
@@ -236,8 +245,11 @@ static int32_t mock_visible_devices_value(ds_accel_plugin_instance_t *instance,
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", i > 0 ? "," : "",
                                  device_indices[i]);
     }
+    if (needed_out != NULL) {
+        *needed_out = (uint32_t)used + 1;
+    }
     if (used >= value_size) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: %zu bytes do not fit into %u", slot,
+        return plugin_fail(error, DS_ACCEL_ERR_LIMIT, "%s: %zu bytes do not fit into %u", slot,
                            used + 1, value_size);
     }
     memcpy(value, text, used + 1);

@@ -189,7 +189,7 @@ static int32_t enter_graph(ds_accel_plugin_graph_t *graph, const char *slot,
                          : mock_enter_device(graph->device, slot, error);
 }
 
-static int32_t mock_graph_instantiate(ds_accel_plugin_graph_t *graph,
+static int32_t mock_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t flags,
                                       ds_accel_plugin_graph_exec_t **exec_out,
                                       struct ds_accel_error *error)
 {
@@ -199,6 +199,10 @@ static int32_t mock_graph_instantiate(ds_accel_plugin_graph_t *graph,
 
     if (status < 0) {
         return status;
+    }
+    if (flags != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "graph_instantiate: unknown flags 0x%x",
+                           flags);
     }
     if (exec_out == NULL) {
         return mock_null(error, "graph_instantiate", "exec_out");

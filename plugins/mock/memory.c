@@ -18,6 +18,8 @@
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
+#define MAX_ALIGN_BYTES (UINT64_C(1) << 30)
+
 static int fits(ds_accel_plugin_device_t *device, uint64_t size_bytes)
 {
     int answer;
@@ -33,7 +35,7 @@ static int fits(ds_accel_plugin_device_t *device, uint64_t size_bytes)
  * from the heap; only the second one, under the lock of the insertion, decides.
  */
 static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                                uint32_t kind)
+                                uint64_t align_bytes, uint32_t kind)
 {
     ds_accel_plugin_instance_t *instance = device->instance;
     struct mock_block block = {.size_bytes = size_bytes,
@@ -45,7 +47,8 @@ static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_
     int is_taken;
 
     if (size_bytes > PTRDIFF_MAX || !fits(device, size_bytes) ||
-        posix_memalign(&pointer, MOCK_ALIGN_BYTES, (size_t)size_bytes) != 0) {
+        posix_memalign(&pointer, (size_t)mock_max_u64(align_bytes, MOCK_ALIGN_BYTES),
+                       (size_t)size_bytes) != 0) {
         return NULL;
     }
     block.base = pointer;
@@ -63,7 +66,8 @@ static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_
 }
 
 static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                                   uint32_t kind, void **pointer_out, const char *slot,
+                                   uint64_t align_bytes, uint32_t flags, uint32_t kind,
+                                   void **pointer_out, const char *slot,
                                    struct ds_accel_error *error)
 {
     void *pointer;
@@ -79,9 +83,14 @@ static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t si
     if (pointer_out == NULL || size_bytes == 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: pointer_out is NULL or size 0", slot);
     }
+    if ((align_bytes & (align_bytes - 1)) != 0 || align_bytes > MAX_ALIGN_BYTES || flags != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: alignment %llu, flags 0x%x; expected 0 or a power of two, 0", slot,
+                           (unsigned long long)align_bytes, flags);
+    }
     mock_wait_until(device->instance, slot,
                     mock_now_ns() + device->instance->options.alloc_latency_ns);
-    pointer = take_device_memory(device, size_bytes, kind);
+    pointer = take_device_memory(device, size_bytes, align_bytes, kind);
     if (pointer == NULL) {
         return mock_usage_refuse(device, size_bytes, slot, error);
     }
@@ -90,16 +99,18 @@ static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t si
 }
 
 static int32_t mock_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                              void **pointer_out, struct ds_accel_error *error)
+                              uint64_t align_bytes, uint32_t flags, void **pointer_out,
+                              struct ds_accel_error *error)
 {
-    return alloc_device_memory(device, size_bytes, DS_ACCEL_POINTER_DEVICE, pointer_out,
-                               "mem_alloc", error);
+    return alloc_device_memory(device, size_bytes, align_bytes, flags, DS_ACCEL_POINTER_DEVICE,
+                               pointer_out, "mem_alloc", error);
 }
 
 static int32_t mock_mem_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                                      void **pointer_out, struct ds_accel_error *error)
+                                      uint32_t flags, void **pointer_out,
+                                      struct ds_accel_error *error)
 {
-    return alloc_device_memory(device, size_bytes, DS_ACCEL_POINTER_MANAGED, pointer_out,
+    return alloc_device_memory(device, size_bytes, 0, flags, DS_ACCEL_POINTER_MANAGED, pointer_out,
                                "mem_alloc_managed", error);
 }
 
@@ -147,8 +158,9 @@ static int32_t mock_mem_free(ds_accel_plugin_device_t *device, void *pointer,
 
 /* The address is there at once; that it may be used only behind the waits is a matter of time. */
 static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
-                                    ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
-                                    void **pointer_out, struct ds_accel_error *error)
+                                    uint32_t flags, ds_accel_plugin_event_t *const *waits,
+                                    uint32_t wait_count, void **pointer_out,
+                                    struct ds_accel_error *error)
 {
     const char *slot = "mem_alloc_async";
     void *pointer;
@@ -160,14 +172,15 @@ static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t s
     if (status < 0) {
         return status;
     }
-    if (pointer_out == NULL || size_bytes == 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: pointer_out is NULL or size 0", slot);
+    if (pointer_out == NULL || size_bytes == 0 || flags != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: pointer_out is NULL, size 0 or flags not 0", slot);
     }
     status = mock_queue_wait_marks(stream, waits, wait_count, slot, error);
     if (status < 0) {
         return status;
     }
-    pointer = take_device_memory(stream->device, size_bytes, DS_ACCEL_POINTER_DEVICE);
+    pointer = take_device_memory(stream->device, size_bytes, 0, DS_ACCEL_POINTER_DEVICE);
     if (pointer == NULL) {
         return mock_usage_refuse(stream->device, size_bytes, slot, error);
     }
@@ -403,7 +416,8 @@ static int32_t mock_mem_device_pointer(ds_accel_plugin_device_t *device, void *h
     return DS_ACCEL_OK;
 }
 
-static int32_t mock_mem_pointer_info(ds_accel_plugin_instance_t *instance, const void *pointer,
+static int32_t mock_mem_pointer_info(ds_accel_plugin_instance_t *instance,
+                                     ds_accel_plugin_device_t *device, const void *pointer,
                                      struct ds_accel_pointer_info *info_out,
                                      struct ds_accel_error *error)
 {
@@ -411,6 +425,7 @@ static int32_t mock_mem_pointer_info(ds_accel_plugin_instance_t *instance, const
     const struct mock_block *block;
     int32_t status = mock_enter(instance, "mem_pointer_info", error);
 
+    (void)device; /* addresses are the process's: one pointer, one owner */
     if (status < 0) {
         return status;
     }

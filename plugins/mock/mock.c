@@ -245,6 +245,7 @@ static int32_t mock_backend_info(ds_accel_plugin_instance_t *instance,
     }
     memset(&info, 0, sizeof(info));
     info.flags = MOCK_FLAGS;
+    info.flags_known = DS_ACCEL_FLAGS_ALL;
     snprintf(info.communication_backend, sizeof(info.communication_backend), "gloo");
     snprintf(info.compile_backend, sizeof(info.compile_backend), "inductor");
     info.driver_version[0] = 1;

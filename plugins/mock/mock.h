@@ -203,6 +203,9 @@ uint64_t mock_now_ns(void);
 void mock_sleep_until(uint64_t when_ns);
 void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what,
                      uint64_t when_ns);
+/* Wait for what is done at done_ns, and the scripted latency of waiting; ERR_TIMEOUT. */
+int32_t mock_wait_for(const ds_accel_plugin_instance_t *instance, const char *slot,
+                      uint64_t done_ns, uint64_t timeout_ns, struct ds_accel_error *error);
 uint64_t mock_max_u64(uint64_t a, uint64_t b);
 
 /* ---- block.c: the register of addresses; instance->lock is held ----------------------------- */

@@ -36,21 +36,23 @@ static int32_t native_of(const ds_accel_plugin_device_t *device, uint32_t kind, 
 }
 
 static int32_t mock_native_get(ds_accel_plugin_device_t *device, uint32_t kind, const void *object,
-                               uint64_t *native_out, struct ds_accel_error *error)
+                               uint64_t *native_out, uint64_t *offset_bytes_out,
+                               struct ds_accel_error *error)
 {
     int32_t status = mock_enter_device(device, "native_get", error);
 
     if (status < 0) {
         return status;
     }
-    if (object == NULL || native_out == NULL) {
-        return mock_null(error, "native_get", "object or native_out");
+    if (object == NULL || native_out == NULL || offset_bytes_out == NULL) {
+        return mock_null(error, "native_get", "object, native_out or offset_bytes_out");
     }
     status = native_of(device, kind, object, native_out);
     if (status < 0) {
         return plugin_fail(error, status, "native_get: kind %u is unknown or not that of %p", kind,
                            object);
     }
+    *offset_bytes_out = 0; /* memory is an address here, not an object */
     return DS_ACCEL_OK;
 }
 
@@ -76,6 +78,8 @@ static int32_t mock_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind,
     case DS_ACCEL_NATIVE_DEVICE:
     case DS_ACCEL_NATIVE_CONTEXT:
     case DS_ACCEL_NATIVE_MEMORY:
+    case DS_ACCEL_NATIVE_GRAPH:
+    case DS_ACCEL_NATIVE_GRAPH_EXEC:
         return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
                            "native_wrap: only streams and events can be wrapped, not kind %u",
                            kind);

@@ -72,7 +72,7 @@ static const struct reason_name *find_reason(const char *name)
 static int32_t read_text(const struct ds_accel_host *host, const char *key, const char *initial,
                          char *value, uint32_t value_size, struct ds_accel_error *error)
 {
-    int32_t status = host->config_get(host, key, value, value_size);
+    int32_t status = host->config_get(host, key, value, value_size, NULL);
 
     if (status == DS_ACCEL_ERR_NOT_FOUND) {
         snprintf(value, value_size, "%s", initial);

@@ -202,10 +202,9 @@ static uint64_t queue_done_ns(ds_accel_plugin_stream_t *stream)
     return done_ns;
 }
 
-static int32_t mock_stream_synchronize(ds_accel_plugin_stream_t *stream,
+static int32_t mock_stream_synchronize(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
                                        struct ds_accel_error *error)
 {
-    ds_accel_plugin_instance_t *instance;
     int32_t status = mock_enter_stream(stream, "stream_synchronize", error);
 
     if (status == DS_ACCEL_OK) {
@@ -214,11 +213,8 @@ static int32_t mock_stream_synchronize(ds_accel_plugin_stream_t *stream,
     if (status < 0) {
         return status;
     }
-    instance = stream->device->instance;
-    mock_wait_until(instance, "stream_synchronize",
-                    mock_max_u64(mock_now_ns(), queue_done_ns(stream)) +
-                        instance->options.sync_latency_ns);
-    return DS_ACCEL_OK;
+    return mock_wait_for(stream->device->instance, "stream_synchronize", queue_done_ns(stream),
+                         timeout_ns, error);
 }
 
 static int32_t mock_stream_query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)

@@ -77,6 +77,7 @@ static int32_t mock_mem_info(ds_accel_plugin_device_t *device,
     }
     memset(&info, 0, sizeof(info));
     pthread_mutex_lock(&device->instance->lock);
+    info.valid = DS_ACCEL_MEMORY_TOTAL | DS_ACCEL_MEMORY_AVAILABLE | DS_ACCEL_MEMORY_PROCESS;
     info.total_bytes = usable_bytes(device);
     info.available_bytes = free_bytes(device);
     info.process_bytes = device->allocated_bytes;
@@ -103,6 +104,8 @@ static int32_t mock_mem_stats(ds_accel_plugin_device_t *device,
     }
     memset(&stats, 0, sizeof(stats));
     pthread_mutex_lock(&device->instance->lock);
+    stats.valid = DS_ACCEL_STATS_ALLOCATED | DS_ACCEL_STATS_RESERVED | DS_ACCEL_STATS_COUNTS |
+                  DS_ACCEL_STATS_RETRIES;
     stats.allocated_bytes = device->allocated_bytes;
     stats.allocated_peak_bytes = device->allocated_peak_bytes;
     stats.reserved_bytes = device->allocated_bytes;

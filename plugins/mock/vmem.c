@@ -104,18 +104,35 @@ static int map_nothing(void *address, uint64_t size_bytes)
     return result == MAP_FAILED ? -1 : 0;
 }
 
-static int32_t mock_vmem_granularity(ds_accel_plugin_device_t *device,
-                                     uint64_t *granularity_bytes_out, struct ds_accel_error *error)
+/* Memory of the mock is never shared with another process, so that it cannot be exportable. */
+static int32_t check_flags(const char *slot, uint32_t flags, struct ds_accel_error *error)
+{
+    if (flags == DS_ACCEL_VMEM_EXPORTABLE) {
+        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED, "%s: exportable memory", slot);
+    }
+    return flags == 0
+               ? DS_ACCEL_OK
+               : plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown flags 0x%x", slot, flags);
+}
+
+static int32_t mock_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
+                                     uint64_t *minimum_bytes_out, uint64_t *recommended_bytes_out,
+                                     struct ds_accel_error *error)
 {
     int32_t status = mock_enter_device(device, "vmem_granularity", error);
 
     if (status < 0) {
         return status;
     }
-    if (granularity_bytes_out == NULL) {
-        return mock_null(error, "vmem_granularity", "granularity_bytes_out");
+    if (minimum_bytes_out == NULL || recommended_bytes_out == NULL) {
+        return mock_null(error, "vmem_granularity", "minimum_bytes_out or recommended_bytes_out");
     }
-    *granularity_bytes_out = MOCK_GRANULARITY_BYTES;
+    status = check_flags("vmem_granularity", flags, error);
+    if (status < 0) {
+        return status;
+    }
+    *minimum_bytes_out = MOCK_GRANULARITY_BYTES;
+    *recommended_bytes_out = MOCK_GRANULARITY_BYTES;
     return DS_ACCEL_OK;
 }
 
@@ -143,8 +160,8 @@ static char *reserve_aligned(uint64_t size_bytes, uint64_t align_bytes)
 }
 
 static int32_t mock_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                                 uint64_t align_bytes, void **address_out,
-                                 struct ds_accel_error *error)
+                                 uint64_t align_bytes, void *hint, uint32_t flags,
+                                 void **address_out, struct ds_accel_error *error)
 {
     const char *slot = "vmem_reserve";
     uint64_t align = mock_max_u64(align_bytes, MOCK_GRANULARITY_BYTES);
@@ -154,7 +171,8 @@ static int32_t mock_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size
     if (status < 0) {
         return status;
     }
-    if (address_out == NULL || size_bytes == 0 || !is_multiple(size_bytes) ||
+    (void)hint; /* only a wish */
+    if (address_out == NULL || size_bytes == 0 || flags != 0 || !is_multiple(size_bytes) ||
         (align_bytes & (align_bytes - 1)) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "%s: address_out is NULL, size %llu is not a multiple of %llu or "
@@ -230,7 +248,8 @@ static int make_memory_file(uint64_t size_bytes)
 }
 
 static int32_t mock_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                                ds_accel_plugin_vmem_t **vmem_out, struct ds_accel_error *error)
+                                uint32_t flags, ds_accel_plugin_vmem_t **vmem_out,
+                                struct ds_accel_error *error)
 {
     const char *slot = "vmem_create";
     ds_accel_plugin_vmem_t *vmem;
@@ -240,6 +259,10 @@ static int32_t mock_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         return mock_usage_refuse(device, size_bytes, slot, error);
     }
+    if (status < 0) {
+        return status;
+    }
+    status = check_flags(slot, flags, error);
     if (status < 0) {
         return status;
     }

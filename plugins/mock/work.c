@@ -169,7 +169,7 @@ static void perform(const struct mock_work *work)
     } else if (work->kind == MOCK_WORK_FILL) {
         fill(work);
     } else if (work->kind == MOCK_WORK_TASK) {
-        work->task(work->user_data);
+        work->task(work->user_data, DS_ACCEL_OK);
     }
 }
 

@@ -240,7 +240,7 @@ Test(plugin_cpu, a_device_opened_twice_lives_until_both_are_closed)
     void *pointer = NULL;
 
     open_cpu();
-    ASSERT_OK(table->mem_alloc(handle, 100, &pointer, &error));
+    ASSERT_OK(table->mem_alloc(handle, 100, 0, 0, &pointer, &error));
     cr_assert_eq(ds_accel_device_open(context, 0, &again), DS_ACCEL_OK);
     cr_expect_eq(ds_accel_device_handle(again), handle);
     ds_accel_device_close(again);
@@ -327,7 +327,7 @@ Test(plugin_cpu, memory_is_aligned_and_can_be_used_to_the_last_byte)
     open_cpu();
     EXPECT_OK(ds_accel_device_info(device, &info));
     for (size_t i = 0; i < 7; i++) {
-        ASSERT_OK(table->mem_alloc(handle, sizes[i], (void **)&pointers[i], &error));
+        ASSERT_OK(table->mem_alloc(handle, sizes[i], 0, 0, (void **)&pointers[i], &error));
         cr_expect_eq((uintptr_t)pointers[i] % info.allocation_align_bytes, 0);
         memset(pointers[i], (int)i + 1, sizes[i]);
     }
@@ -345,12 +345,12 @@ Test(plugin_cpu, sizes_that_cannot_be_are_refused)
     void *pointer = untouched;
 
     open_cpu();
-    EXPECT_FAIL(table->mem_alloc(handle, 0, &pointer, &error), DS_ACCEL_ERR_INVALID, "0 bytes");
-    EXPECT_FAIL(table->mem_alloc(handle, SIZE_MAX, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
+    EXPECT_FAIL(table->mem_alloc(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID, "0 bytes");
+    EXPECT_FAIL(table->mem_alloc(handle, SIZE_MAX, 0, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
                 "18446744073709551615");
-    EXPECT_FAIL(table->mem_alloc(handle, PTRDIFF_MAX, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
+    EXPECT_FAIL(table->mem_alloc(handle, PTRDIFF_MAX, 0, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
                 "this process can have");
-    EXPECT_FAIL(table->mem_alloc(handle, UINT64_C(1) << 50, &pointer, &error),
+    EXPECT_FAIL(table->mem_alloc(handle, UINT64_C(1) << 50, 0, 0, &pointer, &error),
                 DS_ACCEL_ERR_NO_MEMORY, "this process can have");
     EXPECT_FAIL(table->mem_alloc_pinned(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
                 "0 bytes");
@@ -367,7 +367,7 @@ Test(plugin_cpu, freeing_what_is_not_to_be_freed_is_refused)
     int local = 0;
 
     open_cpu();
-    ASSERT_OK(table->mem_alloc(handle, 100, (void **)&pointer, &error));
+    ASSERT_OK(table->mem_alloc(handle, 100, 0, 0, (void **)&pointer, &error));
     ASSERT_OK(table->mem_alloc_pinned(handle, 100, 1, 0, (void **)&pinned, &error));
     EXPECT_OK(table->mem_free(handle, NULL, &error));
     EXPECT_OK(table->mem_free_pinned(handle, NULL, &error));
@@ -395,7 +395,7 @@ Test(plugin_cpu, many_allocations_are_told_apart)
 
     open_cpu();
     for (size_t i = 0; i < 1000; i++) {
-        ASSERT_OK(table->mem_alloc(handle, i % 7 + 1, (void **)&pointers[i], &error));
+        ASSERT_OK(table->mem_alloc(handle, i % 7 + 1, 0, 0, (void **)&pointers[i], &error));
     }
     for (size_t i = 0; i < 1000; i += 2) {
         EXPECT_OK(table->mem_free(handle, pointers[i], &error));
@@ -414,18 +414,18 @@ Test(plugin_cpu, the_limit_of_a_device_is_heeded)
     void *more = NULL;
 
     open_cpu();
-    ASSERT_OK(table->mem_alloc(handle, 600, &pointer, &error));
+    ASSERT_OK(table->mem_alloc(handle, 600, 0, 0, &pointer, &error));
     EXPECT_OK(table->mem_set_limit(handle, 1000, &error));
-    EXPECT_FAIL(table->mem_alloc(handle, 401, &more, &error), DS_ACCEL_ERR_NO_MEMORY,
+    EXPECT_FAIL(table->mem_alloc(handle, 401, 0, 0, &more, &error), DS_ACCEL_ERR_NO_MEMORY,
                 "600 bytes are live and the limit of mem_set_limit is 1000");
     EXPECT_OK(ds_accel_device_memory(device, &info));
     cr_expect_eq(info.limit_bytes, 1000);
     cr_expect_str_eq(info.limit_source, "mem_set_limit()");
-    EXPECT_OK(table->mem_alloc(handle, 400, &more, &error));
+    EXPECT_OK(table->mem_alloc(handle, 400, 0, 0, &more, &error));
     EXPECT_OK(table->mem_free(handle, pointer, &error));
     EXPECT_OK(table->mem_free(handle, more, &error));
     EXPECT_OK(table->mem_set_limit(handle, 0, &error));
-    ASSERT_OK(table->mem_alloc(handle, 2000, &pointer, &error));
+    ASSERT_OK(table->mem_alloc(handle, 2000, 0, 0, &pointer, &error));
     EXPECT_OK(table->mem_free(handle, pointer, &error));
     close_cpu();
 }
@@ -435,7 +435,7 @@ Test(plugin_cpu, closing_a_device_releases_what_is_left)
     void *pointer;
 
     open_cpu();
-    ASSERT_OK(table->mem_alloc(handle, 100, &pointer, &error));
+    ASSERT_OK(table->mem_alloc(handle, 100, 0, 0, &pointer, &error));
     ASSERT_OK(table->mem_alloc_pinned(handle, 100, 0, 0, &pointer, &error));
     ds_accel_device_close(device);
     cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
@@ -628,12 +628,12 @@ Test(plugin_cpu, copies_of_every_kind_arrive)
         cr_expect(target[98] == (char)kind && target[99] == 0);
         memset(target, 0, sizeof(target));
         EXPECT_OK(table->mem_copy_async(stream, target, source, 99, kind, &error));
-        EXPECT_OK(table->stream_synchronize(stream, &error));
+        EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
         cr_expect(target[98] == (char)kind && target[99] == 0);
     }
     memset(target, 0, sizeof(target));
     EXPECT_OK(table->mem_copy_peer_async(stream, handle, target, handle, source, 99, &error));
-    EXPECT_OK(table->stream_synchronize(stream, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
     cr_expect(target[98] == source[98] && target[99] == 0);
     table->stream_destroy(stream);
     close_cpu();
@@ -689,8 +689,9 @@ Test(plugin_cpu, fills_repeat_their_pattern)
 
 /* ---- streams and events --------------------------------------------------------------------- */
 
-static void count_up(void *user_data)
+static void count_up(void *user_data, int32_t status)
 {
+    cr_expect_eq(status, DS_ACCEL_OK);
     (*(int *)user_data)++;
 }
 
@@ -709,7 +710,7 @@ Test(plugin_cpu, streams_are_made_used_and_destroyed)
     ASSERT_OK(table->stream_get_default(handle, &standard, &error));
     cr_expect_neq(stream, standard);
     EXPECT_OK(table->stream_host_task(stream, count_up, &count, &error));
-    EXPECT_OK(table->stream_synchronize(stream, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
     EXPECT_OK(table->stream_query(stream, &error));
     cr_expect_eq(count, 1);
     EXPECT_FAIL(table->stream_create(handle, 2, 0, &stream, &error), DS_ACCEL_ERR_INVALID,
@@ -753,7 +754,7 @@ Test(plugin_cpu, events_measure_real_milliseconds)
     nanosleep(&pause, NULL);
     between = milliseconds() - between;
     EXPECT_OK(table->event_record(end, stream, &error));
-    EXPECT_OK(table->event_synchronize(end, &error));
+    EXPECT_OK(table->event_synchronize(end, UINT64_MAX, &error));
     EXPECT_OK(table->event_elapsed_ms(start, end, &elapsed, &error));
     cr_expect_geq(elapsed, between - 1e-3);
     EXPECT_OK(table->event_elapsed_ms(end, start, &elapsed, &error));
@@ -823,12 +824,12 @@ Test(plugin_cpu, a_graph_runs_when_launched_and_computes_anew)
     cr_expect(buffer[1] == 0 && buffer[3] == 0 && tasks == 0, "captured work ran already");
     EXPECT_OK(table->graph_node_count(graph, &count, &error));
     cr_expect_eq(count, 4);
-    ASSERT_OK(table->graph_instantiate(graph, &exec, &error));
+    ASSERT_OK(table->graph_instantiate(graph, 0, &exec, &error));
     table->graph_destroy(graph);
     for (int round = 1; round < 4; round++) {
         buffer[0] = (char)round;
         EXPECT_OK(table->graph_launch(exec, stream, &error));
-        EXPECT_OK(table->stream_synchronize(stream, &error));
+        EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
         cr_expect(buffer[1] == round && buffer[2] == round && buffer[3] == 9);
         cr_expect_eq(tasks, round);
     }
@@ -857,12 +858,12 @@ Test(plugin_cpu, captures_out_of_place_are_refused)
     cr_expect_eq(state, DS_ACCEL_CAPTURING_YES);
     EXPECT_FAIL(table->graph_capture_begin(stream, 0, &error), DS_ACCEL_ERR_STATE,
                 "capturing already");
-    EXPECT_FAIL(table->stream_synchronize(stream, &error), DS_ACCEL_ERR_STATE, "is capturing");
+    EXPECT_FAIL(table->stream_synchronize(stream, UINT64_MAX, &error), DS_ACCEL_ERR_STATE, "is capturing");
     EXPECT_FAIL(table->stream_query(stream, &error), DS_ACCEL_ERR_STATE, "is capturing");
     ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
     EXPECT_OK(table->graph_capture_status(stream, &state, &error));
     cr_expect_eq(state, DS_ACCEL_CAPTURING_NO);
-    ASSERT_OK(table->graph_instantiate(graph, &exec, &error));
+    ASSERT_OK(table->graph_instantiate(graph, 0, &exec, &error));
     ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_RELAXED, &error));
     EXPECT_FAIL(table->graph_launch(exec, stream, &error), DS_ACCEL_ERR_STATE, "is capturing");
     table->stream_destroy(stream);
@@ -896,7 +897,7 @@ Test(plugin_cpu, an_event_of_a_capture_is_reached_by_launching)
     EXPECT_FAIL(table->event_elapsed_ms(start, end, &elapsed, &error), DS_ACCEL_ERR_STATE,
                 "in a capture that was not launched");
     ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
-    ASSERT_OK(table->graph_instantiate(graph, &exec, &error));
+    ASSERT_OK(table->graph_instantiate(graph, 0, &exec, &error));
     table->graph_destroy(graph);
     EXPECT_OK(table->graph_launch(exec, standard, &error));
     EXPECT_OK(table->event_elapsed_ms(start, end, &elapsed, &error));
@@ -927,7 +928,7 @@ Test(plugin_cpu, an_event_recorded_again_into_a_capture_is_not_reached)
     stream = begin_capture();
     EXPECT_OK(table->event_record(event, stream, &error));
     EXPECT_FAIL(table->event_query(event, &error), DS_ACCEL_ERR_STATE, "captur");
-    EXPECT_FAIL(table->event_synchronize(event, &error), DS_ACCEL_ERR_STATE, "captur");
+    EXPECT_FAIL(table->event_synchronize(event, UINT64_MAX, &error), DS_ACCEL_ERR_STATE, "captur");
     EXPECT_FAIL(table->event_elapsed_ms(event, event, &elapsed, &error), DS_ACCEL_ERR_STATE,
                 "captur");
     table->stream_destroy(stream);
@@ -964,7 +965,7 @@ Test(plugin_cpu, an_exec_takes_a_graph_of_the_same_shape)
     graphs[0] = capture_fill(&byte, 1, 1);
     graphs[1] = capture_fill(&byte, 2, 1);
     graphs[2] = capture_fill(&byte, 3, 2);
-    ASSERT_OK(table->graph_instantiate(graphs[0], &exec, &error));
+    ASSERT_OK(table->graph_instantiate(graphs[0], 0, &exec, &error));
     EXPECT_OK(table->graph_exec_update(exec, graphs[1], &result, &error));
     cr_expect_eq(result, DS_ACCEL_GRAPH_UPDATED);
     EXPECT_OK(table->graph_launch(exec, standard, &error));
@@ -1029,7 +1030,7 @@ static struct ds_accel_memory_stats stats_while_using(uint64_t size_bytes)
     struct ds_accel_memory_stats answer;
     void *pointer = NULL;
 
-    cr_assert_eq(table->mem_alloc(handle, size_bytes, &pointer, &error), DS_ACCEL_OK);
+    cr_assert_eq(table->mem_alloc(handle, size_bytes, 0, 0, &pointer, &error), DS_ACCEL_OK);
     memset(pointer, 1, size_bytes);
     answer = stats();
     cr_assert_eq(table->mem_free(handle, pointer, &error), DS_ACCEL_OK);
@@ -1068,10 +1069,10 @@ Test(plugin_cpu, allocations_frees_and_failures_are_counted)
     void *pointer = NULL;
 
     open_cpu();
-    ASSERT_OK(table->mem_alloc(handle, 1, &pointer, &error));
+    ASSERT_OK(table->mem_alloc(handle, 1, 0, 0, &pointer, &error));
     EXPECT_OK(table->mem_free(handle, pointer, &error));
-    ASSERT_OK(table->mem_alloc(handle, 1, &pointer, &error));
-    cr_expect_eq(table->mem_alloc(handle, SIZE_MAX, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY);
+    ASSERT_OK(table->mem_alloc(handle, 1, 0, 0, &pointer, &error));
+    cr_expect_eq(table->mem_alloc(handle, SIZE_MAX, 0, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY);
     answer = stats();
     cr_expect_eq(answer.alloc_count, 2);
     cr_expect_eq(answer.free_count, 1);
@@ -1109,7 +1110,7 @@ Test(plugin_cpu, instances_share_nothing)
     cr_assert_eq(ds_accel_device_open(other, 0, &device_of_other), DS_ACCEL_OK);
     peer = ds_accel_device_handle(device_of_other);
     cr_expect_neq(peer, handle);
-    ASSERT_OK(table->mem_alloc(handle, 100, &pointer, &error));
+    ASSERT_OK(table->mem_alloc(handle, 100, 0, 0, &pointer, &error));
     EXPECT_FAIL(table->mem_free(peer, pointer, &error), DS_ACCEL_ERR_INVALID, "not memory of this");
     EXPECT_OK(table->peer_can_access(handle, handle, &can, &error));
     cr_expect_eq(can, 1);
@@ -1165,7 +1166,7 @@ static struct ds_accel_pointer_info pointer_info(ds_accel_plugin_instance_t *ins
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info), .kind = 99};
 
-    cr_expect_eq(table->mem_pointer_info(instance, pointer, &info, &error), DS_ACCEL_OK);
+    cr_expect_eq(table->mem_pointer_info(instance, NULL, pointer, &info, &error), DS_ACCEL_OK);
     return info;
 }
 
@@ -1181,7 +1182,7 @@ Test(plugin_cpu, a_pointer_tells_what_it_points_into)
     open_cpu();
     ASSERT_OK(table->init(&own_host, &instance, &error));
     ASSERT_OK(table->device_open(instance, 0, &own, &error));
-    ASSERT_OK(table->mem_alloc(own, 100, (void **)&pointer, &error));
+    ASSERT_OK(table->mem_alloc(own, 100, 0, 0, (void **)&pointer, &error));
     ASSERT_OK(table->mem_alloc_pinned(own, 50, 0, 0, (void **)&pinned, &error));
     info = pointer_info(instance, pointer + 99);
     cr_expect(info.kind == DS_ACCEL_POINTER_DEVICE && info.device_index == 0);

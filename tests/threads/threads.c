@@ -100,13 +100,13 @@ static bool one_device(unsigned thread)
         unsigned char host[256] = {0};
         void *memory = NULL;
 
-        right = table->mem_alloc(device, sizeof(host), &memory, &error) >= 0 &&
+        right = table->mem_alloc(device, sizeof(host), 0, 0, &memory, &error) >= 0 &&
                 table->mem_fill_async(stream, memory, &pattern, 1, sizeof(host), &error) >= 0 &&
                 table->mem_copy_async(stream, host, memory, sizeof(host),
                                       DS_ACCEL_COPY_DEVICE_TO_HOST, &error) >= 0 &&
                 table->event_record(event, stream, &error) >= 0 &&
-                table->event_synchronize(event, &error) >= 0 &&
-                table->stream_synchronize(stream, &error) >= 0 && host[0] == pattern &&
+                table->event_synchronize(event, UINT64_MAX, &error) >= 0 &&
+                table->stream_synchronize(stream, UINT64_MAX, &error) >= 0 && host[0] == pattern &&
                 host[255] == pattern;
         right = table->mem_free(device, memory, &error) >= 0 && right;
     }
