@@ -293,16 +293,25 @@ static int32_t try_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
     return try_start(context, candidate, done_out);
 }
 
-/* Nobody went first after all: those that stepped back come before cpu, and before nothing. */
-static int32_t try_deferred(ds_accel_t *context, bool *done_out)
+/*
+ * Nobody went first after all: those that stepped back come before cpu (next), unless it is cpu
+ * they step back for, and before nothing (NULL).
+ */
+static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidate *next,
+                            bool *done_out)
 {
     int32_t status = DS_ACCEL_OK;
 
     for (size_t i = 0; i < context->registry.count && status >= 0 && !*done_out; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
+        struct ds_accel__candidate *first;
 
-        if (candidate->state == DS_ACCEL_STATE_AVAILABLE &&
-            strcmp(candidate->reason, "deferred") == 0) {
+        if (candidate->state != DS_ACCEL_STATE_AVAILABLE ||
+            strcmp(candidate->reason, "deferred") != 0) {
+            continue;
+        }
+        status = ds_accel__deferred_to(context, candidate, &first);
+        if (status >= 0 && (first == NULL || first != next)) {
             status = try_start(context, candidate, done_out);
         }
     }
@@ -351,7 +360,8 @@ static int32_t detect_auto(ds_accel_t *context)
         if (candidate->is_demand_only) {
             continue;
         }
-        status = strcmp(candidate->name, "cpu") == 0 ? try_deferred(context, &done) : DS_ACCEL_OK;
+        status = strcmp(candidate->name, "cpu") == 0 ? try_deferred(context, candidate, &done)
+                                                     : DS_ACCEL_OK;
         if (status >= 0 && !done) {
             status = try_candidate(context, candidate, &done);
         }
@@ -360,7 +370,7 @@ static int32_t detect_auto(ds_accel_t *context)
         }
     }
     if (!done) {
-        int32_t status = try_deferred(context, &done);
+        int32_t status = try_deferred(context, NULL, &done);
 
         if (status < 0) {
             return status;

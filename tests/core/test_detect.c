@@ -245,6 +245,18 @@ Test(core_detect, who_stepped_back_for_one_that_cannot_start_is_asked_again)
     expect_choice("xpu", "auto detect");
 }
 
+Test(core_detect, one_can_step_back_for_cpu_too)
+{
+    use_shipped_defaults();
+    test_add_mock("npu");
+    OPTION("NPU", "VARIANT", "slow");
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"npu\": {\"defers_to\": {\"slow\": [\"cpu\"]}}}}");
+    expect_choice("cpu", "auto detect");
+    setenv("DS_ACCELERATOR", "npu", 1);
+    expect_choice("npu", "override");
+}
+
 Test(core_detect, nobody_steps_back_for_one_that_is_chosen_only_by_name)
 {
     use_shipped_defaults();
