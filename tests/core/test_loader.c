@@ -22,6 +22,7 @@ static const struct expectation expectations[] = {
     {"none", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
     {"long_table", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
     {"unknown_optional_bit", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"two_generations", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
     {"extra_export", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
     {"init_fails", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
     {"wrong_name", DS_ACCEL_STATE_REJECTED, "name_mismatch", "note", "\"other\""},
@@ -308,6 +309,7 @@ Test(core_lint, tells_the_rule_that_each_defect_breaks)
     } rows[] = {
         {"none", NULL},
         {"long_table", NULL},
+        {"two_generations", NULL},
         {"wrong_name", "DSA-P4"},
         {"no_note", "DSA-P3"},
         {"two_notes", "DSA-P3"},

@@ -345,11 +345,12 @@ Test(plugin_cpu, sizes_that_cannot_be_are_refused)
     void *pointer = untouched;
 
     open_cpu();
-    EXPECT_FAIL(table->mem_alloc(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID, "0 bytes");
+    EXPECT_FAIL(table->mem_alloc(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
+                "0 bytes");
     EXPECT_FAIL(table->mem_alloc(handle, SIZE_MAX, 0, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
                 "18446744073709551615");
-    EXPECT_FAIL(table->mem_alloc(handle, PTRDIFF_MAX, 0, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY,
-                "this process can have");
+    EXPECT_FAIL(table->mem_alloc(handle, PTRDIFF_MAX, 0, 0, &pointer, &error),
+                DS_ACCEL_ERR_NO_MEMORY, "this process can have");
     EXPECT_FAIL(table->mem_alloc(handle, UINT64_C(1) << 50, 0, 0, &pointer, &error),
                 DS_ACCEL_ERR_NO_MEMORY, "this process can have");
     EXPECT_FAIL(table->mem_alloc_pinned(handle, 0, 0, 0, &pointer, &error), DS_ACCEL_ERR_INVALID,
@@ -858,7 +859,8 @@ Test(plugin_cpu, captures_out_of_place_are_refused)
     cr_expect_eq(state, DS_ACCEL_CAPTURING_YES);
     EXPECT_FAIL(table->graph_capture_begin(stream, 0, &error), DS_ACCEL_ERR_STATE,
                 "capturing already");
-    EXPECT_FAIL(table->stream_synchronize(stream, UINT64_MAX, &error), DS_ACCEL_ERR_STATE, "is capturing");
+    EXPECT_FAIL(table->stream_synchronize(stream, UINT64_MAX, &error), DS_ACCEL_ERR_STATE,
+                "is capturing");
     EXPECT_FAIL(table->stream_query(stream, &error), DS_ACCEL_ERR_STATE, "is capturing");
     ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
     EXPECT_OK(table->graph_capture_status(stream, &state, &error));
@@ -1072,7 +1074,8 @@ Test(plugin_cpu, allocations_frees_and_failures_are_counted)
     ASSERT_OK(table->mem_alloc(handle, 1, 0, 0, &pointer, &error));
     EXPECT_OK(table->mem_free(handle, pointer, &error));
     ASSERT_OK(table->mem_alloc(handle, 1, 0, 0, &pointer, &error));
-    cr_expect_eq(table->mem_alloc(handle, SIZE_MAX, 0, 0, &pointer, &error), DS_ACCEL_ERR_NO_MEMORY);
+    cr_expect_eq(table->mem_alloc(handle, SIZE_MAX, 0, 0, &pointer, &error),
+                 DS_ACCEL_ERR_NO_MEMORY);
     answer = stats();
     cr_expect_eq(answer.alloc_count, 2);
     cr_expect_eq(answer.free_count, 1);
