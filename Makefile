@@ -214,9 +214,15 @@ test-threads: build $(FIXTURES) $(THREADS)
 test-shell: build $(FIXTURES)
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
 
-asan: deps-check  ## unit and command tests under address+undefined sanitizers
-	$(MAKE) unit test-threads test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+asan: deps-check  ## unit, thread and command tests under address+undefined sanitizers
+	rm -rf $(BUILD)-asan/reports
+	@mkdir -p $(BUILD)-asan/reports
+	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
+	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
+	    $(MAKE) unit test-threads test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh"
+	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
+	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
 	$(MAKE) test-threads BUILD=$(BUILD)-tsan SAN=thread

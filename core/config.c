@@ -272,7 +272,11 @@ static int32_t parse_file(struct ds_accel__config *config, struct ds_accel__conf
 static int32_t read_file(struct ds_accel__config *config, struct ds_accel__config_file *file)
 {
     const char *cause;
-    int32_t status =
+    int32_t status;
+
+    free(file->text); /* of an earlier attempt */
+    file->text = NULL;
+    status =
         ds_accel__file_read(file->path, FILE_LIMIT_BYTES, &file->text, &file->size_bytes, &cause);
 
     if (status == DS_ACCEL_ERR_NO_MEMORY) {

@@ -248,7 +248,7 @@ static int32_t mock_visible_devices_value(ds_accel_plugin_instance_t *instance,
     if (needed_out != NULL) {
         *needed_out = (uint32_t)used + 1;
     }
-    if (used >= value_size) {
+    if (value == NULL || used >= value_size) {
         return plugin_fail(error, DS_ACCEL_ERR_LIMIT, "%s: %zu bytes do not fit into %u", slot,
                            used + 1, value_size);
     }

@@ -206,14 +206,15 @@ int32_t mock_script_parse(const char *text, struct mock_script *script_out,
             return plugin_fail(error, DS_ACCEL_ERR_INVALID, "option fail: more than %u rules",
                                MOCK_MAX_RULES);
         }
-        snprintf(rule, sizeof(rule), "%.*s", (int)length, position);
-        problem = parse_rule(rule, &script.rules[script.count]);
+        snprintf(rule, sizeof(rule), "%.*s", (int)(length < sizeof(rule) ? length : 0), position);
+        problem = length < sizeof(rule) ? parse_rule(rule, &script.rules[script.count])
+                                        : "is longer than any rule";
         if (problem == NULL && position[length] == ',' && position[length + 1] == '\0') {
             problem = "ends in a comma";
         }
         if (problem != NULL) {
-            return plugin_fail(error, DS_ACCEL_ERR_INVALID, "option fail: \"%.*s\" %s", (int)length,
-                               position, problem);
+            return plugin_fail(error, DS_ACCEL_ERR_INVALID, "option fail: \"%.*s\" %s",
+                               (int)(length < 80 ? length : 80), position, problem);
         }
         script.count++;
         position += length;
