@@ -152,7 +152,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 # ---- targets ------------------------------------------------------------------------------------
 
 .PHONY: FORCE all build run check unit test-alloc test-threads test-shell asan tsan valgrind lint format bench install uninstall \
-    clean help deps deps-check abi-check
+    clean help deps deps-check
 
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build

@@ -17,10 +17,13 @@ extern inline int32_t ds_accel_device_info(ds_accel_device_t *device,
 extern inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
                                              struct ds_accel_memory_info *info_out);
 
-static int32_t get_chosen(const ds_accel_t *context, const struct ds_accel__candidate **chosen_out)
+/* The chosen candidate of a call that will write to out. */
+static int32_t get_chosen(const ds_accel_t *context, const void *out,
+                          const struct ds_accel__candidate **chosen_out)
 {
-    if (context == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
+    if (context == NULL || out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the %s is NULL",
+                               context == NULL ? "context" : "output");
     }
     *chosen_out = __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE);
     if (*chosen_out == NULL) {
@@ -34,7 +37,8 @@ int32_t ds_accel_instance(ds_accel_t *context, const struct ds_accel_plugin **ta
                           ds_accel_plugin_instance_t **instance_out)
 {
     const struct ds_accel__candidate *candidate = NULL;
-    int32_t status = get_chosen(context, &candidate);
+    int32_t status =
+        get_chosen(context, table_out != NULL ? (const void *)instance_out : NULL, &candidate);
 
     if (candidate != NULL) {
         *table_out = &candidate->table;
@@ -46,7 +50,7 @@ int32_t ds_accel_instance(ds_accel_t *context, const struct ds_accel_plugin **ta
 int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out)
 {
     const struct ds_accel__candidate *candidate = NULL;
-    int32_t status = get_chosen(context, &candidate);
+    int32_t status = get_chosen(context, count_out, &candidate);
 
     if (status >= 0) {
         *count_out = context->device_count;
@@ -58,7 +62,7 @@ int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *na
                              size_t name_size)
 {
     const struct ds_accel__candidate *candidate = NULL;
-    int32_t status = get_chosen(context, &candidate);
+    int32_t status = get_chosen(context, name, &candidate);
     bool indexed;
     int length;
 
@@ -90,7 +94,7 @@ int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *device_index_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     const struct ds_accel__candidate *candidate = NULL;
-    int32_t status = get_chosen(context, &candidate);
+    int32_t status = get_chosen(context, device_index_out, &candidate);
 
     if (candidate == NULL) {
         return status;
@@ -105,7 +109,7 @@ int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     const struct ds_accel__candidate *candidate = NULL;
     ds_accel_device_t *device;
-    int32_t status = get_chosen(context, &candidate);
+    int32_t status = get_chosen(context, device_out, &candidate);
 
     if (candidate == NULL) {
         return status;

@@ -37,7 +37,6 @@ struct ds_accel__text {
 
 void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void ds_accel__text_pad(struct ds_accel__text *text, size_t width); /* blanks up to a column */
 char *ds_accel__text_take(struct ds_accel__text *text);
 void ds_accel__text_clear(struct ds_accel__text *text);
 
@@ -360,8 +359,6 @@ struct ds_accel__detail {
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
     char *path; /* "" for a registered one */
-    dev_t device;
-    ino_t inode;
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */

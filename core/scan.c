@@ -42,7 +42,6 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
     struct ds_accel__finding finding = {0};
     struct ds_accel__candidate *first;
     struct ds_accel__candidate *candidate;
-    struct stat info;
     char *name = strndup(file + strlen(PREFIX), strlen(file) - strlen(PREFIX SUFFIX));
     char *path = ds_accel__format("%s/%s", dir, file);
 
@@ -52,10 +51,6 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
         free(name);
         free(path);
         return ds_accel__no_memory();
-    }
-    if (stat(path, &info) == 0) {
-        candidate->device = info.st_dev;
-        candidate->inode = info.st_ino;
     }
     first = ds_accel__registry_find(registry, name);
     if (!ds_accel__is_backend_name(name)) {

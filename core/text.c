@@ -50,18 +50,6 @@ void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     text->size_bytes += (size_t)length;
 }
 
-void ds_accel__text_pad(struct ds_accel__text *text, size_t width)
-{
-    size_t column = 0;
-
-    while (column < text->size_bytes && text->data[text->size_bytes - column - 1] != '\n') {
-        column++;
-    }
-    if (column < width) {
-        ds_accel__text_add(text, "%*s", (int)(width - column), "");
-    }
-}
-
 char *ds_accel__text_take(struct ds_accel__text *text)
 {
     char *data;

@@ -100,6 +100,12 @@ Test(core_context, misuse_is_a_status)
     cr_expect_eq(ds_accel_device_count(context, &value), DS_ACCEL_ERR_STATE);
     cr_expect_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_ERR_STATE);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_device_count(context, NULL), DS_ACCEL_ERR_INVALID);
+    cr_expect_eq(ds_accel_device_count(NULL, &value), DS_ACCEL_ERR_INVALID);
+    cr_expect_eq(ds_accel_device_name(context, -1, NULL, 0), DS_ACCEL_ERR_INVALID);
+    cr_expect_eq(ds_accel_current_device(context, NULL), DS_ACCEL_ERR_INVALID);
+    cr_expect_eq(ds_accel_device_open(context, 0, NULL), DS_ACCEL_ERR_INVALID);
+    cr_expect_eq(ds_accel_instance(context, NULL, NULL), DS_ACCEL_ERR_INVALID);
     cr_expect_eq(ds_accel_device_open(context, 100000, &device), DS_ACCEL_ERR_INVALID);
     cr_expect_eq(ds_accel_device_name(context, -2, name, sizeof(name)), DS_ACCEL_ERR_INVALID);
     cr_expect_eq(ds_accel_device_name(context, -1, name, sizeof(name)), DS_ACCEL_ERR_INVALID);
