@@ -242,11 +242,30 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
     return DS_ACCEL_OK;
 }
 
+ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
+{
+    ds_accel_t *context = calloc(1, sizeof(*context));
+
+    if (context == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->config_lock, NULL);
+    pthread_mutex_init(&context->topology_lock, NULL);
+    context->machine_root = strdup(machine_root);
+    if (context->machine_root == NULL || ds_accel__env_read(&context->env, ignores_env) < 0) {
+        ds_accel_destroy(context);
+        return NULL;
+    }
+    return context;
+}
+
 void ds_accel_destroy(ds_accel_t *context)
 {
     if (context == NULL) {
         return;
     }
+    ds_accel__probe_finish(context);
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
     ds_accel__topology_clear(&context->topology);

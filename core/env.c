@@ -24,7 +24,8 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
                                 "LEVEL or TOPIC=LEVEL, separated by commas: off, error, warn, "
                                 "info, debug, trace"},
     [DS_ACCEL__VARIABLE_PROBE] = {"DS_ACCEL_PROBE", NULL,
-                                  "where plugins are probed, in place of probe.mode: in-process"},
+                                  "where plugins are probed, in place of probe.mode: isolated or "
+                                  "in-process"},
     [DS_ACCEL__VARIABLE_CACHE] = {"DS_ACCEL_CACHE", "off",
                                   "verdict cache: this version has none, so only off"},
     [DS_ACCEL__VARIABLE_CACHE_DIR] = {"DS_ACCEL_CACHE_DIR", NULL,
@@ -89,8 +90,8 @@ const char *ds_accel__env_mode_problem(const struct ds_accel__env *env)
 {
     const char *probe = env->values[DS_ACCEL__VARIABLE_PROBE];
 
-    return probe != NULL && strcmp(probe, "in-process") != 0
-               ? "expected \"in-process\", the one way of probing that this version has"
+    return probe != NULL && strcmp(probe, "in-process") != 0 && strcmp(probe, "isolated") != 0
+               ? "expected \"isolated\" or \"in-process\""
                : NULL;
 }
 

@@ -262,7 +262,7 @@ static void check_probe(struct lint *lint)
     if (lint->has_table) {
         candidate->table = lint->table;
         candidate->has_table = true;
-        ds_accel__probe(candidate);
+        ds_accel__probe_here(candidate);
         if (strcmp(candidate->reason, "bad_verdict") == 0) {
             ds_accel__find(&finding, "broken", "%s",
                            candidate->detail != NULL ? candidate->detail : "");

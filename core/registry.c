@@ -23,7 +23,8 @@ const char *ds_accel__state_name(uint32_t state)
 
 const char *ds_accel__gate_name(enum ds_accel__gate gate)
 {
-    static const char *const names[] = {"name", "elf", "note", "allow", "load", "entry", "probe"};
+    static const char *const names[] = {"name",  "trust",      "elf",  "note",  "hash",  "allow",
+                                        "power", "quarantine", "load", "entry", "probe", "conduct"};
 
     return names[gate];
 }
@@ -104,6 +105,11 @@ static const char *keep_detail(struct ds_accel__candidate *candidate, const char
     detail->next = candidate->details;
     candidate->details = detail;
     return detail->text;
+}
+
+void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text)
+{
+    candidate->output = keep_detail(candidate, text);
 }
 
 /*
