@@ -43,8 +43,8 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP
 # clang's sanitizer runtimes are in the program, so -z defs would refuse every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
-DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa)
-DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa)
+DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa libmd)
+DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa libmd)
 
 # Who may know whom: each folder compiles against a staged folder with the headers it may use.
 STAGE := $(BUILD)/stage

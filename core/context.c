@@ -233,7 +233,8 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->config_lock, NULL);
     pthread_mutex_init(&context->topology_lock, NULL);
-    status = build(context, &options);
+    context->trust = ds_accel__trust_create();
+    status = context->trust != NULL ? build(context, &options) : ds_accel__no_memory();
     if (status < 0) {
         ds_accel_destroy(context);
         return status;
@@ -250,6 +251,7 @@ void ds_accel_destroy(ds_accel_t *context)
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
     ds_accel__topology_clear(&context->topology);
+    ds_accel__trust_destroy(context->trust);
     ds_accel__text_clear(&context->searched);
     ds_accel__env_clear(&context->env);
     ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);

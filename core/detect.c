@@ -409,7 +409,7 @@ static void forget_failures(ds_accel_t *context)
             continue;
         }
         candidate->has_verdict = false;
-        for (int gate = DS_ACCEL__GATE_ELF; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        for (int gate = DS_ACCEL__GATE_NAME + 1; gate < DS_ACCEL__GATE_COUNT; gate++) {
             bool is_loaded = gate == DS_ACCEL__GATE_LOAD || gate == DS_ACCEL__GATE_ENTRY;
 
             if (!is_loaded || !candidate->has_table) {
@@ -454,7 +454,9 @@ int32_t ds_accel_detect(ds_accel_t *context)
     if (context->has_failed) {
         forget_failures(context);
     }
+    ds_accel__trust_reset(context->trust);
     status = ds_accel__detect_locked(context);
+    ds_accel__trust_reset(context->trust);
     snprintf(context->failure, sizeof(context->failure), "%s",
              status < 0 ? ds_accel_last_error() : "");
     pthread_mutex_unlock(&context->lock);
@@ -494,6 +496,7 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
     }
     pthread_mutex_lock(&context->lock);
+    ds_accel__trust_reset(context->trust);
     for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
@@ -505,6 +508,7 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
             status = check_candidate(candidate, name != NULL);
         }
     }
+    ds_accel__trust_reset(context->trust);
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,

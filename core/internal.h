@@ -13,6 +13,7 @@
 #include <numa.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define DS_ACCEL__NAME_SIZE 32        /* of a backend's name, NUL included: plugin-api.h's note */
@@ -259,7 +260,7 @@ int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (elf.c, loader.c), candidates (registry.c, scan.c) --------------- */
+/* ---- layer 2: plugin files (trust.c, elf.c, loader.c), candidates (registry.c, scan.c) ------ */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -269,6 +270,28 @@ struct ds_accel__finding {
 
 void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Folders that were walked, kept open while a context asks its plugins (trust.c). */
+struct ds_accel__trust;
+
+struct ds_accel__trust *ds_accel__trust_create(void); /* NULL: no memory */
+void ds_accel__trust_destroy(struct ds_accel__trust *trust);
+/* Forget every folder, and close it: the next call walks anew. */
+void ds_accel__trust_reset(struct ds_accel__trust *trust);
+/*
+ * Open the file at an absolute path, every folder and link on the way checked. DS_ACCEL_OK with
+ * finding->reason set: refused, and *fd_out is -1. ERR_NO_MEMORY; ERR_LIMIT, no descriptor is left.
+ */
+int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, int *fd_out,
+                             struct stat *info_out, struct ds_accel__finding *finding);
+/* The same checks without opening the file: one fstatat() for one more file of a folder. */
+int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
+                             struct ds_accel__finding *finding);
+/* file_changed if the path no longer leads to the file as it was checked. */
+void ds_accel__trust_compare(const char *path, const struct stat *checked,
+                             struct ds_accel__finding *finding);
+/* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
+int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
 
 /* What elf.c reads of a plugin's file; every offset is checked against the file's size. */
 struct ds_accel__elf {
@@ -280,9 +303,9 @@ struct ds_accel__elf {
     struct ds_accel_note_desc desc;
 };
 
-/* Map and check a file: finding->reason is set if it is not a plugin of this machine. */
-int32_t ds_accel__elf_open(const char *path, struct ds_accel__elf *elf,
-                           struct ds_accel__finding *finding);
+/* Map and check an open file, which stays the caller's: finding->reason is set if it is not a
+ * shared object of this machine. */
+int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 void ds_accel__elf_close(struct ds_accel__elf *elf);
 /* Check the note against what this host knows and the name the file has. */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
@@ -326,12 +349,17 @@ void ds_accel__module_close(ds_accel__module_t *module);
 
 enum ds_accel__gate {
     DS_ACCEL__GATE_NAME,
+    DS_ACCEL__GATE_TRUST,
     DS_ACCEL__GATE_ELF,
     DS_ACCEL__GATE_NOTE,
+    DS_ACCEL__GATE_HASH,
     DS_ACCEL__GATE_ALLOW,
+    DS_ACCEL__GATE_POWER,
+    DS_ACCEL__GATE_QUARANTINE,
     DS_ACCEL__GATE_LOAD,
     DS_ACCEL__GATE_ENTRY,
     DS_ACCEL__GATE_PROBE,
+    DS_ACCEL__GATE_CONDUCT,
     DS_ACCEL__GATE_COUNT
 };
 
@@ -359,6 +387,8 @@ struct ds_accel__detail {
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
     char *path; /* "" for a registered one */
+    bool has_file;
+    struct stat file; /* as it was checked, if has_file */
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
@@ -463,6 +493,7 @@ struct ds_accel {
     struct ds_accel__config config;
     struct ds_accel__registry registry;
     struct ds_accel__text searched; /* folders scanned, one per line */
+    struct ds_accel__trust *trust;  /* empty between calls: no folder stays open */
     bool has_topology;
     struct ds_accel__topology topology;
     /* Written once, with release order; read without the lock. */
