@@ -43,8 +43,8 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP
 # clang's sanitizer runtimes are in the program, so -z defs would refuse every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
-DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa)
-DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa)
+DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa libmd)
+DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa libmd)
 
 # Who may know whom: each folder compiles against a staged folder with the headers it may use.
 STAGE := $(BUILD)/stage
@@ -57,11 +57,8 @@ PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
 # Found from where the program lies; a LIBDIR of another shape is named as it is.
-OTHER_LIBDIR := $(if $(filter-out $(PREFIX)/lib,$(LIBDIR)),:$(LIBDIR))
-PROGRAM_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib$(OTHER_LIBDIR)' \
-    $(SANFLAGS) $(LDFLAGS)
-HELPER_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../../lib$(OTHER_LIBDIR)' \
-    $(SANFLAGS) $(LDFLAGS)
+RPATH := $$ORIGIN/../lib$(if $(filter-out $(PREFIX)/lib,$(LIBDIR)),:$(LIBDIR))
+PROGRAM_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$(RPATH)' $(SANFLAGS) $(LDFLAGS)
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(BUILD))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
 
@@ -143,9 +140,10 @@ $(PROGRAM): $(TOOL_OBJECTS) $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $(TOOL_OBJECTS) $(PROGRAM_LDFLAGS) -Wl,-z,now,-z,relro
 
-$(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(LIBRARY)
+$(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -pie -o $@ $< $(HELPER_LDFLAGS) -Wl,-z,now,-z,relro
+	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,now,-z,relro \
+	    -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
 
 define plugin_rule
 $(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard plugins/$(1)/*.c)))

@@ -80,7 +80,7 @@ static const char *check_env_rule(json_t *object)
 }
 
 static const char *const probe_modes[] = {"isolated", "in-process", NULL};
-static const char *const trust_modes[] = {"off", NULL};
+static const char *const trust_modes[] = {"off", "warn", "enforce", NULL};
 static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
 static const char *const op_kinds[] = {"compiled", "framework", NULL};

@@ -18,6 +18,17 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+void ds_accel__asking_begin(ds_accel_t *context)
+{
+    ds_accel__trust_reset(context->trust);
+}
+
+void ds_accel__asking_end(ds_accel_t *context)
+{
+    ds_accel__probe_finish(context);
+    ds_accel__trust_reset(context->trust);
+}
+
 /* The gates before load; *is_open_out: it is still to be asked. */
 static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
@@ -553,8 +564,9 @@ int32_t ds_accel_detect(ds_accel_t *context)
     if (context->has_failed) {
         forget_failures(context);
     }
+    ds_accel__asking_begin(context);
     status = ds_accel__detect_locked(context);
-    ds_accel__probe_finish(context);
+    ds_accel__asking_end(context);
     snprintf(context->failure, sizeof(context->failure), "%s",
              status < 0 ? ds_accel_last_error() : "");
     pthread_mutex_unlock(&context->lock);
@@ -636,8 +648,9 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
     }
     pthread_mutex_lock(&context->lock);
+    ds_accel__asking_begin(context);
     status = check_all(context, name, &found);
-    ds_accel__probe_finish(context);
+    ds_accel__asking_end(context);
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,

@@ -290,8 +290,6 @@ struct ds_accel_device {
 };
 DS_ACCEL_EXPORT extern ds_accel_t *ds_accel__default;
 DS_ACCEL_EXPORT ds_accel_t *ds_accel__get_first(void);
-/* All of the program ds-accel-probe: the process in which plugins are asked. Not for others. */
-DS_ACCEL_EXPORT int ds_accel__probe_main(int argc, char **argv);
 DS_ACCEL_EXPORT int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error);
 
 /**

@@ -126,8 +126,9 @@ const char *ds_accel__env_option(const struct ds_accel__env *env, const char *ba
                                  const char *key);
 /* Its name: "DS_ACCEL_XPU_EXTERNAL_KEY"; false if it does not fit. */
 bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size);
-/* Why the variables' modes cannot be, in this version; NULL if they can. */
-const char *ds_accel__env_mode_problem(const struct ds_accel__env *env);
+/* What is wrong with a variable's value, and which one's; NULL if none is. */
+const char *ds_accel__env_problem(const struct ds_accel__env *env,
+                                  enum ds_accel__variable *variable_out);
 /* Any variable of the job's environment, for env rules; NULL if unset. */
 const char *ds_accel__env_job(const char *name);
 /* [A-Z_][A-Z0-9_]*, the names variables have here. */
@@ -268,7 +269,7 @@ int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (elf.c, loader.c), candidates (registry.c, scan.c) --------------- */
+/* ---- layer 2: plugin files (trust.c, elf.c, loader.c), candidates (registry.c, scan.c) ------ */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -278,6 +279,28 @@ struct ds_accel__finding {
 
 void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Folders that were walked, kept open while a context asks its plugins (trust.c). */
+struct ds_accel__trust;
+
+struct ds_accel__trust *ds_accel__trust_create(void); /* NULL: no memory */
+void ds_accel__trust_destroy(struct ds_accel__trust *trust);
+/* Forget every folder, and close it: the next call walks anew. */
+void ds_accel__trust_reset(struct ds_accel__trust *trust);
+/*
+ * Open the file at an absolute path, every folder and link on the way checked. DS_ACCEL_OK with
+ * finding->reason set: refused, and *fd_out is -1. ERR_NO_MEMORY; ERR_LIMIT, no descriptor is left.
+ */
+int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, int *fd_out,
+                             struct stat *info_out, struct ds_accel__finding *finding);
+/* The same checks without opening the file: one fstatat() for one more file of a folder. */
+int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
+                             struct ds_accel__finding *finding);
+/* file_changed if the path no longer leads to the file as it was checked. */
+void ds_accel__trust_compare(const char *path, const struct stat *checked,
+                             struct ds_accel__finding *finding);
+/* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
+int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
 
 /* What elf.c reads of a plugin's file; every offset is checked against the file's size. */
 struct ds_accel__elf {
@@ -289,9 +312,9 @@ struct ds_accel__elf {
     struct ds_accel_note_desc desc;
 };
 
-/* Map and check a file: finding->reason is set if it is not a plugin of this machine. */
-int32_t ds_accel__elf_open(const char *path, struct ds_accel__elf *elf,
-                           struct ds_accel__finding *finding);
+/* Map and check an open file, which stays the caller's: finding->reason is set if it is not a
+ * shared object of this machine. */
+int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 void ds_accel__elf_close(struct ds_accel__elf *elf);
 /* Check the note against what this host knows and the name the file has. */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
@@ -567,6 +590,9 @@ struct ds_accel__probe_result {
     struct ds_accel_verdict verdict;
 };
 
+/* All of the program ds-accel-probe. */
+int ds_accel__probe_main(int argc, char **argv);
+
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the helper's descriptor for frames */
 #define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
 
@@ -583,6 +609,9 @@ void ds_accel__probe_release(ds_accel_t *context);
 void ds_accel__probe_finish(ds_accel_t *context);
 /* Record in a candidate what it did to its process. True: it is tolerated. */
 bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code);
+/* Around whatever evaluates candidates: nothing is kept open or running after it. Lock held. */
+void ds_accel__asking_begin(ds_accel_t *context);
+void ds_accel__asking_end(ds_accel_t *context);
 /* All gates and the probe, once each. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdicts. */
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count);
@@ -613,6 +642,7 @@ struct ds_accel {
     struct ds_accel__config config;
     struct ds_accel__registry registry;
     struct ds_accel__text searched; /* folders scanned, one per line */
+    struct ds_accel__trust *trust;  /* empty between calls: no folder stays open */
     bool has_topology;
     struct ds_accel__topology topology;
     /* Written once, with release order; read without the lock. */

@@ -129,6 +129,31 @@ static void check_features(const struct ds_accel__candidate *candidate,
     }
 }
 
+/*
+ * Open the file that was checked: by its path, since $ORIGIN, debuggers and the dynamic linker's
+ * own book-keeping need it, with the file's identity compared before and after.
+ */
+static int32_t open_module(struct ds_accel__candidate *candidate, struct ds_accel__finding *finding)
+{
+    int32_t status;
+
+    if (candidate->has_file) {
+        ds_accel__trust_compare(candidate->path, &candidate->file, finding);
+    }
+    if (finding->reason != NULL) {
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__module_open(candidate->path, &candidate->module, finding);
+    if (status >= 0 && candidate->module != NULL && candidate->has_file) {
+        ds_accel__trust_compare(candidate->path, &candidate->file, finding);
+        if (finding->reason != NULL) {
+            ds_accel__module_close(candidate->module);
+            candidate->module = NULL;
+        }
+    }
+    return status;
+}
+
 int32_t ds_accel__load_here(struct ds_accel__candidate *candidate)
 {
     const struct ds_accel_plugin *theirs;
@@ -137,7 +162,7 @@ int32_t ds_accel__load_here(struct ds_accel__candidate *candidate)
 
     enter(candidate, DS_ACCEL__GATE_LOAD);
     if (candidate->module == NULL) {
-        status = ds_accel__module_open(candidate->path, &candidate->module, &finding);
+        status = open_module(candidate, &finding);
         if (status < 0) {
             return status;
         }

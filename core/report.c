@@ -411,6 +411,8 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     struct ds_accel_options options;
     struct ds_accel__config config;
     struct ds_accel__env env;
+    enum ds_accel__variable variable;
+    const char *problem;
     int32_t written;
     int32_t status;
 
@@ -426,10 +428,10 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
         return status;
     }
     status = ds_accel__config_load(&config, &options, &env, true);
-    if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) &&
-        ds_accel__env_mode_problem(&env) != NULL) {
-        int32_t added = ds_accel__config_add_problem(&config, "DS_ACCEL_PROBE",
-                                                     ds_accel__env_mode_problem(&env));
+    problem = ds_accel__env_problem(&env, &variable);
+    if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) && problem != NULL) {
+        int32_t added =
+            ds_accel__config_add_problem(&config, ds_accel__variables[variable].name, problem);
 
         status = added < 0 ? added : DS_ACCEL_ERR_CONFIG;
     }
