@@ -80,16 +80,16 @@ offers "ds-accel -- con" config
 offers "ds-accel nosuch " "$options"
 
 printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }
-on { print $1, substr($0, 12, 14) }' >"$dir/arguments"
+on { print $1, $2 }' >"$dir/arguments"
 while read -r command argument; do
     case $argument in
-    FILE.so*) offers "ds-accel $command " "ds_accel_x.so
+    FILE.so) offers "ds-accel $command " "ds_accel_x.so
 folder
 full.json" ;;
-    *NAME*) offers "ds-accel $command " "$on_path" ;;
+    NAME | "[NAME]") offers "ds-accel $command " "$on_path" ;;
     *"|"*)
-        offers "ds-accel $command " "$(printf '%s\n' "${argument%% *}" | tr '|' '\n')"
-        offers "ds-accel --json $command " "$(printf '%s\n' "${argument%% *}" | tr '|' '\n')"
+        offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
+        offers "ds-accel --json $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
         # Nothing is left but options; one of them is for config alone.
         offers "ds-accel $command ${argument%%|*} --" "$long$([ "$command" != config ] || echo '
 --env')"
