@@ -27,6 +27,8 @@ endif
 CFLAGS ?= -O2 -g
 LDFLAGS ?=
 PKG_CONFIG ?= pkg-config
+# Compiles what the build itself runs.
+HOSTCC ?= $(CC)
 PYTHON ?= /usr/bin/python3
 # Sanitizers, as in SAN=address,undefined, and WERROR=-Werror for CI.
 SAN ?=
@@ -69,7 +71,8 @@ PLUGINS := cpu mock
 cpu_LIBS := -lnuma
 
 CORE_SOURCES := $(sort $(wildcard core/*.c))
-TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c,$(wildcard tools/*.c)))
+# One is a program of its own, one is run by the build.
+TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
 UNIT_SOURCES := $(sort $(wildcard tests/core/*.c tests/plugins/*.c))
 CONF_FILES := $(sort $(wildcard conf/*.json))
 SCHEMA_FILES := $(sort $(wildcard conf/schema/*.json))
@@ -85,6 +88,11 @@ HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
 HEADERS := $(BUILD)/include/ds-accel/plugin-api.h $(BUILD)/include/ds-accel/ds_accel.h
 SHARE := $(CONF_FILES:conf/%=$(BUILD)/share/ds-accel/%) \
     $(SCHEMA_FILES:conf/%=$(BUILD)/share/ds-accel/%)
+MANUALS := $(foreach page,$(sort $(wildcard docs/*.[157])), \
+    $(BUILD)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
+    $(BUILD)/share/man/man7/ds-accel-reasons.7
+COMPLETIONS := $(BUILD)/share/bash-completion/completions/ds-accel \
+    $(BUILD)/share/zsh/site-functions/_ds-accel
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -102,6 +110,35 @@ $(STAGE_PROGRAM)/ds_accel.h $(BUILD)/include/ds-accel/ds_accel.h: core/ds_accel.
 	cp $< $@
 
 $(BUILD)/share/ds-accel/%: conf/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/obj/reasons: tools/reasons.c core/reasons.def
+	@mkdir -p $(@D)
+	$(HOSTCC) -std=c11 $(WARNINGS) -Icore -o $@ $<
+
+# The reasons' page is made of the table that the library is compiled with.
+$(BUILD)/share/man/man7/ds-accel-reasons.7: $(BUILD)/obj/reasons
+	@mkdir -p $(@D)
+	$< >$@
+
+$(BUILD)/share/man/man1/%: docs/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/share/man/man5/%: docs/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/share/man/man7/%: docs/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/share/bash-completion/completions/ds-accel: tools/completion/ds-accel.bash
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/share/zsh/site-functions/_ds-accel: tools/completion/_ds-accel
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -164,7 +201,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
-build: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE)
+build: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build
@@ -246,7 +283,7 @@ valgrind: deps-check  ## the command line under valgrind
 include tests/bench/bench.mk
 
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' 2>/dev/null))
-SH_FILES := $(sort $(shell git ls-files '*.sh' .ci/run 2>/dev/null))
+SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
 lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
@@ -257,7 +294,7 @@ lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
 	clang-tidy --quiet $(TIDY_FILES) -- -std=c11 -D_GNU_SOURCE -I$(STAGE_PROGRAM) -Icore -Itools \
 	    -Iplugins/common $(DEPENDS_CFLAGS)
 	shellcheck -x $(SH_FILES)
-	mandoc -T lint -W warning docs/*.1
+	mandoc -T lint -W warning docs/*.[157] $(BUILD)-werror/share/man/man7/ds-accel-reasons.7
 
 format:  ## lay out the C files as lint wants them
 	clang-format -i $(C_FILES)
@@ -277,7 +314,8 @@ INSTALLED_PLUGINS := $(PLUGINS:%=$(LIBDIR)/ds-accel/ds_accel_%.so)
 INSTALLED := $(BINDIR)/ds-accel $(LIBEXECDIR)/ds-accel/ds-accel-probe $(LIBDIR)/libds_accel.so.$(VERSION) \
     $(LIBDIR)/libds_accel.so.$(SOVERSION) $(LIBDIR)/libds_accel.so $(INSTALLED_PLUGINS) \
     $(INCLUDEDIR)/ds-accel/plugin-api.h $(INCLUDEDIR)/ds-accel/ds_accel.h \
-    $(SHARE:$(BUILD)/share/%=$(DATADIR)/%) $(MANDIR)/man1/ds-accel.1 \
+    $(SHARE:$(BUILD)/share/%=$(DATADIR)/%) $(MANUALS:$(BUILD)/share/man/%=$(MANDIR)/%) \
+    $(COMPLETIONS:$(BUILD)/share/%=$(DATADIR)/%) \
     $(LIBDIR)/pkgconfig/ds-accel.pc
 # Only folders of our own are removed, and only when they are empty.
 INSTALLED_DIRS := $(DATADIR)/ds-accel/schema $(DATADIR)/ds-accel $(LIBDIR)/ds-accel \
@@ -286,7 +324,10 @@ INSTALLED_DIRS := $(DATADIR)/ds-accel/schema $(DATADIR)/ds-accel $(LIBDIR)/ds-ac
 install: build $(PC)  ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/ds-accel $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(INCLUDEDIR)/ds-accel $(DESTDIR)$(DATADIR)/ds-accel/schema \
-	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(LIBEXECDIR)/ds-accel
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5 $(DESTDIR)$(MANDIR)/man7 \
+	    $(DESTDIR)$(DATADIR)/bash-completion/completions \
+	    $(DESTDIR)$(DATADIR)/zsh/site-functions \
+	    $(DESTDIR)$(LIBEXECDIR)/ds-accel
 	install -m 755 $(HELPER) $(DESTDIR)$(LIBEXECDIR)/ds-accel/ds-accel-probe
 	install -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/ds-accel
 	install -m 755 $(LIBRARY_FILE) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(VERSION)
@@ -296,7 +337,12 @@ install: build $(PC)  ## install below DESTDIR and PREFIX
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/ds-accel/
 	install -m 644 $(CONF_FILES) $(DESTDIR)$(DATADIR)/ds-accel/
 	install -m 644 $(SCHEMA_FILES) $(DESTDIR)$(DATADIR)/ds-accel/schema/
-	install -m 644 docs/ds-accel.1 $(DESTDIR)$(MANDIR)/man1/ds-accel.1
+	install -m 644 $(filter %.1,$(MANUALS)) $(DESTDIR)$(MANDIR)/man1/
+	install -m 644 $(filter %.5,$(MANUALS)) $(DESTDIR)$(MANDIR)/man5/
+	install -m 644 $(filter %.7,$(MANUALS)) $(DESTDIR)$(MANDIR)/man7/
+	install -m 644 tools/completion/ds-accel.bash \
+	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ds-accel
+	install -m 644 tools/completion/_ds-accel $(DESTDIR)$(DATADIR)/zsh/site-functions/_ds-accel
 	install -m 644 $(PC) $(DESTDIR)$(LIBDIR)/pkgconfig/ds-accel.pc
 
 uninstall:  ## remove what install put there

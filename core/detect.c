@@ -45,8 +45,13 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     }
     candidate->elapsed_us = 0;
     status = ds_accel__candidate_check_file(candidate, &passed);
+    passed = passed && !(candidate->is_ahead && candidate->is_demand_only);
+    if (status >= 0 && passed) {
+        status = ds_accel__quarantine_check(candidate, candidate->is_named, &passed);
+    }
     candidate->elapsed_us += now_us() - start;
-    *is_open_out = status >= 0 && passed && !(candidate->is_ahead && candidate->is_demand_only);
+    *is_open_out =
+        status >= 0 && passed && !ds_accel__verdict_recall(candidate, candidate->is_named);
     return status;
 }
 

@@ -114,8 +114,11 @@ run "$dir/consumer"
 is "the program still gets cpu" "0 cpu" "$code $out"
 rm "$plugindir/ds_accel_vendor.so"
 
-run test -f "$prefix/share/man/man1/ds-accel.1"
-is "the man page is installed" 0 "$code"
+for file in man/man1/ds-accel.1 man/man5/ds-accel.json.5 man/man7/ds-accel-plugin.7 \
+    man/man7/ds-accel-reasons.7 bash-completion/completions/ds-accel zsh/site-functions/_ds-accel; do
+    run cmp "$build/share/$file" "$prefix/share/$file"
+    is "$file is installed" "0 " "$code $out$err"
+done
 make -C "$source" uninstall BUILD="$dir/build" PREFIX="$prefix" >/dev/null
 is "uninstall leaves nothing" "" "$(find "$prefix" ! -type d)"
 

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# complete.zsh FOLDER LINES OUT: what zsh offers at the end of each line of the file LINES, with the
+# completion in FOLDER: the file OUT gets "NUMBER OFFER" each, lines counted from 1. Completion works only
+# in an interactive zsh on a terminal, so this starts one on a pseudo-terminal, and in it a
+# widget sets the command line, completes, and collects what is given to compadd.
+if [[ -z $COMPLETE_INSIDE ]]; then
+    zmodload zsh/zpty || exit 1
+    export COMPLETE_INSIDE=1 COMPLETE_FOLDER=$1 COMPLETE_LINES=$2 COMPLETE_OUT=$3 TERM=dumb
+    : >$3
+    zpty inside zsh -f -i
+    zpty -w inside "source ${(q)0:A}"
+    while zpty -r inside talk; do :; done
+    exit 0
+fi
+
+fpath=($COMPLETE_FOLDER $fpath)
+autoload -Uz compinit
+compinit -u -D
+zstyle ':completion:*' menu no
+number=0
+
+compadd() {
+    local -a hits
+
+    # Calls that only ask what would match; of the others, what matches is offered.
+    if (( ! ${argv[(I)-[ADO]]} )); then
+        builtin compadd -O hits "$@"
+        (( ! $#hits )) || print -rl -- "$number "$^hits >>$COMPLETE_OUT
+    fi
+    builtin compadd "$@"
+}
+
+zle -C offer complete-word _main_complete
+zle-line-init() {
+    local line
+
+    for line in "${(@f)$(<$COMPLETE_LINES)}"; do
+        (( ++number ))
+        BUFFER=$line
+        CURSOR=$#BUFFER
+        zle offer
+    done
+    BUFFER=exit
+    zle accept-line
+}
+zle -N zle-line-init

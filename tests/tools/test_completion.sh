@@ -1,0 +1,168 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# What bash and zsh offer at the end of a command line is what ds-accel --help lists, backends by
+# name, and files where a file is meant.  test_completion.sh BUILD
+set -eu
+build=$1
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+program=$build/bin/ds-accel
+bash_file=$build/share/bash-completion/completions/ds-accel
+zsh_folder=$build/share/zsh/site-functions
+export HOME="$dir/home" PATH="$build/bin:$PATH"
+
+# ---- what is to be offered ----------------------------------------------------------------------
+
+help=$("$program" --help)
+commands=$(printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }
+END { print "help" }')
+has "the help lists commands" "$commands" "detect"
+long=$(printf '%s\n' "$help" | sed -n 's/^  .*\(--[a-z-]*\) .*/\1/p; s/^.*\(--version\).*/\1/p' | sort -u)
+short=$(printf '%s\n' "$help" | sed -n 's/^  \(-[a-z]\), --.*/\1/p')
+has "the help lists options" "$long" "--json"
+options="$long
+$short"
+
+# Names come from the configuration and from the files in the folders of plugins.
+names() {
+    {
+        "$program" config show --json | "${PYTHON:-/usr/bin/python3}" -c '
+import json, re, sys
+for value in json.load(sys.stdin)["values"]:
+    if value["key"] == "detection_order":
+        print("\n".join(value["value"]))
+    match = re.match(r"backends\.(?:\"(.*?)\"|([^.]*))(\.|$)", value["key"])
+    if match:
+        print(match[1] or match[2])'
+        for folder in "$@" /usr/lib/ds-accel; do
+            find -L "$folder" -maxdepth 1 -name 'ds_accel_*.so' 2>/dev/null |
+                sed 's/.*ds_accel_//; s/\.so$//'
+        done
+    } | sort -u
+}
+
+mkdir -p "$HOME" "$dir/path" "$dir/vendor" "$dir/work/folder" "$dir/work/full.json"
+touch "$dir/path/ds_accel_onpath.so" "$dir/vendor/ds_accel_vendor.so"
+touch "$dir/work/ds_accel_x.so" "$dir/work/text.txt" "$dir/work/mine.json" "$dir/work/my own.json"
+export DS_ACCEL_PLUGIN_PATH="$dir/path"
+on_path=$(names "$dir/path")
+with_vendor=$(names "$dir/path" "$dir/vendor")
+has "the shipped backends have names" "$on_path" "xpu.external"
+has "so have plugins on the path" "$on_path" "onpath"
+
+# ---- the cases ----------------------------------------------------------------------------------
+
+count=0
+lines=$dir/lines
+: >"$lines"
+
+# offers LINE WORDS: at the end of the line these words are offered, one on each line of WORDS.
+offers() {
+    count=$((count + 1))
+    printf '%s\n' "$1" >>"$lines"
+    printf '%s\n' "$2" | sed '/^$/d' | sort -u >"$dir/wanted.$count"
+}
+
+offers "ds-accel " "$commands"
+offers "ds-accel help " "$commands"
+offers "ds-accel con" config
+offers "ds-accel --" "$long"
+offers "ds-accel -" "$options"
+offers "ds-accel --plu" --plugin-dir
+offers "ds-accel detect --" "$long"
+offers "ds-accel config show --" "$long
+--env"
+offers "ds-accel --json --root / -q con" config
+offers "ds-accel -- con" config
+offers "ds-accel nosuch " "$options"
+
+printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }
+on { print $1, $2 }' >"$dir/arguments"
+while read -r command argument; do
+    case $argument in
+    FILE.so) offers "ds-accel $command " "ds_accel_x.so
+folder
+full.json" ;;
+    NAME | "[NAME]") offers "ds-accel $command " "$on_path" ;;
+    *"|"*)
+        offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
+        offers "ds-accel --json $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
+        # Nothing is left but options; one of them is for config alone.
+        offers "ds-accel $command ${argument%%|*} --" "$long$([ "$command" != config ] || echo '
+--env')"
+        offers "ds-accel $command ${argument%%|*} " "$options$([ "$command" != config ] || echo '
+--env')"
+        ;;
+    *) offers "ds-accel $command " "$options" ;;
+    esac
+done <"$dir/arguments"
+has "one command takes a file" "$(cat "$lines")" "ds-accel lint "
+
+offers "ds-accel explain xpu.e" xpu.external
+offers "ds-accel explain cuda " "$options"
+offers "ds-accel explain cuda x" ""
+offers "ds-accel -- explain cuda -" ""
+offers "ds-accel -a " "$on_path"
+offers "ds-accel --accelerator onp" onpath
+offers "ds-accel --accelerator=onp" onpath
+offers "ds-accel --accelerator cuda det" detect
+offers "ds-accel --plugin-dir $dir/vendor info " "$with_vendor"
+offers "ds-accel --plugin-dir=$dir/vendor info vend" vendor
+offers "ds-accel --config m" "mine.json
+my own.json"
+offers "ds-accel --config=m" "mine.json
+my own.json"
+offers "ds-accel --config te" text.txt
+offers "ds-accel --config f" "folder
+full.json"
+offers "ds-accel --plugin-dir " "folder
+full.json"
+offers "ds-accel --root=f" "folder
+full.json"
+offers "ds-accel detect --root fo" folder
+offers "ds-accel --root t" ""
+
+# ---- the shells ---------------------------------------------------------------------------------
+
+cd "$dir/work"
+
+# verdict SHELL NUMBER LINE GIVEN
+verdict() {
+    is "$1 at the end of \"$3\"" "$(cat "$dir/wanted.$2")" "$(printf '%s\n' "$4" | sed '/^$/d' | sort -u)"
+}
+
+number=0
+while IFS= read -r line; do
+    number=$((number + 1))
+    run bash --norc "$here/complete.bash" "$bash_file" "$line"
+    verdict bash $number "$line" "$out"
+    is "bash says nothing at \"$line\"" "" "$err"
+done <"$lines"
+run bash --norc "$here/complete.bash" "$bash_file" "ds-accel --accelerator=onp" ""
+is "bash with words that hold =" "--accelerator=onpath" "$out"
+run bash --norc "$here/complete.bash" "$bash_file" "ds-accel --json" ""
+is "bash has whole options too" "--json" "$out"
+run env PATH=/usr/bin:/bin bash --norc "$here/complete.bash" "$bash_file" "/nonexistent/ds-accel info onp"
+is "bash without a program still has the files" "0 onpath " "$code $out $err"
+run bash --norc -c '. "$1"; . "$1"; complete -p ds-accel' - "$bash_file"
+is "bash loads it, twice too" "0 " "$code $err"
+
+if command -v zsh >/dev/null 2>&1; then
+    run zsh -f -n "$zsh_folder/_ds-accel"
+    is "zsh can read it" "0 " "$code $err"
+    run timeout 120 zsh -f "$here/complete.zsh" "$zsh_folder" "$lines" "$dir/offered"
+    is "zsh ends" "0" "$code"
+    number=0
+    while IFS= read -r line; do
+        number=$((number + 1))
+        verdict zsh $number "$line" \
+            "$(sed -n "s/^$number \(.*\)/\1/p" "$dir/offered" | sed 's/=$//; s/\\//g')"
+    done <"$lines"
+else
+    echo "test_completion: zsh is not installed: its completion is not tested"
+fi
+
+finish

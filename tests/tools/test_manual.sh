@@ -1,0 +1,288 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The manual pages say what the programs do. Reasons: the code uses those of core/reasons.def, all of
+# them, and the pages have them. ds-accel(1) has every command, option, variable and exit code,
+# ds-accel.json(5) every key with its range and default, ds-accel-plugin(7) what vendors meet.
+# test_manual.sh BUILD
+set -eu
+build=$1
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+program=$build/bin/ds-accel
+python=${PYTHON:-/usr/bin/python3}
+manual=$build/share/man/man1/ds-accel.1
+keys_page=$build/share/man/man5/ds-accel.json.5
+plugin_page=$build/share/man/man7/ds-accel-plugin.7
+reasons_page=$build/share/man/man7/ds-accel-reasons.7
+tab=$(printf '\t')
+
+# section NAME FILE: one section of a page.
+section() {
+    awk -v name="$1" '/^\.Sh / { inside = $0 == ".Sh " name; next } inside' "$2"
+}
+
+# lines NAME TEXT COUNT PATTERN: so many lines of a text match.
+lines() {
+    count=$(printf '%s\n' "$2" | grep -c -- "$4") || true
+    is "$1" "$3" "$count"
+}
+
+# empty NAME TEXT: what would be wrong, one on each line, and there is none.
+empty() {
+    is "$1" "" "$(printf '%s' "$2" | tr '\n' ' ')"
+}
+
+# without TEXT WORDS: the lines of a text that are not among the words.
+without() {
+    printf '%s\n' "$2" | tr ' ' '\n' | sed '/^$/d' >"$dir/words"
+    printf '%s\n' "$1" | sed '/^$/d' | grep -vxFf "$dir/words" || true
+}
+
+if command -v mandoc >/dev/null 2>&1; then
+    for page in "$manual" "$keys_page" "$plugin_page" "$reasons_page"; do
+        run mandoc -T lint -W warning "$page"
+        # What it says of the machine's index of pages is the machine's affair.
+        is "mandoc -T lint $(basename "$page")" "0 " "$code $out"
+    done
+fi
+
+# ---- the table of reasons -----------------------------------------------------------------------
+
+cat >"$dir/table.c" <<'END'
+#include <stdio.h>
+#define GATE(name, what) printf("gate\t%s\t%s\n", name, what);
+#define REASON(code, meaning, remedy) printf("reason\t%s\t%s\t%s\n", code, meaning, remedy);
+int main(void)
+{
+#include "reasons.def"
+    return 0;
+}
+END
+run "${CC:-gcc}" -o "$dir/table" -I "$source/core" "$dir/table.c"
+is "reasons.def compiles" "0 " "$code $err"
+table=$("$dir/table")
+codes=$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" { print $2 }')
+has "there are reasons" "$codes" "no_device"
+
+empty "no code is there twice" "$(printf '%s\n' "$codes" | sort | uniq -d)"
+empty "no two reasons have one meaning" \
+    "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" { print $3 }' | sort | uniq -d)"
+empty "no two reasons have one remedy" \
+    "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" { print $4 }' | sort | uniq -d)"
+empty "no reason lacks a meaning or a remedy" \
+    "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" && ($3 == "" || $4 == "") { print $2 }')"
+empty "no code is of other letters" "$(printf '%s\n' "$codes" | grep -vE '^[a-z][a-z0-9_]*$' || true)"
+empty "no reason says that it is not known" "$(printf '%s\n' "$table" |
+    awk -F '\t' '$2 == "unknown" || tolower($3 $4) ~ /unknown/ { print $2 }')"
+empty "no remedy repeats its meaning" "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" && $3 == $4')"
+
+# ---- reasons: the code --------------------------------------------------------------------------
+
+# What is given as a reason: also the two sides of a choice. What lint finds is not shown by code.
+quoted='"[a-z][a-z0-9_]*"'
+choice="([^,\"()?]*[?] *)?$quoted( *: *$quoted)?"
+used=$(cd "$source" && for file in core/*.c; do
+    [ "$file" = core/lint.c ] || tr '\n' ' ' <"$file"
+done | tr -s ' ' |
+    grep -oE "ds_accel__find\\([^,\"]*, *$choice|ds_accel__candidate_set\\([^,\"]*,[^,\"]*, *$choice|\
+ds_accel__reason\\($quoted|\\[DS_ACCEL_REASON_[A-Z_]*\\] = $quoted" | grep -oE "$quoted" | tr -d '"' |
+    sort -u)
+has "the code gives reasons" "$used" "elf_truncated"
+empty "every reason that the code gives is in reasons.def" "$(without "$used" "$codes")"
+
+# Codes whose code is not there yet. An entry that is used must go.
+to_come="dangling_link link_loop is_directory is_fifo is_socket dir_owner dir_writable
+parent_writable link_owner file_owner file_writable file_changed elf_tls_large note_too_large hash_unlisted
+hash_mismatch asleep load_segv load_ill load_abort load_signal load_exit load_ended load_hung
+load_exception entry_segv entry_ill entry_abort entry_signal entry_exit entry_ended entry_hung entry_exception
+probe_segv probe_ill probe_abort probe_signal probe_exit probe_ended probe_hung probe_exception prints_stdout
+prints_stderr leaves_process leaves_thread changes_signal_mask changes_signal_handler changes_affinity
+changes_directory changes_locale changes_umask changes_limit changes_environment result_closed result_garbled
+result_forged helper_missing helper_failed"
+literals=$(cd "$source" && grep -hoE "$quoted" core/*.c | tr -d '"' | sort -u)
+unused=
+for word in $(without "$codes" "$literals"); do
+    # load_segv and the like are put together when they happen.
+    case $word in
+    load_* | entry_* | probe_*)
+        [ -z "$(without "${word%%_*}
+${word#*_}" "$literals")" ] || unused="$unused $word"
+        ;;
+    *) unused="$unused $word" ;;
+    esac
+done
+empty "the code gives every reason of reasons.def" \
+    "$(without "$(printf '%s\n' "$unused" | tr ' ' '\n')" "$to_come")"
+empty "the list of codes to come has only those" "$(without "$(printf '%s\n' "$to_come" | tr ' ' '\n')" "$unused")"
+
+# Gates, in the order in which a candidate passes them.
+gates_to_come="trust hash power quarantine conduct"
+gates=$(printf '%s\n' "$table" | awk -F '\t' '$1 == "gate" && $2 != "" { print $2 }')
+run "$program" explain --json cpu
+is "the gates of the code are those of reasons.def" "$(without "$gates" "$gates_to_come")" \
+    "$(printf '%s\n' "$out" | "$python" -c '
+import json, sys
+for gate in json.load(sys.stdin)["candidates"][0]["gates"]:
+    print(gate["gate"])')"
+
+# ---- reasons: the pages -------------------------------------------------------------------------
+
+# The page again as the table: text lines are as they were but for dashes and sentence ends.
+is "ds-accel-reasons(7) has every code, meaning and remedy" \
+    "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "reason" { print $2 "\t" $3 "\t" $4 }')" \
+    "$(section REASONS "$reasons_page" | sed 's/\\-/-/g; s/\\e/\\/g; s/^\\&//' | awk '
+/^\.It Cm / { code = $3; getline; meaning = $0; getline
+    if ($0 != ".Em Remedy :") print "no remedy: " code
+    getline; sub(/\.$/, "", meaning); sub(/\.$/, ""); print code "\t" meaning "\t" $0 }')"
+is "ds-accel-reasons(7) has every gate" "$(printf '%s\n' "$gates" | sed 's/^/The gate /'
+echo "Outside the gates")" "$(section REASONS "$reasons_page" | sed -n 's/^\.Ss //p')"
+states=$(sed -n 's/^#define DS_ACCEL_STATE_\([A-Z_]*\) .*/\1/p' "$source/core/ds_accel.h" |
+    tr '[:upper:]' '[:lower:]' | sort)
+is "ds-accel-reasons(7) has every state" "$states" \
+    "$(section STATES "$reasons_page" | sed -n 's/^\.It Cm //p' | sort)"
+
+# A plugin's own reasons: number, code, and the table of plugin-abi.md.
+probe_codes=$(sed -n 's/^#define DS_ACCEL_REASON_\([A-Z_]*\) .*/\1/p' "$source/plugin-api.h" | grep -vx NONE)
+is "plugin-abi.md has the reasons of plugin-api.h" \
+    "$(printf '%s\n' "$probe_codes" | while read -r name; do
+        printf '%s %s\n' "$name" "$name" | tr '[:upper:]' '[:lower:]'
+    done | sort)" \
+    "$(sed -n 's/^| .\([A-Z_][A-Z_]*\). | .\([a-z_][a-z_]*\). | [^ ].* |$/\1 \2/p' "$source/docs/plugin-abi.md" |
+        tr '[:upper:]' '[:lower:]' | sort)"
+empty "reasons.def has the reasons of plugin-api.h" \
+    "$(without "$(printf '%s\n' "$probe_codes" | tr '[:upper:]' '[:lower:]')" "$codes")"
+is "ds-accel-plugin(7) has the reasons of plugin-api.h" "$probe_codes" \
+    "$(sed -n 's/^\.It Dv DS_ACCEL_REASON_//p' "$plugin_page")"
+is "ds-accel-plugin(7) has the codes of conduct" \
+    "$(printf '%s\n' "$table" | awk -F '\t' '$1 == "gate" { gate = $2; next } gate == "conduct" { print $2 }')" \
+    "$(section CONDUCT "$plugin_page" | sed -n 's/^\.It Cm //p')"
+
+# ---- ds-accel(1) --------------------------------------------------------------------------------
+
+run "$program" --help
+help=$out
+text=$(section COMMANDS "$manual")
+commands=$(printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')
+has "the help lists commands" "$commands" "detect"
+printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }
+on { print $1, $2 }' >"$dir/commands"
+while read -r command argument; do
+    case $argument in
+    *"|"*) # one item for each
+        for word in $(printf '%s\n' "$argument" | tr '|' ' '); do
+            lines "$command $word is in the manual" "$text" 1 "^\\.It Cm $command $word\\b"
+        done
+        ;;
+    *) lines "$command is in the manual" "$text" 1 "^\\.It Cm $command\\b" ;;
+    esac
+done <"$dir/commands"
+
+text=$(section OPTIONS "$manual")
+options=$(printf '%s\n' "$help" | sed -n 's/^  *\(-[a-z], \)\{0,1\}--\([a-z-]*\).*/-\2/p
+s/^  -\([a-z]\), --.*/\1/p'; printf '%s\n' "$help" | sed -n 's/^  -\([a-z]\), --.*/\1/p')
+has "the help lists options" "$options" "-json"
+for option in $options; do
+    lines "option $option is in the manual" "$text" 1 "^\\.It.* Fl $option\\( \\|\$\\)"
+done
+
+text=$(section ENVIRONMENT "$manual")
+run "$program" config show --env --json
+variables=$(printf '%s\n' "$out" | sed -n 's/^ *"name": "\(.*\)",$/\1/p')
+has "config show --env lists variables" "$variables" "DS_ACCELERATOR"
+for variable in $variables; do
+    lines "variable $variable is in the manual" "$text" 1 "^\\.It Ev $variable\$"
+done
+
+text=$(section "EXIT STATUS" "$manual")
+exit_codes=$(sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),*$/\1/p' "$source/tools/tool.h" | sort)
+is "the exit codes documented are those of tool.h" "$exit_codes" \
+    "$(printf '%s\n' "$text" | sed -n 's/^\.It \([0-9]*\)$/\1/p' | sort)"
+
+# ---- ds-accel.json(5) ---------------------------------------------------------------------------
+
+# "subsection: key" of every object of the schema, with what its description must mention: limits,
+# values, and the default that is shipped.
+cat >"$dir/keys.py" <<'END'
+import json, sys
+
+schema = json.load(open(sys.argv[1]))
+shipped = json.load(open(sys.argv[2]))
+places = {
+    "": "The file",
+    "/properties/probe": "The object probe",
+    "/properties/trust": "The object trust",
+    "/$defs/backend": "The objects in backends",
+    "/$defs/env_rule": "The objects in env",
+    "/$defs/op_builder": "The objects in op_builders",
+    "/$defs/op_builder/properties/requires": "The object requires",
+}
+
+def plain(value):
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+def walk(node, pointer):
+    if not isinstance(node, dict):
+        return
+    if isinstance(node.get("properties"), dict) and "/if" not in pointer:
+        title = places.get(pointer, "no subsection for " + pointer)
+        defaults = shipped.get(pointer.rsplit("/", 1)[-1], {}) if pointer else shipped
+        for key, rule in node["properties"].items():
+            words = [rule[limit] for limit in ("minimum", "maximum") if limit in rule]
+            words += [value for value in rule.get("enum", []) if value is not None]
+            if title.startswith("The object ") and plain(defaults.get(key)):
+                words.append("default " + str(defaults[key]))
+            print(title, key, *words, sep="\t")
+    for key, child in node.items():
+        walk(child, pointer + "/" + key)
+
+walk(schema, "")
+END
+"$python" "$dir/keys.py" "$source/conf/schema/config.json" "$source/conf/ds-accel.json" >"$dir/keys"
+section KEYS "$keys_page" | awk '/^\.Ss / { title = substr($0, 5) } /^\.It Cm / { print title "\t" $3 }' |
+    sort >"$dir/documented"
+# Keys that the configuration does not have yet. An entry that it has must go.
+{
+    printf 'The object probe\tparallel\n'
+    printf 'The objects in backends\t%s\n' tolerate device_nodes pci libraries
+} >"$dir/keys_to_come"
+has "the schema has keys" "$(cat "$dir/keys")" "The file${tab}detection_order"
+is "ds-accel.json(5) has every key of the schema, and no other" "$(cut -f 1,2 "$dir/keys" | sort)" \
+    "$(grep -vxFf "$dir/keys_to_come" "$dir/documented")"
+empty "the list of keys to come has only those" \
+    "$(cut -f 1,2 "$dir/keys" | grep -xFf "$dir/keys_to_come" || true)"
+is "the schema has every key of config_rules.c" \
+    "$(grep -o '\.key = "[a-z0-9_]*"' "$source/core/config_rules.c" | cut -d '"' -f 2 | sort -u)" \
+    "$(cut -f 2 "$dir/keys" | sort -u)"
+
+while IFS="$tab" read -r title key words; do
+    [ -n "$words" ] || continue
+    text=$(section KEYS "$keys_page" | awk -v title=".Ss $title" -v key="$key" '/^\.Ss / { inside = $0 == title }
+/^\.It Cm / { item = $3 == key; started = item } /^\.(El|Ss)/ { item = 0 } inside && item')
+    printf '%s\n' "$words" | tr '\t' '\n' >"$dir/needed"
+    while read -r word; do
+        has "ds-accel.json(5) says of $key" "$text" "$word"
+    done <"$dir/needed"
+done <"$dir/keys"
+
+# Its examples, and that of ds-accel-plugin(7), are configuration that passes.
+examples=0
+for page in "$keys_page" "$plugin_page"; do
+    for number in 1 2 3; do
+        awk -v wanted=$number '/^\.Ed/ { inside = 0 } inside
+/^\.Bd / { getline; inside = $0 == "{" && ++count == wanted; if (inside) print }' "$page" >"$dir/example.json"
+        [ -s "$dir/example.json" ] || continue
+        examples=$((examples + 1))
+        run "$program" --config "$dir/example.json" config check
+        is "example $number of $(basename "$page")" "0 " "$code $err"
+    done
+done
+is "there are examples" 4 "$examples"
+printf '{\n  "deny": [],\n  "accelerater": "cuda"\n}\n' >"$dir/bad.json"
+run "$program" --config "$dir/bad.json" config check
+is "the mistake that the page shows" \
+    "$(sed -n 's,^/etc/ds-accel/ds-accel.json:,,p' "$keys_page")" "${out##*bad.json:}"
+
+finish

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+# shellcheck shell=bash
+#
+# Completion of ds-accel for bash 4 or newer; needs no other package.
+
+_ds_accel_commands='detect list info explain env config lint doctor cache quarantine help'
+
+# Backends that the configuration names, asked for once per shell and program.
+_ds_accel_known=
+_ds_accel_known_by=
+
+# _ds_accel_ask PROGRAM: fill _ds_accel_known. Reads configuration only: no plugin's code runs.
+_ds_accel_ask() {
+    [[ $_ds_accel_known_by == "$1" ]] && return
+    _ds_accel_known_by=$1
+    _ds_accel_known=$("${1/#\~\//$HOME/}" config show --json 2>/dev/null | sed -n \
+        -e '/"key": "detection_order"/,/\]/s/^ *"\([a-z][a-z0-9_.]*\)",\{0,1\}$/\1/p' \
+        -e 's/^ *"key": "backends\.\([a-z][a-z0-9_]*\)\..*/\1/p' \
+        -e 's/^ *"key": "backends\.\\"\([a-z][a-z0-9_.]*\)\\".*/\1/p' | sort -u)
+}
+
+# _ds_accel_plugins FOLDER...: names of the plugin files there.
+_ds_accel_plugins() {
+    local folder file name
+
+    for folder in "$@"; do
+        for file in "${folder/#\~\//$HOME/}"/ds_accel_*.so; do
+            name=${file##*/ds_accel_}
+            name=${name%.so}
+            [[ $name =~ ^[a-z][a-z0-9_.]*$ ]] && printf '%s\n' "$name"
+        done
+    done
+}
+
+# _ds_accel_names PREFIX PROGRAM FOLDER...: names of backends, and of plugins in the folders.
+_ds_accel_names() {
+    local prefix=$1 program=$2
+    local folders names
+
+    shift 2
+    IFS=: read -r -a folders <<<"${DS_ACCEL_PLUGIN_PATH-}"
+    _ds_accel_ask "$program"
+    names=$_ds_accel_known$'\n'$(_ds_accel_plugins "$@" "${folders[@]}" /usr/lib/ds-accel)
+    _ds_accel_offer "$prefix" "$(sort -u <<<"$names")"
+}
+
+# _ds_accel_offer PREFIX WORDS
+_ds_accel_offer() {
+    local word
+
+    for word in $2; do
+        [[ $word == "$1"* ]] && COMPREPLY+=("$word")
+    done
+}
+
+# _ds_accel_files PREFIX [SUFFIX]: folders, and with a suffix the files that end in it, or any file if
+# there is nothing else.
+_ds_accel_files() {
+    local prefix=$1 suffix=${2-}
+    local path
+
+    case $prefix in
+    [\"\']*) prefix=${prefix:1} ;;
+    *) prefix=${prefix//\\/} ;;
+    esac
+    while IFS= read -r path; do
+        COMPREPLY+=("$path")
+    done < <(compgen -d -- "$prefix")
+    [[ -z $suffix ]] || while IFS= read -r path; do
+        [[ -d ${path/#\~\//$HOME/} ]] || COMPREPLY+=("$path")
+    done < <(compgen -f -X "!*$suffix" -- "$prefix")
+    [[ -z $suffix || ${#COMPREPLY[@]} -gt 0 ]] || while IFS= read -r path; do
+        COMPREPLY+=("$path")
+    done < <(compgen -f -- "$prefix")
+    compopt -o filenames 2>/dev/null # also quotes what needs it
+}
+
+# _ds_accel_argument COMMAND POSITION CURRENT PROGRAM FOLDER...: a command's argument, from 1; fails
+# if it takes none there.
+_ds_accel_argument() {
+    local command=$1 position=$2 current=$3
+
+    shift 3
+    case $command:$position in
+    config:1) _ds_accel_offer "$current" "check show" ;;
+    cache:1) _ds_accel_offer "$current" "show clear" ;;
+    quarantine:1) _ds_accel_offer "$current" "list clear" ;;
+    help:1) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
+    info:1 | explain:1 | env:1) _ds_accel_names "$current" "$@" ;;
+    lint:1) _ds_accel_files "$current" .so ;;
+    *) return 1 ;;
+    esac
+    return 0
+}
+
+_ds_accel() {
+    local program=${1:-ds-accel} current=${COMP_WORDS[COMP_CWORD]} previous=
+    local command='' position=0 only_arguments='' word value='' i
+    local -a folders=()
+    local options='-a --accelerator --config --json --plugin-dir --root -q --quiet -v --verbose
+        -h --help --version'
+
+    COMPREPLY=()
+    # What stands before the word at hand: the command, how many arguments, an option that waits for
+    # its value. bash makes three words of --option=value.
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if [[ -n $previous ]]; then
+            [[ $word == = && $previous == --* ]] && continue
+            [[ $previous == --plugin-dir ]] && folders+=("$word")
+            previous=
+        elif [[ -z $only_arguments && $word == -- ]]; then
+            only_arguments=1
+        elif [[ -z $only_arguments && $word == -* ]]; then
+            case $word in
+            --accelerator | --config | --plugin-dir | --root) previous=$word ;;
+            --plugin-dir=*) folders+=("${word#*=}") ;;
+            --*) ;;
+            -*a) previous=-a ;;
+            esac
+        elif [[ -z $command ]]; then
+            command=$word
+        else
+            position=$((position + 1))
+        fi
+    done
+    if [[ $current == = && $previous == --* ]]; then
+        current=
+    elif [[ -z $previous && -z $only_arguments && $current == --*=* ]]; then
+        # Somebody's COMP_WORDBREAKS has no "=".
+        previous=${current%%=*}
+        value=$previous=
+        current=${current#*=}
+    fi
+
+    case $previous in
+    -a | --accelerator) _ds_accel_names "$current" "$program" "${folders[@]}" ;;
+    --config) _ds_accel_files "$current" .json ;;
+    --plugin-dir | --root) _ds_accel_files "$current" ;;
+    *)
+        [[ $command != config ]] || options+=' --env'
+        [[ -z $only_arguments ]] || options=''
+        if [[ -n $options && $current == -* ]]; then
+            _ds_accel_offer "$current" "$options"
+        elif [[ -z $command ]]; then
+            _ds_accel_offer "$current" "$_ds_accel_commands"
+        else
+            _ds_accel_argument "$command" $((position + 1)) "$current" "$program" \
+                "${folders[@]}" || _ds_accel_offer "$current" "$options"
+        fi
+        ;;
+    esac
+    COMPREPLY=("${COMPREPLY[@]/#/$value}")
+    [[ -n ${COMPREPLY[*]} ]] || COMPREPLY=()
+}
+
+complete -F _ds_accel ds-accel
