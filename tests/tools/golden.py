@@ -59,14 +59,14 @@ def steady_output(text, folder):
 
 
 def shorten(candidate, folder):
-    """A candidate as the golden answers have it: gates are lines."""
+    """A candidate as the golden answers have it: gates are lines, those that were skipped are none."""
     answer = {}
     for key, value in candidate.items():
         if key == "elapsed_us":
             continue
         if key == "gates":
             value = [f'{gate["gate"]} {gate["result"]}: {steady(gate["evidence"], folder)}'
-                     for gate in value]
+                     for gate in value if gate["result"] != "skipped"]
         elif key == "output":
             value = steady_output(value, folder)
         elif isinstance(value, str):
