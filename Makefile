@@ -43,15 +43,15 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP
 # clang's sanitizer runtimes are in the program, so -z defs would refuse every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
-DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa)
-DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa)
+DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa libmd)
+DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa libmd)
 
 # Who may know whom: each folder compiles against a staged folder with the headers it may use.
 STAGE := $(BUILD)/stage
 STAGE_PLUGIN := $(STAGE)/plugin
 STAGE_PROGRAM := $(STAGE)/program
 PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)"' \
-    -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"'
+    -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"' -DDS_ACCEL_LIBEXECDIR='"$(LIBEXECDIR)"'
 CORE_CFLAGS = $(BASE_CFLAGS) $(PATHS) -I$(STAGE_PROGRAM) -Icore $(DEPENDS_CFLAGS) $(CFLAGS)
 PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
@@ -68,7 +68,7 @@ PLUGINS := cpu mock
 cpu_LIBS := -lnuma
 
 CORE_SOURCES := $(sort $(wildcard core/*.c))
-TOOL_SOURCES := $(sort $(wildcard tools/*.c))
+TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c,$(wildcard tools/*.c)))
 UNIT_SOURCES := $(sort $(wildcard tests/core/*.c tests/plugins/*.c))
 CONF_FILES := $(sort $(wildcard conf/*.json))
 SCHEMA_FILES := $(sort $(wildcard conf/schema/*.json))
@@ -80,6 +80,7 @@ PLUGIN_FILES := $(PLUGINS:%=$(BUILD)/lib/ds-accel/ds_accel_%.so)
 LIBRARY := $(BUILD)/lib/libds_accel.so
 LIBRARY_FILE := $(LIBRARY).$(VERSION)
 PROGRAM := $(BUILD)/bin/ds-accel
+HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
 HEADERS := $(BUILD)/include/ds-accel/plugin-api.h $(BUILD)/include/ds-accel/ds_accel.h
 SHARE := $(CONF_FILES:conf/%=$(BUILD)/share/ds-accel/%) \
     $(SCHEMA_FILES:conf/%=$(BUILD)/share/ds-accel/%)
@@ -139,6 +140,11 @@ $(PROGRAM): $(TOOL_OBJECTS) $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $(TOOL_OBJECTS) $(PROGRAM_LDFLAGS) -Wl,-z,now,-z,relro
 
+$(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,now,-z,relro \
+	    -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
+
 define plugin_rule
 $(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard plugins/$(1)/*.c)))
 	@mkdir -p $$(@D)
@@ -157,7 +163,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
-build: $(LIBRARY) $(PROGRAM) $(PLUGIN_FILES) $(HEADERS) $(SHARE)
+build: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build
@@ -267,19 +273,20 @@ $(PC): Makefile FORCE
 	    echo 'Cflags: -I$${includedir}'; } >$@
 
 INSTALLED_PLUGINS := $(PLUGINS:%=$(LIBDIR)/ds-accel/ds_accel_%.so)
-INSTALLED := $(BINDIR)/ds-accel $(LIBDIR)/libds_accel.so.$(VERSION) \
+INSTALLED := $(BINDIR)/ds-accel $(LIBEXECDIR)/ds-accel/ds-accel-probe $(LIBDIR)/libds_accel.so.$(VERSION) \
     $(LIBDIR)/libds_accel.so.$(SOVERSION) $(LIBDIR)/libds_accel.so $(INSTALLED_PLUGINS) \
     $(INCLUDEDIR)/ds-accel/plugin-api.h $(INCLUDEDIR)/ds-accel/ds_accel.h \
     $(SHARE:$(BUILD)/share/%=$(DATADIR)/%) $(MANDIR)/man1/ds-accel.1 \
     $(LIBDIR)/pkgconfig/ds-accel.pc
 # Only folders of our own are removed, and only when they are empty.
 INSTALLED_DIRS := $(DATADIR)/ds-accel/schema $(DATADIR)/ds-accel $(LIBDIR)/ds-accel \
-    $(INCLUDEDIR)/ds-accel
+    $(INCLUDEDIR)/ds-accel $(LIBEXECDIR)/ds-accel
 
 install: build $(PC)  ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/ds-accel $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(INCLUDEDIR)/ds-accel $(DESTDIR)$(DATADIR)/ds-accel/schema \
-	    $(DESTDIR)$(MANDIR)/man1
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(LIBEXECDIR)/ds-accel
+	install -m 755 $(HELPER) $(DESTDIR)$(LIBEXECDIR)/ds-accel/ds-accel-probe
 	install -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/ds-accel
 	install -m 755 $(LIBRARY_FILE) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(VERSION)
 	ln -sf libds_accel.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(SOVERSION)

@@ -79,8 +79,8 @@ static const char *check_env_rule(json_t *object)
     return NULL;
 }
 
-static const char *const probe_modes[] = {"in-process", NULL};
-static const char *const trust_modes[] = {"off", NULL};
+static const char *const probe_modes[] = {"isolated", "in-process", NULL};
+static const char *const trust_modes[] = {"off", "warn", "enforce", NULL};
 static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
 static const char *const op_kinds[] = {"compiled", "framework", NULL};
@@ -160,6 +160,7 @@ static const struct rule backend_element_rule = {.types = OBJECT | NUL, .members
 static const struct rule probe_members[] = {
     {.key = "mode", .types = STRING | NUL, .values = probe_modes},
     {.key = "timeout_ms", .types = INTEGER | NUL, .minimum = 1, .maximum = 3600000},
+    {.key = "parallel", .types = INTEGER | NUL, .minimum = 1, .maximum = 64},
     {.types = 0},
 };
 

@@ -99,14 +99,15 @@ static int32_t check_root(const char *root)
                : ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s is not a folder", root);
 }
 
-static void warn_cache(const ds_accel_t *context)
+static int32_t check_env(const struct ds_accel__env *env)
 {
-    const char *cache = context->env.values[DS_ACCEL__VARIABLE_CACHE];
+    enum ds_accel__variable variable;
+    const char *problem = ds_accel__env_problem(env, &variable);
 
-    if (cache != NULL && strcmp(cache, "off") != 0) {
-        ds_accel__log(&context->log, "env", DS_ACCEL_LOG_WARN,
-                      "DS_ACCEL_CACHE=%s has no effect: this version has no verdict cache", cache);
-    }
+    return problem == NULL ? DS_ACCEL_OK
+                           : ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s:1:1: it is \"%s\"; %s",
+                                             ds_accel__variables[variable].name,
+                                             env->values[variable], problem);
 }
 
 /* Add a variable's name to a list; what does not fit is left out. */
@@ -186,6 +187,10 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         return status;
     }
     set_log(context, options);
+    status = check_env(&context->env);
+    if (status < 0) {
+        return status;
+    }
     status = check_root(options->machine_root);
     if (status >= 0) {
         status = keep_options(context, options);
@@ -208,7 +213,6 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = ds_accel__registry_sort(context);
     }
     if (status >= 0) {
-        warn_cache(context);
         status = warn_unknown_variables(context);
     }
     return status;
@@ -233,7 +237,8 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->config_lock, NULL);
     pthread_mutex_init(&context->topology_lock, NULL);
-    status = build(context, &options);
+    context->trust = ds_accel__trust_create();
+    status = context->trust != NULL ? build(context, &options) : ds_accel__no_memory();
     if (status < 0) {
         ds_accel_destroy(context);
         return status;
@@ -242,14 +247,34 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
     return DS_ACCEL_OK;
 }
 
+ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
+{
+    ds_accel_t *context = calloc(1, sizeof(*context));
+
+    if (context == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->config_lock, NULL);
+    pthread_mutex_init(&context->topology_lock, NULL);
+    context->machine_root = strdup(machine_root);
+    if (context->machine_root == NULL || ds_accel__env_read(&context->env, ignores_env) < 0) {
+        ds_accel_destroy(context);
+        return NULL;
+    }
+    return context;
+}
+
 void ds_accel_destroy(ds_accel_t *context)
 {
     if (context == NULL) {
         return;
     }
+    ds_accel__probe_finish(context);
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
     ds_accel__topology_clear(&context->topology);
+    ds_accel__trust_destroy(context->trust);
     ds_accel__text_clear(&context->searched);
     ds_accel__env_clear(&context->env);
     ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);

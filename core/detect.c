@@ -18,21 +18,63 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
-int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate)
+void ds_accel__asking_begin(ds_accel_t *context)
+{
+    ds_accel__trust_reset(context->trust);
+}
+
+void ds_accel__asking_end(ds_accel_t *context)
+{
+    ds_accel__probe_finish(context);
+    ds_accel__trust_reset(context->trust);
+}
+
+/* The gates before load; *is_open_out: it is still to be asked. */
+static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
     uint64_t start = now_us();
+    bool passed = false;
     int32_t status;
-    bool passed;
 
+    *is_open_out = false;
     if (candidate->has_verdict) {
         return DS_ACCEL_OK;
     }
+    candidate->elapsed_us = 0;
     status = ds_accel__candidate_check_file(candidate, &passed);
-    if (status >= 0 && passed) {
-        status = ds_accel__probe(candidate);
-    }
-    candidate->elapsed_us = now_us() - start;
+    candidate->elapsed_us += now_us() - start;
+    *is_open_out = status >= 0 && passed && !(candidate->is_ahead && candidate->is_demand_only);
     return status;
+}
+
+int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
+                                      size_t count)
+{
+    struct ds_accel__candidate **open = calloc(count + 1, sizeof(struct ds_accel__candidate *));
+    size_t open_count = 0;
+    int32_t status = DS_ACCEL_OK;
+
+    if (open == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        bool is_open;
+
+        status = pass_gates(candidates[i], &is_open);
+        if (is_open) {
+            open[open_count++] = candidates[i];
+        }
+    }
+    if (status >= 0 && open_count > 0) {
+        status = ds_accel__probe_all(context, open, open_count);
+    }
+    free(open);
+    return status;
+}
+
+int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate)
+{
+    return ds_accel__candidates_evaluate(candidate->host.context, &candidate, 1);
 }
 
 static bool is_available(const struct ds_accel__candidate *candidate)
@@ -74,15 +116,45 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
     return DS_ACCEL_OK;
 }
 
+/*
+ * The one time that a plugin's code gets into the caller's process: it was chosen, or asked for by
+ * name. Its state stays, unless it fails here.
+ */
+static int32_t load_to_start(struct ds_accel__candidate *candidate)
+{
+    uint32_t state = candidate->state;
+    const char *stage = candidate->stage;
+    int32_t status;
+
+    if (candidate->has_table) {
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__load_here(candidate);
+    if (status >= 0 && !candidate->has_table) {
+        return ds_accel__error(DS_ACCEL_ERR_ABI, "%s: %s", candidate->reason,
+                               candidate->detail != NULL ? candidate->detail : "");
+    }
+    candidate->state = state;
+    candidate->stage = stage;
+    return status;
+}
+
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
                                   ds_accel_plugin_instance_t **instance_out, uint32_t *count_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_instance_t *instance = NULL;
+    struct ds_accel__guard guard;
     const char *call = "init";
     uint32_t count = 0;
     int32_t status;
 
+    ds_accel__guard_take(&guard, candidate->has_conduct);
+    status = load_to_start(candidate);
+    if (status < 0) {
+        ds_accel__guard_restore(&guard);
+        return status;
+    }
     ds_accel__plugin_lock();
     status = candidate->table.init(&candidate->host.abi, &instance, &error);
     if (status == DS_ACCEL_OK && instance == NULL) {
@@ -101,6 +173,7 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
         }
     }
     ds_accel__plugin_unlock();
+    ds_accel__guard_restore(&guard);
     if (status != DS_ACCEL_OK) {
         char text[400];
 
@@ -119,7 +192,23 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
 
 static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
+    ds_accel__probe_release(context); /* its end takes time that this one needs for starting */
     return ds_accel__candidate_start(candidate, &candidate->instance, &context->device_count);
+}
+
+/* Back to "nobody has asked"; what is loaded here already stays so. */
+static void forget(struct ds_accel__candidate *candidate)
+{
+    candidate->has_verdict = false;
+    candidate->is_ahead = false;
+    for (int gate = DS_ACCEL__GATE_TRUST; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        bool is_loaded = gate == DS_ACCEL__GATE_LOAD || gate == DS_ACCEL__GATE_ENTRY;
+
+        if (!is_loaded || !candidate->has_table) {
+            candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
+        }
+    }
+    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
 }
 
 static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
@@ -128,6 +217,11 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
     ds_accel__candidate_set(candidate, DS_ACCEL_STATE_SELECTED, "", "%s",
                             candidate->verdict.detail);
     context->set_method = set_method;
+    for (size_t i = 0; i < context->registry.count; i++) {
+        if (context->registry.candidates[i]->is_ahead) {
+            forget(context->registry.candidates[i]);
+        }
+    }
     __atomic_store_n(&context->selected, candidate, __ATOMIC_RELEASE);
     ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO, "%s chosen (%s), %u device%s",
                   candidate->name, set_method, context->device_count,
@@ -265,10 +359,31 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
     return DS_ACCEL_OK;
 }
 
-/* One candidate's turn. *done_out: it was chosen. */
-static int32_t try_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
-                             bool *done_out)
+/*
+ * The verdict of the candidate at a position, and with probe.parallel those of the next ones, in
+ * case their turn comes. The choice does not depend on it: it follows the order.
+ */
+static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
 {
+    struct ds_accel__candidate *batch[64];
+    size_t width = ds_accel__probe_width(context);
+    size_t count = 0;
+
+    for (size_t i = position; i < context->registry.count && count < width; i++) {
+        struct ds_accel__candidate *candidate = context->registry.candidates[i];
+
+        if (!candidate->has_verdict && !candidate->is_demand_only) {
+            candidate->is_ahead = i != position;
+            batch[count++] = candidate;
+        }
+    }
+    return ds_accel__candidates_evaluate(context, batch, count);
+}
+
+/* One candidate's turn. *done_out: it was chosen. */
+static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_out)
+{
+    struct ds_accel__candidate *candidate = context->registry.candidates[position];
     struct ds_accel__candidate *first;
     bool passed;
     int32_t status = ds_accel__candidate_check_file(candidate, &passed);
@@ -276,7 +391,10 @@ static int32_t try_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
     if (status < 0 || candidate->is_demand_only) {
         return status;
     }
-    status = ds_accel__candidate_evaluate(candidate);
+    if (!candidate->has_verdict) {
+        status = evaluate_ahead(context, position);
+    }
+    candidate->is_ahead = false;
     if (status < 0 || candidate->state != DS_ACCEL_STATE_AVAILABLE) {
         return status;
     }
@@ -363,7 +481,7 @@ static int32_t detect_auto(ds_accel_t *context)
         status = strcmp(candidate->name, "cpu") == 0 ? try_deferred(context, candidate, &done)
                                                      : DS_ACCEL_OK;
         if (status >= 0 && !done) {
-            status = try_candidate(context, candidate, &done);
+            status = try_candidate(context, i, &done);
         }
         if (status < 0) {
             return status;
@@ -408,15 +526,7 @@ static void forget_failures(ds_accel_t *context)
             candidate->gates[DS_ACCEL__GATE_NAME].result == DS_ACCEL__GATE_FAILED) {
             continue;
         }
-        candidate->has_verdict = false;
-        for (int gate = DS_ACCEL__GATE_ELF; gate < DS_ACCEL__GATE_COUNT; gate++) {
-            bool is_loaded = gate == DS_ACCEL__GATE_LOAD || gate == DS_ACCEL__GATE_ENTRY;
-
-            if (!is_loaded || !candidate->has_table) {
-                candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
-            }
-        }
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+        forget(candidate);
     }
 }
 
@@ -454,17 +564,40 @@ int32_t ds_accel_detect(ds_accel_t *context)
     if (context->has_failed) {
         forget_failures(context);
     }
+    ds_accel__asking_begin(context);
     status = ds_accel__detect_locked(context);
+    ds_accel__asking_end(context);
     snprintf(context->failure, sizeof(context->failure), "%s",
              status < 0 ? ds_accel_last_error() : "");
     pthread_mutex_unlock(&context->lock);
     return status;
 }
 
-/* Through the gates; a demand-only one is run only when it was named. */
-static int32_t check_candidate(struct ds_accel__candidate *candidate, bool is_named)
+/* Candidates to be asked together, each with the reason why it was not asked before. */
+struct batch {
+    struct ds_accel__candidate *candidates[64];
+    const char *reasons[64];
+    size_t count;
+};
+
+static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
 {
-    const char *reason = candidate->reason; /* why it was not asked before */
+    int32_t status = ds_accel__candidates_evaluate(context, batch->candidates, batch->count);
+
+    for (size_t i = 0; i < batch->count && status >= 0; i++) {
+        if (batch->candidates[i]->state == DS_ACCEL_STATE_AVAILABLE) {
+            batch->candidates[i]->reason = batch->reasons[i];
+        }
+    }
+    batch->count = 0;
+    return status;
+}
+
+/* Through the gates; a demand-only one is run only when it was named. */
+static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
+                               bool is_named, struct batch *batch)
+{
+    const char *reason = candidate->reason;
     bool passed;
     int32_t status = ds_accel__candidate_check_file(candidate, &passed);
 
@@ -478,33 +611,46 @@ static int32_t check_candidate(struct ds_accel__candidate *candidate, bool is_na
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, reason, "%s", "");
         return DS_ACCEL_OK;
     }
-    status = ds_accel__candidate_evaluate(candidate);
-    if (status >= 0 && candidate->state == DS_ACCEL_STATE_AVAILABLE) {
-        candidate->reason = reason;
-    }
-    return status;
+    batch->candidates[batch->count] = candidate;
+    batch->reasons[batch->count++] = reason;
+    return batch->count >= ds_accel__probe_width(context) ? evaluate_batch(context, batch)
+                                                          : DS_ACCEL_OK;
 }
 
-int32_t ds_accel_check(ds_accel_t *context, const char *name)
+static int32_t check_all(ds_accel_t *context, const char *name, bool *found_out)
 {
+    struct batch batch = {.count = 0};
     int32_t status = DS_ACCEL_OK;
-    bool found = false;
 
-    if (context == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
-    }
-    pthread_mutex_lock(&context->lock);
     for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
         if (name != NULL && strcmp(candidate->name, name) != 0) {
             continue;
         }
-        found = true;
+        *found_out = true;
         if (candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-            status = check_candidate(candidate, name != NULL);
+            status = check_candidate(context, candidate, name != NULL, &batch);
         }
     }
+    if (status >= 0 && batch.count > 0) {
+        status = evaluate_batch(context, &batch);
+    }
+    return status;
+}
+
+int32_t ds_accel_check(ds_accel_t *context, const char *name)
+{
+    int32_t status;
+    bool found = false;
+
+    if (context == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
+    }
+    pthread_mutex_lock(&context->lock);
+    ds_accel__asking_begin(context);
+    status = check_all(context, name, &found);
+    ds_accel__asking_end(context);
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,

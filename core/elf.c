@@ -10,14 +10,11 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #define THIS_MACHINE EM_X86_64
@@ -55,6 +52,7 @@
 #define NOTE_HEAD_BYTES 8u                   /* of a descriptor: the same in every generation */
 #define NOTE_BUDGET_BYTES (256 * 1024u)      /* all note segments of a file together */
 #define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
+#define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process pays for it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
 
 void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
@@ -149,6 +147,10 @@ static void check_segments(const struct ds_accel__elf *elf, struct ds_accel__fin
             ds_accel__find(finding, "elf_truncated",
                            "segment %u ends at byte %" PRIu64 ", the file at byte %zu", i,
                            segment.p_offset + segment.p_filesz, elf->size_bytes);
+        } else if (segment.p_type == PT_TLS && segment.p_memsz > TLS_LIMIT_BYTES) {
+            ds_accel__find(finding, "elf_tls_large",
+                           "it has %" PRIu64 " bytes for each thread; expected at most %u",
+                           (uint64_t)segment.p_memsz, TLS_LIMIT_BYTES);
         }
     }
 }
@@ -217,7 +219,7 @@ static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *find
         if (get_segment(elf, &header, i, &segment) && segment.p_type == PT_NOTE) {
             total += segment.p_filesz;
             if (segment.p_filesz > NOTE_BUDGET_BYTES || total > NOTE_BUDGET_BYTES) {
-                ds_accel__find(finding, "bad_note", "its notes have over %u bytes",
+                ds_accel__find(finding, "note_too_large", "its notes have over %u bytes",
                                NOTE_BUDGET_BYTES);
                 return;
             }
@@ -234,10 +236,7 @@ static int32_t map_file(int fd, struct ds_accel__elf *elf, struct ds_accel__find
     if (fstat(fd, &info) != 0) {
         ds_accel__find(finding, "not_readable", "%s", strerror(errno));
     } else if (!S_ISREG(info.st_mode)) {
-        ds_accel__find(finding, "not_regular_file", "it is %s",
-                       S_ISDIR(info.st_mode)    ? "a directory"
-                       : S_ISFIFO(info.st_mode) ? "a pipe"
-                                                : "a special file");
+        ds_accel__find(finding, "not_regular_file", "it is a folder, a pipe or a device");
     } else if (info.st_size == 0) {
         ds_accel__find(finding, "not_elf", "the file is empty");
     } else if ((uint64_t)info.st_size > FILE_LIMIT_BYTES) {
@@ -258,24 +257,12 @@ static int32_t map_file(int fd, struct ds_accel__elf *elf, struct ds_accel__find
     return DS_ACCEL_OK;
 }
 
-int32_t ds_accel__elf_open(const char *path, struct ds_accel__elf *elf,
-                           struct ds_accel__finding *finding)
+int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     int32_t status;
-    int fd;
 
     memset(elf, 0, sizeof(*elf));
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        if (errno == ENOENT || errno == ELOOP || errno == ENXIO) {
-            ds_accel__find(finding, "not_regular_file", "%s", strerror(errno));
-        } else {
-            ds_accel__find(finding, "not_readable", "%s", strerror(errno));
-        }
-        return DS_ACCEL_OK;
-    }
     status = map_file(fd, elf, finding);
-    close(fd);
     if (elf->data != NULL) {
         check_header(elf, finding);
         if (finding->reason == NULL) {
@@ -322,7 +309,11 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                        DS_ACCEL_NOTE_NAME, DS_ACCEL_NOTE_TYPE);
     } else if (elf->note_count > 1) {
         ds_accel__find(finding, "duplicate_note", "there are %u", elf->note_count);
-    } else if (elf->note_desc_bytes < NOTE_HEAD_BYTES || elf->note_desc_bytes > NOTE_LIMIT_BYTES) {
+    } else if (elf->note_desc_bytes > NOTE_LIMIT_BYTES) {
+        ds_accel__find(finding, "note_too_large",
+                       "its descriptor has %u bytes; expected at most %u", elf->note_desc_bytes,
+                       NOTE_LIMIT_BYTES);
+    } else if (elf->note_desc_bytes < NOTE_HEAD_BYTES) {
         ds_accel__find(finding, "bad_note", "its descriptor has %u bytes", elf->note_desc_bytes);
     } else if (desc->struct_size < needed || desc->struct_size > elf->note_desc_bytes) {
         ds_accel__find(finding, "bad_note", "it says %u bytes and has %u; expected at least %u",

@@ -24,11 +24,12 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
                                 "LEVEL or TOPIC=LEVEL, separated by commas: off, error, warn, "
                                 "info, debug, trace"},
     [DS_ACCEL__VARIABLE_PROBE] = {"DS_ACCEL_PROBE", NULL,
-                                  "where plugins are probed, in place of probe.mode: in-process"},
-    [DS_ACCEL__VARIABLE_CACHE] = {"DS_ACCEL_CACHE", "off",
-                                  "verdict cache: this version has none, so only off"},
+                                  "where plugins are probed, in place of probe.mode: isolated or "
+                                  "in-process"},
+    [DS_ACCEL__VARIABLE_CACHE] = {"DS_ACCEL_CACHE", "rw",
+                                  "verdict cache: off, ro (read only) or rw"},
     [DS_ACCEL__VARIABLE_CACHE_DIR] = {"DS_ACCEL_CACHE_DIR", NULL,
-                                      "folder of the verdict cache: not used by this version"},
+                                      "folder of the verdict cache and the quarantine"},
     [DS_ACCEL__VARIABLE_DECISION] =
         {"DS_ACCEL_DECISION", NULL,
          "a launcher's decision for its ranks: not used by this version"},
@@ -85,13 +86,26 @@ const char *ds_accel__env_option(const struct ds_accel__env *env, const char *ba
     return secure_getenv(name);
 }
 
-const char *ds_accel__env_mode_problem(const struct ds_accel__env *env)
+static bool is_one_of(const char *value, const char *first, const char *second, const char *third)
+{
+    return strcmp(value, first) == 0 || strcmp(value, second) == 0 || strcmp(value, third) == 0;
+}
+
+const char *ds_accel__env_problem(const struct ds_accel__env *env,
+                                  enum ds_accel__variable *variable_out)
 {
     const char *probe = env->values[DS_ACCEL__VARIABLE_PROBE];
+    const char *cache = env->values[DS_ACCEL__VARIABLE_CACHE];
 
-    return probe != NULL && strcmp(probe, "in-process") != 0
-               ? "expected \"in-process\", the one way of probing that this version has"
-               : NULL;
+    *variable_out = DS_ACCEL__VARIABLE_PROBE;
+    if (probe != NULL && !is_one_of(probe, "isolated", "in-process", "isolated")) {
+        return "expected \"isolated\" or \"in-process\"";
+    }
+    *variable_out = DS_ACCEL__VARIABLE_CACHE;
+    if (cache != NULL && !is_one_of(cache, "off", "ro", "rw")) {
+        return "expected \"off\", \"ro\" or \"rw\"";
+    }
+    return NULL;
 }
 
 const char *ds_accel__env_job(const char *name)

@@ -12,7 +12,11 @@
 #include <jansson.h>
 #include <numa.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define DS_ACCEL__NAME_SIZE 32        /* of a backend's name, NUL included: plugin-api.h's note */
@@ -37,6 +41,7 @@ struct ds_accel__text {
 
 void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, size_t size_bytes);
 char *ds_accel__text_take(struct ds_accel__text *text);
 void ds_accel__text_clear(struct ds_accel__text *text);
 
@@ -51,6 +56,10 @@ void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char
 void ds_accel__sanitize(char *text, size_t text_size);
 /* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
 bool ds_accel__is_backend_name(const char *name);
+
+/* A quick hash, for checksums and keys that nobody has a reason to forge (hash.c). */
+uint64_t ds_accel__hash(const void *data, size_t size_bytes, uint64_t seed);
+uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
 
 /* Why a candidate was not chosen: one table for code, meaning and remedy. */
 struct ds_accel__reason {
@@ -117,8 +126,9 @@ const char *ds_accel__env_option(const struct ds_accel__env *env, const char *ba
                                  const char *key);
 /* Its name: "DS_ACCEL_XPU_EXTERNAL_KEY"; false if it does not fit. */
 bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size);
-/* Why the variables' modes cannot be, in this version; NULL if they can. */
-const char *ds_accel__env_mode_problem(const struct ds_accel__env *env);
+/* What is wrong with a variable's value, and which one's; NULL if none is. */
+const char *ds_accel__env_problem(const struct ds_accel__env *env,
+                                  enum ds_accel__variable *variable_out);
 /* Any variable of the job's environment, for env rules; NULL if unset. */
 const char *ds_accel__env_job(const char *name);
 /* [A-Z_][A-Z0-9_]*, the names variables have here. */
@@ -259,7 +269,7 @@ int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (elf.c, loader.c), candidates (registry.c, scan.c) --------------- */
+/* ---- layer 2: plugin files (trust.c, elf.c, loader.c), candidates (registry.c, scan.c) ------ */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -269,6 +279,28 @@ struct ds_accel__finding {
 
 void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Folders that were walked, kept open while a context asks its plugins (trust.c). */
+struct ds_accel__trust;
+
+struct ds_accel__trust *ds_accel__trust_create(void); /* NULL: no memory */
+void ds_accel__trust_destroy(struct ds_accel__trust *trust);
+/* Forget every folder, and close it: the next call walks anew. */
+void ds_accel__trust_reset(struct ds_accel__trust *trust);
+/*
+ * Open the file at an absolute path, every folder and link on the way checked. DS_ACCEL_OK with
+ * finding->reason set: refused, and *fd_out is -1. ERR_NO_MEMORY; ERR_LIMIT, no descriptor is left.
+ */
+int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, int *fd_out,
+                             struct stat *info_out, struct ds_accel__finding *finding);
+/* The same checks without opening the file: one fstatat() for one more file of a folder. */
+int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
+                             struct ds_accel__finding *finding);
+/* file_changed if the path no longer leads to the file as it was checked. */
+void ds_accel__trust_compare(const char *path, const struct stat *checked,
+                             struct ds_accel__finding *finding);
+/* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
+int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
 
 /* What elf.c reads of a plugin's file; every offset is checked against the file's size. */
 struct ds_accel__elf {
@@ -280,9 +312,9 @@ struct ds_accel__elf {
     struct ds_accel_note_desc desc;
 };
 
-/* Map and check a file: finding->reason is set if it is not a plugin of this machine. */
-int32_t ds_accel__elf_open(const char *path, struct ds_accel__elf *elf,
-                           struct ds_accel__finding *finding);
+/* Map and check an open file, which stays the caller's: finding->reason is set if it is not a
+ * shared object of this machine. */
+int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 void ds_accel__elf_close(struct ds_accel__elf *elf);
 /* Check the note against what this host knows and the name the file has. */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
@@ -326,12 +358,17 @@ void ds_accel__module_close(ds_accel__module_t *module);
 
 enum ds_accel__gate {
     DS_ACCEL__GATE_NAME,
+    DS_ACCEL__GATE_TRUST,
     DS_ACCEL__GATE_ELF,
     DS_ACCEL__GATE_NOTE,
+    DS_ACCEL__GATE_HASH,
     DS_ACCEL__GATE_ALLOW,
+    DS_ACCEL__GATE_POWER,
+    DS_ACCEL__GATE_QUARANTINE,
     DS_ACCEL__GATE_LOAD,
     DS_ACCEL__GATE_ENTRY,
     DS_ACCEL__GATE_PROBE,
+    DS_ACCEL__GATE_CONDUCT,
     DS_ACCEL__GATE_COUNT
 };
 
@@ -362,12 +399,15 @@ struct ds_accel__candidate {
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
+    bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
     const char *detail; /* one of details */
     struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
+    bool has_file;
+    struct stat file; /* as it was checked */
     char vendor[64];
     char version[32];
     char abi[16];
@@ -381,6 +421,11 @@ struct ds_accel__candidate {
     bool has_table;
     struct ds_accel_plugin table; /* complete: absent slots are stubs */
     struct ds_accel_verdict verdict;
+    uint64_t optional_features; /* of the table */
+    bool is_cached;             /* the verdict is of an earlier process */
+    uint32_t strikes;           /* times that it crashed or hung of late */
+    const char *output;         /* what it printed while it was probed; one of details, or NULL */
+    bool has_conduct;           /* it does to its process what the configuration tolerates */
     ds_accel_plugin_instance_t *instance; /* of the selected one */
 };
 
@@ -416,6 +461,8 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* What it printed while it was probed, for explain. */
+void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text);
 /* By the configuration if it says, else by the features that the plugin asks for. */
 void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                     uint64_t optional_features);
@@ -426,16 +473,148 @@ int32_t ds_accel__scan(ds_accel_t *context);
 /* Put the candidates in detection order. */
 int32_t ds_accel__registry_sort(ds_accel_t *context);
 
-/* ---- layer 3: host table (host.c), probing (probe.c), choice (detect.c) --------------------- */
+/* ---- layer 3: frames (frame.c) and process state (guard.c), for probing --------------------- */
+
+enum ds_accel__frame_kind {
+    /* From the helper. */
+    DS_ACCEL__FRAME_HELLO = 1,   /* text: its version */
+    DS_ACCEL__FRAME_STAGE = 2,   /* uint32_t: the gate whose code runs from now on */
+    DS_ACCEL__FRAME_LOG = 3,     /* uint32_t: level; text: line */
+    DS_ACCEL__FRAME_RESULT = 5,  /* struct ds_accel__probe_result; texts: reason, evidence ... */
+    DS_ACCEL__FRAME_CONDUCT = 6, /* texts: reason, detail */
+    DS_ACCEL__FRAME_EXIT = 7,    /* the plugin called exit() */
+    DS_ACCEL__FRAME_END = 9,     /* the candidate is done */
+    DS_ACCEL__FRAME_SIGNAL = 10, /* int32_t: a signal that will end it */
+    /* To the helper. */
+    DS_ACCEL__FRAME_SETUP = 16, /* struct ds_accel__probe_setup; texts: version, machine root */
+    DS_ACCEL__FRAME_ASK = 17    /* struct ds_accel__probe_ask; texts: name, path, options */
+};
+
+enum ds_accel__frame_result {
+    DS_ACCEL__FRAME_READY,
+    DS_ACCEL__FRAME_MORE,    /* not whole yet */
+    DS_ACCEL__FRAME_GARBLED, /* not a frame */
+    DS_ACCEL__FRAME_FORGED   /* a frame that the other end did not make */
+};
+
+#define DS_ACCEL__FRAME_HEAD_BYTES 24u
+#define DS_ACCEL__FRAME_LIMIT_BYTES 65536u /* of a payload from the helper */
+
+struct ds_accel__frame {
+    uint16_t kind;
+    const void *payload; /* borrowed until the next frame_room() */
+    uint32_t payload_bytes;
+};
+
+/* Takes bytes as they come and gives frames. Zero it, set token and limit_bytes. */
+struct ds_accel__frame_reader {
+    unsigned char *data;
+    size_t size_bytes;
+    size_t capacity_bytes;
+    size_t at; /* what was taken already */
+    uint64_t token;
+    uint32_t sequence;
+    uint32_t limit_bytes; /* of a payload */
+};
+
+/* Where to read to: add what was read to size_bytes. NULL: no memory. */
+void *ds_accel__frame_room(struct ds_accel__frame_reader *reader, size_t *room_out);
+enum ds_accel__frame_result ds_accel__frame_next(struct ds_accel__frame_reader *reader,
+                                                 struct ds_accel__frame *frame_out);
+void ds_accel__frame_reader_clear(struct ds_accel__frame_reader *reader);
+/* Write a frame's head, DS_ACCEL__FRAME_HEAD_BYTES. Safe in a signal handler. */
+void ds_accel__frame_seal(void *head, uint16_t kind, uint32_t sequence, const void *payload,
+                          uint32_t payload_bytes, uint64_t token);
+/* The struct at a payload's beginning; false if it is shorter. */
+bool ds_accel__frame_struct(const struct ds_accel__frame *frame, void *data, size_t size_bytes);
+/* The text at a position behind offset, counted from 0; "" if there is none. */
+const char *ds_accel__frame_text(const struct ds_accel__frame *frame, size_t offset,
+                                 unsigned position);
+
+struct ds_accel__guard {
+    bool is_whole; /* more than mask and affinity */
+    bool is_alone; /* also what only a process of one thread can look at */
+    bool has_affinity;
+    sigset_t mask;
+    cpu_set_t affinity;
+    struct sigaction actions[NSIG];
+    struct rlimit limits[RLIM_NLIMITS];
+    char directory[1024];
+    char locale[256];
+    mode_t umask;
+    uint64_t environment;
+};
+
+typedef void (*ds_accel__conduct_t)(void *user_data, const char *reason, const char *detail);
+
+/* Signal mask and CPU affinity of the thread; is_whole: handlers, directory, locale, limits too. */
+void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole);
+/* All of it, umask and environment too: for a process with one thread. */
+void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
+/* Report each thing that is not as it was. */
+void ds_accel__guard_compare(const struct ds_accel__guard *guard, ds_accel__conduct_t report,
+                             void *user_data);
+/* Put back what was taken. */
+void ds_accel__guard_restore(const struct ds_accel__guard *guard);
+
+/* ---- layer 3: host table (host.c), probing (probe*.c), choice (detect.c) -------------------- */
 
 void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
                          struct ds_accel__candidate *candidate);
+
+/* probe_here.c: in this process. Load the module and take its table; then ask. */
+int32_t ds_accel__load_here(struct ds_accel__candidate *candidate);
+int32_t ds_accel__probe_here(struct ds_accel__candidate *candidate);
+
+/* probe.c: where the configuration says, by default in a process of its own (probe_serve.c). */
+
+struct ds_accel__probe_setup {
+    uint64_t token;
+    uint32_t ignores_env;
+    uint32_t reserved;
+};
+
+struct ds_accel__probe_ask {
+    uint64_t note_features;
+    uint32_t log_level;
+    uint32_t is_lint;
+    struct stat file;
+};
+
+struct ds_accel__probe_result {
+    uint32_t state;
+    uint32_t stage;
+    uint32_t gates[DS_ACCEL__GATE_COUNT];
+    uint32_t reserved;
+    uint64_t optional_features;
+    struct ds_accel_verdict verdict;
+};
+
+/* All of the program ds-accel-probe. */
+int ds_accel__probe_main(int argc, char **argv);
+
+#define DS_ACCEL__PROBE_CHANNEL 3      /* the helper's descriptor for frames */
+#define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
+
 /*
- * Load and ask: the one place that decides where a plugin's code runs. Fills the candidate's gates
- * load, entry and probe, its verdict and state.
+ * Take candidates that passed the gates before load through load, entry and probe, as many at a
+ * time as probe.parallel says: fills gates, verdict and state of each, and reorders the array.
  */
-int32_t ds_accel__probe(struct ds_accel__candidate *candidate);
-/* All gates and the probe, once. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdict. */
+int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
+                            size_t count);
+/* How many are asked at a time. */
+size_t ds_accel__probe_width(const ds_accel_t *context);
+/* End the helper processes; reap them. Split, so that there is time to do something useful. */
+void ds_accel__probe_release(ds_accel_t *context);
+void ds_accel__probe_finish(ds_accel_t *context);
+/* Record in a candidate what it did to its process. True: it is tolerated. */
+bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code);
+/* Around whatever evaluates candidates: nothing is kept open or running after it. Lock held. */
+void ds_accel__asking_begin(ds_accel_t *context);
+void ds_accel__asking_end(ds_accel_t *context);
+/* All gates and the probe, once each. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdicts. */
+int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
+                                      size_t count);
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
 /* init and device_count; on failure the candidate's state says why, and the status is negative. */
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
@@ -463,16 +642,22 @@ struct ds_accel {
     struct ds_accel__config config;
     struct ds_accel__registry registry;
     struct ds_accel__text searched; /* folders scanned, one per line */
+    struct ds_accel__trust *trust;  /* empty between calls: no folder stays open */
     bool has_topology;
     struct ds_accel__topology topology;
     /* Written once, with release order; read without the lock. */
     struct ds_accel__candidate *selected;
     const char *set_method;
-    uint32_t device_count; /* of the selected one */
-    char failure[1024];    /* why the last detection failed, or "" */
-    bool has_failed;       /* the last detection did */
+    struct ds_accel__prober *prober; /* helper processes while candidates are asked; probe.c */
+    void (*on_stage)(ds_accel_t *context,
+                     enum ds_accel__gate gate); /* in a helper: code runs now */
+    uint32_t device_count;                      /* of the selected one */
+    char failure[1024];                         /* why the last detection failed, or "" */
+    bool has_failed;                            /* the last detection did */
 };
 
+/* A context without configuration and plugins, for the helper process; NULL: no memory. */
+ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
 /* Options as this library knows them, from a caller of any age; ERR_INVALID. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options);

@@ -1,178 +1,1147 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Asking a plugin whether it is available: load, entry, probe. Today in this process. This is the
- * one place that decides where a plugin's code runs, so that a separate process can take over
- * without anything above noticing.
+ * Asking plugins without letting their code into this process. Helpers (ds-accel-probe,
+ * probe_serve.c) are told candidates one by one over a socket and answer with sealed frames; this
+ * file starts them, watches channel, output and death of each with one poll(), and turns whatever
+ * happens into a verdict: an answer, a crash with the stage it happened in, a deadline, an answer
+ * that cannot be believed, or conduct that would harm the process the plugin is loaded into next.
+ *
+ *     detect.c -> probe_all(candidates) -> ask: idle helper, else spawn      HELLO STAGE* RESULT
+ *                        ^                      |                            CONDUCT* END
+ *                        |                poll: channel, stdout, stderr, pidfd, deadline
+ *                        +-- verdicts <-- finish | casualty -> TERM, KILL of the group, reap
+ *
+ * The program around us may have threads, children and a SIGCHLD handler of its own: only what was
+ * started here is waited for, by pidfd, and if somebody else reaped it the frames still tell what
+ * happened. A helper that even SIGKILL does not end (a driver's call that never returns) is left
+ * and remembered, and reaped by a later call.
  */
 #include "internal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-static bool ends(const char *text, size_t text_size)
+#ifndef DS_ACCEL_LIBEXECDIR
+#define DS_ACCEL_LIBEXECDIR "/usr/libexec"
+#endif
+
+#define WIDTH_LIMIT 64
+#define SAFE_DESCRIPTOR 10            /* above those that a helper is given */
+#define START_LIMIT_NS 30000000000ull /* until a helper says hello */
+#define TERM_GRACE_NS 200000000ull    /* from SIGTERM to SIGKILL */
+#define KILL_GRACE_NS 1000000000ull   /* from SIGKILL to giving up on it */
+#define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
+#define OUTPUT_KEPT_BYTES 2048u       /* of each stream, for explain */
+#define OUTPUT_FLOOD_BYTES 65536u     /* more than this is conduct */
+#define ABANDONED_LIMIT 16
+
+struct capture {
+    int fd;
+    uint64_t total_bytes;
+    size_t kept_bytes;
+    char kept[OUTPUT_KEPT_BYTES];
+};
+
+struct conduct {
+    const char *code; /* NULL: none. The first that is not tolerated. */
+    char detail[256];
+    char tolerated[256]; /* codes, for the gate's evidence */
+    bool is_tainted;     /* the helper's process is not as it was */
+};
+
+struct helper {
+    pid_t pid; /* 0: none */
+    int pidfd;
+    int channel; /* -1: it has reached its end */
+    struct capture output[2];
+    struct ds_accel__frame_reader reader;
+    uint64_t token;
+    uint32_t sequence;
+    bool has_said_hello;
+    bool is_used;   /* it has answered for another candidate before */
+    bool is_ending; /* killed, not yet reaped */
+    /* Of the candidate that is being asked. */
+    struct ds_accel__candidate *candidate; /* NULL: idle */
+    uint32_t stage;                        /* a gate */
+    bool has_result;
+    bool called_exit;
+    int32_t signal; /* that it said would end it; 0: none */
+    uint64_t address;
+    struct conduct conduct;
+    uint64_t start_ns;
+    uint64_t deadline_ns;
+};
+
+struct ds_accel__prober {
+    char *program;
+    size_t width;
+    struct helper helpers[]; /* width of them */
+};
+
+/* Guards what is below: helpers that did not die, to be reaped when they do. */
+static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
+static int abandoned[ABANDONED_LIMIT]; /* pidfds, 0: none */
+
+static uint64_t now_ns(void)
 {
-    return memchr(text, '\0', text_size) != NULL;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_accel__finding *finding)
+static void close_fd(int *fd)
 {
-    bool is_available = verdict->state == DS_ACCEL_PROBE_AVAILABLE;
-
-    if (!ends(verdict->detail, sizeof(verdict->detail)) ||
-        !ends(verdict->variant, sizeof(verdict->variant))) {
-        ds_accel__find(finding, "bad_verdict", "a text of the verdict has no end");
-    } else if (verdict->state < DS_ACCEL_PROBE_AVAILABLE || verdict->state > DS_ACCEL_PROBE_ERROR) {
-        ds_accel__find(finding, "bad_verdict", "state %u; expected 1, 2 or 3", verdict->state);
-    } else if (is_available &&
-               (verdict->device_count == 0 || verdict->device_count > DS_ACCEL__DEVICE_LIMIT)) {
-        ds_accel__find(finding, "bad_verdict", "available with %u devices", verdict->device_count);
-    } else if (is_available != (verdict->reason == DS_ACCEL_REASON_NONE)) {
-        ds_accel__find(finding, "bad_verdict", "state %u with reason %u", verdict->state,
-                       verdict->reason);
+    if (*fd >= 0) {
+        close(*fd);
     }
+    *fd = -1;
 }
 
-/* A negative status of probe means state ERROR, whatever the verdict holds. */
-static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
-                         const struct ds_accel_error *error)
-{
-    char text[400];
+/* ---- settings ------------------------------------------------------------------------------- */
 
-    memset(verdict, 0, sizeof(*verdict));
-    verdict->state = DS_ACCEL_PROBE_ERROR;
-    verdict->vendor_code = error->vendor_code;
-    switch (status) {
-    case DS_ACCEL_ERR_NO_DEVICE:
-        verdict->reason = DS_ACCEL_REASON_NO_DEVICE;
-        break;
-    case DS_ACCEL_ERR_PERMISSION:
-        verdict->reason = DS_ACCEL_REASON_NO_PERMISSION;
-        break;
-    case DS_ACCEL_ERR_BUSY:
-        verdict->reason = DS_ACCEL_REASON_DEVICE_BUSY;
-        break;
-    default:
-        verdict->reason = DS_ACCEL_REASON_DRIVER_FAILED;
+static bool is_isolated(const ds_accel_t *context)
+{
+    const char *mode = context->env.values[DS_ACCEL__VARIABLE_PROBE];
+
+    if (mode == NULL) {
+        mode = json_string_value(ds_accel__config_get(&context->config, "probe", "mode", NULL));
     }
-    ds_accel__describe(status, error, text, sizeof(text));
-    snprintf(verdict->detail, sizeof(verdict->detail), "%.255s", text);
+    return mode == NULL || strcmp(mode, "isolated") == 0;
 }
 
-/* A reason this host has no name for comes from a newer ABI: keep the plugin's own words. */
-static const char *reason_code(const struct ds_accel_verdict *verdict)
+static long long setting(const ds_accel_t *context, const char *key, long long otherwise)
 {
-    const char *code = ds_accel__reason_of_verdict(verdict->reason);
+    json_t *value = ds_accel__config_get(&context->config, "probe", key, NULL);
 
-    return code != NULL ? code : "newer_reason";
+    return json_is_integer(value) ? (long long)json_integer_value(value) : otherwise;
 }
 
-static void ask(struct ds_accel__candidate *candidate)
+size_t ds_accel__probe_width(const ds_accel_t *context)
 {
-    struct ds_accel_verdict *verdict = &candidate->verdict;
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    struct ds_accel__finding finding = {0};
-    int32_t status;
+    long long width = is_isolated(context) ? setting(context, "parallel", 1) : 1;
 
-    memset(verdict, 0, sizeof(*verdict));
-    verdict->struct_size = sizeof(*verdict);
-    ds_accel__plugin_lock();
-    status = candidate->table.probe(&candidate->host.abi, verdict, &error);
-    ds_accel__plugin_unlock();
-    if (status < 0) {
-        take_failure(verdict, status, &error);
-    }
-    if (status > 0) {
-        ds_accel__find(&finding, "bad_verdict", "probe returned %d", status);
-    } else {
-        check_verdict(verdict, &finding);
-    }
-    ds_accel__sanitize(verdict->detail, sizeof(verdict->detail));
-    ds_accel__sanitize(verdict->variant, sizeof(verdict->variant));
-    if (finding.reason != NULL) {
-        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE, DS_ACCEL_STATE_ERROR, &finding);
-    } else if (verdict->state == DS_ACCEL_PROBE_AVAILABLE) {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_PROBE, "%u device%s%s%s",
-                                 verdict->device_count, verdict->device_count == 1 ? "" : "s",
-                                 verdict->detail[0] != '\0' ? ": " : "", verdict->detail);
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, "", "%s", verdict->detail);
-    } else {
-        ds_accel__find(&finding, reason_code(verdict), "%s", verdict->detail);
-        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE,
-                                 verdict->state == DS_ACCEL_PROBE_ERROR
-                                     ? DS_ACCEL_STATE_ERROR
-                                     : DS_ACCEL_STATE_UNAVAILABLE,
-                                 &finding);
-    }
-    candidate->has_verdict = true;
+    return width < 1 ? 1 : width > WIDTH_LIMIT ? WIDTH_LIMIT : (size_t)width;
 }
 
-/* The table's features must be those of the note, which was judged before any code ran. */
-static void check_features(const struct ds_accel__candidate *candidate,
-                           struct ds_accel__finding *finding)
+bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code)
 {
-    if (finding->reason == NULL && candidate->table.required_features != candidate->note_features) {
-        ds_accel__find(finding, "table_features", "its note requires 0x%llx, its table 0x%llx",
-                       (unsigned long long)candidate->note_features,
-                       (unsigned long long)candidate->table.required_features);
-    }
-}
+    json_t *codes =
+        ds_accel__config_backend(&candidate->host.context->config, candidate->name, "tolerate");
 
-static int32_t load(struct ds_accel__candidate *candidate)
-{
-    const struct ds_accel_plugin *theirs;
-    struct ds_accel__finding finding = {0};
-    int32_t status;
-
-    if (candidate->module == NULL) {
-        status = ds_accel__module_open(candidate->path, &candidate->module, &finding);
-        if (status < 0) {
-            return status;
-        }
-        if (candidate->module == NULL) {
-            ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_REJECTED,
-                                     &finding);
-            return DS_ACCEL_OK;
+    for (size_t i = 0; i < json_array_size(codes); i++) {
+        if (strcmp(json_string_value(json_array_get(codes, i)), code) == 0) {
+            return true;
         }
     }
-    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_LOAD, "opened in this process");
-    ds_accel__plugin_lock();
-    ds_accel__module_entry(candidate->module, &candidate->host.abi, &theirs, &finding);
-    if (theirs != NULL) {
-        ds_accel__table_import(theirs, candidate->name, &candidate->table, &finding);
-        check_features(candidate, &finding);
+    return false;
+}
+
+/* ---- starting a helper ---------------------------------------------------------------------- */
+
+/* libexec/ds-accel/ds-accel-probe of the prefix that the library is in, or was built for. */
+static char *find_program(void)
+{
+    char *library = ds_accel__library_dir();
+    char *path =
+        library != NULL ? ds_accel__format("%s/../libexec/ds-accel/ds-accel-probe", library) : NULL;
+
+    free(library);
+    if (path != NULL && access(path, X_OK) != 0 &&
+        access(DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe", X_OK) == 0) {
+        free(path);
+        path = strdup(DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe");
     }
-    ds_accel__plugin_unlock();
-    if (finding.reason != NULL) {
-        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_STATE_REJECTED,
-                                 &finding);
+    return path;
+}
+
+static int32_t make_prober(ds_accel_t *context)
+{
+    size_t width = ds_accel__probe_width(context);
+    struct ds_accel__prober *prober;
+
+    if (context->prober != NULL) {
         return DS_ACCEL_OK;
     }
-    candidate->has_table = true;
-    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ENTRY, "%s, table ABI %u.%u",
-                             DS_ACCEL_ENTRY_V1_SYMBOL, candidate->table.abi_major,
-                             candidate->table.abi_minor);
+    prober = calloc(1, sizeof(*prober) + width * sizeof(prober->helpers[0]));
+    if (prober == NULL) {
+        return ds_accel__no_memory();
+    }
+    prober->program = find_program();
+    if (prober->program == NULL) {
+        free(prober);
+        return ds_accel__no_memory();
+    }
+    prober->width = width;
+    context->prober = prober;
     return DS_ACCEL_OK;
 }
 
-int32_t ds_accel__probe(struct ds_accel__candidate *candidate)
+struct plumbing {
+    int channel[2];
+    int output[2][2]; /* stdout, stderr: read end, write end */
+};
+
+static void close_plumbing(struct plumbing *plumbing)
 {
-    const char *problem = ds_accel__env_mode_problem(&candidate->host.context->env);
-
-    if (problem != NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_CONFIG, "DS_ACCEL_PROBE:1:1: it is \"%s\"; %s",
-                               candidate->host.context->env.values[DS_ACCEL__VARIABLE_PROBE],
-                               problem);
+    for (int end = 0; end < 2; end++) {
+        close_fd(&plumbing->channel[end]);
+        close_fd(&plumbing->output[0][end]);
+        close_fd(&plumbing->output[1][end]);
     }
-    if (!candidate->has_table) {
-        int32_t status = load(candidate);
+}
 
-        if (status < 0) {
-            return status;
+/* Move a descriptor out of the way of those that the child gets. */
+static bool raise_fd(int *fd)
+{
+    int raised = fcntl(*fd, F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR);
+
+    if (raised < 0) {
+        return false;
+    }
+    close(*fd);
+    *fd = raised;
+    return true;
+}
+
+static bool open_plumbing(struct plumbing *plumbing)
+{
+    memset(plumbing, -1, sizeof(*plumbing));
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->channel) == 0 &&
+           pipe2(plumbing->output[0], O_CLOEXEC) == 0 &&
+           pipe2(plumbing->output[1], O_CLOEXEC) == 0 && raise_fd(&plumbing->channel[1]) &&
+           raise_fd(&plumbing->output[0][1]) && raise_fd(&plumbing->output[1][1]) &&
+           fcntl(plumbing->output[0][0], F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(plumbing->output[1][0], F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(plumbing->channel[0], F_SETFL, O_NONBLOCK) == 0;
+}
+
+/* stdin empty, the pipes, the channel, and nothing else of this process's descriptors. */
+static int spawn_with(pid_t *pid_out, const char *program, const struct plumbing *plumbing)
+{
+    char parent[24];
+    char *argv[] = {(char[]){"ds-accel-probe"}, parent, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t signals;
+    int error = posix_spawn_file_actions_init(&actions);
+
+    if (error != 0) {
+        return error;
+    }
+    error = posix_spawnattr_init(&attributes);
+    if (error != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    snprintf(parent, sizeof(parent), "%d", (int)getpid());
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes, &signals);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    error = error != 0 ? error
+                       : posix_spawn_file_actions_adddup2(&actions, plumbing->output[0][1], 1);
+    error = error != 0 ? error
+                       : posix_spawn_file_actions_adddup2(&actions, plumbing->output[1][1], 2);
+    error = error != 0 ? error
+                       : posix_spawn_file_actions_adddup2(&actions, plumbing->channel[1],
+                                                          DS_ACCEL__PROBE_CHANNEL);
+    error = error != 0
+                ? error
+                : posix_spawn_file_actions_addclosefrom_np(&actions, DS_ACCEL__PROBE_CHANNEL + 1);
+    error = error != 0 ? error
+                       : posix_spawn(pid_out, program, &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* Texts, each with its NUL, behind a struct. */
+static void put(struct ds_accel__text *text, const void *data, size_t size_bytes)
+{
+    ds_accel__text_add_bytes(text, data, size_bytes);
+}
+
+static int32_t send_frame(struct helper *helper, uint16_t kind, const struct ds_accel__text *text)
+{
+    char head[DS_ACCEL__FRAME_HEAD_BYTES];
+    struct ds_accel__text frame = {0};
+    size_t sent = 0;
+
+    ds_accel__frame_seal(head, kind, helper->sequence++, text->data, (uint32_t)text->size_bytes,
+                         kind == DS_ACCEL__FRAME_SETUP ? 0 : helper->token);
+    put(&frame, head, sizeof(head));
+    put(&frame, text->data, text->size_bytes);
+    if (text->failed || frame.failed) {
+        ds_accel__text_clear(&frame);
+        return ds_accel__no_memory();
+    }
+    while (sent < frame.size_bytes) {
+        ssize_t count =
+            send(helper->channel, frame.data + sent, frame.size_bytes - sent, MSG_NOSIGNAL);
+
+        if (count >= 0) {
+            sent += (size_t)count;
+        } else if (errno == EAGAIN) {
+            struct pollfd wait = {.fd = helper->channel, .events = POLLOUT};
+
+            /* It reads requests while no plugin runs: a second is for ever. */
+            if (poll(&wait, 1, 1000) == 0) {
+                break;
+            }
+        } else if (errno != EINTR) {
+            break; /* it has died: its end is seen by poll() */
         }
     }
-    if (candidate->has_table) {
-        ask(candidate);
-    }
+    ds_accel__text_clear(&frame);
     return DS_ACCEL_OK;
+}
+
+static int32_t send_setup(const ds_accel_t *context, struct helper *helper)
+{
+    struct ds_accel__probe_setup setup = {
+        .token = helper->token,
+        .ignores_env = context->env.ignored,
+    };
+    struct ds_accel__text text = {0};
+    int32_t status;
+
+    put(&text, &setup, sizeof(setup));
+    put(&text, DS_ACCEL_VERSION, sizeof(DS_ACCEL_VERSION));
+    put(&text, context->machine_root, strlen(context->machine_root) + 1);
+    status = send_frame(helper, DS_ACCEL__FRAME_SETUP, &text);
+    ds_accel__text_clear(&text);
+    return status;
+}
+
+/* Start a helper. On a failure that is not of memory, finding says what is missing. */
+static int32_t start_helper(ds_accel_t *context, struct helper *helper,
+                            struct ds_accel__finding *finding)
+{
+    struct plumbing plumbing;
+    int error = 0;
+
+    memset(helper, 0, sizeof(*helper));
+    helper->pidfd = helper->channel = -1;
+    helper->output[0].fd = helper->output[1].fd = -1;
+    if (!open_plumbing(&plumbing)) {
+        error = errno;
+    } else if (getrandom(&helper->token, sizeof(helper->token), 0) !=
+               (ssize_t)sizeof(helper->token)) {
+        error = EAGAIN;
+    } else {
+        error = spawn_with(&helper->pid, context->prober->program, &plumbing);
+    }
+    if (error != 0) {
+        helper->pid = 0;
+        close_plumbing(&plumbing);
+        if (error == ENOMEM) {
+            return ds_accel__no_memory();
+        }
+        ds_accel__find(finding, "helper_missing", "%s: %s", context->prober->program,
+                       strerror(error));
+        return DS_ACCEL_OK;
+    }
+    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0);
+    if (helper->pidfd >= 0) {
+        fcntl(helper->pidfd, F_SETFD, FD_CLOEXEC);
+    }
+    helper->channel = plumbing.channel[0];
+    helper->output[0].fd = plumbing.output[0][0];
+    helper->output[1].fd = plumbing.output[1][0];
+    plumbing.channel[0] = plumbing.output[0][0] = plumbing.output[1][0] = -1;
+    close_plumbing(&plumbing);
+    helper->reader.token = helper->token;
+    helper->reader.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
+    return send_setup(context, helper);
+}
+
+/* ---- ending a helper ------------------------------------------------------------------------ */
+
+static void signal_group(const struct helper *helper, int signal)
+{
+    /* The group lives as long as its leader is not reaped, so the number is still ours. */
+    if (kill(-helper->pid, signal) != 0) {
+        kill(helper->pid, signal);
+    }
+}
+
+/* Wait until it has ended, not reaping it; false if it did not in time. */
+static bool wait_end(const struct helper *helper, uint64_t limit_ns)
+{
+    uint64_t deadline = now_ns() + limit_ns;
+
+    for (;;) {
+        uint64_t now = now_ns();
+        struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
+        siginfo_t info = {0};
+
+        if (helper->pidfd < 0) { /* a kernel without pidfds: look, then look again */
+            if (waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                info.si_pid != 0) {
+                return true;
+            }
+            poll(NULL, 0, 1);
+        } else if (poll(&wait, 1, now < deadline ? (int)((deadline - now) / 1000000) + 1 : 0) > 0) {
+            return true;
+        }
+        if (now >= deadline) {
+            return false;
+        }
+    }
+}
+
+/* Reap it; what is known of its end goes to info. False: somebody else did. */
+static bool reap(const struct helper *helper, siginfo_t *info)
+{
+    int result;
+
+    memset(info, 0, sizeof(*info));
+    do {
+        result = waitid(P_PID, (id_t)helper->pid, info, WEXITED);
+    } while (result != 0 && errno == EINTR);
+    return result == 0 && info->si_pid == helper->pid;
+}
+
+static void abandon(ds_accel_t *context, struct helper *helper)
+{
+    ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
+                  "process %d does not end, even by SIGKILL: it is left alone", (int)helper->pid);
+    pthread_mutex_lock(&abandoned_lock);
+    for (size_t i = 0; i < ABANDONED_LIMIT && helper->pidfd >= 0; i++) {
+        if (abandoned[i] == 0) {
+            abandoned[i] = helper->pidfd;
+            helper->pidfd = -1;
+        }
+    }
+    pthread_mutex_unlock(&abandoned_lock);
+}
+
+static void reap_abandoned(void)
+{
+    pthread_mutex_lock(&abandoned_lock);
+    for (size_t i = 0; i < ABANDONED_LIMIT; i++) {
+        siginfo_t info = {0};
+
+        if (abandoned[i] != 0 &&
+            (waitid(P_PIDFD, (id_t)abandoned[i], &info, WEXITED | WNOHANG) != 0 ||
+             info.si_pid != 0)) {
+            close(abandoned[i]);
+            abandoned[i] = 0;
+        }
+    }
+    pthread_mutex_unlock(&abandoned_lock);
+}
+
+static void clear_helper(struct helper *helper)
+{
+    close_fd(&helper->channel);
+    close_fd(&helper->output[0].fd);
+    close_fd(&helper->output[1].fd);
+    close_fd(&helper->pidfd);
+    ds_accel__frame_reader_clear(&helper->reader);
+    helper->pid = 0;
+    helper->candidate = NULL;
+}
+
+/*
+ * End it, with all of its group, and reap it. is_hung: it gets SIGTERM and a moment first. What its
+ * end looked like is in info if it ended by itself.
+ */
+static bool end_helper(ds_accel_t *context, struct helper *helper, bool is_hung, siginfo_t *info)
+{
+    bool was_reaped = false;
+
+    memset(info, 0, sizeof(*info));
+    if (is_hung) {
+        signal_group(helper, SIGTERM);
+        wait_end(helper, TERM_GRACE_NS);
+    }
+    signal_group(helper, SIGKILL); /* also grandchildren, when the leader has ended */
+    if (wait_end(helper, KILL_GRACE_NS)) {
+        was_reaped = reap(helper, info);
+    } else {
+        abandon(context, helper);
+    }
+    clear_helper(helper);
+    return was_reaped;
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* What a plugin may ask its host for: its own part of the configuration. */
+static char *dump_options(const struct ds_accel__candidate *candidate)
+{
+    json_t *options =
+        ds_accel__config_backend(&candidate->host.context->config, candidate->name, "options");
+    json_t *tree;
+    char *dump;
+
+    if (json_object_size(options) == 0) {
+        return strdup("");
+    }
+    tree = json_pack("{s:{s:{s:O}}}", "backends", candidate->name, "options", options);
+    dump = tree != NULL ? json_dumps(tree, JSON_COMPACT) : NULL;
+    json_decref(tree);
+    return dump;
+}
+
+static uint32_t log_level(const struct ds_accel__candidate *candidate)
+{
+    const struct ds_accel__log *log = &candidate->host.context->log;
+    uint32_t level = DS_ACCEL_LOG_TRACE;
+
+    while (level > 0 && !ds_accel__log_enabled(log, candidate->name, level)) {
+        level--;
+    }
+    return level;
+}
+
+static int32_t send_ask(struct helper *helper)
+{
+    const struct ds_accel__candidate *candidate = helper->candidate;
+    struct ds_accel__probe_ask ask = {
+        .note_features = candidate->note_features,
+        .log_level = log_level(candidate),
+        .file = candidate->file,
+    };
+    char *options = dump_options(candidate);
+    struct ds_accel__text text = {0};
+    int32_t status;
+
+    if (options == NULL) {
+        return ds_accel__no_memory();
+    }
+    put(&text, &ask, sizeof(ask));
+    put(&text, candidate->name, strlen(candidate->name) + 1);
+    put(&text, candidate->path, strlen(candidate->path) + 1);
+    put(&text, options, strlen(options) + 1);
+    status = send_frame(helper, DS_ACCEL__FRAME_ASK, &text);
+    ds_accel__text_clear(&text);
+    free(options);
+    return status;
+}
+
+/* Between two candidates: something the last one left behind may have ended it. */
+static bool is_dead(const struct helper *helper)
+{
+    struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
+
+    return helper->pidfd >= 0 && poll(&wait, 1, 0) > 0;
+}
+
+/* Give a helper its next candidate; a helper is started if there is none in this place. */
+static int32_t ask(ds_accel_t *context, struct helper *helper,
+                   struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__finding finding = {0};
+    int32_t status = DS_ACCEL_OK;
+    siginfo_t info;
+
+    if (helper->pid != 0 && (helper->is_ending || is_dead(helper))) {
+        end_helper(context, helper, false, &info);
+    }
+    if (helper->pid == 0) {
+        status = start_helper(context, helper, &finding);
+    }
+    if (status < 0 || finding.reason != NULL) {
+        if (status >= 0) {
+            ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR,
+                                     &finding);
+        }
+        return status;
+    }
+    helper->candidate = candidate;
+    helper->stage = DS_ACCEL__GATE_LOAD;
+    helper->has_result = false;
+    helper->called_exit = false;
+    helper->signal = 0;
+    memset(&helper->conduct, 0, sizeof(helper->conduct));
+    for (int i = 0; i < 2; i++) {
+        helper->output[i].total_bytes = helper->output[i].kept_bytes = 0;
+    }
+    helper->start_ns = now_ns();
+    helper->deadline_ns = helper->start_ns +
+                          (helper->has_said_hello
+                               ? (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u
+                               : START_LIMIT_NS);
+    return send_ask(helper);
+}
+
+/* ---- hearing -------------------------------------------------------------------------------- */
+
+static void take_output(struct capture *capture)
+{
+    char data[16384];
+    ssize_t count;
+
+    /* Never to the end of the file: a grandchild may hold the other end for ever. */
+    while (capture->fd >= 0 &&
+           ((count = read(capture->fd, data, sizeof(data))) > 0 || (count < 0 && errno == EINTR))) {
+        size_t room = OUTPUT_KEPT_BYTES - capture->kept_bytes;
+        size_t kept = count > 0 && (size_t)count < room ? (size_t)count : room;
+
+        if (count > 0) {
+            memcpy(capture->kept + capture->kept_bytes, data, kept);
+            capture->kept_bytes += kept;
+            capture->total_bytes += (uint64_t)count;
+        }
+        if (capture->total_bytes > 64 * OUTPUT_FLOOD_BYTES && count == (ssize_t)sizeof(data)) {
+            return; /* it writes as fast as this reads: deadlines come first */
+        }
+    }
+    if (capture->fd >= 0 && count == 0) {
+        close_fd(&capture->fd);
+    }
+}
+
+static void note_conduct(struct helper *helper, const char *code, const char *detail)
+{
+    const struct ds_accel__reason *reason = ds_accel__reason(code);
+    struct conduct *conduct = &helper->conduct;
+    size_t length = strlen(conduct->tolerated);
+
+    if (reason == NULL) {
+        return;
+    }
+    helper->candidate->has_conduct = true;
+    if (ds_accel__conduct_is_tolerated(helper->candidate, code)) {
+        snprintf(conduct->tolerated + length, sizeof(conduct->tolerated) - length, "%s%s",
+                 length > 0 ? ", " : "", code);
+    } else if (conduct->code == NULL) {
+        conduct->code = reason->code;
+        snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
+        ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
+    }
+}
+
+/* The state a helper may report; any other would be a defect or a forgery. */
+static bool take_result(struct helper *helper, const struct ds_accel__frame *frame)
+{
+    static const enum ds_accel__gate gates[] = {DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_ENTRY,
+                                                DS_ACCEL__GATE_PROBE};
+    struct ds_accel__candidate *candidate = helper->candidate;
+    struct ds_accel__probe_result result;
+    const struct ds_accel__reason *reason;
+    const char *code = ds_accel__frame_text(frame, sizeof(result), 0);
+    const char *detail = ds_accel__frame_text(frame, sizeof(result), 1);
+
+    reason = ds_accel__reason(code);
+    if (!ds_accel__frame_struct(frame, &result, sizeof(result)) || result.state > 5 ||
+        (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT) {
+        return false;
+    }
+    candidate->verdict = result.verdict;
+    candidate->optional_features = result.optional_features;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(gates); i++) {
+        const char *evidence = ds_accel__frame_text(frame, sizeof(result), (unsigned)i + 2);
+
+        if (result.gates[gates[i]] == DS_ACCEL__GATE_PASSED) {
+            ds_accel__candidate_pass(candidate, gates[i], "%s", evidence);
+        } else if (result.gates[gates[i]] == DS_ACCEL__GATE_FAILED && reason != NULL) {
+            struct ds_accel__finding finding = {0};
+
+            ds_accel__find(&finding, reason->code, "%s", evidence);
+            ds_accel__candidate_fail(candidate, gates[i], result.state, &finding);
+        }
+    }
+    ds_accel__candidate_set(candidate, result.state, reason != NULL ? reason->code : "", "%s",
+                            detail);
+    candidate->has_verdict = true;
+    helper->has_result = true;
+    return true;
+}
+
+static void take_log(const ds_accel_t *context, const struct ds_accel__frame *frame)
+{
+    uint32_t level;
+    char line[1024];
+    char topic[DS_ACCEL__NAME_SIZE];
+
+    if (ds_accel__frame_struct(frame, &level, sizeof(level))) {
+        snprintf(topic, sizeof(topic), "%s", ds_accel__frame_text(frame, sizeof(level), 0));
+        snprintf(line, sizeof(line), "%s", ds_accel__frame_text(frame, sizeof(level), 1));
+        ds_accel__sanitize(topic, sizeof(topic));
+        ds_accel__sanitize(line, sizeof(line));
+        ds_accel__log(&context->log, topic, level, "%s", line);
+    }
+}
+
+static void take_signal(struct helper *helper, const struct ds_accel__frame *frame)
+{
+    struct {
+        int32_t signal;
+        int32_t code;
+        uint64_t address;
+    } payload;
+
+    if (ds_accel__frame_struct(frame, &payload, sizeof(payload))) {
+        helper->signal = payload.signal;
+        /* Sent by a program, a signal has no address. */
+        helper->address = payload.code > 0 ? payload.address : UINT64_MAX;
+    }
+}
+
+/* What came of a helper's channel. */
+enum heard {
+    HEARD_SOMETHING,
+    HEARD_END,     /* the candidate is done */
+    HEARD_GARBAGE, /* not from our end */
+    HEARD_FORGERY
+};
+
+static enum heard take_frame(ds_accel_t *context, struct helper *helper,
+                             const struct ds_accel__frame *frame)
+{
+    uint32_t stage;
+
+    switch (frame->kind) {
+    case DS_ACCEL__FRAME_HELLO:
+        helper->has_said_hello = true;
+        helper->start_ns = now_ns();
+        helper->deadline_ns = helper->start_ns +
+                              (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u;
+        break;
+    case DS_ACCEL__FRAME_STAGE:
+        if (ds_accel__frame_struct(frame, &stage, sizeof(stage)) && stage < DS_ACCEL__GATE_COUNT) {
+            helper->stage = stage;
+        }
+        break;
+    case DS_ACCEL__FRAME_LOG:
+        take_log(context, frame);
+        break;
+    case DS_ACCEL__FRAME_RESULT:
+        return take_result(helper, frame) ? HEARD_SOMETHING : HEARD_FORGERY;
+    case DS_ACCEL__FRAME_CONDUCT:
+        helper->conduct.is_tainted = true;
+        note_conduct(helper, ds_accel__frame_text(frame, 0, 0), ds_accel__frame_text(frame, 0, 1));
+        break;
+    case DS_ACCEL__FRAME_EXIT:
+        helper->called_exit = true;
+        break;
+    case DS_ACCEL__FRAME_SIGNAL:
+        take_signal(helper, frame);
+        break;
+    case DS_ACCEL__FRAME_END:
+        return helper->has_result ? HEARD_END : HEARD_FORGERY;
+    default:
+        return HEARD_FORGERY;
+    }
+    return HEARD_SOMETHING;
+}
+
+/* Read what there is. *status_out: ERR_NO_MEMORY. */
+static enum heard hear(ds_accel_t *context, struct helper *helper, int32_t *status_out)
+{
+    while (helper->channel >= 0) {
+        struct ds_accel__frame frame;
+        enum ds_accel__frame_result result = ds_accel__frame_next(&helper->reader, &frame);
+        enum heard heard = HEARD_SOMETHING;
+        size_t room;
+        void *data;
+        ssize_t count;
+
+        if (result == DS_ACCEL__FRAME_GARBLED || result == DS_ACCEL__FRAME_FORGED) {
+            return result == DS_ACCEL__FRAME_GARBLED ? HEARD_GARBAGE : HEARD_FORGERY;
+        }
+        if (result == DS_ACCEL__FRAME_READY) {
+            heard = take_frame(context, helper, &frame);
+            if (heard != HEARD_SOMETHING) {
+                return heard;
+            }
+            continue;
+        }
+        data = ds_accel__frame_room(&helper->reader, &room);
+        if (data == NULL) {
+            *status_out = ds_accel__no_memory();
+            return HEARD_SOMETHING;
+        }
+        count = recv(helper->channel, data, room, 0);
+        if (count > 0) {
+            helper->reader.size_bytes += (size_t)count;
+        } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
+            close_fd(&helper->channel);
+        } else if (errno == EAGAIN) {
+            return HEARD_SOMETHING;
+        }
+    }
+    return HEARD_SOMETHING;
+}
+
+/* ---- verdicts ------------------------------------------------------------------------------- */
+
+static const char *stage_reason(uint32_t stage, const char *what)
+{
+    char code[64];
+    const struct ds_accel__reason *reason;
+
+    snprintf(code, sizeof(code), "%s_%s",
+             stage == DS_ACCEL__GATE_LOAD    ? "load"
+             : stage == DS_ACCEL__GATE_ENTRY ? "entry"
+                                             : "probe",
+             what);
+    reason = ds_accel__reason(code);
+    return reason != NULL ? reason->code : "helper_failed";
+}
+
+static const char *signal_code(int signal)
+{
+    return signal == SIGSEGV   ? "segv"
+           : signal == SIGILL  ? "ill"
+           : signal == SIGABRT ? "abort"
+                               : "signal";
+}
+
+/* What C++ runtimes print before they give up on an exception. */
+static bool has_thrown(const struct helper *helper)
+{
+    static const char *const words[] = {"terminate called after throwing",
+                                        "terminating with uncaught exception",
+                                        "terminating due to uncaught exception"};
+    const struct capture *output = &helper->output[1];
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(words); i++) {
+        if (memmem(output->kept, output->kept_bytes, words[i], strlen(words[i])) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge_signal(const struct helper *helper, int signal, struct ds_accel__finding *finding)
+{
+    const char *name = sigabbrev_np(signal);
+    const char *what = signal_code(signal);
+
+    if (signal == SIGABRT && has_thrown(helper)) {
+        what = "exception";
+    }
+    if (helper->signal == signal && helper->address != UINT64_MAX && signal != SIGABRT) {
+        ds_accel__find(finding, stage_reason(helper->stage, what), "SIG%s at address 0x%llx",
+                       name != NULL ? name : "?", (unsigned long long)helper->address);
+    } else {
+        ds_accel__find(finding, stage_reason(helper->stage, what), "SIG%s",
+                       name != NULL ? name : "?");
+    }
+}
+
+/* A helper ended before it said END. was_reaped: info tells how. */
+static void judge_end(const struct helper *helper, bool was_reaped, const siginfo_t *info,
+                      struct ds_accel__finding *finding)
+{
+    bool was_killed = was_reaped && (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED);
+
+    if (!helper->has_said_hello) {
+        const struct capture *said = &helper->output[1];
+
+        ds_accel__find(finding, "helper_failed", "exit code %d%s%.*s",
+                       was_reaped ? info->si_status : -1, said->kept_bytes > 0 ? ": " : "",
+                       (int)(said->kept_bytes < 300 ? said->kept_bytes : 300), said->kept);
+    } else if (helper->signal != 0) {
+        judge_signal(helper, helper->signal, finding);
+    } else if (was_killed) {
+        judge_signal(helper, info->si_status, finding);
+    } else if (helper->called_exit) {
+        ds_accel__find(finding, stage_reason(helper->stage, "exit"), "exit code %d",
+                       was_reaped ? info->si_status : -1);
+    } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_CLOSED) {
+        ds_accel__find(finding, "result_closed", "in or after %s",
+                       ds_accel__gate_name(helper->stage));
+    } else {
+        ds_accel__find(finding, stage_reason(helper->stage, "ended"), "exit code %d",
+                       was_reaped ? info->si_status : -1);
+    }
+}
+
+static void keep_output(struct helper *helper)
+{
+    struct ds_accel__text text = {0};
+
+    for (int i = 0; i < 2; i++) {
+        const struct capture *capture = &helper->output[i];
+
+        if (capture->kept_bytes > 0) {
+            ds_accel__text_add(&text, "%s%.*s", text.size_bytes > 0 ? "\n" : "",
+                               (int)capture->kept_bytes, capture->kept);
+            if (capture->total_bytes > capture->kept_bytes) {
+                ds_accel__text_add(
+                    &text, "... (%llu bytes more)",
+                    (unsigned long long)(capture->total_bytes - capture->kept_bytes));
+            }
+        }
+    }
+    if (text.size_bytes > 0 && !text.failed) {
+        ds_accel__candidate_keep_output(helper->candidate, text.data);
+    }
+    ds_accel__text_clear(&text);
+}
+
+static void note_floods(struct helper *helper)
+{
+    static const char *const codes[] = {"prints_stdout", "prints_stderr"};
+    char detail[64];
+
+    for (int i = 0; i < 2; i++) {
+        take_output(&helper->output[i]);
+        if (helper->output[i].total_bytes > OUTPUT_FLOOD_BYTES) {
+            snprintf(detail, sizeof(detail), "over %u bytes", OUTPUT_FLOOD_BYTES);
+            note_conduct(helper, codes[i], detail);
+        }
+    }
+}
+
+/* Conduct matters where the plugin would be used: in the caller's process. */
+static void judge_conduct(struct helper *helper)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    const struct conduct *conduct = &helper->conduct;
+    struct ds_accel__finding finding = {0};
+
+    if (candidate->state != DS_ACCEL_STATE_AVAILABLE) {
+        return;
+    }
+    if (conduct->code != NULL) {
+        ds_accel__find(&finding, conduct->code, "%s", conduct->detail);
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_CONDUCT, DS_ACCEL_STATE_REJECTED,
+                                 &finding);
+    } else {
+        const char *stage = candidate->stage;
+
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_CONDUCT, "%s%s",
+                                 conduct->tolerated[0] != '\0' ? "tolerated: "
+                                                               : "the process is as it was",
+                                 conduct->tolerated);
+        candidate->stage = stage; /* where its own answer came from */
+    }
+}
+
+static void set_elapsed(struct helper *helper)
+{
+    helper->candidate->elapsed_us += (now_ns() - helper->start_ns) / 1000;
+}
+
+/* It said END: the answer stands. The helper goes on, unless its process is not as it was. */
+static void finish_candidate(ds_accel_t *context, struct helper *helper)
+{
+    siginfo_t info;
+
+    note_floods(helper);
+    keep_output(helper);
+    judge_conduct(helper);
+    set_elapsed(helper);
+    helper->candidate = NULL;
+    helper->is_used = true;
+    if (helper->conduct.is_tainted) {
+        end_helper(context, helper, false, &info);
+    }
+}
+
+/*
+ * The candidate took its helper along: into its end, past its deadline, or into saying nonsense. If
+ * others were asked in that process before, one of them may be to blame: then it is asked once more
+ * in a new one.
+ */
+static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum heard heard,
+                              bool is_hung)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    struct helper before;
+    struct ds_accel__finding finding = {0};
+    bool was_reaped;
+    siginfo_t info;
+    uint32_t state = DS_ACCEL_STATE_CRASHED;
+
+    take_output(&helper->output[0]);
+    take_output(&helper->output[1]);
+    keep_output(helper);
+    set_elapsed(helper);
+    before = *helper;
+    was_reaped = end_helper(context, helper, is_hung, &info);
+    if (is_hung && before.has_said_hello) {
+        state = DS_ACCEL_STATE_TIMED_OUT;
+        ds_accel__find(&finding, stage_reason(before.stage, "hung"), "no answer within %lld ms",
+                       setting(context, "timeout_ms", 30000));
+    } else if (heard == HEARD_GARBAGE) {
+        ds_accel__find(&finding, "result_garbled", "in %s", ds_accel__gate_name(before.stage));
+    } else if (heard == HEARD_FORGERY) {
+        ds_accel__find(&finding, "result_forged", "in %s", ds_accel__gate_name(before.stage));
+    } else {
+        judge_end(&before, was_reaped, &info, &finding);
+    }
+    if (!before.has_said_hello) {
+        state = DS_ACCEL_STATE_ERROR;
+    }
+    ds_accel__sanitize(finding.detail, sizeof(finding.detail));
+    if (before.is_used && !is_hung) {
+        ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
+                      "%s: %s in a process that others were asked in; asking again in a new one",
+                      candidate->name, finding.reason);
+        return ask(context, helper, candidate);
+    }
+    ds_accel__candidate_fail(candidate, before.stage, state, &finding);
+    return DS_ACCEL_OK;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+#define POLLED 4 /* descriptors of one helper */
+
+static void fill_polled(const struct helper *helper, struct pollfd *polled)
+{
+    bool is_busy = helper->pid != 0 && helper->candidate != NULL;
+
+    polled[0] = (struct pollfd){.fd = is_busy ? helper->channel : -1, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = is_busy ? helper->output[0].fd : -1, .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = is_busy ? helper->output[1].fd : -1, .events = POLLIN};
+    polled[3] = (struct pollfd){.fd = is_busy ? helper->pidfd : -1, .events = POLLIN};
+}
+
+/* Milliseconds to the next deadline, rounded up; -1 if nobody is being asked. */
+static int time_left(const struct ds_accel__prober *prober)
+{
+    uint64_t now = now_ns();
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL &&
+            prober->helpers[i].deadline_ns < next) {
+            next = prober->helpers[i].deadline_ns;
+        }
+    }
+    if (next == UINT64_MAX) {
+        return -1;
+    }
+    next = next > now ? (next - now) / 1000000 + 1 : 0;
+    return next > 1000 ? 1000 : (int)next;
+}
+
+/* After poll(): hear one helper, and judge. */
+static int32_t attend(ds_accel_t *context, struct helper *helper, const struct pollfd *polled)
+{
+    bool has_ended = polled[3].revents != 0;
+    int32_t status = DS_ACCEL_OK;
+    enum heard heard;
+
+    take_output(&helper->output[0]);
+    take_output(&helper->output[1]);
+    heard = hear(context, helper, &status);
+    if (status < 0) {
+        return status;
+    }
+    if (heard == HEARD_END) {
+        finish_candidate(context, helper);
+    } else if (heard != HEARD_SOMETHING || has_ended) {
+        status = lose_candidate(context, helper, heard, false);
+    } else if (helper->channel < 0 && helper->pidfd < 0) {
+        wait_end(helper, CLOSED_GRACE_NS);
+        status = lose_candidate(context, helper, heard, false);
+    } else if (now_ns() >= helper->deadline_ns) {
+        status = lose_candidate(context, helper, heard, true);
+    }
+    return status;
+}
+
+/* Ask the candidates, each in the first helper that is free, until all have a verdict. */
+static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
+{
+    struct ds_accel__prober *prober = context->prober;
+    struct pollfd polled[WIDTH_LIMIT * POLLED];
+    int32_t status = DS_ACCEL_OK;
+    size_t next = 0;
+
+    for (;;) {
+        int left;
+
+        for (size_t i = 0; i < prober->width && next < count && status >= 0; i++) {
+            if (prober->helpers[i].candidate == NULL) {
+                status = ask(context, &prober->helpers[i], candidates[next++]);
+            }
+        }
+        left = time_left(prober);
+        if (status < 0 || (left < 0 && next >= count)) {
+            return status;
+        }
+        if (left < 0) {
+            continue; /* no helper could be started for the last one */
+        }
+        for (size_t i = 0; i < prober->width; i++) {
+            fill_polled(&prober->helpers[i], &polled[i * POLLED]);
+        }
+        if (poll(polled, prober->width * POLLED, left) < 0 && errno != EINTR) {
+            return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "poll: %s", strerror(errno));
+        }
+        for (size_t i = 0; i < prober->width && status >= 0; i++) {
+            if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
+                status = attend(context, &prober->helpers[i], &polled[i * POLLED]);
+            }
+        }
+    }
+}
+
+int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
+                            size_t count)
+{
+    bool isolated = is_isolated(context);
+    int32_t status = DS_ACCEL_OK;
+    size_t left = 0;
+
+    /* What the program registered is its own code already. */
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        if (!isolated || candidates[i]->is_registered) {
+            status = ds_accel__probe_here(candidates[i]);
+        } else {
+            candidates[left++] = candidates[i];
+        }
+    }
+    if (status >= 0 && left > 0) {
+        reap_abandoned();
+        status = make_prober(context);
+        status = status < 0 ? status : run(context, candidates, left);
+    }
+    return status;
+}
+
+void ds_accel__probe_release(ds_accel_t *context)
+{
+    struct ds_accel__prober *prober = context->prober;
+
+    for (size_t i = 0; prober != NULL && i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && !prober->helpers[i].is_ending) {
+            prober->helpers[i].is_ending = true;
+            signal_group(&prober->helpers[i], SIGKILL);
+        }
+    }
+}
+
+void ds_accel__probe_finish(ds_accel_t *context)
+{
+    struct ds_accel__prober *prober = context->prober;
+    siginfo_t info;
+
+    ds_accel__probe_release(context);
+    for (size_t i = 0; prober != NULL && i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0) {
+            end_helper(context, &prober->helpers[i], false, &info);
+        }
+    }
+    if (prober != NULL) {
+        free(prober->program);
+        free(prober);
+        context->prober = NULL;
+    }
 }

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 const char *ds_accel__state_name(uint32_t state)
 {
@@ -23,7 +24,14 @@ const char *ds_accel__state_name(uint32_t state)
 
 const char *ds_accel__gate_name(enum ds_accel__gate gate)
 {
-    static const char *const names[] = {"name", "elf", "note", "allow", "load", "entry", "probe"};
+    static const char *const names[DS_ACCEL__GATE_COUNT] = {
+        [DS_ACCEL__GATE_NAME] = "name",   [DS_ACCEL__GATE_TRUST] = "trust",
+        [DS_ACCEL__GATE_ELF] = "elf",     [DS_ACCEL__GATE_NOTE] = "note",
+        [DS_ACCEL__GATE_HASH] = "hash",   [DS_ACCEL__GATE_ALLOW] = "allow",
+        [DS_ACCEL__GATE_POWER] = "power", [DS_ACCEL__GATE_QUARANTINE] = "quarantine",
+        [DS_ACCEL__GATE_LOAD] = "load",   [DS_ACCEL__GATE_ENTRY] = "entry",
+        [DS_ACCEL__GATE_PROBE] = "probe", [DS_ACCEL__GATE_CONDUCT] = "conduct",
+    };
 
     return names[gate];
 }
@@ -104,6 +112,11 @@ static const char *keep_detail(struct ds_accel__candidate *candidate, const char
     detail->next = candidate->details;
     candidate->details = detail;
     return detail->text;
+}
+
+void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text)
+{
+    candidate->output = keep_detail(candidate, text);
 }
 
 /*
@@ -204,31 +217,102 @@ static void keep_note(struct ds_accel__candidate *candidate, const struct ds_acc
                                                                 << 32;
 }
 
-static int32_t check_elf(struct ds_accel__candidate *candidate, bool *passed_out)
+/* trust.sha256 of the configuration; finding says what is wrong by it. */
+static void compare_hash(const struct ds_accel__candidate *candidate, const char *hex,
+                         struct ds_accel__finding *finding)
+{
+    const char *allowed = json_string_value(ds_accel__config_get(
+        &candidate->host.context->config, "trust", "sha256", candidate->name, NULL));
+
+    if (allowed == NULL) {
+        ds_accel__find(finding, "hash_unlisted", "its SHA-256 is %s", hex);
+    } else if (strcmp(allowed, hex) != 0) {
+        ds_accel__find(finding, "hash_mismatch", "its SHA-256 is %s; allowed is %s", hex, allowed);
+    }
+}
+
+static void check_hash(struct ds_accel__candidate *candidate, int fd,
+                       struct ds_accel__finding *finding)
+{
+    const struct ds_accel *context = candidate->host.context;
+    const char *mode =
+        json_string_value(ds_accel__config_get(&context->config, "trust", "mode", NULL));
+    const char *cause;
+    char hex[65];
+
+    if (mode == NULL || strcmp(mode, "off") == 0) {
+        return;
+    }
+    if (ds_accel__trust_hash(fd, hex, &cause) < 0) {
+        ds_accel__find(finding, "not_readable", "%s: %s", candidate->path, cause);
+        return;
+    }
+    compare_hash(candidate, hex, finding);
+    if (finding->reason == NULL) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "SHA-256 %s", hex);
+    } else if (strcmp(mode, "warn") == 0) {
+        ds_accel__log(&context->log, "trust", DS_ACCEL_LOG_WARN, "%s: %s: %s", candidate->path,
+                      finding->reason, finding->detail);
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "only warned of: %s: %s",
+                                 finding->reason, finding->detail);
+        *finding = (struct ds_accel__finding){0};
+    }
+}
+
+/* The gates elf, note and hash on one open file. *gate_out: the one that finding is of. */
+static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
+                             enum ds_accel__gate *gate_out, struct ds_accel__finding *finding)
+{
+    struct ds_accel__elf elf;
+    int32_t status;
+
+    *gate_out = DS_ACCEL__GATE_ELF;
+    status = ds_accel__elf_open(fd, &elf, finding);
+    if (status >= 0 && finding->reason == NULL) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ELF, "shared object, %zu bytes",
+                                 elf.size_bytes);
+        *gate_out = DS_ACCEL__GATE_NOTE;
+        ds_accel__elf_check_note(&elf, candidate->name, finding);
+    }
+    if (status >= 0 && finding->reason == NULL) {
+        keep_note(candidate, &elf.desc);
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NOTE, "%s %s by %s, ABI %s",
+                                 candidate->name, candidate->version, candidate->vendor,
+                                 candidate->abi);
+        *gate_out = DS_ACCEL__GATE_HASH;
+        check_hash(candidate, fd, finding);
+    }
+    ds_accel__elf_close(&elf);
+    return status;
+}
+
+/* What is judged is one open file from the first of these gates to the last. */
+static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
     struct ds_accel__finding finding = {0};
-    struct ds_accel__elf elf;
-    enum ds_accel__gate gate = DS_ACCEL__GATE_ELF;
-    int32_t status = ds_accel__elf_open(candidate->path, &elf, &finding);
+    enum ds_accel__gate gate = DS_ACCEL__GATE_TRUST;
+    int32_t status;
+    int fd;
 
+    candidate->has_file = false;
+    status = ds_accel__trust_open(candidate->host.context->trust, candidate->path, &fd,
+                                  &candidate->file, &finding);
     if (status < 0) {
         return status;
     }
     if (finding.reason == NULL) {
-        ds_accel__candidate_pass(candidate, gate, "shared object, %zu bytes", elf.size_bytes);
-        gate = DS_ACCEL__GATE_NOTE;
-        ds_accel__elf_check_note(&elf, candidate->name, &finding);
+        candidate->has_file = true;
+        ds_accel__candidate_pass(
+            candidate, gate, "owner %u, mode %04o: only root and the user can change it",
+            (unsigned)candidate->file.st_uid, (unsigned)(candidate->file.st_mode & 07777));
+        status = check_content(candidate, fd, &gate, &finding);
+        close(fd);
     }
-    if (finding.reason == NULL) {
-        keep_note(candidate, &elf.desc);
-        ds_accel__candidate_pass(candidate, gate, "%s %s by %s, ABI %s", candidate->name,
-                                 candidate->version, candidate->vendor, candidate->abi);
-    } else {
+    if (finding.reason != NULL) {
         ds_accel__candidate_fail(candidate, gate, DS_ACCEL_STATE_REJECTED, &finding);
     }
-    ds_accel__elf_close(&elf);
     *passed_out = finding.reason == NULL;
-    return DS_ACCEL_OK;
+    return status;
 }
 
 int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out)
@@ -244,7 +328,7 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
         return DS_ACCEL_OK;
     }
     if (!candidate->is_registered) {
-        status = check_elf(candidate, passed_out);
+        status = check_file(candidate, passed_out);
     }
     if (status >= 0 && *passed_out) {
         *passed_out = check_allowed(candidate);

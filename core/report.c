@@ -261,7 +261,10 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
         ds_accel__json_set(entry, "elapsed_us", json_integer((json_int_t)candidate->elapsed_us),
                            &failed);
         ds_accel__json_set(entry, "demand_only", json_boolean(candidate->is_demand_only), &failed);
+        ds_accel__json_set(entry, "cached", json_boolean(candidate->is_cached), &failed);
+        ds_accel__json_set(entry, "strikes", json_integer(candidate->strikes), &failed);
         ds_accel__json_set(entry, "gates", gates_tree(candidate, &failed), &failed);
+        set_text(entry, "output", candidate->output, &failed);
         append(array, entry, &failed);
     }
     ds_accel__json_set(tree, "candidates", array, &failed);
@@ -408,6 +411,8 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     struct ds_accel_options options;
     struct ds_accel__config config;
     struct ds_accel__env env;
+    enum ds_accel__variable variable;
+    const char *problem;
     int32_t written;
     int32_t status;
 
@@ -423,10 +428,10 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
         return status;
     }
     status = ds_accel__config_load(&config, &options, &env, true);
-    if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) &&
-        ds_accel__env_mode_problem(&env) != NULL) {
-        int32_t added = ds_accel__config_add_problem(&config, "DS_ACCEL_PROBE",
-                                                     ds_accel__env_mode_problem(&env));
+    problem = ds_accel__env_problem(&env, &variable);
+    if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) && problem != NULL) {
+        int32_t added =
+            ds_accel__config_add_problem(&config, ds_accel__variables[variable].name, problem);
 
         status = added < 0 ? added : DS_ACCEL_ERR_CONFIG;
     }

@@ -461,7 +461,9 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
     }
     candidate = ds_accel__registry_find(&context->registry, name);
     if (candidate != NULL && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
+        ds_accel__asking_begin(context);
         status = ds_accel__candidate_evaluate(candidate);
+        ds_accel__asking_end(context);
     }
     if (status < 0) {
         return status;

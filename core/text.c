@@ -50,6 +50,15 @@ void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     text->size_bytes += (size_t)length;
 }
 
+void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, size_t size_bytes)
+{
+    if (!text->failed && reserve(text, size_bytes)) {
+        memcpy(text->data + text->size_bytes, data, size_bytes);
+        text->size_bytes += size_bytes;
+        text->data[text->size_bytes] = '\0';
+    }
+}
+
 char *ds_accel__text_take(struct ds_accel__text *text)
 {
     char *data;

@@ -9,7 +9,7 @@ set -eu
 wanted=
 for group in "$@"; do
     case $group in
-    build) wanted="$wanted gcc libc6-dev pkg-config libltdl-dev libjansson-dev libnuma-dev" ;;
+    build) wanted="$wanted gcc libc6-dev pkg-config libltdl-dev libjansson-dev libnuma-dev libmd-dev" ;;
     check) wanted="$wanted g++ libcriterion-dev python3 python3-jsonschema binutils" ;;
     lint) wanted="$wanted clang clang-format clang-tidy shellcheck mandoc" ;;
     valgrind) wanted="$wanted valgrind" ;;

@@ -584,10 +584,11 @@ Test(core_config, rejects_a_number_out_of_its_range)
 Test(core_config, rejects_a_word_that_is_not_among_the_known)
 {
     static const struct bad rows[] = {
-        {"{\"probe\": {\"mode\": \"isolated\"}}", "1:20",
-         "\"mode\" is \"isolated\"; expected \"in-process\""},
+        {"{\"probe\": {\"mode\": \"outside\"}}", "1:20",
+         "\"mode\" is \"outside\"; expected one of \"isolated\", \"in-process\""},
         {"{\"probe\": {\"mode\": \"in-proces\"}}", "1:20", "did you mean \"in-process\"?"},
-        {"{\"trust\": {\"mode\": \"enforce\"}}", "1:20", "expected \"off\""},
+        {"{\"trust\": {\"mode\": \"enforced\"}}", "1:20",
+         "expected one of \"off\", \"warn\", \"enforce\"; did you mean \"enforce\"?"},
         {"{\"backends\": {\"x\": {\"env\": [{\"name\": \"A\", \"rule\": \"alway\"}]}}}", "1:51",
          "expected one of \"if-unset\", \"always\", \"unset\"; did you mean \"always\"?"},
         {"{\"backends\": {\"x\": {\"supported_dtypes\": [\"float32\", \"half\"]}}}", "1:53",
@@ -835,7 +836,7 @@ Test(core_config, check_lists_problems_in_both_formats)
     cr_expect_eq(ds_accel_config_check(&options, 0, &text), DS_ACCEL_ERR_CONFIG);
     snprintf(wanted, sizeof(wanted),
              "%s:1:11: \"allow\" is a whole number; expected an array or null\n"
-             "%s:2:19: \"mode\" is \"x\"; expected \"in-process\"\n",
+             "%s:2:19: \"mode\" is \"x\"; expected one of \"isolated\", \"in-process\"\n",
              file, file);
     cr_expect_str_eq(text, wanted);
     ds_accel_free_text(text);

@@ -168,29 +168,40 @@ Test(core_env, options_of_known_backends_do_not_warn)
     EXPECT_HAS(test_log, "unknown variable DS_ACCEL_CUDA_ANYTHING");
 }
 
-Test(core_env, a_place_to_probe_that_is_not_there_yet_is_refused)
+Test(core_env, a_place_to_probe_that_there_is_not_is_refused)
 {
     struct ds_accel_options options = test_options();
-    ds_accel_t *context;
+    ds_accel_t *context = NULL;
     char *text = NULL;
 
-    setenv("DS_ACCEL_PROBE", "isolated", 1);
-    context = test_create_with(&options);
-    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_ERR_CONFIG);
-    EXPECT_HAS(ds_accel_last_error(), "DS_ACCEL_PROBE");
+    setenv("DS_ACCEL_PROBE", "elsewhere", 1);
+    cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_ERR_CONFIG);
+    EXPECT_HAS(ds_accel_last_error(), "DS_ACCEL_PROBE:1:1: ");
+    EXPECT_HAS(ds_accel_last_error(), "\"elsewhere\"");
     EXPECT_HAS(ds_accel_last_error(), "\"isolated\"");
     EXPECT_HAS(ds_accel_last_error(), "\"in-process\"");
-    text = test_report(context, DS_ACCEL_REPORT_CONFIG_ENV, NULL, 0);
-    EXPECT_HAS(text, "isolated");
-    ds_accel_free_text(text);
-    ds_accel_destroy(context);
     cr_expect_eq(ds_accel_config_check(&options, 0, &text), DS_ACCEL_ERR_CONFIG);
     EXPECT_HAS(text, "DS_ACCEL_PROBE:1:1: ");
     ds_accel_free_text(text);
-    setenv("DS_ACCEL_PROBE", "in-process", 1);
-    context = test_create_with(&options);
-    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
+}
+
+static void expect_probed(const char *mode, const char *evidence)
+{
+    ds_accel_t *context;
+    char *text;
+
+    setenv("DS_ACCEL_PROBE", mode, 1);
+    context = test_create();
+    text = test_report(context, DS_ACCEL_REPORT_EXPLAIN, "mock", 0);
+    EXPECT_HAS(text, evidence);
+    ds_accel_free_text(text);
     ds_accel_destroy(context);
+}
+
+Test(core_env, the_place_to_probe_is_taken)
+{
+    expect_probed("isolated", "opened by ds-accel-probe");
+    expect_probed("in-process", "opened in this process");
 }
 
 Test(core_env, a_misspelt_option_of_a_backend_is_told)
@@ -203,11 +214,14 @@ Test(core_env, a_misspelt_option_of_a_backend_is_told)
     EXPECT_HAS_NOT(test_log, "unknown variable DS_ACCEL_MINE_SPEED");
 }
 
-Test(core_env, a_cache_that_is_not_there_yet_warns)
+Test(core_env, a_way_of_caching_that_there_is_not_is_refused)
 {
-    setenv("DS_ACCEL_CACHE", "rw", 1);
-    ds_accel_destroy(test_create());
-    EXPECT_HAS(test_log, "2 env: DS_ACCEL_CACHE=rw has no effect");
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context = NULL;
+
+    setenv("DS_ACCEL_CACHE", "yes", 1);
+    cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_ERR_CONFIG);
+    EXPECT_HAS(ds_accel_last_error(), "DS_ACCEL_CACHE:1:1: it is \"yes\"; expected \"off\"");
 }
 
 /* ---- what a backend wants in a job ---------------------------------------------------------- */

@@ -39,7 +39,7 @@ static const struct expectation expectations[] = {
     {"missing_library", DS_ACCEL_STATE_REJECTED, "dependency_missing", "load", "not installed"},
     {"no_note", DS_ACCEL_STATE_REJECTED, "no_note", "note", "no note"},
     {"two_notes", DS_ACCEL_STATE_REJECTED, "duplicate_note", "note", "2"},
-    {"huge_note", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "bytes"},
+    {"huge_note", DS_ACCEL_STATE_REJECTED, "note_too_large", "note", "bytes"},
     {"short_note", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "bytes"},
     {"note_name_empty", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "name"},
     {"note_name_unterminated", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "name"},
@@ -235,15 +235,17 @@ Test(core_loader, what_is_no_regular_file_is_never_waited_for)
     cr_assert_eq(mkfifo(test_path("plugins/ds_accel_pipe.so"), 0644), 0);
     cr_assert_eq(symlink("nowhere", test_path("plugins/ds_accel_dangling.so")), 0);
     cr_assert_eq(symlink("ds_accel_loop.so", test_path("plugins/ds_accel_loop.so")), 0);
-    expect_file("folder", "not_regular_file");
-    expect_file("pipe", "not_regular_file");
-    expect_file("dangling", "not_regular_file");
-    expect_file("loop", "not_regular_file");
+    expect_file("folder", "is_directory");
+    expect_file("pipe", "is_fifo");
+    expect_file("dangling", "dangling_link");
+    expect_file("loop", "link_loop");
 }
 
 Test(core_loader, an_unreadable_file_says_so)
 {
-    /* Beside the unreadable one: the build folder may be closed to the other user. */
+    /* Beside the unreadable one: the build folder may be closed to the other user. So may the
+     * helper's. */
+    setenv("DS_ACCEL_PROBE", "in-process", 1);
     test_copy(TEST_PLUGINS "/ds_accel_cpu.so", "plugins/ds_accel_cpu.so");
     if (geteuid() == 0) {
         cr_assert_eq(chmod(test_dir(), 0755), 0);
