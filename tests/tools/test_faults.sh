@@ -421,17 +421,24 @@ with
 
 # ---- a real runtime -----------------------------------------------------------------------------
 
-# It starts threads that never end, and LLVM in it takes signals: what a vendor's runtime does, too. Where
-# there is none, that is what it says.
+# It leaves threads, and LLVM in it takes signals: what vendors' runtimes do, too. The remedies are applied
+# as they are printed, until there is no more. Where there is no runtime, that is what it says.
 fresh
 cp "$faults/pocl/ds_accel_pocl.so" "$plugins/"
-configure '"backends": {"pocl": {"tolerate": ["leaves_thread", "changes_signal_handler"]}}'
 with POCL_CACHE_DIR="$dir/pocl"
-ds_accel explain --json
-reason=$(printf '%s\n' "$out" | validate - candidates/name=pocl/reason 2>&1 || true)
+tolerated=
+for _ in 1 2 3 4 5 6 7 8; do
+    configure "\"backends\": {\"pocl\": {\"tolerate\": [$tolerated]}}"
+    ds_accel explain --json
+    reason=$(printf '%s\n' "$out" | validate - candidates/name=pocl/reason 2>&1 || true)
+    case $reason in
+    prints_* | leaves_* | changes_*) tolerated="${tolerated:+$tolerated, }\"$reason\"" ;;
+    *) break ;;
+    esac
+done
 case $reason in
 library_missing | no_device) skip "an OpenCL runtime" "$reason" ;;
-*) remedied "an OpenCL runtime" "tolerate what it does" pocl ;;
+*) remedied "an OpenCL runtime" "tolerate $tolerated" pocl ;;
 esac
 with
 
