@@ -56,6 +56,10 @@ static int32_t keep_options(ds_accel_t *context, const struct ds_accel_options *
         status = copy_text(options->machine_root != NULL ? options->machine_root : "",
                            &context->machine_root);
     }
+    if (status >= 0) {
+        status = copy_text(options->cache_dir, &context->cache_dir);
+    }
+    context->has_no_cache = (options->flags & DS_ACCEL_OPTION_NO_CACHE) != 0;
     if (status >= 0 && options->plugin_dir_count > 0) {
         context->plugin_dirs = calloc(options->plugin_dir_count, sizeof(char *));
         if (context->plugin_dirs == NULL) {
@@ -274,6 +278,8 @@ void ds_accel_destroy(ds_accel_t *context)
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
     ds_accel__topology_clear(&context->topology);
+    ds_accel__cache_clear(&context->cache);
+    free(context->cache_dir);
     ds_accel__trust_destroy(context->trust);
     ds_accel__text_clear(&context->searched);
     ds_accel__env_clear(&context->env);

@@ -18,13 +18,16 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
-void ds_accel__asking_begin(ds_accel_t *context)
+int32_t ds_accel__asking_begin(ds_accel_t *context)
 {
     ds_accel__trust_reset(context->trust);
+    return ds_accel__verdicts_begin(context,
+                                    !context->has_no_cache && ds_accel__probe_is_isolated(context));
 }
 
 void ds_accel__asking_end(ds_accel_t *context)
 {
+    ds_accel__verdicts_end(context);
     ds_accel__probe_finish(context);
     ds_accel__trust_reset(context->trust);
 }
@@ -47,13 +50,37 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     return status;
 }
 
+/*
+ * Ask those that nobody has asked of late. Whoever else asks plugins just now is waited for, and
+ * may have found out what this one wants to know.
+ */
+static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, size_t count)
+{
+    int32_t status = ds_accel__verdicts_lock(context);
+    size_t left = 0;
+
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        if (!ds_accel__verdict_recall(open[i], open[i]->is_named)) {
+            open[left++] = open[i];
+        }
+    }
+    if (status >= 0 && left > 0) {
+        status = ds_accel__probe_all(context, open, left);
+    }
+    for (size_t i = 0; i < left && status >= 0; i++) {
+        status = ds_accel__verdict_keep(open[i]);
+    }
+    return status;
+}
+
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count)
 {
-    struct ds_accel__candidate **open = calloc(count + 1, sizeof(struct ds_accel__candidate *));
+    struct ds_accel__candidate **open;
     size_t open_count = 0;
     int32_t status = DS_ACCEL_OK;
 
+    open = calloc(count + 1, sizeof(struct ds_accel__candidate *));
     if (open == NULL) {
         return ds_accel__no_memory();
     }
@@ -66,7 +93,7 @@ int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__cand
         }
     }
     if (status >= 0 && open_count > 0) {
-        status = ds_accel__probe_all(context, open, open_count);
+        status = ask_open(context, open, open_count);
     }
     free(open);
     return status;
@@ -145,14 +172,17 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_instance_t *instance = NULL;
     struct ds_accel__guard guard;
+    struct ds_accel__crumb crumb;
     const char *call = "init";
     uint32_t count = 0;
     int32_t status;
 
+    ds_accel__crumb_drop(candidate, &crumb);
     ds_accel__guard_take(&guard, candidate->has_conduct);
     status = load_to_start(candidate);
     if (status < 0) {
         ds_accel__guard_restore(&guard);
+        ds_accel__crumb_pick(candidate, &crumb);
         return status;
     }
     ds_accel__plugin_lock();
@@ -174,6 +204,7 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     }
     ds_accel__plugin_unlock();
     ds_accel__guard_restore(&guard);
+    ds_accel__crumb_pick(candidate, &crumb);
     if (status != DS_ACCEL_OK) {
         char text[400];
 
@@ -187,13 +218,7 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     }
     *instance_out = instance;
     *count_out = count;
-    return DS_ACCEL_OK;
-}
-
-static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
-{
-    ds_accel__probe_release(context); /* its end takes time that this one needs for starting */
-    return ds_accel__candidate_start(candidate, &candidate->instance, &context->device_count);
+    return ds_accel__verdict_loaded(candidate);
 }
 
 /* Back to "nobody has asked"; what is loaded here already stays so. */
@@ -209,6 +234,38 @@ static void forget(struct ds_accel__candidate *candidate)
         }
     }
     ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+}
+
+static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candidate)
+{
+    int32_t status;
+
+    ds_accel__probe_release(context); /* its end takes time that this one needs for starting */
+    status = ds_accel__verdicts_store(context); /* and nobody has to wait for that */
+    return status < 0
+               ? status
+               : ds_accel__candidate_start(candidate, &candidate->instance, &context->device_count);
+}
+
+/* What was true in an earlier process need not be now: then it is asked again before it is judged.
+ */
+static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
+{
+    int32_t status = start_once(context, candidate);
+
+    if (status >= 0 || status == DS_ACCEL_ERR_NO_MEMORY || !candidate->is_cached) {
+        return status;
+    }
+    status = ds_accel__verdict_forget(candidate);
+    if (status >= 0) {
+        forget(candidate);
+        status = ds_accel__candidate_evaluate(candidate);
+    }
+    if (status < 0) {
+        return status;
+    }
+    return candidate->state == DS_ACCEL_STATE_AVAILABLE ? start_once(context, candidate)
+                                                        : DS_ACCEL_ERR_NOT_USABLE;
 }
 
 static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
@@ -327,6 +384,7 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     if (candidate == NULL) {
         return fail_unknown(context, name, source);
     }
+    candidate->is_named = true;
     status = ds_accel__candidate_evaluate(candidate);
     if (status < 0) {
         return status;
@@ -564,8 +622,8 @@ int32_t ds_accel_detect(ds_accel_t *context)
     if (context->has_failed) {
         forget_failures(context);
     }
-    ds_accel__asking_begin(context);
-    status = ds_accel__detect_locked(context);
+    status = ds_accel__asking_begin(context);
+    status = status < 0 ? status : ds_accel__detect_locked(context);
     ds_accel__asking_end(context);
     snprintf(context->failure, sizeof(context->failure), "%s",
              status < 0 ? ds_accel_last_error() : "");
@@ -599,8 +657,10 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
 {
     const char *reason = candidate->reason;
     bool passed;
-    int32_t status = ds_accel__candidate_check_file(candidate, &passed);
+    int32_t status;
 
+    candidate->is_named = is_named;
+    status = ds_accel__candidate_check_file(candidate, &passed);
     if (status < 0 || !passed) {
         return status;
     }
@@ -648,8 +708,8 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
     }
     pthread_mutex_lock(&context->lock);
-    ds_accel__asking_begin(context);
-    status = check_all(context, name, &found);
+    status = ds_accel__asking_begin(context);
+    status = status < 0 ? status : check_all(context, name, &found);
     ds_accel__asking_end(context);
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {

@@ -63,6 +63,7 @@ typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char 
 
 #define DS_ACCEL_OPTION_NO_ENVIRONMENT 1u /**< ignore every DS_* variable */
 #define DS_ACCEL_OPTION_NO_USER_CONFIG 2u /**< skip $XDG_CONFIG_HOME/ds-accel */
+#define DS_ACCEL_OPTION_NO_CACHE 4u       /**< remember nothing, and ask whatever is remembered */
 
 /** How to make a context. Zero everything, set struct_size, fill what matters. All borrowed. */
 struct ds_accel_options {
@@ -79,6 +80,7 @@ struct ds_accel_options {
     const char *log_levels;         /**< "warn,cuda=debug"; NULL: DS_ACCEL_LOG, else "warn" */
     ds_accel_log_sink_t log_sink;   /**< NULL: log lines are dropped */
     void *log_user_data;
+    const char *cache_dir; /**< in place of DS_ACCEL_CACHE_DIR */
 };
 
 /**

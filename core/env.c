@@ -193,3 +193,21 @@ char *ds_accel__env_user_config_dir(void)
     }
     return home != NULL && home[0] == '/' ? ds_accel__format("%s/.config", home) : NULL;
 }
+
+char *ds_accel__env_runtime_dir(void)
+{
+    const char *dir = secure_getenv("XDG_RUNTIME_DIR");
+
+    return dir != NULL && dir[0] == '/' ? strdup(dir) : NULL;
+}
+
+bool ds_accel__env_is_ours(const char *name, size_t length)
+{
+    for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT; i++) {
+        if (strlen(ds_accel__variables[i].name) == length &&
+            strncmp(ds_accel__variables[i].name, name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

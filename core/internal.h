@@ -144,6 +144,10 @@ void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds
 /* The user's configuration folder, without ds-accel; new string, NULL if there is none or set-uid.
  */
 char *ds_accel__env_user_config_dir(void);
+/* $XDG_RUNTIME_DIR; new string, NULL if there is none or set-uid. */
+char *ds_accel__env_runtime_dir(void);
+/* True if the name of this length is one of the table's. */
+bool ds_accel__env_is_ours(const char *name, size_t length);
 
 /*
  * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer.
@@ -399,6 +403,7 @@ struct ds_accel__candidate {
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
+    bool is_named;    /* somebody asks for it by name */
     bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
@@ -408,13 +413,15 @@ struct ds_accel__candidate {
     uint64_t elapsed_us;
     bool has_file;
     struct stat file; /* as it was checked */
+    uint64_t key[2];  /* of its record; with has_file */
     char vendor[64];
     char version[32];
     char abi[16];
     uint64_t note_features; /* required ones */
+    uint64_t note_optional;
     struct {
         enum ds_accel__gate_result result;
-        char *evidence; /* NULL: none */
+        const char *evidence; /* NULL: none; one of details, or borrowed from the cache */
     } gates[DS_ACCEL__GATE_COUNT];
     struct ds_accel__host host;
     ds_accel__module_t *module;
@@ -472,6 +479,140 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
 int32_t ds_accel__scan(ds_accel_t *context);
 /* Put the candidates in detection order. */
 int32_t ds_accel__registry_sort(ds_accel_t *context);
+
+/* ---- layer 3: what is remembered (cache.c, verdict.c) --------------------------------------- */
+
+enum {
+    DS_ACCEL__RECORD_NAME,
+    DS_ACCEL__RECORD_PATH,
+    DS_ACCEL__RECORD_VENDOR,
+    DS_ACCEL__RECORD_VERSION,
+    DS_ACCEL__RECORD_ABI,
+    DS_ACCEL__RECORD_REASON,
+    DS_ACCEL__RECORD_DETAIL,
+    DS_ACCEL__RECORD_OUTPUT,
+    DS_ACCEL__RECORD_STRIKE, /* reason of the last one */
+    DS_ACCEL__RECORD_STRIKE_DETAIL,
+    DS_ACCEL__RECORD_EVIDENCE, /* of each gate */
+    DS_ACCEL__RECORD_TEXTS = DS_ACCEL__RECORD_EVIDENCE + DS_ACCEL__GATE_COUNT
+};
+
+struct ds_accel__record_data {
+    uint64_t key[2];
+    uint64_t verdict_ms; /* when it was made, by ds_accel__boot_ms(); 0: there is none */
+    uint64_t strike_ms;
+    int64_t wall_s; /* for people */
+    int64_t strike_wall_s;
+    uint64_t elapsed_us;
+    uint64_t note_features;
+    uint64_t note_optional;
+    uint64_t table_optional;
+    int64_t vendor_code;
+    uint32_t state;
+    uint32_t stage; /* a gate */
+    uint32_t strikes;
+    uint32_t strike_is_load; /* it ended its caller, not a helper */
+    uint32_t device_count;
+    uint32_t verdict_state;
+    uint32_t verdict_reason;
+    uint32_t has_conduct;
+    uint32_t gates[DS_ACCEL__GATE_COUNT];
+    char variant[32];
+};
+
+struct ds_accel__record {
+    struct ds_accel__record_data data;
+    const char *texts[DS_ACCEL__RECORD_TEXTS]; /* NULL is "" */
+};
+
+struct ds_accel__cache_table {
+    struct ds_accel__record *records;
+    size_t count;
+    size_t capacity;
+};
+
+struct ds_accel__cache_file {
+    struct ds_accel__cache_file *next;
+    char *data;
+};
+
+struct ds_accel__cache {
+    bool is_open; /* only while plugins are asked */
+    bool is_writable;
+    bool is_dirty;
+    int folder_fd;
+    int lock_fd; /* -1: not locked */
+    char *folder;
+    uint64_t machine;
+    uint64_t base; /* verdict.c's */
+    struct ds_accel__cache_table table;
+    struct ds_accel__cache_file *files; /* whose texts are borrowed */
+};
+
+/* Milliseconds since the machine started, sleep included. */
+uint64_t ds_accel__boot_ms(void);
+/*
+ * Records out of a file's bytes, whose texts they borrow. NULL, or what is wrong: "" if it is only
+ * of another machine, boot, user or version, ds_accel__cache_no_memory if that is it. Clear the
+ * table.
+ */
+const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t machine,
+                                  struct ds_accel__cache_table *table);
+extern const char ds_accel__cache_no_memory[];
+int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64_t machine,
+                               struct ds_accel__text *text);
+void ds_accel__cache_table_clear(struct ds_accel__cache_table *table);
+/* Open the folder and read its file; is_open tells whether there is one to use. */
+int32_t ds_accel__cache_open(const ds_accel_t *context, bool is_wanted,
+                             struct ds_accel__cache *cache);
+/* Wait until nobody else asks plugins, limit_ms at most, and read again what they found out. */
+int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *cache,
+                             uint64_t limit_ms);
+void ds_accel__cache_unlock(struct ds_accel__cache *cache);
+int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache *cache);
+void ds_accel__cache_close(struct ds_accel__cache *cache);
+/* Close it and release what was borrowed. */
+void ds_accel__cache_clear(struct ds_accel__cache *cache);
+/* Take a block that records borrow texts from. */
+int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data);
+/* The record of a key, borrowed until the next add, lock or close; NULL: none, or for add no
+ * memory. */
+struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
+                                              const uint64_t *key);
+struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache, const uint64_t *key);
+
+/* How long a record's verdict still holds; 0: it does not. */
+uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms);
+/* How long the plugin is still left alone. */
+uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms);
+bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms);
+
+/* Open and close what is remembered; ERR_NO_MEMORY. Lock held, as for all of these. */
+int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_wanted);
+int32_t ds_accel__verdicts_lock(ds_accel_t *context);
+int32_t ds_accel__verdicts_store(ds_accel_t *context);
+void ds_accel__verdicts_end(ds_accel_t *context);
+/* What the gates trust to hash found, for the file as ds_accel__trust_stat() saw it. */
+bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate);
+/* The verdict, if one still holds; only_good: and is AVAILABLE. */
+bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good);
+/* Remember a verdict that was just made, or a strike. */
+int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate);
+int32_t ds_accel__verdict_forget(struct ds_accel__candidate *candidate);
+/* It was loaded and started in this process: strikes of that kind are forgiven. */
+int32_t ds_accel__verdict_loaded(struct ds_accel__candidate *candidate);
+/* The gate: it is left alone after two strikes, unless it is asked for by name. */
+int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_named,
+                                   bool *passed_out);
+
+/* A trail for the next process, in case this one ends while it loads a plugin. */
+struct ds_accel__crumb {
+    int fd; /* -1: none */
+    char name[64];
+};
+
+void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
+void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
 
 /* ---- layer 3: frames (frame.c) and process state (guard.c), for probing --------------------- */
 
@@ -602,6 +743,7 @@ int ds_accel__probe_main(int argc, char **argv);
  */
 int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
                             size_t count);
+bool ds_accel__probe_is_isolated(const ds_accel_t *context);
 /* How many are asked at a time. */
 size_t ds_accel__probe_width(const ds_accel_t *context);
 /* End the helper processes; reap them. Split, so that there is time to do something useful. */
@@ -610,7 +752,7 @@ void ds_accel__probe_finish(ds_accel_t *context);
 /* Record in a candidate what it did to its process. True: it is tolerated. */
 bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code);
 /* Around whatever evaluates candidates: nothing is kept open or running after it. Lock held. */
-void ds_accel__asking_begin(ds_accel_t *context);
+int32_t ds_accel__asking_begin(ds_accel_t *context); /* ERR_NO_MEMORY; end it all the same */
 void ds_accel__asking_end(ds_accel_t *context);
 /* All gates and the probe, once each. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdicts. */
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
@@ -637,6 +779,10 @@ struct ds_accel {
     struct ds_accel__env env;
     char *forced;       /* options.accelerator */
     char *machine_root; /* never NULL */
+    char *cache_dir;    /* from the options; NULL: by environment and user */
+    bool asks_anew;     /* verdicts of earlier processes do not count: explain, list, doctor */
+    bool has_no_cache;  /* by option */
+    struct ds_accel__cache cache;
     char **plugin_dirs; /* from the options */
     size_t plugin_dir_count;
     struct ds_accel__config config;

@@ -111,7 +111,7 @@ static void close_fd(int *fd)
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
-static bool is_isolated(const ds_accel_t *context)
+bool ds_accel__probe_is_isolated(const ds_accel_t *context)
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_PROBE];
 
@@ -130,7 +130,7 @@ static long long setting(const ds_accel_t *context, const char *key, long long o
 
 size_t ds_accel__probe_width(const ds_accel_t *context)
 {
-    long long width = is_isolated(context) ? setting(context, "parallel", 1) : 1;
+    long long width = ds_accel__probe_is_isolated(context) ? setting(context, "parallel", 1) : 1;
 
     return width < 1 ? 1 : width > WIDTH_LIMIT ? WIDTH_LIMIT : (size_t)width;
 }
@@ -1096,7 +1096,7 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
 int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
                             size_t count)
 {
-    bool isolated = is_isolated(context);
+    bool isolated = ds_accel__probe_is_isolated(context);
     int32_t status = DS_ACCEL_OK;
     size_t left = 0;
 

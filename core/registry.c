@@ -69,9 +69,6 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
         ds_accel__plugin_unlock();
     }
     ds_accel__module_close(candidate->module);
-    for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
-        free(candidate->gates[gate].evidence);
-    }
     while (candidate->details != NULL) {
         struct ds_accel__detail *next = candidate->details->next;
 
@@ -80,14 +77,6 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
     }
     free(candidate->path);
     free(candidate);
-}
-
-static char *format_arguments(const char *format, va_list arguments)
-{
-    char line[1024];
-
-    vsnprintf(line, sizeof(line), format, arguments);
-    return strdup(line);
 }
 
 /*
@@ -142,23 +131,23 @@ void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_acc
 {
     candidate->stage = ds_accel__gate_name(gate);
     candidate->gates[gate].result = DS_ACCEL__GATE_FAILED;
-    free(candidate->gates[gate].evidence);
-    candidate->gates[gate].evidence = strdup(finding->detail);
     ds_accel__candidate_set(candidate, state, finding->reason, "%s", finding->detail);
+    candidate->gates[gate].evidence = candidate->detail;
     candidate->has_verdict = true;
 }
 
 void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               const char *format, ...)
 {
+    char line[1024];
     va_list arguments;
 
     candidate->stage = ds_accel__gate_name(gate);
     candidate->gates[gate].result = DS_ACCEL__GATE_PASSED;
-    free(candidate->gates[gate].evidence);
     va_start(arguments, format);
-    candidate->gates[gate].evidence = format_arguments(format, arguments);
+    vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
+    candidate->gates[gate].evidence = keep_detail(candidate, line);
 }
 
 /* The first of an array's patterns that matches, or NULL. */
@@ -211,8 +200,9 @@ static void keep_note(struct ds_accel__candidate *candidate, const struct ds_acc
     memcpy(candidate->vendor, desc->vendor, sizeof(candidate->vendor));
     memcpy(candidate->version, desc->version, sizeof(candidate->version));
     snprintf(candidate->abi, sizeof(candidate->abi), "%u.%u", desc->abi_major, desc->abi_minor);
-    ds_accel__candidate_set_demand(candidate, desc->optional_features[0] |
-                                                  (uint64_t)desc->optional_features[1] << 32);
+    candidate->note_optional = desc->optional_features[0] | (uint64_t)desc->optional_features[1]
+                                                                << 32;
+    ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     candidate->note_features = desc->required_features[0] | (uint64_t)desc->required_features[1]
                                                                 << 32;
 }
@@ -286,6 +276,30 @@ static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
     return status;
 }
 
+/*
+ * What an earlier process found in the file, if it is still the same one. Who could have changed it
+ * is looked at every time. *passed_out: that is all there is to know.
+ */
+static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_out)
+{
+    struct ds_accel__finding finding = {0};
+    int32_t status = ds_accel__trust_stat(candidate->host.context->trust, candidate->path,
+                                          &candidate->file, &finding);
+
+    *passed_out = false;
+    if (status < 0) {
+        return status;
+    }
+    if (finding.reason != NULL) {
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_TRUST, DS_ACCEL_STATE_REJECTED,
+                                 &finding);
+        return DS_ACCEL_OK;
+    }
+    candidate->has_file = true;
+    *passed_out = ds_accel__verdict_recall_file(candidate);
+    return DS_ACCEL_OK;
+}
+
 /* What is judged is one open file from the first of these gates to the last. */
 static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
@@ -295,6 +309,12 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     int fd;
 
     candidate->has_file = false;
+    if (candidate->host.context->cache.is_open) {
+        status = recall_file(candidate, passed_out);
+        if (status < 0 || *passed_out || candidate->has_verdict) {
+            return status;
+        }
+    }
     status = ds_accel__trust_open(candidate->host.context->trust, candidate->path, &fd,
                                   &candidate->file, &finding);
     if (status < 0) {

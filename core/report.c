@@ -547,6 +547,10 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
     if (context == NULL || text_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or text_out is NULL");
     }
+    pthread_mutex_lock(&context->lock);
+    context->asks_anew = context->asks_anew || report == DS_ACCEL_REPORT_LIST ||
+                         report == DS_ACCEL_REPORT_EXPLAIN;
+    pthread_mutex_unlock(&context->lock);
     status = prepare(context, report, name);
     if (status < 0 && (status == DS_ACCEL_ERR_NO_MEMORY || status == DS_ACCEL_ERR_NOT_FOUND ||
                        (report != DS_ACCEL_REPORT_DETECT && report != DS_ACCEL_REPORT_EXPLAIN))) {

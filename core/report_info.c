@@ -460,15 +460,17 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
         return fail_unknown(context, name);
     }
     candidate = ds_accel__registry_find(&context->registry, name);
-    if (candidate != NULL && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-        ds_accel__asking_begin(context);
+    status = ds_accel__asking_begin(context);
+    if (status >= 0 && candidate != NULL && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
+        candidate->is_named = true;
         status = ds_accel__candidate_evaluate(candidate);
-        ds_accel__asking_end(context);
     }
     if (status < 0) {
+        ds_accel__asking_end(context);
         return status;
     }
     instance = borrow_instance(context, candidate, &count, &started);
+    ds_accel__asking_end(context);
     ds_accel__facts_read(&facts, context, name, candidate, instance);
     *tree_out = make_tree(&facts, count);
     if (started && candidate != NULL) {

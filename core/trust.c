@@ -43,8 +43,9 @@ struct ds_accel__trust {
 struct walk {
     struct ds_accel__trust *trust;
     size_t folder; /* where we are, of the nodes */
-    char *rest;    /* what is still to go */
-    char *name;    /* in rest: of the file, when the walk has ended well */
+    char *way;     /* the path, or what a link made of it; ours */
+    char *rest;    /* of way: what is still to go */
+    char *name;    /* in way: of the file, when the walk has ended well */
     char *link;    /* the first link followed; NULL: none */
     uint32_t link_count;
     struct stat info; /* of the file */
@@ -182,7 +183,6 @@ static int32_t look_up(const struct walk *walk, const char *name, struct node *n
 {
     const struct node *folder = &walk->trust->nodes[walk->folder];
     struct node node = {.parent = walk->folder};
-    int32_t status = DS_ACCEL_OK;
     int error = 0;
 
     node.fd = openat(folder->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -197,18 +197,29 @@ static int32_t look_up(const struct walk *walk, const char *name, struct node *n
         error = ENOTDIR;
     }
     if (error != 0) {
-        status = fail_lookup(walk, name, error);
-    } else {
-        node.name = strdup(name);
-        node.path = ds_accel__format("%s/%s", folder->path, name);
-        status = node.name != NULL && node.path != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
-    }
-    if (status < 0 || error != 0) {
         clear_node(&node);
-        return status;
+        return fail_lookup(walk, name, error);
+    }
+    node.name = strdup(name);
+    node.path = ds_accel__format("%s/%s", folder->path, name);
+    if (node.name == NULL || node.path == NULL) {
+        clear_node(&node);
+        return ds_accel__no_memory();
     }
     *node_out = node;
     return DS_ACCEL_OK;
+}
+
+/* The memo's node of a folder and name, or count. */
+static size_t find_node(const struct ds_accel__trust *trust, size_t parent, const char *name)
+{
+    size_t i = 1;
+
+    while (i < trust->count &&
+           (trust->nodes[i].parent != parent || strcmp(trust->nodes[i].name, name) != 0)) {
+        i++;
+    }
+    return i;
 }
 
 /* Take the node into the memo. */
@@ -254,7 +265,8 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
     if (way == NULL) {
         return ds_accel__no_memory();
     }
-    free(walk->rest);
+    free(walk->way);
+    walk->way = way;
     walk->rest = way;
     if (way[0] == '/') {
         walk->folder = 0;
@@ -264,17 +276,13 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
 }
 
 /* A name with more after it: a folder, or a link to one, looked up once. */
-static int32_t enter(struct walk *walk, const char *name, const char *rest)
+static int32_t enter(struct walk *walk, const char *name, char *rest)
 {
     struct ds_accel__trust *trust = walk->trust;
     struct node node;
-    size_t i = 1;
+    size_t i = find_node(trust, walk->folder, name);
     int32_t status;
 
-    while (i < trust->count &&
-           (trust->nodes[i].parent != walk->folder || strcmp(trust->nodes[i].name, name) != 0)) {
-        i++;
-    }
     if (i == trust->count) {
         status = look_up(walk, name, &node);
         if (status < 0 || walk->finding->reason != NULL) {
@@ -290,7 +298,7 @@ static int32_t enter(struct walk *walk, const char *name, const char *rest)
     }
     check_folder(&trust->nodes[i], is_last_folder(rest), walk->finding);
     walk->folder = i;
-    memmove(walk->rest, rest, strlen(rest) + 1);
+    walk->rest = rest;
     return DS_ACCEL_OK;
 }
 
@@ -307,7 +315,7 @@ static int32_t reach(struct walk *walk, char *name)
 {
     const struct node *folder = &walk->trust->nodes[walk->folder];
     struct stat info;
-    struct node link;
+    struct node link = {.fd = -1};
     int32_t status;
 
     if (fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -357,54 +365,56 @@ static int32_t step(struct walk *walk)
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
         walk->folder = name[1] == '.' ? walk->trust->nodes[walk->folder].parent : walk->folder;
         check_folder(&walk->trust->nodes[walk->folder], is_last_folder(rest), walk->finding);
-        memmove(walk->rest, rest, strlen(rest) + 1);
+        walk->rest = rest;
         return DS_ACCEL_OK;
     }
     return enter(walk, name, rest);
 }
 
-static int32_t open_root(struct ds_accel__trust *trust, const char *rest,
-                         struct ds_accel__finding *finding)
+/* The first node of the memo. */
+static int32_t open_root(struct ds_accel__trust *trust)
 {
-    struct node root = {.name = strdup(""), .path = strdup(""), .fd = -1};
-    int32_t status = DS_ACCEL_OK;
+    struct node root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    int32_t status;
 
-    if (trust->count > MEMO_LIMIT) {
-        ds_accel__trust_reset(trust);
-    }
-    if (trust->count > 0) {
+    if (root.fd < 0 || fstat(root.fd, &root.info) != 0) {
+        status = ds_accel__error(DS_ACCEL_ERR_LIMIT, "/: %s", strerror(errno));
         clear_node(&root);
-    } else if (root.name == NULL || root.path == NULL) {
+        return status;
+    }
+    root.name = strdup("");
+    root.path = strdup("");
+    if (root.name == NULL || root.path == NULL) {
         clear_node(&root);
         return ds_accel__no_memory();
-    } else {
-        root.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (root.fd < 0 || fstat(root.fd, &root.info) != 0) {
-            status = ds_accel__error(DS_ACCEL_ERR_LIMIT, "/: %s", strerror(errno));
-            clear_node(&root);
-            return status;
-        }
-        status = keep_node(trust, &root);
     }
-    if (status >= 0) {
-        check_folder(&trust->nodes[0], is_last_folder(rest), finding);
-    }
-    return status;
+    return keep_node(trust, &root);
 }
 
 /* To the file, which walk->name then names in walk->folder, unless finding says why not. */
 static int32_t walk_path(struct walk *walk, const char *path)
 {
-    int32_t status;
+    struct ds_accel__trust *trust = walk->trust;
+    int32_t status = DS_ACCEL_OK;
 
     if (path[0] != '/') {
         return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "trust: \"%s\" is not absolute", path);
     }
-    walk->rest = strdup(path);
-    if (walk->rest == NULL) {
+    if (trust->count > MEMO_LIMIT) {
+        ds_accel__trust_reset(trust);
+    }
+    if (trust->count == 0) {
+        status = open_root(trust);
+    }
+    if (status < 0) {
+        return status;
+    }
+    walk->way = ds_accel__format("%s", path);
+    walk->rest = walk->way;
+    if (walk->way == NULL) {
         return ds_accel__no_memory();
     }
-    status = open_root(walk->trust, path + strspn(path, "/"), walk->finding);
+    check_folder(&trust->nodes[0], is_last_folder(path + strspn(path, "/")), walk->finding);
     while (status >= 0 && walk->finding->reason == NULL && walk->name == NULL) {
         status = step(walk);
     }
@@ -481,10 +491,10 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
     int32_t status = walk_path(&walk, path);
 
     *fd_out = -1;
-    if (status >= 0 && finding->reason == NULL) {
+    if (walk.name != NULL && finding->reason == NULL) {
         status = open_file(&walk, fd_out, info_out);
     }
-    free(walk.rest);
+    free(walk.way);
     free(walk.link);
     return status;
 }
@@ -495,10 +505,10 @@ int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, st
     struct walk walk = {.trust = trust, .finding = finding};
     int32_t status = walk_path(&walk, path);
 
-    if (status >= 0 && finding->reason == NULL) {
+    if (walk.name != NULL && finding->reason == NULL) {
         *info_out = walk.info;
     }
-    free(walk.rest);
+    free(walk.way);
     free(walk.link);
     return status;
 }

@@ -229,6 +229,42 @@ Test(core_loader, files_of_other_kinds_and_machines_have_their_reasons)
     expect_file("count", "elf_truncated");
 }
 
+/* A program header that nobody misses is made one of thread-local storage. */
+static void write_tls(const char *path, uint64_t size)
+{
+    Elf64_Ehdr header;
+    Elf64_Phdr segment;
+    bool done = false;
+    FILE *file;
+
+    file = fopen(test_copy(TEST_MOCKS "/ds_accel_alpha.so", path), "r+b");
+    cr_assert_not_null(file);
+    cr_assert_eq(fread(&header, sizeof(header), 1, file), 1);
+    for (unsigned i = 0; i < header.e_phnum && !done; i++) {
+        long at = (long)(header.e_phoff + i * sizeof(segment));
+
+        cr_assert_eq(fseek(file, at, SEEK_SET), 0);
+        cr_assert_eq(fread(&segment, sizeof(segment), 1, file), 1);
+        if (segment.p_type == PT_GNU_EH_FRAME) {
+            segment.p_type = PT_TLS;
+            segment.p_memsz = size;
+            cr_assert_eq(fseek(file, at, SEEK_SET), 0);
+            cr_assert_eq(fwrite(&segment, sizeof(segment), 1, file), 1);
+            done = true;
+        }
+    }
+    fclose(file);
+    cr_assert(done);
+}
+
+Test(core_loader, thread_local_storage_has_a_limit)
+{
+    write_tls("plugins/ds_accel_tls.so", (16 << 20) + 1);
+    expect_file("tls", "elf_tls_large");
+    write_tls("plugins/ds_accel_tls.so", 16 << 20);
+    expect_file("tls", "name_mismatch"); /* the next gate */
+}
+
 Test(core_loader, what_is_no_regular_file_is_never_waited_for)
 {
     cr_assert_eq(mkdir(test_path("plugins/ds_accel_folder.so"), 0755), 0);

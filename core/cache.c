@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The file of verdicts: one per user and machine, in a folder that nobody else may write to and
+ * that no other machine sees. It is read whole, believed only if it is whole (checksum) and of this
+ * boot, machine, user and version, and written anew beside itself and renamed, so that a reader
+ * sees the old one or the new one. What cannot be read is as if it were not there: the answer takes
+ * longer.
+ *
+ * Stamps are of CLOCK_BOOTTIME, so that a wall clock that jumps changes nothing; a stamp from the
+ * future has expired.
+ *
+ *     verdict.c -> cache_open -> find: key -> record                 nothing found, or expired
+ *                                   |            |                        |
+ *                                   |         verdict           cache_lock, read again, probe
+ *                                   +-- cache_put, cache_store: temp + fsync + rename -+
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef DS_ACCEL_CACHEDIR
+#define DS_ACCEL_CACHEDIR "/var/cache"
+#endif
+
+#define FILE_NAME "verdicts"
+#define LOCK_NAME "lock"
+#define FILE_LIMIT_BYTES (4 * 1024 * 1024u)
+#define RECORD_LIMIT 1024u
+#define FORMAT 1u
+static const char magic[8] = "DSACCEL";
+
+struct file_head {
+    char magic[8];
+    uint32_t format;
+    uint32_t record_count;
+    uint64_t machine;  /* boot, machine, user, version */
+    uint64_t checksum; /* of all that follows */
+};
+
+struct record_head {
+    uint32_t size_bytes; /* of the record, texts and padding included */
+    uint32_t text_bytes;
+    struct ds_accel__record_data data;
+};
+
+uint64_t ds_accel__boot_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static struct ds_accel__record *add_record(struct ds_accel__cache_table *table)
+{
+    if (table->count == table->capacity) {
+        size_t capacity = table->capacity != 0 ? 2 * table->capacity : 32;
+        struct ds_accel__record *larger =
+            realloc(table->records, capacity * sizeof(*table->records));
+
+        if (larger == NULL) {
+            return NULL;
+        }
+        table->records = larger;
+        table->capacity = capacity;
+    }
+    memset(&table->records[table->count], 0, sizeof(table->records[0]));
+    return &table->records[table->count++];
+}
+
+void ds_accel__cache_table_clear(struct ds_accel__cache_table *table)
+{
+    free(table->records);
+    memset(table, 0, sizeof(*table));
+}
+
+/* The texts of a record: exactly as many as there are, each ended within its bytes. */
+static bool take_texts(struct ds_accel__record *record, const char *at, size_t left)
+{
+    for (size_t i = 0; i < DS_ACCEL__RECORD_TEXTS; i++) {
+        const char *end = left > 0 ? memchr(at, '\0', left) : NULL;
+
+        if (end == NULL) {
+            return false;
+        }
+        record->texts[i] = at;
+        left -= (size_t)(end - at) + 1;
+        at = end + 1;
+    }
+    return left == 0;
+}
+
+static bool is_sound(const struct ds_accel__record *record)
+{
+    const char *reason = record->texts[DS_ACCEL__RECORD_REASON];
+    const char *strike = record->texts[DS_ACCEL__RECORD_STRIKE];
+
+    return record->data.state <= DS_ACCEL_STATE_QUARANTINED &&
+           record->data.stage < DS_ACCEL__GATE_COUNT &&
+           ds_accel__is_backend_name(record->texts[DS_ACCEL__RECORD_NAME]) &&
+           (reason[0] == '\0' || ds_accel__reason(reason) != NULL) &&
+           (strike[0] == '\0' || ds_accel__reason(strike) != NULL) &&
+           memchr(record->data.variant, '\0', sizeof(record->data.variant)) != NULL;
+}
+
+const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t machine,
+                                  struct ds_accel__cache_table *table)
+{
+    const char *at = data;
+    struct file_head head;
+
+    if (size_bytes < sizeof(head)) {
+        return "it is cut off";
+    }
+    memcpy(&head, at, sizeof(head));
+    if (memcmp(head.magic, magic, sizeof(magic)) != 0) {
+        return "it is not a file of verdicts";
+    }
+    if (head.format != FORMAT || head.machine != machine) {
+        return ""; /* of another version, boot or machine: not worth a word */
+    }
+    at += sizeof(head);
+    size_bytes -= sizeof(head);
+    if (ds_accel__hash(at, size_bytes, FORMAT) != head.checksum) {
+        return "its checksum is wrong";
+    }
+    for (uint32_t i = 0; i < head.record_count; i++) {
+        struct record_head record_head;
+        struct ds_accel__record *record;
+
+        if (size_bytes < sizeof(record_head)) {
+            return "it ends within a record";
+        }
+        memcpy(&record_head, at, sizeof(record_head));
+        if (record_head.size_bytes > size_bytes || record_head.size_bytes % 8 != 0 ||
+            record_head.size_bytes < sizeof(record_head) ||
+            record_head.text_bytes > record_head.size_bytes - sizeof(record_head)) {
+            return "a record has no sensible size";
+        }
+        record = add_record(table);
+        if (record == NULL) {
+            return ds_accel__cache_no_memory;
+        }
+        record->data = record_head.data;
+        if (!take_texts(record, at + sizeof(record_head), record_head.text_bytes) ||
+            !is_sound(record)) {
+            return "a record does not make sense";
+        }
+        at += record_head.size_bytes;
+        size_bytes -= record_head.size_bytes;
+    }
+    return size_bytes == 0 ? NULL : "it has bytes behind its records";
+}
+
+const char ds_accel__cache_no_memory[] = "host memory is exhausted";
+
+int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64_t machine,
+                               struct ds_accel__text *text)
+{
+    struct file_head head = {.format = FORMAT, .machine = machine};
+
+    memcpy(head.magic, magic, sizeof(magic));
+    ds_accel__text_add_bytes(text, &head, sizeof(head));
+    for (size_t i = 0; i < table->count; i++) {
+        const struct ds_accel__record *record = &table->records[i];
+        struct record_head record_head = {.data = record->data};
+
+        for (size_t t = 0; t < DS_ACCEL__RECORD_TEXTS; t++) {
+            record_head.text_bytes +=
+                record->texts[t] != NULL ? (uint32_t)strlen(record->texts[t]) + 1 : 1;
+        }
+        record_head.size_bytes = ((uint32_t)sizeof(record_head) + record_head.text_bytes + 7) / 8 *
+                                 8;
+        ds_accel__text_add_bytes(text, &record_head, sizeof(record_head));
+        for (size_t t = 0; t < DS_ACCEL__RECORD_TEXTS; t++) {
+            const char *value = record->texts[t] != NULL ? record->texts[t] : "";
+
+            ds_accel__text_add_bytes(text, value, strlen(value) + 1);
+        }
+        ds_accel__text_add_bytes(text, "\0\0\0\0\0\0\0",
+                                 record_head.size_bytes - sizeof(record_head) -
+                                     record_head.text_bytes);
+        head.record_count++;
+    }
+    if (text->failed) {
+        return ds_accel__no_memory();
+    }
+    head.checksum =
+        ds_accel__hash(text->data + sizeof(head), text->size_bytes - sizeof(head), FORMAT);
+    memcpy(text->data, &head, sizeof(head));
+    return DS_ACCEL_OK;
+}
+
+/* ---- the folder ----------------------------------------------------------------------------- */
+
+static char *find_folder(const ds_accel_t *context)
+{
+    const char *given = context->env.values[DS_ACCEL__VARIABLE_CACHE_DIR];
+    char *runtime;
+    char *folder;
+
+    if (context->cache_dir != NULL) {
+        return strdup(context->cache_dir);
+    }
+    if (given != NULL) {
+        return strdup(given);
+    }
+    runtime = ds_accel__env_runtime_dir();
+    folder = runtime != NULL  ? ds_accel__format("%s/ds-accel", runtime)
+             : geteuid() == 0 ? strdup(DS_ACCEL_CACHEDIR "/ds-accel")
+                              : strdup("");
+    free(runtime);
+    return folder;
+}
+
+/* Open it, made if need be; only if it is this user's and nobody else may write to it. */
+static int open_folder(const ds_accel_t *context, const char *path, bool can_make)
+{
+    struct stat info;
+    int fd = -1;
+
+    if (can_make && mkdir(path, 0700) != 0 && errno != EEXIST) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO, "no folder %s: %s", path,
+                      strerror(errno));
+    }
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        if (errno != ENOENT) {
+            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "not used: %s: %s", path,
+                          strerror(errno));
+        }
+        return -1;
+    }
+    if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
+                      "not used: %s has owner %u, mode %04o; expected a folder of this user that "
+                      "nobody else may write to",
+                      path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* ---- who and where this is ------------------------------------------------------------------ */
+
+/* Hash of a small file; *found_out stays as it is if it cannot be read. */
+static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
+{
+    char *text;
+    int32_t status = ds_accel__file_read_machine("", path, &text);
+
+    if (status >= 0 && text != NULL) {
+        *hash = ds_accel__hash_text(text, *hash);
+        *found_out = true;
+    }
+    free(text);
+    return status;
+}
+
+/* Boot, machine, user with groups, and version. *known_out: there is a boot to speak of. */
+static int32_t identify(uint64_t *machine_out, bool *known_out)
+{
+    gid_t groups[256];
+    int count = getgroups((int)DS_ACCEL__ARRAY_SIZE(groups), groups);
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    uint64_t machine = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
+    bool ignored;
+    int32_t status;
+
+    *known_out = false;
+    machine = ds_accel__hash(&uid, sizeof(uid), machine);
+    machine = ds_accel__hash(&gid, sizeof(gid), machine);
+    if (count > 0) {
+        machine = ds_accel__hash(groups, (size_t)count * sizeof(groups[0]), machine);
+    }
+    status = hash_file("/proc/sys/kernel/random/boot_id", &machine, known_out);
+    if (status >= 0) {
+        status = hash_file("/etc/machine-id", &machine, &ignored);
+    }
+    *machine_out = machine;
+    return status;
+}
+
+/* ---- reading and writing -------------------------------------------------------------------- */
+
+/* Takes data. Candidates borrow texts of every file that was read, until the context is destroyed.
+ */
+int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
+{
+    struct ds_accel__cache_file *file = malloc(sizeof(*file));
+
+    if (file == NULL) {
+        free(data);
+        return ds_accel__no_memory();
+    }
+    file->data = data;
+    file->next = cache->files;
+    cache->files = file;
+    return DS_ACCEL_OK;
+}
+
+static int32_t parse_file(const ds_accel_t *context, struct ds_accel__cache *cache, char *data,
+                          size_t size)
+{
+    const char *problem = ds_accel__cache_parse(data, size, cache->machine, &cache->table);
+
+    if (problem == ds_accel__cache_no_memory) {
+        return ds_accel__no_memory();
+    }
+    if (problem != NULL) {
+        ds_accel__cache_table_clear(&cache->table);
+    }
+    if (problem != NULL && problem[0] != '\0') {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
+                      "%s/" FILE_NAME " is left out and made anew: %s", cache->folder, problem);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t read_data(int fd, size_t size, char **data_out)
+{
+    char *data = malloc(size + 1);
+    size_t at = 0;
+
+    if (data == NULL) {
+        return ds_accel__no_memory();
+    }
+    while (at < size) {
+        ssize_t count = read(fd, data + at, size - at);
+
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            size = at; /* shorter than it said: the parser will see */
+            break;
+        }
+        at += (size_t)count;
+    }
+    memset(data + size, 0, 1);
+    *data_out = data;
+    return DS_ACCEL_OK;
+}
+
+static int32_t read_table(const ds_accel_t *context, struct ds_accel__cache *cache)
+{
+    struct stat info;
+    char *data = NULL;
+    int32_t status = DS_ACCEL_OK;
+    int fd = openat(cache->folder_fd, FILE_NAME,
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+    ds_accel__cache_table_clear(&cache->table);
+    if (fd < 0 && errno == ENOENT) {
+        return DS_ACCEL_OK;
+    }
+    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+        (info.st_mode & 022) != 0 || info.st_size > (off_t)FILE_LIMIT_BYTES) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
+                      "%s/" FILE_NAME " is left out: it is not a file of this user alone",
+                      cache->folder);
+    } else {
+        status = read_data(fd, (size_t)info.st_size, &data);
+        if (status >= 0) {
+            status = ds_accel__cache_keep(cache, data);
+        }
+        if (status >= 0) {
+            status = parse_file(context, cache, data, (size_t)info.st_size);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}
+
+static bool write_data(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t count = write(fd, data, size);
+
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            return false;
+        }
+        data += count;
+        size -= (size_t)count;
+    }
+    return fsync(fd) == 0;
+}
+
+/* A full disk, a folder that became read-only: said once, and nothing else. */
+static void write_table(const ds_accel_t *context, struct ds_accel__cache *cache,
+                        const struct ds_accel__text *text)
+{
+    char name[64];
+    bool done = false;
+    int fd;
+
+    snprintf(name, sizeof(name), FILE_NAME ".%d.%d", (int)getpid(), (int)gettid());
+    fd =
+        openat(cache->folder_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0) {
+        done = write_data(fd, text->data, text->size_bytes);
+        done = close(fd) == 0 && done &&
+               renameat(cache->folder_fd, name, cache->folder_fd, FILE_NAME) == 0;
+    }
+    if (!done) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
+                      "cannot write %s/" FILE_NAME ": %s", cache->folder, strerror(errno));
+        unlinkat(cache->folder_fd, name, 0);
+        cache->is_writable = false;
+    }
+}
+
+/* Records that say nothing any more, and the oldest of too many. */
+static void prune(struct ds_accel__cache *cache)
+{
+    uint64_t now = ds_accel__boot_ms();
+    struct ds_accel__cache_table *table = &cache->table;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < table->count; i++) {
+        if (ds_accel__record_is_useful(&table->records[i], now)) {
+            table->records[kept++] = table->records[i];
+        }
+    }
+    if (kept > RECORD_LIMIT) { /* in the order in which they were made */
+        memmove(table->records, table->records + (kept - RECORD_LIMIT),
+                RECORD_LIMIT * sizeof(table->records[0]));
+        kept = RECORD_LIMIT;
+    }
+    table->count = kept;
+}
+
+int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache *cache)
+{
+    struct ds_accel__text text = {0};
+    int32_t status;
+
+    if (!cache->is_dirty || !cache->is_writable) {
+        return DS_ACCEL_OK;
+    }
+    prune(cache);
+    status = ds_accel__cache_format(&cache->table, cache->machine, &text);
+    if (status >= 0) {
+        write_table(context, cache, &text);
+        cache->is_dirty = false;
+    }
+    ds_accel__text_clear(&text);
+    return status;
+}
+
+/* ---- opening, locking ----------------------------------------------------------------------- */
+
+int32_t ds_accel__cache_open(const ds_accel_t *context, bool is_wanted,
+                             struct ds_accel__cache *cache)
+{
+    const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
+    bool known = false;
+    int32_t status;
+
+    cache->folder_fd = cache->lock_fd = -1;
+    cache->is_open = false;
+    if (!is_wanted || (mode != NULL && strcmp(mode, "off") == 0)) {
+        return DS_ACCEL_OK;
+    }
+    free(cache->folder);
+    cache->folder = find_folder(context);
+    if (cache->folder == NULL) {
+        return ds_accel__no_memory();
+    }
+    cache->is_writable = mode == NULL || strcmp(mode, "rw") == 0;
+    status = cache->folder[0] != '\0' ? identify(&cache->machine, &known) : DS_ACCEL_OK;
+    if (status < 0 || !known) {
+        return status;
+    }
+    cache->folder_fd = open_folder(context, cache->folder, cache->is_writable);
+    if (cache->folder_fd < 0) {
+        return DS_ACCEL_OK;
+    }
+    cache->is_open = true;
+    return read_table(context, cache);
+}
+
+void ds_accel__cache_unlock(struct ds_accel__cache *cache)
+{
+    if (cache->is_open && cache->lock_fd >= 0) {
+        close(cache->lock_fd); /* and with it the lock */
+        cache->lock_fd = -1;
+    }
+}
+
+void ds_accel__cache_close(struct ds_accel__cache *cache)
+{
+    if (cache->is_open) {
+        ds_accel__cache_unlock(cache);
+        close(cache->folder_fd);
+    }
+    cache->folder_fd = cache->lock_fd = -1;
+    cache->is_open = false;
+    ds_accel__cache_table_clear(&cache->table);
+}
+
+void ds_accel__cache_clear(struct ds_accel__cache *cache)
+{
+    ds_accel__cache_close(cache);
+    while (cache->files != NULL) {
+        struct ds_accel__cache_file *next = cache->files->next;
+
+        free(cache->files->data);
+        free(cache->files);
+        cache->files = next;
+    }
+    free(cache->folder);
+    cache->folder = NULL;
+}
+
+/* Wait for others who are asking plugins, but not for ever: one of them may hang. */
+static bool lock_within(int fd, uint64_t limit_ms)
+{
+    uint64_t deadline = ds_accel__boot_ms() + limit_ms;
+    long pause_ns = 500000;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) || ds_accel__boot_ms() >= deadline) {
+            return false;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        pause_ns = pause_ns < 20000000 ? 2 * pause_ns : pause_ns;
+    }
+    return true;
+}
+
+int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *cache,
+                             uint64_t limit_ms)
+{
+    if (!cache->is_open || !cache->is_writable || cache->lock_fd >= 0) {
+        return DS_ACCEL_OK;
+    }
+    cache->lock_fd = openat(cache->folder_fd, LOCK_NAME,
+                            O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (cache->lock_fd < 0) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "cannot write in %s: %s",
+                      cache->folder, strerror(errno));
+        cache->is_writable = false;
+        return DS_ACCEL_OK;
+    }
+    if (!lock_within(cache->lock_fd, limit_ms)) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
+                      "another process is still asking plugins; not waiting for it any longer");
+    }
+    return read_table(context, cache);
+}
+
+struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
+                                              const uint64_t *key)
+{
+    for (size_t i = cache->is_open ? cache->table.count : 0; i-- > 0;) {
+        struct ds_accel__record *record = &cache->table.records[i];
+
+        if (record->data.key[0] == key[0] && record->data.key[1] == key[1]) {
+            return record;
+        }
+    }
+    return NULL;
+}
+
+struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache, const uint64_t *key)
+{
+    struct ds_accel__record *record = ds_accel__cache_find(cache, key);
+
+    if (record == NULL) {
+        record = add_record(&cache->table);
+    }
+    if (record != NULL) {
+        memcpy(record->data.key, key, sizeof(record->data.key));
+    }
+    return record;
+}

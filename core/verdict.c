@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What is remembered of a candidate from one process to the next: its verdict for a while, how
+ * often it crashed or hung (quarantine), and that somebody is loading it just now (breadcrumbs).
+ *
+ * A record belongs to a key: the file as it is now, what of the environment, configuration, devices
+ * and libraries a verdict can depend on, and the machine, boot and user. When any of these changes
+ * the record is not found any more, and the plugin is asked again.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define GOOD_FOR_MS (60 * 60 * 1000u)   /* a verdict that it is available */
+#define BAD_FOR_MS (60 * 1000u)         /* any other */
+#define STRIKES_LAST_MS (48 * 3600000u) /* a strike without another one after it */
+#define STRIKE_LIMIT 2u                 /* from here on it is left alone */
+#define CRUMB_PREFIX "loading."
+
+/* ---- the key -------------------------------------------------------------------------------- */
+
+/* Names that a verdict can depend on whatever the backend: a name, or a beginning with '*'. */
+static bool is_relevant_to_all(const char *entry, size_t length)
+{
+    return strncmp(entry, "LD_", 3) == 0 ||
+           (strncmp(entry, "DS_ACCEL_", 9) == 0 && !ds_accel__env_is_ours(entry, length)) ||
+           memmem(entry, length, "VISIBLE", 7) != NULL ||
+           (length == 10 && strncmp(entry, "LOCAL_SIZE", 10) == 0);
+}
+
+static uint64_t hash_env_of_all(void)
+{
+    uint64_t sum = 0;
+
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        if (is_relevant_to_all(*entry, strcspn(*entry, "="))) {
+            sum += ds_accel__hash_text(*entry, 3); /* in whatever order they stand */
+        }
+    }
+    return sum;
+}
+
+static bool begins_with_one(const char *entry, json_t *names)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        json_t *item = json_array_get(names, i);
+        const char *name =
+            json_string_value(json_is_object(item) ? json_object_get(item, "name") : item);
+
+        if (name != NULL && strncmp(entry, name, strlen(name)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the configuration says the backend reads or exports, and all that begins with its name. */
+static uint64_t hash_env_of_backend(const struct ds_accel__candidate *candidate)
+{
+    json_t *backend =
+        ds_accel__config_get(&candidate->host.context->config, "backends", candidate->name, NULL);
+    json_t *visible = json_object_get(backend, "visible_devices_envs");
+    json_t *exported = json_object_get(backend, "export_envs");
+    json_t *rules = json_object_get(backend, "env");
+    char prefix[DS_ACCEL__NAME_SIZE + 1];
+    size_t length = strcspn(candidate->name, ".");
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        prefix[i] = (char)(candidate->name[i] >= 'a' && candidate->name[i] <= 'z'
+                               ? candidate->name[i] - 'a' + 'A'
+                               : candidate->name[i]);
+    }
+    prefix[length] = '_';
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        if (strncmp(*entry, prefix, length + 1) == 0 ||
+            (backend != NULL &&
+             (begins_with_one(*entry, visible) || begins_with_one(*entry, exported) ||
+              begins_with_one(*entry, rules)))) {
+            sum += ds_accel__hash_text(*entry, 5);
+        }
+    }
+    return sum;
+}
+
+static uint64_t hash_time(const char *path, uint64_t seed)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? ds_accel__hash(&info.st_mtim, sizeof(info.st_mtim), seed)
+                                  : seed + 1;
+}
+
+/* The part that is the same for all candidates: configuration, environment, libraries, machine. */
+static void make_base(ds_accel_t *context)
+{
+    uint64_t base = context->cache.machine;
+
+    for (size_t i = 0; i < context->config.file_count; i++) {
+        const struct ds_accel__config_file *file = &context->config.files[i];
+
+        if (file->text != NULL && !file->is_ops) {
+            base = ds_accel__hash(file->text, file->size_bytes, base);
+        }
+    }
+    if (!context->env.ignored) {
+        base += hash_env_of_all();
+    }
+    context->cache.base = hash_time("/etc/ld.so.cache", base);
+}
+
+static void make_key(struct ds_accel__candidate *candidate)
+{
+    const ds_accel_t *context = candidate->host.context;
+    struct {
+        uint64_t base, env, presence, device, inode, size, owner;
+        struct timespec modified, changed;
+    } parts = {
+        .base = context->cache.base,
+        .env = hash_env_of_backend(candidate),
+        .device = candidate->file.st_dev,
+        .inode = candidate->file.st_ino,
+        .size = (uint64_t)candidate->file.st_size,
+        .owner = (uint64_t)candidate->file.st_uid << 32 | candidate->file.st_mode,
+        .modified = candidate->file.st_mtim,
+        .changed = candidate->file.st_ctim,
+    };
+    uint64_t path = ds_accel__hash_text(candidate->path, 7);
+
+    candidate->key[0] = ds_accel__hash(&parts, sizeof(parts), path);
+    candidate->key[1] = ds_accel__hash(&parts, sizeof(parts), ~path);
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static uint64_t good_for_ms(const struct ds_accel__record *record)
+{
+    return record->data.state == DS_ACCEL_STATE_AVAILABLE ? GOOD_FOR_MS : BAD_FOR_MS;
+}
+
+uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms)
+{
+    uint64_t made = record->data.verdict_ms;
+
+    if (made == 0 || made > now_ms || now_ms - made >= good_for_ms(record)) {
+        return 0;
+    }
+    return good_for_ms(record) - (now_ms - made);
+}
+
+uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms)
+{
+    static const uint64_t minutes[] = {10, 60, 24 * 60};
+    uint32_t strikes = record->data.strikes;
+    uint64_t since = record->data.strike_ms;
+    uint64_t length;
+
+    if (strikes < STRIKE_LIMIT || since > now_ms) {
+        return 0;
+    }
+    strikes -= STRIKE_LIMIT;
+    length = minutes[strikes < DS_ACCEL__ARRAY_SIZE(minutes) ? strikes
+                                                             : DS_ACCEL__ARRAY_SIZE(minutes) - 1] *
+             60000u;
+    return now_ms - since < length ? length - (now_ms - since) : 0;
+}
+
+bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms)
+{
+    return ds_accel__record_expires_in_ms(record, now_ms) > 0 ||
+           (record->data.strikes > 0 && record->data.strike_ms <= now_ms &&
+            now_ms - record->data.strike_ms < STRIKES_LAST_MS);
+}
+
+/* Whether earlier processes' verdicts may stand for this one's. */
+static bool may_recall(const ds_accel_t *context)
+{
+    return context->cache.is_open && !context->asks_anew;
+}
+
+bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
+{
+    const ds_accel_t *context = candidate->host.context;
+    const struct ds_accel__record *record;
+
+    if (!context->cache.is_open) {
+        return false;
+    }
+    make_key(candidate);
+    record = may_recall(context) ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
+    if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0) {
+        return false;
+    }
+    for (int gate = DS_ACCEL__GATE_TRUST; gate <= DS_ACCEL__GATE_HASH; gate++) {
+        candidate->gates[gate].result = (enum ds_accel__gate_result)record->data.gates[gate];
+        candidate->gates[gate].evidence = record->texts[DS_ACCEL__RECORD_EVIDENCE + gate];
+    }
+    snprintf(candidate->vendor, sizeof(candidate->vendor), "%s",
+             record->texts[DS_ACCEL__RECORD_VENDOR]);
+    snprintf(candidate->version, sizeof(candidate->version), "%s",
+             record->texts[DS_ACCEL__RECORD_VERSION]);
+    snprintf(candidate->abi, sizeof(candidate->abi), "%s", record->texts[DS_ACCEL__RECORD_ABI]);
+    candidate->note_features = record->data.note_features;
+    ds_accel__candidate_set_demand(candidate, record->data.note_optional);
+    return true;
+}
+
+static void take_verdict(struct ds_accel__candidate *candidate,
+                         const struct ds_accel__record *record)
+{
+    const struct ds_accel__reason *reason =
+        ds_accel__reason(record->texts[DS_ACCEL__RECORD_REASON]);
+
+    for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        candidate->gates[gate].result = (enum ds_accel__gate_result)record->data.gates[gate];
+        candidate->gates[gate].evidence = record->texts[DS_ACCEL__RECORD_EVIDENCE + gate];
+    }
+    candidate->state = record->data.state;
+    candidate->stage = ds_accel__gate_name(record->data.stage);
+    candidate->reason = reason != NULL ? reason->code : "";
+    candidate->detail = record->texts[DS_ACCEL__RECORD_DETAIL];
+    candidate->output = record->texts[DS_ACCEL__RECORD_OUTPUT];
+    candidate->elapsed_us = record->data.elapsed_us;
+    candidate->optional_features = record->data.table_optional;
+    candidate->has_conduct = record->data.has_conduct != 0;
+    memset(&candidate->verdict, 0, sizeof(candidate->verdict));
+    candidate->verdict.struct_size = sizeof(candidate->verdict);
+    candidate->verdict.state = record->data.verdict_state;
+    candidate->verdict.device_count = record->data.device_count;
+    candidate->verdict.reason = record->data.verdict_reason;
+    candidate->verdict.vendor_code = record->data.vendor_code;
+    memcpy(candidate->verdict.variant, record->data.variant, sizeof(record->data.variant));
+    snprintf(candidate->verdict.detail, sizeof(candidate->verdict.detail), "%s", candidate->detail);
+    candidate->is_cached = true;
+    candidate->has_verdict = true;
+}
+
+bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good)
+{
+    const ds_accel_t *context = candidate->host.context;
+    const struct ds_accel__record *record;
+
+    candidate->is_cached = false;
+    if (!may_recall(context) || !candidate->has_file) {
+        return false;
+    }
+    record = ds_accel__cache_find(&context->cache, candidate->key);
+    if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0 ||
+        (only_good && record->data.state != DS_ACCEL_STATE_AVAILABLE)) {
+        return false;
+    }
+    take_verdict(candidate, record);
+    return true;
+}
+
+static void fill_texts(const struct ds_accel__candidate *candidate, struct ds_accel__record *record)
+{
+    record->texts[DS_ACCEL__RECORD_NAME] = candidate->name;
+    record->texts[DS_ACCEL__RECORD_PATH] = candidate->path;
+    record->texts[DS_ACCEL__RECORD_VENDOR] = candidate->vendor;
+    record->texts[DS_ACCEL__RECORD_VERSION] = candidate->version;
+    record->texts[DS_ACCEL__RECORD_ABI] = candidate->abi;
+    if (record->texts[DS_ACCEL__RECORD_REASON] == NULL) { /* a record made for a strike alone */
+        record->texts[DS_ACCEL__RECORD_REASON] = "";
+    }
+    if (record->texts[DS_ACCEL__RECORD_STRIKE] == NULL) {
+        record->texts[DS_ACCEL__RECORD_STRIKE] = "";
+    }
+}
+
+static void add_strike(struct ds_accel__record *record, const char *reason, const char *detail,
+                       bool is_load)
+{
+    record->data.strikes++;
+    record->data.strike_ms = ds_accel__boot_ms();
+    record->data.strike_wall_s = time(NULL);
+    record->data.strike_is_load = is_load;
+    record->texts[DS_ACCEL__RECORD_STRIKE] = reason;
+    record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] = detail;
+}
+
+static void forgive(struct ds_accel__record *record)
+{
+    record->data.strikes = 0;
+    record->data.strike_ms = 0;
+    record->texts[DS_ACCEL__RECORD_STRIKE] = "";
+    record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] = "";
+}
+
+static void fill_verdict(const struct ds_accel__candidate *candidate,
+                         struct ds_accel__record *record)
+{
+    struct ds_accel__record_data *data = &record->data;
+
+    data->verdict_ms = ds_accel__boot_ms();
+    data->wall_s = time(NULL);
+    data->elapsed_us = candidate->elapsed_us;
+    data->note_features = candidate->note_features;
+    data->note_optional = candidate->note_optional;
+    data->table_optional = candidate->optional_features;
+    data->vendor_code = candidate->verdict.vendor_code;
+    data->state = candidate->state;
+    data->device_count = candidate->verdict.device_count;
+    data->verdict_state = candidate->verdict.state;
+    data->verdict_reason = candidate->verdict.reason;
+    data->has_conduct = candidate->has_conduct;
+    memcpy(data->variant, candidate->verdict.variant, sizeof(data->variant));
+    for (uint32_t gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        data->gates[gate] = candidate->gates[gate].result;
+        record->texts[DS_ACCEL__RECORD_EVIDENCE + gate] = candidate->gates[gate].evidence;
+        if (strcmp(ds_accel__gate_name((enum ds_accel__gate)gate), candidate->stage) == 0) {
+            data->stage = gate;
+        }
+    }
+    record->texts[DS_ACCEL__RECORD_REASON] = candidate->reason;
+    record->texts[DS_ACCEL__RECORD_DETAIL] = candidate->detail;
+    record->texts[DS_ACCEL__RECORD_OUTPUT] = candidate->output;
+}
+
+/* Lock first: others' records are read again, and only then changed. NULL: nothing can be kept. */
+static struct ds_accel__record *change(struct ds_accel__candidate *candidate, int32_t *status)
+{
+    ds_accel_t *context = candidate->host.context;
+    struct ds_accel__record *record = NULL;
+
+    *status = DS_ACCEL_OK;
+    if (!context->cache.is_open || !context->cache.is_writable || !candidate->has_file) {
+        return NULL;
+    }
+    *status = ds_accel__verdicts_lock(context);
+    if (*status >= 0) {
+        record = ds_accel__cache_add(&context->cache, candidate->key);
+        *status = record == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
+    if (record != NULL) {
+        fill_texts(candidate, record);
+        context->cache.is_dirty = true;
+    }
+    return record;
+}
+
+int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
+{
+    ds_accel_t *context = candidate->host.context;
+    bool is_strike = candidate->state == DS_ACCEL_STATE_CRASHED ||
+                     candidate->state == DS_ACCEL_STATE_TIMED_OUT;
+    struct ds_accel__record *record;
+    int32_t status;
+
+    if (strncmp(candidate->reason, "helper_", 7) == 0) {
+        return DS_ACCEL_OK; /* says nothing of the plugin */
+    }
+    record = change(candidate, &status);
+    if (record == NULL) {
+        return status;
+    }
+    fill_verdict(candidate, record);
+    if (is_strike) {
+        add_strike(record, candidate->reason, candidate->detail, false);
+    } else if (!record->data.strike_is_load) {
+        forgive(record);
+    }
+    candidate->strikes = record->data.strikes;
+    /* Now, in case the next one hangs and somebody loses patience with all of us. */
+    return is_strike ? ds_accel__cache_store(context, &context->cache) : DS_ACCEL_OK;
+}
+
+int32_t ds_accel__verdict_forget(struct ds_accel__candidate *candidate)
+{
+    int32_t status;
+    struct ds_accel__record *record = change(candidate, &status);
+
+    if (record != NULL) {
+        record->data.verdict_ms = 0;
+    }
+    return status;
+}
+
+/* ---- quarantine ----------------------------------------------------------------------------- */
+
+static void say_until(const struct ds_accel__record *record, uint64_t left_ms, char *text,
+                      size_t size)
+{
+    time_t until = time(NULL) + (time_t)(left_ms / 1000);
+    struct tm parts;
+    char clock[32] = "?";
+
+    if (localtime_r(&until, &parts) != NULL) {
+        strftime(clock, sizeof(clock), "%Y-%m-%d %H:%M:%S", &parts);
+    }
+    snprintf(text, size, "%u strikes, the last: %s%s%s; left alone until %s", record->data.strikes,
+             record->texts[DS_ACCEL__RECORD_STRIKE],
+             record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] != NULL &&
+                     record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL][0] != '\0'
+                 ? ": "
+                 : "",
+             record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] != NULL
+                 ? record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL]
+                 : "",
+             clock);
+}
+
+int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_named,
+                                   bool *passed_out)
+{
+    ds_accel_t *context = candidate->host.context;
+    struct ds_accel__finding finding = {0};
+    struct ds_accel__record *record;
+    uint64_t left;
+    int32_t status = DS_ACCEL_OK;
+
+    *passed_out = true;
+    record = candidate->has_file ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
+    if (record == NULL) {
+        return DS_ACCEL_OK;
+    }
+    candidate->strikes = record->data.strikes;
+    left = ds_accel__record_quarantined_ms(record, ds_accel__boot_ms());
+    if (left == 0) {
+        return DS_ACCEL_OK;
+    }
+    if (is_named) {
+        record = change(candidate, &status);
+        if (record != NULL) {
+            forgive(record);
+            record->data.verdict_ms = 0;
+        }
+        candidate->strikes = 0;
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_QUARANTINE, "%s",
+                                 "it was left alone, and is asked for by name");
+        return status;
+    }
+    finding.reason = "quarantined";
+    say_until(record, left, finding.detail, sizeof(finding.detail));
+    ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_QUARANTINE, DS_ACCEL_STATE_QUARANTINED,
+                             &finding);
+    *passed_out = false;
+    return DS_ACCEL_OK;
+}
+
+/* ---- breadcrumbs ---------------------------------------------------------------------------- */
+
+struct crumb {
+    char magic[8];
+    uint64_t machine;
+    uint64_t key[2];
+    char name[DS_ACCEL__NAME_SIZE];
+    char path[1024];
+};
+static const char crumb_magic[8] = "DSLOADS";
+
+/*
+ * Before the real load: a file that is locked while the load goes on. A process that dies then
+ * leaves it behind, unlocked.
+ */
+void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb)
+{
+    static unsigned counter;
+    const ds_accel_t *context = candidate->host.context;
+    struct crumb content = {.machine = context->cache.machine};
+    bool done;
+
+    crumb->fd = -1;
+    if (!context->cache.is_open || !context->cache.is_writable || !candidate->has_file) {
+        return;
+    }
+    memcpy(content.magic, crumb_magic, sizeof(crumb_magic));
+    memcpy(content.key, candidate->key, sizeof(content.key));
+    memcpy(content.name, candidate->name, sizeof(content.name));
+    snprintf(content.path, sizeof(content.path), "%s", candidate->path);
+    snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u", (int)getpid(),
+             __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED));
+    unlinkat(context->cache.folder_fd, crumb->name, 0); /* of a process of another time */
+    crumb->fd = openat(context->cache.folder_fd, crumb->name,
+                       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    done = crumb->fd >= 0 && flock(crumb->fd, LOCK_EX | LOCK_NB) == 0 &&
+           write(crumb->fd, &content, sizeof(content)) == (ssize_t)sizeof(content);
+    if (!done && crumb->fd >= 0) {
+        ds_accel__crumb_pick(candidate, crumb); /* a full disk: then there is no trail */
+    }
+}
+
+void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb)
+{
+    const ds_accel_t *context = candidate->host.context;
+
+    if (crumb->fd >= 0) {
+        unlinkat(context->cache.folder_fd, crumb->name, 0);
+        close(crumb->fd);
+    }
+    crumb->fd = -1;
+}
+
+int32_t ds_accel__verdict_loaded(struct ds_accel__candidate *candidate)
+{
+    ds_accel_t *context = candidate->host.context;
+    struct ds_accel__record *record = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    if (candidate->has_file) {
+        record = ds_accel__cache_find(&context->cache, candidate->key);
+    }
+    if (record == NULL || record->data.strikes == 0 || !record->data.strike_is_load) {
+        return DS_ACCEL_OK;
+    }
+    record = change(candidate, &status);
+    if (record != NULL) {
+        forgive(record);
+    }
+    candidate->strikes = 0;
+    return status;
+}
+
+static bool is_crumb(const char *name)
+{
+    return strncmp(name, CRUMB_PREFIX, strlen(CRUMB_PREFIX)) == 0;
+}
+
+/* Read the trail of a process that died while it loaded a plugin; false if there is none. */
+static bool read_crumb(const ds_accel_t *context, const char *name, struct crumb *crumb)
+{
+    int fd = openat(context->cache.folder_fd, name,
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    bool is_left;
+
+    if (fd < 0) {
+        return false;
+    }
+    /* While its owner lives it is locked. Half of one was written on a full disk, or just now. */
+    is_left = flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+              read(fd, crumb, sizeof(*crumb)) == (ssize_t)sizeof(*crumb) &&
+              memcmp(crumb->magic, crumb_magic, sizeof(crumb_magic)) == 0;
+    close(fd);
+    crumb->name[sizeof(crumb->name) - 1] = '\0';
+    crumb->path[sizeof(crumb->path) - 1] = '\0';
+    return is_left;
+}
+
+/* The texts of a strike that no candidate is there for. */
+static int32_t strike_by_crumb(ds_accel_t *context, const char *file, const struct crumb *crumb)
+{
+    struct ds_accel__record *record;
+    char *kept;
+    int32_t status;
+
+    unlinkat(context->cache.folder_fd, file, 0);
+    if (crumb->machine != context->cache.machine || !ds_accel__is_backend_name(crumb->name)) {
+        return DS_ACCEL_OK; /* of another boot or version */
+    }
+    kept = malloc(sizeof(*crumb));
+    if (kept == NULL) {
+        return ds_accel__no_memory();
+    }
+    memcpy(kept, crumb, sizeof(*crumb));
+    status = ds_accel__cache_keep(&context->cache, kept);
+    record = status >= 0 ? ds_accel__cache_add(&context->cache, crumb->key) : NULL;
+    if (record == NULL) {
+        return ds_accel__no_memory();
+    }
+    record->texts[DS_ACCEL__RECORD_NAME] = kept + offsetof(struct crumb, name);
+    record->texts[DS_ACCEL__RECORD_PATH] = kept + offsetof(struct crumb, path);
+    add_strike(record, "start_failed",
+               "the process ended while the plugin was loaded and started in it", true);
+    record->data.verdict_ms = 0;
+    context->cache.is_dirty = true;
+    ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
+                  "%s: an earlier process ended while it loaded and started %s (strike %u)",
+                  crumb->name, crumb->path, record->data.strikes);
+    return DS_ACCEL_OK;
+}
+
+static int32_t collect_crumbs(ds_accel_t *context)
+{
+    const char *cause;
+    char **names;
+    size_t count;
+    int32_t status = ds_accel__dir_list(context->cache.folder, is_crumb, &names, &count, &cause);
+
+    if (status == DS_ACCEL_ERR_IO) {
+        return DS_ACCEL_OK;
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        struct crumb crumb;
+
+        if (read_crumb(context, names[i], &crumb)) {
+            status = ds_accel__verdicts_lock(context);
+            if (status >= 0) {
+                status = strike_by_crumb(context, names[i], &crumb);
+            }
+        }
+    }
+    ds_accel__names_free(names, count);
+    return status;
+}
+
+/* ---- around the asking ---------------------------------------------------------------------- */
+
+int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_wanted)
+{
+    int32_t status = ds_accel__cache_open(context, is_wanted && context->machine_root[0] == '\0',
+                                          &context->cache);
+
+    if (status >= 0 && context->cache.is_open) {
+        make_base(context);
+        if (context->cache.is_writable) {
+            status = collect_crumbs(context);
+        }
+    }
+    return status;
+}
+
+int32_t ds_accel__verdicts_lock(ds_accel_t *context)
+{
+    json_t *value = ds_accel__config_get(&context->config, "probe", "timeout_ms", NULL);
+    uint64_t limit = json_is_integer(value) ? (uint64_t)json_integer_value(value) : 30000;
+
+    if (context->cache.lock_fd >= 0) {
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__cache_lock(context, &context->cache, limit + 2000);
+}
+
+int32_t ds_accel__verdicts_store(ds_accel_t *context)
+{
+    int32_t status = ds_accel__cache_store(context, &context->cache);
+
+    ds_accel__cache_unlock(&context->cache);
+    return status;
+}
+
+void ds_accel__verdicts_end(ds_accel_t *context)
+{
+    ds_accel__verdicts_store(context); /* for want of memory nothing is remembered: no harm */
+    ds_accel__cache_close(&context->cache);
+}

@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# A program with more rights than its caller: ds-accel, set-uid root, run by another user. Nothing of
+# the caller's environment and configuration takes part; the options that the program itself gives do.
+# The same program without the bit shows that each setting would.  test_secure.sh BUILD
+set -eu
+build=$(cd "$1" && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+stranger=12345
+
+skip() {
+    echo "$(basename "$0" .sh): skipped: $1"
+    exit 0
+}
+
+[ "$(id -u)" = 0 ] || skip "needs root, to make a set-uid program"
+command -v setpriv >/dev/null || skip "needs setpriv of util-linux"
+[ -z "${SAN:-}" ] || skip "sanitizers do not run in set-uid programs"
+chmod 755 "$dir"
+
+# Linked anew: in a set-uid program the dynamic linker takes no $ORIGIN outside of its own folders.
+prefix=$dir/prefix
+mkdir -p "$prefix/bin"
+cp -R -P "$build/lib" "$build/share" "$prefix"
+chmod -R go-w "$prefix"
+"${CC:-gcc}" -pie -o "$prefix/bin/plain" "$build"/obj/tools/*.o -L"$prefix/lib" -lds_accel \
+    -Wl,-rpath,"$prefix/lib"
+cp "$prefix/bin/plain" "$prefix/bin/secure"
+chmod 4755 "$prefix/bin/secure"
+
+# What a caller can bring along: variables, two places of user configuration, plugins.
+mkdir -p "$dir/more" "$dir/theirs" "$dir/xdg/ds-accel" "$dir/home/.config/ds-accel"
+cp "$build/tests/fixtures/mocks/ds_accel_alpha.so" "$dir/more/"
+cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/theirs/"
+chown -R "$stranger" "$dir/theirs"
+printf '%s\n' '{"accelerator": "mock"}' >"$dir/xdg/ds-accel/user.json"
+printf '%s\n' '{"accelerator": "mock"}' >"$dir/home/.config/ds-accel/user.json"
+printf '%s\n' '{"deny": ["*"]}' >"$dir/deny.json"
+
+# as SETTING... PROGRAM ARGUMENTS: as the other user, with these settings alone.
+as() {
+    run setpriv --reuid "$stranger" --regid "$stranger" --clear-groups \
+        env -i PATH="$PATH" LC_ALL=C "$@"
+}
+
+# A set-uid copy of id tells whether this machine and folder run set-uid programs at all.
+cp "$(command -v id)" "$dir/id"
+chmod 4755 "$dir/id"
+as "$dir/id" -u
+[ "$code $out" = "0 0" ] || skip "this machine or folder runs no set-uid programs"
+
+# answers NAME PLAIN SECURE SETTING... -- ARGUMENTS: what the two programs say on stdout.
+answers() {
+    name=$1 plain=$2 secure=$3
+    shift 3
+    settings=
+    while [ "$1" != -- ]; do
+        settings="$settings $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086 # settings are words
+    as $settings "$prefix/bin/plain" "$@"
+    is "$name: it takes part without the bit" "$plain" "$out"
+    # shellcheck disable=SC2086
+    as $settings "$prefix/bin/secure" "$@"
+    is "$name: set-uid" "$secure" "$out"
+}
+
+answers DS_ACCELERATOR mock cpu DS_ACCELERATOR=mock -- detect
+answers DS_ACCEL_CONFIG "" cpu DS_ACCEL_CONFIG="$dir/deny.json" -- detect
+answers XDG_CONFIG_HOME mock cpu XDG_CONFIG_HOME="$dir/xdg" -- detect
+answers HOME mock cpu HOME="$dir/home" -- detect
+
+as DS_ACCEL_PLUGIN_PATH="$dir/more" "$prefix/bin/plain" list
+has "DS_ACCEL_PLUGIN_PATH: it takes part without the bit" "$out" "$dir/more/ds_accel_alpha.so"
+as DS_ACCEL_PLUGIN_PATH="$dir/more" "$prefix/bin/secure" list
+has "DS_ACCEL_PLUGIN_PATH: set-uid" "$out" "$prefix/lib/ds-accel/ds_accel_cpu.so"
+is "DS_ACCEL_PLUGIN_PATH: its folder is not searched" 0 "$(printf '%s' "$out" | grep -c alpha)"
+
+as DS_ACCEL_LOG=debug "$prefix/bin/plain" detect
+has "DS_ACCEL_LOG: it takes part without the bit" "$err" debug
+as DS_ACCEL_LOG=debug "$prefix/bin/secure" detect
+is "DS_ACCEL_LOG: set-uid" "cpu" "$out$err"
+
+as DS_ACCEL_MOCK_DEVICE_COUNT=3 "$prefix/bin/plain" -a mock detect --json
+has "a plugin's option: it takes part without the bit" "$out" '"device_count": 3'
+as DS_ACCEL_MOCK_DEVICE_COUNT=3 "$prefix/bin/secure" -a mock detect --json
+has "a plugin's option: set-uid" "$out" '"device_count": 2'
+
+# What was set is shown as ignored, and its value is not repeated.
+as DS_ACCELERATOR=mock DS_ACCEL_PLUGIN_PATH="$dir/more" DS_ACCEL_CONFIG="$dir/deny.json" \
+    DS_ACCEL_LOG=debug "$prefix/bin/secure" config show --env
+for variable in DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG; do
+    has "$variable is shown as ignored" "$(printf '%s\n' "$out" | grep "^$variable ")" ignored
+done
+
+# What the program itself says holds.
+as "$prefix/bin/secure" -a mock detect
+is "the option accelerator" mock "$out"
+as "$prefix/bin/secure" --plugin-dir "$dir/more" explain alpha
+has "the option plugin_dirs" "$out" "alpha: selected"
+as "$prefix/bin/secure" --config "$dir/deny.json" detect
+is "the option config" 3 "$code"
+
+# The user is whom the program runs as: the caller's own plugins are a stranger's.
+as "$prefix/bin/plain" --plugin-dir "$dir/theirs" explain beta
+has "the caller's plugin without the bit" "$out" "beta: selected"
+as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
+has "the caller's plugin: set-uid" "$out" "dir_owner"
+chown 0 "$dir/theirs"
+as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
+has "the caller's plugin in root's folder: set-uid" "$out" "file_owner"
+chown 0 "$dir/theirs/ds_accel_beta.so"
+as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
+has "given to root" "$out" "beta: selected"
+
+finish
