@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+"""Hold what `ds-accel explain --json` said of each fault against the answer that is right.
+
+    golden.py [--write] SCHEMA REASONS GOLDEN DIR <CASES
+
+Each line of CASES is NAME STATE CODE BACKEND CHOSEN KIND, tab-separated: DIR/answers/NAME.json is the
+report. It must be of SCHEMA's shape; candidate BACKEND must have STATE and CODE there, and CHOSEN must
+have been chosen; BACKEND and the neighbour must be as in GOLDEN/NAME.json, but for what differs from
+run to run. No two cases may share a code, unless KIND is "variant", nor may a code be absent from REASONS
+(reasons.def) or be empty. --write writes the golden answers instead of comparing them.
+
+Prints "FAILED: ..." for each thing that is wrong, and in the end "PASSED FAILED", two numbers.
+"""
+import difflib
+import json
+import os
+import re
+import sys
+
+import validate
+
+NEIGHBOUR = "neighbour"
+OUTPUT_LIMIT = 300
+
+
+class Check:
+    """Counts, and says what is wrong."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = 0
+
+    def that(self, is_right, message):
+        if is_right:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAILED: {message}")
+
+
+def steady(text, folder):
+    """A text without what differs from run to run: folders, addresses, numbers of processes."""
+    text = text.replace(folder, "DIR")
+    text = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text)
+    text = re.sub(r"\b0x[0-9a-f]{3,}\b", "N", text)
+    text = re.sub(r"\b(pid|process|thread|owner|group|segment) \d+", r"\1 N", text)
+    text = re.sub(r"\b\d+ CPUs?\b", "N CPUs", text)
+    text = re.sub(r"\bELF machine \d+; expected \d+", "ELF machine N; expected N", text)
+    return re.sub(r"(?<![-\w.])[1-9]\d{2,}(?![\w.])", "N", text)  # not a mode, which begins with 0
+
+
+def steady_output(text, folder):
+    """What a plugin printed: each line once, since a flood is cut wherever it is met."""
+    lines = list(dict.fromkeys(steady(text, folder).splitlines()))
+    whole = [line for line in lines if not any(other != line and line in other for other in lines)]
+    return "\n".join(whole)[:OUTPUT_LIMIT]
+
+
+def shorten(candidate, folder):
+    """A candidate as the golden answers have it: gates are lines, those that were skipped are none."""
+    answer = {}
+    for key, value in candidate.items():
+        if key == "elapsed_us":
+            continue
+        if key == "gates":
+            value = [f'{gate["gate"]} {gate["result"]}: {steady(gate["evidence"], folder)}'
+                     for gate in value if gate["result"] != "skipped"]
+        elif key == "output":
+            value = steady_output(value, folder)
+        elif isinstance(value, str):
+            value = steady(value, folder)
+        answer[key] = value
+    return answer
+
+
+def golden_text(report, backend, folder):
+    names = [backend] if backend == NEIGHBOUR else [backend, NEIGHBOUR]
+    answer = {
+        "accelerator": report["accelerator"],
+        "set_method": report["set_method"],
+        "candidates": [shorten(candidate, folder) for name in names
+                       for candidate in report["candidates"] if candidate["name"] == name],
+    }
+    return json.dumps(answer, indent=2, ensure_ascii=False) + "\n"
+
+
+def compare(path, given, name, check):
+    try:
+        with open(path, encoding="utf-8") as file:
+            wanted = file.read()
+    except FileNotFoundError:
+        check.that(False, f"{name}: there is no {path}")
+        return
+    difference = "\n".join(difflib.unified_diff(wanted.splitlines(), given.splitlines(), "wanted",
+                                                "given", "", "", 1, ""))
+    check.that(wanted == given, f"{name}: explain says something else\n{difference}")
+
+
+def judge(report, case, check):
+    name, state, code, backend, chosen, _ = case
+    found = [item for item in report["candidates"] if item["name"] == backend]
+
+    check.that(report["accelerator"] == chosen,
+               f'{name}: {report["accelerator"]} was chosen, not {chosen}')
+    check.that(found != [], f"{name}: {backend} is not among the candidates")
+    for candidate in found[-1:]:  # of two with one name, the later one is the shadowed one
+        check.that((candidate["state"], candidate["reason"]) == (state, code),
+                   f'{name}: wanted {state} {code}, given {candidate["state"]} '
+                   f'{candidate["reason"]}: {candidate["detail"]}')
+        check.that(candidate["meaning"] != "", f"{name}: no meaning")
+        check.that(candidate["remedy"] != "", f"{name}: no remedy")
+
+
+def judge_codes(cases, reasons, check):
+    with open(reasons, encoding="utf-8") as file:
+        known = re.findall(r'^REASON\("([a-z0-9_]+)"', file.read(), re.M)
+    owners = {}
+    for name, _, code, _, _, kind in cases:
+        check.that(code in known and "unknown" not in (code, name), f"{name}: {code} is no reason")
+        if kind != "variant":
+            check.that(code not in owners, f"{name} and {owners.get(code)} share {code}")
+            owners[code] = name
+
+
+def main(arguments):
+    is_writing = arguments[0] == "--write"
+    schema_path, reasons, golden, folder = arguments[is_writing:]
+    with open(schema_path, encoding="utf-8") as file:
+        schema = validate.read(file.read())
+    cases = [line.rstrip("\n").split("\t") for line in sys.stdin]
+    check = Check()
+
+    for case in cases:
+        name = case[0]
+        path = os.path.join(golden, f"{name}.json")
+        try:
+            with open(os.path.join(folder, "answers", f"{name}.json"), encoding="utf-8") as file:
+                report = validate.read(file.read())
+            validate.check(report, schema)
+        except (validate.Problem, ValueError) as problem:
+            check.that(False, f"{name}: {problem}")
+            continue
+        check.that(True, "")
+        judge(report, case, check)
+        text = golden_text(report, case[3], os.path.realpath(folder))
+        if is_writing:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            compare(path, text, name, check)
+    judge_codes(cases, reasons, check)
+    print(check.passed, check.failed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
