@@ -41,6 +41,7 @@ struct tool_command {
     int (*run)(struct tool *tool, int argument_count, char **arguments);
 };
 
+extern const struct tool_command cmd_cache, cmd_quarantine;
 extern const struct tool_command cmd_config, cmd_detect, cmd_env, cmd_explain, cmd_info, cmd_lint,
     cmd_list;
 
