@@ -423,11 +423,26 @@ static int merge_object(json_t *into, json_t *from)
     return 0;
 }
 
+/* The only file that was read, or NULL: there is nothing to merge then, and nothing to copy. */
+static json_t *only_root(const struct ds_accel__config *config)
+{
+    json_t *only = NULL;
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        if (config->files[i].root != NULL && only != NULL) {
+            return NULL;
+        }
+        only = config->files[i].root != NULL ? config->files[i].root : only;
+    }
+    return only;
+}
+
 static int32_t merge_files(struct ds_accel__config *config)
 {
-    json_t *merged = json_object();
+    json_t *only = only_root(config);
+    json_t *merged = only != NULL ? json_incref(only) : json_object();
 
-    for (size_t i = 0; i < config->file_count && merged != NULL; i++) {
+    for (size_t i = 0; i < config->file_count && merged != NULL && only == NULL; i++) {
         if (config->files[i].root != NULL && merge_object(merged, config->files[i].root) != 0) {
             json_decref(merged);
             merged = NULL;

@@ -198,10 +198,17 @@ static const struct rule ops_root_members[] = {
 };
 static const struct rule ops_root_rule = {.types = OBJECT, .members = ops_root_members};
 
+/* The way to a value, from the inside out: a pointer is made of it only if there is a problem. */
+struct step {
+    const struct step *up;
+    const char *key;
+    size_t position; /* of an array's element; key is NULL then */
+};
+
 struct check {
     ds_accel__problem_t report;
     void *user_data;
-    char pointer[1024]; /* of the value at hand; deeper ones than this cannot pass the rules */
+    const struct step *at; /* the value at hand; NULL: the whole */
 };
 
 static unsigned type_of(const json_t *value)
@@ -252,27 +259,31 @@ static void type_names(unsigned types, char *names, size_t names_size)
     }
 }
 
+static void write_pointer(const struct step *step, char *pointer, size_t size)
+{
+    char position[24];
+
+    if (step != NULL) {
+        write_pointer(step->up, pointer, size);
+        snprintf(position, sizeof(position), "%zu", step->position);
+        ds_accel__pointer_append(pointer, size, step->key != NULL ? step->key : position);
+    }
+}
+
 static int32_t complain(struct check *check, bool is_key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 static int32_t complain(struct check *check, bool is_key, const char *format, ...)
 {
+    char pointer[1024] = ""; /* what is deeper than this cannot pass the rules */
     char message[512];
     va_list arguments;
 
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    return check->report(check->user_data, check->pointer, is_key, message);
-}
-
-/* Append a key to the pointer; its old length is returned to cut it off again. */
-static size_t descend(struct check *check, const char *key)
-{
-    size_t length = strlen(check->pointer);
-
-    ds_accel__pointer_append(check->pointer, sizeof(check->pointer), key);
-    return length;
+    write_pointer(check->at, pointer, sizeof(pointer));
+    return check->report(check->user_data, pointer, is_key, message);
 }
 
 static int32_t check_value(struct check *check, const char *name, json_t *value,
@@ -283,9 +294,10 @@ static int32_t unknown_key(struct check *check, const char *key, const struct ru
     const char *names[32];
     size_t count = 0;
     const char *nearest;
+    struct step step = {.up = check->at, .key = key};
     int32_t status;
-    size_t length = descend(check, key);
 
+    check->at = &step;
     for (; members != NULL && members[count].types != 0 && count < DS_ACCEL__ARRAY_SIZE(names);
          count++) {
         names[count] = members[count].key;
@@ -302,7 +314,7 @@ static int32_t unknown_key(struct check *check, const char *key, const struct ru
         }
         status = complain(check, true, "unknown key \"%.64s\"; expected one of %s", key, all);
     }
-    check->pointer[length] = '\0';
+    check->at = step.up;
     return status;
 }
 
@@ -314,8 +326,8 @@ static int32_t check_object(struct check *check, json_t *object, const struct ru
     json_object_foreach(object, key, value)
     {
         const struct rule *found = rule->element;
+        struct step step = {.up = check->at, .key = key};
         int32_t status = DS_ACCEL_OK;
-        size_t length;
 
         for (const struct rule *m = rule->members; m != NULL && m->types != 0; m++) {
             if (strcmp(m->key, key) == 0) {
@@ -327,13 +339,13 @@ static int32_t check_object(struct check *check, json_t *object, const struct ru
         } else {
             const char *wrong = rule->check_key != NULL ? rule->check_key(key) : NULL;
 
-            length = descend(check, key);
+            check->at = &step;
             if (wrong != NULL) {
                 status = complain(check, true, "\"%.64s\": %s", key, wrong);
             } else {
                 status = check_value(check, key, value, found);
             }
-            check->pointer[length] = '\0';
+            check->at = step.up;
         }
         if (status < 0) {
             return status;
@@ -393,14 +405,12 @@ static int32_t check_value(struct check *check, const char *name, json_t *value,
     }
     if (type == ARRAY) {
         for (size_t i = 0; i < json_array_size(value); i++) {
-            char position[24];
-            size_t length;
+            struct step step = {.up = check->at, .position = i};
             int32_t status;
 
-            snprintf(position, sizeof(position), "%zu", i);
-            length = descend(check, position);
+            check->at = &step;
             status = check_value(check, name, json_array_get(value, i), rule->element);
-            check->pointer[length] = '\0';
+            check->at = step.up;
             if (status < 0) {
                 return status;
             }

@@ -166,6 +166,9 @@ static int32_t warn_unknown_variables(ds_accel_t *context)
     json_t *ignored;
     int32_t status = DS_ACCEL_OK;
 
+    if (!ds_accel__env_has_others(&context->env)) {
+        return DS_ACCEL_OK;
+    }
     json_object_foreach(backends, backend, ignored)
     {
         if (status >= 0) {

@@ -50,8 +50,8 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
         status = ds_accel__quarantine_check(candidate, candidate->is_named, &passed);
     }
     candidate->elapsed_us += now_us() - start;
-    *is_open_out =
-        status >= 0 && passed && !ds_accel__verdict_recall(candidate, candidate->is_named);
+    *is_open_out = status >= 0 && passed &&
+                   !ds_accel__verdict_recall(candidate, candidate->is_named);
     return status;
 }
 
