@@ -508,15 +508,22 @@ int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char
     return add_problem(config, source, 1, 1, message);
 }
 
-int32_t ds_accel__config_load(struct ds_accel__config *config,
+int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
-                              const struct ds_accel__env *env, bool with_ops)
+                              const struct ds_accel__env *env)
 {
-    int32_t status;
-
     memset(config, 0, sizeof(*config));
-    status = find_files(config, options, env);
-    return status < 0 ? status : read_files(config, with_ops);
+    return find_files(config, options, env);
+}
+
+int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops)
+{
+    int32_t status = read_files(config, with_ops);
+
+    if (status >= 0) {
+        config->is_snapshot = false;
+    }
+    return status;
 }
 
 int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
@@ -525,7 +532,7 @@ int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
         return DS_ACCEL_OK;
     }
     forget_problems(config); /* of an earlier attempt */
-    return read_files(config, true);
+    return ds_accel__config_read(config, true);
 }
 
 void ds_accel__config_clear(struct ds_accel__config *config)

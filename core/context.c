@@ -185,6 +185,19 @@ static int32_t warn_unknown_variables(ds_accel_t *context)
     return status;
 }
 
+/* From the files, or as they were read last if they are still the same. */
+static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    int32_t status = ds_accel__config_find(&context->config, options, &context->env);
+
+    if (status >= 0 && !context->has_no_cache) {
+        status = ds_accel__snapshot_take(context);
+    }
+    return status < 0 || context->config.is_snapshot
+               ? status
+               : ds_accel__config_read(&context->config, false);
+}
+
 static int32_t build(ds_accel_t *context, const struct ds_accel_options *options)
 {
     int32_t status =
@@ -203,7 +216,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = keep_options(context, options);
     }
     if (status >= 0) {
-        status = ds_accel__config_load(&context->config, options, &context->env, false);
+        status = load_config(context, options);
     }
     if (status >= 0 && context->config.unread[0] != '\0') {
         ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN, "left out %s",
@@ -492,6 +505,18 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context)
 
     pthread_mutex_lock(&context->config_lock);
     status = ds_accel__config_load_ops(&context->config);
+    pthread_mutex_unlock(&context->config_lock);
+    return status;
+}
+
+int32_t ds_accel__context_load_origins(ds_accel_t *context)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&context->config_lock);
+    if (context->config.is_snapshot) {
+        status = ds_accel__config_read(&context->config, false);
+    }
     pthread_mutex_unlock(&context->config_lock);
     return status;
 }

@@ -200,16 +200,22 @@ struct ds_accel__config {
     bool has_ops;
     struct ds_accel__config_problem *problems;
     size_t problem_count;
-    char unread[256]; /* the user's folder and why it was left out; "" if it was not */
+    uint64_t identity; /* of the files as they are now; 0: not known (snapshot.c) */
+    bool is_settled;   /* and none has changed just before */
+    bool is_snapshot;  /* merged is what was read by an earlier process: no file has a root */
+    bool is_kept;      /* it was kept for later processes */
+    char unread[256];  /* the user's folder and why it was left out; "" if it was not */
 };
 
-/*
- * Read, check and merge every layer. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and
- * nothing is merged; ERR_NO_MEMORY. Clear it in every case.
- */
-int32_t ds_accel__config_load(struct ds_accel__config *config,
+/* List the files of every layer. ERR_NO_MEMORY. Clear it in every case. */
+int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
-                              const struct ds_accel__env *env, bool with_ops);
+                              const struct ds_accel__env *env);
+/*
+ * Read, check and merge them. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and nothing
+ * is merged; ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
 /* A problem outside of the files, such as a variable's value. */
 int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
                                      const char *message);
@@ -583,6 +589,21 @@ struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cach
                                               const uint64_t *key);
 struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache, const uint64_t *key);
 
+/*
+ * A small file of the folder, outside of the asking; *data_out is NULL if there is none to believe.
+ * And one written: beside itself, then renamed. It need not succeed.
+ */
+int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, size_t limit_bytes,
+                                  char **data_out, size_t *size_out);
+void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
+                                const char *name, const struct ds_accel__text *text);
+
+/* The merged configuration of the files found, if it is remembered (snapshot.c). ERR_NO_MEMORY. */
+int32_t ds_accel__snapshot_take(ds_accel_t *context);
+int32_t ds_accel__snapshot_keep(ds_accel_t *context);
+json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity);
+int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
+
 /* How long a record's verdict still holds; 0: it does not. */
 uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms);
 /* How long the plugin is still left alone. */
@@ -812,6 +833,9 @@ int32_t ds_accel__options_read(const struct ds_accel_options *given,
 /* The nodes of the context's machine, read once. Borrowed. */
 int32_t ds_accel__context_topology(ds_accel_t *context,
                                    const struct ds_accel__topology **topology_out);
+/* Have the files read whose values were remembered, for who asks where one comes from. Lock held.
+ */
+int32_t ds_accel__context_load_origins(ds_accel_t *context);
 /* Read the op builders' files. Lock held. */
 int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */

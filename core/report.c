@@ -427,7 +427,8 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     if (status < 0) {
         return status;
     }
-    status = ds_accel__config_load(&config, &options, &env, true);
+    status = ds_accel__config_find(&config, &options, &env);
+    status = status < 0 ? status : ds_accel__config_read(&config, true);
     problem = ds_accel__env_problem(&env, &variable);
     if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) && problem != NULL) {
         int32_t added =
@@ -506,6 +507,12 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
     int32_t status;
 
     *tree_out = NULL;
+    if (report != DS_ACCEL_REPORT_DETECT || (format & DS_ACCEL_FORMAT_JSON) != 0) {
+        status = ds_accel__context_load_origins(context);
+        if (status < 0) {
+            return status;
+        }
+    }
     switch (report) {
     case DS_ACCEL_REPORT_DETECT:
         *tree_out = report_detect(context, (format & DS_ACCEL_FORMAT_JSON) != 0);
