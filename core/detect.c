@@ -18,6 +18,44 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+static bool is_asleep(const struct ds_accel__candidate *candidate)
+{
+    return candidate->gates[DS_ACCEL__GATE_POWER].result == DS_ACCEL__GATE_FAILED;
+}
+
+/* Does asking wake nothing? One that was asked for by name may be woken. */
+static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_out)
+{
+    ds_accel_t *context = candidate->host.context;
+    json_t *facts = ds_accel__config_get(&context->config, "backends", candidate->name, NULL);
+    struct ds_accel__presence presence;
+    struct ds_accel__finding finding;
+    int32_t status;
+
+    *passed_out = true;
+    if (json_array_size(json_object_get(facts, "pci")) == 0) {
+        return DS_ACCEL_OK;
+    }
+    if (candidate->is_named) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__presence_read(context->machine_root, facts, &presence);
+    if (status < 0) {
+        return status;
+    }
+    ds_accel__presence_check_power(&presence, &finding);
+    if (finding.reason != NULL) {
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_POWER, DS_ACCEL_STATE_UNAVAILABLE,
+                                 &finding);
+        *passed_out = false;
+    } else if (presence.device_count > 0) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "%s", finding.detail);
+    }
+    ds_accel__presence_clear(&presence);
+    return DS_ACCEL_OK;
+}
+
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate)
 {
     uint64_t start = now_us();
@@ -29,10 +67,22 @@ int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate)
     }
     status = ds_accel__candidate_check_file(candidate, &passed);
     if (status >= 0 && passed) {
+        status = check_power(candidate, &passed);
+    }
+    if (status >= 0 && passed) {
         status = ds_accel__probe(candidate);
     }
     candidate->elapsed_us = now_us() - start;
     return status;
+}
+
+int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate)
+{
+    candidate->is_named = true;
+    if (is_asleep(candidate)) {
+        candidate->has_verdict = false; /* that it sleeps was a verdict for others */
+    }
+    return ds_accel__candidate_evaluate(candidate);
 }
 
 static bool is_available(const struct ds_accel__candidate *candidate)
@@ -233,7 +283,7 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     if (candidate == NULL) {
         return fail_unknown(context, name, source);
     }
-    status = ds_accel__candidate_evaluate(candidate);
+    status = ds_accel__candidate_evaluate_named(candidate);
     if (status < 0) {
         return status;
     }
@@ -409,7 +459,7 @@ static void forget_failures(ds_accel_t *context)
             continue;
         }
         candidate->has_verdict = false;
-        for (int gate = DS_ACCEL__GATE_ELF; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        for (int gate = DS_ACCEL__GATE_NAME + 1; gate < DS_ACCEL__GATE_COUNT; gate++) {
             bool is_loaded = gate == DS_ACCEL__GATE_LOAD || gate == DS_ACCEL__GATE_ENTRY;
 
             if (!is_loaded || !candidate->has_table) {
@@ -462,9 +512,10 @@ int32_t ds_accel_detect(ds_accel_t *context)
 }
 
 /* Through the gates; a demand-only one is run only when it was named. */
-static int32_t check_candidate(struct ds_accel__candidate *candidate, bool is_named)
+static int32_t check_candidate(struct ds_accel__candidate *candidate, bool is_named, bool may_wake)
 {
     const char *reason = candidate->reason; /* why it was not asked before */
+    bool was_asleep = is_asleep(candidate);
     bool passed;
     int32_t status = ds_accel__candidate_check_file(candidate, &passed);
 
@@ -478,14 +529,15 @@ static int32_t check_candidate(struct ds_accel__candidate *candidate, bool is_na
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, reason, "%s", "");
         return DS_ACCEL_OK;
     }
-    status = ds_accel__candidate_evaluate(candidate);
-    if (status >= 0 && candidate->state == DS_ACCEL_STATE_AVAILABLE) {
+    status = is_named && may_wake ? ds_accel__candidate_evaluate_named(candidate)
+                                  : ds_accel__candidate_evaluate(candidate);
+    if (status >= 0 && candidate->state == DS_ACCEL_STATE_AVAILABLE && !was_asleep) {
         candidate->reason = reason;
     }
     return status;
 }
 
-int32_t ds_accel_check(ds_accel_t *context, const char *name)
+int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
 {
     int32_t status = DS_ACCEL_OK;
     bool found = false;
@@ -501,8 +553,9 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
             continue;
         }
         found = true;
-        if (candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-            status = check_candidate(candidate, name != NULL);
+        if (candidate->state == DS_ACCEL_STATE_NOT_PROBED ||
+            (name != NULL && may_wake && is_asleep(candidate))) {
+            status = check_candidate(candidate, name != NULL, may_wake);
         }
     }
     pthread_mutex_unlock(&context->lock);
@@ -513,4 +566,9 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
                                ds_accel__reason("no_plugin")->remedy);
     }
     return status;
+}
+
+int32_t ds_accel_check(ds_accel_t *context, const char *name)
+{
+    return ds_accel__check(context, name, true);
 }

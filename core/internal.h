@@ -259,7 +259,7 @@ int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (elf.c, loader.c), candidates (registry.c, scan.c) --------------- */
+/* ---- layer 2: plugin files (elf.c, presence.c, loader.c), candidates (registry.c, scan.c) ---- */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -307,6 +307,48 @@ struct ds_accel__elf_dynamic {
 void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
                                 struct ds_accel__elf_dynamic *dynamic);
 
+/* What the machine shows of a backend's hardware, without waking it (presence.c). */
+#define DS_ACCEL__PCI_ADDRESS_SIZE 32
+
+struct ds_accel__pci_device {
+    char address[DS_ACCEL__PCI_ADDRESS_SIZE]; /* "0000:01:00.0" */
+    char runtime_status[16];                  /* "active", "suspended" ...; "unknown" */
+};
+
+struct ds_accel__device_node {
+    char path[128]; /* as the machine has it, without the root */
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
+    dev_t rdev;
+    uint64_t changed_ns;
+    bool is_usable; /* this process may read and write it */
+};
+
+struct ds_accel__presence {
+    bool has_pci_facts; /* the configuration says what to look for */
+    bool has_node_facts;
+    struct ds_accel__pci_device *devices; /* that match, by address */
+    uint32_t device_count;
+    struct ds_accel__device_node *nodes; /* by path */
+    uint32_t node_count;
+};
+
+/*
+ * Look for what backend (its object of the configuration, or NULL) names as "pci" and
+ * "device_nodes". Without these facts no system call is made. Clear it after success.
+ */
+int32_t ds_accel__presence_read(const char *root, json_t *backend,
+                                struct ds_accel__presence *presence);
+void ds_accel__presence_clear(struct ds_accel__presence *presence);
+/* True if there are devices and all are suspended. */
+bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence);
+/* Another number whenever a node, its owner, mode or use, a device or sleep has changed. */
+uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presence);
+/* The gate power: "asleep" and the devices, or no reason and those that are awake. */
+void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
+                                    struct ds_accel__finding *finding);
+
 typedef struct ds_accel__module ds_accel__module_t; /* an opened .so */
 
 /* ERR_NO_MEMORY, or DS_ACCEL_OK: then *module_out, or NULL and finding says why. */
@@ -326,12 +368,17 @@ void ds_accel__module_close(ds_accel__module_t *module);
 
 enum ds_accel__gate {
     DS_ACCEL__GATE_NAME,
+    DS_ACCEL__GATE_TRUST,
     DS_ACCEL__GATE_ELF,
     DS_ACCEL__GATE_NOTE,
+    DS_ACCEL__GATE_HASH,
     DS_ACCEL__GATE_ALLOW,
+    DS_ACCEL__GATE_POWER,
+    DS_ACCEL__GATE_QUARANTINE,
     DS_ACCEL__GATE_LOAD,
     DS_ACCEL__GATE_ENTRY,
     DS_ACCEL__GATE_PROBE,
+    DS_ACCEL__GATE_CONDUCT,
     DS_ACCEL__GATE_COUNT
 };
 
@@ -361,6 +408,7 @@ struct ds_accel__candidate {
     char *path; /* "" for a registered one */
     bool is_registered;
     bool is_demand_only;
+    bool is_named;    /* somebody asked for this one: its devices may be woken */
     bool has_verdict; /* gates up to the probe are done, or one failed */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
@@ -368,6 +416,7 @@ struct ds_accel__candidate {
     struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
+    uint32_t strikes; /* crashes and hangs that are remembered against it */
     char vendor[64];
     char version[32];
     char abi[16];
@@ -437,6 +486,10 @@ void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
 int32_t ds_accel__probe(struct ds_accel__candidate *candidate);
 /* All gates and the probe, once. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdict. */
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
+/* The same for one that was asked for by name, which may wake its devices. */
+int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate);
+/* ds_accel_check() that, even for one name, wakes no device unless may_wake. */
+int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake);
 /* init and device_count; on failure the candidate's state says why, and the status is negative. */
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
                                   ds_accel_plugin_instance_t **instance_out, uint32_t *count_out);

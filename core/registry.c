@@ -23,7 +23,14 @@ const char *ds_accel__state_name(uint32_t state)
 
 const char *ds_accel__gate_name(enum ds_accel__gate gate)
 {
-    static const char *const names[] = {"name", "elf", "note", "allow", "load", "entry", "probe"};
+    static const char *const names[DS_ACCEL__GATE_COUNT] = {
+        [DS_ACCEL__GATE_NAME] = "name",   [DS_ACCEL__GATE_TRUST] = "trust",
+        [DS_ACCEL__GATE_ELF] = "elf",     [DS_ACCEL__GATE_NOTE] = "note",
+        [DS_ACCEL__GATE_HASH] = "hash",   [DS_ACCEL__GATE_ALLOW] = "allow",
+        [DS_ACCEL__GATE_POWER] = "power", [DS_ACCEL__GATE_QUARANTINE] = "quarantine",
+        [DS_ACCEL__GATE_LOAD] = "load",   [DS_ACCEL__GATE_ENTRY] = "entry",
+        [DS_ACCEL__GATE_PROBE] = "probe", [DS_ACCEL__GATE_CONDUCT] = "conduct",
+    };
 
     return names[gate];
 }

@@ -480,7 +480,8 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
         }
     }
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN) {
-        int32_t checked = ds_accel_check(context, name);
+        /* To explain a device's sleep is no reason to end it. */
+        int32_t checked = ds_accel__check(context, name, false);
 
         /* A backend that only the configuration knows: that it has no plugin is the explanation. */
         if (checked == DS_ACCEL_ERR_NOT_FOUND && report == DS_ACCEL_REPORT_EXPLAIN) {

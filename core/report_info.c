@@ -460,8 +460,8 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
         return fail_unknown(context, name);
     }
     candidate = ds_accel__registry_find(&context->registry, name);
-    if (candidate != NULL && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-        status = ds_accel__candidate_evaluate(candidate);
+    if (candidate != NULL) {
+        status = ds_accel__candidate_evaluate_named(candidate);
     }
     if (status < 0) {
         return status;

@@ -113,6 +113,7 @@ static void write_list(struct page *page, json_t *tree)
 static void write_candidate(struct page *page, json_t *candidate)
 {
     json_t *gates = json_object_get(candidate, "gates");
+    int width = page->verbose ? widest(gates, "gate", 6) : 6;
     bool failed = false;
 
     add_word(page, get_text(candidate, "name"), 0);
@@ -129,7 +130,7 @@ static void write_candidate(struct page *page, json_t *candidate)
             continue;
         }
         failed = failed || strcmp(result, "failed") == 0;
-        ds_accel__text_add(&page->text, "  %-6s ", get_text(gate, "gate"));
+        ds_accel__text_add(&page->text, "  %-*s ", width, get_text(gate, "gate"));
         add_word(page, result, 8);
         ds_accel__text_add(&page->text, "%s\n", get_text(gate, "evidence"));
     }

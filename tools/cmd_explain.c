@@ -13,8 +13,9 @@ const struct tool_command cmd_explain = {
     .arguments = "[NAME]",
     .summary = "say gate by gate why each plugin was or was not chosen",
     .help =
-        "For each plugin, or the one named: every gate in order (name, elf, note, allow, load,\n"
-        "entry, probe), the first that failed, the evidence, and what to do about it.\n"
+        "For each plugin, or the one named: every gate in order (name, trust, elf, note, hash,\n"
+        "allow, power, quarantine, load, entry, probe, conduct), the first that failed, the\n"
+        "evidence, and what to do about it.\n"
         "-v also shows gates that were not reached.",
     .most = 1,
     .run = run,
