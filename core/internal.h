@@ -254,12 +254,21 @@ int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *top
 void ds_accel__topology_clear(struct ds_accel__topology *topology);
 /* "/proc/meminfo" and a node's meminfo alike: a value in bytes; 0 if the key is not there. */
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
+/* How many numbers a list such as "0-3,8" has; 0 if it is not one. */
+uint32_t ds_accel__list_count(const char *list);
+/*
+ * The group's file, "cpuset.cpus" or "cpuset.mems", that leaves this process count numbers; "" if
+ * none does.
+ */
+int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t count, char *source,
+                                size_t source_size);
 /* Limits of machine_bytes and more are none. */
 int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (elf.c, presence.c, loader.c), candidates (registry.c, scan.c) ---- */
+/* ---- layer 2: files (elf.c, library.c, presence.c, loader.c), candidates (registry.c, scan.c) -
+ */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -294,18 +303,39 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 /* The lowest required bit this host does not know, or -1. */
 int ds_accel__unknown_feature(uint64_t required_features);
 
-/* Facts of the dynamic section, for lint. */
+/* Facts of the dynamic section, for lint and doctor. */
 struct ds_accel__elf_dynamic {
     bool has_bind_now;
     bool has_nodelete;
     bool has_textrel;
     bool has_executable_stack;
-    struct ds_accel__text needed;  /* names, one per line */
-    struct ds_accel__text exports; /* defined global symbols, one per line */
+    struct ds_accel__text needed;   /* names, one per line */
+    struct ds_accel__text run_path; /* where it looks for them: lists of folders, one per line */
+    struct ds_accel__text exports;  /* defined global symbols, one per line */
 };
 
 void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
                                 struct ds_accel__elf_dynamic *dynamic);
+void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic);
+
+/* What the dynamic linker goes by (library.c). */
+struct ds_accel__linker {
+    const char *root;         /* borrowed */
+    const char *library_path; /* LD_LIBRARY_PATH; NULL: unset */
+    char *cache;              /* /etc/ld.so.cache; NULL: none */
+    size_t cache_bytes;
+    bool has_folders; /* false: a recorded machine without its libraries */
+};
+
+int32_t ds_accel__linker_open(const char *root, struct ds_accel__linker *linker);
+void ds_accel__linker_close(struct ds_accel__linker *linker);
+/*
+ * Find a library by soname or absolute path, as an object that needs it (or NULL) would, without
+ * loading it. *path_out: a new string with the root, NULL if there is none.
+ */
+int32_t ds_accel__linker_find(const struct ds_accel__linker *linker, const char *name,
+                              const struct ds_accel__elf_dynamic *dynamic, const char *object,
+                              char **path_out);
 
 /* What the machine shows of a backend's hardware, without waking it (presence.c). */
 #define DS_ACCEL__PCI_ADDRESS_SIZE 32
@@ -532,12 +562,15 @@ int32_t ds_accel__options_read(const struct ds_accel_options *given,
 /* The nodes of the context's machine, read once. Borrowed. */
 int32_t ds_accel__context_topology(ds_accel_t *context,
                                    const struct ds_accel__topology **topology_out);
+/* Warn through log of each DS_ACCEL_* that nobody knows. */
+int32_t ds_accel__context_check_variables(const ds_accel_t *context,
+                                          const struct ds_accel__log *log);
 /* Read the op builders' files. Lock held. */
 int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
-/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c) ---------------------- */
+/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c, doctor.c) ------------ */
 
 /* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
 json_t *ds_accel__json_text(const char *text);
@@ -560,6 +593,8 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
                           ds_accel_plugin_instance_t *instance);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
+/* What stands in the way of the accelerators here. Every plugin was asked before. Lock held. */
+int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out);
 /* Text from the tree that the JSON is dumped from: one source for both. NULL: no memory. */
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u

@@ -150,25 +150,28 @@ static int32_t find_devices(const char *root, json_t *facts, struct ds_accel__pr
  * Nodes of /dev/dri and /dev/accel are numbered across vendors: the class in sysfs tells whose one
  * is. One that it does not tell of counts.
  */
-static bool is_of_other_vendor(const char *root, const char *path, json_t *pci)
+static int32_t check_vendor(const char *root, const char *path, json_t *pci, bool *is_other_out)
 {
     const char *class = strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
                         : strncmp(path, "/dev/accel/", 11) == 0 ? "accel"
                                                                 : NULL;
     char vendor[16];
     char *file;
-    bool is_known;
 
+    *is_other_out = false;
     if (class == NULL || json_array_size(pci) == 0) {
-        return false;
+        return DS_ACCEL_OK;
     }
     file = ds_accel__format("%s/sys/class/%s%s/device/vendor", root, class, strrchr(path, '/'));
-    is_known = file != NULL && read_line(AT_FDCWD, file, vendor, sizeof(vendor));
-    free(file);
-    for (size_t i = 0; i < json_array_size(pci) && is_known; i++) {
-        is_known = !is_vendor(json_string_value(json_array_get(pci, i)), vendor);
+    if (file == NULL) {
+        return ds_accel__no_memory();
     }
-    return is_known;
+    *is_other_out = read_line(AT_FDCWD, file, vendor, sizeof(vendor));
+    free(file);
+    for (size_t i = 0; i < json_array_size(pci) && *is_other_out; i++) {
+        *is_other_out = !is_vendor(json_string_value(json_array_get(pci, i)), vendor);
+    }
+    return DS_ACCEL_OK;
 }
 
 static bool has_node(const struct ds_accel__presence *presence, const char *path)
@@ -211,13 +214,15 @@ static int32_t add_node(struct ds_accel__presence *presence, const char *path, c
 static int32_t check_node(const char *root, const char *path, json_t *pci,
                           struct ds_accel__presence *presence)
 {
-    char *full = ds_accel__format("%s%s", root, path);
-    int32_t status;
+    char *full;
+    bool is_other;
+    int32_t status = check_vendor(root, path, pci, &is_other);
 
-    if (full == NULL) {
-        return ds_accel__no_memory();
+    if (status < 0 || is_other) {
+        return status;
     }
-    status = is_of_other_vendor(root, path, pci) ? DS_ACCEL_OK : add_node(presence, path, full);
+    full = ds_accel__format("%s%s", root, path);
+    status = full != NULL ? add_node(presence, path, full) : ds_accel__no_memory();
     free(full);
     return status;
 }
