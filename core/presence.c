@@ -53,8 +53,15 @@ static bool is_vendor(const char *fact, const char *vendor)
 
 static bool is_class(const char *fact, const char *class)
 {
-    return fact[4] == '\0' ||
-           (strncmp(class, "0x", 2) == 0 && strncmp(fact + 5, class + 2, strlen(fact + 5)) == 0);
+    const char *wanted = fact[4] == ':' ? fact + 5 : "";
+
+    if (strncmp(class, "0x", 2) != 0) {
+        return wanted[0] == '\0';
+    }
+    for (class += 2; *wanted != '\0' && *wanted == *class; wanted++) {
+        class ++;
+    }
+    return *wanted == '\0';
 }
 
 /* The class is read of devices of a vendor that counts only: most of a machine's do not. */
@@ -315,34 +322,45 @@ bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence)
 }
 
 /* FNV-1a. Fields are hashed one by one: what pads a struct is anything. */
-static uint64_t hash(uint64_t value, const void *data, size_t size)
+static uint64_t hash_byte(uint64_t value, unsigned char byte)
 {
-    const unsigned char *bytes = data;
+    return (value ^ byte) * UINT64_C(1099511628211);
+}
 
-    for (size_t i = 0; i < size; i++) {
-        value = (value ^ bytes[i]) * UINT64_C(1099511628211);
+static uint64_t hash_text(uint64_t value, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        value = hash_byte(value, (unsigned char)*text);
+    }
+    return hash_byte(value, 0);
+}
+
+static uint64_t hash_number(uint64_t value, uint64_t number)
+{
+    for (int shift = 0; shift < 64; shift += 8) {
+        value = hash_byte(value, (unsigned char)(number >> shift));
     }
     return value;
 }
 
 uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presence)
 {
-    unsigned char is_asleep = ds_accel__presence_is_asleep(presence);
     uint64_t value = UINT64_C(14695981039346656037);
 
+    value = hash_byte(value, ds_accel__presence_is_asleep(presence));
     for (uint32_t i = 0; i < presence->device_count; i++) {
-        const char *address = presence->devices[i].address;
-
-        value = hash(value, address, strlen(address) + 1);
+        value = hash_text(value, presence->devices[i].address);
     }
-    value = hash(value, &is_asleep, sizeof(is_asleep));
     for (uint32_t i = 0; i < presence->node_count; i++) {
         const struct ds_accel__device_node *node = &presence->nodes[i];
-        uint64_t facts[] = {node->mode, node->uid,        node->gid,
-                            node->rdev, node->changed_ns, node->is_usable};
 
-        value = hash(value, node->path, strlen(node->path) + 1);
-        value = hash(value, facts, sizeof(facts));
+        value = hash_text(value, node->path);
+        value = hash_number(value, node->mode);
+        value = hash_number(value, node->uid);
+        value = hash_number(value, node->gid);
+        value = hash_number(value, node->rdev);
+        value = hash_number(value, node->changed_ns);
+        value = hash_byte(value, node->is_usable);
     }
     return value;
 }

@@ -373,7 +373,21 @@ Test(core_doctor, a_shared_folder_has_nodes_of_others)
 
 /* ---- libraries ------------------------------------------------------------------------------ */
 
-#define LIBRARY TEST_MOCKS "/ds_accel_cuda.so" /* any that links libc.so.6 and no more */
+#define LIBRARY TEST_FIXTURES "/absent/libds_accel_absent.so" /* links nothing */
+
+/* A library that links libneeded.so.1 and nothing else, sanitizers or not. */
+static void build_library(const char *path)
+{
+    char command[1024];
+
+    snprintf(
+        command, sizeof(command),
+        "cd '%s' && echo 'int needed;' | %s -shared -fPIC -nostdlib -Wl,-soname,libneeded.so.1 "
+        "-x c - -o needed.so && echo 'extern int needed; int *user = &needed;' | %s -shared "
+        "-fPIC -nostdlib -x c - -x none needed.so -o '%s'",
+        test_dir(), TEST_CC, TEST_CC, test_path(path));
+    cr_assert_eq(system(command), 0);
+}
 
 Test(core_doctor, a_missing_runtime_is_a_problem_where_its_hardware_is)
 {
@@ -381,7 +395,7 @@ Test(core_doctor, a_missing_runtime_is_a_problem_where_its_hardware_is)
     add_gpu("0x10de");
     add_nodes();
     expect_fine("library"); /* a recorded machine without libraries tells nothing of them */
-    test_copy(LIBRARY, "machine/usr/lib/libc.so.6");
+    test_copy(LIBRARY, "machine/usr/lib/libunrelated.so");
     expect("library", "problem", "libcuda.so.1", "the runtime of cuda is in none of the folders",
            "install the vendor's runtime, or name its folder in LD_LIBRARY_PATH");
     test_copy(LIBRARY, "machine/usr/lib/libcuda.so");
@@ -392,7 +406,7 @@ Test(core_doctor, a_runtime_in_a_folder_of_the_environment_is_found)
 {
     test_add_mock("cuda");
     add_gpu("0x10de");
-    test_copy(LIBRARY, "machine/usr/lib/libc.so.6");
+    test_copy(LIBRARY, "machine/usr/lib/libunrelated.so");
     test_write("machine/opt/bad/libcuda.so.1", "not a library");
     test_copy(LIBRARY, "machine/opt/good/libcuda.so.1");
     setenv("LD_LIBRARY_PATH", "::/opt/bad:/opt/none:", 1);
@@ -405,12 +419,12 @@ Test(core_doctor, what_a_runtime_needs_is_named_with_who_needs_it)
 {
     test_add_mock("rocm");
     put("dev/kfd", "");
-    test_copy(LIBRARY, "machine/opt/rocm/lib/libamdhip64.so");
+    build_library("machine/opt/rocm/lib/libamdhip64.so");
     expect_fine("library");
     test_copy(LIBRARY, "machine/lib/libunrelated.so");
-    expect("library", "problem", "libc.so.6", "needed by /opt/rocm/lib/libamdhip64.so",
+    expect("library", "problem", "libneeded.so.1", "needed by /opt/rocm/lib/libamdhip64.so",
            "install the package");
-    test_copy(LIBRARY, "machine/lib/libc.so.6");
+    test_copy(LIBRARY, "machine/lib/libneeded.so.1");
     expect("library", "ok", "libamdhip64.so.7", "/opt/rocm/lib/libamdhip64.so, for rocm", "\"\"");
 }
 
@@ -442,7 +456,7 @@ Test(core_doctor, the_linkers_cache_is_read_and_a_damaged_one_is_not_believed)
     }
     test_add_mock("cuda");
     add_gpu("0x10de");
-    test_copy(LIBRARY, "machine/usr/lib/libc.so.6");
+    test_copy(LIBRARY, "machine/usr/lib/libunrelated.so");
     test_copy(LIBRARY, "machine/opt/cached/libcuda.so.1");
     test_write_bytes("machine/etc/ld.so.cache", &cache, sizeof(cache));
     expect("library", "ok", "libcuda.so.1", "/opt/cached/libcuda.so.1, for cuda", "\"\"");
