@@ -343,13 +343,13 @@ static int32_t find_needed(struct visit *visit, const char *name, const char *ob
 /* What one object links. */
 static int32_t visit_object(struct visit *visit, const char *object)
 {
-    struct ds_accel__finding finding = {0};
     struct ds_accel__elf_dynamic dynamic;
     struct ds_accel__elf elf;
-    int32_t status = ds_accel__elf_open(object, &elf, &finding);
+    bool is_library;
+    int32_t status = ds_accel__library_open(object, &elf, &is_library);
     const char *at;
 
-    if (status < 0 || finding.reason != NULL) {
+    if (!is_library) {
         return status;
     }
     ds_accel__elf_read_dynamic(&elf, &dynamic);

@@ -327,6 +327,8 @@ struct ds_accel__linker {
     bool has_folders; /* false: a recorded machine without its libraries */
 };
 
+/* Map a library, by the name of its file, if it is one of this machine's kind. */
+int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool *is_library_out);
 int32_t ds_accel__linker_open(const char *root, struct ds_accel__linker *linker);
 void ds_accel__linker_close(struct ds_accel__linker *linker);
 /*

@@ -53,18 +53,27 @@ struct search {
     int32_t status;
 };
 
+int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool *is_library_out)
+{
+    struct ds_accel__finding finding = {0};
+    int32_t status = ds_accel__elf_open(path, elf, &finding);
+
+    *is_library_out = status >= 0 && finding.reason == NULL;
+    return status;
+}
+
 /* Take the file at a path below the root if it is a library of this machine. */
 static void try_path(struct search *search, char *full)
 {
-    struct ds_accel__finding finding = {0};
     struct ds_accel__elf elf;
+    bool is_library;
 
     if (full == NULL) {
         search->status = ds_accel__no_memory();
         return;
     }
-    search->status = ds_accel__elf_open(full, &elf, &finding);
-    if (search->status >= 0 && finding.reason == NULL) {
+    search->status = ds_accel__library_open(full, &elf, &is_library);
+    if (is_library) {
         ds_accel__elf_close(&elf);
         search->found = full;
         return;

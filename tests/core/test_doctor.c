@@ -203,40 +203,60 @@ Test(core_doctor, a_shadowed_plugin_is_a_warning)
     expect_fine("plugin");
 }
 
-/* The mock's version is a text in its note and in its data. */
-static void change_version(const char *path)
+/* Put other bytes where these are in a file, wherever they are; asserts that they are somewhere. */
+static void patch(const char *path, const void *old, const void *new, size_t size)
 {
     FILE *file = fopen(path, "r+b");
-    char *data;
-    long size;
     unsigned changed = 0;
+    char *data;
+    long length;
 
     cr_assert_not_null(file);
     cr_assert_eq(fseek(file, 0, SEEK_END), 0);
-    size = ftell(file);
-    data = malloc((size_t)size);
+    length = ftell(file);
+    data = malloc((size_t)length);
     cr_assert_not_null(data);
     rewind(file);
-    cr_assert_eq(fread(data, 1, (size_t)size, file), (size_t)size);
-    for (long i = 0; i + 6 <= size; i++) {
-        if (memcmp(data + i, DS_ACCEL_VERSION, sizeof(DS_ACCEL_VERSION)) == 0) {
-            data[i] = '9';
+    cr_assert_eq(fread(data, 1, (size_t)length, file), (size_t)length);
+    for (size_t i = 0; i + size <= (size_t)length; i++) {
+        if (memcmp(data + i, old, size) == 0) {
+            memcpy(data + i, new, size);
             changed++;
         }
     }
     cr_assert_geq(changed, 1);
     rewind(file);
-    cr_assert_eq(fwrite(data, 1, (size_t)size, file), (size_t)size);
-    fclose(file);
+    cr_assert_eq(fwrite(data, 1, (size_t)length, file), (size_t)length);
+    cr_assert_eq(fclose(file), 0);
     free(data);
 }
 
 Test(core_doctor, a_plugin_of_another_ds_accel_is_a_warning)
 {
+    char other[sizeof(DS_ACCEL_VERSION)];
+
     test_add_mock("cuda");
     expect_fine("plugin");
-    change_version(test_path("plugins/ds_accel_cuda.so"));
+    snprintf(other, sizeof(other), "9%s", DS_ACCEL_VERSION + 1);
+    patch(test_path("plugins/ds_accel_cuda.so"), DS_ACCEL_VERSION, other, sizeof(other));
     expect("plugin", "warning", "cuda", "is of ds-accel 9", "came with this ds-accel");
+}
+
+Test(core_doctor, a_plugin_of_another_minor_version_is_worth_a_line)
+{
+    struct ds_accel_note_desc ours = {.struct_size = sizeof(ours),
+                                      .abi_major = DS_ACCEL_ABI_MAJOR,
+                                      .abi_minor = DS_ACCEL_ABI_MINOR};
+    struct ds_accel_note_desc other = ours;
+    char detail[64];
+
+    test_add_mock("cuda");
+    other.abi_minor++;
+    patch(test_path("plugins/ds_accel_cuda.so"), &ours, &other,
+          offsetof(struct ds_accel_note_desc, required_features));
+    snprintf(detail, sizeof(detail), "built for ABI %d.%d; this host has %d.%d", DS_ACCEL_ABI_MAJOR,
+             DS_ACCEL_ABI_MINOR + 1, DS_ACCEL_ABI_MAJOR, DS_ACCEL_ABI_MINOR);
+    expect("plugin", "info", "cuda", detail, "what this host does not know is left out");
 }
 
 Test(core_doctor, an_unknown_variable_is_a_warning)

@@ -157,6 +157,37 @@ Test(core_presence, of_many_that_sleep_the_first_are_named)
     ds_accel_destroy(context);
 }
 
+/* The file has no domain; a machine may have the same slot in another. */
+Test(core_presence, the_kernels_list_of_devices_narrows_the_search)
+{
+    ds_accel_t *context;
+
+    test_write("machine/proc/bus/pci/devices", "0010\t80869a60\t10\t0\n00a3\t80867af0\t0\n"
+                                               "c108\t10de2330\t1f\t0\n");
+    add_pci("0000:c1:01.0", "0x10de", "0x030200", "suspended");
+    add_pci("0001:c1:01.0", "0x10de", "0x030200", "suspended");
+    add_pci("0002:c1:01.0", "0x8086", "0x030200", "active");
+    add_pci("0000:c1:01.1", "0x10de", "0x030200", "active");
+    context = detect_on(test_path("machine"), "cpu");
+    expect_asleep(context, "0000:c1:01.0 suspended, 0001:c1:01.0 suspended");
+    ds_accel_destroy(context);
+    test_write("machine/proc/bus/pci/devices", "");
+    context = detect_on(test_path("machine"), "cuda");
+    expect_gate(context, "power", "passed", "0000:c1:01.1 active");
+    ds_accel_destroy(context);
+}
+
+Test(core_presence, a_list_without_the_vendor_ends_the_search)
+{
+    ds_accel_t *context;
+
+    test_write("machine/proc/bus/pci/devices", "\n\tgarbage\n00\n0010\t80869a60\t10\t0\n");
+    add_pci("0000:01:00.0", "0x10de", "0x030200", "suspended");
+    context = detect_on(test_path("machine"), "cuda");
+    expect_gate(context, "power", "skipped", "");
+    ds_accel_destroy(context);
+}
+
 Test(core_presence, a_kernel_that_tells_no_status_lets_pass)
 {
     ds_accel_t *context;
