@@ -264,7 +264,7 @@ asan: deps-check  ## unit, thread and command tests under address+undefined sani
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
 	    $(MAKE) unit test-threads test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
-	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh"
+	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 

@@ -66,6 +66,51 @@ static const char *check_absolute(const char *text)
     return text[0] == '/' ? NULL : "expected an absolute path";
 }
 
+/* Nodes are looked for in one folder: see presence.c. */
+static const char *check_node_pattern(const char *text)
+{
+    static const char expected[] = "expected a pattern below /dev with wildcards in its last part "
+                                   "only, as in /dev/nvidia[0-9]*";
+    const char *last = strrchr(text, '/');
+
+    if (strncmp(text, "/dev/", 5) != 0 || last[1] == '\0' || strlen(text) >= 128 ||
+        strstr(text, "//") != NULL || strstr(text, "/./") != NULL || strstr(text, "/../") != NULL ||
+        strcmp(last, "/.") == 0 || strcmp(last, "/..") == 0) {
+        return expected;
+    }
+    if (strcspn(text, "*?[\\") < (size_t)(last - text)) {
+        return expected;
+    }
+    return strchr(last, '[') != NULL && strchr(strchr(last, '['), ']') == NULL ? "a [ is not closed"
+                                                                               : NULL;
+}
+
+static const char *check_pci(const char *text)
+{
+    size_t length = strlen(text);
+    bool has_class = length > 4 && text[4] == ':';
+    size_t digits = strspn(text, "0123456789abcdef");
+
+    if (has_class) {
+        digits += 1 + strspn(text + 5, "0123456789abcdef");
+    }
+    return digits == length && (length == 4 || (has_class && (length == 7 || length == 9)))
+               ? NULL
+               : "expected a PCI vendor and, if need be, a class, in lower-case hexadecimal: "
+                 "\"10de\", \"10de:03\" or \"10de:0302\"";
+}
+
+static const char *check_library(const char *text)
+{
+    const char *last = strrchr(text, '/');
+
+    last = last != NULL ? last + 1 : text;
+    return last[0] != '\0' && (last == text || text[0] == '/') && strstr(last, ".so") != NULL &&
+                   strlen(text) < 256
+               ? NULL
+               : "expected a library's soname, as in libcuda.so.1, or its absolute path";
+}
+
 static const char *check_env_rule(json_t *object)
 {
     const char *rule = json_string_value(json_object_get(object, "rule"));
@@ -85,6 +130,24 @@ static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
 static const char *const op_kinds[] = {"compiled", "framework", NULL};
 
+/* What a plugin may do to its process and be forgiven: the codes of reasons.def's gate conduct, but
+ * for those that spoil its answer. */
+static const char *const tolerable[] = {
+    "prints_stdout",
+    "prints_stderr",
+    "leaves_process",
+    "leaves_thread",
+    "changes_signal_mask",
+    "changes_signal_handler",
+    "changes_affinity",
+    "changes_directory",
+    "changes_locale",
+    "changes_umask",
+    "changes_limit",
+    "changes_environment",
+    NULL,
+};
+
 static const struct rule text_element = {.types = STRING};
 static const struct rule backend_element = {.types = STRING, .check = check_backend_name};
 static const struct rule path_element = {.types = STRING, .check = check_absolute};
@@ -92,6 +155,10 @@ static const struct rule variable_element = {.types = STRING, .check = check_var
 static const struct rule dtype_element = {.types = STRING, .values = dtype_names};
 static const struct rule sha256_element = {.types = STRING, .check = check_sha256};
 static const struct rule option_element = {.types = SCALAR | NUL};
+static const struct rule node_element = {.types = STRING, .check = check_node_pattern};
+static const struct rule pci_element = {.types = STRING, .check = check_pci};
+static const struct rule library_element = {.types = STRING, .check = check_library};
+static const struct rule tolerate_element = {.types = STRING, .values = tolerable};
 static const struct rule defer_element = {.types = ARRAY | NUL, .element = &backend_element};
 
 static const struct rule requires_members[] = {
@@ -148,6 +215,10 @@ static const struct rule backend_members[] = {
     {.key = "visible_devices_envs", .types = ARRAY | NUL, .element = &variable_element},
     {.key = "export_envs", .types = ARRAY | NUL, .element = &variable_element},
     {.key = "env", .types = ARRAY | NUL, .element = &env_element},
+    {.key = "device_nodes", .types = ARRAY | NUL, .element = &node_element},
+    {.key = "pci", .types = ARRAY | NUL, .element = &pci_element},
+    {.key = "libraries", .types = ARRAY | NUL, .element = &library_element},
+    {.key = "tolerate", .types = ARRAY | NUL, .element = &tolerate_element},
     {.key = "demand_only", .types = BOOLEAN | NUL},
     {.key = "defers_to", .types = OBJECT | NUL, .element = &defer_element},
     {.key = "op_builder_dir", .types = STRING | NUL},
@@ -358,7 +429,7 @@ static int32_t check_string(struct check *check, const char *name, const char *t
                             const struct rule *rule)
 {
     const char *wrong = rule->check != NULL ? rule->check(text) : NULL;
-    char all[256] = "";
+    char all[400] = "";
     size_t at = 0;
     size_t count = 0;
     const char *nearest;

@@ -157,7 +157,8 @@ static int32_t add_backend(const ds_accel_t *context, const char *backend, char 
     return status;
 }
 
-static int32_t warn_unknown_variables(ds_accel_t *context)
+int32_t ds_accel__context_check_variables(const ds_accel_t *context,
+                                          const struct ds_accel__log *log)
 {
     json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
     char **names = NULL;
@@ -179,7 +180,7 @@ static int32_t warn_unknown_variables(ds_accel_t *context)
         status = add_backend(context, context->registry.candidates[i]->name, &names, &count);
     }
     if (status >= 0) {
-        ds_accel__env_warn_unknown(&context->env, &context->log, names, count);
+        ds_accel__env_warn_unknown(&context->env, log, names, count);
     }
     ds_accel__names_free(names, count);
     return status;
@@ -233,7 +234,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = ds_accel__registry_sort(context);
     }
     if (status >= 0) {
-        status = warn_unknown_variables(context);
+        status = ds_accel__context_check_variables(context, &context->log);
     }
     return status;
 }

@@ -489,6 +489,13 @@ static void read_entries(const struct ds_accel__elf *elf, const ElfW(Phdr) * seg
                 dynamic->has_bind_now |= (entry.d_un.d_val & DF_1_NOW) != 0;
                 dynamic->has_nodelete |= (entry.d_un.d_val & DF_1_NODELETE) != 0;
                 break;
+            case DT_RPATH:
+            case DT_RUNPATH:
+                if (pass == 1) {
+                    ds_accel__text_add(&dynamic->run_path, "%s\n",
+                                       string_at(elf, &tables, entry.d_un.d_val));
+                }
+                break;
             case DT_NEEDED:
                 if (pass == 1) {
                     ds_accel__text_add(&dynamic->needed, "%s\n",
@@ -501,6 +508,13 @@ static void read_entries(const struct ds_accel__elf *elf, const ElfW(Phdr) * seg
         }
     }
     read_exports(elf, &tables, dynamic);
+}
+
+void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic)
+{
+    ds_accel__text_clear(&dynamic->needed);
+    ds_accel__text_clear(&dynamic->run_path);
+    ds_accel__text_clear(&dynamic->exports);
 }
 
 void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,

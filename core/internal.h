@@ -276,12 +276,21 @@ int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *top
 void ds_accel__topology_clear(struct ds_accel__topology *topology);
 /* "/proc/meminfo" and a node's meminfo alike: a value in bytes; 0 if the key is not there. */
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
+/* How many numbers a list such as "0-3,8" has; 0 if it is not one. */
+uint32_t ds_accel__list_count(const char *list);
+/*
+ * The group's file, "cpuset.cpus" or "cpuset.mems", that leaves this process count numbers; "" if
+ * none does.
+ */
+int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t count, char *source,
+                                size_t source_size);
 /* Limits of machine_bytes and more are none. */
 int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (trust.c, elf.c, loader.c), candidates (registry.c, scan.c) ------ */
+/* ---- layer 2: files (trust.c, elf.c, library.c, presence.c, loader.c), candidates (registry.c,
+ * scan.c) */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -338,18 +347,83 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 /* The lowest required bit this host does not know, or -1. */
 int ds_accel__unknown_feature(uint64_t required_features);
 
-/* Facts of the dynamic section, for lint. */
+/* Facts of the dynamic section, for lint and doctor. */
 struct ds_accel__elf_dynamic {
     bool has_bind_now;
     bool has_nodelete;
     bool has_textrel;
     bool has_executable_stack;
-    struct ds_accel__text needed;  /* names, one per line */
-    struct ds_accel__text exports; /* defined global symbols, one per line */
+    struct ds_accel__text needed;   /* names, one per line */
+    struct ds_accel__text run_path; /* where it looks for them: lists of folders, one per line */
+    struct ds_accel__text exports;  /* defined global symbols, one per line */
 };
 
 void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
                                 struct ds_accel__elf_dynamic *dynamic);
+void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic);
+
+/* What the dynamic linker goes by (library.c). */
+struct ds_accel__linker {
+    const char *root;         /* borrowed */
+    const char *library_path; /* LD_LIBRARY_PATH; NULL: unset */
+    char *cache;              /* /etc/ld.so.cache; NULL: none */
+    size_t cache_bytes;
+    bool has_folders; /* false: a recorded machine without its libraries */
+};
+
+/* Map a library, by the name of its file, if it is one of this machine's kind. */
+int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool *is_library_out);
+int32_t ds_accel__linker_open(const char *root, struct ds_accel__linker *linker);
+void ds_accel__linker_close(struct ds_accel__linker *linker);
+/*
+ * Find a library by soname or absolute path, as an object that needs it (or NULL) would, without
+ * loading it. *path_out: a new string with the root, NULL if there is none.
+ */
+int32_t ds_accel__linker_find(const struct ds_accel__linker *linker, const char *name,
+                              const struct ds_accel__elf_dynamic *dynamic, const char *object,
+                              char **path_out);
+
+/* What the machine shows of a backend's hardware, without waking it (presence.c). */
+#define DS_ACCEL__PCI_ADDRESS_SIZE 32
+
+struct ds_accel__pci_device {
+    char address[DS_ACCEL__PCI_ADDRESS_SIZE]; /* "0000:01:00.0" */
+    char runtime_status[16];                  /* "active", "suspended" ...; "unknown" */
+};
+
+struct ds_accel__device_node {
+    char path[128]; /* as the machine has it, without the root */
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
+    dev_t rdev;
+    uint64_t changed_ns;
+    bool is_usable; /* this process may read and write it */
+};
+
+struct ds_accel__presence {
+    bool has_pci_facts; /* the configuration says what to look for */
+    bool has_node_facts;
+    struct ds_accel__pci_device *devices; /* that match, by address */
+    uint32_t device_count;
+    struct ds_accel__device_node *nodes; /* by path */
+    uint32_t node_count;
+};
+
+/*
+ * Look for what backend (its object of the configuration, or NULL) names as "pci" and
+ * "device_nodes". Without these facts no system call is made. Clear it after success.
+ */
+int32_t ds_accel__presence_read(const char *root, json_t *backend,
+                                struct ds_accel__presence *presence);
+void ds_accel__presence_clear(struct ds_accel__presence *presence);
+/* True if there are devices and all are suspended. */
+bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence);
+/* Another number whenever a node, its owner, mode or use, a device or sleep has changed. */
+uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presence);
+/* The gate power: "asleep" and the devices, or no reason and those that are awake. */
+void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
+                                    struct ds_accel__finding *finding);
 
 typedef struct ds_accel__module ds_accel__module_t; /* an opened .so */
 
@@ -411,7 +485,7 @@ struct ds_accel__candidate {
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
-    bool is_named;    /* somebody asks for it by name */
+    bool is_named;    /* somebody asks for it by name: it may be woken, and tried again */
     bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
@@ -419,6 +493,10 @@ struct ds_accel__candidate {
     struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
+    bool has_look;                   /* at its hardware, since the asking began */
+    uint64_t hardware;               /* fingerprint of it */
+    uint32_t hardware_count;         /* devices on the bus */
+    struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
     bool has_file;
     struct stat file; /* as it was checked */
     uint64_t key[2];  /* of its record; with has_file */
@@ -476,6 +554,8 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Look at its hardware, waking nothing, once while plugins are asked. ERR_NO_MEMORY. */
+int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
 /* What it printed while it was probed, for explain. */
 void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text);
 /* By the configuration if it says, else by the features that the plugin asks for. */
@@ -781,6 +861,10 @@ void ds_accel__asking_end(ds_accel_t *context);
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count);
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
+/* The same for one that was asked for by name, which may wake its devices. */
+int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate);
+/* ds_accel_check() that, even for one name, wakes no device unless may_wake. */
+int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake);
 /* init and device_count; on failure the candidate's state says why, and the status is negative. */
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
                                   ds_accel_plugin_instance_t **instance_out, uint32_t *count_out);
@@ -836,12 +920,15 @@ int32_t ds_accel__context_topology(ds_accel_t *context,
 /* Have the files read whose values were remembered, for who asks where one comes from. Lock held.
  */
 int32_t ds_accel__context_load_origins(ds_accel_t *context);
+/* Warn through log of each DS_ACCEL_* that nobody knows. */
+int32_t ds_accel__context_check_variables(const ds_accel_t *context,
+                                          const struct ds_accel__log *log);
 /* Read the op builders' files. Lock held. */
 int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
-/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c) ---------------------- */
+/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c, doctor.c) ------------ */
 
 /* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
 json_t *ds_accel__json_text(const char *text);
@@ -864,6 +951,8 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
                           ds_accel_plugin_instance_t *instance);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
+/* What stands in the way of the accelerators here. Every plugin was asked before. Lock held. */
+int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out);
 /* Text from the tree that the JSON is dumped from: one source for both. NULL: no memory. */
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u

@@ -58,6 +58,21 @@ static bool visit_highest(void *user_data, uint32_t first, uint32_t last)
     return true;
 }
 
+static bool visit_count(void *user_data, uint32_t first, uint32_t last)
+{
+    uint32_t *count = user_data;
+
+    *count += last - first + 1;
+    return true;
+}
+
+uint32_t ds_accel__list_count(const char *list)
+{
+    uint32_t count = 0;
+
+    return parse_list(list, visit_count, &count) ? count : 0;
+}
+
 static bool visit_set(void *user_data, uint32_t first, uint32_t last)
 {
     for (uint32_t cpu = first; cpu <= last; cpu++) {

@@ -121,6 +121,7 @@ static void make_key(struct ds_accel__candidate *candidate)
     } parts = {
         .base = context->cache.base,
         .env = hash_env_of_backend(candidate),
+        .presence = candidate->hardware,
         .device = candidate->file.st_dev,
         .inode = candidate->file.st_ino,
         .size = (uint64_t)candidate->file.st_size,
