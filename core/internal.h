@@ -19,7 +19,7 @@
 #define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more */
 #define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- layer 0: errors (error.c), texts (text.c), reasons (reason.c), log (log.c) ------------- */
+/* ---- layer 0: errors (error.c), texts (text.c, list.c), reasons (reason.c), log (log.c) ----- */
 
 /* Keep the message as this thread's last error and return status. */
 int32_t ds_accel__error(int32_t status, const char *format, ...)
@@ -51,6 +51,14 @@ void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char
 void ds_accel__sanitize(char *text, size_t text_size);
 /* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
 bool ds_accel__is_backend_name(const char *name);
+
+#define DS_ACCEL__LIST_LIMIT 65536u /* no machine numbers its CPUs or nodes higher */
+
+typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
+/* Visit the ranges of "0-3,8,10-11"; false if the text is no such list, or visit said no. */
+bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
+/* The next item that is not empty, and *list behind it; NULL if there is none. Borrowed. */
+const char *ds_accel__list_next(const char **list, char separator, size_t *length_out);
 
 /* Why a candidate was not chosen: one table for code, meaning and remedy. */
 struct ds_accel__reason {
