@@ -202,6 +202,13 @@ struct ds_accel__config {
 int32_t ds_accel__config_load(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env, bool with_ops);
+/*
+ * The two halves of loading, for files whose text is there: check one file, adding what is wrong
+ * with it to the problems, and merge those that were checked. OK; ERR_CONFIG (merge), as above;
+ * ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file);
+int32_t ds_accel__config_merge(struct ds_accel__config *config);
 /* A problem outside of the files, such as a variable's value. */
 int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
                                      const char *message);
