@@ -47,7 +47,7 @@ char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1,
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
 void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
                         size_t text_size);
-/* End a text that came from outside, and keep it on one line. */
+/* End a text that came from outside: one line of UTF-8, without control characters. */
 void ds_accel__sanitize(char *text, size_t text_size);
 /* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
 bool ds_accel__is_backend_name(const char *name);
