@@ -104,5 +104,6 @@ void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t 
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
+    ds_accel__sanitize(line, sizeof(line));
     log->sink(log->user_data, level, topic, line);
 }
