@@ -335,10 +335,12 @@ static int32_t check_option(struct file_check *check, const char *backend, const
     if (is_declared(check->config, backend, key, names, DS_ACCEL__ARRAY_SIZE(names), &count)) {
         return DS_ACCEL_OK;
     }
+    if (!ds_accel__pointer_append(pointer, sizeof(pointer), backend) ||
+        !ds_accel__pointer_append(pointer, sizeof(pointer), "options") ||
+        !ds_accel__pointer_append(pointer, sizeof(pointer), key)) {
+        return DS_ACCEL_OK; /* there is a message about so long a key */
+    }
     nearest = ds_accel__nearest(key, names, count);
-    ds_accel__pointer_append(pointer, sizeof(pointer), backend);
-    ds_accel__pointer_append(pointer, sizeof(pointer), "options");
-    ds_accel__pointer_append(pointer, sizeof(pointer), key);
     snprintf(message, sizeof(message), "unknown option \"%.64s\" of %s%s%s%s", key, backend,
              nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
              nearest != NULL ? "\"?" : "");
@@ -583,7 +585,7 @@ static json_t *resolve(json_t *value, const char *pointer)
 {
     while (value != NULL && *pointer == '/') {
         size_t length = strcspn(++pointer, "/");
-        char key[256];
+        char key[256]; /* what was checked has none that is longer */
         size_t at = 0;
 
         for (size_t i = 0; i < length && at + 1 < sizeof(key); i++) {
