@@ -43,13 +43,13 @@ def noted(notes, align=4):
     return header(1) + segment(PT_NOTE, HEADER_BYTES + SEGMENT_BYTES, len(notes), align=align) + notes
 
 
-def dynamic(hashed="gnu", symbols=2, repeat=1, extra=(), stack=6):
-    """A plugin with a dynamic section: needs libm, exports its entry; repeat: so many segments of it."""
+def dynamic(hashed="gnu", symbols=2, repeat=1, extra=(), stack=6, library=b"libm.so.6"):
+    """A plugin with a dynamic section: needs a library, exports its entry; repeat: so many segments of it."""
     count = 3 + repeat
     start = HEADER_BYTES + count * SEGMENT_BYTES
     ours = note()
-    strings = b"\0libm.so.6\0ds_accel_entry_v1\0"
-    table = bytes(24) + struct.pack("<IBBHQQ", 11, 0x12, 0, 7, 0, 0) * (symbols - 1)
+    strings = b"\0" + library + b"\0ds_accel_entry_v1\0"
+    table = bytes(24) + struct.pack("<IBBHQQ", len(library) + 2, 0x12, 0, 7, 0, 0) * (symbols - 1)
     if hashed == "gnu":
         hashes = struct.pack("<IIIIQI", 1, 1, 1, 6, 0, 1) + struct.pack("<I", 2) * (symbols - 2) + struct.pack("<I", 3)
     else:
@@ -115,6 +115,8 @@ SEEDS = {
     "dynamic_old_flags": dynamic("gnu", extra=((DT_BIND_NOW, 0), (DT_TEXTREL, 0))),
     "dynamic_needed": dynamic("gnu", extra=((DT_NEEDED, 1), (DT_NEEDED, 1 << 40), (DT_NEEDED, 3))),
     "dynamic_repeated": dynamic("sysv", repeat=8),
+    "dynamic_needed_long": dynamic("gnu", repeat=6, extra=((DT_NEEDED, 1),) * 12, library=b"l" * 1000),
+    "dynamic_chain_unended": dynamic("gnu", symbols=8).replace(struct.pack("<II", 2, 3), struct.pack("<II", 2, 2)),
     "dynamic_tables_wrap": dynamic("gnu", extra=((DT_STRTAB, (1 << 64) - 8), (DT_SYMTAB, (1 << 64) - 24))),
 }
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define TEXT_LIMIT_BYTES (64 * 1024u) /* of the names in a dynamic section */
+#define TEXT_LIMIT_BYTES (8 * 1024u) /* of the names in a dynamic section */
 
 /* A file with these bytes, read from its beginning; -1 if the machine has no room for it. */
 static int make_file(const uint8_t *data, size_t size)
