@@ -20,6 +20,12 @@ enum {
     SCALAR = BOOLEAN | INTEGER | STRING | 64 /* 64: reals */
 };
 
+/*
+ * Of any key. Where it may be chosen freely, a pointer through it must fit even if each byte is
+ * escaped, or a message about what stands below could not say where.
+ */
+#define KEY_LIMIT_BYTES 255
+
 /* Says what is wrong with a text, or NULL. */
 typedef const char *(*text_check_t)(const char *text);
 
@@ -405,7 +411,11 @@ static int32_t check_object(struct check *check, json_t *object, const struct ru
                 found = m;
             }
         }
-        if (found == NULL) {
+        if (strlen(key) > KEY_LIMIT_BYTES) {
+            status = complain(check, false,
+                              "a key has %zu bytes, \"%.64s...\"; expected at most %d", strlen(key),
+                              key, KEY_LIMIT_BYTES);
+        } else if (found == NULL) {
             status = unknown_key(check, key, rule->members);
         } else {
             const char *wrong = rule->check_key != NULL ? rule->check_key(key) : NULL;

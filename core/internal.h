@@ -23,7 +23,7 @@
 #define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more */
 #define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- layer 0: errors (error.c), texts (text.c), reasons (reason.c), log (log.c) ------------- */
+/* ---- layer 0: errors (error.c), texts (text.c, list.c), reasons (reason.c), log (log.c) ----- */
 
 /* Keep the message as this thread's last error and return status. */
 int32_t ds_accel__error(int32_t status, const char *format, ...)
@@ -52,7 +52,7 @@ char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1,
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
 void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
                         size_t text_size);
-/* End a text that came from outside, and keep it on one line. */
+/* End a text that came from outside: one line of UTF-8, without control characters. */
 void ds_accel__sanitize(char *text, size_t text_size);
 /* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
 bool ds_accel__is_backend_name(const char *name);
@@ -60,6 +60,14 @@ bool ds_accel__is_backend_name(const char *name);
 /* A quick hash, for checksums and keys that nobody has a reason to forge (hash.c). */
 uint64_t ds_accel__hash(const void *data, size_t size_bytes, uint64_t seed);
 uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
+
+#define DS_ACCEL__LIST_LIMIT 65536u /* no machine numbers its CPUs or nodes higher */
+
+typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
+/* Visit the ranges of "0-3,8,10-11"; false if the text is no such list, or visit said no. */
+bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
+/* The next item that is not empty, and *list behind it; NULL if there is none. Borrowed. */
+const char *ds_accel__list_next(const char **list, char separator, size_t *length_out);
 
 /* Why a candidate was not chosen: one table for code, meaning and remedy. */
 struct ds_accel__reason {
@@ -216,6 +224,13 @@ int32_t ds_accel__config_find(struct ds_accel__config *config,
  * is merged; ERR_NO_MEMORY.
  */
 int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
+/*
+ * The two halves of loading, for files whose text is there: check one file, adding what is wrong
+ * with it to the problems, and merge those that were checked. OK; ERR_CONFIG (merge), as above;
+ * ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file);
+int32_t ds_accel__config_merge(struct ds_accel__config *config);
 /* A problem outside of the files, such as a variable's value. */
 int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
                                      const char *message);
