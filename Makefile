@@ -185,6 +185,7 @@ $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 	    $(SANFLAGS) $(LDFLAGS)
 
 include tests/fixtures/fixtures.mk
+include tests/abi/abi.mk
 
 check: deps-check  ## build and run every test
 	@$(MAKE) --no-print-directory unit test-alloc test-threads test-shell
@@ -211,7 +212,7 @@ $(THREADS): $(BUILD)/obj/tests/threads/threads.o $(LIBRARY)
 test-threads: build $(FIXTURES) $(THREADS)
 	$(THREADS) $(abspath $(BUILD))
 
-test-shell: build $(FIXTURES)
+test-shell: build $(FIXTURES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
 
 asan: deps-check  ## unit, thread and command tests under address+undefined sanitizers
