@@ -19,7 +19,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -257,46 +256,29 @@ static char *find_folder(const ds_accel_t *context)
     return folder;
 }
 
-/* There is no cache to use, or none to write to: remembered for reports, and logged. */
-static void __attribute__((format(printf, 4, 5)))
-refuse(const ds_accel_t *context, struct ds_accel__cache *cache, uint32_t level, const char *format,
-       ...)
+/*
+ * Open it, made if need be; only if it is this user's and nobody else may write to it. -1:
+ * *error_out is ENOENT if there is none, and problem says why.
+ */
+static int open_folder(const char *path, bool can_make, int *error_out, char *problem,
+                       size_t problem_size)
 {
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(cache->problem, sizeof(cache->problem), format, arguments);
-    va_end(arguments);
-    ds_accel__log(&context->log, "cache", level, "%s", cache->problem);
-}
-
-/* Open it, made if need be; only if it is this user's and nobody else may write to it. */
-static int open_folder(const ds_accel_t *context, struct ds_accel__cache *cache)
-{
-    const char *path = cache->folder;
     struct stat info;
-    int error = 0;
     int fd;
 
-    if (cache->is_writable && mkdir(path, 0700) != 0 && errno != EEXIST) {
-        error = errno;
-    }
+    *error_out = can_make && mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        uint32_t level = errno == ENOENT ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN;
-
-        cache->has_no_folder = errno == ENOENT && error == 0;
-        cache->is_refused = !cache->has_no_folder;
-        refuse(context, cache, level, "%s is not used: %s", path,
-               strerror(error != 0 ? error : errno));
+        *error_out = *error_out != 0 ? *error_out : errno;
+        snprintf(problem, problem_size, "%s is not used: %s", path, strerror(*error_out));
         return -1;
     }
     if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
-        cache->is_refused = true;
-        refuse(context, cache, DS_ACCEL_LOG_WARN,
-               "%s is not used: it has owner %u, mode %04o; expected a folder of this user that "
-               "nobody else may write to",
-               path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
+        *error_out = EPERM;
+        snprintf(problem, problem_size,
+                 "%s is not used: it has owner %u, mode %04o; expected a folder of this user that "
+                 "nobody else may write to",
+                 path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
         close(fd);
         return -1;
     }
@@ -410,36 +392,55 @@ static int32_t read_data(int fd, size_t *size, char **data_out)
     return DS_ACCEL_OK;
 }
 
-static int32_t read_table(const ds_accel_t *context, struct ds_accel__cache *cache)
+/* A regular file of this user that nobody else may write to. */
+static bool is_own_file(int fd, struct stat *info)
+{
+    return fstat(fd, info) == 0 && S_ISREG(info->st_mode) && info->st_uid == geteuid() &&
+           (info->st_mode & 022) == 0;
+}
+
+/* *data_out NULL: there is none, or *problem_out says why not to believe it. */
+static int32_t read_own_file(int folder_fd, const char *name, size_t limit_bytes, char **data_out,
+                             size_t *size_out, const char **problem_out)
 {
     struct stat info;
-    char *data = NULL;
-    size_t size;
     int32_t status = DS_ACCEL_OK;
-    int fd = openat(cache->folder_fd, FILE_NAME,
-                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
-    ds_accel__cache_table_clear(&cache->table);
+    *data_out = NULL;
+    *problem_out = NULL;
     if (fd < 0 && errno == ENOENT) {
         return DS_ACCEL_OK;
     }
-    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
-        (info.st_mode & 022) != 0) {
-        leave_out(context, cache, "it is not a file of this user alone");
-    } else if (info.st_size > (off_t)FILE_LIMIT_BYTES) {
-        leave_out(context, cache, "it is larger than it can be");
+    if (fd < 0 || !is_own_file(fd, &info)) {
+        *problem_out = "it is not a file of this user alone";
+    } else if (info.st_size > (off_t)limit_bytes) {
+        *problem_out = "it is larger than it can be";
     } else {
-        size = (size_t)info.st_size;
-        status = read_data(fd, &size, &data);
-        if (status >= 0) {
-            status = ds_accel__cache_keep(cache, data);
-        }
-        if (status >= 0) {
-            status = parse_file(context, cache, data, size);
-        }
+        *size_out = (size_t)info.st_size;
+        status = read_data(fd, size_out, data_out);
     }
     if (fd >= 0) {
         close(fd);
+    }
+    return status;
+}
+
+static int32_t read_table(const ds_accel_t *context, struct ds_accel__cache *cache)
+{
+    const char *problem;
+    size_t size;
+    char *data;
+    int32_t status =
+        read_own_file(cache->folder_fd, FILE_NAME, FILE_LIMIT_BYTES, &data, &size, &problem);
+
+    ds_accel__cache_table_clear(&cache->table);
+    if (problem != NULL) {
+        leave_out(context, cache, problem);
+    }
+    if (status >= 0 && data != NULL) {
+        status = ds_accel__cache_keep(cache, data);
+        status = status < 0 ? status : parse_file(context, cache, data, size);
     }
     return status;
 }
@@ -462,17 +463,18 @@ static bool write_data(int fd, const char *data, size_t size)
 }
 
 /* Put it in the file's place, also in that of a folder, if that is empty. */
-static bool put_in_place(int folder, const char *name)
+static bool put_in_place(int folder, const char *from, const char *to)
 {
-    if (renameat(folder, name, folder, FILE_NAME) == 0) {
+    if (renameat(folder, from, folder, to) == 0) {
         return true;
     }
-    return errno == EISDIR && unlinkat(folder, FILE_NAME, AT_REMOVEDIR) == 0 &&
-           renameat(folder, name, folder, FILE_NAME) == 0;
+    return errno == EISDIR && unlinkat(folder, to, AT_REMOVEDIR) == 0 &&
+           renameat(folder, from, folder, to) == 0;
 }
 
 /* Errno says what went wrong. */
-static bool write_file(int folder, const char *name, const struct ds_accel__text *text)
+static bool write_file(int folder, const char *fresh, const char *name,
+                       const struct ds_accel__text *text)
 {
     bool done;
     int error;
@@ -482,30 +484,31 @@ static bool write_file(int folder, const char *name, const struct ds_accel__text
         errno = EFBIG;
         return false;
     }
-    fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return false;
     }
     done = write_data(fd, text->data, text->size_bytes);
-    done = close(fd) == 0 && done && put_in_place(folder, name);
+    done = close(fd) == 0 && done && put_in_place(folder, fresh, name);
     if (!done) {
         error = errno;
-        unlinkat(folder, name, 0);
+        unlinkat(folder, fresh, 0);
         errno = error;
     }
     return done;
 }
 
 /* A full disk, a folder that became read-only: said once, and nothing else. */
-static void write_table(const ds_accel_t *context, struct ds_accel__cache *cache,
-                        const struct ds_accel__text *text)
+void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
+                                const char *name, const struct ds_accel__text *text)
 {
-    char name[64];
+    char fresh[64];
 
-    snprintf(name, sizeof(name), DS_ACCEL__CACHE_NEW "%d.%d", (int)getpid(), (int)gettid());
-    if (!write_file(cache->folder_fd, name, text)) {
-        refuse(context, cache, DS_ACCEL_LOG_WARN, "cannot write %s/" FILE_NAME ": %s",
-               cache->folder, strerror(errno));
+    snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
+    if (!write_file(cache->folder_fd, fresh, name, text)) {
+        snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->folder,
+                 name, strerror(errno));
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
         cache->is_writable = false;
     }
 }
@@ -548,7 +551,7 @@ int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache 
     prune(cache);
     status = ds_accel__cache_format(&cache->table, cache->machine, &text);
     if (status >= 0) {
-        write_table(context, cache, &text);
+        ds_accel__cache_write_file(context, cache, FILE_NAME, &text);
         cache->is_dirty = false;
     }
     ds_accel__text_clear(&text);
@@ -561,7 +564,8 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
     bool known = false;
-    int32_t status = DS_ACCEL_OK;
+    int error;
+    int32_t status;
 
     ds_accel__cache_close(cache);
     cache->problem[0] = '\0';
@@ -586,18 +590,50 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
     }
     status = identify(&cache->machine, &known);
     if (status >= 0 && !known) {
-        refuse(context, cache, DS_ACCEL_LOG_INFO,
-               "/proc does not tell when this machine was started");
+        snprintf(cache->problem, sizeof(cache->problem),
+                 "/proc does not tell when this machine was started");
     }
     if (status < 0 || !known) {
         return status;
     }
-    cache->folder_fd = open_folder(context, cache);
+    cache->folder_fd = open_folder(cache->folder, cache->is_writable, &error, cache->problem,
+                                   sizeof(cache->problem));
     if (cache->folder_fd < 0) {
+        cache->has_no_folder = error == ENOENT && !cache->is_writable;
+        cache->is_refused = !cache->has_no_folder;
+        ds_accel__log(&context->log, "cache",
+                      error == ENOENT || error == EROFS ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN,
+                      "%s", cache->problem);
         return DS_ACCEL_OK;
     }
     cache->is_open = true;
     return read_table(context, cache);
+}
+
+int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, size_t limit_bytes,
+                                  char **data_out, size_t *size_out)
+{
+    const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
+    char *folder = mode == NULL || strcmp(mode, "off") != 0 ? find_folder(context) : strdup("");
+    int32_t status = folder == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+    const char *wrong;
+    char problem[512];
+    int error;
+    int fd = status >= 0 && folder[0] != '\0'
+                 ? open_folder(folder, false, &error, problem, sizeof(problem))
+                 : -1; /* whoever asks plugins says so */
+
+    *data_out = NULL;
+    if (fd >= 0) {
+        status = read_own_file(fd, name, limit_bytes, data_out, size_out, &wrong);
+        if (wrong != NULL) {
+            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s/%s is left out: %s",
+                          folder, name, wrong);
+        }
+        close(fd);
+    }
+    free(folder);
+    return status;
 }
 
 void ds_accel__cache_unlock(struct ds_accel__cache *cache)
@@ -662,8 +698,9 @@ int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *
     cache->lock_fd = openat(cache->folder_fd, LOCK_NAME,
                             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (cache->lock_fd < 0) {
-        refuse(context, cache, DS_ACCEL_LOG_WARN, "cannot write in %s: %s", cache->folder,
-               strerror(errno));
+        snprintf(cache->problem, sizeof(cache->problem), "cannot write in %s: %s", cache->folder,
+                 strerror(errno));
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
         cache->is_writable = false;
         return DS_ACCEL_OK;
     }

@@ -236,6 +236,9 @@ int32_t ds_accel_cache_clear(ds_accel_t *context)
             context->cache.table.records[i].data.verdict_ms = 0;
         }
         status = end_change(context, status);
+        if (status >= 0) {
+            ds_accel__snapshot_forget(context);
+        }
     }
     ds_accel__verdicts_end(context);
     pthread_mutex_unlock(&context->lock);

@@ -140,16 +140,10 @@ static int32_t hash_groups(uint64_t *hash)
  */
 static int32_t make_base(ds_accel_t *context)
 {
-    uint64_t base = context->cache.machine;
+    uint64_t base =
+        ds_accel__hash(&context->config.identity, sizeof(uint64_t), context->cache.machine);
     int32_t status = hash_groups(&base);
 
-    for (size_t i = 0; i < context->config.file_count; i++) {
-        const struct ds_accel__config_file *file = &context->config.files[i];
-
-        if (file->text != NULL && !file->is_ops) {
-            base = ds_accel__hash(file->text, file->size_bytes, base);
-        }
-    }
     /* The dynamic linker and vendors' libraries read theirs whatever of ours is ignored. */
     base += hash_env_of_all(!context->env.ignored);
     context->cache.base = hash_identity("/etc/ld.so.cache", base);
@@ -165,6 +159,7 @@ static void make_key(struct ds_accel__candidate *candidate)
     } parts = {
         .base = context->cache.base,
         .env = hash_env_of_backend(candidate),
+        .presence = candidate->hardware,
         .device = candidate->file.st_dev,
         .inode = candidate->file.st_ino,
         .size = (uint64_t)candidate->file.st_size,
@@ -658,7 +653,7 @@ static int32_t strike_by_crumb(ds_accel_t *context, const char *file, const stru
 static bool is_left_behind(const char *name)
 {
     return is_crumb(name) || strncmp(name, CRUMB_NEW, strlen(CRUMB_NEW)) == 0 ||
-           strncmp(name, DS_ACCEL__CACHE_NEW, strlen(DS_ACCEL__CACHE_NEW)) == 0;
+           strncmp(name, "verdicts.", 9) == 0 || strncmp(name, "config.", 7) == 0;
 }
 
 /* Of a process that is no more. */
@@ -705,6 +700,7 @@ int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated)
     struct ds_accel__cache *cache = &context->cache;
     const char *problem = context->has_no_cache              ? "the program wants no cache"
                           : context->machine_root[0] != '\0' ? "a recorded machine has no cache"
+                          : context->config.identity == 0    ? "a configuration file has vanished"
                           : !is_isolated                     ? "plugins are asked in this process"
                                                              : NULL;
     int32_t status;
@@ -747,5 +743,6 @@ int32_t ds_accel__verdicts_store(ds_accel_t *context)
 void ds_accel__verdicts_end(ds_accel_t *context)
 {
     ds_accel__verdicts_store(context); /* for want of memory nothing is remembered: no harm */
+    ds_accel__snapshot_keep(context);
     ds_accel__cache_close(&context->cache);
 }
