@@ -607,6 +607,12 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
         return DS_ACCEL_OK;
     }
     cache->is_open = true;
+    cache->begin_ms = ds_accel__boot_ms();
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__cache_read(const ds_accel_t *context, struct ds_accel__cache *cache)
+{
     return read_table(context, cache);
 }
 

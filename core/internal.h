@@ -657,7 +657,8 @@ struct ds_accel__cache {
     char *folder;
     char problem[512]; /* why there is none to use, or none to write to; "" if there is */
     uint64_t machine;
-    uint64_t base; /* verdict.c's */
+    uint64_t begin_ms; /* when it was opened */
+    uint64_t base;     /* verdict.c's */
     struct ds_accel__cache_table table;
     struct ds_accel__cache_file *files; /* whose texts are borrowed */
 };
@@ -676,8 +677,9 @@ extern const char ds_accel__cache_no_memory[];
 int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64_t machine,
                                struct ds_accel__text *text);
 void ds_accel__cache_table_clear(struct ds_accel__cache_table *table);
-/* Open the folder and read its file; is_open tells whether there is one to use. */
+/* Open the folder, not yet its file; is_open tells whether there is one to use. */
 int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *cache);
+int32_t ds_accel__cache_read(const ds_accel_t *context, struct ds_accel__cache *cache);
 /* Wait until nobody else asks plugins, limit_ms at most, and read again what they found out. */
 int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *cache,
                              uint64_t limit_ms);

@@ -173,6 +173,12 @@ static void make_key(struct ds_accel__candidate *candidate)
     candidate->key[1] = ds_accel__hash(&parts, sizeof(parts), ~path);
 }
 
+/* False: the file was not looked at while there was a cache to use. */
+static bool has_key(const struct ds_accel__candidate *candidate)
+{
+    return candidate->has_file && (candidate->key[0] | candidate->key[1]) != 0;
+}
+
 /* ---- records -------------------------------------------------------------------------------- */
 
 static uint64_t good_for_ms(const struct ds_accel__record *record)
@@ -245,12 +251,6 @@ static void keep_gates(struct ds_accel__candidate *candidate, const struct ds_ac
     }
 }
 
-/* Whether earlier processes' verdicts may stand for this one's. */
-static bool may_recall(const ds_accel_t *context)
-{
-    return context->cache.is_open && !context->asks_anew;
-}
-
 bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
 {
     const ds_accel_t *context = candidate->host.context;
@@ -260,7 +260,7 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
         return false;
     }
     make_key(candidate);
-    record = may_recall(context) ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
+    record = !context->asks_anew ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
     if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0) {
         return false;
     }
@@ -310,12 +310,13 @@ bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_g
     const struct ds_accel__record *record;
 
     candidate->is_cached = false;
-    if (!may_recall(context) || !candidate->has_file) {
+    record = has_key(candidate) ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
+    if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0) {
         return false;
     }
-    record = ds_accel__cache_find(&context->cache, candidate->key);
-    if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0 ||
-        (only_good && record->data.state != DS_ACCEL_STATE_AVAILABLE)) {
+    /* What somebody has found out since this one began is as new as what it would find out. */
+    if (record->data.verdict_ms <= context->cache.begin_ms &&
+        (context->asks_anew || (only_good && record->data.state != DS_ACCEL_STATE_AVAILABLE))) {
         return false;
     }
     take_verdict(candidate, record);
@@ -370,12 +371,6 @@ static void fill_verdict(const struct ds_accel__candidate *candidate,
     record->texts[DS_ACCEL__RECORD_REASON] = candidate->reason;
     record->texts[DS_ACCEL__RECORD_DETAIL] = candidate->detail;
     record->texts[DS_ACCEL__RECORD_OUTPUT] = candidate->output;
-}
-
-/* False: the file was not looked at while there was a cache to use. */
-static bool has_key(const struct ds_accel__candidate *candidate)
-{
-    return candidate->has_file && (candidate->key[0] | candidate->key[1]) != 0;
 }
 
 /* Lock first: others' records are read again, and only then changed. NULL: nothing can be kept. */
@@ -602,7 +597,7 @@ static bool read_crumb(const ds_accel_t *context, const char *name, struct crumb
     if (fd < 0) {
         return false;
     }
-    is_left = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    is_left = flock(fd, LOCK_SH | LOCK_NB) == 0; /* shared: so that who looks disturbs nobody */
     if (is_left && (read(fd, crumb, sizeof(*crumb)) != (ssize_t)sizeof(*crumb) ||
                     memcmp(crumb->magic, crumb_magic, sizeof(crumb_magic)) != 0)) {
         crumb->machine = 0; /* not one of ours: it is only removed */
@@ -613,17 +608,16 @@ static bool read_crumb(const ds_accel_t *context, const char *name, struct crumb
     return is_left;
 }
 
-/* The texts of a strike that no candidate is there for. */
-static int32_t strike_by_crumb(ds_accel_t *context, const char *file, const struct crumb *crumb)
+/*
+ * The strike of a trail, whose texts no candidate is there for. The ranks of one job that died
+ * together, before begin_ms, are one.
+ */
+static int32_t strike_by_crumb(ds_accel_t *context, const struct crumb *crumb, uint64_t begin_ms)
 {
     struct ds_accel__record *record;
     char *kept;
     int32_t status;
 
-    /* Of all who have seen it, the one who removes it counts it. */
-    if (unlinkat(context->cache.folder_fd, file, 0) != 0) {
-        return DS_ACCEL_OK;
-    }
     if (crumb->machine != context->cache.machine || !ds_accel__is_backend_name(crumb->name)) {
         return DS_ACCEL_OK; /* of another boot or version */
     }
@@ -636,6 +630,9 @@ static int32_t strike_by_crumb(ds_accel_t *context, const char *file, const stru
     record = status >= 0 ? ds_accel__cache_add(&context->cache, crumb->key) : NULL;
     if (record == NULL) {
         return ds_accel__no_memory();
+    }
+    if (record->data.strike_is_load && record->data.strike_ms >= begin_ms) {
+        return DS_ACCEL_OK;
     }
     record->texts[DS_ACCEL__RECORD_NAME] = kept + offsetof(struct crumb, name);
     record->texts[DS_ACCEL__RECORD_PATH] = kept + offsetof(struct crumb, path);
@@ -664,7 +661,53 @@ static bool is_orphan(const char *name)
     return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
-static int32_t collect_crumbs(ds_accel_t *context)
+/*
+ * Under the lock, so that of all who have seen a trail one counts it; and stored before it is
+ * removed, so that whoever does not see it any more reads the strike.
+ */
+static int32_t count_crumbs(ds_accel_t *context, char **names, size_t count)
+{
+    int folder = context->cache.folder_fd;
+    uint64_t begin_ms = ds_accel__boot_ms();
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        struct crumb crumb;
+
+        if (is_crumb(names[i]) && read_crumb(context, names[i], &crumb)) {
+            status = strike_by_crumb(context, &crumb, begin_ms);
+        } else {
+            names[i][0] = '\0';
+        }
+    }
+    status = status < 0 ? status : ds_accel__cache_store(context, &context->cache);
+    for (size_t i = 0; i < count && status >= 0 && context->cache.is_writable; i++) {
+        if (names[i][0] != '\0') {
+            unlinkat(folder, names[i], 0);
+        }
+    }
+    return status;
+}
+
+/* False: each trail is of a process that lives. Removes what those who do not have not finished. */
+static bool has_crumbs(const ds_accel_t *context, char **names, size_t count)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < count; i++) {
+        struct crumb crumb;
+
+        if (is_crumb(names[i])) {
+            found = found || read_crumb(context, names[i], &crumb);
+        } else if (is_orphan(names[i])) {
+            unlinkat(context->cache.folder_fd, names[i], 0);
+        }
+    }
+    return found;
+}
+
+/* Before the table is read. *is_read_out: it was read under the lock. */
+static int32_t collect_crumbs(ds_accel_t *context, bool *is_read_out)
 {
     const char *cause;
     char **names;
@@ -675,19 +718,13 @@ static int32_t collect_crumbs(ds_accel_t *context)
     if (status == DS_ACCEL_ERR_IO) {
         return DS_ACCEL_OK;
     }
-    for (size_t i = 0; i < count && status >= 0; i++) {
-        struct crumb crumb;
-
-        if (!is_crumb(names[i])) {
-            if (is_orphan(names[i])) {
-                unlinkat(context->cache.folder_fd, names[i], 0);
-            }
-        } else if (read_crumb(context, names[i], &crumb)) {
-            status = ds_accel__verdicts_lock(context);
-            if (status >= 0) {
-                status = strike_by_crumb(context, names[i], &crumb);
-            }
+    if (status >= 0 && has_crumbs(context, names, count)) {
+        status = ds_accel__verdicts_lock(context);
+        *is_read_out = context->cache.lock_fd >= 0;
+        if (status >= 0 && context->cache.is_locked) {
+            status = count_crumbs(context, names, count);
         }
+        ds_accel__cache_unlock(&context->cache);
     }
     ds_accel__names_free(names, count);
     return status;
@@ -703,6 +740,7 @@ int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated)
                           : context->config.identity == 0    ? "a configuration file has vanished"
                           : !is_isolated                     ? "plugins are asked in this process"
                                                              : NULL;
+    bool is_read = false;
     int32_t status;
 
     if (problem != NULL) {
@@ -712,11 +750,15 @@ int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated)
         return DS_ACCEL_OK;
     }
     status = ds_accel__cache_open(context, cache);
-    if (status >= 0 && cache->is_open) {
-        status = make_base(context);
-        if (status >= 0 && cache->is_writable) {
-            status = collect_crumbs(context);
-        }
+    if (status < 0 || !cache->is_open) {
+        return status;
+    }
+    status = make_base(context);
+    if (status >= 0 && cache->is_writable) {
+        status = collect_crumbs(context, &is_read);
+    }
+    if (status >= 0 && !is_read) {
+        status = ds_accel__cache_read(context, cache);
     }
     return status;
 }

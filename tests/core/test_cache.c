@@ -831,6 +831,48 @@ Test(core_cache, one_crash_is_one_strike_beside_a_registered_backend)
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,");
 }
 
+static pid_t left_child;
+
+static int32_t forking_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                             struct ds_accel_error *error)
+{
+    left_child = fork();
+    if (left_child == 0) {
+        for (;;) {
+            pause();
+        }
+    }
+    return no_device_probe(host, verdict, error);
+}
+
+static const struct ds_accel_plugin *forking_entry(const struct ds_accel_host *host)
+{
+    static struct ds_accel_plugin table;
+
+    memcpy(&table, no_device_entry(host), sizeof(table));
+    table.probe = forking_probe;
+    return &table;
+}
+
+/* A child that the program forks meanwhile has the lock's descriptor too. */
+Test(core_cache, the_lock_is_not_inherited)
+{
+    struct ds_accel_options options = options_with_cache();
+    ds_accel_t *context;
+    time_t begin = time(NULL);
+
+    test_write("etc/ds-accel.json", "{\"detection_order\": [\"absent\", \"counted\"]}");
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_register(context, forking_entry), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    ds_accel_destroy(context);
+    cr_assert_gt(left_child, 0);
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    cr_expect_lt(time(NULL) - begin, 10);
+    kill(left_child, SIGKILL);
+    waitpid(left_child, NULL, 0);
+}
+
 /* ---- many at once --------------------------------------------------------------------------- */
 
 /* Children that do something each, until a time; how many did it wrong. */

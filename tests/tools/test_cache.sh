@@ -1,0 +1,373 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The commands cache and quarantine, and what the cache does when time passes, when the disk is full, and
+# when a plugin ends the process that uses it.  test_cache.sh BUILD
+#
+# Time passes in time namespaces, which shift CLOCK_BOOTTIME; file systems are mounted in mount
+# namespaces. Both are root's: without them these parts are skipped, and say so. No stamp is of the wall
+# clock: whatever it does, a process does not see it otherwise than in what is printed for people.
+set -eu
+build=$(cd "$1" && pwd)
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+umask 022
+faults=$build/tests/fixtures/faults
+program=$build/bin/ds-accel
+python=${PYTHON:-/usr/bin/python3}
+plugins=$dir/plugins
+config=$dir/config.json
+cache=$dir/cache
+count=$dir/count
+unset DS_ACCEL_CACHE
+export DS_ACCEL_CACHE_DIR="$cache" DS_TEST_COUNT_FILE="$count"
+
+validate() {
+    "$python" "$source/tests/tools/validate.py" "$@"
+}
+
+# fresh: no plugin but a good neighbour, an empty cache, no time passed.
+fresh() {
+    rm -rf "$plugins" "$cache" "$count"
+    mkdir -p "$plugins"
+    cp "$faults/neighbour/ds_accel_neighbour.so" "$plugins/"
+    printf '{"detection_order": ["faulty", "counted", "neighbour"]}\n' >"$config"
+    after=
+}
+
+# put FAULT [NAME]: one more plugin, in the place of another.
+put() {
+    rm -f "$plugins/ds_accel_${2:-faulty}.so"
+    cp "$faults/$1/ds_accel_${2:-faulty}.so" "$plugins/"
+}
+
+# ds_accel ARGUMENTS...: after as many seconds as $after says.
+after=
+ds_accel() {
+    # shellcheck disable=SC2086 # a list of words
+    run ${after:+unshare --time --boottime $after} "$program" --config "$config" \
+        --plugin-dir "$plugins" "$@"
+}
+
+# chooses NAME WANTED: detect gives that, and says nothing but that, where $said is empty.
+chooses() {
+    ds_accel detect
+    is "$1" "0 $2" "$code $out"
+}
+
+# probed NAME TIMES: so often was the plugin "counted" asked, in all.
+probed() {
+    is "$1: times that it was asked" "$2" "$([ ! -f "$count" ] || wc -c <"$count" | tr -d ' ')"
+}
+
+# from_json NAME SCHEMA WANTED PATH...: parts of the last answer, which is of the schema, on one line.
+from_json() {
+    name=$1
+    schema=$2
+    wanted=$3
+    shift 3
+    is "$name" "$wanted" "$(printf '%s\n' "$out" |
+        validate "$source/conf/schema/$schema.json" "$@" 2>&1 | paste -sd ' ' -)"
+}
+
+# strikes NAME WANTED: "faulty: strikes, reason, whether it is left alone", or nothing.
+strikes() {
+    ds_accel quarantine list --json
+    if [ -n "$2" ]; then
+        from_json "$1" quarantine "$2" 'entries/*/strikes' 'entries/*/reason' 'entries/*/quarantined'
+    else
+        from_json "$1" quarantine 0 'entries/#'
+    fi
+}
+
+skip() {
+    echo "cache: not tested: $1: $2"
+}
+
+can_shift=
+! unshare --time --boottime 5 true 2>/dev/null || can_shift=yes
+[ -n "$can_shift" ] || skip "what happens when time passes" "there are no time namespaces here"
+can_mount=
+! unshare --mount sh -c "mkdir -p '$dir/mnt' && mount -t tmpfs none '$dir/mnt'" 2>/dev/null ||
+    can_mount=yes
+[ -n "$can_mount" ] || skip "a full disk, a read-only one" "nothing can be mounted here"
+
+# ---- the commands -------------------------------------------------------------------------------
+
+fresh
+put count counted
+ds_accel cache show
+is "show: nothing yet" "0 $cache/verdicts (rw)
+no verdict is remembered " "$code $out $err"
+ds_accel quarantine list
+is "list: nothing yet" "0 no plugin has crashed or hung of late " "$code $out $err"
+ds_accel quarantine list --json
+from_json "list --json: nothing yet" quarantine 0 'entries/#'
+chooses "cold" counted
+chooses "warm" counted
+probed "warm" 1
+ds_accel cache show
+is "show" "0 $cache/verdicts (rw)
+NAME     STATE      DEVICES  AGE      EXPIRES  PATH, REASON
+counted  available  1        0 s      59 min   $plugins/ds_accel_counted.so" \
+    "$code $(printf '%s\n' "$out" | sed 's/[12] s  /0 s  /')"
+ds_accel cache show --json
+from_json "show --json" cache "$cache $cache/verdicts rw counted available 1" \
+    directory file mode 'entries/*/name' 'entries/*/state' 'entries/*/device_count'
+ds_accel cache clear
+is "clear" "0  " "$code $out $err"
+ds_accel cache show --json
+from_json "show --json: cleared" cache 0 'entries/#'
+chooses "cleared" counted
+probed "cleared" 2
+
+for arguments in "" "shows" "show x" "clear x"; do
+    # shellcheck disable=SC2086 # a list of words
+    ds_accel cache $arguments
+    is "usage: cache $arguments" "2 " "$code $out"
+done
+for arguments in "" "lists" "list x" "clear x y" "clear x"; do
+    # shellcheck disable=SC2086 # a list of words
+    ds_accel quarantine $arguments
+    [ "$arguments" = "clear x" ] || is "usage: quarantine $arguments" "2 " "$code $out"
+done
+is "clear of one that has no strikes" \
+    "1 ds-accel: no plugin of the name \"x\" has crashed or hung of late" "$code $err"
+
+DS_ACCEL_CACHE=off ds_accel cache show
+is "show: off" "0 not used: DS_ACCEL_CACHE is off" "$code $out"
+DS_ACCEL_CACHE=off ds_accel cache show --json
+from_json "show --json: off" cache "null null DS_ACCEL_CACHE is off off" directory file unused mode
+DS_ACCEL_CACHE=ro ds_accel cache clear
+is "clear: ro" "1 ds-accel: nothing was forgotten: DS_ACCEL_CACHE is ro" "$code $err"
+ds_accel --root / cache show --json
+from_json "show --json: a recorded machine" cache "null a recorded machine has no cache" directory unused
+DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir" ds_accel cache show --json
+from_json "the folder of the session" cache "$dir/ds-accel" directory
+rm -rf "$dir/ds-accel"
+if [ "$(id -u)" = 0 ]; then
+    # As su leaves it: somebody else's.
+    mkdir -m 700 "$dir/theirs"
+    chown 12345 "$dir/theirs"
+    DS_ACCEL_CACHE_DIR='' XDG_RUNTIME_DIR="$dir/theirs" ds_accel cache show --json
+    is "nothing is made in another user's folder" "0 0" "$code $(find "$dir/theirs" -mindepth 1 | wc -l)"
+    chmod 777 "$cache"
+    ds_accel cache clear
+    is "clear: fails" 1 "$code"
+    has "clear: which folder, and why" "$err" "
+ds-accel: nothing was forgotten: $cache is not used: it has owner 0, mode 0777; expected a folder of this user"
+    chmod 700 "$cache"
+fi
+
+# ---- time ---------------------------------------------------------------------------------------
+
+if [ -n "$can_shift" ]; then
+    fresh
+    put count counted
+    chooses "good: cold" counted
+    after=3500
+    chooses "good: within the hour" counted
+    probed "good: within the hour" 1
+    ds_accel cache show --json
+    from_json "good: within the hour" cache available 'entries/*/state'
+    after=3700
+    chooses "good: after an hour" counted
+    probed "good: after an hour" 2
+    # Written an hour on: from here on it is of the future.
+    after=
+    chooses "a stamp from the future" counted
+    probed "a stamp from the future" 3
+
+    fresh
+    put probe_segv
+    chooses "bad: cold" neighbour
+    strikes "one strike" "1 probe_segv false"
+    after=50
+    chooses "bad: within the minute" neighbour
+    strikes "its verdict still holds" "1 probe_segv false"
+    after=70
+    chooses "bad: after a minute" neighbour
+    strikes "two strikes" "2 probe_segv true"
+fi
+
+# ---- quarantine ---------------------------------------------------------------------------------
+
+# crash_again AFTER STRIKES SECONDS: asked after so many seconds, it is then left alone for so many.
+crash_again() {
+    after=$1
+    chooses "asked after $1 s" neighbour
+    strikes "asked after $1 s" "$2 probe_segv true"
+    ds_accel quarantine list --json
+    left=$(printf '%s\n' "$out" | validate - entries/0/remaining_s)
+    is "strike $2: left alone for $3 s, not $left" yes \
+        "$([ "$left" -le "$3" ] && [ "$left" -gt $(($3 - 20)) ] && echo yes || echo no)"
+}
+
+fresh
+put probe_segv
+DS_ACCELERATOR=faulty ds_accel detect
+is "forced: it crashes" "4 " "$code $out"
+DS_ACCELERATOR=faulty ds_accel detect
+strikes "forced twice" "2 probe_segv true"
+chooses "left alone" neighbour
+ds_accel detect --json
+from_json "left alone: detect" detect "quarantined quarantined" \
+    candidates/name=faulty/state candidates/name=faulty/reason
+has "left alone: how long" "$out" "2 strikes, the last: probe_segv: SIGSEGV"
+ds_accel list --json
+from_json "left alone: list" list quarantined plugins/name=faulty/state
+ds_accel explain --json faulty
+from_json "left alone: explain" explain "quarantined 2 quarantine" \
+    candidates/0/state candidates/0/strikes candidates/0/stage
+elapsed=$(printf '%s\n' "$out" | validate - candidates/0/elapsed_us)
+is "left alone: nobody asks ($elapsed us)" yes "$([ "$elapsed" -lt 50000 ] && echo yes || echo no)"
+ds_accel doctor
+has "left alone: doctor" "$out" "quarantine"
+ds_accel quarantine list
+has "left alone: list" "$out" "faulty  2        20"
+has "left alone: list, why" "$out" "        probe_segv: SIGSEGV"
+
+ds_accel quarantine clear neighbour
+is "clear another" 1 "$code"
+strikes "not cleared" "2 probe_segv true"
+ds_accel quarantine clear faulty
+is "clear" "0 " "$code $err"
+strikes "cleared" ""
+chooses "cleared" neighbour
+strikes "cleared, and asked at once" "1 probe_segv false"
+DS_ACCELERATOR=faulty ds_accel detect
+
+if [ -n "$can_shift" ]; then
+    crash_again 1 2 600
+    crash_again 700 3 3600
+    crash_again 4000 3 300
+    crash_again 4500 4 86400
+    crash_again 90000 4 900
+    crash_again 91000 5 86400
+    after=270000
+    strikes "forgotten after two days" ""
+    after=
+fi
+
+fresh
+put sometimes
+touch "$dir/crash"
+export DS_TEST_CRASH_FILE="$dir/crash"
+chooses "a driver that crashes" neighbour
+strikes "a driver that crashes" "1 probe_segv false"
+rm "$dir/crash"
+ds_accel list
+strikes "asked anew, and well again" ""
+chooses "well again" faulty
+
+# ---- a plugin that ends whoever uses it ---------------------------------------------------------
+
+# dies ARGUMENTS...: with a shell around it, whose words about it are kept from the terminal.
+dies() {
+    run sh -c '"$@"; exit $?' - "$program" --config "$config" --plugin-dir "$plugins" "$@"
+}
+
+# ends_its_user FAULT CODE
+ends_its_user() {
+    fresh
+    put "$1"
+    dies detect
+    is "$1: the first run" "$2 " "$code $out"
+    is "$1: a trail is left" 1 "$(find "$cache" -name 'loading.*' | wc -l)"
+    ds_accel quarantine list --json
+    from_json "$1: known at the next start" quarantine "1 start_failed false" \
+        'entries/*/strikes' 'entries/*/reason' 'entries/*/quarantined'
+    has "$1: and said" "$err" "faulty: an earlier process ended while it loaded and started $plugins/ds_accel_faulty.so \
+(strike 1)"
+    is "$1: the trail is gone" 0 "$(find "$cache" -name 'loading.*' | wc -l)"
+    ds_accel list
+    strikes "$1: asking is not using" "1 start_failed false"
+    dies detect
+    is "$1: the second run" "$2 " "$code $out"
+    for finder in 1 2 3 4 5 6 7 8; do
+        "$program" --config "$config" --plugin-dir "$plugins" detect >"$dir/found.$finder" 2>&1 &
+    done
+    wait
+    is "$1: of eight that find the trail, one counts it" "1 8" \
+        "$(cat "$dir"/found.* | grep -c "strike 2") $(cat "$dir"/found.* | grep -cx neighbour)"
+    chooses "$1: the third run" neighbour
+    strikes "$1: left alone" "2 start_failed true"
+    chooses "$1: the fourth run" neighbour
+    is "$1: and nothing is said" "" "$err"
+    DS_ACCELERATOR=faulty dies detect
+    is "$1: forced, it is used" "$2 " "$code $out"
+    strikes "$1: forced, it starts anew" "1 start_failed false"
+    put none
+    chooses "$1: the repaired one" faulty
+}
+
+ends_its_user init_segv 139
+ends_its_user init_exit 0
+
+# Who is only slow to start, or starts at the same time, has not died.
+fresh
+put count counted
+chooses "a good one" counted
+is "a good one leaves no trail" "config lock verdicts" \
+    "$({ echo config && find "$cache" -mindepth 1 -printf '%f\n'; } | sort -u | paste -sd ' ' -)"
+: >"$cache/loading.1.0.0"
+: >"$cache/verdicts.999999999.1"
+: >"$cache/starting.999999999.1"
+mkdir "$cache/loading.dir"
+chooses "what others left" counted
+is "what others left is removed" "" \
+    "$(find "$cache" -mindepth 1 -printf '%f\n' | grep -e '^loading\.1' -e '\.999' || true)"
+strikes "and counts for nothing" ""
+
+# ---- file systems -------------------------------------------------------------------------------
+
+# on FILE_SYSTEM_OPTIONS...: detect twice with the cache on a file system of its own; what it says.
+on() {
+    # shellcheck disable=SC2016 # of the inner shell
+    run unshare --mount sh -c 'options=$1; cache=$2; shift 2
+        mount -t tmpfs -o "$options" none "$cache" && chmod 700 "$cache" || exit 99
+        [ -z "$FILL" ] || head -c 65536 /dev/zero >"$cache/full" 2>/dev/null
+        case $options in *inodes*) touch "$cache/1" "$cache/2" "$cache/3" 2>/dev/null;; esac
+        [ -z "$READ_ONLY" ] || mount -o remount,ro "$cache"
+        "$@" && "$@"' - "$1" "$cache" "$program" --config "$config" --plugin-dir "$plugins" detect
+}
+
+if [ -n "$can_mount" ]; then
+    fresh
+    put count counted
+    mkdir -p "$cache"
+    export FILL=yes READ_ONLY=
+    on size=4k,mode=700
+    is "a full disk" "0 counted counted" "$code $(printf '%s' "$out" | paste -sd ' ' -)"
+    has "a full disk: said" "$err" "cannot write $cache/verdicts: No space left on device"
+    probed "a full disk" 2
+    FILL=
+    on nr_inodes=2,mode=700
+    is "no inode left" "0 counted counted" "$code $(printf '%s' "$out" | paste -sd ' ' -)"
+    has "no inode left: said" "$err" "$cache: No space left on device"
+    READ_ONLY=yes
+    on size=64k,mode=700
+    is "read-only" "0 counted counted" "$code $(printf '%s' "$out" | paste -sd ' ' -)"
+    has "read-only: said" "$err" "cannot write in $cache: Read-only file system"
+    probed "read-only" 6
+    READ_ONLY=
+    on size=64k,mode=700
+    probed "in order" 7
+
+    # Another /etc/ld.so.cache may be other libraries.
+    rm -rf "$cache"
+    rm -f "$count"
+    chooses "before ldconfig" counted
+    if [ -f /etc/ld.so.cache ]; then
+        cp /etc/ld.so.cache "$dir/ld.so.cache"
+        # shellcheck disable=SC2016 # of the inner shell
+        run unshare --mount sh -c 'mount --bind "$1" /etc/ld.so.cache && shift && "$@" && "$@"' - \
+            "$dir/ld.so.cache" "$program" --config "$config" --plugin-dir "$plugins" detect
+        is "after ldconfig" "0 counted counted" "$code $(printf '%s' "$out" | paste -sd ' ' -)"
+        probed "after ldconfig" 2
+    fi
+fi
+
+finish
