@@ -47,6 +47,10 @@ void ds_accel__text_clear(struct ds_accel__text *text);
 
 /* The nearest of count names within a typing error or two; NULL if none is near. */
 const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
+/* Two texts and what is between them, in a new string; NULL when memory is exhausted. */
+char *ds_accel__join(const char *left, char between, const char *right);
+/* Copy a text into an array, cut to what fits; NULL is "". */
+void ds_accel__copy(char *to, size_t to_size, const char *text);
 /* snprintf into a new string; NULL when memory is exhausted. */
 char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
@@ -496,7 +500,8 @@ struct ds_accel__detail {
 
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
-    char *path; /* "" for a registered one */
+    uint64_t name_hash; /* so that hundreds are told apart quickly */
+    char *path;         /* "" for a registered one */
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
@@ -565,6 +570,9 @@ void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_acc
                               uint32_t state, const struct ds_accel__finding *finding);
 void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same with a text that lives for ever. */
+void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                                    const char *evidence);
 /* State, reason and detail outside the gates: selected, deferred, not needed ... */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
@@ -649,6 +657,7 @@ struct ds_accel__cache {
     uint64_t machine;
     uint64_t base; /* verdict.c's */
     struct ds_accel__cache_table table;
+    size_t next; /* record to look at first: they are asked for in the order they were made */
     struct ds_accel__cache_file *files; /* whose texts are borrowed */
 };
 
@@ -680,8 +689,7 @@ void ds_accel__cache_clear(struct ds_accel__cache *cache);
 int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data);
 /* The record of a key, borrowed until the next add, lock or close; NULL: none, or for add no
  * memory. */
-struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
-                                              const uint64_t *key);
+struct ds_accel__record *ds_accel__cache_find(struct ds_accel__cache *cache, const uint64_t *key);
 struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache, const uint64_t *key);
 
 /*

@@ -184,7 +184,7 @@ static bool may_recall(const ds_accel_t *context)
 
 bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
 {
-    const ds_accel_t *context = candidate->host.context;
+    ds_accel_t *context = candidate->host.context;
     const struct ds_accel__record *record;
 
     if (!context->cache.is_open) {
@@ -199,11 +199,11 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
         candidate->gates[gate].result = (enum ds_accel__gate_result)record->data.gates[gate];
         candidate->gates[gate].evidence = record->texts[DS_ACCEL__RECORD_EVIDENCE + gate];
     }
-    snprintf(candidate->vendor, sizeof(candidate->vendor), "%s",
-             record->texts[DS_ACCEL__RECORD_VENDOR]);
-    snprintf(candidate->version, sizeof(candidate->version), "%s",
-             record->texts[DS_ACCEL__RECORD_VERSION]);
-    snprintf(candidate->abi, sizeof(candidate->abi), "%s", record->texts[DS_ACCEL__RECORD_ABI]);
+    ds_accel__copy(candidate->vendor, sizeof(candidate->vendor),
+                   record->texts[DS_ACCEL__RECORD_VENDOR]);
+    ds_accel__copy(candidate->version, sizeof(candidate->version),
+                   record->texts[DS_ACCEL__RECORD_VERSION]);
+    ds_accel__copy(candidate->abi, sizeof(candidate->abi), record->texts[DS_ACCEL__RECORD_ABI]);
     candidate->note_features = record->data.note_features;
     ds_accel__candidate_set_demand(candidate, record->data.note_optional);
     return true;
@@ -234,14 +234,14 @@ static void take_verdict(struct ds_accel__candidate *candidate,
     candidate->verdict.reason = record->data.verdict_reason;
     candidate->verdict.vendor_code = record->data.vendor_code;
     memcpy(candidate->verdict.variant, record->data.variant, sizeof(record->data.variant));
-    snprintf(candidate->verdict.detail, sizeof(candidate->verdict.detail), "%s", candidate->detail);
+    ds_accel__copy(candidate->verdict.detail, sizeof(candidate->verdict.detail), candidate->detail);
     candidate->is_cached = true;
     candidate->has_verdict = true;
 }
 
 bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good)
 {
-    const ds_accel_t *context = candidate->host.context;
+    ds_accel_t *context = candidate->host.context;
     const struct ds_accel__record *record;
 
     candidate->is_cached = false;
