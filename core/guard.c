@@ -96,6 +96,9 @@ void ds_accel__guard_take_alone(struct ds_accel__guard *guard)
     guard->environment = hash_environment();
 }
 
+/* What glibc adds to whatever it sets (SA_RESTORER of the kernel's asm/signal.h). */
+#define RESTORER_FLAG 0x04000000
+
 static bool has_handler(const struct sigaction *action, const struct sigaction *before)
 {
     return action->sa_handler != before->sa_handler || action->sa_flags != before->sa_flags;

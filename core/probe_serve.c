@@ -297,7 +297,8 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
 
 static void watch_signals(void)
 {
-    static const int signals[] = {SIGSEGV, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGTRAP, SIGSYS};
+    static const int signals[] = {SIGSEGV, SIGILL,  SIGABRT, SIGBUS,
+                                  SIGFPE,  SIGTRAP, SIGSYS,  SIGTERM};
     static char stack_bytes[SIGNAL_STACK_BYTES];
     struct sigaction action = {.sa_sigaction = on_signal};
     stack_t stack = {.ss_sp = stack_bytes, .ss_size = sizeof(stack_bytes)};
