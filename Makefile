@@ -195,7 +195,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-threads test-shell asan tsan valgrind lint format bench install uninstall \
+.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-shell asan tsan valgrind lint format bench install uninstall \
     clean help deps deps-check
 
 all: deps  ## build everything (the build folder is a usable prefix)
@@ -231,7 +231,7 @@ $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 include tests/fixtures/fixtures.mk
 
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-threads test-shell
+	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-shell
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -255,6 +255,15 @@ $(THREADS): $(BUILD)/obj/tests/threads/threads.o $(LIBRARY)
 test-threads: build $(FIXTURES) $(THREADS)
 	$(THREADS) $(abspath $(BUILD))
 
+CALLER := $(BUILD)/tests/caller
+$(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' \
+	    -lpthread $(SANFLAGS) $(LDFLAGS)
+
+test-caller: build $(FIXTURES) $(CALLER)
+	$(CALLER) $(abspath $(BUILD))
+
 test-shell: build $(FIXTURES)
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
 
@@ -263,7 +272,7 @@ asan: deps-check  ## unit, thread and command tests under address+undefined sani
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) unit test-threads test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) unit test-threads test-caller test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
