@@ -195,7 +195,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-shell asan tsan valgrind lint format bench install uninstall \
+.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-fuzz test-shell fuzz asan tsan valgrind lint format bench install uninstall \
     clean help deps deps-check
 
 all: deps  ## build everything (the build folder is a usable prefix)
@@ -229,9 +229,10 @@ $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 	    $(SANFLAGS) $(LDFLAGS)
 
 include tests/fixtures/fixtures.mk
+include tests/abi/abi.mk
 
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-shell
+	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-fuzz test-shell
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -264,16 +265,16 @@ $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o 
 test-caller: build $(FIXTURES) $(CALLER)
 	$(CALLER) $(abspath $(BUILD))
 
-test-shell: build $(FIXTURES)
+test-shell: build $(FIXTURES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
 
-asan: deps-check  ## unit, thread and command tests under address+undefined sanitizers
+asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
 	rm -rf $(BUILD)-asan/reports
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) unit test-threads test-caller test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
-	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh"
+	    $(MAKE) unit test-threads test-caller test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
@@ -289,9 +290,11 @@ valgrind: deps-check  ## the command line under valgrind
 	    valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
 	        $(PROGRAM) $$command >/dev/null; done; echo "valgrind: no error"
 
+include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
 
-C_FILES := $(sort $(shell git ls-files '*.c' '*.h' 2>/dev/null))
+# The frozen headers stay as they were laid out.
+C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
 SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
@@ -360,7 +363,7 @@ uninstall:  ## remove what install put there
 	    if [ -d "$$dir" ]; then rmdir --ignore-fail-on-non-empty "$$dir"; fi; done
 
 clean:  ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(filter %Makefile %bench.mk,$(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk,$(MAKEFILE_LIST))

@@ -353,34 +353,50 @@ static int32_t read_data(int fd, size_t size, char **data_out)
     return DS_ACCEL_OK;
 }
 
-static int32_t read_table(const ds_accel_t *context, struct ds_accel__cache *cache)
+/* A regular file of this user that nobody else may write to. */
+static bool is_own_file(int fd, size_t limit_bytes, struct stat *info)
+{
+    return fstat(fd, info) == 0 && S_ISREG(info->st_mode) && info->st_uid == geteuid() &&
+           (info->st_mode & 022) == 0 && info->st_size <= (off_t)limit_bytes;
+}
+
+/* *data_out NULL: there is none, or none to believe. */
+static int32_t read_own_file(const ds_accel_t *context, int folder_fd, const char *folder,
+                             const char *name, size_t limit_bytes, char **data_out,
+                             size_t *size_out)
 {
     struct stat info;
-    char *data = NULL;
     int32_t status = DS_ACCEL_OK;
-    int fd = openat(cache->folder_fd, FILE_NAME,
-                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
-    ds_accel__cache_table_clear(&cache->table);
+    *data_out = NULL;
     if (fd < 0 && errno == ENOENT) {
         return DS_ACCEL_OK;
     }
-    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
-        (info.st_mode & 022) != 0 || info.st_size > (off_t)FILE_LIMIT_BYTES) {
+    if (fd < 0 || !is_own_file(fd, limit_bytes, &info)) {
         ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
-                      "%s/" FILE_NAME " is left out: it is not a file of this user alone",
-                      cache->folder);
+                      "%s/%s is left out: it is not a file of this user alone", folder, name);
     } else {
-        status = read_data(fd, (size_t)info.st_size, &data);
-        if (status >= 0) {
-            status = ds_accel__cache_keep(cache, data);
-        }
-        if (status >= 0) {
-            status = parse_file(context, cache, data, (size_t)info.st_size);
-        }
+        status = read_data(fd, (size_t)info.st_size, data_out);
+        *size_out = (size_t)info.st_size;
     }
     if (fd >= 0) {
         close(fd);
+    }
+    return status;
+}
+
+static int32_t read_table(const ds_accel_t *context, struct ds_accel__cache *cache)
+{
+    size_t size;
+    char *data;
+    int32_t status = read_own_file(context, cache->folder_fd, cache->folder, FILE_NAME,
+                                   FILE_LIMIT_BYTES, &data, &size);
+
+    ds_accel__cache_table_clear(&cache->table);
+    if (status >= 0 && data != NULL) {
+        status = ds_accel__cache_keep(cache, data);
+        status = status < 0 ? status : parse_file(context, cache, data, size);
     }
     return status;
 }
@@ -403,25 +419,25 @@ static bool write_data(int fd, const char *data, size_t size)
 }
 
 /* A full disk, a folder that became read-only: said once, and nothing else. */
-static void write_table(const ds_accel_t *context, struct ds_accel__cache *cache,
-                        const struct ds_accel__text *text)
+void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
+                                const char *name, const struct ds_accel__text *text)
 {
-    char name[64];
+    char fresh[64];
     bool done = false;
     int fd;
 
-    snprintf(name, sizeof(name), FILE_NAME ".%d.%d", (int)getpid(), (int)gettid());
-    fd =
-        openat(cache->folder_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
+    fd = openat(cache->folder_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                0600);
     if (fd >= 0) {
         done = write_data(fd, text->data, text->size_bytes);
         done = close(fd) == 0 && done &&
-               renameat(cache->folder_fd, name, cache->folder_fd, FILE_NAME) == 0;
+               renameat(cache->folder_fd, fresh, cache->folder_fd, name) == 0;
     }
     if (!done) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
-                      "cannot write %s/" FILE_NAME ": %s", cache->folder, strerror(errno));
-        unlinkat(cache->folder_fd, name, 0);
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "cannot write %s/%s: %s",
+                      cache->folder, name, strerror(errno));
+        unlinkat(cache->folder_fd, fresh, 0);
         cache->is_writable = false;
     }
 }
@@ -457,7 +473,7 @@ int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache 
     prune(cache);
     status = ds_accel__cache_format(&cache->table, cache->machine, &text);
     if (status >= 0) {
-        write_table(context, cache, &text);
+        ds_accel__cache_write_file(context, cache, FILE_NAME, &text);
         cache->is_dirty = false;
     }
     ds_accel__text_clear(&text);
@@ -494,6 +510,23 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, bool is_wanted,
     }
     cache->is_open = true;
     return read_table(context, cache);
+}
+
+int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, size_t limit_bytes,
+                                  char **data_out, size_t *size_out)
+{
+    const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
+    char *folder = mode == NULL || strcmp(mode, "off") != 0 ? find_folder(context) : strdup("");
+    int32_t status = folder == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+    int fd = status >= 0 && folder[0] != '\0' ? open_folder(context, folder, false) : -1;
+
+    *data_out = NULL;
+    if (fd >= 0) {
+        status = read_own_file(context, fd, folder, name, limit_bytes, data_out, size_out);
+        close(fd);
+    }
+    free(folder);
+    return status;
 }
 
 void ds_accel__cache_unlock(struct ds_accel__cache *cache)

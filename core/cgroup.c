@@ -34,7 +34,8 @@ static bool has_word(const char *list, size_t length, const char *word)
 }
 
 /* "4:memory:/job" of v1, "0::/job" of v2. */
-static bool find_path(const char *cgroup, bool is_v2, char *path, size_t path_size)
+static bool find_path(const char *cgroup, bool is_v2, const char *controller, char *path,
+                      size_t path_size)
 {
     for (const char *line = cgroup; *line != '\0'; line += strcspn(line, "\n")) {
         const char *controllers;
@@ -48,7 +49,7 @@ static bool find_path(const char *cgroup, bool is_v2, char *path, size_t path_si
         }
         controllers++;
         if (is_v2 ? group == controllers
-                  : has_word(controllers, (size_t)(group - controllers), "memory")) {
+                  : has_word(controllers, (size_t)(group - controllers), controller)) {
             int length = (int)strcspn(group + 1, "\n");
 
             snprintf(path, path_size, "%.*s", length, group + 1);
@@ -62,7 +63,8 @@ static bool find_path(const char *cgroup, bool is_v2, char *path, size_t path_si
 }
 
 /* mountinfo: "36 25 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory" */
-static bool find_mount(const char *mountinfo, bool is_v2, char *mount, size_t mount_size)
+static bool find_mount(const char *mountinfo, bool is_v2, const char *controller, char *mount,
+                       size_t mount_size)
 {
     for (const char *line = mountinfo; *line != '\0'; line += strcspn(line, "\n")) {
         char point[256];
@@ -80,12 +82,22 @@ static bool find_mount(const char *mountinfo, bool is_v2, char *mount, size_t mo
             continue;
         }
         if (is_v2 ? strcmp(type, "cgroup2") == 0
-                  : strcmp(type, "cgroup") == 0 && has_word(options, strlen(options), "memory")) {
+                  : strcmp(type, "cgroup") == 0 && has_word(options, strlen(options), controller)) {
             snprintf(mount, mount_size, "%s", point);
             return true;
         }
     }
     return false;
+}
+
+/* The group that a controller of a version has this process in. */
+static bool find_group(const char *cgroup, const char *mountinfo, bool is_v2,
+                       const char *controller, struct group *group)
+{
+    *group = (struct group){.is_v2 = is_v2};
+    return find_path(cgroup, is_v2, controller, group->path, sizeof(group->path)) &&
+           (group->path[0] == '/' || group->path[0] == '\0') &&
+           find_mount(mountinfo, is_v2, controller, group->mount, sizeof(group->mount));
 }
 
 /* A number in a group's file; false if it is absent, "max", or v1's "no limit" near 2^63. */
@@ -197,24 +209,78 @@ static int32_t take_smallest(const char *root, struct group *group, uint64_t mac
     }
 }
 
+/* Both files are read before either is asked: NULL is one that cannot be read. */
+static int32_t read_groups(const char *root, char **cgroup_out, char **mountinfo_out)
+{
+    int32_t status = ds_accel__file_read_machine(root, "/proc/self/cgroup", cgroup_out);
+
+    *mountinfo_out = NULL;
+    return status < 0 ? status
+                      : ds_accel__file_read_machine(root, "/proc/self/mountinfo", mountinfo_out);
+}
+
+/* The uppermost group whose list has as many numbers as the process was left. */
+static int32_t find_list(const char *root, struct group *group, const char *file, uint32_t count,
+                         char *source, size_t source_size)
+{
+    char path[512];
+
+    memcpy(path, group->path, sizeof(path));
+    for (;;) {
+        char name[1024];
+        char *list;
+        int32_t status;
+
+        snprintf(name, sizeof(name), "%s%s/%s", group->mount, path, file);
+        status = ds_accel__file_read_machine(root, name, &list);
+        if (status < 0) {
+            return status;
+        }
+        if (list != NULL && ds_accel__list_count(list) == count) {
+            name_source(source, source_size, group, path, file);
+        }
+        free(list);
+        if (path[0] == '\0') {
+            return DS_ACCEL_OK;
+        }
+        *strrchr(path, '/') = '\0';
+    }
+}
+
+int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t count, char *source,
+                                size_t source_size)
+{
+    char *cgroup = NULL;
+    char *mountinfo = NULL;
+    int32_t status = read_groups(root, &cgroup, &mountinfo);
+
+    source[0] = '\0';
+    for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
+         version++) {
+        struct group group;
+
+        if (find_group(cgroup, mountinfo, version == 2, "cpuset", &group)) {
+            status = find_list(root, &group, file, count, source, source_size);
+        }
+    }
+    free(cgroup);
+    free(mountinfo);
+    return status;
+}
+
 int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out)
 {
     struct ds_accel__cgroup_limit limit = {.left_bytes = UINT64_MAX};
     char *cgroup = NULL;
     char *mountinfo = NULL;
-    int32_t status = ds_accel__file_read_machine(root, "/proc/self/cgroup", &cgroup);
+    int32_t status = read_groups(root, &cgroup, &mountinfo);
 
-    if (status >= 0) {
-        status = ds_accel__file_read_machine(root, "/proc/self/mountinfo", &mountinfo);
-    }
     for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
          version++) {
-        struct group group = {.is_v2 = version == 2};
+        struct group group;
 
-        if (find_path(cgroup, group.is_v2, group.path, sizeof(group.path)) &&
-            (group.path[0] == '/' || group.path[0] == '\0') &&
-            find_mount(mountinfo, group.is_v2, group.mount, sizeof(group.mount))) {
+        if (find_group(cgroup, mountinfo, version == 2, "memory", &group)) {
             status = take_smallest(root, &group, machine_bytes, &limit);
         }
     }

@@ -238,7 +238,7 @@ static bool has_headroom(size_t size_bytes)
     return headroom != NULL;
 }
 
-static int32_t parse_file(struct ds_accel__config *config, struct ds_accel__config_file *file)
+int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file)
 {
     struct file_check check = {.config = config, .file = file};
     json_error_t error;
@@ -292,7 +292,7 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
         free(message);
         return status;
     }
-    return parse_file(config, file);
+    return ds_accel__config_parse(config, file);
 }
 
 /* Is the option declared by a package, or does none declare any of this backend? */
@@ -335,10 +335,12 @@ static int32_t check_option(struct file_check *check, const char *backend, const
     if (is_declared(check->config, backend, key, names, DS_ACCEL__ARRAY_SIZE(names), &count)) {
         return DS_ACCEL_OK;
     }
+    if (!ds_accel__pointer_append(pointer, sizeof(pointer), backend) ||
+        !ds_accel__pointer_append(pointer, sizeof(pointer), "options") ||
+        !ds_accel__pointer_append(pointer, sizeof(pointer), key)) {
+        return DS_ACCEL_OK; /* there is a message about so long a key */
+    }
     nearest = ds_accel__nearest(key, names, count);
-    ds_accel__pointer_append(pointer, sizeof(pointer), backend);
-    ds_accel__pointer_append(pointer, sizeof(pointer), "options");
-    ds_accel__pointer_append(pointer, sizeof(pointer), key);
     snprintf(message, sizeof(message), "unknown option \"%.64s\" of %s%s%s%s", key, backend,
              nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
              nearest != NULL ? "\"?" : "");
@@ -423,11 +425,26 @@ static int merge_object(json_t *into, json_t *from)
     return 0;
 }
 
+/* The only file that was read, or NULL: there is nothing to merge then, and nothing to copy. */
+static json_t *only_root(const struct ds_accel__config *config)
+{
+    json_t *only = NULL;
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        if (config->files[i].root != NULL && only != NULL) {
+            return NULL;
+        }
+        only = config->files[i].root != NULL ? config->files[i].root : only;
+    }
+    return only;
+}
+
 static int32_t merge_files(struct ds_accel__config *config)
 {
-    json_t *merged = json_object();
+    json_t *only = only_root(config);
+    json_t *merged = only != NULL ? json_incref(only) : json_object();
 
-    for (size_t i = 0; i < config->file_count && merged != NULL; i++) {
+    for (size_t i = 0; i < config->file_count && merged != NULL && only == NULL; i++) {
         if (config->files[i].root != NULL && merge_object(merged, config->files[i].root) != 0) {
             json_decref(merged);
             merged = NULL;
@@ -452,20 +469,10 @@ static void forget_problems(struct ds_accel__config *config)
     config->problem_count = 0;
 }
 
-static int32_t read_files(struct ds_accel__config *config, bool with_ops)
+int32_t ds_accel__config_merge(struct ds_accel__config *config)
 {
-    int32_t status = DS_ACCEL_OK;
+    int32_t status = check_options(config);
 
-    for (size_t i = 0; i < config->file_count && status >= 0; i++) {
-        struct ds_accel__config_file *file = &config->files[i];
-
-        if (file->root == NULL && (with_ops || !file->is_ops)) {
-            status = read_file(config, file);
-        }
-    }
-    if (status >= 0) {
-        status = check_options(config);
-    }
     if (status < 0) {
         return status;
     }
@@ -483,8 +490,27 @@ static int32_t read_files(struct ds_accel__config *config, bool with_ops)
         ds_accel__text_clear(&text);
         return DS_ACCEL_ERR_CONFIG;
     }
-    config->has_ops = with_ops;
     return merge_files(config);
+}
+
+static int32_t read_files(struct ds_accel__config *config, bool with_ops)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < config->file_count && status >= 0; i++) {
+        struct ds_accel__config_file *file = &config->files[i];
+
+        if (file->root == NULL && (with_ops || !file->is_ops)) {
+            status = read_file(config, file);
+        }
+    }
+    if (status >= 0) {
+        status = ds_accel__config_merge(config);
+    }
+    if (status >= 0) {
+        config->has_ops = with_ops;
+    }
+    return status;
 }
 
 int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
@@ -493,15 +519,22 @@ int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char
     return add_problem(config, source, 1, 1, message);
 }
 
-int32_t ds_accel__config_load(struct ds_accel__config *config,
+int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
-                              const struct ds_accel__env *env, bool with_ops)
+                              const struct ds_accel__env *env)
 {
-    int32_t status;
-
     memset(config, 0, sizeof(*config));
-    status = find_files(config, options, env);
-    return status < 0 ? status : read_files(config, with_ops);
+    return find_files(config, options, env);
+}
+
+int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops)
+{
+    int32_t status = read_files(config, with_ops);
+
+    if (status >= 0) {
+        config->is_snapshot = false;
+    }
+    return status;
 }
 
 int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
@@ -510,7 +543,7 @@ int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
         return DS_ACCEL_OK;
     }
     forget_problems(config); /* of an earlier attempt */
-    return read_files(config, true);
+    return ds_accel__config_read(config, true);
 }
 
 void ds_accel__config_clear(struct ds_accel__config *config)
@@ -574,7 +607,7 @@ static json_t *resolve(json_t *value, const char *pointer)
 {
     while (value != NULL && *pointer == '/') {
         size_t length = strcspn(++pointer, "/");
-        char key[256];
+        char key[256]; /* what was checked has none that is longer */
         size_t at = 0;
 
         for (size_t i = 0; i < length && at + 1 < sizeof(key); i++) {

@@ -20,6 +20,12 @@ enum {
     SCALAR = BOOLEAN | INTEGER | STRING | 64 /* 64: reals */
 };
 
+/*
+ * Of any key. Where it may be chosen freely, a pointer through it must fit even if each byte is
+ * escaped, or a message about what stands below could not say where.
+ */
+#define KEY_LIMIT_BYTES 255
+
 /* Says what is wrong with a text, or NULL. */
 typedef const char *(*text_check_t)(const char *text);
 
@@ -66,6 +72,51 @@ static const char *check_absolute(const char *text)
     return text[0] == '/' ? NULL : "expected an absolute path";
 }
 
+/* Nodes are looked for in one folder: see presence.c. */
+static const char *check_node_pattern(const char *text)
+{
+    static const char expected[] = "expected a pattern below /dev with wildcards in its last part "
+                                   "only, as in /dev/nvidia[0-9]*";
+    const char *last = strrchr(text, '/');
+
+    if (strncmp(text, "/dev/", 5) != 0 || last[1] == '\0' || strlen(text) >= 128 ||
+        strstr(text, "//") != NULL || strstr(text, "/./") != NULL || strstr(text, "/../") != NULL ||
+        strcmp(last, "/.") == 0 || strcmp(last, "/..") == 0) {
+        return expected;
+    }
+    if (strcspn(text, "*?[\\") < (size_t)(last - text)) {
+        return expected;
+    }
+    return strchr(last, '[') != NULL && strchr(strchr(last, '['), ']') == NULL ? "a [ is not closed"
+                                                                               : NULL;
+}
+
+static const char *check_pci(const char *text)
+{
+    size_t length = strlen(text);
+    bool has_class = length > 4 && text[4] == ':';
+    size_t digits = strspn(text, "0123456789abcdef");
+
+    if (has_class) {
+        digits += 1 + strspn(text + 5, "0123456789abcdef");
+    }
+    return digits == length && (length == 4 || (has_class && (length == 7 || length == 9)))
+               ? NULL
+               : "expected a PCI vendor and, if need be, a class, in lower-case hexadecimal: "
+                 "\"10de\", \"10de:03\" or \"10de:0302\"";
+}
+
+static const char *check_library(const char *text)
+{
+    const char *last = strrchr(text, '/');
+
+    last = last != NULL ? last + 1 : text;
+    return last[0] != '\0' && (last == text || text[0] == '/') && strstr(last, ".so") != NULL &&
+                   strlen(text) < 256
+               ? NULL
+               : "expected a library's soname, as in libcuda.so.1, or its absolute path";
+}
+
 static const char *check_env_rule(json_t *object)
 {
     const char *rule = json_string_value(json_object_get(object, "rule"));
@@ -85,6 +136,24 @@ static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
 static const char *const op_kinds[] = {"compiled", "framework", NULL};
 
+/* What a plugin may do to its process and be forgiven: the codes of reasons.def's gate conduct, but
+ * for those that spoil its answer. */
+static const char *const tolerable[] = {
+    "prints_stdout",
+    "prints_stderr",
+    "leaves_process",
+    "leaves_thread",
+    "changes_signal_mask",
+    "changes_signal_handler",
+    "changes_affinity",
+    "changes_directory",
+    "changes_locale",
+    "changes_umask",
+    "changes_limit",
+    "changes_environment",
+    NULL,
+};
+
 static const struct rule text_element = {.types = STRING};
 static const struct rule backend_element = {.types = STRING, .check = check_backend_name};
 static const struct rule path_element = {.types = STRING, .check = check_absolute};
@@ -92,6 +161,10 @@ static const struct rule variable_element = {.types = STRING, .check = check_var
 static const struct rule dtype_element = {.types = STRING, .values = dtype_names};
 static const struct rule sha256_element = {.types = STRING, .check = check_sha256};
 static const struct rule option_element = {.types = SCALAR | NUL};
+static const struct rule node_element = {.types = STRING, .check = check_node_pattern};
+static const struct rule pci_element = {.types = STRING, .check = check_pci};
+static const struct rule library_element = {.types = STRING, .check = check_library};
+static const struct rule tolerate_element = {.types = STRING, .values = tolerable};
 static const struct rule defer_element = {.types = ARRAY | NUL, .element = &backend_element};
 
 static const struct rule requires_members[] = {
@@ -148,6 +221,10 @@ static const struct rule backend_members[] = {
     {.key = "visible_devices_envs", .types = ARRAY | NUL, .element = &variable_element},
     {.key = "export_envs", .types = ARRAY | NUL, .element = &variable_element},
     {.key = "env", .types = ARRAY | NUL, .element = &env_element},
+    {.key = "device_nodes", .types = ARRAY | NUL, .element = &node_element},
+    {.key = "pci", .types = ARRAY | NUL, .element = &pci_element},
+    {.key = "libraries", .types = ARRAY | NUL, .element = &library_element},
+    {.key = "tolerate", .types = ARRAY | NUL, .element = &tolerate_element},
     {.key = "demand_only", .types = BOOLEAN | NUL},
     {.key = "defers_to", .types = OBJECT | NUL, .element = &defer_element},
     {.key = "op_builder_dir", .types = STRING | NUL},
@@ -198,10 +275,17 @@ static const struct rule ops_root_members[] = {
 };
 static const struct rule ops_root_rule = {.types = OBJECT, .members = ops_root_members};
 
+/* The way to a value, from the inside out: a pointer is made of it only if there is a problem. */
+struct step {
+    const struct step *up;
+    const char *key;
+    size_t position; /* of an array's element; key is NULL then */
+};
+
 struct check {
     ds_accel__problem_t report;
     void *user_data;
-    char pointer[1024]; /* of the value at hand; deeper ones than this cannot pass the rules */
+    const struct step *at; /* the value at hand; NULL: the whole */
 };
 
 static unsigned type_of(const json_t *value)
@@ -252,27 +336,31 @@ static void type_names(unsigned types, char *names, size_t names_size)
     }
 }
 
+static void write_pointer(const struct step *step, char *pointer, size_t size)
+{
+    char position[24];
+
+    if (step != NULL) {
+        write_pointer(step->up, pointer, size);
+        snprintf(position, sizeof(position), "%zu", step->position);
+        ds_accel__pointer_append(pointer, size, step->key != NULL ? step->key : position);
+    }
+}
+
 static int32_t complain(struct check *check, bool is_key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 static int32_t complain(struct check *check, bool is_key, const char *format, ...)
 {
+    char pointer[1024] = ""; /* what is deeper than this cannot pass the rules */
     char message[512];
     va_list arguments;
 
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    return check->report(check->user_data, check->pointer, is_key, message);
-}
-
-/* Append a key to the pointer; its old length is returned to cut it off again. */
-static size_t descend(struct check *check, const char *key)
-{
-    size_t length = strlen(check->pointer);
-
-    ds_accel__pointer_append(check->pointer, sizeof(check->pointer), key);
-    return length;
+    write_pointer(check->at, pointer, sizeof(pointer));
+    return check->report(check->user_data, pointer, is_key, message);
 }
 
 static int32_t check_value(struct check *check, const char *name, json_t *value,
@@ -283,9 +371,10 @@ static int32_t unknown_key(struct check *check, const char *key, const struct ru
     const char *names[32];
     size_t count = 0;
     const char *nearest;
+    struct step step = {.up = check->at, .key = key};
     int32_t status;
-    size_t length = descend(check, key);
 
+    check->at = &step;
     for (; members != NULL && members[count].types != 0 && count < DS_ACCEL__ARRAY_SIZE(names);
          count++) {
         names[count] = members[count].key;
@@ -302,7 +391,7 @@ static int32_t unknown_key(struct check *check, const char *key, const struct ru
         }
         status = complain(check, true, "unknown key \"%.64s\"; expected one of %s", key, all);
     }
-    check->pointer[length] = '\0';
+    check->at = step.up;
     return status;
 }
 
@@ -314,26 +403,30 @@ static int32_t check_object(struct check *check, json_t *object, const struct ru
     json_object_foreach(object, key, value)
     {
         const struct rule *found = rule->element;
+        struct step step = {.up = check->at, .key = key};
         int32_t status = DS_ACCEL_OK;
-        size_t length;
 
         for (const struct rule *m = rule->members; m != NULL && m->types != 0; m++) {
             if (strcmp(m->key, key) == 0) {
                 found = m;
             }
         }
-        if (found == NULL) {
+        if (strlen(key) > KEY_LIMIT_BYTES) {
+            status = complain(check, false,
+                              "a key has %zu bytes, \"%.64s...\"; expected at most %d", strlen(key),
+                              key, KEY_LIMIT_BYTES);
+        } else if (found == NULL) {
             status = unknown_key(check, key, rule->members);
         } else {
             const char *wrong = rule->check_key != NULL ? rule->check_key(key) : NULL;
 
-            length = descend(check, key);
+            check->at = &step;
             if (wrong != NULL) {
                 status = complain(check, true, "\"%.64s\": %s", key, wrong);
             } else {
                 status = check_value(check, key, value, found);
             }
-            check->pointer[length] = '\0';
+            check->at = step.up;
         }
         if (status < 0) {
             return status;
@@ -346,7 +439,7 @@ static int32_t check_string(struct check *check, const char *name, const char *t
                             const struct rule *rule)
 {
     const char *wrong = rule->check != NULL ? rule->check(text) : NULL;
-    char all[256] = "";
+    char all[400] = "";
     size_t at = 0;
     size_t count = 0;
     const char *nearest;
@@ -393,14 +486,12 @@ static int32_t check_value(struct check *check, const char *name, json_t *value,
     }
     if (type == ARRAY) {
         for (size_t i = 0; i < json_array_size(value); i++) {
-            char position[24];
-            size_t length;
+            struct step step = {.up = check->at, .position = i};
             int32_t status;
 
-            snprintf(position, sizeof(position), "%zu", i);
-            length = descend(check, position);
+            check->at = &step;
             status = check_value(check, name, json_array_get(value, i), rule->element);
-            check->pointer[length] = '\0';
+            check->at = step.up;
             if (status < 0) {
                 return status;
             }

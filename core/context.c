@@ -157,7 +157,8 @@ static int32_t add_backend(const ds_accel_t *context, const char *backend, char 
     return status;
 }
 
-static int32_t warn_unknown_variables(ds_accel_t *context)
+int32_t ds_accel__context_check_variables(const ds_accel_t *context,
+                                          const struct ds_accel__log *log)
 {
     json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
     char **names = NULL;
@@ -166,6 +167,9 @@ static int32_t warn_unknown_variables(ds_accel_t *context)
     json_t *ignored;
     int32_t status = DS_ACCEL_OK;
 
+    if (!ds_accel__env_has_others(&context->env)) {
+        return DS_ACCEL_OK;
+    }
     json_object_foreach(backends, backend, ignored)
     {
         if (status >= 0) {
@@ -176,10 +180,23 @@ static int32_t warn_unknown_variables(ds_accel_t *context)
         status = add_backend(context, context->registry.candidates[i]->name, &names, &count);
     }
     if (status >= 0) {
-        ds_accel__env_warn_unknown(&context->env, &context->log, names, count);
+        ds_accel__env_warn_unknown(&context->env, log, names, count);
     }
     ds_accel__names_free(names, count);
     return status;
+}
+
+/* From the files, or as they were read last if they are still the same. */
+static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    int32_t status = ds_accel__config_find(&context->config, options, &context->env);
+
+    if (status >= 0 && !context->has_no_cache) {
+        status = ds_accel__snapshot_take(context);
+    }
+    return status < 0 || context->config.is_snapshot
+               ? status
+               : ds_accel__config_read(&context->config, false);
 }
 
 static int32_t build(ds_accel_t *context, const struct ds_accel_options *options)
@@ -200,7 +217,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = keep_options(context, options);
     }
     if (status >= 0) {
-        status = ds_accel__config_load(&context->config, options, &context->env, false);
+        status = load_config(context, options);
     }
     if (status >= 0 && context->config.unread[0] != '\0') {
         ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN, "left out %s",
@@ -217,7 +234,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = ds_accel__registry_sort(context);
     }
     if (status >= 0) {
-        status = warn_unknown_variables(context);
+        status = ds_accel__context_check_variables(context, &context->log);
     }
     return status;
 }
@@ -489,6 +506,18 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context)
 
     pthread_mutex_lock(&context->config_lock);
     status = ds_accel__config_load_ops(&context->config);
+    pthread_mutex_unlock(&context->config_lock);
+    return status;
+}
+
+int32_t ds_accel__context_load_origins(ds_accel_t *context)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&context->config_lock);
+    if (context->config.is_snapshot) {
+        status = ds_accel__config_read(&context->config, false);
+    }
     pthread_mutex_unlock(&context->config_lock);
     return status;
 }

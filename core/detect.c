@@ -18,9 +18,41 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+static bool is_asleep(const struct ds_accel__candidate *candidate)
+{
+    return candidate->gates[DS_ACCEL__GATE_POWER].result == DS_ACCEL__GATE_FAILED;
+}
+
+/* Does asking wake nothing? One that was asked for by name may be woken. */
+static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_out)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    if (!candidate->is_registered) {
+        status = ds_accel__candidate_look(candidate);
+    }
+    *passed_out = true;
+    if (status < 0 || candidate->hardware_count == 0) {
+        return status;
+    }
+    if (candidate->is_named) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
+    } else if (candidate->power->reason != NULL) {
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_POWER, DS_ACCEL_STATE_UNAVAILABLE,
+                                 candidate->power);
+        *passed_out = false;
+    } else {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "%s", candidate->power->detail);
+    }
+    return DS_ACCEL_OK;
+}
+
 int32_t ds_accel__asking_begin(ds_accel_t *context)
 {
     ds_accel__trust_reset(context->trust);
+    for (size_t i = 0; i < context->registry.count; i++) {
+        context->registry.candidates[i]->has_look = false;
+    }
     return ds_accel__verdicts_begin(context,
                                     !context->has_no_cache && ds_accel__probe_is_isolated(context));
 }
@@ -47,11 +79,14 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     status = ds_accel__candidate_check_file(candidate, &passed);
     passed = passed && !(candidate->is_ahead && candidate->is_demand_only);
     if (status >= 0 && passed) {
+        status = check_power(candidate, &passed);
+    }
+    if (status >= 0 && passed) {
         status = ds_accel__quarantine_check(candidate, candidate->is_named, &passed);
     }
     candidate->elapsed_us += now_us() - start;
-    *is_open_out =
-        status >= 0 && passed && !ds_accel__verdict_recall(candidate, candidate->is_named);
+    *is_open_out = status >= 0 && passed &&
+                   !ds_accel__verdict_recall(candidate, candidate->is_named);
     return status;
 }
 
@@ -107,6 +142,15 @@ int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__cand
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate)
 {
     return ds_accel__candidates_evaluate(candidate->host.context, &candidate, 1);
+}
+
+int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate)
+{
+    candidate->is_named = true;
+    if (is_asleep(candidate)) {
+        candidate->has_verdict = false; /* that it sleeps was a verdict for others */
+    }
+    return ds_accel__candidate_evaluate(candidate);
 }
 
 static bool is_available(const struct ds_accel__candidate *candidate)
@@ -389,8 +433,7 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     if (candidate == NULL) {
         return fail_unknown(context, name, source);
     }
-    candidate->is_named = true;
-    status = ds_accel__candidate_evaluate(candidate);
+    status = ds_accel__candidate_evaluate_named(candidate);
     if (status < 0) {
         return status;
     }
@@ -658,13 +701,17 @@ static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
 
 /* Through the gates; a demand-only one is run only when it was named. */
 static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
-                               bool is_named, struct batch *batch)
+                               bool is_named, bool may_wake, struct batch *batch)
 {
     const char *reason = candidate->reason;
     bool passed;
     int32_t status;
 
-    candidate->is_named = is_named;
+    candidate->is_named = is_named && may_wake;
+    if (candidate->is_named && is_asleep(candidate)) {
+        forget(candidate); /* that it sleeps was a verdict for others */
+        reason = "";
+    }
     status = ds_accel__candidate_check_file(candidate, &passed);
     if (status < 0 || !passed) {
         return status;
@@ -682,7 +729,7 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
                                                           : DS_ACCEL_OK;
 }
 
-static int32_t check_all(ds_accel_t *context, const char *name, bool *found_out)
+static int32_t check_all(ds_accel_t *context, const char *name, bool may_wake, bool *found_out)
 {
     struct batch batch = {.count = 0};
     int32_t status = DS_ACCEL_OK;
@@ -694,8 +741,9 @@ static int32_t check_all(ds_accel_t *context, const char *name, bool *found_out)
             continue;
         }
         *found_out = true;
-        if (candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-            status = check_candidate(context, candidate, name != NULL, &batch);
+        if (candidate->state == DS_ACCEL_STATE_NOT_PROBED ||
+            (name != NULL && may_wake && is_asleep(candidate))) {
+            status = check_candidate(context, candidate, name != NULL, may_wake, &batch);
         }
     }
     if (status >= 0 && batch.count > 0) {
@@ -704,7 +752,7 @@ static int32_t check_all(ds_accel_t *context, const char *name, bool *found_out)
     return status;
 }
 
-int32_t ds_accel_check(ds_accel_t *context, const char *name)
+int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
 {
     int32_t status;
     bool found = false;
@@ -714,7 +762,7 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
     }
     pthread_mutex_lock(&context->lock);
     status = ds_accel__asking_begin(context);
-    status = status < 0 ? status : check_all(context, name, &found);
+    status = status < 0 ? status : check_all(context, name, may_wake, &found);
     ds_accel__asking_end(context);
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {
@@ -724,4 +772,9 @@ int32_t ds_accel_check(ds_accel_t *context, const char *name)
                                ds_accel__reason("no_plugin")->remedy);
     }
     return status;
+}
+
+int32_t ds_accel_check(ds_accel_t *context, const char *name)
+{
+    return ds_accel__check(context, name, true);
 }

@@ -196,6 +196,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
 #define DS_ACCEL_REPORT_ENV 5u        /**< env workarounds: JSON, or shell lines for eval */
 #define DS_ACCEL_REPORT_CONFIG 6u     /**< the merged configuration with origins */
 #define DS_ACCEL_REPORT_CONFIG_ENV 7u /**< every DS_* variable: value, origin, meaning */
+#define DS_ACCEL_REPORT_DOCTOR 8u     /**< what stands in the way here, and its remedies */
 
 #define DS_ACCEL_FORMAT_JSON 1u
 #define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
@@ -210,6 +211,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
  * @param[out] text_out  ends in a newline unless empty
  * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the
  *         report needs the choice; ERR_NO_MEMORY. DETECT is written even if detection fails.
+ *         ERR_STATE DOCTOR found a problem; it is written then too.
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name,

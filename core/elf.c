@@ -46,9 +46,10 @@
 #define THIS_DATA ELFDATA2MSB
 #endif
 
-#define HEADER_LIMIT 4096u     /* program headers */
-#define NAME_LIMIT_BYTES 1024u /* of a symbol or library */
-#define EXPORTS_LIMIT_BYTES 4096u
+#define HEADER_LIMIT 4096u                   /* program headers */
+#define NAME_LIMIT_BYTES 1024u               /* of a symbol or library */
+#define NAMES_LIMIT_BYTES 4096u              /* a plugin has one export and links few libraries */
+#define SYMBOL_LIMIT (1024u * 1024)          /* of a dynamic section */
 #define NOTE_HEAD_BYTES 8u                   /* of a descriptor: the same in every generation */
 #define NOTE_BUDGET_BYTES (256 * 1024u)      /* all note segments of a file together */
 #define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
@@ -395,7 +396,7 @@ static uint32_t count_by_gnu_hash(const struct ds_accel__elf *elf, uint64_t addr
         memcpy(&bucket, bytes, sizeof(bucket));
         last = bucket > last ? bucket : last;
     }
-    while (last >= head[1] && last != 0) {
+    while (last >= head[1] && last != 0 && last < SYMBOL_LIMIT) {
         uint32_t chain;
 
         bytes = at_address(elf, buckets + 4ull * head[0] + 4ull * (last - head[1]), sizeof(chain));
@@ -428,8 +429,9 @@ static void read_exports(const struct ds_accel__elf *elf, const struct dynamic_t
 {
     uint32_t count = count_symbols(elf, tables);
 
-    /* A plugin has one export: past a screenful there is nothing more to learn. */
-    for (uint32_t i = 1; i < count && dynamic->exports.size_bytes < EXPORTS_LIMIT_BYTES; i++) {
+    /* Past a screenful there is nothing more to learn. */
+    for (uint32_t i = 1;
+         i < count && i < SYMBOL_LIMIT && dynamic->exports.size_bytes < NAMES_LIMIT_BYTES; i++) {
         ElfW(Sym) symbol;
         const void *bytes =
             at_address(elf, tables->symbols + (uint64_t)i * sizeof(symbol), sizeof(symbol));
@@ -489,8 +491,15 @@ static void read_entries(const struct ds_accel__elf *elf, const ElfW(Phdr) * seg
                 dynamic->has_bind_now |= (entry.d_un.d_val & DF_1_NOW) != 0;
                 dynamic->has_nodelete |= (entry.d_un.d_val & DF_1_NODELETE) != 0;
                 break;
-            case DT_NEEDED:
+            case DT_RPATH:
+            case DT_RUNPATH:
                 if (pass == 1) {
+                    ds_accel__text_add(&dynamic->run_path, "%s\n",
+                                       string_at(elf, &tables, entry.d_un.d_val));
+                }
+                break;
+            case DT_NEEDED:
+                if (pass == 1 && dynamic->needed.size_bytes < NAMES_LIMIT_BYTES) {
                     ds_accel__text_add(&dynamic->needed, "%s\n",
                                        string_at(elf, &tables, entry.d_un.d_val));
                 }
@@ -503,10 +512,18 @@ static void read_entries(const struct ds_accel__elf *elf, const ElfW(Phdr) * seg
     read_exports(elf, &tables, dynamic);
 }
 
+void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic)
+{
+    ds_accel__text_clear(&dynamic->needed);
+    ds_accel__text_clear(&dynamic->run_path);
+    ds_accel__text_clear(&dynamic->exports);
+}
+
 void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
                                 struct ds_accel__elf_dynamic *dynamic)
 {
     ElfW(Ehdr) header;
+    bool has_entries = false;
 
     memset(dynamic, 0, sizeof(*dynamic));
     if (!get_header(elf, &header)) {
@@ -521,9 +538,11 @@ void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
         if (segment.p_type == PT_GNU_STACK) {
             dynamic->has_executable_stack = (segment.p_flags & PF_X) != 0;
         }
-        if (segment.p_type == PT_DYNAMIC &&
+        /* An object has one. A hostile file's thousands, each as long as it, would take hours. */
+        if (segment.p_type == PT_DYNAMIC && !has_entries &&
             bytes_at(elf, segment.p_offset, segment.p_filesz) != NULL) {
             read_entries(elf, &segment, dynamic);
+            has_entries = true;
         }
     }
 }

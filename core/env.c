@@ -182,6 +182,17 @@ void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds
     }
 }
 
+bool ds_accel__env_has_others(const struct ds_accel__env *env)
+{
+    for (char **entry = environ; !env->ignored && entry != NULL && *entry != NULL; entry++) {
+        if (strncmp(*entry, "DS_ACCEL_", 9) == 0 &&
+            !ds_accel__env_is_ours(*entry, strcspn(*entry, "="))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *ds_accel__env_user_config_dir(void)
 {
     const char *dir = secure_getenv("XDG_CONFIG_HOME");

@@ -181,7 +181,7 @@ void ds_accel__names_free(char **names, size_t count)
     free(names);
 }
 
-char *ds_accel__library_dir(void)
+static char *find_library_dir(void)
 {
     Dl_info info;
     char *path;
@@ -199,4 +199,22 @@ char *ds_accel__library_dir(void)
         *slash = '\0';
     }
     return path;
+}
+
+char *ds_accel__library_dir(void)
+{
+    static char *found; /* for the life of the process: it does not move */
+    char *dir = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+
+    if (dir == NULL) {
+        char *other = NULL;
+
+        dir = find_library_dir();
+        if (dir != NULL && !__atomic_compare_exchange_n(&found, &other, dir, false,
+                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            free(dir);
+            dir = other;
+        }
+    }
+    return dir != NULL ? strdup(dir) : NULL;
 }

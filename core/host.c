@@ -16,12 +16,8 @@ static void host_log(const struct ds_accel_host *abi, uint32_t level, const char
 {
     const struct ds_accel__host *host = host_of(abi);
 
-    char line[1024];
-
     if (message != NULL) {
-        snprintf(line, sizeof(line), "%s", message);
-        ds_accel__sanitize(line, sizeof(line));
-        ds_accel__log(&host->context->log, host->candidate->name, level, "%s", line);
+        ds_accel__log(&host->context->log, host->candidate->name, level, "%s", message);
     }
 }
 

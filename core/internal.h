@@ -23,7 +23,7 @@
 #define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more */
 #define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- layer 0: errors (error.c), texts (text.c), reasons (reason.c), log (log.c) ------------- */
+/* ---- layer 0: errors (error.c), texts (text.c, list.c), reasons (reason.c), log (log.c) ----- */
 
 /* Keep the message as this thread's last error and return status. */
 int32_t ds_accel__error(int32_t status, const char *format, ...)
@@ -52,7 +52,7 @@ char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1,
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
 void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
                         size_t text_size);
-/* End a text that came from outside, and keep it on one line. */
+/* End a text that came from outside: one line of UTF-8, without control characters. */
 void ds_accel__sanitize(char *text, size_t text_size);
 /* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
 bool ds_accel__is_backend_name(const char *name);
@@ -60,6 +60,14 @@ bool ds_accel__is_backend_name(const char *name);
 /* A quick hash, for checksums and keys that nobody has a reason to forge (hash.c). */
 uint64_t ds_accel__hash(const void *data, size_t size_bytes, uint64_t seed);
 uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
+
+#define DS_ACCEL__LIST_LIMIT 65536u /* no machine numbers its CPUs or nodes higher */
+
+typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
+/* Visit the ranges of "0-3,8,10-11"; false if the text is no such list, or visit said no. */
+bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
+/* The next item that is not empty, and *list behind it; NULL if there is none. Borrowed. */
+const char *ds_accel__list_next(const char **list, char separator, size_t *length_out);
 
 /* Why a candidate was not chosen: one table for code, meaning and remedy. */
 struct ds_accel__reason {
@@ -141,6 +149,8 @@ bool ds_accel__is_settable_variable(const char *name);
  */
 void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds_accel__log *log,
                                 char *const *names, size_t name_count);
+/* True if there is a DS_ACCEL_* that is not of the table: an option of a backend, or a mistake. */
+bool ds_accel__env_has_others(const struct ds_accel__env *env);
 /* The user's configuration folder, without ds-accel; new string, NULL if there is none or set-uid.
  */
 char *ds_accel__env_user_config_dir(void);
@@ -198,16 +208,29 @@ struct ds_accel__config {
     bool has_ops;
     struct ds_accel__config_problem *problems;
     size_t problem_count;
-    char unread[256]; /* the user's folder and why it was left out; "" if it was not */
+    uint64_t identity; /* of the files as they are now; 0: not known (snapshot.c) */
+    bool is_settled;   /* and none has changed just before */
+    bool is_snapshot;  /* merged is what was read by an earlier process: no file has a root */
+    bool is_kept;      /* it was kept for later processes */
+    char unread[256];  /* the user's folder and why it was left out; "" if it was not */
 };
 
-/*
- * Read, check and merge every layer. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and
- * nothing is merged; ERR_NO_MEMORY. Clear it in every case.
- */
-int32_t ds_accel__config_load(struct ds_accel__config *config,
+/* List the files of every layer. ERR_NO_MEMORY. Clear it in every case. */
+int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
-                              const struct ds_accel__env *env, bool with_ops);
+                              const struct ds_accel__env *env);
+/*
+ * Read, check and merge them. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and nothing
+ * is merged; ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
+/*
+ * The two halves of loading, for files whose text is there: check one file, adding what is wrong
+ * with it to the problems, and merge those that were checked. OK; ERR_CONFIG (merge), as above;
+ * ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file);
+int32_t ds_accel__config_merge(struct ds_accel__config *config);
 /* A problem outside of the files, such as a variable's value. */
 int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
                                      const char *message);
@@ -268,12 +291,21 @@ int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *top
 void ds_accel__topology_clear(struct ds_accel__topology *topology);
 /* "/proc/meminfo" and a node's meminfo alike: a value in bytes; 0 if the key is not there. */
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
+/* How many numbers a list such as "0-3,8" has; 0 if it is not one. */
+uint32_t ds_accel__list_count(const char *list);
+/*
+ * The group's file, "cpuset.cpus" or "cpuset.mems", that leaves this process count numbers; "" if
+ * none does.
+ */
+int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t count, char *source,
+                                size_t source_size);
 /* Limits of machine_bytes and more are none. */
 int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
 int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: plugin files (trust.c, elf.c, loader.c), candidates (registry.c, scan.c) ------ */
+/* ---- layer 2: files (trust.c, elf.c, library.c, presence.c, loader.c), candidates (registry.c,
+ * scan.c) */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -330,18 +362,83 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 /* The lowest required bit this host does not know, or -1. */
 int ds_accel__unknown_feature(uint64_t required_features);
 
-/* Facts of the dynamic section, for lint. */
+/* Facts of the dynamic section, for lint and doctor. */
 struct ds_accel__elf_dynamic {
     bool has_bind_now;
     bool has_nodelete;
     bool has_textrel;
     bool has_executable_stack;
-    struct ds_accel__text needed;  /* names, one per line */
-    struct ds_accel__text exports; /* defined global symbols, one per line */
+    struct ds_accel__text needed;   /* names, one per line */
+    struct ds_accel__text run_path; /* where it looks for them: lists of folders, one per line */
+    struct ds_accel__text exports;  /* defined global symbols, one per line */
 };
 
 void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
                                 struct ds_accel__elf_dynamic *dynamic);
+void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic);
+
+/* What the dynamic linker goes by (library.c). */
+struct ds_accel__linker {
+    const char *root;         /* borrowed */
+    const char *library_path; /* LD_LIBRARY_PATH; NULL: unset */
+    char *cache;              /* /etc/ld.so.cache; NULL: none */
+    size_t cache_bytes;
+    bool has_folders; /* false: a recorded machine without its libraries */
+};
+
+/* Map a library, by the name of its file, if it is one of this machine's kind. */
+int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool *is_library_out);
+int32_t ds_accel__linker_open(const char *root, struct ds_accel__linker *linker);
+void ds_accel__linker_close(struct ds_accel__linker *linker);
+/*
+ * Find a library by soname or absolute path, as an object that needs it (or NULL) would, without
+ * loading it. *path_out: a new string with the root, NULL if there is none.
+ */
+int32_t ds_accel__linker_find(const struct ds_accel__linker *linker, const char *name,
+                              const struct ds_accel__elf_dynamic *dynamic, const char *object,
+                              char **path_out);
+
+/* What the machine shows of a backend's hardware, without waking it (presence.c). */
+#define DS_ACCEL__PCI_ADDRESS_SIZE 32
+
+struct ds_accel__pci_device {
+    char address[DS_ACCEL__PCI_ADDRESS_SIZE]; /* "0000:01:00.0" */
+    char runtime_status[16];                  /* "active", "suspended" ...; "unknown" */
+};
+
+struct ds_accel__device_node {
+    char path[128]; /* as the machine has it, without the root */
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
+    dev_t rdev;
+    uint64_t changed_ns;
+    bool is_usable; /* this process may read and write it */
+};
+
+struct ds_accel__presence {
+    bool has_pci_facts; /* the configuration says what to look for */
+    bool has_node_facts;
+    struct ds_accel__pci_device *devices; /* that match, by address */
+    uint32_t device_count;
+    struct ds_accel__device_node *nodes; /* by path */
+    uint32_t node_count;
+};
+
+/*
+ * Look for what backend (its object of the configuration, or NULL) names as "pci" and
+ * "device_nodes". Without these facts no system call is made. Clear it after success.
+ */
+int32_t ds_accel__presence_read(const char *root, json_t *backend,
+                                struct ds_accel__presence *presence);
+void ds_accel__presence_clear(struct ds_accel__presence *presence);
+/* True if there are devices and all are suspended. */
+bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence);
+/* Another number whenever a node, its owner, mode or use, a device or sleep has changed. */
+uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presence);
+/* The gate power: "asleep" and the devices, or no reason and those that are awake. */
+void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
+                                    struct ds_accel__finding *finding);
 
 typedef struct ds_accel__module ds_accel__module_t; /* an opened .so */
 
@@ -403,7 +500,7 @@ struct ds_accel__candidate {
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
-    bool is_named;    /* somebody asks for it by name */
+    bool is_named;    /* somebody asks for it by name: it may be woken, and tried again */
     bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
@@ -411,6 +508,10 @@ struct ds_accel__candidate {
     struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
+    bool has_look;                   /* at its hardware, since the asking began */
+    uint64_t hardware;               /* fingerprint of it */
+    uint32_t hardware_count;         /* devices on the bus */
+    struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
     bool has_file;
     struct stat file; /* as it was checked */
     uint64_t key[2];  /* of its record; with has_file */
@@ -468,6 +569,8 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Look at its hardware, waking nothing, once while plugins are asked. ERR_NO_MEMORY. */
+int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
 /* What it printed while it was probed, for explain. */
 void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text);
 /* By the configuration if it says, else by the features that the plugin asks for. */
@@ -580,6 +683,21 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data);
 struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
                                               const uint64_t *key);
 struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache, const uint64_t *key);
+
+/*
+ * A small file of the folder, outside of the asking; *data_out is NULL if there is none to believe.
+ * And one written: beside itself, then renamed. It need not succeed.
+ */
+int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, size_t limit_bytes,
+                                  char **data_out, size_t *size_out);
+void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
+                                const char *name, const struct ds_accel__text *text);
+
+/* The merged configuration of the files found, if it is remembered (snapshot.c). ERR_NO_MEMORY. */
+int32_t ds_accel__snapshot_take(ds_accel_t *context);
+int32_t ds_accel__snapshot_keep(ds_accel_t *context);
+json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity);
+int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 
 /* How long a record's verdict still holds; 0: it does not. */
 uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms);
@@ -761,6 +879,10 @@ void ds_accel__asking_end(ds_accel_t *context);
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count);
 int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
+/* The same for one that was asked for by name, which may wake its devices. */
+int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate);
+/* ds_accel_check() that, even for one name, wakes no device unless may_wake. */
+int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake);
 /* init and device_count; on failure the candidate's state says why, and the status is negative. */
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
                                   ds_accel_plugin_instance_t **instance_out, uint32_t *count_out);
@@ -813,12 +935,18 @@ int32_t ds_accel__options_read(const struct ds_accel_options *given,
 /* The nodes of the context's machine, read once. Borrowed. */
 int32_t ds_accel__context_topology(ds_accel_t *context,
                                    const struct ds_accel__topology **topology_out);
+/* Have the files read whose values were remembered, for who asks where one comes from. Lock held.
+ */
+int32_t ds_accel__context_load_origins(ds_accel_t *context);
+/* Warn through log of each DS_ACCEL_* that nobody knows. */
+int32_t ds_accel__context_check_variables(const ds_accel_t *context,
+                                          const struct ds_accel__log *log);
 /* Read the op builders' files. Lock held. */
 int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
-/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c) ---------------------- */
+/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c, doctor.c) ------------ */
 
 /* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
 json_t *ds_accel__json_text(const char *text);
@@ -841,6 +969,8 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
                           ds_accel_plugin_instance_t *instance);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
+/* What stands in the way of the accelerators here. Every plugin was asked before. Lock held. */
+int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out);
 /* Text from the tree that the JSON is dumped from: one source for both. NULL: no memory. */
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u

@@ -181,8 +181,7 @@ static int32_t check_dynamic(struct lint *lint)
     if (dynamic.exports.failed || dynamic.needed.failed) {
         status = ds_accel__no_memory();
     }
-    ds_accel__text_clear(&dynamic.exports);
-    ds_accel__text_clear(&dynamic.needed);
+    ds_accel__elf_dynamic_clear(&dynamic);
     return status;
 }
 

@@ -59,15 +59,14 @@ void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels)
         size_t length;
     } bad[8];
     size_t bad_count = 0;
+    const char *item;
+    size_t length;
 
-    while (*levels != '\0') {
-        size_t length = strcspn(levels, ",");
-
-        if (length > 0 && !set_item(log, levels, length) && bad_count < 8) {
-            bad[bad_count].item = levels;
+    while ((item = ds_accel__list_next(&levels, ',', &length)) != NULL) {
+        if (!set_item(log, item, length) && bad_count < 8) {
+            bad[bad_count].item = item;
             bad[bad_count++].length = length < 64 ? length : 64;
         }
-        levels += length + (levels[length] == ',');
     }
     /* Only now is it known whether warnings are wanted. */
     for (size_t i = 0; i < bad_count; i++) {
@@ -105,5 +104,6 @@ void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t 
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
+    ds_accel__sanitize(line, sizeof(line));
     log->sink(log->user_data, level, topic, line);
 }

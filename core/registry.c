@@ -75,8 +75,43 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
         free(candidate->details);
         candidate->details = next;
     }
+    free(candidate->power);
     free(candidate->path);
     free(candidate);
+}
+
+int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
+{
+    const ds_accel_t *context = candidate->host.context;
+    json_t *facts = ds_accel__config_get(&context->config, "backends", candidate->name, NULL);
+    struct ds_accel__presence presence;
+    int32_t status;
+
+    if (candidate->has_look) {
+        return DS_ACCEL_OK;
+    }
+    candidate->has_look = true;
+    candidate->hardware = 0;
+    candidate->hardware_count = 0;
+    if (json_array_size(json_object_get(facts, "pci")) == 0 &&
+        json_array_size(json_object_get(facts, "device_nodes")) == 0) {
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__presence_read(context->machine_root, facts, &presence);
+    if (status < 0) {
+        return status;
+    }
+    candidate->hardware = ds_accel__presence_fingerprint(&presence);
+    candidate->hardware_count = presence.device_count;
+    if (presence.device_count > 0 && candidate->power == NULL) {
+        candidate->power = malloc(sizeof(*candidate->power));
+        status = candidate->power == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
+    if (status >= 0 && presence.device_count > 0) {
+        ds_accel__presence_check_power(&presence, candidate->power);
+    }
+    ds_accel__presence_clear(&presence);
+    return status;
 }
 
 /*
@@ -296,8 +331,9 @@ static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_o
         return DS_ACCEL_OK;
     }
     candidate->has_file = true;
-    *passed_out = ds_accel__verdict_recall_file(candidate);
-    return DS_ACCEL_OK;
+    status = ds_accel__candidate_look(candidate);
+    *passed_out = status >= 0 && ds_accel__verdict_recall_file(candidate);
+    return status;
 }
 
 /* What is judged is one open file from the first of these gates to the last. */

@@ -427,7 +427,8 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     if (status < 0) {
         return status;
     }
-    status = ds_accel__config_load(&config, &options, &env, true);
+    status = ds_accel__config_find(&config, &options, &env);
+    status = status < 0 ? status : ds_accel__config_read(&config, true);
     problem = ds_accel__env_problem(&env, &variable);
     if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) && problem != NULL) {
         int32_t added =
@@ -469,23 +470,31 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
     return *text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
+/* Reports that tell of a failed detection are written in spite of it. */
+static bool tells_failure(uint32_t report)
+{
+    return report == DS_ACCEL_REPORT_DETECT || report == DS_ACCEL_REPORT_EXPLAIN ||
+           report == DS_ACCEL_REPORT_DOCTOR;
+}
+
 /* What a report needs to have happened before it is written. */
 static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
 {
     int32_t status = DS_ACCEL_OK;
     bool needs_choice =
-        report == DS_ACCEL_REPORT_DETECT || report == DS_ACCEL_REPORT_EXPLAIN ||
+        tells_failure(report) ||
         ((report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_ENV) && name == NULL);
 
     if (needs_choice) {
         status = ds_accel_detect(context);
-        if (status == DS_ACCEL_ERR_NO_MEMORY ||
-            (status < 0 && report != DS_ACCEL_REPORT_DETECT && report != DS_ACCEL_REPORT_EXPLAIN)) {
+        if (status == DS_ACCEL_ERR_NO_MEMORY || (status < 0 && !tells_failure(report))) {
             return status;
         }
     }
-    if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN) {
-        int32_t checked = ds_accel_check(context, name);
+    if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
+        report == DS_ACCEL_REPORT_DOCTOR) {
+        /* To explain a device's sleep is no reason to end it. */
+        int32_t checked = ds_accel__check(context, name, false);
 
         /* A backend that only the configuration knows: that it has no plugin is the explanation. */
         if (checked == DS_ACCEL_ERR_NOT_FOUND && report == DS_ACCEL_REPORT_EXPLAIN) {
@@ -506,6 +515,12 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
     int32_t status;
 
     *tree_out = NULL;
+    if (report != DS_ACCEL_REPORT_DETECT || (format & DS_ACCEL_FORMAT_JSON) != 0) {
+        status = ds_accel__context_load_origins(context);
+        if (status < 0) {
+            return status;
+        }
+    }
     switch (report) {
     case DS_ACCEL_REPORT_DETECT:
         *tree_out = report_detect(context, (format & DS_ACCEL_FORMAT_JSON) != 0);
@@ -531,6 +546,8 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
         return status < 0 ? status : ds_accel__report_info(context, name, tree_out);
     case DS_ACCEL_REPORT_ENV:
         return ds_accel__report_env(context, name, tree_out);
+    case DS_ACCEL_REPORT_DOCTOR:
+        return ds_accel__report_doctor(context, tree_out);
     default:
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no report %u", report);
     }
@@ -549,18 +566,23 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
     }
     pthread_mutex_lock(&context->lock);
     context->asks_anew = context->asks_anew || report == DS_ACCEL_REPORT_LIST ||
-                         report == DS_ACCEL_REPORT_EXPLAIN;
+                         report == DS_ACCEL_REPORT_EXPLAIN || report == DS_ACCEL_REPORT_DOCTOR;
     pthread_mutex_unlock(&context->lock);
     status = prepare(context, report, name);
     if (status < 0 && (status == DS_ACCEL_ERR_NO_MEMORY || status == DS_ACCEL_ERR_NOT_FOUND ||
-                       (report != DS_ACCEL_REPORT_DETECT && report != DS_ACCEL_REPORT_EXPLAIN))) {
+                       !tells_failure(report))) {
         return status;
     }
     pthread_mutex_lock(&context->lock);
     written = make_tree(context, report, name, format, &tree);
     pthread_mutex_unlock(&context->lock);
     if (written >= 0) {
+        bool is_sick = json_is_false(json_object_get(tree, "ok"));
+
         written = ds_accel__report_write(report, tree, format, text_out);
+        if (written >= 0 && report == DS_ACCEL_REPORT_DOCTOR && is_sick) {
+            return ds_accel__error(DS_ACCEL_ERR_STATE, "problems were found");
+        }
     }
     /* An explanation of a failure is a success; detect's own answer is the failure. */
     return written < 0 || report != DS_ACCEL_REPORT_DETECT ? written : status;

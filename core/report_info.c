@@ -461,9 +461,8 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
     }
     candidate = ds_accel__registry_find(&context->registry, name);
     status = ds_accel__asking_begin(context);
-    if (status >= 0 && candidate != NULL && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-        candidate->is_named = true;
-        status = ds_accel__candidate_evaluate(candidate);
+    if (status >= 0 && candidate != NULL) {
+        status = ds_accel__candidate_evaluate_named(candidate);
     }
     if (status < 0) {
         ds_accel__asking_end(context);

@@ -29,6 +29,7 @@ static const char *colour_of(const char *state)
         {"error", "\033[31m"},      {"rejected", "\033[31m"},  {"failed", "\033[31m"},
         {"crashed", "\033[31m"},    {"timed_out", "\033[31m"}, {"unavailable", "\033[33m"},
         {"disabled", "\033[33m"},   {"shadowed", "\033[33m"},  {"quarantined", "\033[33m"},
+        {"ok", "\033[32m"},         {"problem", "\033[31m"},   {"warning", "\033[33m"},
     };
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(codes); i++) {
@@ -113,6 +114,7 @@ static void write_list(struct page *page, json_t *tree)
 static void write_candidate(struct page *page, json_t *candidate)
 {
     json_t *gates = json_object_get(candidate, "gates");
+    int width = page->verbose ? widest(gates, "gate", 6) : 6;
     bool failed = false;
 
     add_word(page, get_text(candidate, "name"), 0);
@@ -129,7 +131,7 @@ static void write_candidate(struct page *page, json_t *candidate)
             continue;
         }
         failed = failed || strcmp(result, "failed") == 0;
-        ds_accel__text_add(&page->text, "  %-6s ", get_text(gate, "gate"));
+        ds_accel__text_add(&page->text, "  %-*s ", width, get_text(gate, "gate"));
         add_word(page, result, 8);
         ds_accel__text_add(&page->text, "%s\n", get_text(gate, "evidence"));
     }
@@ -397,6 +399,42 @@ static void write_lint(struct page *page, json_t *tree)
     }
 }
 
+/* ---- doctor --------------------------------------------------------------------------------- */
+
+static void write_finding(struct page *page, json_t *finding, int check)
+{
+    const char *subject = get_text(finding, "subject");
+
+    add_word(page, get_text(finding, "severity"), 9);
+    ds_accel__text_add(&page->text, "%-*s%s%s%s\n", check, get_text(finding, "check"), subject,
+                       subject[0] != '\0' ? ": " : "", get_text(finding, "detail"));
+    if (get_text(finding, "remedy")[0] != '\0') {
+        ds_accel__text_add(&page->text, "%*sremedy: %s\n", 9 + check, "",
+                           get_text(finding, "remedy"));
+    }
+}
+
+static void write_doctor(struct page *page, json_t *tree)
+{
+    json_t *findings = json_object_get(tree, "findings");
+    int check = widest(findings, "check", 5) + 2;
+    int problems = 0;
+    int warnings = 0;
+
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        json_t *finding = json_array_get(findings, i);
+        const char *severity = get_text(finding, "severity");
+
+        problems += strcmp(severity, "problem") == 0;
+        warnings += strcmp(severity, "warning") == 0;
+        if (page->verbose || strcmp(severity, "ok") != 0) {
+            write_finding(page, finding, check);
+        }
+    }
+    ds_accel__text_add(&page->text, "%d problem%s, %d warning%s\n", problems,
+                       problems == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
+}
+
 /* Texts from file names, plugins and configuration: no control character reaches a terminal. */
 static bool sanitize_tree(json_t *value)
 {
@@ -449,6 +487,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
         {DS_ACCEL_REPORT_CONFIG_ENV, write_config_env},
         {DS_ACCEL__REPORT_CONFIG_CHECK, write_config_check},
         {DS_ACCEL__REPORT_LINT, write_lint},
+        {DS_ACCEL_REPORT_DOCTOR, write_doctor},
     };
     struct page page = {
         .colour = (format & DS_ACCEL_FORMAT_COLOUR) != 0,

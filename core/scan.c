@@ -146,17 +146,15 @@ static int32_t scan_dir(struct scan *scan, const char *given, bool is_wanted)
 static int32_t scan_path(struct scan *scan, const char *path)
 {
     int32_t status = DS_ACCEL_OK;
+    const char *item;
+    size_t length;
 
-    while (path != NULL && *path != '\0' && status >= 0) {
-        size_t length = strcspn(path, ":");
+    while (path != NULL && status >= 0 &&
+           (item = ds_accel__list_next(&path, ':', &length)) != NULL) {
+        char *dir = strndup(item, length);
 
-        if (length > 0) {
-            char *dir = strndup(path, length);
-
-            status = dir == NULL ? ds_accel__no_memory() : scan_dir(scan, dir, true);
-            free(dir);
-        }
-        path += length + (path[length] == ':');
+        status = dir == NULL ? ds_accel__no_memory() : scan_dir(scan, dir, true);
+        free(dir);
     }
     return status;
 }

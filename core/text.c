@@ -143,12 +143,38 @@ const char *ds_accel__nearest(const char *name, const char *const *names, size_t
     return nearest;
 }
 
+/* The bytes of the UTF-8 character that a text begins with; 0 if they are none. */
+static size_t character_bytes(const unsigned char *c)
+{
+    size_t length = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+
+    for (size_t i = 1; i < length; i++) {
+        if ((c[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    /* Too long a form, a surrogate, past the last character. */
+    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) ||
+        (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] >= 0x90) || c[0] > 0xf4) {
+        return 0;
+    }
+    return length;
+}
+
 void ds_accel__sanitize(char *text, size_t text_size)
 {
+    unsigned char *c = (unsigned char *)text;
+    size_t length;
+
     text[text_size - 1] = '\0';
-    for (char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+    for (; *c != '\0'; c += length > 0 ? length : 1) {
+        length = character_bytes(c);
+        if (length == 0) {
+            *c = '?';
+        } else if (*c < 0x20 || *c == 0x7f) {
             *c = ' ';
+        } else if (c[0] == 0xc2 && c[1] < 0xa0) { /* the other control characters */
+            memset(c, ' ', length);
         }
     }
 }

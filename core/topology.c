@@ -7,47 +7,10 @@
  */
 #include "internal.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CPU_LIMIT 65536u
 #define BITS_PER_WORD (8 * sizeof(unsigned long))
-
-/* Read "0-3,8,10-11" into numbers through visit; false if the text is not such a list. */
-static bool parse_list(const char *text,
-                       bool (*visit)(void *user_data, uint32_t first, uint32_t last),
-                       void *user_data)
-{
-    while (*text != '\0' && *text != '\n') {
-        char *end;
-        unsigned long first;
-        unsigned long last;
-
-        if (!isdigit((unsigned char)*text)) {
-            return false;
-        }
-        first = strtoul(text, &end, 10);
-        last = first;
-        if (*end == '-') {
-            if (!isdigit((unsigned char)end[1])) {
-                return false;
-            }
-            last = strtoul(end + 1, &end, 10);
-        }
-        if (last < first || last >= CPU_LIMIT ||
-            !visit(user_data, (uint32_t)first, (uint32_t)last)) {
-            return false;
-        }
-        if (*end == ',') {
-            end++;
-        } else if (*end != '\0' && *end != '\n') {
-            return false;
-        }
-        text = end;
-    }
-    return true;
-}
 
 static bool visit_highest(void *user_data, uint32_t first, uint32_t last)
 {
@@ -56,6 +19,21 @@ static bool visit_highest(void *user_data, uint32_t first, uint32_t last)
     (void)first;
     *highest = last > *highest ? last : *highest;
     return true;
+}
+
+static bool visit_count(void *user_data, uint32_t first, uint32_t last)
+{
+    uint32_t *count = user_data;
+
+    *count += last - first + 1;
+    return true;
+}
+
+uint32_t ds_accel__list_count(const char *list)
+{
+    uint32_t count = 0;
+
+    return ds_accel__list_parse(list, visit_count, &count) ? count : 0;
 }
 
 static bool visit_set(void *user_data, uint32_t first, uint32_t last)
@@ -75,7 +53,7 @@ static int32_t parse_cpus(const char *list, struct bitmask *mask)
     uint32_t highest = 0;
     size_t words;
 
-    if (!parse_list(list, visit_highest, &highest)) {
+    if (!ds_accel__list_parse(list, visit_highest, &highest)) {
         list = "";
     }
     words = highest / BITS_PER_WORD + 1;
@@ -84,7 +62,7 @@ static int32_t parse_cpus(const char *list, struct bitmask *mask)
         return ds_accel__no_memory();
     }
     mask->size = words * BITS_PER_WORD;
-    parse_list(list, visit_set, mask);
+    ds_accel__list_parse(list, visit_set, mask);
     return DS_ACCEL_OK;
 }
 
@@ -194,7 +172,7 @@ int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *top
     memset(topology, 0, sizeof(*topology));
     walk.status = ds_accel__file_read_machine(root, "/sys/devices/system/node/online", &online);
     if (walk.status >= 0 && online != NULL) {
-        parse_list(online, visit_nodes, &walk);
+        ds_accel__list_parse(online, visit_nodes, &walk);
     }
     free(online);
     if (walk.status >= 0 && topology->node_count == 0) {

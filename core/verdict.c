@@ -103,15 +103,9 @@ static uint64_t hash_time(const char *path, uint64_t seed)
 /* The part that is the same for all candidates: configuration, environment, libraries, machine. */
 static void make_base(ds_accel_t *context)
 {
-    uint64_t base = context->cache.machine;
+    uint64_t base =
+        ds_accel__hash(&context->config.identity, sizeof(uint64_t), context->cache.machine);
 
-    for (size_t i = 0; i < context->config.file_count; i++) {
-        const struct ds_accel__config_file *file = &context->config.files[i];
-
-        if (file->text != NULL && !file->is_ops) {
-            base = ds_accel__hash(file->text, file->size_bytes, base);
-        }
-    }
     if (!context->env.ignored) {
         base += hash_env_of_all();
     }
@@ -127,6 +121,7 @@ static void make_key(struct ds_accel__candidate *candidate)
     } parts = {
         .base = context->cache.base,
         .env = hash_env_of_backend(candidate),
+        .presence = candidate->hardware,
         .device = candidate->file.st_dev,
         .inode = candidate->file.st_ino,
         .size = (uint64_t)candidate->file.st_size,
@@ -639,6 +634,7 @@ int32_t ds_accel__verdicts_store(ds_accel_t *context)
 
 void ds_accel__verdicts_end(ds_accel_t *context)
 {
-    ds_accel__verdicts_store(context); /* for want of memory nothing is remembered: no harm */
+    ds_accel__snapshot_keep(context); /* for want of memory nothing is remembered: no harm */
+    ds_accel__verdicts_store(context);
     ds_accel__cache_close(&context->cache);
 }

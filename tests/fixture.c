@@ -118,7 +118,7 @@ struct ds_accel_options test_options(void)
     snprintf(plugins, sizeof(plugins), "%s/plugins", test_dir());
     snprintf(share, sizeof(share), "%s/share", test_dir());
     snprintf(etc, sizeof(etc), "%s/etc", test_dir());
-    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG;
+    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_CACHE;
     options.plugin_dirs = dirs;
     options.plugin_dir_count = 1;
     options.package_config_dir = share;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list, &cmd_info, &cmd_explain, &cmd_env, &cmd_config, &cmd_lint,
+    &cmd_detect, &cmd_list, &cmd_info, &cmd_explain, &cmd_env, &cmd_doctor, &cmd_config, &cmd_lint,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 

@@ -128,6 +128,7 @@ static char etc[512];
 static char plugins[512];
 static char bad[512];
 static char broken[512];
+static char machine[512];
 static const char *plugin_dirs[] = {plugins};
 
 static struct ds_accel_options make_options(void)
@@ -243,6 +244,29 @@ static int32_t report_config(void)
     return report(DS_ACCEL_REPORT_CONFIG_ENV, NULL, DS_ACCEL_FORMAT_JSON);
 }
 
+/* A rejected plugin is a problem, and a machine with hardware has nodes and libraries to look at.
+ */
+static int32_t report_doctor(void)
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    char *text = NULL;
+    int32_t status;
+
+    options.machine_root = machine;
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_report(context, DS_ACCEL_REPORT_DOCTOR, NULL, 0, &text);
+    if (status == DS_ACCEL_ERR_STATE && strstr(text, "no_note") != NULL) {
+        status = DS_ACCEL_OK;
+    }
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+    return status;
+}
+
 static int32_t lint(void)
 {
     struct ds_accel_options options = make_options();
@@ -267,6 +291,7 @@ static const struct {
     {"info of an absent backend", report_info_absent},
     {"env", report_env},
     {"config show --env", report_config},
+    {"doctor", report_doctor},
     {"lint", lint},
 };
 
@@ -312,6 +337,7 @@ int main(int argc, char **argv)
     snprintf(share, sizeof(share), "%s/conf", argv[2]);
     snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", argv[2]);
     snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", argv[2]);
+    snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
     snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);
     snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", argv[1]);
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define BENCH_PATH_SIZE 4096
-#define BENCH_MAX_ROWS 16
+#define BENCH_MAX_ROWS 24
 
 /* ---- process.c: other programs, timed ------------------------------------------------------- */
 
@@ -35,11 +35,10 @@ void bench_capture(const char *const *argv, const char *const *env, char *text, 
 /* ---- plugins.c: folders full of plugins ----------------------------------------------------- */
 
 /*
- * Fill dir with count copies of the placeholder plugin under the names p000, p001 ..., and write at
- * config a configuration in which each has no device.
+ * Fill dir with count copies of the placeholder plugin, which has no device, under the names p000,
+ * p001 ...
  */
-void bench_make_plugins(const char *placeholder, const char *dir, const char *config,
-                        unsigned count);
+void bench_make_plugins(const char *placeholder, const char *dir, unsigned count);
 
 /* ---- report.c: the rows, as a table, JSON and SVG ------------------------------------------- */
 

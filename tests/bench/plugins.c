@@ -70,26 +70,7 @@ static void write_file(const char *path, const void *bytes, size_t size)
     }
 }
 
-static void write_config(const char *path, unsigned count)
-{
-    FILE *file = fopen(path, "w");
-
-    if (file == NULL) {
-        bench_die("%s: %s", path, strerror(errno));
-    }
-    fputs("{\"backends\": {", file);
-    for (unsigned i = 0; i < count; i++) {
-        fprintf(file, "%s\n  \"p%03u\": {\"options\": {\"available\": false}}", i > 0 ? "," : "",
-                i);
-    }
-    fputs("\n}}\n", file);
-    if (fclose(file) != 0) {
-        bench_die("%s: %s", path, strerror(errno));
-    }
-}
-
-void bench_make_plugins(const char *placeholder, const char *dir, const char *config,
-                        unsigned count)
+void bench_make_plugins(const char *placeholder, const char *dir, unsigned count)
 {
     struct image image;
     char path[BENCH_PATH_SIZE];
@@ -116,5 +97,4 @@ void bench_make_plugins(const char *placeholder, const char *dir, const char *co
     }
     free(image.names);
     free(image.bytes);
-    write_config(config, count);
 }

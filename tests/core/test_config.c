@@ -598,6 +598,100 @@ Test(core_config, rejects_a_word_that_is_not_among_the_known)
     EXPECT_ALL_REFUSED(rows);
 }
 
+#define FACT(key, value) "{\"backends\": {\"x\": {\"" key "\": [" value "]}}}"
+
+Test(core_config, rejects_facts_of_hardware_that_cannot_be_looked_for)
+{
+    static const char node[] = "expected a pattern below /dev with wildcards in its last part only";
+    static const char pci[] = "expected a PCI vendor and, if need be, a class, in lower-case "
+                              "hexadecimal: \"10de\", \"10de:03\" or \"10de:0302\"";
+    static const char library[] =
+        "expected a library's soname, as in libcuda.so.1, or its absolute path";
+    static const struct bad rows[] = {
+        {FACT("device_nodes", "\"nvidia0\""), "1:38", node},
+        {FACT("device_nodes", "\"/sys/x\""), "1:38", node},
+        {FACT("device_nodes", "\"/dev/\""), "1:38", node},
+        {FACT("device_nodes", "\"/dev/*/card0\""), "1:38", node},
+        {FACT("device_nodes", "\"/dev/../etc/passwd\""), "1:38", node},
+        {FACT("device_nodes", "\"/dev/..\""), "1:38", node},
+        {FACT("device_nodes", "\"/dev//x\""), "1:38", node},
+        {FACT("device_nodes", "\"/dev/nvidia[0-9\""), "1:38", "a [ is not closed"},
+        {FACT("device_nodes", "\"/dev/a\", 7"), "1:48", "a whole number; expected a text"},
+        {FACT("pci", "\"10DE\""), "1:29", pci},
+        {FACT("pci", "\"0x10de\""), "1:29", pci},
+        {FACT("pci", "\"10d\""), "1:29", pci},
+        {FACT("pci", "\"10de:\""), "1:29", pci},
+        {FACT("pci", "\"10de:030\""), "1:29", pci},
+        {FACT("pci", "\"10de:030200\""), "1:29", pci},
+        {FACT("pci", "\"10de 03\""), "1:29", pci},
+        {FACT("libraries", "\"lib/libcuda.so\""), "1:35", library},
+        {FACT("libraries", "\"cuda\""), "1:35", library},
+        {FACT("libraries", "\"/usr/lib/libcuda.so/\""), "1:35", library},
+        {FACT("tolerate", "\"leaves_threads\""), "1:34",
+         "\"tolerate\" is \"leaves_threads\"; expected one of \"prints_stdout\", "},
+        {FACT("tolerate", "\"leaves_threads\""), "1:34", "did you mean \"leaves_thread\"?"},
+        {FACT("tolerate", "\"result_forged\""), "1:34", "\"changes_environment\""},
+        {FACT("tolerate", "\"probe_segv\""), "1:34", "expected one of"},
+        {"{\"probe\": {\"parallel\": 0}}", "1:24", "expected a whole number from 1 to 64"},
+        {"{\"probe\": {\"parallel\": 65}}", "1:24", "is 65; expected a whole number"},
+    };
+
+    EXPECT_ALL_REFUSED(rows);
+}
+
+Test(core_config, takes_facts_of_hardware)
+{
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"x\": {\n\"device_nodes\": [\"/dev/a/b[0-9]*\", \"/dev/c.d\"],\n"
+               "\"pci\": [\"10de\", \"10de:03\", \"10de:0302\"],\n"
+               "\"libraries\": [\"liba.so.1\", \"/opt/b/liba.so\"], \"tolerate\": null}},\n"
+               "\"probe\": {\"parallel\": 64}}");
+    expect_merged("backends.x.device_nodes", "[\"/dev/a/b[0-9]*\",\"/dev/c.d\"]",
+                  test_path("etc/ds-accel.json"), 2);
+    expect_merged("backends.x.pci", "[\"10de\",\"10de:03\",\"10de:0302\"]",
+                  test_path("etc/ds-accel.json"), 3);
+    expect_merged("backends.x.libraries", "[\"liba.so.1\",\"/opt/b/liba.so\"]",
+                  test_path("etc/ds-accel.json"), 4);
+    expect_merged("probe.parallel", "64", test_path("etc/ds-accel.json"), 5);
+}
+
+/* What may be tolerated is conduct, but not what spoils the answer: reasons.def knows the codes. */
+Test(core_config, tolerates_every_code_of_conduct_and_no_other)
+{
+    static const struct {
+        const char *gate; /* begins one, or NULL */
+        const char *code;
+    } reasons[] = {
+#define GATE(name, what) {name, NULL},
+#define REASON(code, meaning, remedy) {NULL, code},
+#include "../../core/reasons.def"
+#undef REASON
+#undef GATE
+    };
+    const char *gate = "";
+    unsigned accepted = 0;
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        struct ds_accel_options options = test_options();
+        ds_accel_t *context = NULL;
+        char text[160];
+        bool may = strcmp(gate, "conduct") == 0 && reasons[i].code != NULL &&
+                   strncmp(reasons[i].code, "result_", 7) != 0;
+
+        if (reasons[i].gate != NULL) {
+            gate = reasons[i].gate;
+            continue;
+        }
+        snprintf(text, sizeof(text), FACT("tolerate", "\"%s\""), reasons[i].code);
+        test_write("etc/ds-accel.json", text);
+        cr_expect_eq(ds_accel_create(&options, &context), may ? DS_ACCEL_OK : DS_ACCEL_ERR_CONFIG,
+                     "%s: %s", reasons[i].code, ds_accel_last_error());
+        accepted += context != NULL;
+        ds_accel_destroy(context);
+    }
+    cr_expect_eq(accepted, 12);
+}
+
 #define ENV_NAMED(name) \
     "{\"backends\": {\"x\": {\"env\": [{\"name\": \"" name "\", \"rule\": \"unset\"}]}}}"
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# What tests/tools/test_abi.sh runs: hosts, plugins and programs of three ages. The older ones come
+# from the commits that tests/abi/VERSION/commit name, the future ones from headers that
+# tests/abi/future.sh writes. Included by the top Makefile. In $(ABI_DIR):
+#
+#   frozen-VERSION/  today's plugins, compiled with the frozen header alone
+#   VERSION/         the tree of that commit; its host, plugins and `calls` in build/
+#   future/          today's tree with future headers; likewise
+#   calls            tests/abi/calls.c of today
+
+ABI_SOURCE := tests/abi
+ABI_DIR := $(BUILD)/tests/abi
+ABI_VERSIONS := $(patsubst $(ABI_SOURCE)/%/commit,%,$(wildcard $(ABI_SOURCE)/*/commit))
+# Those whose header is enough for today's plugins.
+ABI_COMPILED := $(ABI_VERSIONS)
+ABI_FUTURE := $(ABI_DIR)/future
+ABI_FROZEN := $(foreach v,$(ABI_COMPILED),$(PLUGINS:%=$(ABI_DIR)/frozen-$(v)/ds_accel_%.so))
+ABI_HOSTS := $(ABI_VERSIONS:%=$(ABI_DIR)/%/built)
+ABI_FILES := $(ABI_FROZEN) $(ABI_HOSTS) $(ABI_DIR)/calls abi-future
+
+# A build of its own: of our settings it gets those that must be the same, such as sanitizers.
+ABI_MAKE = MAKEFLAGS= MAKELEVEL= $(MAKE) -s -j2 BUILD=build CC='$(CC)' CFLAGS='$(CFLAGS)' SAN='$(SAN)' \
+    LDFLAGS='$(LDFLAGS)' build
+ABI_CALLS_CFLAGS = $(filter-out -MMD -MP,$(BASE_CFLAGS)) -fPIE $(CFLAGS)
+# abi_calls BUILD: `calls` for the host in that folder. It finds its library by LD_LIBRARY_PATH.
+abi_calls = $(CC) -pie $(ABI_CALLS_CFLAGS) -I$(1)/stage/program $(ABI_SOURCE)/calls.c -L$(1)/lib \
+    -lds_accel $(SANFLAGS) $(LDFLAGS)
+
+$(ABI_DIR)/frozen-%/plugin-api.h: $(ABI_SOURCE)/%/plugin-api.h
+	@mkdir -p $(@D)
+	cp $< $@
+
+# abi_frozen_rule VERSION PLUGIN
+define abi_frozen_rule
+$(ABI_DIR)/frozen-$(1)/ds_accel_$(2).so: $(ABI_DIR)/frozen-$(1)/plugin-api.h \
+    $(wildcard plugins/$(2)/*.[ch] plugins/common/*.h) $(ABI_SOURCE)/abi.mk $(SETTINGS)
+	$$(CC) $$(filter-out -MMD -MP,$$(BASE_CFLAGS)) -I$$(@D) -Iplugins/common $$(CFLAGS) \
+	    $$(filter %.c,$$^) $$(PLUGIN_LDFLAGS) $$($(2)_LIBS) -lpthread -ldl -o $$@
+endef
+$(foreach v,$(ABI_COMPILED),$(foreach p,$(PLUGINS),$(eval $(call abi_frozen_rule,$(v),$(p)))))
+
+# Built once and kept. Without git's history there is no older host; the test says so.
+$(ABI_DIR)/%/built: $(ABI_SOURCE)/%/commit $(ABI_SOURCE)/calls.c $(ABI_SOURCE)/abi.mk $(SETTINGS)
+	@rm -rf $(@D)
+	@mkdir -p $(@D)
+	@set -e; commit=$$(cat $<); \
+	if git cat-file -e "$$commit^{commit}" 2>/dev/null; then \
+	    echo "abi: building the host of ABI $*, commit $$commit"; \
+	    git archive -o $(@D).tar "$$commit"; tar -x -f $(@D).tar -C $(@D); rm $(@D).tar; \
+	    (cd $(@D) && $(ABI_MAKE)); $(call abi_calls,$(@D)/build) -o $(@D)/build/calls; touch $@; fi
+
+# Our own tree, but for the two headers; links show it what changed here since.
+.PHONY: abi-future
+abi-future:
+	@mkdir -p $(ABI_FUTURE)/core
+	@find $(ABI_FUTURE) -maxdepth 2 -type l -delete
+	@ln -s $(addprefix $(CURDIR)/,$(filter-out core plugin-api.h build%,$(wildcard *))) \
+	    $(ABI_FUTURE)/
+	@ln -s $(addprefix $(CURDIR)/,$(filter-out core/ds_accel.h,$(wildcard core/*))) \
+	    $(ABI_FUTURE)/core/
+	@for header in plugin-api.h core/ds_accel.h; do \
+	    $(ABI_SOURCE)/future.sh $$header >$(ABI_FUTURE)/new.h || exit; \
+	    cmp -s $(ABI_FUTURE)/new.h $(ABI_FUTURE)/$$header || \
+	        cp $(ABI_FUTURE)/new.h $(ABI_FUTURE)/$$header; done
+	@cd $(ABI_FUTURE) && $(ABI_MAKE)
+	@$(call abi_calls,$(ABI_FUTURE)/build) -o $(ABI_FUTURE)/build/calls
+
+$(ABI_DIR)/calls: $(ABI_SOURCE)/calls.c $(ABI_SOURCE)/abi.mk $(LIBRARY) $(STAGED) $(SETTINGS)
+	@mkdir -p $(@D)
+	$(call abi_calls,$(BUILD)) -o $@

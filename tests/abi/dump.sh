@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# dump.sh BUILD [FROZEN]: print the interface of the library in a build folder, as abidw writes it.
+# Without places, so that it changes with the interface alone; types that the public headers do not
+# define are declarations only.
+#
+# With FROZEN, an older such interface, structs that begin with struct_size are cut to the length
+# that they have there, so that abidiff sees no change where members were only appended. Its own
+# has_data_member_inserted_at = end does not do: it forgives such a struct every other change too.
+set -eu
+
+dump() {
+    abidw --no-show-locs --no-comp-dir-path --no-corpus-path --no-architecture --no-elf-needed \
+        --no-parameter-names --no-write-default-sizes --exported-interfaces-only \
+        --headers-dir "$1/stage/program" --drop-private-types "$1/lib/libds_accel.so"
+}
+
+if [ $# -lt 2 ]; then
+    dump "$1"
+    exit
+fi
+dump "$1" | awk -v frozen="$2" '
+function attribute(line, key) {
+    if (!match(line, " " key "=\x27[^\x27]*\x27")) {
+        return ""
+    }
+    return substr(line, RSTART + length(key) + 3, RLENGTH - length(key) - 4)
+}
+BEGIN {
+    while ((getline line < frozen) > 0) {
+        if (line ~ /<class-decl /) {
+            name = attribute(line, "name")
+            bits = attribute(line, "size-in-bits")
+        } else if (line ~ /<var-decl name=\x27struct_size\x27/) {
+            limits[name] = bits
+        }
+    }
+    name = ""
+}
+/<class-decl / {
+    name = attribute($0, "name")
+    if ((name in limits) && attribute($0, "size-in-bits") + 0 > limits[name] + 0) {
+        sub(/size-in-bits=\x27[0-9]*\x27/, "size-in-bits=\x27" limits[name] "\x27")
+    } else {
+        name = ""
+    }
+}
+/<\/class-decl>/ { name = "" }
+/<data-member / && name != "" && attribute($0, "layout-offset-in-bits") + 0 >= limits[name] + 0 {
+    dropping = 1
+}
+!dropping { print }
+/<\/data-member>/ { dropping = 0 }
+'

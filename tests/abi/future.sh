@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# future.sh HEADER: print plugin-api.h, or ds_accel.h, as a later minor version might have it, by the
+# rules of "How the ABI grows". Every struct that begins with struct_size gets two members at its end,
+# the plugin's table two slots that every plugin fills and nobody calls, and the minor version is 99.
+set -eu
+
+awk '
+/^#define DS_ACCEL_ABI_MINOR / {
+    $3 = 99
+    is_abi = 1
+}
+
+/^struct [a-z_]+ \{$/ { name = $2 }
+name != "" && /^    uint32_t struct_size;/ { sized = 1 }
+/^};$/ && sized {
+    if (name == "ds_accel_plugin") {
+        print "    int32_t (*future_first)(void);"
+        print "    int32_t (*future_second)(void);"
+    } else if (name == "ds_accel_note_desc") {
+        # Of the alignment that notes have.
+        print "    uint32_t future_words[4];"
+    } else {
+        print "    uint64_t future_number;"
+        print "    char future_text[40];"
+    }
+    grown++
+    name = ""
+    sized = 0
+}
+/^};$/ { name = "" }
+
+# The slots that came later do something, should anybody call them.
+/^#define DS_ACCEL_PLUGIN\(/ {
+    print "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void)"
+    print "{"
+    print "    __builtin_trap();"
+    print "}"
+    print ""
+}
+/^        fill_\(&ds_accel_table_\); \\$/ {
+    print "        ds_accel_table_.future_first = ds_accel_future_slot_; \\"
+    print "        ds_accel_table_.future_second = ds_accel_future_slot_; \\"
+    filled = 1
+}
+{ sub(/^         vendor_\}\}; \\$/, "         vendor_, {0}}}; \\") }
+sub(/== 24 \+ 160, "ABI: note layout"/, "== 24 + 176, \"ABI: note layout\"") { noted = 1 }
+{ print }
+
+# A header that this script no longer fits must not pass for a future one.
+END { exit !(grown > 0 && (!is_abi || (filled && noted))) }
+' "$1"

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What fuzzers share. A fuzzer is one file: LLVMFuzzerTestOneInput() gives the library any bytes
+ * and checks what must hold of the answer. libFuzzer calls it, or fuzz_main.c with the inputs that
+ * are kept in corpus/.
+ */
+#ifndef DS_ACCEL_FUZZ_H
+#define DS_ACCEL_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What does not hold ends the process, which both callers take for a failure of the input. */
+#define FUZZ_CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+            abort(); \
+        } \
+    } while (0)
+
+#endif

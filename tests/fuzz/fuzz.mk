@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The fuzzers: one file each, linked with the core's own objects, since the shared library hides what
+# they call. Included by the top Makefile. `make check` runs each once with every input kept in
+# corpus/; `make fuzz` looks for new ones, with libFuzzer.
+
+FUZZ_SOURCE := tests/fuzz
+FUZZ_DIR := $(BUILD)/fuzz
+FUZZERS ?= config elf frames cache snapshot list
+FUZZ_SECONDS ?= 30
+# Few inputs need more, and small ones are found sooner.
+FUZZ_MAX_LEN ?= 2048
+
+REPLAYS := $(FUZZERS:%=$(FUZZ_DIR)/replay/fuzz_%)
+LIBFUZZERS := $(FUZZERS:%=$(FUZZ_DIR)/fuzz_%)
+
+$(BUILD)/obj/$(FUZZ_SOURCE)/%.o: $(FUZZ_SOURCE)/%.c $(FUZZ_SOURCE)/fuzz.mk Makefile $(SETTINGS) \
+    | $(STAGED)
+	@mkdir -p $(@D)
+	$(CC) $(CORE_CFLAGS) -I$(FUZZ_SOURCE) -c -o $@ $<
+
+$(REPLAYS): $(FUZZ_DIR)/replay/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o \
+    $(BUILD)/obj/$(FUZZ_SOURCE)/fuzz_main.o $(CORE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+
+$(LIBFUZZERS): $(FUZZ_DIR)/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o $(CORE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS)
+
+-include $(wildcard $(BUILD)/obj/$(FUZZ_SOURCE)/*.d)
+
+test-fuzz: $(REPLAYS)
+	@set -e; for name in $(FUZZERS); do \
+	    $(FUZZ_DIR)/replay/fuzz_$$name $(FUZZ_SOURCE)/corpus/$$name; done
+
+libfuzzers: $(LIBFUZZERS)
+
+# What it adds to its corpus stays in the build folder; an input that fails is named at the end.
+fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="config elf ..."
+	@tools/deps.sh build fuzz
+	@$(MAKE) --no-print-directory libfuzzers BUILD=$(BUILD)-fuzz CC=clang \
+	    SAN=fuzzer-no-link,address,undefined
+	@set -e; for name in $(FUZZERS); do \
+	    mkdir -p $(BUILD)-fuzz/corpus/$$name; \
+	    echo "fuzz_$$name: $(FUZZ_SECONDS) s"; \
+	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    $(BUILD)-fuzz/fuzz/fuzz_$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+	        -max_len=$(FUZZ_MAX_LEN) -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
+	        -artifact_prefix=$(BUILD)-fuzz/fuzz_$$name- \
+	        $$(test ! -f $(FUZZ_SOURCE)/$$name.dict || echo -dict=$(FUZZ_SOURCE)/$$name.dict) \
+	        $(BUILD)-fuzz/corpus/$$name $(FUZZ_SOURCE)/corpus/$$name; done

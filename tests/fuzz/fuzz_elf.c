@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Any bytes as a plugin's file: its headers, its note, and what lint reads of its dynamic section.
+ */
+#include "fuzz.h"
+
+#include "internal.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TEXT_LIMIT_BYTES (8 * 1024u) /* of the names in a dynamic section */
+
+/* A file with these bytes, read from its beginning; -1 if the machine has no room for it. */
+static int make_file(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("fuzz_elf", MFD_CLOEXEC);
+
+    if (fd >= 0 && write(fd, data, size) != (ssize_t)size) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* A finding is one that `explain` can explain, with evidence on one line. */
+static void check_finding(const struct ds_accel__finding *finding)
+{
+    if (finding->reason != NULL) {
+        size_t length = strnlen(finding->detail, sizeof(finding->detail));
+
+        FUZZ_CHECK(ds_accel__reason(finding->reason) != NULL);
+        FUZZ_CHECK(length > 0 && length < sizeof(finding->detail));
+    }
+}
+
+static bool is_text(const char *field, size_t size)
+{
+    return field[0] != '\0' && memchr(field, '\0', size) != NULL;
+}
+
+/* A note that passes is one, is ours, and its texts end. */
+static void check_note(struct ds_accel__elf *elf)
+{
+    struct ds_accel__finding finding = {0};
+    struct ds_accel__finding again = {0};
+    char name[sizeof(elf->desc.name) + 1] = "";
+
+    ds_accel__elf_check_note(elf, "mock", &finding);
+    check_finding(&finding);
+    memcpy(name, elf->desc.name, sizeof(elf->desc.name));
+    ds_accel__elf_check_note(elf, name, &again);
+    check_finding(&again);
+    if (again.reason == NULL) {
+        FUZZ_CHECK(elf->note_count == 1);
+        FUZZ_CHECK(elf->desc.abi_major == DS_ACCEL_ABI_MAJOR);
+        FUZZ_CHECK(elf->desc.struct_size <= elf->note_desc_bytes);
+        FUZZ_CHECK(elf->note_desc_bytes < elf->size_bytes);
+        FUZZ_CHECK(is_text(elf->desc.name, sizeof(elf->desc.name)));
+        FUZZ_CHECK(is_text(elf->desc.version, sizeof(elf->desc.version)));
+        FUZZ_CHECK(is_text(elf->desc.vendor, sizeof(elf->desc.vendor)));
+        FUZZ_CHECK((finding.reason == NULL) == (strcmp(name, "mock") == 0));
+        FUZZ_CHECK(finding.reason == NULL || strcmp(finding.reason, "name_mismatch") == 0);
+    } else {
+        FUZZ_CHECK(strcmp(again.reason, "name_mismatch") != 0);
+        FUZZ_CHECK(strcmp(finding.reason, "name_mismatch") == 0 ||
+                   strcmp(finding.reason, again.reason) == 0);
+    }
+}
+
+/* Lines of a bounded length, however large the tables say they are. */
+static void check_lines(const struct ds_accel__text *text)
+{
+    FUZZ_CHECK(!text->failed);
+    FUZZ_CHECK(text->size_bytes <= TEXT_LIMIT_BYTES);
+    if (text->size_bytes > 0) {
+        FUZZ_CHECK(strlen(text->data) == text->size_bytes);
+        FUZZ_CHECK(text->data[text->size_bytes - 1] == '\n');
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ds_accel__elf elf;
+    struct ds_accel__elf copy;
+    struct ds_accel__elf_dynamic dynamic;
+    struct ds_accel__finding finding = {0};
+    int fd = make_file(data, size);
+
+    if (fd < 0) {
+        return 0;
+    }
+    if (ds_accel__elf_open(fd, &elf, &finding) >= 0) {
+        check_finding(&finding);
+        FUZZ_CHECK(finding.reason != NULL || elf.size_bytes == size);
+        if (finding.reason == NULL) {
+            /* The mapping has a page's end behind the file's: a sanitizer sees past this one's. */
+            copy = elf;
+            copy.data = data;
+            check_note(&copy);
+            ds_accel__elf_read_dynamic(&copy, &dynamic);
+            check_lines(&dynamic.needed);
+            check_lines(&dynamic.exports);
+            ds_accel__text_clear(&dynamic.needed);
+            ds_accel__text_clear(&dynamic.exports);
+        }
+        ds_accel__elf_close(&elf);
+    }
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Any bytes on the channel of the helper process. The first byte says how they come: in steps of
+ * what size, and whether what follows is raw or is cut into frames that are sealed as the helper
+ * would, so that what lies behind the checksum is met too.
+ */
+#include "fuzz.h"
+
+#include "internal.h"
+
+#define TOKEN UINT64_C(0x1234567890abcdef)
+#define LIMIT_BYTES 512u
+#define FRAMES 64
+
+/* What was read: kinds, sizes and a hash of the payloads, and how it ended. */
+struct heard {
+    uint64_t hash;
+    size_t count;
+    enum ds_accel__frame_result end;
+};
+
+static void check_texts(const struct ds_accel__frame *frame)
+{
+    const char *begin = frame->payload;
+    const char *end = begin + frame->payload_bytes;
+    uint64_t data[2];
+
+    for (unsigned position = 0; position < 4; position++) {
+        const char *text = ds_accel__frame_text(frame, 8, position);
+
+        /* Inside of the payload with its NUL, or the empty text that stands for none. */
+        FUZZ_CHECK(text[0] == '\0' || (text >= begin + 8 && text + strlen(text) < end));
+    }
+    FUZZ_CHECK(ds_accel__frame_struct(frame, data, sizeof(data)) ==
+               (frame->payload_bytes >= sizeof(data)));
+}
+
+static void read_all(struct ds_accel__frame_reader *reader, struct heard *heard)
+{
+    for (;;) {
+        struct ds_accel__frame frame = {0};
+
+        heard->end = ds_accel__frame_next(reader, &frame);
+        if (heard->end != DS_ACCEL__FRAME_READY) {
+            return;
+        }
+        FUZZ_CHECK(frame.payload_bytes <= LIMIT_BYTES);
+        check_texts(&frame);
+        heard->hash = ds_accel__hash(frame.payload, frame.payload_bytes, heard->hash + frame.kind);
+        heard->count++;
+    }
+}
+
+/* Feed it in steps; a frame is a frame however it arrives. */
+static struct heard feed(const uint8_t *data, size_t size, size_t step)
+{
+    struct ds_accel__frame_reader reader = {.token = TOKEN, .limit_bytes = LIMIT_BYTES};
+    struct heard heard = {.end = DS_ACCEL__FRAME_MORE};
+
+    while (size > 0 && heard.end == DS_ACCEL__FRAME_MORE) {
+        size_t room;
+        void *to = ds_accel__frame_room(&reader, &room);
+        size_t count = step < size ? step : size;
+
+        if (to == NULL) {
+            break;
+        }
+        FUZZ_CHECK(room > 0);
+        count = count < room ? count : room;
+        memcpy(to, data, count);
+        reader.size_bytes += count;
+        data += count;
+        size -= count;
+        read_all(&reader, &heard);
+    }
+    ds_accel__frame_reader_clear(&reader);
+    return heard;
+}
+
+static void feed_both(const uint8_t *data, size_t size, size_t step)
+{
+    struct heard in_steps = feed(data, size, step);
+    struct heard at_once = feed(data, size, size > 0 ? size : 1);
+
+    FUZZ_CHECK(in_steps.count == at_once.count);
+    FUZZ_CHECK(in_steps.hash == at_once.hash);
+    FUZZ_CHECK(in_steps.end == at_once.end);
+}
+
+/* Cut into pieces [kind, size, bytes...], each sealed; every one must come out as it went in. */
+static void feed_sealed(const uint8_t *data, size_t size, size_t step)
+{
+    struct ds_accel__text stream = {0};
+    uint32_t sequence = 0;
+
+    while (size >= 2 && sequence < FRAMES) {
+        uint16_t kind = data[0];
+        uint32_t bytes = data[1] < size - 2 ? data[1] : (uint32_t)(size - 2);
+        char head[DS_ACCEL__FRAME_HEAD_BYTES];
+
+        ds_accel__frame_seal(head, kind, sequence++, data + 2, bytes, TOKEN);
+        ds_accel__text_add_bytes(&stream, head, sizeof(head));
+        ds_accel__text_add_bytes(&stream, data + 2, bytes);
+        data += 2 + bytes;
+        size -= 2 + bytes;
+    }
+    if (!stream.failed && stream.size_bytes > 0) {
+        struct heard heard = feed((const uint8_t *)stream.data, stream.size_bytes, step);
+
+        FUZZ_CHECK(heard.count == sequence);
+        FUZZ_CHECK(heard.end == DS_ACCEL__FRAME_MORE);
+        /* One bit of the last frame's seal: then it is not the helper's. */
+        stream.data[stream.size_bytes - 1] ^= 1;
+        heard = feed((const uint8_t *)stream.data, stream.size_bytes, step);
+        FUZZ_CHECK(heard.count == sequence - 1);
+        FUZZ_CHECK(heard.end == DS_ACCEL__FRAME_FORGED || heard.end == DS_ACCEL__FRAME_GARBLED ||
+                   heard.end == DS_ACCEL__FRAME_MORE);
+    }
+    ds_accel__text_clear(&stream);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 0 && (data[0] & 0x80) == 0) {
+        feed_both(data + 1, size - 1, (size_t)(data[0] & 0x3f) + 1);
+    } else if (size > 0) {
+        feed_sealed(data + 1, size - 1, (size_t)(data[0] & 0x3f) + 1);
+    }
+    return 0;
+}

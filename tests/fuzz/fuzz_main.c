@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Run a fuzzer once with each file of the folders named: what fuzzing found stays found, with any
+ * compiler. A child does the work, and where it ends or hangs the next goes on behind that file.
+ * fuzz_NAME FOLDER...
+ */
+#include "fuzz.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define INPUT_LIMIT_BYTES (1024 * 1024)
+#define INPUT_SECONDS 20
+
+static char **paths;
+static size_t path_count;
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(2);
+}
+
+static int is_input(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static void add_dir(const char *dir)
+{
+    struct dirent **entries;
+    int count = scandir(dir, &entries, is_input, alphasort);
+
+    if (count < 0) {
+        fail(dir);
+    }
+    paths = realloc(paths, (path_count + (size_t)count + 1) * sizeof(*paths));
+    for (int i = 0; paths != NULL && i < count; i++) {
+        if (asprintf(&paths[path_count++], "%s/%s", dir, entries[i]->d_name) < 0) {
+            fail(dir);
+        }
+        free(entries[i]);
+    }
+    if (paths == NULL) {
+        fail(dir);
+    }
+    free(entries);
+}
+
+/* The bytes alone, in a block of their own: a sanitizer sees a read past them. */
+static void run_file(const char *path)
+{
+    static uint8_t buffer[INPUT_LIMIT_BYTES];
+    FILE *file = fopen(path, "rb");
+    size_t size;
+    uint8_t *data;
+
+    if (file == NULL) {
+        fail(path);
+    }
+    size = fread(buffer, 1, sizeof(buffer), file);
+    fclose(file);
+    data = malloc(size > 0 ? size : 1);
+    if (data == NULL) {
+        fail(path);
+    }
+    memcpy(data, buffer, size);
+    alarm(INPUT_SECONDS);
+    LLVMFuzzerTestOneInput(data, size);
+    alarm(0);
+    free(data);
+}
+
+/* Run the files from *at on; true if the last was reached and the process ended well. */
+static int run_child(volatile size_t *at)
+{
+    int status = 0;
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        for (; *at < path_count; (*at)++) {
+            run_file(paths[*at]);
+        }
+        exit(0); /* here a sanitizer looks for leaks */
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0) {
+        fail("fork");
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "signal %d\n", WTERMSIG(status));
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = strrchr(argv[0], '/') != NULL ? strrchr(argv[0], '/') + 1 : argv[0];
+    size_t failed = 0;
+    volatile size_t *at =
+        mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED) {
+        fail("mmap");
+    }
+    for (int i = 1; i < argc; i++) {
+        add_dir(argv[i]);
+    }
+    if (path_count == 0) {
+        fprintf(stderr, "usage: %s FOLDER...\n", name);
+        return 2;
+    }
+    while (*at < path_count && !run_child(at)) {
+        printf("FAILED: %s\n", *at < path_count ? paths[*at] : "the end: memory leaked");
+        failed++;
+        (*at)++;
+    }
+    printf("%s: %zu passed, %zu failed\n", name, path_count - failed, failed);
+    for (size_t i = 0; i < path_count; i++) {
+        free(paths[i]);
+    }
+    free(paths);
+    return failed != 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Any bytes as the remembered configuration: as they are, and behind a head that makes them
+ * believable.
+ */
+#include "fuzz.h"
+
+#include "internal.h"
+
+#define IDENTITY UINT64_C(0x1d)
+
+/* As snapshot.c writes it. */
+struct head {
+    char magic[8];
+    uint64_t identity;
+    uint64_t size_bytes;
+    uint64_t checksum;
+};
+
+static void parse(const void *data, size_t size)
+{
+    json_t *tree = ds_accel__snapshot_parse(data, size, IDENTITY);
+    struct ds_accel__text text = {0};
+
+    if (tree == NULL) {
+        return;
+    }
+    FUZZ_CHECK(json_is_object(tree));
+    if (ds_accel__snapshot_format(tree, IDENTITY, &text) >= 0) {
+        json_t *again = ds_accel__snapshot_parse(text.data, text.size_bytes, IDENTITY);
+
+        FUZZ_CHECK(again != NULL);
+        /* NaN is not equal to itself, and no JSON. */
+        FUZZ_CHECK(json_equal(tree, again) == json_equal(tree, tree));
+        json_decref(again);
+    }
+    ds_accel__text_clear(&text);
+    json_decref(tree);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct head head = {.magic = "DSCONFG", .identity = IDENTITY, .size_bytes = size};
+    uint8_t *sealed = malloc(sizeof(head) + size);
+
+    parse(data, size);
+    if (sealed != NULL) {
+        memcpy(sealed + sizeof(head), data, size);
+        head.checksum = ds_accel__hash(sealed + sizeof(head), size, 1);
+        memcpy(sealed, &head, sizeof(head));
+        parse(sealed, sizeof(head) + size);
+    }
+    free(sealed);
+    return 0;
+}
