@@ -802,8 +802,10 @@ struct ds_accel__guard {
     bool is_whole; /* more than mask and affinity */
     bool is_alone; /* also what only a process of one thread can look at */
     bool has_affinity;
+    bool has_umask;
+    int directory_fd; /* -1: none. The working directory, however long its name is. */
     sigset_t mask;
-    cpu_set_t affinity;
+    cpu_set_t affinity[8]; /* 8192 CPUs */
     struct sigaction actions[NSIG];
     struct rlimit limits[RLIM_NLIMITS];
     char directory[1024];
@@ -814,15 +816,16 @@ struct ds_accel__guard {
 
 typedef void (*ds_accel__conduct_t)(void *user_data, const char *reason, const char *detail);
 
-/* Signal mask and CPU affinity of the thread; is_whole: handlers, directory, locale, limits too. */
+/* Signal mask and CPU affinity of the thread; is_whole: handlers, directory, locale, umask and
+ * limits too. Restore it, or a descriptor stays open. */
 void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole);
-/* All of it, umask and environment too: for a process with one thread. */
+/* All of it, the environment too: for a process where nobody else changes it. */
 void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
 /* Report each thing that is not as it was. */
 void ds_accel__guard_compare(const struct ds_accel__guard *guard, ds_accel__conduct_t report,
                              void *user_data);
-/* Put back what was taken. */
-void ds_accel__guard_restore(const struct ds_accel__guard *guard);
+/* Put back what was taken, once. */
+void ds_accel__guard_restore(struct ds_accel__guard *guard);
 
 /* ---- layer 3: host table (host.c), probing (probe*.c), choice (detect.c) -------------------- */
 
