@@ -63,6 +63,7 @@ struct conduct {
     const char *code; /* NULL: none. The first that is not tolerated. */
     char detail[256];
     char tolerated[256]; /* codes, for the gate's evidence */
+    bool has_more;       /* detail names further codes */
     bool is_tainted;     /* the helper's process is not as it was */
 };
 
@@ -681,6 +682,12 @@ static void note_conduct(struct helper *helper, const char *code, const char *de
         conduct->code = reason->code;
         snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
         ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
+    } else {
+        /* All at once: who accepts the first would only meet the next. */
+        length = strlen(conduct->detail);
+        snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
+                 conduct->has_more ? ", " : "; also ", code);
+        conduct->has_more = true;
     }
 }
 
@@ -978,6 +985,7 @@ static void note_floods(struct helper *helper)
         take_output(&helper->output[i]);
         if (helper->output[i].total_bytes > OUTPUT_FLOOD_BYTES) {
             snprintf(detail, sizeof(detail), "over %u bytes", OUTPUT_FLOOD_BYTES);
+            helper->conduct.is_tainted = true; /* there may be more in the pipe */
             note_conduct(helper, codes[i], detail);
         }
     }
@@ -1029,6 +1037,17 @@ static void finish_candidate(ds_accel_t *context, struct helper *helper)
     }
 }
 
+/* What it had behind it when it was lost. */
+static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
+{
+    if (stage > DS_ACCEL__GATE_LOAD) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_LOAD, "opened by ds-accel-probe");
+    }
+    if (stage > DS_ACCEL__GATE_ENTRY) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_ENTRY_V1_SYMBOL);
+    }
+}
+
 /*
  * The candidate took its helper along: into its end, past its deadline, or into saying nonsense. If
  * others were asked in that process before, one of them may be to blame: then it is asked once more
@@ -1071,7 +1090,11 @@ static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum h
                       candidate->name, finding.reason);
         return ask(context, helper, candidate);
     }
-    ds_accel__candidate_fail(candidate, before.stage, state, &finding);
+    pass_before(candidate, before.stage);
+    ds_accel__candidate_fail(candidate,
+                             strncmp(finding.reason, "result_", 7) == 0 ? DS_ACCEL__GATE_CONDUCT
+                                                                        : before.stage,
+                             state, &finding);
     return DS_ACCEL_OK;
 }
 
