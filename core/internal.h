@@ -484,6 +484,7 @@ enum ds_accel__gate_result {
 };
 
 struct ds_accel__candidate;
+struct ds_accel__lint_sink;
 
 /* The host table that one candidate's plugin sees. */
 struct ds_accel__host {
@@ -538,7 +539,8 @@ struct ds_accel__candidate {
     bool is_cached;             /* the verdict is of an earlier process */
     uint32_t strikes;           /* times that it crashed or hung of late */
     const char *output;         /* what it printed while it was probed; one of details, or NULL */
-    bool has_conduct;           /* it does to its process what the configuration tolerates */
+    const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
+    bool has_conduct; /* it does to its process what the configuration tolerates */
     ds_accel_plugin_instance_t *instance; /* of the selected one */
 };
 
@@ -750,6 +752,7 @@ enum ds_accel__frame_kind {
     DS_ACCEL__FRAME_RESULT = 5,  /* struct ds_accel__probe_result; texts: reason, evidence ... */
     DS_ACCEL__FRAME_CONDUCT = 6, /* texts: reason, detail */
     DS_ACCEL__FRAME_EXIT = 7,    /* the plugin called exit() */
+    DS_ACCEL__FRAME_RULE = 8,    /* uint32_t: rule, result; text: detail */
     DS_ACCEL__FRAME_END = 9,     /* the candidate is done */
     DS_ACCEL__FRAME_SIGNAL = 10, /* int32_t: a signal that will end it */
     /* To the helper. */
@@ -835,6 +838,26 @@ void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
 /* probe_here.c: in this process. Load the module and take its table; then ask. */
 int32_t ds_accel__load_here(struct ds_accel__candidate *candidate);
 int32_t ds_accel__probe_here(struct ds_accel__candidate *candidate);
+
+enum ds_accel__rule_result {
+    DS_ACCEL__RULE_SKIPPED,
+    DS_ACCEL__RULE_PASSED,
+    DS_ACCEL__RULE_FAILED
+};
+
+typedef void (*ds_accel__rule_t)(void *user_data, uint32_t number, uint32_t result,
+                                 const char *detail);
+
+/* Who wants to know what a helper finds out about a plugin, besides its verdict. */
+struct ds_accel__lint_sink {
+    ds_accel__rule_t judge;
+    ds_accel__conduct_t conduct; /* tolerated or not */
+    void *user_data;
+};
+
+/* probe_lint.c: in this process. The rules that need the plugin's code; ERR_NO_MEMORY. */
+int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate, ds_accel__rule_t judge_rule,
+                             void *user_data);
 
 /* probe.c: where the configuration says, by default in a process of its own (probe_serve.c). */
 

@@ -573,6 +573,7 @@ static int32_t send_ask(struct helper *helper)
     struct ds_accel__probe_ask ask = {
         .note_features = candidate->note_features,
         .log_level = log_level(candidate),
+        .is_lint = candidate->lint != NULL,
         .file = candidate->file,
     };
     char *options = dump_options(candidate);
@@ -675,6 +676,9 @@ static void note_conduct(struct helper *helper, const char *code, const char *de
         return;
     }
     helper->candidate->has_conduct = true;
+    if (helper->candidate->lint != NULL) {
+        helper->candidate->lint->conduct(helper->candidate->lint->user_data, reason->code, detail);
+    }
     if (ds_accel__conduct_is_tolerated(helper->candidate, code)) {
         snprintf(conduct->tolerated + length, sizeof(conduct->tolerated) - length, "%s%s",
                  length > 0 ? ", " : "", code);
@@ -761,6 +765,17 @@ static void take_signal(struct helper *helper, const struct ds_accel__frame *fra
     }
 }
 
+static void take_rule(const struct helper *helper, const struct ds_accel__frame *frame)
+{
+    const struct ds_accel__lint_sink *lint = helper->candidate->lint;
+    uint32_t rule[2];
+
+    if (lint != NULL && ds_accel__frame_struct(frame, rule, sizeof(rule))) {
+        lint->judge(lint->user_data, rule[0], rule[1],
+                    ds_accel__frame_text(frame, sizeof(rule), 0));
+    }
+}
+
 /* What came of a helper's channel. */
 enum heard {
     HEARD_SOMETHING,
@@ -797,6 +812,9 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
     case DS_ACCEL__FRAME_CONDUCT:
         helper->conduct.is_tainted = true;
         note_conduct(helper, ds_accel__frame_text(frame, 0, 0), ds_accel__frame_text(frame, 0, 1));
+        break;
+    case DS_ACCEL__FRAME_RULE:
+        take_rule(helper, frame);
         break;
     case DS_ACCEL__FRAME_EXIT:
         helper->called_exit = true;

@@ -190,6 +190,17 @@ static void on_conduct(void *user_data, const char *reason, const char *detail)
     say(DS_ACCEL__FRAME_CONDUCT, message.data, message.size);
 }
 
+static void on_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
+{
+    struct message message = {.size = 0};
+    uint32_t rule[2] = {number, result};
+
+    (void)user_data;
+    put_struct(&message, rule, sizeof(rule));
+    put_text(&message, detail);
+    say(DS_ACCEL__FRAME_RULE, message.data, message.size);
+}
+
 /* ---- ends ----------------------------------------------------------------------------------- */
 
 static void wait_a_moment(void)
@@ -417,6 +428,18 @@ static void say_result(const struct ds_accel__candidate *candidate)
     say(DS_ACCEL__FRAME_RESULT, message.data, message.size);
 }
 
+static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
+{
+    int32_t status = is_lint ? ds_accel__probe_lint(candidate, on_rule, NULL)
+                             : ds_accel__probe_here(candidate);
+
+    if (status >= 0 && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
+        /* A rule that it breaks kept it from being asked: the rules say which. */
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, "", "%s", "");
+    }
+    return status;
+}
+
 /* The candidate stays until the process ends: its plugin may have kept the host's table. */
 static void serve_ask(const struct ds_accel__frame *frame)
 {
@@ -440,7 +463,7 @@ static void serve_ask(const struct ds_accel__frame *frame)
     candidate->file = ask.file;
     candidate->has_file = true;
     server.is_plugin_running = true;
-    if (ds_accel__probe_here(candidate) < 0) {
+    if (run_plugin(candidate, ask.is_lint != 0) < 0) {
         _exit(1); /* out of memory: the library says that the helper failed */
     }
     fflush(NULL);
