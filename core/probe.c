@@ -1224,7 +1224,10 @@ int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **ca
         if (!isolated || candidates[i]->is_registered) {
             status = ds_accel__probe_here(candidates[i]);
         } else {
-            candidates[left++] = candidates[i];
+            struct ds_accel__candidate *candidate = candidates[i];
+
+            candidates[i] = candidates[left]; /* each stays in the array once */
+            candidates[left++] = candidate;
         }
     }
     if (status >= 0 && left > 0) {

@@ -119,7 +119,7 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
  * The text in storage that lives as long as the candidate: callers borrow details, and those of an
  * earlier verdict too. NULL when memory is exhausted.
  */
-static const char *keep_detail(struct ds_accel__candidate *candidate, const char *text)
+const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text)
 {
     struct ds_accel__detail *detail;
     size_t size = strlen(text) + 1;
@@ -141,7 +141,7 @@ static const char *keep_detail(struct ds_accel__candidate *candidate, const char
 
 void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text)
 {
-    candidate->output = keep_detail(candidate, text);
+    candidate->output = ds_accel__candidate_keep(candidate, text);
 }
 
 /*
@@ -159,7 +159,7 @@ void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t sta
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    candidate->detail = keep_detail(candidate, line);
+    candidate->detail = ds_accel__candidate_keep(candidate, line);
 }
 
 void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
@@ -183,7 +183,7 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    candidate->gates[gate].evidence = keep_detail(candidate, line);
+    candidate->gates[gate].evidence = ds_accel__candidate_keep(candidate, line);
 }
 
 void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
@@ -354,6 +354,7 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     int fd;
 
     candidate->has_file = false;
+    memset(candidate->key, 0, sizeof(candidate->key));
     if (candidate->host.context->cache.is_open) {
         status = recall_file(candidate, passed_out);
         if (status < 0 || *passed_out || candidate->has_verdict) {
