@@ -47,7 +47,9 @@ BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SA
 # clang's sanitizer runtimes are in the program, so -z defs would refuse every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
 DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa libmd)
-DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa libmd)
+# Where there is an archive, SHA-256 comes out of it: a shared library more is felt at every start.
+LIBMD := $(if $(filter /%,$(shell $(CC) -print-file-name=libmd.a)),-l:libmd.a,-lmd)
+DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa) $(LIBMD)
 
 # Who may know whom: each folder compiles against a staged folder with the headers it may use.
 STAGE := $(BUILD)/stage
@@ -167,7 +169,7 @@ $(BUILD)/obj/plugins/%.o: plugins/%.c Makefile $(SETTINGS) | $(STAGED)
 $(LIBRARY_FILE): $(CORE_OBJECTS) core/ds_accel.map
 	@mkdir -p $(@D)
 	$(CC) -shared $(DEFS) -Wl,-z,now,-z,relro -Wl,-soname,libds_accel.so.$(SOVERSION) \
-	    -Wl,--version-script=core/ds_accel.map $(SANFLAGS) $(LDFLAGS) -o $@ $(CORE_OBJECTS) \
+	    -Wl,--version-script=core/ds_accel.map -Wl,--exclude-libs,libmd.a $(SANFLAGS) $(LDFLAGS) -o $@ $(CORE_OBJECTS) \
 	    -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
 
 $(LIBRARY): $(LIBRARY_FILE)

@@ -13,7 +13,7 @@
  *     verdict.c -> cache_open -> find: key -> record                 nothing found, or expired
  *                                   |            |                        |
  *                                   |         verdict           cache_lock, read again, probe
- *                                   +-- cache_put, cache_store: temp + fsync + rename -+
+ *                                   +-- cache_add, cache_store: temp + fsync + rename -+
  */
 #include "internal.h"
 
@@ -29,7 +29,7 @@
 #define DS_ACCEL_CACHEDIR "/var/cache"
 #endif
 
-#define FILE_NAME "verdicts"
+#define FILE_NAME DS_ACCEL__CACHE_FILE
 #define LOCK_NAME "lock"
 #define FILE_LIMIT_BYTES (4 * 1024 * 1024u)
 #define RECORD_LIMIT 1024u
@@ -104,8 +104,17 @@ static bool is_sound(const struct ds_accel__record *record)
     const char *reason = record->texts[DS_ACCEL__RECORD_REASON];
     const char *strike = record->texts[DS_ACCEL__RECORD_STRIKE];
 
-    return record->data.state <= DS_ACCEL_STATE_QUARANTINED &&
+    for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        if (record->data.gates[gate] > DS_ACCEL__GATE_FAILED) {
+            return false;
+        }
+    }
+    /* NOT_PROBED with strikes alone; the others are not what a plugin's asking ends with. */
+    return (record->data.state == DS_ACCEL_STATE_NOT_PROBED ||
+            (record->data.state >= DS_ACCEL_STATE_AVAILABLE &&
+             record->data.state <= DS_ACCEL_STATE_TIMED_OUT)) &&
            record->data.stage < DS_ACCEL__GATE_COUNT &&
+           record->data.device_count <= DS_ACCEL__DEVICE_LIMIT &&
            ds_accel__is_backend_name(record->texts[DS_ACCEL__RECORD_NAME]) &&
            (reason[0] == '\0' || ds_accel__reason(reason) != NULL) &&
            (strike[0] == '\0' || ds_accel__reason(strike) != NULL) &&
@@ -163,6 +172,16 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
 
 const char ds_accel__cache_no_memory[] = "host memory is exhausted";
 
+static size_t record_bytes(const struct ds_accel__record *record)
+{
+    size_t bytes = sizeof(struct record_head);
+
+    for (size_t i = 0; i < DS_ACCEL__RECORD_TEXTS; i++) {
+        bytes += record->texts[i] != NULL ? strlen(record->texts[i]) + 1 : 1;
+    }
+    return (bytes + 7) / 8 * 8;
+}
+
 int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64_t machine,
                                struct ds_accel__text *text)
 {
@@ -178,8 +197,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
             record_head.text_bytes +=
                 record->texts[t] != NULL ? (uint32_t)strlen(record->texts[t]) + 1 : 1;
         }
-        record_head.size_bytes = ((uint32_t)sizeof(record_head) + record_head.text_bytes + 7) / 8 *
-                                 8;
+        record_head.size_bytes = (uint32_t)record_bytes(record);
         ds_accel__text_add_bytes(text, &record_head, sizeof(record_head));
         for (size_t t = 0; t < DS_ACCEL__RECORD_TEXTS; t++) {
             const char *value = record->texts[t] != NULL ? record->texts[t] : "";
@@ -202,6 +220,22 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 
 /* ---- the folder ----------------------------------------------------------------------------- */
 
+/*
+ * Only if it is this user's own, as the XDG specification has it: su and sudo may leave another
+ * user's in place, who would find a folder of ours in it that is closed to him.
+ */
+static char *find_runtime_dir(void)
+{
+    char *runtime = ds_accel__env_runtime_dir();
+    struct stat info;
+
+    if (runtime != NULL && (stat(runtime, &info) != 0 || info.st_uid != geteuid())) {
+        free(runtime);
+        runtime = NULL;
+    }
+    return runtime;
+}
+
 static char *find_folder(const ds_accel_t *context)
 {
     const char *given = context->env.values[DS_ACCEL__VARIABLE_CACHE_DIR];
@@ -214,7 +248,7 @@ static char *find_folder(const ds_accel_t *context)
     if (given != NULL) {
         return strdup(given);
     }
-    runtime = ds_accel__env_runtime_dir();
+    runtime = find_runtime_dir();
     folder = runtime != NULL  ? ds_accel__format("%s/ds-accel", runtime)
              : geteuid() == 0 ? strdup(DS_ACCEL_CACHEDIR "/ds-accel")
                               : strdup("");
@@ -222,29 +256,29 @@ static char *find_folder(const ds_accel_t *context)
     return folder;
 }
 
-/* Open it, made if need be; only if it is this user's and nobody else may write to it. */
-static int open_folder(const ds_accel_t *context, const char *path, bool can_make)
+/*
+ * Open it, made if need be; only if it is this user's and nobody else may write to it. -1:
+ * *error_out is ENOENT if there is none, and problem says why.
+ */
+static int open_folder(const char *path, bool can_make, int *error_out, char *problem,
+                       size_t problem_size)
 {
     struct stat info;
-    int fd = -1;
+    int fd;
 
-    if (can_make && mkdir(path, 0700) != 0 && errno != EEXIST) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO, "no folder %s: %s", path,
-                      strerror(errno));
-    }
+    *error_out = can_make && mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        if (errno != ENOENT) {
-            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "not used: %s: %s", path,
-                          strerror(errno));
-        }
+        *error_out = *error_out != 0 ? *error_out : errno;
+        snprintf(problem, problem_size, "%s is not used: %s", path, strerror(*error_out));
         return -1;
     }
     if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
-                      "not used: %s has owner %u, mode %04o; expected a folder of this user that "
-                      "nobody else may write to",
-                      path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
+        *error_out = EPERM;
+        snprintf(problem, problem_size,
+                 "%s is not used: it has owner %u, mode %04o; expected a folder of this user that "
+                 "nobody else may write to",
+                 path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
         close(fd);
         return -1;
     }
@@ -267,23 +301,19 @@ static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
     return status;
 }
 
-/* Boot, machine, user with groups, and version. *known_out: there is a boot to speak of. */
+/* Boot, machine, user and version. *known_out: there is a boot to speak of. */
 static int32_t identify(uint64_t *machine_out, bool *known_out)
 {
-    gid_t groups[256];
-    int count = getgroups((int)DS_ACCEL__ARRAY_SIZE(groups), groups);
+    /* Builds of one version may still differ in what they store. */
+    const size_t sizes[] = {sizeof(struct record_head), DS_ACCEL__RECORD_TEXTS};
     uid_t uid = geteuid();
-    gid_t gid = getegid();
     uint64_t machine = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
     bool ignored;
     int32_t status;
 
     *known_out = false;
+    machine = ds_accel__hash(sizes, sizeof(sizes), machine);
     machine = ds_accel__hash(&uid, sizeof(uid), machine);
-    machine = ds_accel__hash(&gid, sizeof(gid), machine);
-    if (count > 0) {
-        machine = ds_accel__hash(groups, (size_t)count * sizeof(groups[0]), machine);
-    }
     status = hash_file("/proc/sys/kernel/random/boot_id", &machine, known_out);
     if (status >= 0) {
         status = hash_file("/etc/machine-id", &machine, &ignored);
@@ -294,8 +324,7 @@ static int32_t identify(uint64_t *machine_out, bool *known_out)
 
 /* ---- reading and writing -------------------------------------------------------------------- */
 
-/* Takes data. Candidates borrow texts of every file that was read, until the context is destroyed.
- */
+/* Takes data. Records of the table borrow its texts. */
 int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
 {
     struct ds_accel__cache_file *file = malloc(sizeof(*file));
@@ -310,6 +339,17 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
     return DS_ACCEL_OK;
 }
 
+/* Said once each time that plugins are asked: the file is read again under the lock. */
+static void leave_out(const ds_accel_t *context, struct ds_accel__cache *cache, const char *problem)
+{
+    if (!cache->has_warned) {
+        cache->has_warned = true;
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
+                      "%s/" FILE_NAME " is left out%s: %s", cache->folder,
+                      cache->is_writable ? " and made anew" : "", problem);
+    }
+}
+
 static int32_t parse_file(const ds_accel_t *context, struct ds_accel__cache *cache, char *data,
                           size_t size)
 {
@@ -322,63 +362,63 @@ static int32_t parse_file(const ds_accel_t *context, struct ds_accel__cache *cac
         ds_accel__cache_table_clear(&cache->table);
     }
     if (problem != NULL && problem[0] != '\0') {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
-                      "%s/" FILE_NAME " is left out and made anew: %s", cache->folder, problem);
+        leave_out(context, cache, problem);
     }
     return DS_ACCEL_OK;
 }
 
-static int32_t read_data(int fd, size_t size, char **data_out)
+/* *size: as the file said; less if it has become shorter, as the parser will see. */
+static int32_t read_data(int fd, size_t *size, char **data_out)
 {
-    char *data = malloc(size + 1);
+    char *data = malloc(*size + 1);
     size_t at = 0;
 
     if (data == NULL) {
         return ds_accel__no_memory();
     }
-    while (at < size) {
-        ssize_t count = read(fd, data + at, size - at);
+    while (at < *size) {
+        ssize_t count = read(fd, data + at, *size - at);
 
         if (count < 0 && errno == EINTR) {
             continue;
         }
         if (count <= 0) {
-            size = at; /* shorter than it said: the parser will see */
             break;
         }
         at += (size_t)count;
     }
-    memset(data + size, 0, 1);
+    *size = at;
     *data_out = data;
     return DS_ACCEL_OK;
 }
 
 /* A regular file of this user that nobody else may write to. */
-static bool is_own_file(int fd, size_t limit_bytes, struct stat *info)
+static bool is_own_file(int fd, struct stat *info)
 {
     return fstat(fd, info) == 0 && S_ISREG(info->st_mode) && info->st_uid == geteuid() &&
-           (info->st_mode & 022) == 0 && info->st_size <= (off_t)limit_bytes;
+           (info->st_mode & 022) == 0;
 }
 
-/* *data_out NULL: there is none, or none to believe. */
-static int32_t read_own_file(const ds_accel_t *context, int folder_fd, const char *folder,
-                             const char *name, size_t limit_bytes, char **data_out,
-                             size_t *size_out)
+/* *data_out NULL: there is none, or *problem_out says why not to believe it. */
+static int32_t read_own_file(int folder_fd, const char *name, size_t limit_bytes, char **data_out,
+                             size_t *size_out, const char **problem_out)
 {
     struct stat info;
     int32_t status = DS_ACCEL_OK;
     int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
     *data_out = NULL;
+    *problem_out = NULL;
     if (fd < 0 && errno == ENOENT) {
         return DS_ACCEL_OK;
     }
-    if (fd < 0 || !is_own_file(fd, limit_bytes, &info)) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,
-                      "%s/%s is left out: it is not a file of this user alone", folder, name);
+    if (fd < 0 || !is_own_file(fd, &info)) {
+        *problem_out = "it is not a file of this user alone";
+    } else if (info.st_size > (off_t)limit_bytes) {
+        *problem_out = "it is larger than it can be";
     } else {
-        status = read_data(fd, (size_t)info.st_size, data_out);
         *size_out = (size_t)info.st_size;
+        status = read_data(fd, size_out, data_out);
     }
     if (fd >= 0) {
         close(fd);
@@ -388,12 +428,16 @@ static int32_t read_own_file(const ds_accel_t *context, int folder_fd, const cha
 
 static int32_t read_table(const ds_accel_t *context, struct ds_accel__cache *cache)
 {
+    const char *problem;
     size_t size;
     char *data;
-    int32_t status = read_own_file(context, cache->folder_fd, cache->folder, FILE_NAME,
-                                   FILE_LIMIT_BYTES, &data, &size);
+    int32_t status =
+        read_own_file(cache->folder_fd, FILE_NAME, FILE_LIMIT_BYTES, &data, &size, &problem);
 
     ds_accel__cache_table_clear(&cache->table);
+    if (problem != NULL) {
+        leave_out(context, cache, problem);
+    }
     if (status >= 0 && data != NULL) {
         status = ds_accel__cache_keep(cache, data);
         status = status < 0 ? status : parse_file(context, cache, data, size);
@@ -418,26 +462,53 @@ static bool write_data(int fd, const char *data, size_t size)
     return fsync(fd) == 0;
 }
 
+/* Put it in the file's place, also in that of a folder, if that is empty. */
+static bool put_in_place(int folder, const char *from, const char *to)
+{
+    if (renameat(folder, from, folder, to) == 0) {
+        return true;
+    }
+    return errno == EISDIR && unlinkat(folder, to, AT_REMOVEDIR) == 0 &&
+           renameat(folder, from, folder, to) == 0;
+}
+
+/* Errno says what went wrong. */
+static bool write_file(int folder, const char *fresh, const char *name,
+                       const struct ds_accel__text *text)
+{
+    bool done;
+    int error;
+    int fd;
+
+    if (!ds_accel__file_may_have(text->size_bytes)) {
+        errno = EFBIG;
+        return false;
+    }
+    fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return false;
+    }
+    done = write_data(fd, text->data, text->size_bytes);
+    done = close(fd) == 0 && done && put_in_place(folder, fresh, name);
+    if (!done) {
+        error = errno;
+        unlinkat(folder, fresh, 0);
+        errno = error;
+    }
+    return done;
+}
+
 /* A full disk, a folder that became read-only: said once, and nothing else. */
 void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
                                 const char *name, const struct ds_accel__text *text)
 {
     char fresh[64];
-    bool done = false;
-    int fd;
 
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
-    fd = openat(cache->folder_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                0600);
-    if (fd >= 0) {
-        done = write_data(fd, text->data, text->size_bytes);
-        done = close(fd) == 0 && done &&
-               renameat(cache->folder_fd, fresh, cache->folder_fd, name) == 0;
-    }
-    if (!done) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "cannot write %s/%s: %s",
-                      cache->folder, name, strerror(errno));
-        unlinkat(cache->folder_fd, fresh, 0);
+    if (!write_file(cache->folder_fd, fresh, name, text)) {
+        snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->folder,
+                 name, strerror(errno));
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
         cache->is_writable = false;
     }
 }
@@ -447,19 +518,26 @@ static void prune(struct ds_accel__cache *cache)
 {
     uint64_t now = ds_accel__boot_ms();
     struct ds_accel__cache_table *table = &cache->table;
+    size_t bytes = sizeof(struct file_head);
     size_t kept = 0;
+    size_t first;
 
     for (size_t i = 0; i < table->count; i++) {
         if (ds_accel__record_is_useful(&table->records[i], now)) {
             table->records[kept++] = table->records[i];
         }
     }
-    if (kept > RECORD_LIMIT) { /* in the order in which they were made */
-        memmove(table->records, table->records + (kept - RECORD_LIMIT),
-                RECORD_LIMIT * sizeof(table->records[0]));
-        kept = RECORD_LIMIT;
+    /* In the order in which they were made, from the newest on. */
+    for (first = kept; first > 0 && kept - first < RECORD_LIMIT; first--) {
+        bytes += record_bytes(&table->records[first - 1]);
+        if (bytes > FILE_LIMIT_BYTES) {
+            break;
+        }
     }
-    table->count = kept;
+    if (first > 0) {
+        memmove(table->records, table->records + first, (kept - first) * sizeof(table->records[0]));
+    }
+    table->count = kept - first;
 }
 
 int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache *cache)
@@ -482,30 +560,50 @@ int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache 
 
 /* ---- opening, locking ----------------------------------------------------------------------- */
 
-int32_t ds_accel__cache_open(const ds_accel_t *context, bool is_wanted,
-                             struct ds_accel__cache *cache)
+int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *cache)
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
     bool known = false;
+    int error;
     int32_t status;
 
-    cache->folder_fd = cache->lock_fd = -1;
-    cache->is_open = false;
-    if (!is_wanted || (mode != NULL && strcmp(mode, "off") == 0)) {
+    ds_accel__cache_close(cache);
+    cache->problem[0] = '\0';
+    cache->has_no_folder = cache->is_refused = false;
+    if (mode != NULL && strcmp(mode, "off") == 0) {
+        snprintf(cache->problem, sizeof(cache->problem), "DS_ACCEL_CACHE is off");
         return DS_ACCEL_OK;
     }
+    cache->is_writable = mode == NULL || strcmp(mode, "rw") == 0;
     free(cache->folder);
     cache->folder = find_folder(context);
     if (cache->folder == NULL) {
         return ds_accel__no_memory();
     }
-    cache->is_writable = mode == NULL || strcmp(mode, "rw") == 0;
-    status = cache->folder[0] != '\0' ? identify(&cache->machine, &known) : DS_ACCEL_OK;
+    if (cache->folder[0] == '\0') {
+        snprintf(
+            cache->problem, sizeof(cache->problem),
+            "there is no folder for it: neither DS_ACCEL_CACHE_DIR nor XDG_RUNTIME_DIR names one "
+            "of this user's");
+        cache->has_no_folder = true;
+        return DS_ACCEL_OK;
+    }
+    status = identify(&cache->machine, &known);
+    if (status >= 0 && !known) {
+        snprintf(cache->problem, sizeof(cache->problem),
+                 "/proc does not tell when this machine was started");
+    }
     if (status < 0 || !known) {
         return status;
     }
-    cache->folder_fd = open_folder(context, cache->folder, cache->is_writable);
+    cache->folder_fd = open_folder(cache->folder, cache->is_writable, &error, cache->problem,
+                                   sizeof(cache->problem));
     if (cache->folder_fd < 0) {
+        cache->has_no_folder = error == ENOENT && !cache->is_writable;
+        cache->is_refused = !cache->has_no_folder;
+        ds_accel__log(&context->log, "cache",
+                      error == ENOENT || error == EROFS ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN,
+                      "%s", cache->problem);
         return DS_ACCEL_OK;
     }
     cache->is_open = true;
@@ -518,11 +616,20 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
     char *folder = mode == NULL || strcmp(mode, "off") != 0 ? find_folder(context) : strdup("");
     int32_t status = folder == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
-    int fd = status >= 0 && folder[0] != '\0' ? open_folder(context, folder, false) : -1;
+    const char *wrong;
+    char problem[512];
+    int error;
+    int fd = status >= 0 && folder[0] != '\0'
+                 ? open_folder(folder, false, &error, problem, sizeof(problem))
+                 : -1; /* whoever asks plugins says so */
 
     *data_out = NULL;
     if (fd >= 0) {
-        status = read_own_file(context, fd, folder, name, limit_bytes, data_out, size_out);
+        status = read_own_file(fd, name, limit_bytes, data_out, size_out, &wrong);
+        if (wrong != NULL) {
+            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s/%s is left out: %s",
+                          folder, name, wrong);
+        }
         close(fd);
     }
     free(folder);
@@ -532,8 +639,12 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
 void ds_accel__cache_unlock(struct ds_accel__cache *cache)
 {
     if (cache->is_open && cache->lock_fd >= 0) {
-        close(cache->lock_fd); /* and with it the lock */
+        if (cache->is_locked) {
+            flock(cache->lock_fd, LOCK_UN); /* a child that the program forked may have it too */
+        }
+        close(cache->lock_fd);
         cache->lock_fd = -1;
+        cache->is_locked = false;
     }
 }
 
@@ -544,13 +655,8 @@ void ds_accel__cache_close(struct ds_accel__cache *cache)
         close(cache->folder_fd);
     }
     cache->folder_fd = cache->lock_fd = -1;
-    cache->is_open = false;
+    cache->is_open = cache->is_writable = cache->is_dirty = cache->has_warned = false;
     ds_accel__cache_table_clear(&cache->table);
-}
-
-void ds_accel__cache_clear(struct ds_accel__cache *cache)
-{
-    ds_accel__cache_close(cache);
     while (cache->files != NULL) {
         struct ds_accel__cache_file *next = cache->files->next;
 
@@ -558,6 +664,11 @@ void ds_accel__cache_clear(struct ds_accel__cache *cache)
         free(cache->files);
         cache->files = next;
     }
+}
+
+void ds_accel__cache_clear(struct ds_accel__cache *cache)
+{
+    ds_accel__cache_close(cache);
     free(cache->folder);
     cache->folder = NULL;
 }
@@ -587,25 +698,30 @@ int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *
     cache->lock_fd = openat(cache->folder_fd, LOCK_NAME,
                             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (cache->lock_fd < 0) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "cannot write in %s: %s",
-                      cache->folder, strerror(errno));
+        snprintf(cache->problem, sizeof(cache->problem), "cannot write in %s: %s", cache->folder,
+                 strerror(errno));
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
         cache->is_writable = false;
         return DS_ACCEL_OK;
     }
-    if (!lock_within(cache->lock_fd, limit_ms)) {
+    cache->is_locked = lock_within(cache->lock_fd, limit_ms);
+    if (!cache->is_locked) {
         ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
                       "another process is still asking plugins; not waiting for it any longer");
     }
     return read_table(context, cache);
 }
 
-struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
-                                              const uint64_t *key)
+struct ds_accel__record *ds_accel__cache_find(struct ds_accel__cache *cache, const uint64_t *key)
 {
-    for (size_t i = cache->is_open ? cache->table.count : 0; i-- > 0;) {
+    size_t count = cache->is_open ? cache->table.count : 0;
+
+    for (size_t step = 0; step < count; step++) {
+        size_t i = (cache->next + step) % count;
         struct ds_accel__record *record = &cache->table.records[i];
 
         if (record->data.key[0] == key[0] && record->data.key[1] == key[1]) {
+            cache->next = i;
             return record;
         }
     }

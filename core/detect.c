@@ -53,8 +53,7 @@ int32_t ds_accel__asking_begin(ds_accel_t *context)
     for (size_t i = 0; i < context->registry.count; i++) {
         context->registry.candidates[i]->has_look = false;
     }
-    return ds_accel__verdicts_begin(context,
-                                    !context->has_no_cache && ds_accel__probe_is_isolated(context));
+    return ds_accel__verdicts_begin(context, ds_accel__probe_is_isolated(context));
 }
 
 void ds_accel__asking_end(ds_accel_t *context)
@@ -82,7 +81,7 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
         status = check_power(candidate, &passed);
     }
     if (status >= 0 && passed) {
-        status = ds_accel__quarantine_check(candidate, candidate->is_named, &passed);
+        status = ds_accel__quarantine_check(candidate, candidate->is_forced, &passed);
     }
     candidate->elapsed_us += now_us() - start;
     *is_open_out = status >= 0 && passed &&
@@ -224,9 +223,12 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     struct ds_accel__crumb crumb;
     const char *call = "init";
     uint32_t count = 0;
-    int32_t status;
+    int32_t status = ds_accel__verdicts_store(candidate->host.context);
 
-    ds_accel__crumb_drop(candidate, &crumb);
+    if (status < 0) {
+        return status;
+    }
+    ds_accel__crumb_drop(candidate, &crumb); /* the lock is free: nobody waits for what follows */
     ds_accel__guard_take(&guard, candidate->has_conduct);
     status = load_to_start(candidate);
     if (status < 0) {
@@ -267,7 +269,8 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     }
     *instance_out = instance;
     *count_out = count;
-    return ds_accel__verdict_loaded(candidate);
+    ds_accel__verdict_loaded(candidate);
+    return DS_ACCEL_OK;
 }
 
 /* Back to "nobody has asked"; what is loaded here already stays so. */
@@ -292,13 +295,8 @@ static void forget(struct ds_accel__candidate *candidate)
 
 static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
-    int32_t status;
-
     ds_accel__probe_release(context); /* its end takes time that this one needs for starting */
-    status = ds_accel__verdicts_store(context); /* and nobody has to wait for that */
-    return status < 0
-               ? status
-               : ds_accel__candidate_start(candidate, &candidate->instance, &context->device_count);
+    return ds_accel__candidate_start(candidate, &candidate->instance, &context->device_count);
 }
 
 /* What was true in an earlier process need not be now: then it is asked again before it is judged.
@@ -440,6 +438,7 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     if (candidate == NULL) {
         return fail_unknown(context, name, source);
     }
+    candidate->is_forced = true;
     status = ds_accel__candidate_evaluate_named(candidate);
     if (status < 0) {
         return status;
@@ -674,6 +673,10 @@ int32_t ds_accel_detect(ds_accel_t *context)
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
     }
     pthread_mutex_lock(&context->lock);
+    if (context->selected != NULL) {
+        pthread_mutex_unlock(&context->lock);
+        return DS_ACCEL_OK;
+    }
     if (context->has_failed) {
         forget_failures(context);
     }

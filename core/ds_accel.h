@@ -197,6 +197,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
 #define DS_ACCEL_REPORT_CONFIG 6u     /**< the merged configuration with origins */
 #define DS_ACCEL_REPORT_CONFIG_ENV 7u /**< every DS_* variable: value, origin, meaning */
 #define DS_ACCEL_REPORT_DOCTOR 8u     /**< what stands in the way here, and its remedies */
+#define DS_ACCEL_REPORT_CACHE 9u      /**< verdicts that are remembered */
+#define DS_ACCEL_REPORT_QUARANTINE \
+    10u /**< plugins that crashed or hung, and till when each is left alone */
 
 #define DS_ACCEL_FORMAT_JSON 1u
 #define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
@@ -216,6 +219,26 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
  */
 DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name,
                                         uint32_t format, char **text_out);
+
+/**
+ * Forget the verdicts that this user's processes remember; strikes stay. What a context has found
+ * out already, it keeps.
+ *
+ * @return DS_ACCEL_OK, also if there is no folder and so nothing to forget; ERR_IO the folder or
+ * its file can't be written; ERR_BUSY another process has been asking plugins for too long;
+ *         ERR_STATE the context uses no cache, or only reads it; ERR_INVALID NULL; ERR_NO_MEMORY
+ * @threads any; waits for others who are asking plugins
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
+
+/**
+ * Forget strikes: the plugins are asked again.
+ *
+ * @param[in] name  a backend, whichever of its plugins have strikes; NULL for all
+ * @return as ds_accel_cache_clear(); ERR_NOT_FOUND no plugin of that name has strikes
+ * @threads any; waits for others who are asking plugins
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const char *name);
 
 /**
  * Validate every configuration file that a context with these options would read.

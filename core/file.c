@@ -181,6 +181,14 @@ void ds_accel__names_free(char **names, size_t count)
     free(names);
 }
 
+bool ds_accel__file_may_have(size_t size_bytes)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           size_bytes <= limit.rlim_cur;
+}
+
 static char *find_library_dir(void)
 {
     Dl_info info;

@@ -47,6 +47,10 @@ void ds_accel__text_clear(struct ds_accel__text *text);
 
 /* The nearest of count names within a typing error or two; NULL if none is near. */
 const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
+/* Two texts and what is between them, in a new string; NULL when memory is exhausted. */
+char *ds_accel__join(const char *left, char between, const char *right);
+/* Copy a text into an array, cut to what fits; NULL is "". */
+void ds_accel__copy(char *to, size_t to_size, const char *text);
 /* snprintf into a new string; NULL when memory is exhausted. */
 char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
@@ -173,6 +177,8 @@ int32_t ds_accel__file_read_machine(const char *root, const char *path, char **t
 int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
                            size_t *count_out, const char **cause_out);
 void ds_accel__names_free(char **names, size_t count);
+/* False: a file of that size would be past RLIMIT_FSIZE, and writing it a deadly SIGXFSZ. */
+bool ds_accel__file_may_have(size_t size_bytes);
 /* The folder of the running library, without symbolic links; new string. */
 char *ds_accel__library_dir(void);
 
@@ -497,11 +503,13 @@ struct ds_accel__detail {
 
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
-    char *path; /* "" for a registered one */
+    uint64_t name_hash; /* so that hundreds are told apart quickly */
+    char *path;         /* "" for a registered one */
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
     bool is_named;    /* somebody asks for it by name: it may be woken, and tried again */
+    bool is_forced;   /* and will have no other: quarantine does not hold */
     bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
@@ -523,7 +531,7 @@ struct ds_accel__candidate {
     uint64_t note_optional;
     struct {
         enum ds_accel__gate_result result;
-        const char *evidence; /* NULL: none; one of details, or borrowed from the cache */
+        const char *evidence; /* NULL: none; one of details */
     } gates[DS_ACCEL__GATE_COUNT];
     struct ds_accel__host host;
     ds_accel__module_t *module;
@@ -567,10 +575,15 @@ void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_acc
                               uint32_t state, const struct ds_accel__finding *finding);
 void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same with a text that lives for ever. */
+void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                                    const char *evidence);
 /* State, reason and detail outside the gates: selected, deferred, not needed ... */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* A copy of the text that lives as long as the candidate; NULL: no memory, and the text is lost. */
+const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text);
 /* Look at its hardware, waking nothing, once while plugins are asked. ERR_NO_MEMORY. */
 int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
 /* What it printed while it was probed, for explain. */
@@ -645,12 +658,18 @@ struct ds_accel__cache {
     bool is_open; /* only while plugins are asked */
     bool is_writable;
     bool is_dirty;
+    bool has_no_folder; /* nobody names one, or it does not exist yet */
+    bool is_refused;    /* the folder is there, and not one to use */
+    bool is_locked;     /* by us; not if another held the lock for too long */
+    bool has_warned;    /* of its file */
     int folder_fd;
-    int lock_fd; /* -1: not locked */
+    int lock_fd; /* -1: nobody tried to lock */
     char *folder;
+    char problem[512]; /* why there is none to use, or none to write to; "" if there is */
     uint64_t machine;
     uint64_t base; /* verdict.c's */
     struct ds_accel__cache_table table;
+    size_t next; /* record to look at first: they are asked for in the order they were made */
     struct ds_accel__cache_file *files; /* whose texts are borrowed */
 };
 
@@ -664,26 +683,24 @@ uint64_t ds_accel__boot_ms(void);
 const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t machine,
                                   struct ds_accel__cache_table *table);
 extern const char ds_accel__cache_no_memory[];
+#define DS_ACCEL__CACHE_FILE "verdicts"
 int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64_t machine,
                                struct ds_accel__text *text);
 void ds_accel__cache_table_clear(struct ds_accel__cache_table *table);
 /* Open the folder and read its file; is_open tells whether there is one to use. */
-int32_t ds_accel__cache_open(const ds_accel_t *context, bool is_wanted,
-                             struct ds_accel__cache *cache);
+int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *cache);
 /* Wait until nobody else asks plugins, limit_ms at most, and read again what they found out. */
 int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *cache,
                              uint64_t limit_ms);
 void ds_accel__cache_unlock(struct ds_accel__cache *cache);
 int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache *cache);
 void ds_accel__cache_close(struct ds_accel__cache *cache);
-/* Close it and release what was borrowed. */
 void ds_accel__cache_clear(struct ds_accel__cache *cache);
-/* Take a block that records borrow texts from. */
+/* Take a block that records borrow texts from, until it is closed. */
 int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data);
 /* The record of a key, borrowed until the next add, lock or close; NULL: none, or for add no
  * memory. */
-struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
-                                              const uint64_t *key);
+struct ds_accel__record *ds_accel__cache_find(struct ds_accel__cache *cache, const uint64_t *key);
 struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache, const uint64_t *key);
 
 /*
@@ -698,6 +715,7 @@ void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cach
 /* The merged configuration of the files found, if it is remembered (snapshot.c). ERR_NO_MEMORY. */
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);
+void ds_accel__snapshot_forget(const ds_accel_t *context);
 json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 
@@ -708,7 +726,7 @@ uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, 
 bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms);
 
 /* Open and close what is remembered; ERR_NO_MEMORY. Lock held, as for all of these. */
-int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_wanted);
+int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated);
 int32_t ds_accel__verdicts_lock(ds_accel_t *context);
 int32_t ds_accel__verdicts_store(ds_accel_t *context);
 void ds_accel__verdicts_end(ds_accel_t *context);
@@ -719,11 +737,15 @@ bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_g
 /* Remember a verdict that was just made, or a strike. */
 int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate);
 int32_t ds_accel__verdict_forget(struct ds_accel__candidate *candidate);
-/* It was loaded and started in this process: strikes of that kind are forgiven. */
-int32_t ds_accel__verdict_loaded(struct ds_accel__candidate *candidate);
-/* The gate: it is left alone after two strikes, unless it is asked for by name. */
-int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_named,
+/* It was loaded and started in this process: strikes of that kind are forgiven, if they can be. */
+void ds_accel__verdict_loaded(struct ds_accel__candidate *candidate);
+/* The gate: it is left alone after two strikes, unless it is forced by name. */
+int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_forced,
                                    bool *passed_out);
+/* A record's text; "" if it has none. */
+const char *ds_accel__record_text(const struct ds_accel__record *record, int text);
+/* Back to no strikes. */
+void ds_accel__record_forgive(struct ds_accel__record *record);
 
 /* A trail for the next process, in case this one ends while it loads a plugin. */
 struct ds_accel__crumb {
@@ -970,7 +992,7 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
-/* ---- layer 5: reports (report.c, report_info.c, report_text.c, lint.c, doctor.c) ------------ */
+/* ---- layer 5: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 
 /* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
 json_t *ds_accel__json_text(const char *text);
@@ -993,6 +1015,8 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
                           ds_accel_plugin_instance_t *instance);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
+int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out);
+int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out);
 /* What stands in the way of the accelerators here. Every plugin was asked before. Lock held. */
 int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out);
 /* Text from the tree that the JSON is dumped from: one source for both. NULL: no memory. */

@@ -63,6 +63,7 @@ struct conduct {
     const char *code; /* NULL: none. The first that is not tolerated. */
     char detail[256];
     char tolerated[256]; /* codes, for the gate's evidence */
+    bool has_more;       /* detail names further codes */
     bool is_tainted;     /* the helper's process is not as it was */
 };
 
@@ -685,6 +686,12 @@ static void note_conduct(struct helper *helper, const char *code, const char *de
         conduct->code = reason->code;
         snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
         ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
+    } else {
+        /* All at once: who accepts the first would only meet the next. */
+        length = strlen(conduct->detail);
+        snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
+                 conduct->has_more ? ", " : "; also ", code);
+        conduct->has_more = true;
     }
 }
 
@@ -996,6 +1003,7 @@ static void note_floods(struct helper *helper)
         take_output(&helper->output[i]);
         if (helper->output[i].total_bytes > OUTPUT_FLOOD_BYTES) {
             snprintf(detail, sizeof(detail), "over %u bytes", OUTPUT_FLOOD_BYTES);
+            helper->conduct.is_tainted = true; /* there may be more in the pipe */
             note_conduct(helper, codes[i], detail);
         }
     }
@@ -1047,6 +1055,17 @@ static void finish_candidate(ds_accel_t *context, struct helper *helper)
     }
 }
 
+/* What it had behind it when it was lost. */
+static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
+{
+    if (stage > DS_ACCEL__GATE_LOAD) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_LOAD, "opened by ds-accel-probe");
+    }
+    if (stage > DS_ACCEL__GATE_ENTRY) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_ENTRY_V1_SYMBOL);
+    }
+}
+
 /*
  * The candidate took its helper along: into its end, past its deadline, or into saying nonsense. If
  * others were asked in that process before, one of them may be to blame: then it is asked once more
@@ -1089,7 +1108,11 @@ static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum h
                       candidate->name, finding.reason);
         return ask(context, helper, candidate);
     }
-    ds_accel__candidate_fail(candidate, before.stage, state, &finding);
+    pass_before(candidate, before.stage);
+    ds_accel__candidate_fail(candidate,
+                             strncmp(finding.reason, "result_", 7) == 0 ? DS_ACCEL__GATE_CONDUCT
+                                                                        : before.stage,
+                             state, &finding);
     return DS_ACCEL_OK;
 }
 
@@ -1253,7 +1276,10 @@ int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **ca
         if (!isolated || candidates[i]->is_registered) {
             status = ds_accel__probe_here(candidates[i]);
         } else {
-            candidates[left++] = candidates[i];
+            struct ds_accel__candidate *candidate = candidates[i];
+
+            candidates[i] = candidates[left]; /* each stays in the array once */
+            candidates[left++] = candidate;
         }
     }
     if (status >= 0 && left > 0) {

@@ -51,7 +51,8 @@ struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, cons
         free(candidate);
         return NULL;
     }
-    snprintf(candidate->name, sizeof(candidate->name), "%s", name);
+    ds_accel__copy(candidate->name, sizeof(candidate->name), name);
+    candidate->name_hash = ds_accel__hash_text(candidate->name, 0);
     candidate->reason = "";
     candidate->stage = "";
     ds_accel__host_fill(&candidate->host, context, candidate);
@@ -118,7 +119,7 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
  * The text in storage that lives as long as the candidate: callers borrow details, and those of an
  * earlier verdict too. NULL when memory is exhausted.
  */
-static const char *keep_detail(struct ds_accel__candidate *candidate, const char *text)
+const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text)
 {
     struct ds_accel__detail *detail;
     size_t size = strlen(text) + 1;
@@ -140,7 +141,7 @@ static const char *keep_detail(struct ds_accel__candidate *candidate, const char
 
 void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text)
 {
-    candidate->output = keep_detail(candidate, text);
+    candidate->output = ds_accel__candidate_keep(candidate, text);
 }
 
 /*
@@ -158,7 +159,7 @@ void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t sta
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    candidate->detail = keep_detail(candidate, line);
+    candidate->detail = ds_accel__candidate_keep(candidate, line);
 }
 
 void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
@@ -182,7 +183,15 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    candidate->gates[gate].evidence = keep_detail(candidate, line);
+    candidate->gates[gate].evidence = ds_accel__candidate_keep(candidate, line);
+}
+
+void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                                    const char *evidence)
+{
+    candidate->stage = ds_accel__gate_name(gate);
+    candidate->gates[gate].result = DS_ACCEL__GATE_PASSED;
+    candidate->gates[gate].evidence = evidence;
 }
 
 /* The first of an array's patterns that matches, or NULL. */
@@ -215,7 +224,7 @@ static bool check_allowed(struct ds_accel__candidate *candidate)
                                  &finding);
         return false;
     }
-    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ALLOW, "by \"allow\" and \"deny\"");
+    ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ALLOW, "by \"allow\" and \"deny\"");
     return true;
 }
 
@@ -345,6 +354,7 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     int fd;
 
     candidate->has_file = false;
+    memset(candidate->key, 0, sizeof(candidate->key));
     if (candidate->host.context->cache.is_open) {
         status = recall_file(candidate, passed_out);
         if (status < 0 || *passed_out || candidate->has_verdict) {
@@ -501,8 +511,11 @@ void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *na
 struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__registry *registry,
                                                     const char *name)
 {
+    uint64_t hash = ds_accel__hash_text(name, 0);
+
     for (size_t i = 0; i < registry->count; i++) {
-        if (strcmp(registry->candidates[i]->name, name) == 0 &&
+        if (registry->candidates[i]->name_hash == hash &&
+            strcmp(registry->candidates[i]->name, name) == 0 &&
             registry->candidates[i]->gates[DS_ACCEL__GATE_NAME].result != DS_ACCEL__GATE_FAILED) {
             return registry->candidates[i];
         }

@@ -548,6 +548,10 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
         return ds_accel__report_env(context, name, tree_out);
     case DS_ACCEL_REPORT_DOCTOR:
         return ds_accel__report_doctor(context, tree_out);
+    case DS_ACCEL_REPORT_CACHE:
+        return ds_accel__report_cache(context, tree_out);
+    case DS_ACCEL_REPORT_QUARANTINE:
+        return ds_accel__report_quarantine(context, tree_out);
     default:
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no report %u", report);
     }

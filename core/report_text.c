@@ -399,6 +399,93 @@ static void write_lint(struct page *page, json_t *tree)
     }
 }
 
+/* ---- cache, quarantine ---------------------------------------------------------------------- */
+
+#define DURATION_WIDTH 9
+
+/* "59 s", "59 min", "23 h": as exact as anybody needs it. */
+static void add_duration(struct page *page, json_t *seconds)
+{
+    long long amount = (long long)json_integer_value(seconds);
+    const char *unit = amount < 120 ? "s" : amount < 7200 ? "min" : "h";
+    char text[32];
+
+    snprintf(text, sizeof(text), "%lld %s",
+             amount < 120    ? amount
+             : amount < 7200 ? amount / 60
+                             : amount / 3600,
+             unit);
+    ds_accel__text_add(&page->text, "%-*s", DURATION_WIDTH, text);
+}
+
+static void add_path(struct page *page, json_t *entry, int indent)
+{
+    ds_accel__text_add(&page->text, "%s\n", get_text(entry, "path"));
+    if (get_text(entry, "reason")[0] != '\0') {
+        ds_accel__text_add(&page->text, "%*s", indent, "");
+        add_reason(page, entry);
+    }
+}
+
+static void write_cache(struct page *page, json_t *tree)
+{
+    json_t *entries = json_object_get(tree, "entries");
+    int name = widest(entries, "name", 4) + 2;
+    int state = widest(entries, "state", 5) + 2;
+
+    if (get_text(tree, "unused")[0] != '\0') {
+        ds_accel__text_add(&page->text, "not used: %s\n", get_text(tree, "unused"));
+        return;
+    }
+    ds_accel__text_add(&page->text, "%s (%s)\n", get_text(tree, "file"), get_text(tree, "mode"));
+    if (json_array_size(entries) == 0) {
+        ds_accel__text_add(&page->text, "no verdict is remembered\n");
+        return;
+    }
+    ds_accel__text_add(&page->text, "%-*s%-*s%-9s%-*s%-*s%s\n", name, "NAME", state, "STATE",
+                       "DEVICES", DURATION_WIDTH, "AGE", DURATION_WIDTH, "EXPIRES", "PATH, REASON");
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        json_t *entry = json_array_get(entries, i);
+
+        add_word(page, get_text(entry, "name"), name);
+        add_word(page, get_text(entry, "state"), state);
+        ds_accel__text_add(&page->text, "%-9lld",
+                           (long long)json_integer_value(json_object_get(entry, "device_count")));
+        add_duration(page, json_object_get(entry, "age_s"));
+        add_duration(page, json_object_get(entry, "expires_in_s"));
+        add_path(page, entry, name);
+    }
+}
+
+static void write_quarantine(struct page *page, json_t *tree)
+{
+    json_t *entries = json_object_get(tree, "entries");
+    int name = widest(entries, "name", 4) + 2;
+    int until = widest(entries, "until", 5) + 2;
+
+    if (json_array_size(entries) == 0) {
+        ds_accel__text_add(&page->text, "no plugin has crashed or hung of late\n");
+        return;
+    }
+    ds_accel__text_add(&page->text, "%-*s%-9s%-*s%-*s%s\n", name, "NAME", "STRIKES", until, "UNTIL",
+                       DURATION_WIDTH, "LEFT", "PATH, REASON");
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        json_t *entry = json_array_get(entries, i);
+        bool is_quarantined = json_is_true(json_object_get(entry, "quarantined"));
+
+        add_word(page, get_text(entry, "name"), name);
+        ds_accel__text_add(&page->text, "%-9lld%-*s",
+                           (long long)json_integer_value(json_object_get(entry, "strikes")), until,
+                           is_quarantined ? get_text(entry, "until") : "-");
+        if (is_quarantined) {
+            add_duration(page, json_object_get(entry, "remaining_s"));
+        } else {
+            ds_accel__text_add(&page->text, "%-*s", DURATION_WIDTH, "-");
+        }
+        add_path(page, entry, name);
+    }
+}
+
 /* ---- doctor --------------------------------------------------------------------------------- */
 
 static void write_finding(struct page *page, json_t *finding, int check)
@@ -485,6 +572,8 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
         {DS_ACCEL_REPORT_ENV, write_env},
         {DS_ACCEL_REPORT_CONFIG, write_config},
         {DS_ACCEL_REPORT_CONFIG_ENV, write_config_env},
+        {DS_ACCEL_REPORT_CACHE, write_cache},
+        {DS_ACCEL_REPORT_QUARANTINE, write_quarantine},
         {DS_ACCEL__REPORT_CONFIG_CHECK, write_config_check},
         {DS_ACCEL__REPORT_LINT, write_lint},
         {DS_ACCEL_REPORT_DOCTOR, write_doctor},

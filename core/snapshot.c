@@ -330,6 +330,11 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
     return DS_ACCEL_OK; /* for want of memory it is read from the files, which will say so */
 }
 
+void ds_accel__snapshot_forget(const ds_accel_t *context)
+{
+    unlinkat(context->cache.folder_fd, FILE_NAME, 0);
+}
+
 int32_t ds_accel__snapshot_keep(ds_accel_t *context)
 {
     struct ds_accel__config *config = &context->config;

@@ -25,24 +25,27 @@ extern char **environ;
 #define STRIKES_LAST_MS (48 * 3600000u) /* a strike without another one after it */
 #define STRIKE_LIMIT 2u                 /* from here on it is left alone */
 #define CRUMB_PREFIX "loading."
+#define CRUMB_NEW "starting." /* one that is not whole yet */
 
 /* ---- the key -------------------------------------------------------------------------------- */
 
-/* Names that a verdict can depend on whatever the backend: a name, or a beginning with '*'. */
-static bool is_relevant_to_all(const char *entry, size_t length)
+/* Names that a verdict can depend on whatever the backend. */
+static bool is_relevant_to_all(const char *entry, size_t length, bool has_options)
 {
     return strncmp(entry, "LD_", 3) == 0 ||
-           (strncmp(entry, "DS_ACCEL_", 9) == 0 && !ds_accel__env_is_ours(entry, length)) ||
+           (has_options && strncmp(entry, "DS_ACCEL_", 9) == 0 &&
+            !ds_accel__env_is_ours(entry, length)) ||
            memmem(entry, length, "VISIBLE", 7) != NULL ||
            (length == 10 && strncmp(entry, "LOCAL_SIZE", 10) == 0);
 }
 
-static uint64_t hash_env_of_all(void)
+/* has_options: those of plugins, DS_ACCEL_<NAME>_<KEY>, are not ignored. */
+static uint64_t hash_env_of_all(bool has_options)
 {
-    uint64_t sum = 0;
+    uint64_t sum = has_options;
 
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
-        if (is_relevant_to_all(*entry, strcspn(*entry, "="))) {
+        if (is_relevant_to_all(*entry, strcspn(*entry, "="), has_options)) {
             sum += ds_accel__hash_text(*entry, 3); /* in whatever order they stand */
         }
     }
@@ -92,24 +95,59 @@ static uint64_t hash_env_of_backend(const struct ds_accel__candidate *candidate)
     return sum;
 }
 
-static uint64_t hash_time(const char *path, uint64_t seed)
+/* Another number when the file is another. */
+static uint64_t hash_identity(const char *path, uint64_t seed)
 {
     struct stat info;
+    uint64_t parts[7];
 
-    return stat(path, &info) == 0 ? ds_accel__hash(&info.st_mtim, sizeof(info.st_mtim), seed)
-                                  : seed + 1;
+    if (stat(path, &info) != 0) {
+        return seed + 1;
+    }
+    parts[0] = info.st_dev;
+    parts[1] = info.st_ino;
+    parts[2] = (uint64_t)info.st_size;
+    parts[3] = (uint64_t)info.st_mtim.tv_sec;
+    parts[4] = (uint64_t)info.st_mtim.tv_nsec;
+    parts[5] = (uint64_t)info.st_ctim.tv_sec;
+    parts[6] = (uint64_t)info.st_ctim.tv_nsec;
+    return ds_accel__hash(parts, sizeof(parts), seed);
 }
 
-/* The part that is the same for all candidates: configuration, environment, libraries, machine. */
-static void make_base(ds_accel_t *context)
+/* The groups, which open device nodes. */
+static int32_t hash_groups(uint64_t *hash)
+{
+    int limit = getgroups(0, NULL);
+    gid_t gid = getegid();
+    gid_t *groups = malloc(((size_t)(limit > 0 ? limit : 0) + 1) * sizeof(*groups));
+    int count;
+
+    if (groups == NULL) {
+        return ds_accel__no_memory();
+    }
+    count = getgroups(limit, groups);
+    *hash = ds_accel__hash(&gid, sizeof(gid), *hash);
+    if (limit > 0 && count > 0) {
+        *hash = ds_accel__hash(groups, (size_t)count * sizeof(*groups), *hash);
+    }
+    free(groups);
+    return DS_ACCEL_OK;
+}
+
+/*
+ * The part that is the same for all candidates: configuration, environment, libraries, machine,
+ * rights.
+ */
+static int32_t make_base(ds_accel_t *context)
 {
     uint64_t base =
         ds_accel__hash(&context->config.identity, sizeof(uint64_t), context->cache.machine);
+    int32_t status = hash_groups(&base);
 
-    if (!context->env.ignored) {
-        base += hash_env_of_all();
-    }
-    context->cache.base = hash_time("/etc/ld.so.cache", base);
+    /* The dynamic linker and vendors' libraries read theirs whatever of ours is ignored. */
+    base += hash_env_of_all(!context->env.ignored);
+    context->cache.base = hash_identity("/etc/ld.so.cache", base);
+    return status;
 }
 
 static void make_key(struct ds_accel__candidate *candidate)
@@ -169,11 +207,42 @@ uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, 
     return now_ms - since < length ? length - (now_ms - since) : 0;
 }
 
+const char *ds_accel__record_text(const struct ds_accel__record *record, int text)
+{
+    return record->texts[text] != NULL ? record->texts[text] : "";
+}
+
+void ds_accel__record_forgive(struct ds_accel__record *record)
+{
+    record->data.strikes = 0;
+    record->data.strike_ms = 0;
+    record->texts[DS_ACCEL__RECORD_STRIKE] = "";
+    record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] = "";
+}
+
 bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms)
 {
     return ds_accel__record_expires_in_ms(record, now_ms) > 0 ||
            (record->data.strikes > 0 && record->data.strike_ms <= now_ms &&
             now_ms - record->data.strike_ms < STRIKES_LAST_MS);
+}
+
+static const char *keep_text(struct ds_accel__candidate *candidate,
+                             const struct ds_accel__record *record, int text)
+{
+    const char *value = ds_accel__record_text(record, text);
+
+    return value[0] != '\0' ? ds_accel__candidate_keep(candidate, value) : "";
+}
+
+static void keep_gates(struct ds_accel__candidate *candidate, const struct ds_accel__record *record,
+                       int first, int last)
+{
+    for (int gate = first; gate <= last; gate++) {
+        candidate->gates[gate].result = (enum ds_accel__gate_result)record->data.gates[gate];
+        candidate->gates[gate].evidence =
+            keep_text(candidate, record, DS_ACCEL__RECORD_EVIDENCE + gate);
+    }
 }
 
 /* Whether earlier processes' verdicts may stand for this one's. */
@@ -184,7 +253,7 @@ static bool may_recall(const ds_accel_t *context)
 
 bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
 {
-    const ds_accel_t *context = candidate->host.context;
+    ds_accel_t *context = candidate->host.context;
     const struct ds_accel__record *record;
 
     if (!context->cache.is_open) {
@@ -195,15 +264,13 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
     if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0) {
         return false;
     }
-    for (int gate = DS_ACCEL__GATE_TRUST; gate <= DS_ACCEL__GATE_HASH; gate++) {
-        candidate->gates[gate].result = (enum ds_accel__gate_result)record->data.gates[gate];
-        candidate->gates[gate].evidence = record->texts[DS_ACCEL__RECORD_EVIDENCE + gate];
-    }
-    snprintf(candidate->vendor, sizeof(candidate->vendor), "%s",
-             record->texts[DS_ACCEL__RECORD_VENDOR]);
-    snprintf(candidate->version, sizeof(candidate->version), "%s",
-             record->texts[DS_ACCEL__RECORD_VERSION]);
-    snprintf(candidate->abi, sizeof(candidate->abi), "%s", record->texts[DS_ACCEL__RECORD_ABI]);
+    keep_gates(candidate, record, DS_ACCEL__GATE_TRUST, DS_ACCEL__GATE_HASH);
+    ds_accel__copy(candidate->vendor, sizeof(candidate->vendor),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_VENDOR));
+    ds_accel__copy(candidate->version, sizeof(candidate->version),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_VERSION));
+    ds_accel__copy(candidate->abi, sizeof(candidate->abi),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
     candidate->note_features = record->data.note_features;
     ds_accel__candidate_set_demand(candidate, record->data.note_optional);
     return true;
@@ -213,17 +280,14 @@ static void take_verdict(struct ds_accel__candidate *candidate,
                          const struct ds_accel__record *record)
 {
     const struct ds_accel__reason *reason =
-        ds_accel__reason(record->texts[DS_ACCEL__RECORD_REASON]);
+        ds_accel__reason(ds_accel__record_text(record, DS_ACCEL__RECORD_REASON));
 
-    for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
-        candidate->gates[gate].result = (enum ds_accel__gate_result)record->data.gates[gate];
-        candidate->gates[gate].evidence = record->texts[DS_ACCEL__RECORD_EVIDENCE + gate];
-    }
+    keep_gates(candidate, record, DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_COUNT - 1);
     candidate->state = record->data.state;
     candidate->stage = ds_accel__gate_name(record->data.stage);
     candidate->reason = reason != NULL ? reason->code : "";
-    candidate->detail = record->texts[DS_ACCEL__RECORD_DETAIL];
-    candidate->output = record->texts[DS_ACCEL__RECORD_OUTPUT];
+    candidate->detail = keep_text(candidate, record, DS_ACCEL__RECORD_DETAIL);
+    candidate->output = keep_text(candidate, record, DS_ACCEL__RECORD_OUTPUT);
     candidate->elapsed_us = record->data.elapsed_us;
     candidate->optional_features = record->data.table_optional;
     candidate->has_conduct = record->data.has_conduct != 0;
@@ -234,14 +298,15 @@ static void take_verdict(struct ds_accel__candidate *candidate,
     candidate->verdict.reason = record->data.verdict_reason;
     candidate->verdict.vendor_code = record->data.vendor_code;
     memcpy(candidate->verdict.variant, record->data.variant, sizeof(record->data.variant));
-    snprintf(candidate->verdict.detail, sizeof(candidate->verdict.detail), "%s", candidate->detail);
+    ds_accel__copy(candidate->verdict.detail, sizeof(candidate->verdict.detail),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_DETAIL));
     candidate->is_cached = true;
     candidate->has_verdict = true;
 }
 
 bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good)
 {
-    const ds_accel_t *context = candidate->host.context;
+    ds_accel_t *context = candidate->host.context;
     const struct ds_accel__record *record;
 
     candidate->is_cached = false;
@@ -264,12 +329,6 @@ static void fill_texts(const struct ds_accel__candidate *candidate, struct ds_ac
     record->texts[DS_ACCEL__RECORD_VENDOR] = candidate->vendor;
     record->texts[DS_ACCEL__RECORD_VERSION] = candidate->version;
     record->texts[DS_ACCEL__RECORD_ABI] = candidate->abi;
-    if (record->texts[DS_ACCEL__RECORD_REASON] == NULL) { /* a record made for a strike alone */
-        record->texts[DS_ACCEL__RECORD_REASON] = "";
-    }
-    if (record->texts[DS_ACCEL__RECORD_STRIKE] == NULL) {
-        record->texts[DS_ACCEL__RECORD_STRIKE] = "";
-    }
 }
 
 static void add_strike(struct ds_accel__record *record, const char *reason, const char *detail,
@@ -281,14 +340,6 @@ static void add_strike(struct ds_accel__record *record, const char *reason, cons
     record->data.strike_is_load = is_load;
     record->texts[DS_ACCEL__RECORD_STRIKE] = reason;
     record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] = detail;
-}
-
-static void forgive(struct ds_accel__record *record)
-{
-    record->data.strikes = 0;
-    record->data.strike_ms = 0;
-    record->texts[DS_ACCEL__RECORD_STRIKE] = "";
-    record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] = "";
 }
 
 static void fill_verdict(const struct ds_accel__candidate *candidate,
@@ -321,6 +372,12 @@ static void fill_verdict(const struct ds_accel__candidate *candidate,
     record->texts[DS_ACCEL__RECORD_OUTPUT] = candidate->output;
 }
 
+/* False: the file was not looked at while there was a cache to use. */
+static bool has_key(const struct ds_accel__candidate *candidate)
+{
+    return candidate->has_file && (candidate->key[0] | candidate->key[1]) != 0;
+}
+
 /* Lock first: others' records are read again, and only then changed. NULL: nothing can be kept. */
 static struct ds_accel__record *change(struct ds_accel__candidate *candidate, int32_t *status)
 {
@@ -328,7 +385,7 @@ static struct ds_accel__record *change(struct ds_accel__candidate *candidate, in
     struct ds_accel__record *record = NULL;
 
     *status = DS_ACCEL_OK;
-    if (!context->cache.is_open || !context->cache.is_writable || !candidate->has_file) {
+    if (!context->cache.is_open || !context->cache.is_writable || !has_key(candidate)) {
         return NULL;
     }
     *status = ds_accel__verdicts_lock(context);
@@ -362,7 +419,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     if (is_strike) {
         add_strike(record, candidate->reason, candidate->detail, false);
     } else if (!record->data.strike_is_load) {
-        forgive(record);
+        ds_accel__record_forgive(record);
     }
     candidate->strikes = record->data.strikes;
     /* Now, in case the next one hangs and somebody loses patience with all of us. */
@@ -385,6 +442,7 @@ int32_t ds_accel__verdict_forget(struct ds_accel__candidate *candidate)
 static void say_until(const struct ds_accel__record *record, uint64_t left_ms, char *text,
                       size_t size)
 {
+    const char *detail = ds_accel__record_text(record, DS_ACCEL__RECORD_STRIKE_DETAIL);
     time_t until = time(NULL) + (time_t)(left_ms / 1000);
     struct tm parts;
     char clock[32] = "?";
@@ -393,18 +451,11 @@ static void say_until(const struct ds_accel__record *record, uint64_t left_ms, c
         strftime(clock, sizeof(clock), "%Y-%m-%d %H:%M:%S", &parts);
     }
     snprintf(text, size, "%u strikes, the last: %s%s%s; left alone until %s", record->data.strikes,
-             record->texts[DS_ACCEL__RECORD_STRIKE],
-             record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] != NULL &&
-                     record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL][0] != '\0'
-                 ? ": "
-                 : "",
-             record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] != NULL
-                 ? record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL]
-                 : "",
-             clock);
+             ds_accel__record_text(record, DS_ACCEL__RECORD_STRIKE), detail[0] != '\0' ? ": " : "",
+             detail, clock);
 }
 
-int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_named,
+int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_forced,
                                    bool *passed_out)
 {
     ds_accel_t *context = candidate->host.context;
@@ -414,24 +465,30 @@ int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool i
     int32_t status = DS_ACCEL_OK;
 
     *passed_out = true;
-    record = candidate->has_file ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
+    record = has_key(candidate) ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
     if (record == NULL) {
         return DS_ACCEL_OK;
     }
     candidate->strikes = record->data.strikes;
     left = ds_accel__record_quarantined_ms(record, ds_accel__boot_ms());
     if (left == 0) {
+        if (record->data.strikes > 0) {
+            ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_QUARANTINE,
+                                     "%u strike%s, the last: %s", record->data.strikes,
+                                     record->data.strikes == 1 ? "" : "s",
+                                     ds_accel__record_text(record, DS_ACCEL__RECORD_STRIKE));
+        }
         return DS_ACCEL_OK;
     }
-    if (is_named) {
+    if (is_forced) {
         record = change(candidate, &status);
         if (record != NULL) {
-            forgive(record);
+            ds_accel__record_forgive(record);
             record->data.verdict_ms = 0;
         }
         candidate->strikes = 0;
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_QUARANTINE, "%s",
-                                 "it was left alone, and is asked for by name");
+                                 "it was left alone, and is forced by name");
         return status;
     }
     finding.reason = "quarantined";
@@ -453,6 +510,15 @@ struct crumb {
 };
 static const char crumb_magic[8] = "DSLOADS";
 
+/* Whole and locked before it has the name that others look for: no one sees half of it. */
+static bool write_crumb(int folder, int fd, const struct crumb *content, const char *from,
+                        const char *to)
+{
+    return ds_accel__file_may_have(sizeof(*content)) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+           write(fd, content, sizeof(*content)) == (ssize_t)sizeof(*content) &&
+           renameat(folder, from, folder, to) == 0;
+}
+
 /*
  * Before the real load: a file that is locked while the load goes on. A process that dies then
  * leaves it behind, unlocked.
@@ -462,25 +528,31 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
     static unsigned counter;
     const ds_accel_t *context = candidate->host.context;
     struct crumb content = {.machine = context->cache.machine};
-    bool done;
+    int folder = context->cache.folder_fd;
+    unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+    char name[sizeof(crumb->name)];
+    bool done = false;
 
     crumb->fd = -1;
-    if (!context->cache.is_open || !context->cache.is_writable || !candidate->has_file) {
+    if (!context->cache.is_open || !context->cache.is_writable || !has_key(candidate)) {
         return;
     }
     memcpy(content.magic, crumb_magic, sizeof(crumb_magic));
     memcpy(content.key, candidate->key, sizeof(content.key));
     memcpy(content.name, candidate->name, sizeof(content.name));
     snprintf(content.path, sizeof(content.path), "%s", candidate->path);
-    snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u", (int)getpid(),
-             __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED));
-    unlinkat(context->cache.folder_fd, crumb->name, 0); /* of a process of another time */
-    crumb->fd = openat(context->cache.folder_fd, crumb->name,
-                       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    done = crumb->fd >= 0 && flock(crumb->fd, LOCK_EX | LOCK_NB) == 0 &&
-           write(crumb->fd, &content, sizeof(content)) == (ssize_t)sizeof(content);
-    if (!done && crumb->fd >= 0) {
-        ds_accel__crumb_pick(candidate, crumb); /* a full disk: then there is no trail */
+    snprintf(name, sizeof(name), CRUMB_NEW "%d.%u", (int)getpid(), number);
+    /* Never in the place of a trail that is not yet read: numbers of processes come again. */
+    snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u.%llu", (int)getpid(), number,
+             (unsigned long long)ds_accel__boot_ms());
+    unlinkat(folder, name, 0); /* of a process of another time */
+    crumb->fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (crumb->fd >= 0) {
+        done = write_crumb(folder, crumb->fd, &content, name, crumb->name);
+    }
+    if (!done && crumb->fd >= 0) { /* a full disk: then there is no trail */
+        unlinkat(folder, name, 0);
+        ds_accel__crumb_pick(candidate, crumb);
     }
 }
 
@@ -495,24 +567,23 @@ void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel
     crumb->fd = -1;
 }
 
-int32_t ds_accel__verdict_loaded(struct ds_accel__candidate *candidate)
+void ds_accel__verdict_loaded(struct ds_accel__candidate *candidate)
 {
     ds_accel_t *context = candidate->host.context;
     struct ds_accel__record *record = NULL;
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
 
-    if (candidate->has_file) {
+    if (has_key(candidate)) {
         record = ds_accel__cache_find(&context->cache, candidate->key);
     }
     if (record == NULL || record->data.strikes == 0 || !record->data.strike_is_load) {
-        return DS_ACCEL_OK;
+        return;
     }
     record = change(candidate, &status);
     if (record != NULL) {
-        forgive(record);
+        ds_accel__record_forgive(record);
     }
     candidate->strikes = 0;
-    return status;
 }
 
 static bool is_crumb(const char *name)
@@ -520,20 +591,22 @@ static bool is_crumb(const char *name)
     return strncmp(name, CRUMB_PREFIX, strlen(CRUMB_PREFIX)) == 0;
 }
 
-/* Read the trail of a process that died while it loaded a plugin; false if there is none. */
+/* Read the trail of a process that died while it loaded a plugin; false: its owner still lives. */
 static bool read_crumb(const ds_accel_t *context, const char *name, struct crumb *crumb)
 {
     int fd = openat(context->cache.folder_fd, name,
                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     bool is_left;
 
+    memset(crumb, 0, sizeof(*crumb));
     if (fd < 0) {
         return false;
     }
-    /* While its owner lives it is locked. Half of one was written on a full disk, or just now. */
-    is_left = flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-              read(fd, crumb, sizeof(*crumb)) == (ssize_t)sizeof(*crumb) &&
-              memcmp(crumb->magic, crumb_magic, sizeof(crumb_magic)) == 0;
+    is_left = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (is_left && (read(fd, crumb, sizeof(*crumb)) != (ssize_t)sizeof(*crumb) ||
+                    memcmp(crumb->magic, crumb_magic, sizeof(crumb_magic)) != 0)) {
+        crumb->machine = 0; /* not one of ours: it is only removed */
+    }
     close(fd);
     crumb->name[sizeof(crumb->name) - 1] = '\0';
     crumb->path[sizeof(crumb->path) - 1] = '\0';
@@ -547,7 +620,10 @@ static int32_t strike_by_crumb(ds_accel_t *context, const char *file, const stru
     char *kept;
     int32_t status;
 
-    unlinkat(context->cache.folder_fd, file, 0);
+    /* Of all who have seen it, the one who removes it counts it. */
+    if (unlinkat(context->cache.folder_fd, file, 0) != 0) {
+        return DS_ACCEL_OK;
+    }
     if (crumb->machine != context->cache.machine || !ds_accel__is_backend_name(crumb->name)) {
         return DS_ACCEL_OK; /* of another boot or version */
     }
@@ -573,12 +649,28 @@ static int32_t strike_by_crumb(ds_accel_t *context, const char *file, const stru
     return DS_ACCEL_OK;
 }
 
+/* A trail, or a file that somebody has not finished. */
+static bool is_left_behind(const char *name)
+{
+    return is_crumb(name) || strncmp(name, CRUMB_NEW, strlen(CRUMB_NEW)) == 0 ||
+           strncmp(name, "verdicts.", 9) == 0 || strncmp(name, "config.", 7) == 0;
+}
+
+/* Of a process that is no more. */
+static bool is_orphan(const char *name)
+{
+    long pid = strtol(strchr(name, '.') + 1, NULL, 10);
+
+    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
 static int32_t collect_crumbs(ds_accel_t *context)
 {
     const char *cause;
     char **names;
     size_t count;
-    int32_t status = ds_accel__dir_list(context->cache.folder, is_crumb, &names, &count, &cause);
+    int32_t status =
+        ds_accel__dir_list(context->cache.folder, is_left_behind, &names, &count, &cause);
 
     if (status == DS_ACCEL_ERR_IO) {
         return DS_ACCEL_OK;
@@ -586,7 +678,11 @@ static int32_t collect_crumbs(ds_accel_t *context)
     for (size_t i = 0; i < count && status >= 0; i++) {
         struct crumb crumb;
 
-        if (read_crumb(context, names[i], &crumb)) {
+        if (!is_crumb(names[i])) {
+            if (is_orphan(names[i])) {
+                unlinkat(context->cache.folder_fd, names[i], 0);
+            }
+        } else if (read_crumb(context, names[i], &crumb)) {
             status = ds_accel__verdicts_lock(context);
             if (status >= 0) {
                 status = strike_by_crumb(context, names[i], &crumb);
@@ -599,14 +695,26 @@ static int32_t collect_crumbs(ds_accel_t *context)
 
 /* ---- around the asking ---------------------------------------------------------------------- */
 
-int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_wanted)
+int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated)
 {
-    int32_t status = ds_accel__cache_open(context, is_wanted && context->machine_root[0] == '\0',
-                                          &context->cache);
+    struct ds_accel__cache *cache = &context->cache;
+    const char *problem = context->has_no_cache              ? "the program wants no cache"
+                          : context->machine_root[0] != '\0' ? "a recorded machine has no cache"
+                          : context->config.identity == 0    ? "a configuration file has vanished"
+                          : !is_isolated                     ? "plugins are asked in this process"
+                                                             : NULL;
+    int32_t status;
 
-    if (status >= 0 && context->cache.is_open) {
-        make_base(context);
-        if (context->cache.is_writable) {
+    if (problem != NULL) {
+        ds_accel__cache_close(cache);
+        snprintf(cache->problem, sizeof(cache->problem), "%s", problem);
+        cache->has_no_folder = cache->is_refused = false;
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__cache_open(context, cache);
+    if (status >= 0 && cache->is_open) {
+        status = make_base(context);
+        if (status >= 0 && cache->is_writable) {
             status = collect_crumbs(context);
         }
     }
@@ -634,7 +742,7 @@ int32_t ds_accel__verdicts_store(ds_accel_t *context)
 
 void ds_accel__verdicts_end(ds_accel_t *context)
 {
-    ds_accel__snapshot_keep(context); /* for want of memory nothing is remembered: no harm */
-    ds_accel__verdicts_store(context);
+    ds_accel__verdicts_store(context); /* for want of memory nothing is remembered: no harm */
+    ds_accel__snapshot_keep(context);
     ds_accel__cache_close(&context->cache);
 }

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list, &cmd_info, &cmd_explain, &cmd_env, &cmd_doctor, &cmd_config, &cmd_lint,
+    &cmd_detect, &cmd_list,   &cmd_info, &cmd_explain, &cmd_env,
+    &cmd_doctor, &cmd_config, &cmd_lint, &cmd_cache,   &cmd_quarantine,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -180,7 +181,7 @@ static int print_help(const struct tool_command *command)
                              "Finds this machine's accelerator through plugins, and says why.\n\n"
                              "commands:\n") < 0;
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        failed |= fprintf(answer, "  %-8s %-14s %s\n", commands[i]->name, commands[i]->arguments,
+        failed |= fprintf(answer, "  %-10s %-11s %s\n", commands[i]->name, commands[i]->arguments,
                           commands[i]->summary) < 0;
     }
     failed |= fprintf(answer, "\n%s", common_help) < 0;

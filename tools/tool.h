@@ -41,8 +41,8 @@ struct tool_command {
     int (*run)(struct tool *tool, int argument_count, char **arguments);
 };
 
-extern const struct tool_command cmd_config, cmd_detect, cmd_doctor, cmd_env, cmd_explain, cmd_info,
-    cmd_lint, cmd_list;
+extern const struct tool_command cmd_cache, cmd_config, cmd_detect, cmd_doctor, cmd_env,
+    cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_quarantine;
 
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);

@@ -102,6 +102,8 @@ done <"$dir/arguments"
 has "one command takes a file" "$(cat "$lines")" "ds-accel lint "
 
 offers "ds-accel explain xpu.e" xpu.external
+offers "ds-accel quarantine clear xpu.e" xpu.external
+offers "ds-accel quarantine clear " "$on_path"
 offers "ds-accel explain cuda " "$options"
 offers "ds-accel explain cuda x" ""
 offers "ds-accel -- explain cuda -" ""

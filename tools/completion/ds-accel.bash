@@ -76,19 +76,20 @@ _ds_accel_files() {
     compopt -o filenames 2>/dev/null # also quotes what needs it
 }
 
-# _ds_accel_argument COMMAND POSITION CURRENT PROGRAM FOLDER...: a command's argument, from 1; fails
-# if it takes none there.
+# _ds_accel_argument COMMAND POSITION BEFORE CURRENT PROGRAM FOLDER...: a command's argument, from 1,
+# after the argument before it; fails if it takes none there.
 _ds_accel_argument() {
-    local command=$1 position=$2 current=$3
+    local command=$1 position=$2 before=$3 current=$4
 
-    shift 3
-    case $command:$position in
-    config:1) _ds_accel_offer "$current" "check show" ;;
-    cache:1) _ds_accel_offer "$current" "show clear" ;;
-    quarantine:1) _ds_accel_offer "$current" "list clear" ;;
-    help:1) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
-    info:1 | explain:1 | env:1) _ds_accel_names "$current" "$@" ;;
-    lint:1) _ds_accel_files "$current" .so ;;
+    shift 4
+    case $command:$position:$before in
+    config:1:*) _ds_accel_offer "$current" "check show" ;;
+    cache:1:*) _ds_accel_offer "$current" "show clear" ;;
+    quarantine:1:*) _ds_accel_offer "$current" "list clear" ;;
+    quarantine:2:clear) _ds_accel_names "$current" "$@" ;;
+    help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
+    info:1:* | explain:1:* | env:1:*) _ds_accel_names "$current" "$@" ;;
+    lint:1:*) _ds_accel_files "$current" .so ;;
     *) return 1 ;;
     esac
     return 0
@@ -96,7 +97,7 @@ _ds_accel_argument() {
 
 _ds_accel() {
     local program=${1:-ds-accel} current=${COMP_WORDS[COMP_CWORD]} previous=
-    local command='' position=0 only_arguments='' word value='' i
+    local command='' argument='' position=0 only_arguments='' word value='' i
     local -a folders=()
     local options='-a --accelerator --config --json --plugin-dir --root -q --quiet -v --verbose
         -h --help --version'
@@ -123,6 +124,7 @@ _ds_accel() {
             command=$word
         else
             position=$((position + 1))
+            argument=$word
         fi
     done
     if [[ $current == = && $previous == --* ]]; then
@@ -146,7 +148,7 @@ _ds_accel() {
         elif [[ -z $command ]]; then
             _ds_accel_offer "$current" "$_ds_accel_commands"
         else
-            _ds_accel_argument "$command" $((position + 1)) "$current" "$program" \
+            _ds_accel_argument "$command" $((position + 1)) "$argument" "$current" "$program" \
                 "${folders[@]}" || _ds_accel_offer "$current" "$options"
         fi
         ;;
