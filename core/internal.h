@@ -906,6 +906,7 @@ int ds_accel__probe_main(int argc, char **argv);
 /*
  * Take candidates that passed the gates before load through load, entry and probe, as many at a
  * time as probe.parallel says: fills gates, verdict and state of each, and reorders the array.
+ * Those behind one that is available may be left without a verdict if all of them are asked ahead.
  */
 int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
                             size_t count);

@@ -1175,7 +1175,55 @@ static int32_t attend(ds_accel_t *context, struct helper *helper, const struct p
     return status;
 }
 
-/* Ask the candidates, each in the first helper that is free, until all have a verdict. */
+static bool is_asked(const struct ds_accel__prober *prober,
+                     const struct ds_accel__candidate *candidate)
+{
+    for (size_t i = 0; i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate == candidate) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True if one is available, all before it have a verdict, and all behind it were asked ahead. */
+static bool is_decided(const struct ds_accel__prober *prober,
+                       struct ds_accel__candidate *const *candidates, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i++) {
+        if (!candidates[i]->has_verdict || is_asked(prober, candidates[i])) {
+            return false;
+        }
+        if (candidates[i]->state == DS_ACCEL_STATE_AVAILABLE) {
+            return candidates[i + 1]->is_ahead;
+        }
+    }
+    return false;
+}
+
+/* Those that are still asked were asked for nothing: one that hangs must not delay the choice. */
+static void drop_asked(struct ds_accel__prober *prober)
+{
+    for (size_t i = 0; i < prober->width; i++) {
+        struct helper *helper = &prober->helpers[i];
+
+        if (helper->pid != 0 && helper->candidate != NULL) {
+            helper->candidate->has_verdict = false;
+            for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
+                helper->candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
+            }
+            ds_accel__candidate_set(helper->candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+            helper->candidate = NULL;
+            helper->is_ending = true;
+            signal_group(helper, SIGKILL);
+        }
+    }
+}
+
+/*
+ * Ask the candidates, each in the first helper that is free, until all have a verdict, or those
+ * that were asked ahead of their turn are not needed.
+ */
 static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
 {
     struct ds_accel__prober *prober = context->prober;
@@ -1190,6 +1238,10 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
             if (prober->helpers[i].candidate == NULL) {
                 status = ask(context, &prober->helpers[i], candidates[next++]);
             }
+        }
+        if (status >= 0 && is_decided(prober, candidates, count)) {
+            drop_asked(prober);
+            return status;
         }
         left = time_left(prober);
         if (status < 0 || (left < 0 && next >= count)) {
