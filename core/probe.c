@@ -709,7 +709,10 @@ static bool take_result(struct helper *helper, const struct ds_accel__frame *fra
     reason = ds_accel__reason(code);
     if (!ds_accel__frame_struct(frame, &result, sizeof(result)) ||
         result.state < DS_ACCEL_STATE_AVAILABLE || result.state > DS_ACCEL_STATE_REJECTED ||
-        (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT) {
+        (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT ||
+        (result.state == DS_ACCEL_STATE_AVAILABLE &&
+         (result.verdict.device_count == 0 ||
+          result.verdict.device_count > DS_ACCEL__DEVICE_LIMIT))) {
         return false;
     }
     candidate->verdict = result.verdict;
@@ -800,9 +803,11 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
                               (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u;
         break;
     case DS_ACCEL__FRAME_STAGE:
-        if (ds_accel__frame_struct(frame, &stage, sizeof(stage)) && stage < DS_ACCEL__GATE_COUNT) {
-            helper->stage = stage;
+        if (!ds_accel__frame_struct(frame, &stage, sizeof(stage)) || stage < DS_ACCEL__GATE_LOAD ||
+            stage > DS_ACCEL__GATE_PROBE) {
+            return HEARD_FORGERY;
         }
+        helper->stage = stage;
         break;
     case DS_ACCEL__FRAME_LOG:
         take_log(context, frame);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -129,13 +130,17 @@ static char plugins[512];
 static char bad[512];
 static char broken[512];
 static char machine[512];
+static char crashing[512];
+static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the folder of the cache */
+static char verdicts[sizeof(remembered) + 16];
 static const char *plugin_dirs[] = {plugins};
 
 static struct ds_accel_options make_options(void)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
 
-    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT;
+    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT |
+                    DS_ACCEL_OPTION_NO_CACHE;
     options.package_config_dir = share;
     options.system_config_dir = etc;
     options.plugin_dirs = plugin_dirs;
@@ -180,11 +185,19 @@ static int32_t check_bad_config(void)
     return status;
 }
 
-static int32_t detect(void)
+static struct ds_accel_options make_options_with_cache(void)
 {
     struct ds_accel_options options = make_options();
+
+    options.flags &= ~DS_ACCEL_OPTION_NO_CACHE;
+    options.cache_dir = remembered;
+    return options;
+}
+
+static int32_t detect_with(const struct ds_accel_options *options)
+{
     ds_accel_t *context;
-    int32_t status = ds_accel_create(&options, &context);
+    int32_t status = ds_accel_create(options, &context);
 
     if (status < 0) {
         return status;
@@ -197,12 +210,32 @@ static int32_t detect(void)
     return status;
 }
 
-static int32_t report(uint32_t which, const char *name, uint32_t format)
+static int32_t detect(void)
 {
     struct ds_accel_options options = make_options();
+
+    return detect_with(&options);
+}
+
+static int32_t detect_warm(void)
+{
+    struct ds_accel_options options = make_options_with_cache();
+
+    return detect_with(&options);
+}
+
+static int32_t detect_cold(void)
+{
+    unlink(verdicts);
+    return detect_warm();
+}
+
+static int32_t report_with(const struct ds_accel_options *options, uint32_t which, const char *name,
+                           uint32_t format)
+{
     ds_accel_t *context;
     char *text = NULL;
-    int32_t status = ds_accel_create(&options, &context);
+    int32_t status = ds_accel_create(options, &context);
 
     if (status < 0) {
         return status;
@@ -211,6 +244,76 @@ static int32_t report(uint32_t which, const char *name, uint32_t format)
     ds_accel_free_text(text);
     ds_accel_destroy(context);
     return status;
+}
+
+static int32_t report(uint32_t which, const char *name, uint32_t format)
+{
+    struct ds_accel_options options = make_options();
+
+    return report_with(&options, which, name, format);
+}
+
+static int32_t report_cache(void)
+{
+    struct ds_accel_options options = make_options_with_cache();
+
+    return report_with(&options, DS_ACCEL_REPORT_CACHE, NULL, 0);
+}
+
+/* Forced, it is asked although the last verdict of it still holds: two strikes at once. */
+static void crash_twice(void)
+{
+    const char *dirs[] = {crashing};
+    struct ds_accel_options options = make_options_with_cache();
+
+    options.accelerator = "faulty";
+    options.plugin_dirs = dirs;
+    detect_with(&options);
+    detect_with(&options);
+}
+
+static int32_t report_quarantine(void)
+{
+    struct ds_accel_options options = make_options_with_cache();
+
+    return report_with(&options, DS_ACCEL_REPORT_QUARANTINE, NULL, 0);
+}
+
+static int32_t detect_quarantined(void)
+{
+    const char *dirs[] = {crashing};
+    struct ds_accel_options options = make_options_with_cache();
+
+    options.plugin_dirs = dirs;
+    return detect_with(&options);
+}
+
+static int32_t clear(int32_t (*forget)(ds_accel_t *context))
+{
+    struct ds_accel_options options = make_options_with_cache();
+    ds_accel_t *context;
+    int32_t status = ds_accel_create(&options, &context);
+
+    if (status >= 0) {
+        status = forget(context);
+        ds_accel_destroy(context);
+    }
+    return status;
+}
+
+static int32_t clear_cache(void)
+{
+    return clear(ds_accel_cache_clear);
+}
+
+static int32_t forgive_all(ds_accel_t *context)
+{
+    return ds_accel_quarantine_clear(context, NULL);
+}
+
+static int32_t clear_quarantine(void)
+{
+    return clear(forgive_all);
 }
 
 static int32_t report_list(void)
@@ -285,6 +388,13 @@ static const struct {
     {"config check", check_config},
     {"config check of a bad file", check_bad_config},
     {"detect", detect},
+    {"detect with a cold cache", detect_cold},
+    {"detect with a warm cache", detect_warm},
+    {"detect with a quarantined plugin", detect_quarantined},
+    {"cache show", report_cache},
+    {"quarantine list", report_quarantine},
+    {"cache clear", clear_cache},
+    {"quarantine clear", clear_quarantine},
     {"list", report_list},
     {"explain", report_explain},
     {"info", report_info},
@@ -325,6 +435,18 @@ static bool run_once(size_t scenario, unsigned long nth, bool *reached_out)
     return true;
 }
 
+static void remove_cache(void)
+{
+    static const char *const names[] = {"verdicts", "config", "lock"};
+    char path[sizeof(verdicts)];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", remembered, names[i]);
+        unlink(path);
+    }
+    rmdir(remembered); /* unless there is something that should not be there */
+}
+
 int main(int argc, char **argv)
 {
     unsigned long passed = 0;
@@ -340,8 +462,17 @@ int main(int argc, char **argv)
     snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
     snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);
     snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", argv[1]);
+    snprintf(crashing, sizeof(crashing), "%s/tests/fixtures/faults/probe_segv", argv[1]);
+    if (mkdtemp(remembered) == NULL) {
+        return 2;
+    }
+    snprintf(verdicts, sizeof(verdicts), "%s/verdicts", remembered);
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
         bool reached = true;
+
+        if (scenarios[i].run == detect_quarantined) {
+            crash_twice();
+        }
 
         /* Twice first: modules and one-time tables of the libraries stay for good. */
         scenarios[i].run();
@@ -362,6 +493,7 @@ int main(int argc, char **argv)
             }
         }
     }
+    remove_cache();
     printf("alloc: %lu passed, %lu failed\n", passed, failed);
     return failed != 0;
 }

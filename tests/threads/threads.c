@@ -6,10 +6,12 @@
  */
 #include "ds_accel.h"
 
+#include <ftw.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define THREADS 16
 #define FIRST_THREADS 100
@@ -29,7 +31,8 @@ static ds_accel_t *create(const char *accelerator)
     const char *dirs[] = {mocks};
     ds_accel_t *context = NULL;
 
-    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT;
+    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT |
+                    DS_ACCEL_OPTION_NO_CACHE;
     options.accelerator = accelerator;
     options.plugin_dirs = dirs;
     options.plugin_dir_count = 1;
@@ -203,6 +206,36 @@ static void with_shared(const char *accelerator)
     ds_accel_destroy(shared);
 }
 
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *ftw)
+{
+    (void)info;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+/* The default context, of the environment: the plugin leaves a byte in a file for each probe. */
+static void first_get(const char *build)
+{
+    char folder[] = "/tmp/ds-accel-threads-XXXXXX";
+    char plugins[512];
+    char count[64];
+    struct stat info = {0};
+
+    if (mkdtemp(folder) == NULL) {
+        abort();
+    }
+    snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/faults/count", build);
+    snprintf(count, sizeof(count), "%s/count", folder);
+    setenv("DS_ACCEL_PLUGIN_PATH", plugins, 1);
+    setenv("DS_ACCELERATOR", "counted", 1);
+    setenv("DS_ACCEL_CACHE_DIR", folder, 1);
+    setenv("DS_TEST_COUNT_FILE", count, 1);
+    check("first get", run(get_first, FIRST_THREADS));
+    check("first get: one probe for all", stat(count, &info) == 0 && info.st_size == 1);
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -211,7 +244,7 @@ int main(int argc, char **argv)
     }
     setenv("LOCAL_SIZE", "2", 1);
     snprintf(mocks, sizeof(mocks), "%s/tests/fixtures/mocks", argv[1]);
-    check("first get", run(get_first, FIRST_THREADS));
+    first_get(argv[1]);
     check("contexts of their own", run(own_contexts, THREADS));
     with_shared("cpu");
     with_shared("mock");
