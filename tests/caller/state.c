@@ -275,6 +275,10 @@ bool state_is_as_before(const char *before, const char *plugin)
         printf("    %s is not there\n", allowed);
         same = false;
     }
+    if (!has_line(now, "children none", strlen("children none"))) {
+        printf("    a child is left\n");
+        same = false;
+    }
     free(now);
     return same;
 }
