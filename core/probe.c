@@ -47,7 +47,7 @@
 #define OUTPUT_KEPT_BYTES 2048u       /* of each stream, for explain */
 #define OUTPUT_FLOOD_BYTES 65536u     /* more than this is conduct */
 #define ABANDONED_LIMIT 16
-#define READS_AT_ONCE 64 /* of one channel, before others and deadlines are looked at */
+#define READS_AT_ONCE 16 /* of one channel, before others and deadlines are looked at */
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INTERLEAVE 3 /* MPOL_INTERLEAVE of linux/mempolicy.h */
@@ -262,17 +263,34 @@ static bool print_missing(const char *sign, const char *from, const char *in, co
     return none;
 }
 
+static int count_threads(const char *text)
+{
+    int count = 0;
+
+    return sscanf(text, "Threads: %d", &count) == 1 ? count : 0;
+}
+
 bool state_is_as_before(const char *before, const char *plugin)
 {
     char *now = state_take();
     char allowed[128];
     bool same;
 
+    /* A thread that was joined may still be on its last instructions. */
+    for (int i = 0; i < 50 && count_threads(now) != count_threads(before); i++) {
+        free(now);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        now = state_take();
+    }
     snprintf(allowed, sizeof(allowed), "mapped ds_accel_%s.so", plugin);
     same = print_missing("-", before, now, "");
     same = print_missing("+", now, before, allowed) && same;
     if (!has_line(now, allowed, strlen(allowed)) && plugin[0] != '\0') {
         printf("    %s is not there\n", allowed);
+        same = false;
+    }
+    if (!has_line(now, "children none", strlen("children none"))) {
+        printf("    a child is left\n");
         same = false;
     }
     free(now);
