@@ -197,8 +197,9 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-fuzz test-shell fuzz asan tsan valgrind lint format bench install uninstall \
-    clean help deps deps-check
+.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-fuzz test-shell fuzz \
+    fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
+    deps-check
 
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build
