@@ -47,7 +47,9 @@ BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SA
 # clang's sanitizer runtimes are in the program, so -z defs would refuse every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
 DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa libmd)
-DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa libmd)
+# Where there is an archive, SHA-256 comes out of it: a shared library more is felt at every start.
+LIBMD := $(if $(filter /%,$(shell $(CC) -print-file-name=libmd.a)),-l:libmd.a,-lmd)
+DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa) $(LIBMD)
 
 # Who may know whom: each folder compiles against a staged folder with the headers it may use.
 STAGE := $(BUILD)/stage
@@ -167,7 +169,7 @@ $(BUILD)/obj/plugins/%.o: plugins/%.c Makefile $(SETTINGS) | $(STAGED)
 $(LIBRARY_FILE): $(CORE_OBJECTS) core/ds_accel.map
 	@mkdir -p $(@D)
 	$(CC) -shared $(DEFS) -Wl,-z,now,-z,relro -Wl,-soname,libds_accel.so.$(SOVERSION) \
-	    -Wl,--version-script=core/ds_accel.map $(SANFLAGS) $(LDFLAGS) -o $@ $(CORE_OBJECTS) \
+	    -Wl,--version-script=core/ds_accel.map -Wl,--exclude-libs,libmd.a $(SANFLAGS) $(LDFLAGS) -o $@ $(CORE_OBJECTS) \
 	    -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
 
 $(LIBRARY): $(LIBRARY_FILE)
@@ -195,8 +197,9 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-threads test-fuzz test-shell fuzz asan tsan valgrind lint format bench install uninstall \
-    clean help deps deps-check
+.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-fuzz test-shell fuzz \
+    fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
+    deps-check
 
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build
@@ -232,7 +235,7 @@ include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
 
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-threads test-fuzz test-shell
+	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-fuzz test-shell
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -256,6 +259,15 @@ $(THREADS): $(BUILD)/obj/tests/threads/threads.o $(LIBRARY)
 test-threads: build $(FIXTURES) $(THREADS)
 	$(THREADS) $(abspath $(BUILD))
 
+CALLER := $(BUILD)/tests/caller
+$(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' \
+	    -lpthread $(SANFLAGS) $(LDFLAGS)
+
+test-caller: build $(FIXTURES) $(CALLER)
+	$(CALLER) $(abspath $(BUILD))
+
 test-shell: build $(FIXTURES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
 
@@ -264,7 +276,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) unit test-threads test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) unit test-threads test-caller test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi

@@ -718,13 +718,16 @@ int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *
     return read_table(context, cache);
 }
 
-struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
-                                              const uint64_t *key)
+struct ds_accel__record *ds_accel__cache_find(struct ds_accel__cache *cache, const uint64_t *key)
 {
-    for (size_t i = cache->is_open ? cache->table.count : 0; i-- > 0;) {
+    size_t count = cache->is_open ? cache->table.count : 0;
+
+    for (size_t step = 0; step < count; step++) {
+        size_t i = (cache->next + step) % count;
         struct ds_accel__record *record = &cache->table.records[i];
 
         if (record->data.key[0] == key[0] && record->data.key[1] == key[1]) {
+            cache->next = i;
             return record;
         }
     }

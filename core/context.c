@@ -339,6 +339,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
                      (int)strnlen(theirs->name, DS_ACCEL__NAME_SIZE - 1), theirs->name);
         }
         memcpy(candidate->name, name, sizeof(name));
+        candidate->name_hash = ds_accel__hash_text(name, 0);
         ds_accel__table_import(theirs, name, &candidate->table, &finding);
     }
     ds_accel__plugin_unlock();

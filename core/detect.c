@@ -107,7 +107,7 @@ static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, 
         status = ds_accel__probe_all(context, open, left);
     }
     for (size_t i = 0; i < left && status >= 0; i++) {
-        status = ds_accel__verdict_keep(open[i]);
+        status = open[i]->has_verdict ? ds_accel__verdict_keep(open[i]) : DS_ACCEL_OK;
     }
     return status;
 }
@@ -278,6 +278,11 @@ static void forget(struct ds_accel__candidate *candidate)
 {
     candidate->has_verdict = false;
     candidate->is_ahead = false;
+    candidate->is_cached = false;
+    candidate->has_conduct = false;
+    candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_NAME);
+    candidate->output = NULL;
+    candidate->elapsed_us = 0;
     for (int gate = DS_ACCEL__GATE_TRUST; gate < DS_ACCEL__GATE_COUNT; gate++) {
         bool is_loaded = gate == DS_ACCEL__GATE_LOAD || gate == DS_ACCEL__GATE_ENTRY;
 
@@ -324,6 +329,8 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
     for (size_t i = 0; i < context->registry.count; i++) {
         if (context->registry.candidates[i]->is_ahead) {
             forget(context->registry.candidates[i]);
+            /* As it was: nobody is asked ahead of whom that is known. */
+            context->registry.candidates[i]->is_demand_only = false;
         }
     }
     __atomic_store_n(&context->selected, candidate, __ATOMIC_RELEASE);

@@ -251,12 +251,14 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
                                               uint32_t format, char **text_out);
 
 /**
- * Check a plugin file against the numbered rules of docs/plugin-abi.md. Runs the plugin's code.
+ * Check a plugin file against the numbered rules of docs/plugin-abi.md. Runs the plugin's code, in
+ * a helper process unless the configuration says "in-process".
  *
  * @param[in]  options   of the context that the plugin is probed in; NULL for the defaults
  * @param[in]  path      the .so
  * @param[out] text_out  rule by rule; written for ERR_ABI too
- * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read, or no
+ *         helper can be had; ERR_LIMIT; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,

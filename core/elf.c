@@ -493,7 +493,7 @@ static void read_entries(const struct ds_accel__elf *elf, const ElfW(Phdr) * seg
                 break;
             case DT_RPATH:
             case DT_RUNPATH:
-                if (pass == 1) {
+                if (pass == 1 && dynamic->run_path.size_bytes < NAMES_LIMIT_BYTES) {
                     ds_accel__text_add(&dynamic->run_path, "%s\n",
                                        string_at(elf, &tables, entry.d_un.d_val));
                 }

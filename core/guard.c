@@ -4,12 +4,13 @@
  * What of a process its plugins have to leave alone (DSA-P28): taken before a plugin's code runs,
  * compared after it, and put back where the plugin runs in the caller's own process.
  *
- * Reading the umask means changing it for a moment, and the environment has no lock: both are
- * looked at only in the helper process, which has one thread.
+ * The environment has no lock: it is looked at only in the helper process, where nobody else
+ * changes it. The umask is read from /proc, since umask() changes it for a moment.
  */
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,6 +30,27 @@ static uint64_t hash_environment(void)
     return sum;
 }
 
+/* False where /proc does not say. */
+static bool read_umask(mode_t *mask_out)
+{
+    char *status = NULL;
+    const char *line;
+    unsigned mask;
+    bool found;
+
+    if (ds_accel__file_read_machine("", "/proc/thread-self/status", &status) < 0 ||
+        status == NULL) {
+        return false;
+    }
+    line = strstr(status, "\nUmask:");
+    found = line != NULL && sscanf(line, "\nUmask: %o", &mask) == 1;
+    if (found) {
+        *mask_out = (mode_t)mask;
+    }
+    free(status);
+    return found;
+}
+
 static void read_limits(struct rlimit *limits)
 {
     for (int resource = 0; resource < RLIM_NLIMITS; resource++) {
@@ -39,8 +61,11 @@ static void read_limits(struct rlimit *limits)
 void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole)
 {
     guard->is_whole = is_whole;
+    guard->is_alone = false;
+    guard->has_umask = false;
+    guard->directory_fd = -1;
     pthread_sigmask(SIG_SETMASK, NULL, &guard->mask);
-    guard->has_affinity = sched_getaffinity(0, sizeof(guard->affinity), &guard->affinity) == 0;
+    guard->has_affinity = sched_getaffinity(0, sizeof(guard->affinity), guard->affinity) == 0;
     if (!is_whole) {
         return;
     }
@@ -51,6 +76,8 @@ void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole)
         guard->directory[0] = '\0';
     }
     snprintf(guard->locale, sizeof(guard->locale), "%s", setlocale(LC_ALL, NULL));
+    guard->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    guard->has_umask = read_umask(&guard->umask);
     read_limits(guard->limits);
 }
 
@@ -58,15 +85,23 @@ void ds_accel__guard_take_alone(struct ds_accel__guard *guard)
 {
     ds_accel__guard_take(guard, true);
     guard->is_alone = true;
-    guard->umask = umask(0);
-    umask(guard->umask);
+    if (guard->directory_fd >= 0) { /* nothing is put back there */
+        close(guard->directory_fd);
+        guard->directory_fd = -1;
+    }
+    if (!guard->has_umask) {
+        guard->umask = umask(0);
+        umask(guard->umask);
+    }
     guard->environment = hash_environment();
 }
 
+/* What glibc adds to whatever it sets (SA_RESTORER of the kernel's asm/signal.h). */
+#define RESTORER_FLAG 0x04000000
+
 static bool has_handler(const struct sigaction *action, const struct sigaction *before)
 {
-    return action->sa_handler != before->sa_handler ||
-           (action->sa_flags & SA_SIGINFO) != (before->sa_flags & SA_SIGINFO);
+    return action->sa_handler != before->sa_handler || action->sa_flags != before->sa_flags;
 }
 
 static void describe_mask(const sigset_t *before, const sigset_t *now, char *text, size_t size)
@@ -101,9 +136,10 @@ static bool compare_handlers(const struct ds_accel__guard *guard, char *text, si
             const char *name = sigabbrev_np(signal);
 
             snprintf(text, size, "SIG%s has %s", name != NULL ? name : "?",
-                     now.sa_handler == SIG_DFL   ? "its default action"
-                     : now.sa_handler == SIG_IGN ? "no effect"
-                                                 : "another handler");
+                     now.sa_handler == SIG_DFL                             ? "its default action"
+                     : now.sa_handler == SIG_IGN                           ? "no effect"
+                     : now.sa_handler == guard->actions[signal].sa_handler ? "other flags"
+                                                                           : "another handler");
             return true;
         }
     }
@@ -112,13 +148,14 @@ static bool compare_handlers(const struct ds_accel__guard *guard, char *text, si
 
 static bool compare_affinity(const struct ds_accel__guard *guard, char *text, size_t size)
 {
-    cpu_set_t now;
+    cpu_set_t now[DS_ACCEL__ARRAY_SIZE(guard->affinity)];
 
-    if (!guard->has_affinity || sched_getaffinity(0, sizeof(now), &now) != 0 ||
-        CPU_EQUAL(&now, &guard->affinity)) {
+    if (!guard->has_affinity || sched_getaffinity(0, sizeof(now), now) != 0 ||
+        CPU_EQUAL_S(sizeof(now), now, guard->affinity)) {
         return false;
     }
-    snprintf(text, size, "%d CPUs before, %d after", CPU_COUNT(&guard->affinity), CPU_COUNT(&now));
+    snprintf(text, size, "%d CPUs before, %d after", CPU_COUNT_S(sizeof(now), guard->affinity),
+             CPU_COUNT_S(sizeof(now), now));
     return true;
 }
 
@@ -151,16 +188,34 @@ static bool compare_umask(const struct ds_accel__guard *guard, char *text, size_
 {
     mode_t now;
 
-    if (!guard->is_alone) {
+    if (guard->is_alone) { /* nobody sees it changed for a moment, and /proc takes ten times as long
+                            */
+        now = umask(guard->umask);
+        umask(now);
+    } else if (!guard->has_umask || !read_umask(&now)) {
         return false;
     }
-    now = umask(guard->umask);
     if (now == guard->umask) {
         return false;
     }
-    umask(now);
     snprintf(text, size, "%03o before, %03o after", guard->umask, now);
     return true;
+}
+
+static const char *limit_name(int resource)
+{
+    static const char *const names[] = {
+        [RLIMIT_CPU] = "CPU",           [RLIMIT_FSIZE] = "FSIZE",
+        [RLIMIT_DATA] = "DATA",         [RLIMIT_STACK] = "STACK",
+        [RLIMIT_CORE] = "CORE",         [RLIMIT_RSS] = "RSS",
+        [RLIMIT_NPROC] = "NPROC",       [RLIMIT_NOFILE] = "NOFILE",
+        [RLIMIT_MEMLOCK] = "MEMLOCK",   [RLIMIT_AS] = "AS",
+        [RLIMIT_LOCKS] = "LOCKS",       [RLIMIT_SIGPENDING] = "SIGPENDING",
+        [RLIMIT_MSGQUEUE] = "MSGQUEUE", [RLIMIT_NICE] = "NICE",
+        [RLIMIT_RTPRIO] = "RTPRIO",     [RLIMIT_RTTIME] = "RTTIME",
+    };
+
+    return (size_t)resource < DS_ACCEL__ARRAY_SIZE(names) ? names[resource] : "?";
 }
 
 static bool compare_limits(const struct ds_accel__guard *guard, char *text, size_t size)
@@ -171,7 +226,7 @@ static bool compare_limits(const struct ds_accel__guard *guard, char *text, size
     for (int i = 0; i < RLIM_NLIMITS; i++) {
         if (now[i].rlim_cur != guard->limits[i].rlim_cur ||
             now[i].rlim_max != guard->limits[i].rlim_max) {
-            snprintf(text, size, "resource %d: %lld before, %lld after", i,
+            snprintf(text, size, "RLIMIT_%s: %lld before, %lld after", limit_name(i),
                      (long long)guard->limits[i].rlim_cur, (long long)now[i].rlim_cur);
             return true;
         }
@@ -221,9 +276,12 @@ static void restore_whole(const struct ds_accel__guard *guard)
             sigaction(signal, &guard->actions[signal], NULL);
         }
     }
-    if (guard->directory[0] != '\0' && compare_directory(guard, text, sizeof(text)) &&
+    if (compare_directory(guard, text, sizeof(text)) && fchdir(guard->directory_fd) != 0 &&
         chdir(guard->directory) != 0) {
-        return; /* it is gone or closed: nothing better can be done */
+        errno = 0; /* it is gone or closed: nothing better can be done */
+    }
+    if (guard->has_umask && compare_umask(guard, text, sizeof(text))) {
+        umask(guard->umask);
     }
     if (compare_locale(guard, text, sizeof(text))) {
         setlocale(LC_ALL, guard->locale);
@@ -232,24 +290,28 @@ static void restore_whole(const struct ds_accel__guard *guard)
         struct rlimit now;
 
         if (getrlimit((__rlimit_resource_t)resource, &now) == 0 &&
-            now.rlim_cur != guard->limits[resource].rlim_cur) {
+            (now.rlim_cur != guard->limits[resource].rlim_cur ||
+             now.rlim_max != guard->limits[resource].rlim_max)) {
             setrlimit((__rlimit_resource_t)resource, &guard->limits[resource]);
         }
     }
 }
 
-void ds_accel__guard_restore(const struct ds_accel__guard *guard)
+void ds_accel__guard_restore(struct ds_accel__guard *guard)
 {
     int error = errno;
-    cpu_set_t now;
+    char text[256];
 
     pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
-    if (guard->has_affinity && sched_getaffinity(0, sizeof(now), &now) == 0 &&
-        !CPU_EQUAL(&now, &guard->affinity)) {
-        sched_setaffinity(0, sizeof(guard->affinity), &guard->affinity);
+    if (compare_affinity(guard, text, sizeof(text))) {
+        sched_setaffinity(0, sizeof(guard->affinity), guard->affinity);
     }
     if (guard->is_whole) {
         restore_whole(guard);
+    }
+    if (guard->directory_fd >= 0) {
+        close(guard->directory_fd);
+        guard->directory_fd = -1;
     }
     errno = error;
 }

@@ -47,6 +47,10 @@ void ds_accel__text_clear(struct ds_accel__text *text);
 
 /* The nearest of count names within a typing error or two; NULL if none is near. */
 const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
+/* Two texts and what is between them, in a new string; NULL when memory is exhausted. */
+char *ds_accel__join(const char *left, char between, const char *right);
+/* Copy a text into an array, cut to what fits; NULL is "". */
+void ds_accel__copy(char *to, size_t to_size, const char *text);
 /* snprintf into a new string; NULL when memory is exhausted. */
 char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
@@ -482,6 +486,7 @@ enum ds_accel__gate_result {
 };
 
 struct ds_accel__candidate;
+struct ds_accel__lint_sink;
 
 /* The host table that one candidate's plugin sees. */
 struct ds_accel__host {
@@ -498,7 +503,8 @@ struct ds_accel__detail {
 
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
-    char *path; /* "" for a registered one */
+    uint64_t name_hash; /* so that hundreds are told apart quickly */
+    char *path;         /* "" for a registered one */
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
@@ -536,7 +542,8 @@ struct ds_accel__candidate {
     bool is_cached;             /* the verdict is of an earlier process */
     uint32_t strikes;           /* times that it crashed or hung of late */
     const char *output;         /* what it printed while it was probed; one of details, or NULL */
-    bool has_conduct;           /* it does to its process what the configuration tolerates */
+    const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
+    bool has_conduct; /* it does to its process what the configuration tolerates */
     ds_accel_plugin_instance_t *instance; /* of the selected one */
 };
 
@@ -568,6 +575,9 @@ void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_acc
                               uint32_t state, const struct ds_accel__finding *finding);
 void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same with a text that lives for ever. */
+void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                                    const char *evidence);
 /* State, reason and detail outside the gates: selected, deferred, not needed ... */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)
@@ -660,6 +670,7 @@ struct ds_accel__cache {
     uint64_t begin_ms; /* when it was opened */
     uint64_t base;     /* verdict.c's */
     struct ds_accel__cache_table table;
+    size_t next; /* record to look at first: they are asked for in the order they were made */
     struct ds_accel__cache_file *files; /* whose texts are borrowed */
 };
 
@@ -691,8 +702,7 @@ void ds_accel__cache_clear(struct ds_accel__cache *cache);
 int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data);
 /* The record of a key, borrowed until the next add, lock or close; NULL: none, or for add no
  * memory. */
-struct ds_accel__record *ds_accel__cache_find(const struct ds_accel__cache *cache,
-                                              const uint64_t *key);
+struct ds_accel__record *ds_accel__cache_find(struct ds_accel__cache *cache, const uint64_t *key);
 struct ds_accel__record *ds_accel__cache_add(struct ds_accel__cache *cache, const uint64_t *key);
 
 /*
@@ -758,6 +768,7 @@ enum ds_accel__frame_kind {
     DS_ACCEL__FRAME_RESULT = 5,  /* struct ds_accel__probe_result; texts: reason, evidence ... */
     DS_ACCEL__FRAME_CONDUCT = 6, /* texts: reason, detail */
     DS_ACCEL__FRAME_EXIT = 7,    /* the plugin called exit() */
+    DS_ACCEL__FRAME_RULE = 8,    /* uint32_t: rule, result; text: detail */
     DS_ACCEL__FRAME_END = 9,     /* the candidate is done */
     DS_ACCEL__FRAME_SIGNAL = 10, /* int32_t: a signal that will end it */
     /* To the helper. */
@@ -810,8 +821,10 @@ struct ds_accel__guard {
     bool is_whole; /* more than mask and affinity */
     bool is_alone; /* also what only a process of one thread can look at */
     bool has_affinity;
+    bool has_umask;
+    int directory_fd; /* -1: none. The working directory, however long its name is. */
     sigset_t mask;
-    cpu_set_t affinity;
+    cpu_set_t affinity[8]; /* 8192 CPUs */
     struct sigaction actions[NSIG];
     struct rlimit limits[RLIM_NLIMITS];
     char directory[1024];
@@ -822,15 +835,16 @@ struct ds_accel__guard {
 
 typedef void (*ds_accel__conduct_t)(void *user_data, const char *reason, const char *detail);
 
-/* Signal mask and CPU affinity of the thread; is_whole: handlers, directory, locale, limits too. */
+/* Signal mask and CPU affinity of the thread; is_whole: handlers, directory, locale, umask and
+ * limits too. Restore it, or a descriptor stays open. */
 void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole);
-/* All of it, umask and environment too: for a process with one thread. */
+/* All of it, the environment too: for a process where nobody else changes it. */
 void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
 /* Report each thing that is not as it was. */
 void ds_accel__guard_compare(const struct ds_accel__guard *guard, ds_accel__conduct_t report,
                              void *user_data);
-/* Put back what was taken. */
-void ds_accel__guard_restore(const struct ds_accel__guard *guard);
+/* Put back what was taken, once. */
+void ds_accel__guard_restore(struct ds_accel__guard *guard);
 
 /* ---- layer 3: host table (host.c), probing (probe*.c), choice (detect.c) -------------------- */
 
@@ -840,6 +854,26 @@ void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
 /* probe_here.c: in this process. Load the module and take its table; then ask. */
 int32_t ds_accel__load_here(struct ds_accel__candidate *candidate);
 int32_t ds_accel__probe_here(struct ds_accel__candidate *candidate);
+
+enum ds_accel__rule_result {
+    DS_ACCEL__RULE_SKIPPED,
+    DS_ACCEL__RULE_PASSED,
+    DS_ACCEL__RULE_FAILED
+};
+
+typedef void (*ds_accel__rule_t)(void *user_data, uint32_t number, uint32_t result,
+                                 const char *detail);
+
+/* Who wants to know what a helper finds out about a plugin, besides its verdict. */
+struct ds_accel__lint_sink {
+    ds_accel__rule_t judge;
+    ds_accel__conduct_t conduct; /* tolerated or not */
+    void *user_data;
+};
+
+/* probe_lint.c: in this process. The rules that need the plugin's code; ERR_NO_MEMORY. */
+int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate, ds_accel__rule_t judge_rule,
+                             void *user_data);
 
 /* probe.c: where the configuration says, by default in a process of its own (probe_serve.c). */
 
@@ -874,6 +908,7 @@ int ds_accel__probe_main(int argc, char **argv);
 /*
  * Take candidates that passed the gates before load through load, entry and probe, as many at a
  * time as probe.parallel says: fills gates, verdict and state of each, and reorders the array.
+ * Those behind one that is available may be left without a verdict if all of them are asked ahead.
  */
 int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
                             size_t count);

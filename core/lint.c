@@ -2,17 +2,19 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The vendor's gate: the rules of docs/plugin-abi.md that can be checked on a file, by number. A
- * rule that depends on a broken one is skipped, so that one mistake is reported once.
+ * rule that depends on a broken one is skipped, so that one mistake is reported once. Those that
+ * need the plugin's code are judged in a helper (probe_lint.c), which it may take along.
  */
 #include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define RULE_LIMIT 14
+#define RULE_LIMIT 33
 
 struct lint {
     struct {
@@ -26,13 +28,49 @@ struct lint {
     struct ds_accel__elf elf;
     bool has_elf;
     bool has_note;
-    ds_accel__module_t *module;
-    const struct ds_accel_plugin *theirs;
-    struct ds_accel_plugin table;
-    bool has_table;
     ds_accel_t *context;
     struct ds_accel__candidate *candidate; /* who the host logs for, and who is probed */
 };
+
+/* The rules that need its code. */
+static const struct {
+    int number;
+    const char *title;
+} code_rules[] = {
+    {6, "it loads by itself, with every symbol bound"},
+    {9, "its entry gives the same static table each time"},
+    {10, "its table is complete and says what its note says"},
+    {11, "its required functions are there"},
+    {13, "its probe gives a complete verdict"},
+    {26, "No exception, longjmp() or thread cancellation crosses, and nothing ends the process"},
+    {28, "The process is left alone"},
+    {32, "Probe leaves nothing behind and wakes no device"},
+};
+
+/* The first failure of a rule is the one that is told. */
+__attribute__((format(printf, 4, 5))) static void
+set_result(struct lint *lint, int number, uint32_t result, const char *format, ...)
+{
+    bool has_failed = strcmp(lint->rules[number].result, "failed") == 0;
+    va_list arguments;
+
+    if (has_failed) {
+        return;
+    }
+    lint->rules[number].result = result == DS_ACCEL__RULE_FAILED   ? "failed"
+                                 : result == DS_ACCEL__RULE_PASSED ? "passed"
+                                                                   : "skipped";
+    lint->is_broken = lint->is_broken || result == DS_ACCEL__RULE_FAILED;
+    va_start(arguments, format);
+    vsnprintf(lint->rules[number].detail, sizeof(lint->rules[number].detail), format, arguments);
+    va_end(arguments);
+    ds_accel__sanitize(lint->rules[number].detail, sizeof(lint->rules[number].detail));
+}
+
+static void pass_rule(struct lint *lint, int number)
+{
+    set_result(lint, number, DS_ACCEL__RULE_PASSED, "%s", "");
+}
 
 static void judge(struct lint *lint, int number, const char *title, bool can_check,
                   const struct ds_accel__finding *finding)
@@ -185,98 +223,88 @@ static int32_t check_dynamic(struct lint *lint)
     return status;
 }
 
-/* ---- its code ------------------------------------------------------------------------------- */
+/* ---- its code, in a helper ------------------------------------------------------------------ */
 
-static int32_t check_load(struct lint *lint)
+static void take_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
 {
-    struct ds_accel__finding finding = {0};
-    char *path = lint->has_note ? realpath(lint->path, NULL) : NULL;
-    int32_t status = DS_ACCEL_OK;
+    struct lint *lint = user_data;
 
-    if (path != NULL) {
-        status = ds_accel__module_open(path, &lint->module, &finding);
+    if (number < RULE_LIMIT && lint->rules[number].title != NULL) {
+        set_result(lint, (int)number, result, "%s", detail);
     }
-    judge(lint, 6, "it loads by itself, with every symbol bound", path != NULL, &finding);
-    free(path);
+}
+
+/* A rule for each code of the gate conduct. */
+static void take_conduct(void *user_data, const char *code, const char *detail)
+{
+    bool is_left = strncmp(code, "leaves_", 7) == 0;
+
+    set_result(user_data, is_left ? 32 : 28, DS_ACCEL__RULE_FAILED, "%s: %s", code, detail);
+}
+
+/* It was not the plugin's fault that there is no answer. */
+static bool has_no_helper(const struct ds_accel__candidate *candidate)
+{
+    return strcmp(candidate->reason, "helper_missing") == 0 ||
+           strcmp(candidate->reason, "helper_failed") == 0;
+}
+
+/* What became of the process that the plugin's code ran in. */
+static void judge_process(struct lint *lint)
+{
+    const struct ds_accel__candidate *candidate = lint->candidate;
+    const char *detail = candidate->detail != NULL ? candidate->detail : "";
+    bool is_whole = candidate->state != DS_ACCEL_STATE_CRASHED &&
+                    candidate->state != DS_ACCEL_STATE_TIMED_OUT;
+
+    if (is_whole) {
+        pass_rule(lint, 26);
+        pass_rule(lint, 28);
+        pass_rule(lint, 32);
+    } else if (strncmp(candidate->reason, "result_", 7) == 0) {
+        pass_rule(lint, 26);
+        set_result(lint, 28, DS_ACCEL__RULE_FAILED, "%s: %s", candidate->reason, detail);
+    } else {
+        set_result(lint, 26, DS_ACCEL__RULE_FAILED, "%s: %s", candidate->reason, detail);
+    }
+}
+
+/* In this process there is no telling what it leaves behind, and nothing that would survive it. */
+static int32_t check_code_here(struct lint *lint)
+{
+    struct ds_accel__guard guard;
+    int32_t status;
+
+    ds_accel__guard_take(&guard, true);
+    status = ds_accel__probe_lint(lint->candidate, take_rule, lint);
+    ds_accel__guard_compare(&guard, take_conduct, lint);
+    ds_accel__guard_restore(&guard);
+    pass_rule(lint, 26);
+    pass_rule(lint, 28);
     return status;
 }
 
-/* Note and table, both of the plugin, must agree in all that both say. */
-static void compare_note(const struct lint *lint, struct ds_accel__finding *finding)
-{
-    const struct ds_accel_note_desc *note = &lint->elf.desc;
-    const struct ds_accel_plugin *table = &lint->table;
-    uint64_t required = note->required_features[0] | (uint64_t)note->required_features[1] << 32;
-    uint64_t optional = note->optional_features[0] | (uint64_t)note->optional_features[1] << 32;
-    uint32_t table_size;
-
-    memcpy(&table_size, lint->theirs, sizeof(table_size));
-    if (table->vendor == NULL || table->version == NULL) {
-        ds_accel__find(finding, "broken", "vendor or version is NULL");
-    } else if (strncmp(table->vendor, note->vendor, sizeof(note->vendor)) != 0 ||
-               strncmp(table->version, note->version, sizeof(note->version)) != 0) {
-        ds_accel__find(finding, "broken", "note and table differ in vendor or version");
-    } else if (table->required_features != required || table->optional_features != optional) {
-        ds_accel__find(finding, "broken", "note and table differ in features");
-    } else if (table_size != note->table_size) {
-        ds_accel__find(finding, "broken", "the note says a table of %u bytes, the table %u",
-                       note->table_size, table_size);
-    }
-}
-
-static void check_entry(struct lint *lint)
-{
-    struct ds_accel__finding finding = {0};
-    struct ds_accel__finding table = {0};
-    struct ds_accel__finding none = {0};
-    const struct ds_accel_plugin *second = NULL;
-    bool can_call = lint->module != NULL;
-    bool has_all_slots;
-    bool knows_features;
-
-    ds_accel__plugin_lock();
-    if (can_call) {
-        ds_accel__module_entry(lint->module, &lint->candidate->host.abi, &lint->theirs, &finding);
-    }
-    if (lint->theirs != NULL) {
-        ds_accel__module_entry(lint->module, &lint->candidate->host.abi, &second, &finding);
-        if (second != lint->theirs) {
-            ds_accel__find(&finding, "broken", "two calls gave two tables");
-        }
-        /* By the note's name: whether the file has it is another rule's matter. */
-        ds_accel__table_import(lint->theirs, lint->elf.desc.name, &lint->table, &table);
-        knows_features = table.reason == NULL || strcmp(table.reason, "feature_unknown") != 0;
-        if (table.reason == NULL || !knows_features) {
-            table.reason = NULL;
-            table.detail[0] = '\0';
-            compare_note(lint, &table);
-        }
-    }
-    ds_accel__plugin_unlock();
-    judge(lint, 9, "its entry gives the same static table each time", can_call, &finding);
-    has_all_slots = table.reason == NULL || strcmp(table.reason, "slot_missing") != 0;
-    lint->has_table = lint->theirs != NULL && table.reason == NULL;
-    judge(lint, 10, "its table is complete and says what its note says", lint->theirs != NULL,
-          has_all_slots ? &table : &none);
-    judge(lint, 11, "its required functions are there", lint->has_table || !has_all_slots,
-          has_all_slots ? &none : &table);
-}
-
-static void check_probe(struct lint *lint)
+static int32_t check_code(struct lint *lint)
 {
     struct ds_accel__candidate *candidate = lint->candidate;
-    struct ds_accel__finding finding = {0};
+    const struct ds_accel__lint_sink sink = {take_rule, take_conduct, lint};
+    int32_t status;
 
-    if (lint->has_table) {
-        candidate->table = lint->table;
-        candidate->has_table = true;
-        ds_accel__probe_here(candidate);
-        if (strcmp(candidate->reason, "bad_verdict") == 0) {
-            ds_accel__find(&finding, "broken", "%s",
-                           candidate->detail != NULL ? candidate->detail : "");
-        }
+    if (!ds_accel__probe_is_isolated(lint->context)) {
+        return check_code_here(lint);
     }
-    judge(lint, 13, "its probe gives a complete verdict", lint->has_table, &finding);
+    candidate->lint = &sink;
+    status = ds_accel__probe_all(lint->context, &candidate, 1);
+    ds_accel__probe_finish(lint->context);
+    candidate->lint = NULL;
+    if (status >= 0 && has_no_helper(candidate)) {
+        status = ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", candidate->reason,
+                                 candidate->detail != NULL ? candidate->detail : "");
+    }
+    if (status >= 0) {
+        judge_process(lint);
+    }
+    return status;
 }
 
 static int32_t run_checks(struct lint *lint)
@@ -288,14 +316,11 @@ static int32_t run_checks(struct lint *lint)
     if (status >= 0) {
         status = check_dynamic(lint);
     }
-    if (status >= 0) {
-        status = check_load(lint);
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(code_rules); i++) {
+        lint->rules[code_rules[i].number].title = code_rules[i].title;
+        lint->rules[code_rules[i].number].result = "skipped";
     }
-    if (status >= 0) {
-        check_entry(lint);
-        check_probe(lint);
-    }
-    return status;
+    return status >= 0 && lint->has_note ? check_code(lint) : status;
 }
 
 static json_t *lint_tree(const struct lint *lint)
@@ -339,6 +364,7 @@ int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, 
 {
     struct lint lint = {.path = path};
     int32_t status;
+    char *real;
 
     if (path == NULL || text_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "path or text_out is NULL");
@@ -350,7 +376,9 @@ int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, 
     if (status < 0) {
         return status;
     }
-    lint.candidate = ds_accel__candidate_create(lint.context, "", path);
+    real = realpath(path, NULL);
+    lint.candidate = ds_accel__candidate_create(lint.context, "", real != NULL ? real : path);
+    free(real);
     status = lint.candidate != NULL ? run_checks(&lint) : ds_accel__no_memory();
     if (status >= 0) {
         status = ds_accel__report_write(DS_ACCEL__REPORT_LINT, lint_tree(&lint), format, text_out);
@@ -359,7 +387,6 @@ int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, 
         status = ds_accel__error(DS_ACCEL_ERR_ABI, "%s breaks rules of the plugin ABI", path);
     }
     ds_accel__candidate_destroy(lint.candidate);
-    ds_accel__module_close(lint.module);
     ds_accel__elf_close(&lint.elf);
     ds_accel_destroy(lint.context);
     return status;

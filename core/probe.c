@@ -13,9 +13,10 @@
  *                        +-- verdicts <-- finish | casualty -> TERM, KILL of the group, reap
  *
  * The program around us may have threads, children and a SIGCHLD handler of its own: only what was
- * started here is waited for, by pidfd, and if somebody else reaped it the frames still tell what
- * happened. A helper that even SIGKILL does not end (a driver's call that never returns) is left
- * and remembered, and reaped by a later call.
+ * started here is waited for and signalled, by pidfd, since its number may be another process's as
+ * soon as somebody else has reaped it; the frames still tell what happened. A helper that even
+ * SIGKILL does not end (a driver's call that never returns) is left and remembered, and reaped by a
+ * later call.
  */
 #include "internal.h"
 
@@ -37,14 +38,19 @@
 #endif
 
 #define WIDTH_LIMIT 64
-#define SAFE_DESCRIPTOR 10            /* above those that a helper is given */
+#define SAFE_DESCRIPTOR 10            /* above those that a helper is given, and stdin to stderr */
 #define START_LIMIT_NS 30000000000ull /* until a helper says hello */
-#define TERM_GRACE_NS 200000000ull    /* from SIGTERM to SIGKILL */
+#define TERM_GRACE_NS 200000000ull    /* from SIGTERM to the end of the channel */
+#define TREE_GRACE_NS 100000000ull    /* from that, which ends all it started, to SIGKILL */
 #define KILL_GRACE_NS 1000000000ull   /* from SIGKILL to giving up on it */
 #define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
 #define OUTPUT_KEPT_BYTES 2048u       /* of each stream, for explain */
 #define OUTPUT_FLOOD_BYTES 65536u     /* more than this is conduct */
 #define ABANDONED_LIMIT 16
+#define READS_AT_ONCE 16 /* of one channel, before others and deadlines are looked at */
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
+#endif
 
 struct capture {
     int fd;
@@ -57,6 +63,7 @@ struct conduct {
     const char *code; /* NULL: none. The first that is not tolerated. */
     char detail[256];
     char tolerated[256]; /* codes, for the gate's evidence */
+    bool has_more;       /* detail names further codes */
     bool is_tainted;     /* the helper's process is not as it was */
 };
 
@@ -202,26 +209,39 @@ static void close_plumbing(struct plumbing *plumbing)
     }
 }
 
-/* Move a descriptor out of the way of those that the child gets. */
+/*
+ * Move a descriptor out of the way of those that the child gets. The ends that stay here as well:
+ * where the caller has closed stdout, what it prints all the same must not get into our channel.
+ */
 static bool raise_fd(int *fd)
 {
-    int raised = fcntl(*fd, F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR);
+    int raised = *fd < SAFE_DESCRIPTOR ? fcntl(*fd, F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR) : *fd;
 
     if (raised < 0) {
+        if (errno == EINVAL) {
+            errno = EMFILE; /* the limit is below that */
+        }
         return false;
     }
-    close(*fd);
-    *fd = raised;
+    if (raised != *fd) {
+        close(*fd);
+        *fd = raised;
+    }
     return true;
+}
+
+static bool raise_pair(int *pair)
+{
+    return raise_fd(&pair[0]) && raise_fd(&pair[1]);
 }
 
 static bool open_plumbing(struct plumbing *plumbing)
 {
     memset(plumbing, -1, sizeof(*plumbing));
     return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->channel) == 0 &&
-           pipe2(plumbing->output[0], O_CLOEXEC) == 0 &&
-           pipe2(plumbing->output[1], O_CLOEXEC) == 0 && raise_fd(&plumbing->channel[1]) &&
-           raise_fd(&plumbing->output[0][1]) && raise_fd(&plumbing->output[1][1]) &&
+           raise_pair(plumbing->channel) && pipe2(plumbing->output[0], O_CLOEXEC) == 0 &&
+           raise_pair(plumbing->output[0]) && pipe2(plumbing->output[1], O_CLOEXEC) == 0 &&
+           raise_pair(plumbing->output[1]) &&
            fcntl(plumbing->output[0][0], F_SETFL, O_NONBLOCK) == 0 &&
            fcntl(plumbing->output[1][0], F_SETFL, O_NONBLOCK) == 0 &&
            fcntl(plumbing->channel[0], F_SETFL, O_NONBLOCK) == 0;
@@ -329,7 +349,24 @@ static int32_t send_setup(const ds_accel_t *context, struct helper *helper)
     return status;
 }
 
-/* Start a helper. On a failure that is not of memory, finding says what is missing. */
+/* That no process could be made says nothing of any plugin: then nobody is judged. */
+static int32_t judge_start(const char *program, int error, struct ds_accel__finding *finding)
+{
+    switch (error) {
+    case ENOMEM:
+        return ds_accel__no_memory();
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "%s cannot be started: %s", program,
+                               strerror(error));
+    default:
+        ds_accel__find(finding, "helper_missing", "%s: %s", program, strerror(error));
+        return DS_ACCEL_OK;
+    }
+}
+
+/* Start a helper. On a failure that is not a status, finding says what is missing. */
 static int32_t start_helper(ds_accel_t *context, struct helper *helper,
                             struct ds_accel__finding *finding)
 {
@@ -350,16 +387,11 @@ static int32_t start_helper(ds_accel_t *context, struct helper *helper,
     if (error != 0) {
         helper->pid = 0;
         close_plumbing(&plumbing);
-        if (error == ENOMEM) {
-            return ds_accel__no_memory();
-        }
-        ds_accel__find(finding, "helper_missing", "%s: %s", context->prober->program,
-                       strerror(error));
-        return DS_ACCEL_OK;
+        return judge_start(context->prober->program, error, finding);
     }
-    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0);
+    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* closed on exec, always */
     if (helper->pidfd >= 0) {
-        fcntl(helper->pidfd, F_SETFD, FD_CLOEXEC);
+        raise_fd(&helper->pidfd); /* if it cannot, it stays as it is */
     }
     helper->channel = plumbing.channel[0];
     helper->output[0].fd = plumbing.output[0][0];
@@ -373,10 +405,28 @@ static int32_t start_helper(ds_accel_t *context, struct helper *helper,
 
 /* ---- ending a helper ------------------------------------------------------------------------ */
 
+static bool is_ours(const struct helper *helper)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static long send_signal(const struct helper *helper, int signal, unsigned flags)
+{
+    return syscall(SYS_pidfd_send_signal, helper->pidfd, signal, NULL, flags);
+}
+
 static void signal_group(const struct helper *helper, int signal)
 {
-    /* The group lives as long as its leader is not reaped, so the number is still ours. */
-    if (kill(-helper->pid, signal) != 0) {
+    bool by_number = helper->pidfd < 0;
+
+    /* Before Linux 6.9: by the group's number, which is its own while its leader is not reaped. */
+    if (!by_number && send_signal(helper, signal, PIDFD_SIGNAL_PROCESS_GROUP) != 0) {
+        by_number = errno == EINVAL;
+        send_signal(helper, signal, 0); /* it may have left its group */
+    }
+    if (by_number && is_ours(helper) && kill(-helper->pid, signal) != 0) {
         kill(helper->pid, signal);
     }
 }
@@ -409,11 +459,13 @@ static bool wait_end(const struct helper *helper, uint64_t limit_ns)
 /* Reap it; what is known of its end goes to info. False: somebody else did. */
 static bool reap(const struct helper *helper, siginfo_t *info)
 {
+    idtype_t type = helper->pidfd >= 0 ? (idtype_t)P_PIDFD : P_PID;
+    id_t id = (id_t)(helper->pidfd >= 0 ? helper->pidfd : helper->pid);
     int result;
 
     memset(info, 0, sizeof(*info));
     do {
-        result = waitid(P_PID, (id_t)helper->pid, info, WEXITED);
+        result = waitid(type, id, info, WEXITED);
     } while (result != 0 && errno == EINTR);
     return result == 0 && info->si_pid == helper->pid;
 }
@@ -470,7 +522,10 @@ static bool end_helper(ds_accel_t *context, struct helper *helper, bool is_hung,
     memset(info, 0, sizeof(*info));
     if (is_hung) {
         signal_group(helper, SIGTERM);
-        wait_end(helper, TERM_GRACE_NS);
+        if (!wait_end(helper, TERM_GRACE_NS)) {
+            close_fd(&helper->channel); /* it ends what it started, and itself: probe_serve.c */
+            wait_end(helper, TREE_GRACE_NS);
+        }
     }
     signal_group(helper, SIGKILL); /* also grandchildren, when the leader has ended */
     if (wait_end(helper, KILL_GRACE_NS)) {
@@ -518,6 +573,7 @@ static int32_t send_ask(struct helper *helper)
     struct ds_accel__probe_ask ask = {
         .note_features = candidate->note_features,
         .log_level = log_level(candidate),
+        .is_lint = candidate->lint != NULL,
         .file = candidate->file,
     };
     char *options = dump_options(candidate);
@@ -620,6 +676,9 @@ static void note_conduct(struct helper *helper, const char *code, const char *de
         return;
     }
     helper->candidate->has_conduct = true;
+    if (helper->candidate->lint != NULL) {
+        helper->candidate->lint->conduct(helper->candidate->lint->user_data, reason->code, detail);
+    }
     if (ds_accel__conduct_is_tolerated(helper->candidate, code)) {
         snprintf(conduct->tolerated + length, sizeof(conduct->tolerated) - length, "%s%s",
                  length > 0 ? ", " : "", code);
@@ -627,6 +686,12 @@ static void note_conduct(struct helper *helper, const char *code, const char *de
         conduct->code = reason->code;
         snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
         ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
+    } else {
+        /* All at once: who accepts the first would only meet the next. */
+        length = strlen(conduct->detail);
+        snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
+                 conduct->has_more ? ", " : "; also ", code);
+        conduct->has_more = true;
     }
 }
 
@@ -642,11 +707,17 @@ static bool take_result(struct helper *helper, const struct ds_accel__frame *fra
     const char *detail = ds_accel__frame_text(frame, sizeof(result), 1);
 
     reason = ds_accel__reason(code);
-    if (!ds_accel__frame_struct(frame, &result, sizeof(result)) || result.state > 5 ||
-        (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT) {
+    if (!ds_accel__frame_struct(frame, &result, sizeof(result)) ||
+        result.state < DS_ACCEL_STATE_AVAILABLE || result.state > DS_ACCEL_STATE_REJECTED ||
+        (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT ||
+        (result.state == DS_ACCEL_STATE_AVAILABLE &&
+         (result.verdict.device_count == 0 ||
+          result.verdict.device_count > DS_ACCEL__DEVICE_LIMIT))) {
         return false;
     }
     candidate->verdict = result.verdict;
+    ds_accel__sanitize(candidate->verdict.detail, sizeof(candidate->verdict.detail));
+    ds_accel__sanitize(candidate->verdict.variant, sizeof(candidate->verdict.variant));
     candidate->optional_features = result.optional_features;
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(gates); i++) {
         const char *evidence = ds_accel__frame_text(frame, sizeof(result), (unsigned)i + 2);
@@ -697,6 +768,17 @@ static void take_signal(struct helper *helper, const struct ds_accel__frame *fra
     }
 }
 
+static void take_rule(const struct helper *helper, const struct ds_accel__frame *frame)
+{
+    const struct ds_accel__lint_sink *lint = helper->candidate->lint;
+    uint32_t rule[2];
+
+    if (lint != NULL && ds_accel__frame_struct(frame, rule, sizeof(rule))) {
+        lint->judge(lint->user_data, rule[0], rule[1],
+                    ds_accel__frame_text(frame, sizeof(rule), 0));
+    }
+}
+
 /* What came of a helper's channel. */
 enum heard {
     HEARD_SOMETHING,
@@ -712,15 +794,20 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
 
     switch (frame->kind) {
     case DS_ACCEL__FRAME_HELLO:
+        if (helper->has_said_hello) {
+            return HEARD_FORGERY; /* it would put the deadline off */
+        }
         helper->has_said_hello = true;
         helper->start_ns = now_ns();
         helper->deadline_ns = helper->start_ns +
                               (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u;
         break;
     case DS_ACCEL__FRAME_STAGE:
-        if (ds_accel__frame_struct(frame, &stage, sizeof(stage)) && stage < DS_ACCEL__GATE_COUNT) {
-            helper->stage = stage;
+        if (!ds_accel__frame_struct(frame, &stage, sizeof(stage)) || stage < DS_ACCEL__GATE_LOAD ||
+            stage > DS_ACCEL__GATE_PROBE) {
+            return HEARD_FORGERY;
         }
+        helper->stage = stage;
         break;
     case DS_ACCEL__FRAME_LOG:
         take_log(context, frame);
@@ -730,6 +817,9 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
     case DS_ACCEL__FRAME_CONDUCT:
         helper->conduct.is_tainted = true;
         note_conduct(helper, ds_accel__frame_text(frame, 0, 0), ds_accel__frame_text(frame, 0, 1));
+        break;
+    case DS_ACCEL__FRAME_RULE:
+        take_rule(helper, frame);
         break;
     case DS_ACCEL__FRAME_EXIT:
         helper->called_exit = true;
@@ -748,6 +838,8 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
 /* Read what there is. *status_out: ERR_NO_MEMORY. */
 static enum heard hear(ds_accel_t *context, struct helper *helper, int32_t *status_out)
 {
+    int reads = 0;
+
     while (helper->channel >= 0) {
         struct ds_accel__frame frame;
         enum ds_accel__frame_result result = ds_accel__frame_next(&helper->reader, &frame);
@@ -765,6 +857,9 @@ static enum heard hear(ds_accel_t *context, struct helper *helper, int32_t *stat
                 return heard;
             }
             continue;
+        }
+        if (reads++ == READS_AT_ONCE) {
+            return HEARD_SOMETHING; /* it logs as fast as this reads: deadlines come first */
         }
         data = ds_accel__frame_room(&helper->reader, &room);
         if (data == NULL) {
@@ -840,6 +935,17 @@ static void judge_signal(const struct helper *helper, int signal, struct ds_acce
     }
 }
 
+/* Somebody else may have reaped it: a SIGCHLD handler of the program's. */
+static void find_exit(struct ds_accel__finding *finding, const char *reason, bool was_reaped,
+                      const siginfo_t *info)
+{
+    if (was_reaped) {
+        ds_accel__find(finding, reason, "exit code %d", info->si_status);
+    } else {
+        ds_accel__find(finding, reason, "its exit code was taken by this program");
+    }
+}
+
 /* A helper ended before it said END. was_reaped: info tells how. */
 static void judge_end(const struct helper *helper, bool was_reaped, const siginfo_t *info,
                       struct ds_accel__finding *finding)
@@ -849,22 +955,24 @@ static void judge_end(const struct helper *helper, bool was_reaped, const siginf
     if (!helper->has_said_hello) {
         const struct capture *said = &helper->output[1];
 
-        ds_accel__find(finding, "helper_failed", "exit code %d%s%.*s",
-                       was_reaped ? info->si_status : -1, said->kept_bytes > 0 ? ": " : "",
-                       (int)(said->kept_bytes < 300 ? said->kept_bytes : 300), said->kept);
+        find_exit(finding, "helper_failed", was_reaped, info);
+        if (said->kept_bytes > 0) {
+            size_t length = strlen(finding->detail);
+
+            snprintf(finding->detail + length, sizeof(finding->detail) - length, ": %.*s",
+                     (int)(said->kept_bytes < 300 ? said->kept_bytes : 300), said->kept);
+        }
     } else if (helper->signal != 0) {
         judge_signal(helper, helper->signal, finding);
     } else if (was_killed) {
         judge_signal(helper, info->si_status, finding);
     } else if (helper->called_exit) {
-        ds_accel__find(finding, stage_reason(helper->stage, "exit"), "exit code %d",
-                       was_reaped ? info->si_status : -1);
+        find_exit(finding, stage_reason(helper->stage, "exit"), was_reaped, info);
     } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_CLOSED) {
         ds_accel__find(finding, "result_closed", "in or after %s",
                        ds_accel__gate_name(helper->stage));
     } else {
-        ds_accel__find(finding, stage_reason(helper->stage, "ended"), "exit code %d",
-                       was_reaped ? info->si_status : -1);
+        find_exit(finding, stage_reason(helper->stage, "ended"), was_reaped, info);
     }
 }
 
@@ -900,6 +1008,7 @@ static void note_floods(struct helper *helper)
         take_output(&helper->output[i]);
         if (helper->output[i].total_bytes > OUTPUT_FLOOD_BYTES) {
             snprintf(detail, sizeof(detail), "over %u bytes", OUTPUT_FLOOD_BYTES);
+            helper->conduct.is_tainted = true; /* there may be more in the pipe */
             note_conduct(helper, codes[i], detail);
         }
     }
@@ -951,6 +1060,17 @@ static void finish_candidate(ds_accel_t *context, struct helper *helper)
     }
 }
 
+/* What it had behind it when it was lost. */
+static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
+{
+    if (stage > DS_ACCEL__GATE_LOAD) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_LOAD, "opened by ds-accel-probe");
+    }
+    if (stage > DS_ACCEL__GATE_ENTRY) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_ENTRY_V1_SYMBOL);
+    }
+}
+
 /*
  * The candidate took its helper along: into its end, past its deadline, or into saying nonsense. If
  * others were asked in that process before, one of them may be to blame: then it is asked once more
@@ -993,7 +1113,11 @@ static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum h
                       candidate->name, finding.reason);
         return ask(context, helper, candidate);
     }
-    ds_accel__candidate_fail(candidate, before.stage, state, &finding);
+    pass_before(candidate, before.stage);
+    ds_accel__candidate_fail(candidate,
+                             strncmp(finding.reason, "result_", 7) == 0 ? DS_ACCEL__GATE_CONDUCT
+                                                                        : before.stage,
+                             state, &finding);
     return DS_ACCEL_OK;
 }
 
@@ -1056,7 +1180,55 @@ static int32_t attend(ds_accel_t *context, struct helper *helper, const struct p
     return status;
 }
 
-/* Ask the candidates, each in the first helper that is free, until all have a verdict. */
+static bool is_asked(const struct ds_accel__prober *prober,
+                     const struct ds_accel__candidate *candidate)
+{
+    for (size_t i = 0; i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate == candidate) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True if one is available, all before it have a verdict, and all behind it were asked ahead. */
+static bool is_decided(const struct ds_accel__prober *prober,
+                       struct ds_accel__candidate *const *candidates, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i++) {
+        if (!candidates[i]->has_verdict || is_asked(prober, candidates[i])) {
+            return false;
+        }
+        if (candidates[i]->state == DS_ACCEL_STATE_AVAILABLE) {
+            return candidates[i + 1]->is_ahead;
+        }
+    }
+    return false;
+}
+
+/* Those that are still asked were asked for nothing: one that hangs must not delay the choice. */
+static void drop_asked(struct ds_accel__prober *prober)
+{
+    for (size_t i = 0; i < prober->width; i++) {
+        struct helper *helper = &prober->helpers[i];
+
+        if (helper->pid != 0 && helper->candidate != NULL) {
+            helper->candidate->has_verdict = false;
+            for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
+                helper->candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
+            }
+            ds_accel__candidate_set(helper->candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+            helper->candidate = NULL;
+            helper->is_ending = true;
+            signal_group(helper, SIGKILL);
+        }
+    }
+}
+
+/*
+ * Ask the candidates, each in the first helper that is free, until all have a verdict, or those
+ * that were asked ahead of their turn are not needed.
+ */
 static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
 {
     struct ds_accel__prober *prober = context->prober;
@@ -1071,6 +1243,10 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
             if (prober->helpers[i].candidate == NULL) {
                 status = ask(context, &prober->helpers[i], candidates[next++]);
             }
+        }
+        if (status >= 0 && is_decided(prober, candidates, count)) {
+            drop_asked(prober);
+            return status;
         }
         left = time_left(prober);
         if (status < 0 || (left < 0 && next >= count)) {

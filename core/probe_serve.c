@@ -9,17 +9,21 @@
  * A plugin may do anything here: close or write to the socket, install handlers, leave threads and
  * children. So every answer is sealed (frame.c), what a crash looks like is said by a handler of
  * our own on a stack of its own, and after a plugin that changed the process the library takes
- * another.
+ * another. One thread watches the library's process and channel: when either ends, so does all that
+ * was started here, also what a parent-death signal would not reach.
  */
 #include "internal.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +31,7 @@
 #define REQUEST_LIMIT_BYTES (2 * 1024 * 1024u) /* options of one backend */
 #define GRACE_TRIES 40                         /* for threads and children that are just ending */
 #define SIGNAL_STACK_BYTES 65536
+#define WATCH_STACK_BYTES 262144
 
 static struct {
     ds_accel_t *context;
@@ -35,6 +40,7 @@ static struct {
     uint32_t sequence;
     pid_t pid;            /* a plugin may fork, and the child is not us */
     pthread_mutex_t lock; /* a plugin's threads log too */
+    atomic_int speaker;   /* thread that holds it; 0: none */
     bool is_plugin_running;
     struct ds_accel__guard guard;
     size_t thread_count; /* of this process, before any plugin */
@@ -61,11 +67,46 @@ static void write_all(const void *data, size_t size)
     }
 }
 
+/* What waits to be said together with what follows: each send wakes the library once. */
+static struct {
+    char data[32768];
+    size_t size;
+    bool is_open;
+} gathered;
+
+static bool gather(uint16_t kind, const void *payload, size_t payload_bytes)
+{
+    char *at = gathered.data + gathered.size;
+
+    if (!gathered.is_open ||
+        payload_bytes + DS_ACCEL__FRAME_HEAD_BYTES > sizeof(gathered.data) - gathered.size) {
+        return false;
+    }
+    ds_accel__frame_seal(at, kind, server.sequence++, payload, (uint32_t)payload_bytes,
+                         server.token);
+    memcpy(at + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
+    gathered.size += DS_ACCEL__FRAME_HEAD_BYTES + payload_bytes;
+    return true;
+}
+
+static void say_gathered(void)
+{
+    size_t size = gathered.size;
+
+    gathered.is_open = false;
+    gathered.size = 0;
+    write_all(gathered.data, size);
+}
+
 static void say_now(uint16_t kind, const void *payload, size_t payload_bytes)
 {
     char frame[DS_ACCEL__FRAME_HEAD_BYTES + 4096];
     char head[DS_ACCEL__FRAME_HEAD_BYTES];
 
+    if (gather(kind, payload, payload_bytes)) {
+        return;
+    }
+    say_gathered();
     if (payload_bytes <= sizeof(frame) - DS_ACCEL__FRAME_HEAD_BYTES) {
         ds_accel__frame_seal(frame, kind, server.sequence++, payload, (uint32_t)payload_bytes,
                              server.token);
@@ -83,7 +124,9 @@ static void say(uint16_t kind, const void *payload, size_t payload_bytes)
 {
     if (getpid() == server.pid) {
         pthread_mutex_lock(&server.lock);
+        server.speaker = gettid();
         say_now(kind, payload, payload_bytes);
+        server.speaker = 0;
         pthread_mutex_unlock(&server.lock);
     }
 }
@@ -131,6 +174,9 @@ static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
     uint32_t stage = gate;
 
     (void)context;
+    if (gate == DS_ACCEL__GATE_LOAD) {
+        return; /* where every asking begins */
+    }
     say(DS_ACCEL__FRAME_STAGE, &stage, sizeof(stage));
 }
 
@@ -144,16 +190,142 @@ static void on_conduct(void *user_data, const char *reason, const char *detail)
     say(DS_ACCEL__FRAME_CONDUCT, message.data, message.size);
 }
 
+static void on_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
+{
+    struct message message = {.size = 0};
+    uint32_t rule[2] = {number, result};
+
+    (void)user_data;
+    put_struct(&message, rule, sizeof(rule));
+    put_text(&message, detail);
+    say(DS_ACCEL__FRAME_RULE, message.data, message.size);
+}
+
 /* ---- ends ----------------------------------------------------------------------------------- */
 
-static void on_exit_called(void)
+static void wait_a_moment(void)
 {
-    if (server.is_plugin_running) {
-        say(DS_ACCEL__FRAME_EXIT, "", 0);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* The parent in the text of a /proc/PID/stat; 0 if there is none. */
+static pid_t parent_of(const char *stat)
+{
+    const char *end = strrchr(stat, ')');
+    pid_t parent = 0;
+
+    /* ") S 123": the state is one letter. */
+    if (end == NULL || strlen(end) < 5) {
+        return 0;
+    }
+    for (end += 4; *end >= '0' && *end <= '9'; end++) {
+        parent = parent * 10 + (*end - '0');
+    }
+    return parent;
+}
+
+static bool is_child(pid_t pid)
+{
+    char path[64] = "/proc/";
+    char digits[16];
+    char stat[512];
+    size_t length = 6;
+    size_t count = 0;
+    ssize_t size;
+    int fd;
+
+    for (pid_t left = pid; left > 0; left /= 10) {
+        digits[count++] = (char)('0' + left % 10);
+    }
+    while (count > 0) {
+        path[length++] = digits[--count];
+    }
+    memcpy(path + length, "/stat", sizeof("/stat"));
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    size = read(fd, stat, sizeof(stat) - 1);
+    close(fd);
+    stat[size > 0 ? size : 0] = '\0';
+    return parent_of(stat) == server.pid;
+}
+
+static size_t kill_listed(const char *entries, long size)
+{
+    size_t killed = 0;
+
+    for (long at = 0; at < size;) {
+        const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+        const char *digit = entry->d_name;
+        pid_t pid = 0;
+
+        for (; *digit >= '0' && *digit <= '9'; digit++) {
+            pid = pid * 10 + (*digit - '0');
+        }
+        if (*digit == '\0' && pid > 0 && is_child(pid)) {
+            killed += kill(pid, SIGKILL) == 0;
+        }
+        at += entry->d_reclen;
+    }
+    return killed;
+}
+
+/*
+ * End our children, also those that left our process group: the library ends only the group. Calls
+ * only what is safe in a signal handler, and beside a thread that hangs in malloc().
+ */
+static void end_children(void)
+{
+    int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _Alignas(struct dirent64) char entries[4096];
+    long size;
+
+    while (dir >= 0 && (size = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0) {
+        kill_listed(entries, size);
+    }
+    if (dir >= 0) {
+        close(dir);
     }
 }
 
-/* Only what is safe in a signal handler: seal and send. */
+/* Reap what has ended. True if a child lives; as their reaper, grandchildren count as well. */
+static bool has_children(void)
+{
+    pid_t pid;
+
+    do {
+        pid = waitpid(-1, NULL, WNOHANG | __WALL);
+    } while (pid > 0 || (pid < 0 && errno == EINTR));
+    return pid == 0;
+}
+
+/* All that was started here, generation after generation: orphans become our children. */
+static void end_tree(void)
+{
+    for (int i = 0; i < GRACE_TRIES && has_children(); i++) {
+        end_children();
+        wait_a_moment();
+    }
+}
+
+static void on_exit_called(void)
+{
+    if (server.is_plugin_running && getpid() == server.pid) {
+        say(DS_ACCEL__FRAME_EXIT, "", 0);
+        end_tree();
+    }
+}
+
+/* A frame of another thread is not to be torn; one that is torn already ends no death. */
+static void wait_for_speaker(void)
+{
+    for (int i = 0; i < GRACE_TRIES && server.speaker != 0 && server.speaker != gettid(); i++) {
+        wait_a_moment();
+    }
+}
+
+/* Only what is safe in a signal handler: seal and send, end children. */
 static void on_signal(int signal, siginfo_t *info, void *ucontext)
 {
     struct {
@@ -165,14 +337,17 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
     (void)ucontext;
     /* Without the lock: this very thread may hold it. */
     if (server.is_plugin_running && getpid() == server.pid) {
+        wait_for_speaker();
         say_now(DS_ACCEL__FRAME_SIGNAL, &payload, sizeof(payload));
+        end_tree();
     }
     raise(signal); /* with its default action, as soon as this returns */
 }
 
 static void watch_signals(void)
 {
-    static const int signals[] = {SIGSEGV, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGTRAP, SIGSYS};
+    static const int signals[] = {SIGSEGV, SIGILL,  SIGABRT, SIGBUS,
+                                  SIGFPE,  SIGTRAP, SIGSYS,  SIGTERM};
     static char stack_bytes[SIGNAL_STACK_BYTES];
     struct sigaction action = {.sa_sigaction = on_signal};
     stack_t stack = {.ss_sp = stack_bytes, .ss_size = sizeof(stack_bytes)};
@@ -187,35 +362,12 @@ static void watch_signals(void)
 
 /* ---- what a plugin leaves behind ------------------------------------------------------------ */
 
+/* The kernel counts them as links of the folder that has one for each: one call, not a listing. */
 static size_t count_threads(void)
 {
-    DIR *dir = opendir("/proc/self/task");
-    const struct dirent *entry;
-    size_t count = 0;
+    struct stat info;
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        count += entry->d_name[0] != '.';
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    return count;
-}
-
-/* Reap what has ended. True if a child lives; as their reaper, grandchildren count as well. */
-static bool has_children(void)
-{
-    pid_t pid;
-
-    do {
-        pid = waitpid(-1, NULL, WNOHANG | __WALL);
-    } while (pid > 0 || (pid < 0 && errno == EINTR));
-    return pid == 0;
-}
-
-static void wait_a_moment(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return stat("/proc/self/task", &info) == 0 && info.st_nlink > 2 ? (size_t)info.st_nlink - 2 : 0;
 }
 
 static bool remains(bool (*look)(void))
@@ -234,43 +386,13 @@ static bool has_threads(void)
     return count_threads() > server.thread_count;
 }
 
-/* Those that left our process group too: the library ends only the group. */
-static void end_children(void)
-{
-    DIR *dir = opendir("/proc");
-    const struct dirent *entry;
-
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        char path[64];
-        char *stat = NULL;
-        int pid = atoi(entry->d_name);
-        int parent = 0;
-
-        if (pid <= 0) {
-            continue;
-        }
-        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        if (ds_accel__file_read_machine("", path, &stat) >= 0 && stat != NULL) {
-            const char *end = strrchr(stat, ')');
-
-            if (end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 && parent == getpid()) {
-                kill(pid, SIGKILL);
-            }
-        }
-        free(stat);
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-}
-
 static void report_conduct(void)
 {
     char detail[64];
 
     if (has_children() && remains(has_children)) {
         on_conduct(NULL, "leaves_process", "a child process is still there");
-        end_children();
+        end_tree();
     }
     if (has_threads() && remains(has_threads)) {
         snprintf(detail, sizeof(detail), "%zu more than before",
@@ -306,6 +428,18 @@ static void say_result(const struct ds_accel__candidate *candidate)
     say(DS_ACCEL__FRAME_RESULT, message.data, message.size);
 }
 
+static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
+{
+    int32_t status = is_lint ? ds_accel__probe_lint(candidate, on_rule, NULL)
+                             : ds_accel__probe_here(candidate);
+
+    if (status >= 0 && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
+        /* A rule that it breaks kept it from being asked: the rules say which. */
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, "", "%s", "");
+    }
+    return status;
+}
+
 /* The candidate stays until the process ends: its plugin may have kept the host's table. */
 static void serve_ask(const struct ds_accel__frame *frame)
 {
@@ -329,14 +463,16 @@ static void serve_ask(const struct ds_accel__frame *frame)
     candidate->file = ask.file;
     candidate->has_file = true;
     server.is_plugin_running = true;
-    if (ds_accel__probe_here(candidate) < 0) {
+    if (run_plugin(candidate, ask.is_lint != 0) < 0) {
         _exit(1); /* out of memory: the library says that the helper failed */
     }
     fflush(NULL);
     server.is_plugin_running = false;
+    gathered.is_open = true;
     say_result(candidate);
     report_conduct();
     say(DS_ACCEL__FRAME_END, "", 0);
+    say_gathered();
 }
 
 static void serve_setup(const struct ds_accel__frame *frame)
@@ -387,6 +523,62 @@ static bool read_frame(struct ds_accel__frame *frame)
     }
 }
 
+/* ---- the library's end ---------------------------------------------------------------------- */
+
+static struct {
+    pid_t parent;
+    struct pollfd ends[2]; /* its process, its end of the channel */
+} watched;
+
+static void *watch_library(void *nothing)
+{
+    (void)nothing;
+    for (;;) {
+        int count = poll(watched.ends, 2, -1);
+
+        for (int i = 0; i < 2 && count > 0; i++) {
+            if ((watched.ends[i].revents & POLLNVAL) != 0) {
+                watched.ends[i].fd = -1; /* a plugin closed it */
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+            } else if (watched.ends[i].revents != 0) {
+                end_tree();
+                kill(-server.pid, SIGKILL); /* not 0: a plugin may have joined another group */
+                kill(server.pid, SIGKILL);
+            }
+        }
+    }
+    return NULL;
+}
+
+/*
+ * A parent-death signal ends this process alone, and what a plugin started lives on. So a thread
+ * waits for the library's end, and the signal is for where there can be no such thread.
+ */
+static void start_watch(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+
+    watched.ends[0].fd = (int)syscall(SYS_pidfd_open, watched.parent, 0);
+    watched.ends[0].events = POLLIN;
+    watched.ends[1].fd = fcntl(DS_ACCEL__PROBE_CHANNEL, F_DUPFD_CLOEXEC, 0);
+    if (watched.ends[0].fd < 0 || watched.ends[1].fd < 0 || getppid() != watched.parent ||
+        pthread_attr_init(&attributes) != 0) {
+        return;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_setstacksize(&attributes, WATCH_STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attributes, watch_library, NULL) == 0) {
+        prctl(PR_SET_PDEATHSIG, 0);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
 static bool is_started_by_library(int argc, char **argv)
 {
     return argc == 2 && getppid() == atoi(argv[1]) && fcntl(DS_ACCEL__PROBE_CHANNEL, F_GETFD) >= 0;
@@ -396,7 +588,7 @@ int ds_accel__probe_main(int argc, char **argv)
 {
     struct ds_accel__frame frame;
 
-    /* With the one who asks, and not with the thread's process group, ends this one too. */
+    /* With the one who asks ends this one too: until there is a thread that sees to it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!is_started_by_library(argc, argv)) {
         fputs("ds-accel-probe is started by the ds-accel library, to ask plugins in a process of "
@@ -409,6 +601,8 @@ int ds_accel__probe_main(int argc, char **argv)
     watch_signals();
     atexit(on_exit_called);
     server.pid = getpid();
+    watched.parent = atoi(argv[1]);
+    start_watch();
     server.reader.limit_bytes = REQUEST_LIMIT_BYTES;
     server.thread_count = count_threads();
     ds_accel__guard_take_alone(&server.guard);

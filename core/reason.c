@@ -13,8 +13,10 @@ static const struct ds_accel__reason reasons[] = {
 
 const struct ds_accel__reason *ds_accel__reason(const char *code)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(reasons); i++) {
-        if (strcmp(reasons[i].code, code) == 0) {
+    for (size_t i = 0; code[0] != '\0' && i < DS_ACCEL__ARRAY_SIZE(reasons); i++) {
+        /* Most differ in the first two letters. */
+        if (reasons[i].code[0] == code[0] && reasons[i].code[1] == code[1] &&
+            strcmp(reasons[i].code, code) == 0) {
             return &reasons[i];
         }
     }

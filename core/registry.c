@@ -51,7 +51,8 @@ struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, cons
         free(candidate);
         return NULL;
     }
-    snprintf(candidate->name, sizeof(candidate->name), "%s", name);
+    ds_accel__copy(candidate->name, sizeof(candidate->name), name);
+    candidate->name_hash = ds_accel__hash_text(candidate->name, 0);
     candidate->reason = "";
     candidate->stage = "";
     ds_accel__host_fill(&candidate->host, context, candidate);
@@ -185,6 +186,14 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
     candidate->gates[gate].evidence = ds_accel__candidate_keep(candidate, line);
 }
 
+void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                                    const char *evidence)
+{
+    candidate->stage = ds_accel__gate_name(gate);
+    candidate->gates[gate].result = DS_ACCEL__GATE_PASSED;
+    candidate->gates[gate].evidence = evidence;
+}
+
 /* The first of an array's patterns that matches, or NULL. */
 static const char *match(json_t *patterns, const char *name)
 {
@@ -215,7 +224,7 @@ static bool check_allowed(struct ds_accel__candidate *candidate)
                                  &finding);
         return false;
     }
-    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ALLOW, "by \"allow\" and \"deny\"");
+    ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ALLOW, "by \"allow\" and \"deny\"");
     return true;
 }
 
@@ -502,8 +511,11 @@ void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *na
 struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__registry *registry,
                                                     const char *name)
 {
+    uint64_t hash = ds_accel__hash_text(name, 0);
+
     for (size_t i = 0; i < registry->count; i++) {
-        if (strcmp(registry->candidates[i]->name, name) == 0 &&
+        if (registry->candidates[i]->name_hash == hash &&
+            strcmp(registry->candidates[i]->name, name) == 0 &&
             registry->candidates[i]->gates[DS_ACCEL__GATE_NAME].result != DS_ACCEL__GATE_FAILED) {
             return registry->candidates[i];
         }

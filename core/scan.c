@@ -43,7 +43,7 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
     struct ds_accel__candidate *first;
     struct ds_accel__candidate *candidate;
     char *name = strndup(file + strlen(PREFIX), strlen(file) - strlen(PREFIX SUFFIX));
-    char *path = ds_accel__format("%s/%s", dir, file);
+    char *path = ds_accel__join(dir, '/', file);
 
     candidate = name != NULL && path != NULL ? ds_accel__candidate_create(scan->context, name, path)
                                              : NULL;

@@ -99,6 +99,28 @@ char *ds_accel__format(const char *format, ...)
     return text;
 }
 
+char *ds_accel__join(const char *left, char between, const char *right)
+{
+    size_t left_length = strlen(left);
+    size_t right_size = strlen(right) + 1;
+    char *text = malloc(left_length + 1 + right_size);
+
+    if (text != NULL) {
+        memcpy(text, left, left_length);
+        text[left_length] = between;
+        memcpy(text + left_length + 1, right, right_size);
+    }
+    return text;
+}
+
+void ds_accel__copy(char *to, size_t to_size, const char *text)
+{
+    size_t length = text != NULL ? strnlen(text, to_size - 1) : 0;
+
+    memcpy(to, text != NULL ? text : "", length);
+    to[length] = '\0';
+}
+
 /* Levenshtein distance of two short names; larger than any limit for long ones. */
 static size_t distance(const char *a, const char *b)
 {

@@ -253,7 +253,7 @@ static void keep_gates(struct ds_accel__candidate *candidate, const struct ds_ac
 
 bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
 {
-    const ds_accel_t *context = candidate->host.context;
+    ds_accel_t *context = candidate->host.context;
     const struct ds_accel__record *record;
 
     if (!context->cache.is_open) {
@@ -265,12 +265,12 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
         return false;
     }
     keep_gates(candidate, record, DS_ACCEL__GATE_TRUST, DS_ACCEL__GATE_HASH);
-    snprintf(candidate->vendor, sizeof(candidate->vendor), "%s",
-             ds_accel__record_text(record, DS_ACCEL__RECORD_VENDOR));
-    snprintf(candidate->version, sizeof(candidate->version), "%s",
-             ds_accel__record_text(record, DS_ACCEL__RECORD_VERSION));
-    snprintf(candidate->abi, sizeof(candidate->abi), "%s",
-             ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
+    ds_accel__copy(candidate->vendor, sizeof(candidate->vendor),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_VENDOR));
+    ds_accel__copy(candidate->version, sizeof(candidate->version),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_VERSION));
+    ds_accel__copy(candidate->abi, sizeof(candidate->abi),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
     candidate->note_features = record->data.note_features;
     ds_accel__candidate_set_demand(candidate, record->data.note_optional);
     return true;
@@ -298,15 +298,15 @@ static void take_verdict(struct ds_accel__candidate *candidate,
     candidate->verdict.reason = record->data.verdict_reason;
     candidate->verdict.vendor_code = record->data.vendor_code;
     memcpy(candidate->verdict.variant, record->data.variant, sizeof(record->data.variant));
-    snprintf(candidate->verdict.detail, sizeof(candidate->verdict.detail), "%s",
-             ds_accel__record_text(record, DS_ACCEL__RECORD_DETAIL));
+    ds_accel__copy(candidate->verdict.detail, sizeof(candidate->verdict.detail),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_DETAIL));
     candidate->is_cached = true;
     candidate->has_verdict = true;
 }
 
 bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good)
 {
-    const ds_accel_t *context = candidate->host.context;
+    ds_accel_t *context = candidate->host.context;
     const struct ds_accel__record *record;
 
     candidate->is_cached = false;

@@ -54,12 +54,12 @@ LOOP uintptr_t loop_direct(uintptr_t given, uint32_t count)
 {
     const ds_accel_device_t *device = (const ds_accel_device_t *)given;
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    int32_t (*call)(ds_accel_plugin_device_t *, struct ds_accel_error *) =
+    int32_t (*call)(ds_accel_plugin_device_t *, uint64_t, struct ds_accel_error *) =
         ds_accel_device_table(device)->device_synchronize;
     uintptr_t handle = (uintptr_t)ds_accel_device_handle(device);
 
     for (uint32_t i = 0; i < count; i++) {
-        handle += (uintptr_t)call((ds_accel_plugin_device_t *)handle, &error);
+        handle += (uintptr_t)call((ds_accel_plugin_device_t *)handle, UINT64_MAX, &error);
         __asm__ volatile("" : "+r"(handle), "+r"(call) : : "memory");
     }
     return handle;

@@ -7,6 +7,8 @@
 #include "fixture.h"
 
 #include <elf.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -381,6 +383,109 @@ Test(core_lint, tells_the_rule_that_each_defect_breaks)
         }
         ds_accel_free_text(text);
     }
+}
+
+/* The rule that failed in a report; "" if none did, "?" if several did. */
+static void only_failed(const char *text, char *rule, size_t size)
+{
+    const char *failed = strstr(text, " failed ");
+    const char *line = failed;
+
+    rule[0] = '\0';
+    if (failed == NULL) {
+        return;
+    }
+    while (line > text && line[-1] != '\n') {
+        line--;
+    }
+    snprintf(rule, size, "%.*s", (int)strcspn(line, " "), line);
+    if (strstr(failed + 1, "  failed ") != NULL) {
+        snprintf(rule, size, "?");
+    }
+}
+
+/* The reason that lint has to name for a fault of faults.txt: also what it does to its process. */
+static void expect_fault(const char *fault, const char *rule, const char *reason)
+{
+    struct ds_accel_options options = test_options();
+    char path[512];
+    char failed[16];
+    char *text = NULL;
+    int32_t status;
+
+    snprintf(path, sizeof(path), "%s/faults/%s/ds_accel_faulty.so", TEST_FIXTURES, fault);
+    options.config_file = test_write("lint.json", "{\"probe\": {\"timeout_ms\": 700}}");
+    status = ds_accel_lint(&options, path, 0, &text);
+    cr_assert_not_null(text, "%s: %s", fault, ds_accel_last_error());
+    cr_expect_eq(status, rule[0] != '\0' ? DS_ACCEL_ERR_ABI : DS_ACCEL_OK, "%s:\n%s", fault, text);
+    only_failed(text, failed, sizeof(failed));
+    cr_expect_str_eq(failed, rule, "%s:\n%s", fault, text);
+    cr_expect_not_null(strstr(text, reason), "%s: no %s:\n%s", fault, reason, text);
+    ds_accel_free_text(text);
+}
+
+Test(core_lint, survives_what_a_plugin_does_to_its_process_and_names_it, .timeout = 120)
+{
+    static const char *const stages[] = {"load", "entry", "probe"};
+    static const char *const ends[][2] = {
+        {"segv", "segv"},     {"ill", "ill"},   {"abort", "abort"}, {"exit", "exit"},
+        {"signal", "signal"}, {"end", "ended"}, {"hang", "hung"}};
+    static const char *const rows[][3] = {
+        {"print_stdout", "DSA-P28", "prints_stdout"},
+        {"print_stderr", "DSA-P28", "prints_stderr"},
+        {"change_signal_mask", "DSA-P28", "changes_signal_mask"},
+        {"change_signal_handler", "DSA-P28", "changes_signal_handler"},
+        {"change_directory", "DSA-P28", "changes_directory"},
+        {"change_locale", "DSA-P28", "changes_locale"},
+        {"change_umask", "DSA-P28", "changes_umask"},
+        {"change_limit", "DSA-P28", "changes_limit"},
+        {"change_environment", "DSA-P28", "changes_environment"},
+        {"close_descriptor", "DSA-P28", "result_closed"},
+        {"write_descriptor", "DSA-P28", "result_garbled"},
+        {"forge", "DSA-P28", "result_forged"},
+        {"leave_process", "DSA-P32", "leaves_process"},
+        {"leave_daemon", "DSA-P32", "leaves_process"},
+        {"leave_thread", "DSA-P32", "leaves_thread"},
+        {"tls", "DSA-P2", "bytes for each thread"},
+        {"table_features", "DSA-P10", "differ in features"},
+        {"missing_library", "DSA-P6", "not installed"},
+        {"none", "", "keeps every rule"},
+    };
+
+    for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++) {
+        for (size_t end = 0; end < sizeof(ends) / sizeof(ends[0]); end++) {
+            char fault[32];
+            char reason[32];
+
+            snprintf(fault, sizeof(fault), "%s_%s", stages[stage], ends[end][0]);
+            snprintf(reason, sizeof(reason), "process: %s_%s", stages[stage], ends[end][1]);
+            expect_fault(fault, "DSA-P26", reason);
+        }
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        expect_fault(rows[i][0], rows[i][1], rows[i][2]);
+    }
+}
+
+/* Asked for by its user, a plugin runs in this process, and what it changes is put back. */
+Test(core_lint, in_this_process_names_what_was_changed)
+{
+    struct ds_accel_options options = test_options();
+    sigset_t before;
+    sigset_t after;
+    char *text = NULL;
+
+    options.config_file = test_write("lint.json", "{\"probe\": {\"mode\": \"in-process\"}}");
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    cr_expect_eq(ds_accel_lint(&options,
+                               TEST_FIXTURES "/faults/change_signal_mask/ds_accel_faulty.so", 0,
+                               &text),
+                 DS_ACCEL_ERR_ABI);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    EXPECT_HAS(text, "DSA-P28  failed");
+    EXPECT_HAS(text, "changes_signal_mask: SIGUSR1 is blocked now");
+    cr_expect_eq(sigismember(&after, SIGUSR1), sigismember(&before, SIGUSR1));
+    ds_accel_free_text(text);
 }
 
 Test(core_lint, an_absent_file_is_an_error)

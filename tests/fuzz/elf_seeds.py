@@ -13,7 +13,8 @@ import sys
 
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_TLS, PT_GNU_STACK = 1, 2, 4, 7, 0x6474E551
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 1, 4, 5, 6, 10
-DT_TEXTREL, DT_BIND_NOW, DT_FLAGS, DT_GNU_HASH, DT_FLAGS_1 = 22, 24, 30, 0x6FFFFEF5, 0x6FFFFFFB
+DT_RPATH, DT_TEXTREL, DT_BIND_NOW, DT_RUNPATH, DT_FLAGS = 15, 22, 24, 29, 30
+DT_GNU_HASH, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFFB
 HEADER_BYTES, SEGMENT_BYTES = 64, 56
 OURS = 0x44530001
 
@@ -116,6 +117,8 @@ SEEDS = {
     "dynamic_needed": dynamic("gnu", extra=((DT_NEEDED, 1), (DT_NEEDED, 1 << 40), (DT_NEEDED, 3))),
     "dynamic_repeated": dynamic("sysv", repeat=8),
     "dynamic_needed_long": dynamic("gnu", repeat=6, extra=((DT_NEEDED, 1),) * 12, library=b"l" * 1000),
+    "dynamic_run_path": dynamic("gnu", extra=((DT_RPATH, 1), (DT_RUNPATH, 1)), library=b"/opt/lib:$ORIGIN"),
+    "dynamic_run_path_long": dynamic("gnu", extra=((DT_RUNPATH, 1),) * 12, library=b"/" * 1000),
     "dynamic_chain_unended": dynamic("gnu", symbols=8).replace(struct.pack("<II", 2, 3), struct.pack("<II", 2, 2)),
     "dynamic_tables_wrap": dynamic("gnu", extra=((DT_STRTAB, (1 << 64) - 8), (DT_SYMTAB, (1 << 64) - 24))),
 }

@@ -20,14 +20,17 @@ $(BUILD)/obj/$(FUZZ_SOURCE)/%.o: $(FUZZ_SOURCE)/%.c $(FUZZ_SOURCE)/fuzz.mk Makef
 	@mkdir -p $(@D)
 	$(CC) $(CORE_CFLAGS) -I$(FUZZ_SOURCE) -c -o $@ $<
 
+# This one has the source of probe.c in itself.
+$(FUZZ_DIR)/replay/fuzz_frames $(FUZZ_DIR)/fuzz_frames: FUZZ_WITHOUT := $(BUILD)/obj/core/probe.o
+
 $(REPLAYS): $(FUZZ_DIR)/replay/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o \
     $(BUILD)/obj/$(FUZZ_SOURCE)/fuzz_main.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+	$(CC) -o $@ $(filter-out $(FUZZ_WITHOUT),$^) $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 
 $(LIBFUZZERS): $(FUZZ_DIR)/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS)
+	$(CC) -o $@ $(filter-out $(FUZZ_WITHOUT),$^) $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS)
 
 -include $(wildcard $(BUILD)/obj/$(FUZZ_SOURCE)/*.d)
 
@@ -51,3 +54,9 @@ fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="confi
 	        -artifact_prefix=$(BUILD)-fuzz/fuzz_$$name- \
 	        $$(test ! -f $(FUZZ_SOURCE)/$$name.dict || echo -dict=$(FUZZ_SOURCE)/$$name.dict) \
 	        $(BUILD)-fuzz/corpus/$$name $(FUZZ_SOURCE)/corpus/$$name; done
+
+# By code reached alone: counts of how often would keep hundreds.
+fuzz-keep:  ## of what make fuzz added, keep in corpus/ the few inputs that reach new code
+	@set -e; for name in $(FUZZERS); do \
+	    $(BUILD)-fuzz/fuzz/fuzz_$$name -set_cover_merge=1 -use_counters=0 -verbosity=0 \
+	        $(FUZZ_SOURCE)/corpus/$$name $(BUILD)-fuzz/corpus/$$name; done

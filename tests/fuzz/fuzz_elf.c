@@ -100,9 +100,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_note(&copy);
             ds_accel__elf_read_dynamic(&copy, &dynamic);
             check_lines(&dynamic.needed);
+            check_lines(&dynamic.run_path);
             check_lines(&dynamic.exports);
-            ds_accel__text_clear(&dynamic.needed);
-            ds_accel__text_clear(&dynamic.exports);
+            ds_accel__elf_dynamic_clear(&dynamic);
         }
         ds_accel__elf_close(&elf);
     }

@@ -24,12 +24,18 @@ chmod 755 "$dir"
 # Linked anew: in a set-uid program the dynamic linker takes no $ORIGIN outside of its own folders.
 prefix=$dir/prefix
 mkdir -p "$prefix/bin"
-cp -R -P "$build/lib" "$build/share" "$prefix"
+cp -R -P "$build/lib" "$build/libexec" "$build/share" "$prefix"
 chmod -R go-w "$prefix"
-"${CC:-gcc}" -pie -o "$prefix/bin/plain" "$build"/obj/tools/*.o -L"$prefix/lib" -lds_accel \
+objects=$(find "$build/obj/tools" -name '*.o' ! -name ds-accel-probe.o ! -name reasons.o)
+# shellcheck disable=SC2086 # a list of files
+"${CC:-gcc}" -pie -o "$prefix/bin/plain" $objects -L"$prefix/lib" -lds_accel \
     -Wl,-rpath,"$prefix/lib"
 cp "$prefix/bin/plain" "$prefix/bin/secure"
 chmod 4755 "$prefix/bin/secure"
+
+# What a set-uid program remembers is root's, and stays only where it was before.
+system=/var/cache/ds-accel
+[ -d "$system" ] || trap 'rm -rf "$dir" "$system"' EXIT
 
 # What a caller can bring along: variables, two places of user configuration, plugins.
 mkdir -p "$dir/more" "$dir/theirs" "$dir/xdg/ds-accel" "$dir/home/.config/ds-accel"
@@ -80,6 +86,19 @@ has "DS_ACCEL_PLUGIN_PATH: it takes part without the bit" "$out" "$dir/more/ds_a
 as DS_ACCEL_PLUGIN_PATH="$dir/more" "$prefix/bin/secure" list
 has "DS_ACCEL_PLUGIN_PATH: set-uid" "$out" "$prefix/lib/ds-accel/ds_accel_cpu.so"
 is "DS_ACCEL_PLUGIN_PATH: its folder is not searched" 0 "$(printf '%s' "$out" | grep -c alpha)"
+
+mkdir -m 700 "$dir/cache"
+chown "$stranger" "$dir/cache"
+as DS_ACCEL_CACHE_DIR="$dir/cache" "$prefix/bin/plain" detect
+is "DS_ACCEL_CACHE_DIR: it takes part without the bit" verdicts \
+    "$(find "$dir/cache" -name verdicts -printf '%f')"
+rm -f "$dir/cache"/*
+as DS_ACCEL_CACHE_DIR="$dir/cache" "$prefix/bin/secure" detect
+is "DS_ACCEL_CACHE_DIR: set-uid" "cpu " "$out $(find "$dir/cache" -type f)"
+as DS_ACCEL_PROBE=in-process "$prefix/bin/plain" explain mock
+has "DS_ACCEL_PROBE: it takes part without the bit" "$out" "opened in this process"
+as DS_ACCEL_PROBE=in-process "$prefix/bin/secure" explain mock
+has "DS_ACCEL_PROBE: set-uid" "$out" "opened by ds-accel-probe"
 
 as DS_ACCEL_LOG=debug "$prefix/bin/plain" detect
 has "DS_ACCEL_LOG: it takes part without the bit" "$err" debug

@@ -1,0 +1,1033 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * That detection leaves its caller alone, with every faulty plugin there is, and works in callers
+ * of all kinds: with threads, children and signal handlers of their own, with closed descriptors,
+ * at their limits, and when they are killed. A plain program, since Criterion has threads and
+ * handlers of its own. Each part runs in a process of its own.  caller BUILD [PART]
+ */
+#include "ds_accel.h"
+#include "state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PART_LIMIT_S 120
+#define LONG_MS 20000 /* nothing that answers takes that long */
+#define SHORT_MS 400  /* for what never answers */
+#define GRACE_S 5     /* more than this after its deadline, nothing takes: no tight bound */
+
+static char build[512];
+static char dir[64];
+static const char *const passed_by = "neighbour";
+
+static bool fail(const char *what, const char *detail)
+{
+    printf("    %s: %s\n", what, detail);
+    return false;
+}
+
+/* ---- detection ------------------------------------------------------------------------------ */
+
+struct setting {
+    const char *fault;  /* its folder of the fixtures' faults; NULL: the crowd of all of them */
+    const char *folder; /* another one */
+    const char *more;   /* members of the configuration, with a comma in front */
+    const char *accelerator;
+    bool is_in_process;
+    int timeout_ms;
+    int parallel;
+};
+
+static char warnings[8192];
+static atomic_bool is_log_slow; /* slower than a plugin that logs */
+static atomic_bool is_asking;   /* ds_accel_detect() runs */
+static atomic_bool is_over;     /* threads of a part are to end */
+
+static void wait_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static void keep_warning(void *user_data, uint32_t level, const char *topic, const char *message)
+{
+    size_t length = strlen(warnings);
+
+    (void)user_data;
+    (void)level;
+    snprintf(warnings + length, sizeof(warnings) - length, "%s: %s\n", topic, message);
+    if (is_log_slow) {
+        wait_ms(1);
+    }
+}
+
+/* Every plugin of a folder goes before the neighbour, but for those that do nothing wrong. */
+static void write_order(FILE *file, const char *folder)
+{
+    DIR *plugins = opendir(folder);
+    const struct dirent *entry;
+
+    while (plugins != NULL && (entry = readdir(plugins)) != NULL) {
+        int length = (int)strlen(entry->d_name);
+
+        if (length > 12 && strncmp(entry->d_name, "ds_accel_", 9) == 0 &&
+            strncmp(entry->d_name, "ds_accel_slow", 13) != 0) {
+            fprintf(file, "\"%.*s\", ", length - 12, entry->d_name + 9);
+        }
+    }
+    if (plugins != NULL) {
+        closedir(plugins);
+    }
+    fprintf(file, "\"%s\"", passed_by);
+}
+
+static bool write_config(const char *path, const struct setting *setting, const char *folder)
+{
+    FILE *file = fopen(path, "we");
+
+    if (file == NULL) {
+        return fail(path, strerror(errno));
+    }
+    fprintf(file, "{\"detection_order\": [");
+    write_order(file, folder);
+    fprintf(file,
+            "], \"deny\": [\"cpu\", \"mock\"], "
+            "\"probe\": {\"mode\": \"%s\", \"timeout_ms\": %d, \"parallel\": %d}%s}\n",
+            setting->is_in_process ? "in-process" : "isolated", setting->timeout_ms,
+            setting->parallel > 0 ? setting->parallel : 1,
+            setting->more != NULL ? setting->more : "");
+    return fclose(file) == 0;
+}
+
+static ds_accel_t *create(const struct setting *setting)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options)};
+    char folders[2][600];
+    char config[128];
+    const char *dirs[] = {folders[0], folders[1]};
+    ds_accel_t *context = NULL;
+
+    if (setting->folder != NULL) {
+        snprintf(folders[0], sizeof(folders[0]), "%s/tests/fixtures/%s", build, setting->folder);
+    } else {
+        snprintf(folders[0], sizeof(folders[0]), "%s/tests/fixtures/%s%s", build,
+                 setting->fault != NULL ? "faults/" : "crowd",
+                 setting->fault != NULL ? setting->fault : "");
+    }
+    snprintf(folders[1], sizeof(folders[1]), "%s/tests/fixtures/faults/neighbour", build);
+    snprintf(config, sizeof(config), "%s/config-%d-%lx.json", dir, (int)getpid(),
+             (unsigned long)pthread_self());
+    if (!write_config(config, setting, folders[0])) {
+        return NULL;
+    }
+    options.flags = DS_ACCEL_OPTION_NO_ENVIRONMENT | DS_ACCEL_OPTION_NO_USER_CONFIG |
+                    DS_ACCEL_OPTION_NO_CACHE;
+    options.accelerator = setting->accelerator;
+    options.plugin_dirs = dirs;
+    options.plugin_dir_count = 2;
+    options.config_file = config;
+    options.log_sink = keep_warning;
+    options.log_levels = "warn";
+    if (ds_accel_create(&options, &context) < 0) {
+        fail("create", ds_accel_last_error());
+    }
+    unlink(config);
+    return context;
+}
+
+static bool find(ds_accel_t *context, const char *name, struct ds_accel_candidate *candidate)
+{
+    candidate->struct_size = sizeof(*candidate);
+    for (uint32_t i = 0; i < ds_accel_candidate_count(context); i++) {
+        if (ds_accel_candidate_get(context, i, candidate) >= 0 &&
+            strcmp(candidate->name, name) == 0) {
+            return true;
+        }
+    }
+    return fail("no such candidate", name);
+}
+
+/* Detect; the winner is as wanted. The context is destroyed unless context_out takes it. */
+static bool detect(const struct setting *setting, const char *wanted, ds_accel_t **context_out)
+{
+    ds_accel_t *context = create(setting);
+    const char *name;
+    bool right;
+
+    if (context == NULL) {
+        return false;
+    }
+    is_asking = true;
+    if (ds_accel_detect(context) < 0) {
+        fail("detect", ds_accel_last_error());
+    }
+    is_asking = false;
+    name = ds_accel_name(context);
+    right = name != NULL && strcmp(name, wanted) == 0;
+    if (!right) {
+        fail("chosen", name != NULL ? name : "nothing");
+    }
+    if (context_out != NULL) {
+        *context_out = context;
+    } else {
+        ds_accel_destroy(context);
+    }
+    return right;
+}
+
+/* One fault is judged as is wanted, and the neighbour chosen. */
+static bool judged(const char *fault, const char *reason, int timeout_ms)
+{
+    struct setting setting = {.fault = fault, .timeout_ms = timeout_ms};
+    struct ds_accel_candidate candidate;
+    ds_accel_t *context = NULL;
+    bool right = detect(&setting, passed_by, &context);
+
+    if (right && (!find(context, "faulty", &candidate) || strcmp(candidate.reason, reason) != 0)) {
+        right = fail(fault, candidate.reason);
+        fail("its detail", candidate.detail);
+    }
+    ds_accel_destroy(context);
+    return right;
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- the caller is as it was ---------------------------------------------------------------- */
+
+/* What runs once and stays is no change: libltdl's start, the locale's files. */
+static void warm_up(void)
+{
+    struct setting setting = {.fault = "none", .timeout_ms = LONG_MS, .accelerator = passed_by};
+
+    detect(&setting, passed_by, NULL);
+}
+
+static bool all_at_once(void)
+{
+    struct setting setting = {.timeout_ms = SHORT_MS, .parallel = 8};
+    ds_accel_t *context = NULL;
+    char *before;
+    bool right;
+
+    state_make_special();
+    before = state_take();
+    right = detect(&setting, passed_by, &context);
+    right = state_is_as_before(before, passed_by) && right;
+    if (ds_accel_candidate_count(context) < 40) {
+        right = fail("the crowd", "is smaller than it was");
+    }
+    ds_accel_destroy(context);
+    free(before);
+    return right;
+}
+
+/* One after the other: also those whose file or table is broken, which have no name of their own.
+ */
+static bool one_by_one(void)
+{
+    char path[600];
+    char *before = NULL;
+    unsigned count = 0;
+    bool right = true;
+    const struct dirent *entry;
+    DIR *faults;
+
+    state_make_special();
+    warm_up();
+    snprintf(path, sizeof(path), "%s/tests/fixtures/faults", build);
+    faults = opendir(path);
+    before = state_take();
+    while (faults != NULL && (entry = readdir(faults)) != NULL) {
+        struct setting setting = {.fault = entry->d_name, .timeout_ms = SHORT_MS};
+
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "none") == 0 ||
+            strcmp(entry->d_name, "slow") == 0 || strcmp(entry->d_name, "count") == 0 ||
+            strcmp(entry->d_name, "pocl") == 0 || strcmp(entry->d_name, "sometimes") == 0) {
+            continue;
+        }
+        if (strncmp(entry->d_name, "init_", 5) == 0) {
+            continue; /* loaded here, since nothing is wrong with it until init() */
+        }
+        count++;
+        if (!detect(&setting, passed_by, NULL) || !state_is_as_before(before, "")) {
+            right = fail("with", entry->d_name);
+        }
+    }
+    if (faults != NULL) {
+        closedir(faults);
+    }
+    free(before);
+    return count >= 50 ? right : fail("faults", "fewer than there were");
+}
+
+/* A plugin that is tolerated does it here as well: what it changed is put back. */
+static bool tolerated(void)
+{
+    static const char *const faults[][2] = {
+        {"change_signal_mask", "changes_signal_mask"},
+        {"change_signal_handler", "changes_signal_handler"},
+        {"change_affinity", "changes_affinity"},
+        {"change_directory", "changes_directory"},
+        {"change_locale", "changes_locale"},
+        {"change_umask", "changes_umask"},
+        {"change_limit", "changes_limit"},
+    };
+    bool right = true;
+
+    state_make_special();
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        struct setting setting = {.timeout_ms = LONG_MS};
+        char more[128];
+        char folder[64];
+        char *before;
+
+        snprintf(folder, sizeof(folder), "start/%s", faults[i][0]);
+        snprintf(more, sizeof(more), ", \"backends\": {\"%s\": {\"tolerate\": [\"%s\"]}}", "faulty",
+                 faults[i][1]);
+        setting.folder = folder;
+        setting.more = more;
+        before = state_take();
+        if (!detect(&setting, "faulty", NULL) ||
+            !state_is_as_before(before, i == 0 ? "faulty" : "")) {
+            right = fail("tolerated", faults[i][0]);
+        }
+        free(before);
+    }
+    return right;
+}
+
+/* It is in the child that an OpenCL runtime hangs, if the parent has ever used it. */
+static bool opencl_after_fork(void)
+{
+    struct setting setting = {.fault = "pocl", .timeout_ms = 60000};
+    struct ds_accel_candidate candidate;
+    ds_accel_t *context = NULL;
+    char *before;
+    bool right;
+    int status;
+    pid_t pid;
+
+    setenv("POCL_CACHE_DIR", dir, 1);
+    before = state_take();
+    right =
+        detect(&setting, passed_by, &context) && find(context, "pocl", &candidate) &&
+        (strcmp(candidate.stage, "conduct") == 0 || fail("pocl in the helper", candidate.detail));
+    right = state_is_as_before(before, passed_by) && right;
+    free(before);
+    ds_accel_destroy(context);
+    pid = fork();
+    if (pid == 0) {
+        ds_accel_t *own;
+
+        alarm(60);
+        setting.accelerator = "pocl";
+        setting.is_in_process = true;
+        own = create(&setting);
+        _exit(own != NULL && ds_accel_detect(own) >= 0 ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0
+               ? right
+               : fail("OpenCL in a child", WIFSIGNALED(status) ? "it hung or died" : "it failed");
+}
+
+static bool has_opencl(void)
+{
+    DIR *vendors = opendir("/etc/OpenCL/vendors");
+    const struct dirent *entry;
+    bool found = false;
+
+    while (vendors != NULL && (entry = readdir(vendors)) != NULL) {
+        found = found || strstr(entry->d_name, "pocl") != NULL;
+    }
+    if (vendors != NULL) {
+        closedir(vendors);
+    }
+    return found && system("ldconfig -p | grep -q libOpenCL.so.1") == 0;
+}
+
+/* ---- callers with signal handlers, children and threads of their own ------------------------ */
+
+static void on_child(int number)
+{
+    int error = errno;
+
+    (void)number;
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+    }
+    errno = error;
+}
+
+/* What is known without the exit status, and what is not. */
+static bool verdicts_without_status(void)
+{
+    return judged("probe_segv", "probe_segv", LONG_MS) &&
+           judged("entry_abort", "entry_abort", LONG_MS) &&
+           judged("load_exit", "load_exit", LONG_MS) &&
+           judged("probe_end", "probe_ended", LONG_MS) &&
+           judged("forge", "result_forged", LONG_MS) &&
+           judged("leave_process", "leaves_process", LONG_MS) &&
+           judged("probe_hang", "probe_hung", SHORT_MS) &&
+           judged("ignores_term", "probe_hung", SHORT_MS);
+}
+
+static bool with_action(void (*handler)(int), int flags)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    char *before;
+    bool right;
+
+    sigaction(SIGCHLD, &action, NULL);
+    warm_up();
+    before = state_take();
+    right = verdicts_without_status();
+    right = state_is_as_before(before, "") && right;
+    free(before);
+    return right;
+}
+
+static bool reaping_handler(void)
+{
+    return with_action(on_child, SA_RESTART | SA_NOCLDSTOP);
+}
+
+static bool children_ignored(void)
+{
+    return with_action(SIG_IGN, 0);
+}
+
+static bool children_not_waited_for(void)
+{
+    return with_action(SIG_DFL, SA_NOCLDWAIT);
+}
+
+static void *run_children(void *wrong)
+{
+    while (!is_over) {
+        pid_t pid = fork();
+        int status = -1;
+
+        if (pid == 0) {
+            _exit(7);
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
+            WEXITSTATUS(status) != 7) {
+            atomic_fetch_add((atomic_int *)wrong, 1);
+        }
+    }
+    return NULL;
+}
+
+static void *run_detections(void *wrong)
+{
+    static const char *const faults[][2] = {{"probe_segv", "probe_segv"},
+                                            {"leave_daemon", "leaves_process"},
+                                            {"probe_hang", "probe_hung"},
+                                            {"entry_exit", "entry_exit"}};
+
+    for (int i = 0; i < 8; i++) {
+        if (!judged(faults[i % 4][0], faults[i % 4][1], i % 4 == 2 ? 1500 : LONG_MS)) {
+            atomic_fetch_add((atomic_int *)wrong, 1);
+        }
+    }
+    return NULL;
+}
+
+static bool children_of_other_threads(void)
+{
+    pthread_t threads[6];
+    atomic_int wrong = 0;
+    char *before;
+    bool right;
+
+    warm_up();
+    before = state_take();
+    for (int i = 0; i < 6; i++) {
+        if (pthread_create(&threads[i], NULL, i < 3 ? run_detections : run_children, &wrong) != 0) {
+            return fail("pthread_create", "failed");
+        }
+    }
+    for (int i = 0; i < 6; i++) {
+        is_over = i >= 3;
+        pthread_join(threads[i], NULL);
+    }
+    right = wrong == 0 || fail("threads", "an answer or a child was not as it should be");
+    right = state_is_as_before(before, "") && right;
+    free(before);
+    return right;
+}
+
+static void *detect_once(void *right)
+{
+    *(bool *)right = judged("leave_process", "leaves_process", LONG_MS);
+    return NULL;
+}
+
+static bool thread_ends_afterwards(void)
+{
+    bool right = false;
+    pthread_t thread;
+    char *before;
+
+    warm_up();
+    before = state_take();
+    if (pthread_create(&thread, NULL, detect_once, &right) != 0) {
+        return false;
+    }
+    pthread_join(thread, NULL);
+    right = state_is_as_before(before, "") && right;
+    free(before);
+    return right;
+}
+
+/* ---- callers without descriptors, processes, a helper ---------------------------------------- */
+
+/* What other threads print to stdout, which is closed, gets into no file of the library's. */
+static void *print_on(void *nothing)
+{
+    while (!is_over) {
+        for (int fd = 0; fd < 3 && is_asking; fd++) {
+            if (write(fd, "noise", 5) > 0) {
+                sched_yield();
+            }
+        }
+    }
+    return nothing;
+}
+
+static bool standard_streams_closed(void)
+{
+    pthread_t printer;
+    int kept = fcntl(1, F_DUPFD_CLOEXEC, 20);
+    char *before;
+    char *after;
+    bool right;
+
+    warm_up();
+    close(0);
+    close(1);
+    close(2);
+    signal(SIGPIPE, SIG_IGN);
+    before = state_take();
+    right = pthread_create(&printer, NULL, print_on, NULL) == 0 &&
+            judged("probe_segv", "probe_segv", LONG_MS) &&
+            judged("print_stdout", "prints_stdout", LONG_MS) &&
+            judged("probe_hang", "probe_hung", SHORT_MS);
+    is_over = true;
+    pthread_join(printer, NULL);
+    after = state_take();
+    dup2(kept, 1);
+    right = (strcmp(before, after) == 0 || fail("the state is another", after)) && right;
+    free(before);
+    free(after);
+    return right;
+}
+
+/* With n descriptors left it is the right answer, or ERR_LIMIT and no answer. */
+static bool few_descriptors(void)
+{
+    struct rlimit limit;
+    struct rlimit low;
+    unsigned answered = 0;
+    unsigned failed = 0;
+    char *before;
+    bool right = true;
+    int first;
+
+    warm_up();
+    before = state_take();
+    getrlimit(RLIMIT_NOFILE, &limit);
+    first = dup(0);
+    close(first);
+    for (int left = 2; left < 40 && right; left++) {
+        struct setting setting = {.fault = "probe_abort", .timeout_ms = LONG_MS};
+        struct ds_accel_candidate candidate;
+        ds_accel_t *context = create(&setting);
+        int32_t status;
+
+        low = (struct rlimit){.rlim_cur = (rlim_t)(first + left), .rlim_max = limit.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &low);
+        status = ds_accel_detect(context);
+        setrlimit(RLIMIT_NOFILE, &limit);
+        if (status == DS_ACCEL_OK) {
+            answered++;
+            right = find(context, "faulty", &candidate) &&
+                    (strcmp(candidate.reason, "probe_abort") == 0 ||
+                     fail("a wrong verdict", candidate.detail));
+        } else {
+            failed++;
+            right = status == DS_ACCEL_ERR_LIMIT || fail("not ERR_LIMIT", ds_accel_last_error());
+        }
+        ds_accel_destroy(context);
+        right = state_is_as_before(before, "") && right;
+    }
+    free(before);
+    return right && ((answered > 0 && failed > 0) || fail("descriptors", "no limit was met"));
+}
+
+static bool fails_clearly(int32_t wanted, const char *part)
+{
+    struct setting setting = {.fault = "none", .timeout_ms = LONG_MS};
+    ds_accel_t *context = create(&setting);
+    char *before = state_take();
+    int32_t status = ds_accel_detect(context);
+    bool right = status == wanted && strstr(ds_accel_last_error(), part) != NULL;
+
+    if (!right) {
+        fail("not as wanted", ds_accel_last_error());
+    }
+    ds_accel_destroy(context);
+    right = state_is_as_before(before, "") && right;
+    free(before);
+    return right;
+}
+
+static bool no_processes(void)
+{
+    struct rlimit before;
+    struct rlimit none;
+    bool right;
+
+    chmod(dir, 0777);
+    if (getuid() == 0 && (setgid(54321) != 0 || setuid(54321) != 0)) {
+        return fail("setuid", strerror(errno));
+    }
+    prctl(PR_SET_DUMPABLE, 1);
+    getrlimit(RLIMIT_NPROC, &before);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_NPROC, &none);
+    right = fails_clearly(DS_ACCEL_ERR_LIMIT, "cannot be started");
+    setrlimit(RLIMIT_NPROC, &before); /* a sanitizer's last look around needs a process */
+    return right;
+}
+
+static bool helper_missing(void)
+{
+    return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "helper_missing");
+}
+
+static bool helper_failed(void)
+{
+    return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "helper_failed");
+}
+
+/* ---- callers that end, helpers that do not --------------------------------------------------- */
+
+/* Wait for a plugin to tell a pid in a file. */
+static pid_t wait_for_pid(const char *path)
+{
+    for (int i = 0; i < 1000; i++) {
+        FILE *file = fopen(path, "re");
+        int pid = 0;
+
+        if (file != NULL && fscanf(file, "%d", &pid) != 1) {
+            pid = 0;
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+        if (pid > 0) {
+            return pid;
+        }
+        wait_ms(10);
+    }
+    return 0;
+}
+
+/* The helper that a process has; 0: none. */
+static pid_t helper_of(pid_t parent)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    pid_t found = 0;
+
+    while (proc != NULL && found == 0 && (entry = readdir(proc)) != NULL) {
+        char path[64];
+        char stat[512];
+        const char *end;
+        FILE *file;
+        int its = 0;
+
+        if (atoi(entry->d_name) <= 0) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "/proc/%d/stat", atoi(entry->d_name));
+        file = fopen(path, "re");
+        if (file != NULL && fgets(stat, sizeof(stat), file) != NULL &&
+            strstr(stat, "(ds-accel-probe)") != NULL && (end = strrchr(stat, ')')) != NULL &&
+            sscanf(end + 1, " %*c %d", &its) == 1 && its == parent) {
+            found = atoi(entry->d_name);
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    if (proc != NULL) {
+        closedir(proc);
+    }
+    return found;
+}
+
+/* Reaps what is ours, as the reaper of orphans. */
+static bool is_gone(pid_t pid)
+{
+    for (int i = 0; i < GRACE_S * 100; i++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) {
+        }
+        if (kill(pid, 0) != 0 && errno == ESRCH) {
+            return true;
+        }
+        wait_ms(10);
+    }
+    return false;
+}
+
+static const char *use_pid_file(void)
+{
+    static char path[96];
+
+    snprintf(path, sizeof(path), "%s/pid", dir);
+    unlink(path);
+    setenv("DS_TEST_PID_FILE", path, 1);
+    return path;
+}
+
+static bool killed_while_it_asks(void)
+{
+    const char *path = use_pid_file();
+    struct setting setting = {.fault = "leave_hang", .timeout_ms = 60000};
+    pid_t caller;
+    pid_t helper;
+    pid_t left;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    caller = fork();
+    if (caller == 0) {
+        detect(&setting, passed_by, NULL);
+        _exit(1);
+    }
+    left = wait_for_pid(path);
+    helper = helper_of(caller);
+    kill(caller, SIGKILL);
+    waitpid(caller, NULL, 0);
+    return ((helper > 0 && left > 0) || fail("the probe", "did not begin")) &&
+           (is_gone(helper) || fail("the helper", "is still there")) &&
+           (is_gone(left) || fail("what it started", "is still there"));
+}
+
+/* A daemon that has left the helper's group and session ends with a hanging helper. */
+static bool daemon_of_a_hanging_plugin(void)
+{
+    const char *path = use_pid_file();
+    bool right;
+    pid_t left;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    right = judged("leave_hang", "probe_hung", 2000);
+    left = wait_for_pid(path);
+    return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
+}
+
+static bool endless_log(void)
+{
+    double start = now_s();
+    bool right;
+
+    is_log_slow = true;
+    right = judged("log_forever", "probe_hung", SHORT_MS);
+
+    return right &&
+           (now_s() - start < SHORT_MS / 1000.0 + GRACE_S || fail("a log", "put the deadline off"));
+}
+
+/*
+ * Another process traces the helper, and holds it where it ends: for the library that is a process
+ * that SIGKILL does not end, as in a driver's call. Exits 0 once it let it go.
+ */
+static void hold_helper(pid_t caller, int held, int let_go)
+{
+    pid_t helper = 0;
+    char byte = 0;
+    int status;
+
+    for (int i = 0; i < 1000 && helper == 0; i++) {
+        helper = helper_of(caller);
+        wait_ms(5);
+    }
+    if (helper == 0 || ptrace(PTRACE_SEIZE, helper, NULL, (void *)PTRACE_O_TRACEEXIT) != 0) {
+        _exit(3);
+    }
+    if (write(held, &helper, sizeof(helper)) != sizeof(helper)) {
+        _exit(4);
+    }
+    /* It comes to a stop when it is killed, and stays there while nobody continues it. */
+    while (waitpid(helper, &status, __WALL) == helper && WIFSTOPPED(status) &&
+           status >> 8 != (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
+        ptrace(PTRACE_CONT, helper, NULL, (void *)(long)(WSTOPSIG(status) & 0x7f));
+    }
+    if (read(let_go, &byte, 1) < 0) {
+        _exit(5);
+    }
+    ptrace(PTRACE_CONT, helper, NULL, NULL);
+    ptrace(PTRACE_DETACH, helper, NULL, NULL);
+    _exit(0);
+}
+
+/* The tracer is a grandchild, so that the caller has no child of its own but the helper. */
+static void start_holder(const int *held, const int *let_go)
+{
+    pid_t caller = getpid();
+    pid_t child = fork();
+
+    if (child == 0) {
+        if (fork() == 0) {
+            close(let_go[1]);
+            close(held[0]);
+            hold_helper(caller, held[1], let_go[0]);
+        }
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static bool unkillable(void)
+{
+    int held[2];
+    int let_go[2];
+    double start;
+    double elapsed;
+    char text[64];
+    char *before;
+    pid_t helper = 0;
+    bool right;
+
+    warm_up();
+    before = state_take();
+    if (pipe2(held, O_CLOEXEC) != 0 || pipe2(let_go, O_CLOEXEC) != 0) {
+        return fail("pipe", strerror(errno));
+    }
+    start_holder(held, let_go);
+    close(held[1]);
+    close(let_go[0]);
+    warnings[0] = '\0';
+    start = now_s();
+    right = judged("ignores_term", "probe_hung", 1500);
+    elapsed = now_s() - start;
+    if (read(held[0], &helper, sizeof(helper)) != sizeof(helper)) {
+        puts("caller: not tested: an unkillable helper: nothing can be traced here");
+        return true;
+    }
+    snprintf(text, sizeof(text), "process %d does not end", (int)helper);
+    right = right && (strstr(warnings, text) != NULL || fail("no such warning", text));
+    right = right && (elapsed < 1.5 + GRACE_S || fail("detection", "waits for it"));
+    right = right && (kill(helper, 0) == 0 || fail("the helper", "was not held at all"));
+    close(let_go[1]);
+    close(held[0]);
+    /* Not at once: what ended is reaped by a later detection. */
+    for (int i = 0; i < 50 && right && kill(helper, 0) == 0; i++) {
+        wait_ms(20);
+        right = judged("probe_segv", "probe_segv", LONG_MS);
+    }
+    right = right && (kill(helper, 0) != 0 || fail("the helper", "is not reaped"));
+    right = state_is_as_before(before, "") && right;
+    free(before);
+    return right;
+}
+
+/* ---- running them --------------------------------------------------------------------------- */
+
+static const struct part {
+    const char *name;
+    bool (*run)(void);
+} parts[] = {
+    {"all faults at once", all_at_once},
+    {"one by one", one_by_one},
+    {"tolerated", tolerated},
+    {"a reaping SIGCHLD handler", reaping_handler},
+    {"SIGCHLD is ignored", children_ignored},
+    {"SA_NOCLDWAIT", children_not_waited_for},
+    {"children of other threads", children_of_other_threads},
+    {"the thread ends", thread_ends_afterwards},
+    {"no standard streams", standard_streams_closed},
+    {"few descriptors", few_descriptors},
+    {"killed while it asks", killed_while_it_asks},
+    {"a daemon of a hanging plugin", daemon_of_a_hanging_plugin},
+    {"an endless log", endless_log},
+    {"an unkillable helper", unkillable},
+};
+
+/* Parts that this program is started anew for, with the library of a damaged prefix. */
+static const struct part started_parts[] = {
+    {"no-processes", no_processes},
+    {"helper-missing", helper_missing},
+    {"helper-failed", helper_failed},
+};
+
+static unsigned passed;
+static unsigned failed;
+
+static void check(const char *name, bool right)
+{
+    passed += right;
+    failed += !right;
+    if (!right) {
+        printf("FAILED: %s\n", name);
+    }
+    fflush(stdout);
+}
+
+static bool wait_for(pid_t pid)
+{
+    int status;
+
+    for (int i = 0; i < PART_LIMIT_S * 100; i++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        }
+        wait_ms(10);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return fail("it took", "too long");
+}
+
+static bool run_apart(bool (*run)(void))
+{
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        bool right = run();
+
+        fflush(stdout);
+        _exit(right ? 0 : 1);
+    }
+    return pid > 0 && wait_for(pid);
+}
+
+/* Run a shell command in the temporary folder, with the build folder as $1. */
+static bool shell(const char *command)
+{
+    char whole[2048];
+
+    snprintf(whole, sizeof(whole), "cd %s && set -- %s && %s", dir, build, command);
+    return system(whole) == 0;
+}
+
+static bool run_started(const char *self, const char *name)
+{
+    char library[128];
+    char prefix[96];
+    pid_t pid;
+
+    snprintf(prefix, sizeof(prefix), "%s/prefix", dir);
+    snprintf(library, sizeof(library), "%s/lib", prefix);
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        setenv("LD_LIBRARY_PATH", library, 1);
+        execl(self, self, build, name, (char *)NULL);
+        _exit(127);
+    }
+    return pid > 0 && wait_for(pid);
+}
+
+/* The build folder is a prefix: a copy of it may be damaged. */
+static void run_damaged(const char *self)
+{
+    if (access("/usr/local/libexec/ds-accel/ds-accel-probe", X_OK) == 0) {
+        puts("caller: not tested: damaged prefixes: another one is installed");
+        return;
+    }
+    if (!shell("mkdir prefix && cp -R $1/lib $1/libexec prefix/ && chmod -R go+rX .")) {
+        check("a copy of the prefix", false);
+        return;
+    }
+    check("no process can be made", run_started(self, "no-processes"));
+    check("another helper", shell("printf '#!/bin/sh\\necho another version >&2\\nexit 1\\n' "
+                                  ">prefix/libexec/ds-accel/ds-accel-probe") &&
+                                run_started(self, "helper-failed"));
+    check("a helper that cannot be run", shell("chmod -x prefix/libexec/ds-accel/ds-accel-probe") &&
+                                             run_started(self, "helper-missing"));
+    check("no helper", shell("rm -r prefix/libexec") && run_started(self, "helper-missing"));
+}
+
+static int run_one(const char *name)
+{
+    for (size_t i = 0; i < sizeof(started_parts) / sizeof(started_parts[0]); i++) {
+        if (strcmp(started_parts[i].name, name) == 0) {
+            return started_parts[i].run() ? 0 : 1;
+        }
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (strcmp(parts[i].name, name) == 0) {
+            return parts[i].run() ? 0 : 1;
+        }
+    }
+    return 2;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *ftw)
+{
+    (void)info;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    int result;
+
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: caller BUILD [PART]\n");
+        return 2;
+    }
+    snprintf(build, sizeof(build), "%s", argv[1]);
+    snprintf(dir, sizeof(dir), "/tmp/ds-accel-caller-XXXXXX");
+    if (mkdtemp(dir) == NULL) {
+        perror(dir);
+        return 1;
+    }
+    if (argc == 3) {
+        result = run_one(argv[2]);
+        nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        return result;
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        check(parts[i].name, run_apart(parts[i].run));
+    }
+    if (has_opencl()) {
+        check("OpenCL after a fork", run_apart(opencl_after_fork));
+    } else {
+        puts("caller: not tested: OpenCL after a fork: PoCL is not installed");
+    }
+    run_damaged(argv[0]);
+    nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    printf("caller: %u passed, %u failed\n", passed, failed);
+    return failed != 0;
+}
