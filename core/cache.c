@@ -331,7 +331,8 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
 
     if (file == NULL) {
         free(data);
-        return ds_accel__no_memory();
+        ds_accel__no_memory();
+        return DS_ACCEL_ERR_NO_MEMORY;
     }
     file->data = data;
     file->next = cache->files;
@@ -621,15 +622,19 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
     char *folder = mode == NULL || strcmp(mode, "off") != 0 ? find_folder(context) : strdup("");
-    int32_t status = folder == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
+    int32_t status = DS_ACCEL_OK;
     const char *wrong;
     char problem[512];
     int error;
-    int fd = status >= 0 && folder[0] != '\0'
-                 ? open_folder(folder, false, &error, problem, sizeof(problem))
-                 : -1; /* whoever asks plugins says so */
+    int fd = -1;
 
     *data_out = NULL;
+    if (folder == NULL) {
+        return ds_accel__no_memory();
+    }
+    if (folder[0] != '\0') { /* what is wrong with it is said by whoever asks plugins */
+        fd = open_folder(folder, false, &error, problem, sizeof(problem));
+    }
     if (fd >= 0) {
         status = read_own_file(fd, name, limit_bytes, data_out, size_out, &wrong);
         if (wrong != NULL) {

@@ -508,43 +508,43 @@ struct ds_accel__candidate {
     bool is_registered;
     bool is_demand_only;
     bool has_verdict; /* gates up to the probe are done, or one failed */
+    bool is_cached;   /* it is of an earlier process */
     bool is_named;    /* somebody asks for it by name: it may be woken, and tried again */
     bool is_forced;   /* and will have no other: quarantine does not hold */
     bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
+    bool has_look;    /* at its hardware, since the asking began */
+    bool has_file;
+    bool has_table;
+    bool has_conduct; /* it does to its process what the configuration tolerates */
     uint32_t state;   /* DS_ACCEL_STATE_* */
     const char *reason;
     const char *detail; /* one of details */
     struct ds_accel__detail *details;
     const char *stage;
     uint64_t elapsed_us;
-    bool has_look;                   /* at its hardware, since the asking began */
     uint64_t hardware;               /* fingerprint of it */
     uint32_t hardware_count;         /* devices on the bus */
+    uint32_t strikes;                /* times that it crashed or hung of late */
     struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
-    bool has_file;
-    struct stat file; /* as it was checked */
-    uint64_t key[2];  /* of its record; with has_file */
+    struct stat file;                /* as it was checked; with has_file */
+    uint64_t key[2];                 /* of its record; with has_file */
     char vendor[64];
     char version[32];
     char abi[16];
     uint64_t note_features; /* required ones */
     uint64_t note_optional;
+    uint64_t optional_features; /* of the table */
     struct {
         enum ds_accel__gate_result result;
         const char *evidence; /* NULL: none; one of details */
     } gates[DS_ACCEL__GATE_COUNT];
     struct ds_accel__host host;
     ds_accel__module_t *module;
-    bool has_table;
     struct ds_accel_plugin table; /* complete: absent slots are stubs */
     struct ds_accel_verdict verdict;
-    uint64_t optional_features; /* of the table */
-    bool is_cached;             /* the verdict is of an earlier process */
-    uint32_t strikes;           /* times that it crashed or hung of late */
-    const char *output;         /* what it printed while it was probed; one of details, or NULL */
+    const char *output; /* what it printed while it was probed; one of details, or NULL */
     const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
-    bool has_conduct; /* it does to its process what the configuration tolerates */
-    ds_accel_plugin_instance_t *instance; /* of the selected one */
+    ds_accel_plugin_instance_t *instance;   /* of the selected one */
 };
 
 struct ds_accel__registry {

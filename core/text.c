@@ -102,13 +102,14 @@ char *ds_accel__format(const char *format, ...)
 char *ds_accel__join(const char *left, char between, const char *right)
 {
     size_t left_length = strlen(left);
-    size_t right_size = strlen(right) + 1;
-    char *text = malloc(left_length + 1 + right_size);
+    size_t right_length = strlen(right);
+    char *text = malloc(left_length + right_length + 2);
 
     if (text != NULL) {
         memcpy(text, left, left_length);
         text[left_length] = between;
-        memcpy(text + left_length + 1, right, right_size);
+        memcpy(text + left_length + 1, right, right_length);
+        text[left_length + 1 + right_length] = '\0';
     }
     return text;
 }

@@ -615,18 +615,18 @@ static bool read_crumb(const ds_accel_t *context, const char *name, struct crumb
 static int32_t strike_by_crumb(ds_accel_t *context, const struct crumb *crumb, uint64_t begin_ms)
 {
     struct ds_accel__record *record;
-    char *kept;
+    struct crumb *kept;
     int32_t status;
 
     if (crumb->machine != context->cache.machine || !ds_accel__is_backend_name(crumb->name)) {
         return DS_ACCEL_OK; /* of another boot or version */
     }
-    kept = malloc(sizeof(*crumb));
+    kept = malloc(sizeof(*kept));
     if (kept == NULL) {
         return ds_accel__no_memory();
     }
-    memcpy(kept, crumb, sizeof(*crumb));
-    status = ds_accel__cache_keep(&context->cache, kept);
+    *kept = *crumb;
+    status = ds_accel__cache_keep(&context->cache, (char *)kept);
     record = status >= 0 ? ds_accel__cache_add(&context->cache, crumb->key) : NULL;
     if (record == NULL) {
         return ds_accel__no_memory();
@@ -634,8 +634,8 @@ static int32_t strike_by_crumb(ds_accel_t *context, const struct crumb *crumb, u
     if (record->data.strike_is_load && record->data.strike_ms >= begin_ms) {
         return DS_ACCEL_OK;
     }
-    record->texts[DS_ACCEL__RECORD_NAME] = kept + offsetof(struct crumb, name);
-    record->texts[DS_ACCEL__RECORD_PATH] = kept + offsetof(struct crumb, path);
+    record->texts[DS_ACCEL__RECORD_NAME] = kept->name;
+    record->texts[DS_ACCEL__RECORD_PATH] = kept->path;
     add_strike(record, "start_failed",
                "the process ended while the plugin was loaded and started in it", true);
     record->data.verdict_ms = 0;
