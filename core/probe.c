@@ -644,7 +644,7 @@ static int32_t ask(ds_accel_t *context, struct helper *helper,
 static void take_output(struct capture *capture)
 {
     char data[16384];
-    ssize_t count;
+    ssize_t count = 0;
 
     /* Never to the end of the file: a grandchild may hold the other end for ever. */
     while (capture->fd >= 0 &&
