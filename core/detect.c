@@ -472,6 +472,28 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
 }
 
 /*
+ * While a helper works there is time to look at the next candidate's file. What comes of it is
+ * forgotten like anything else that was done ahead of a turn that never comes.
+ */
+static void look_ahead(ds_accel_t *context)
+{
+    for (size_t i = context->turn + 1; i < context->registry.count; i++) {
+        struct ds_accel__candidate *candidate = context->registry.candidates[i];
+        bool passed;
+
+        if (candidate->has_verdict || candidate->is_demand_only || candidate->is_registered ||
+            candidate->gates[DS_ACCEL__GATE_ALLOW].result != DS_ACCEL__GATE_SKIPPED) {
+            continue;
+        }
+        candidate->is_ahead = true;
+        if (ds_accel__candidate_check_file(candidate, &passed) < 0) {
+            forget(candidate); /* its turn will show what is wrong */
+        }
+        return;
+    }
+}
+
+/*
  * The verdict of the candidate at a position, and with probe.parallel those of the next ones, in
  * case their turn comes. The choice does not depend on it: it follows the order.
  */
@@ -480,6 +502,7 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
     struct ds_accel__candidate *batch[64];
     size_t width = ds_accel__probe_width(context);
     size_t count = 0;
+    int32_t status;
 
     for (size_t i = position; i < context->registry.count && count < width; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
@@ -489,7 +512,11 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
             batch[count++] = candidate;
         }
     }
-    return ds_accel__candidates_evaluate(context, batch, count);
+    context->turn = position;
+    context->meanwhile = width == 1 ? look_ahead : NULL;
+    status = ds_accel__candidates_evaluate(context, batch, count);
+    context->meanwhile = NULL;
+    return status;
 }
 
 /* One candidate's turn. *done_out: it was chosen. */
@@ -587,6 +614,7 @@ static int32_t detect_auto(ds_accel_t *context)
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
         int32_t status;
 
+        candidate->is_ahead = false;
         if (candidate->is_demand_only) {
             continue;
         }

@@ -58,10 +58,9 @@ static void read_limits(struct rlimit *limits)
     }
 }
 
-void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole)
+static void take(struct ds_accel__guard *guard, bool is_whole)
 {
     guard->is_whole = is_whole;
-    guard->is_alone = false;
     guard->has_umask = false;
     guard->directory_fd = -1;
     pthread_sigmask(SIG_SETMASK, NULL, &guard->mask);
@@ -76,23 +75,25 @@ void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole)
         guard->directory[0] = '\0';
     }
     snprintf(guard->locale, sizeof(guard->locale), "%s", setlocale(LC_ALL, NULL));
-    guard->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    guard->has_umask = read_umask(&guard->umask);
     read_limits(guard->limits);
+    if (!guard->is_alone) { /* what is not put back need not be held, and see compare_umask() */
+        guard->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        guard->has_umask = read_umask(&guard->umask);
+    }
+}
+
+void ds_accel__guard_take(struct ds_accel__guard *guard, bool is_whole)
+{
+    guard->is_alone = false;
+    take(guard, is_whole);
 }
 
 void ds_accel__guard_take_alone(struct ds_accel__guard *guard)
 {
-    ds_accel__guard_take(guard, true);
     guard->is_alone = true;
-    if (guard->directory_fd >= 0) { /* nothing is put back there */
-        close(guard->directory_fd);
-        guard->directory_fd = -1;
-    }
-    if (!guard->has_umask) {
-        guard->umask = umask(0);
-        umask(guard->umask);
-    }
+    take(guard, true);
+    guard->umask = umask(0);
+    umask(guard->umask);
     guard->environment = hash_environment();
 }
 

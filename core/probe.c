@@ -1161,8 +1161,11 @@ static int32_t attend(ds_accel_t *context, struct helper *helper, const struct p
     int32_t status = DS_ACCEL_OK;
     enum heard heard;
 
-    take_output(&helper->output[0]);
-    take_output(&helper->output[1]);
+    for (int i = 0; i < 2; i++) {
+        if (polled[1 + i].revents != 0) {
+            take_output(&helper->output[i]);
+        }
+    }
     heard = hear(context, helper, &status);
     if (status < 0) {
         return status;
@@ -1243,6 +1246,10 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
             if (prober->helpers[i].candidate == NULL) {
                 status = ask(context, &prober->helpers[i], candidates[next++]);
             }
+        }
+        if (status >= 0 && context->meanwhile != NULL) {
+            context->meanwhile(context);
+            context->meanwhile = NULL;
         }
         if (status >= 0 && is_decided(prober, candidates, count)) {
             drop_asked(prober);
