@@ -169,21 +169,30 @@ static bool has_slot(const struct ds_accel__text *slots, const char *address)
     return strstr(slots->data, line) != NULL;
 }
 
+/* Takes path, which may be NULL after a failed allocation. *dir_out NULL: there is nothing to read.
+ */
+static int32_t open_dir(char *path, DIR **dir_out)
+{
+    *dir_out = path != NULL ? opendir(path) : NULL;
+    if (path == NULL || (*dir_out == NULL && errno == ENOMEM)) {
+        free(path);
+        return ds_accel__no_memory();
+    }
+    free(path);
+    return DS_ACCEL_OK;
+}
+
 static int32_t scan_devices(const char *root, json_t *facts, const struct ds_accel__text *slots,
                             struct ds_accel__presence *presence)
 {
     char *path = ds_accel__format("%s/sys/bus/pci/devices", root);
     const struct dirent *entry;
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
     DIR *dir;
 
-    if (path == NULL) {
-        return ds_accel__no_memory();
-    }
-    dir = opendir(path);
-    free(path);
+    status = open_dir(path, &dir);
     if (dir == NULL) {
-        return errno == ENOMEM ? ds_accel__no_memory() : DS_ACCEL_OK;
+        return status;
     }
     for (uint32_t i = 0; i < ENTRY_LIMIT && status >= 0 && presence->device_count < MATCH_LIMIT &&
                          (entry = readdir(dir)) != NULL;
@@ -306,16 +315,12 @@ static int32_t find_nodes(const char *root, const char *pattern, json_t *pci,
     int length = (int)(strrchr(pattern, '/') - pattern);
     char *path = ds_accel__format("%s%.*s", root, length, pattern);
     const struct dirent *entry;
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
     DIR *dir;
 
-    if (path == NULL) {
-        return ds_accel__no_memory();
-    }
-    dir = opendir(path);
-    free(path);
+    status = open_dir(path, &dir);
     if (dir == NULL) {
-        return errno == ENOMEM ? ds_accel__no_memory() : DS_ACCEL_OK;
+        return status;
     }
     for (uint32_t i = 0; i < ENTRY_LIMIT && status >= 0 && presence->node_count < MATCH_LIMIT &&
                          (entry = readdir(dir)) != NULL;

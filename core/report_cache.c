@@ -98,13 +98,21 @@ static int32_t cache_tree(const ds_accel_t *context, json_t **tree_out)
     return finish(tree, failed, tree_out);
 }
 
-int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out)
+/* What is remembered, read anew: a report of it is no asking. */
+static int32_t report(ds_accel_t *context,
+                      int32_t (*make_tree)(ds_accel_t *context, json_t **tree_out),
+                      json_t **tree_out)
 {
     int32_t status = ds_accel__verdicts_begin(context, true);
 
-    status = status < 0 ? status : cache_tree(context, tree_out);
+    status = status < 0 ? status : make_tree(context, tree_out);
     ds_accel__verdicts_end(context);
     return status;
+}
+
+int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out)
+{
+    return report(context, cache_tree, tree_out);
 }
 
 /* ---- quarantine list ------------------------------------------------------------------------ */
@@ -165,11 +173,7 @@ static int32_t quarantine_tree(const ds_accel_t *context, json_t **tree_out)
 
 int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out)
 {
-    int32_t status = ds_accel__verdicts_begin(context, true);
-
-    status = status < 0 ? status : quarantine_tree(context, tree_out);
-    ds_accel__verdicts_end(context);
-    return status;
+    return report(context, quarantine_tree, tree_out);
 }
 
 /* ---- forgetting ----------------------------------------------------------------------------- */
