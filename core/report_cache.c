@@ -79,7 +79,7 @@ static void set_place(json_t *tree, const ds_accel_t *context, bool *failed)
     set_text(tree, "mode", mode != NULL ? mode : "rw", failed);
 }
 
-static int32_t cache_tree(const ds_accel_t *context, json_t **tree_out)
+static int32_t cache_tree(ds_accel_t *context, json_t **tree_out)
 {
     const struct ds_accel__cache_table *table = &context->cache.table;
     uint64_t now_ms = ds_accel__boot_ms();
@@ -153,7 +153,7 @@ static bool has_strikes(const struct ds_accel__record *record, uint64_t now_ms)
     return record->data.strikes > 0 && ds_accel__record_is_useful(record, now_ms);
 }
 
-static int32_t quarantine_tree(const ds_accel_t *context, json_t **tree_out)
+static int32_t quarantine_tree(ds_accel_t *context, json_t **tree_out)
 {
     const struct ds_accel__cache_table *table = &context->cache.table;
     uint64_t now_ms = ds_accel__boot_ms();
