@@ -606,6 +606,22 @@ static void warn_fallback(const ds_accel_t *context)
     }
 }
 
+/* True if all that were asked for were refused for what could have changed their files. */
+static bool all_refused(const ds_accel_t *context)
+{
+    for (size_t i = 0; i < context->registry.count; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+
+        if (candidate->state != DS_ACCEL_STATE_NOT_PROBED &&
+            candidate->state != DS_ACCEL_STATE_SHADOWED &&
+            candidate->gates[DS_ACCEL__GATE_TRUST].result != DS_ACCEL__GATE_FAILED &&
+            candidate->gates[DS_ACCEL__GATE_HASH].result != DS_ACCEL__GATE_FAILED) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int32_t detect_auto(ds_accel_t *context)
 {
     bool done = false;
@@ -639,11 +655,11 @@ static int32_t detect_auto(ds_accel_t *context)
         const struct ds_accel__candidate *best = best_rejected(context, true);
 
         if (best != NULL) {
-            return ds_accel__error(DS_ACCEL_ERR_NO_DEVICE,
-                                   "no accelerator can be used: the first candidate, %s, is %s: "
-                                   "%s: %s",
-                                   best->name, ds_accel__state_name(best->state), best->reason,
-                                   detail_of(best));
+            return ds_accel__error(
+                all_refused(context) ? DS_ACCEL_ERR_UNTRUSTED : DS_ACCEL_ERR_NO_DEVICE,
+                "no accelerator can be used: the first candidate, %s, is %s: "
+                "%s: %s",
+                best->name, ds_accel__state_name(best->state), best->reason, detail_of(best));
         }
         return ds_accel__error(
             DS_ACCEL_ERR_NO_DEVICE,

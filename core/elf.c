@@ -10,10 +10,12 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #if defined(__x86_64__)
@@ -46,6 +48,7 @@
 #define THIS_DATA ELFDATA2MSB
 #endif
 
+#define HEAD_BYTES 4096u                     /* read at once: headers and, mostly, notes */
 #define HEADER_LIMIT 4096u                   /* program headers */
 #define NAME_LIMIT_BYTES 1024u               /* of a symbol or library */
 #define NAMES_LIMIT_BYTES 4096u              /* a plugin has one export and links few libraries */
@@ -73,16 +76,63 @@ int ds_accel__unknown_feature(uint64_t required_features)
     return unknown != 0 ? __builtin_ctzll(unknown) : -1;
 }
 
-/* The bytes at [offset, offset + size), or NULL if the file does not have them all. */
-static const void *bytes_at(const struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
+static bool is_within(const struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
 {
-    if (offset > elf->size_bytes || size > elf->size_bytes - offset) {
-        return NULL;
-    }
-    return elf->data + offset;
+    return offset <= elf->size_bytes && size <= elf->size_bytes - offset;
 }
 
-static bool get_header(const struct ds_accel__elf *elf, ElfW(Ehdr) * header)
+/* Read a part of the file into a block of its own. NULL: no memory, or the file has become shorter.
+ */
+static const void *read_part(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
+{
+    struct ds_accel__elf_part *part = malloc(sizeof(*part) + size);
+    uint64_t at = 0;
+
+    while (part != NULL && at < size) {
+        ssize_t count = pread(elf->fd, part->bytes + at, size - at, (off_t)(offset + at));
+
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            free(part);
+            return NULL;
+        }
+        at += (uint64_t)count;
+    }
+    if (part == NULL) {
+        elf->is_short_of_memory = true;
+        return NULL;
+    }
+    part->offset = offset;
+    part->size_bytes = size;
+    part->next = elf->parts;
+    elf->parts = part;
+    return part->bytes;
+}
+
+/*
+ * The bytes at [offset, offset + size), or NULL if the file does not have them all. They are copied
+ * out of it, unless it is mapped: who maps a file dies of SIGBUS when somebody cuts it.
+ */
+static const void *bytes_at(struct ds_accel__elf *elf, uint64_t offset, uint64_t size)
+{
+    if (!is_within(elf, offset, size)) {
+        return NULL;
+    }
+    if (elf->data != NULL) {
+        return elf->data + offset;
+    }
+    for (const struct ds_accel__elf_part *part = elf->parts; part != NULL; part = part->next) {
+        if (offset >= part->offset && offset - part->offset <= part->size_bytes &&
+            size <= part->size_bytes - (offset - part->offset)) {
+            return part->bytes + (offset - part->offset);
+        }
+    }
+    return read_part(elf, offset, size);
+}
+
+static bool get_header(struct ds_accel__elf *elf, ElfW(Ehdr) * header)
 {
     const void *bytes = bytes_at(elf, 0, sizeof(*header));
 
@@ -92,7 +142,7 @@ static bool get_header(const struct ds_accel__elf *elf, ElfW(Ehdr) * header)
     return bytes != NULL;
 }
 
-static bool get_segment(const struct ds_accel__elf *elf, const ElfW(Ehdr) * header, uint32_t i,
+static bool get_segment(struct ds_accel__elf *elf, const ElfW(Ehdr) * header, uint32_t i,
                         ElfW(Phdr) * segment)
 {
     const void *bytes =
@@ -104,17 +154,19 @@ static bool get_segment(const struct ds_accel__elf *elf, const ElfW(Ehdr) * head
     return bytes != NULL;
 }
 
-static void check_header(const struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+static void check_header(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
+    size_t identity_bytes = elf->size_bytes < EI_NIDENT ? elf->size_bytes : EI_NIDENT;
+    const unsigned char *identity = bytes_at(elf, 0, identity_bytes);
     ElfW(Ehdr) header;
 
-    if (elf->size_bytes < SELFMAG || memcmp(elf->data, ELFMAG, SELFMAG) != 0) {
+    if (identity == NULL || identity_bytes < SELFMAG || memcmp(identity, ELFMAG, SELFMAG) != 0) {
         ds_accel__find(finding, "not_elf", "the file does not begin with the ELF magic number");
-    } else if (elf->size_bytes < EI_NIDENT) {
+    } else if (identity_bytes < EI_NIDENT) {
         ds_accel__find(finding, "elf_truncated", "the file has %zu bytes", elf->size_bytes);
-    } else if (elf->data[EI_CLASS] != THIS_CLASS || elf->data[EI_DATA] != THIS_DATA) {
+    } else if (identity[EI_CLASS] != THIS_CLASS || identity[EI_DATA] != THIS_DATA) {
         ds_accel__find(finding, "elf_wrong_class", "ELF class %u, byte order %u; expected %u, %u",
-                       elf->data[EI_CLASS], elf->data[EI_DATA], THIS_CLASS, THIS_DATA);
+                       identity[EI_CLASS], identity[EI_DATA], THIS_CLASS, THIS_DATA);
     } else if (!get_header(elf, &header)) {
         ds_accel__find(finding, "elf_truncated", "the file ends in its ELF header");
     } else if (header.e_machine != THIS_MACHINE) {
@@ -131,20 +183,22 @@ static void check_header(const struct ds_accel__elf *elf, struct ds_accel__findi
 }
 
 /* Every segment must lie in the file: the dynamic linker would take SIGBUS where one does not. */
-static void check_segments(const struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+static void check_segments(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     ElfW(Ehdr) header;
 
     if (!get_header(elf, &header)) {
         return;
     }
+    /* In one piece, if it is not in the head. */
+    bytes_at(elf, header.e_phoff, (uint64_t)header.e_phnum * sizeof(ElfW(Phdr)));
     for (uint32_t i = 0; i < header.e_phnum && finding->reason == NULL; i++) {
         ElfW(Phdr) segment;
 
         if (!get_segment(elf, &header, i, &segment)) {
             ds_accel__find(finding, "elf_truncated", "the file ends in its program headers");
         } else if (segment.p_type != PT_NULL && segment.p_type != PT_GNU_STACK &&
-                   bytes_at(elf, segment.p_offset, segment.p_filesz) == NULL) {
+                   !is_within(elf, segment.p_offset, segment.p_filesz)) {
             ds_accel__find(finding, "elf_truncated",
                            "segment %u ends at byte %" PRIu64 ", the file at byte %zu", i,
                            segment.p_offset + segment.p_filesz, elf->size_bytes);
@@ -165,12 +219,13 @@ static uint64_t align_up(uint64_t value, uint64_t align)
 static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
                        struct ds_accel__finding *finding)
 {
+    const unsigned char *bytes = bytes_at(elf, segment->p_offset, segment->p_filesz);
     uint64_t align = segment->p_align == 8 ? 8 : 4;
     uint64_t at = 0;
 
-    while (segment->p_filesz - at >= sizeof(ElfW(Nhdr))) {
+    while (bytes != NULL && segment->p_filesz - at >= sizeof(ElfW(Nhdr))) {
         ElfW(Nhdr) note;
-        const unsigned char *base = elf->data + segment->p_offset + at;
+        const unsigned char *base = bytes + at;
         uint64_t desc;
         uint64_t end;
 
@@ -229,10 +284,10 @@ static void find_notes(struct ds_accel__elf *elf, struct ds_accel__finding *find
     }
 }
 
-static int32_t map_file(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+/* A descriptor of our own, and the beginning of the file: most of what is asked for is in it. */
+static int32_t take_file(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
 {
     struct stat info;
-    void *data;
 
     if (fstat(fd, &info) != 0) {
         ds_accel__find(finding, "not_readable", "%s", strerror(errno));
@@ -244,16 +299,13 @@ static int32_t map_file(int fd, struct ds_accel__elf *elf, struct ds_accel__find
         ds_accel__find(finding, "not_elf", "the file has %lld bytes; expected less than 2 GiB",
                        (long long)info.st_size);
     } else {
-        data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED) {
-            if (errno == ENOMEM) {
-                return ds_accel__no_memory();
-            }
-            ds_accel__find(finding, "not_readable", "mmap: %s", strerror(errno));
-        } else {
-            elf->data = data;
-            elf->size_bytes = (size_t)info.st_size;
+        elf->size_bytes = (size_t)info.st_size;
+        elf->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        if (elf->fd < 0) {
+            return ds_accel__error(DS_ACCEL_ERR_LIMIT, "no descriptor is left: %s",
+                                   strerror(errno));
         }
+        bytes_at(elf, 0, elf->size_bytes < HEAD_BYTES ? elf->size_bytes : HEAD_BYTES);
     }
     return DS_ACCEL_OK;
 }
@@ -263,14 +315,15 @@ int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__f
     int32_t status;
 
     memset(elf, 0, sizeof(*elf));
-    status = map_file(fd, elf, finding);
-    if (elf->data != NULL) {
+    elf->fd = -1;
+    status = take_file(fd, elf, finding);
+    if (status >= 0 && finding->reason == NULL) {
         check_header(elf, finding);
         if (finding->reason == NULL) {
             check_segments(elf, finding);
         }
     }
-    return status;
+    return status >= 0 && elf->is_short_of_memory ? ds_accel__no_memory() : status;
 }
 
 void ds_accel__elf_close(struct ds_accel__elf *elf)
@@ -278,7 +331,17 @@ void ds_accel__elf_close(struct ds_accel__elf *elf)
     if (elf->data != NULL) {
         munmap((void *)(uintptr_t)elf->data, elf->size_bytes);
     }
+    while (elf->parts != NULL) {
+        struct ds_accel__elf_part *next = elf->parts->next;
+
+        free(elf->parts);
+        elf->parts = next;
+    }
+    if (elf->fd >= 0) {
+        close(elf->fd);
+    }
     memset(elf, 0, sizeof(*elf));
+    elf->fd = -1;
 }
 
 static bool is_text(const char *field, size_t size)
@@ -335,8 +398,21 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 
 /* ---- the dynamic section, for lint ---------------------------------------------------------- */
 
+/* Tables are all over the file, and asked for in small pieces. */
+static void map_file(struct ds_accel__elf *elf)
+{
+    void *data = MAP_FAILED;
+
+    if (elf->data == NULL && elf->size_bytes > 0) {
+        data = mmap(NULL, elf->size_bytes, PROT_READ, MAP_PRIVATE, elf->fd, 0);
+    }
+    if (data != MAP_FAILED) {
+        elf->data = data;
+    }
+}
+
 /* Where an address of the loaded image lies in the file, with at least size bytes, or NULL. */
-static const void *at_address(const struct ds_accel__elf *elf, uint64_t address, uint64_t size)
+static const void *at_address(struct ds_accel__elf *elf, uint64_t address, uint64_t size)
 {
     ElfW(Ehdr) header;
 
@@ -360,7 +436,7 @@ struct dynamic_tables {
 };
 
 /* A text in the string table, or "" if it does not end there. */
-static const char *string_at(const struct ds_accel__elf *elf, const struct dynamic_tables *tables,
+static const char *string_at(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
                              uint64_t offset)
 {
     const char *strings = at_address(elf, tables->strings, tables->strings_size);
@@ -374,7 +450,7 @@ static const char *string_at(const struct ds_accel__elf *elf, const struct dynam
 }
 
 /* The GNU hash table does not say how many symbols there are: its last chain does. */
-static uint32_t count_by_gnu_hash(const struct ds_accel__elf *elf, uint64_t address)
+static uint32_t count_by_gnu_hash(struct ds_accel__elf *elf, uint64_t address)
 {
     uint32_t head[4];
     const void *bytes = at_address(elf, address, sizeof(head));
@@ -412,7 +488,7 @@ static uint32_t count_by_gnu_hash(const struct ds_accel__elf *elf, uint64_t addr
     return last;
 }
 
-static uint32_t count_symbols(const struct ds_accel__elf *elf, const struct dynamic_tables *tables)
+static uint32_t count_symbols(struct ds_accel__elf *elf, const struct dynamic_tables *tables)
 {
     uint32_t head[2];
     const void *bytes = tables->hash != 0 ? at_address(elf, tables->hash, sizeof(head)) : NULL;
@@ -424,7 +500,7 @@ static uint32_t count_symbols(const struct ds_accel__elf *elf, const struct dyna
     return tables->gnu_hash != 0 ? count_by_gnu_hash(elf, tables->gnu_hash) : 0;
 }
 
-static void read_exports(const struct ds_accel__elf *elf, const struct dynamic_tables *tables,
+static void read_exports(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
                          struct ds_accel__elf_dynamic *dynamic)
 {
     uint32_t count = count_symbols(elf, tables);
@@ -446,18 +522,22 @@ static void read_exports(const struct ds_accel__elf *elf, const struct dynamic_t
     }
 }
 
-static void read_entries(const struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
+static void read_entries(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
                          struct ds_accel__elf_dynamic *dynamic)
 {
+    const unsigned char *entries = bytes_at(elf, segment->p_offset, segment->p_filesz);
     struct dynamic_tables tables = {0};
 
+    if (entries == NULL) {
+        return;
+    }
     /* Twice: names can be read only when the string table is known. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint64_t at = 0; segment->p_filesz - at >= sizeof(ElfW(Dyn));
              at += sizeof(ElfW(Dyn))) {
             ElfW(Dyn) entry;
 
-            memcpy(&entry, elf->data + segment->p_offset + at, sizeof(entry));
+            memcpy(&entry, entries + at, sizeof(entry));
             if (entry.d_tag == DT_NULL) {
                 break;
             }
@@ -519,13 +599,13 @@ void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic)
     ds_accel__text_clear(&dynamic->exports);
 }
 
-void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
-                                struct ds_accel__elf_dynamic *dynamic)
+void ds_accel__elf_read_dynamic(struct ds_accel__elf *elf, struct ds_accel__elf_dynamic *dynamic)
 {
     ElfW(Ehdr) header;
     bool has_entries = false;
 
     memset(dynamic, 0, sizeof(*dynamic));
+    map_file(elf);
     if (!get_header(elf, &header)) {
         return;
     }
@@ -539,8 +619,7 @@ void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
             dynamic->has_executable_stack = (segment.p_flags & PF_X) != 0;
         }
         /* An object has one. A hostile file's thousands, each as long as it, would take hours. */
-        if (segment.p_type == PT_DYNAMIC && !has_entries &&
-            bytes_at(elf, segment.p_offset, segment.p_filesz) != NULL) {
+        if (segment.p_type == PT_DYNAMIC && !has_entries) {
             read_entries(elf, &segment, dynamic);
             has_entries = true;
         }

@@ -344,9 +344,20 @@ void ds_accel__trust_compare(const char *path, const struct stat *checked,
 /* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
 int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
 
+/* A part of a file, copied. */
+struct ds_accel__elf_part {
+    struct ds_accel__elf_part *next;
+    uint64_t offset;
+    uint64_t size_bytes;
+    unsigned char bytes[];
+};
+
 /* What elf.c reads of a plugin's file; every offset is checked against the file's size. */
 struct ds_accel__elf {
-    const unsigned char *data; /* the file, mapped */
+    int fd;
+    struct ds_accel__elf_part *parts;
+    bool is_short_of_memory;
+    const unsigned char *data; /* the whole file, mapped: only for its dynamic section */
     size_t size_bytes;
     uint16_t other_major; /* a generation that another note has; 0: none */
     uint32_t note_count;  /* notes of our generation; desc holds the first */
@@ -354,7 +365,7 @@ struct ds_accel__elf {
     struct ds_accel_note_desc desc;
 };
 
-/* Map and check an open file, which stays the caller's: finding->reason is set if it is not a
+/* Read and check an open file, which stays the caller's: finding->reason is set if it is not a
  * shared object of this machine. */
 int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 void ds_accel__elf_close(struct ds_accel__elf *elf);
@@ -379,8 +390,7 @@ struct ds_accel__elf_dynamic {
     struct ds_accel__text exports;  /* defined global symbols, one per line */
 };
 
-void ds_accel__elf_read_dynamic(const struct ds_accel__elf *elf,
-                                struct ds_accel__elf_dynamic *dynamic);
+void ds_accel__elf_read_dynamic(struct ds_accel__elf *elf, struct ds_accel__elf_dynamic *dynamic);
 void ds_accel__elf_dynamic_clear(struct ds_accel__elf_dynamic *dynamic);
 
 /* What the dynamic linker goes by (library.c). */

@@ -130,6 +130,9 @@ static int32_t check_file(struct lint *lint)
     judge(lint, 2, "it is a shared object of this machine", true, &elf);
     if (lint->has_elf) {
         ds_accel__elf_check_note(&lint->elf, lint->name, &note);
+        if (lint->elf.is_short_of_memory) {
+            return ds_accel__no_memory();
+        }
     }
     bad_name = note.reason != NULL && strcmp(note.reason, "name_mismatch") == 0;
     bad_feature = note.reason != NULL && strcmp(note.reason, "feature_unknown") == 0;

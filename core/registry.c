@@ -307,6 +307,7 @@ static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
                                  elf.size_bytes);
         *gate_out = DS_ACCEL__GATE_NOTE;
         ds_accel__elf_check_note(&elf, candidate->name, finding);
+        status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
     if (status >= 0 && finding->reason == NULL) {
         keep_note(candidate, &elf.desc);

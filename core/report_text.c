@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define OUTPUT_LINES 8u /* of what a plugin printed */
+
 struct page {
     struct ds_accel__text text;
     bool colour;
@@ -111,10 +113,42 @@ static void write_list(struct page *page, json_t *tree)
     }
 }
 
+/* As wide as the widest of the gates that are shown. */
+static int gate_width(const struct page *page, json_t *gates)
+{
+    int width = 6;
+
+    for (size_t i = 0; i < json_array_size(gates); i++) {
+        json_t *gate = json_array_get(gates, i);
+        int length = (int)strlen(get_text(gate, "gate"));
+
+        if ((page->verbose || strcmp(get_text(gate, "result"), "skipped") != 0) && length > width) {
+            width = length;
+        }
+    }
+    return width;
+}
+
+/* What the plugin printed, line by line. */
+static void add_output(struct page *page, json_t *lines)
+{
+    size_t count = json_array_size(lines);
+    size_t shown = page->verbose || count <= OUTPUT_LINES ? count : OUTPUT_LINES;
+
+    for (size_t i = 0; i < shown; i++) {
+        ds_accel__text_add(&page->text, "  output %s\n",
+                           json_string_value(json_array_get(lines, i)));
+    }
+    if (shown < count) {
+        ds_accel__text_add(&page->text, "  output ... %zu lines more; -v shows them\n",
+                           count - shown);
+    }
+}
+
 static void write_candidate(struct page *page, json_t *candidate)
 {
     json_t *gates = json_object_get(candidate, "gates");
-    int width = page->verbose ? widest(gates, "gate", 6) : 6;
+    int width = gate_width(page, gates);
     bool failed = false;
 
     add_word(page, get_text(candidate, "name"), 0);
@@ -143,6 +177,7 @@ static void write_candidate(struct page *page, json_t *candidate)
         }
         ds_accel__text_add(&page->text, "  remedy %s\n", get_text(candidate, "remedy"));
     }
+    add_output(page, json_object_get(candidate, "output"));
 }
 
 static void write_list_line(struct page *page, const char *head, json_t *names)
@@ -559,6 +594,40 @@ static bool sanitize_tree(json_t *value)
     return true;
 }
 
+/* A text's lines as an array; NULL: no memory. */
+static json_t *split_lines(const char *text)
+{
+    json_t *lines = json_array();
+
+    while (lines != NULL && *text != '\0') {
+        size_t length = strcspn(text, "\n");
+
+        if (length > 0 && json_array_append_new(lines, json_stringn(text, length)) != 0) {
+            json_decref(lines);
+            return NULL;
+        }
+        text += length + (text[length] == '\n');
+    }
+    return lines;
+}
+
+/* Control characters become blanks, line ends too: so what has lines is cut into them before. */
+static bool split_outputs(json_t *tree)
+{
+    json_t *candidates = json_object_get(tree, "candidates");
+
+    for (size_t i = 0; i < json_array_size(candidates); i++) {
+        json_t *candidate = json_array_get(candidates, i);
+
+        if (get_text(candidate, "output")[0] != '\0' &&
+            json_object_set_new(candidate, "output", split_lines(get_text(candidate, "output"))) !=
+                0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
 {
     static const struct {
@@ -588,7 +657,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
 
     /* Shell lines keep every byte of a value; the configuration is shown as JSON, escaped. */
     if (copy == NULL || (report != DS_ACCEL_REPORT_ENV && report != DS_ACCEL_REPORT_CONFIG &&
-                         !sanitize_tree(copy))) {
+                         (!split_outputs(copy) || !sanitize_tree(copy)))) {
         json_decref(copy);
         return NULL;
     }

@@ -97,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             /* The mapping has a page's end behind the file's: a sanitizer sees past this one's. */
             copy = elf;
             copy.data = data;
+            check_note(&elf); /* in parts */
             check_note(&copy);
             ds_accel__elf_read_dynamic(&copy, &dynamic);
             check_lines(&dynamic.needed);

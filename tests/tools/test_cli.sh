@@ -189,6 +189,11 @@ is "everything is disabled" "disabled denied allow" \
     "$(at candidates/name=cpu/state candidates/name=cpu/reason candidates/name=cpu/stage)"
 has "also said on stderr" "$err" "no accelerator can be used"
 
+# 6: nothing is available, since all of it was refused for security.
+printf '{"trust": {"mode": "enforce"}}\n' >"$dir/enforce.json"
+refuses 6 "hash_unlisted" "$program" --config "$dir/enforce.json" detect
+refuses 4 "hash_unlisted" "$program" --config "$dir/enforce.json" -a cpu detect
+
 # 4: the forced accelerator cannot be used.
 refuses 4 'did you mean "cuda"?' env DS_ACCELERATOR=cuda2 "$program" detect
 has "what there is" "$err" "plugins found: mock, cpu"
@@ -374,6 +379,12 @@ has "why" "$out" "reason demand_only: it is chosen only by name"
 is "nothing is skipped in it" "0" "$(count "$out" skipped)"
 run "$@" explain -v
 is "-v shows what was not reached" "13" "$(count "$out" ' skipped ')"
+# What a plugin prints while it is asked, line by line and without what steers a terminal.
+faults=$build/tests/fixtures/faults
+run "$program" -q --plugin-dir "$faults/print_stderr" explain faulty
+has "its output is shown" "$out" "  output "
+has "and shortened" "$out" "lines more; -v shows them"
+is "no line of it is raw" "0" "$(printf '%s' "$out" | grep -c "$escape")"
 run "$@" explain mock
 is "one alone" "0 chosen: cuda (auto detect) mock: available (by name only)" \
     "$code $(printf '%s\n' "$out" | grep '^[a-z.]*: ' | paste -sd ' ' -)"
