@@ -310,22 +310,6 @@ static int32_t take_file(int fd, struct ds_accel__elf *elf, struct ds_accel__fin
     return DS_ACCEL_OK;
 }
 
-int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
-{
-    int32_t status;
-
-    memset(elf, 0, sizeof(*elf));
-    elf->fd = -1;
-    status = take_file(fd, elf, finding);
-    if (status >= 0 && finding->reason == NULL) {
-        check_header(elf, finding);
-        if (finding->reason == NULL) {
-            check_segments(elf, finding);
-        }
-    }
-    return status >= 0 && elf->is_short_of_memory ? ds_accel__no_memory() : status;
-}
-
 void ds_accel__elf_close(struct ds_accel__elf *elf)
 {
     if (elf->data != NULL) {
@@ -342,6 +326,28 @@ void ds_accel__elf_close(struct ds_accel__elf *elf)
     }
     memset(elf, 0, sizeof(*elf));
     elf->fd = -1;
+}
+
+int32_t ds_accel__elf_open(int fd, struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+{
+    int32_t status;
+
+    memset(elf, 0, sizeof(*elf));
+    elf->fd = -1;
+    status = take_file(fd, elf, finding);
+    if (status >= 0 && finding->reason == NULL) {
+        check_header(elf, finding);
+        if (finding->reason == NULL) {
+            check_segments(elf, finding);
+        }
+    }
+    if (status >= 0 && elf->is_short_of_memory) {
+        status = ds_accel__no_memory();
+    }
+    if (status < 0 || finding->reason != NULL) {
+        ds_accel__elf_close(elf);
+    }
+    return status;
 }
 
 static bool is_text(const char *field, size_t size)

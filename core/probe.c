@@ -798,9 +798,7 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
             return HEARD_FORGERY; /* it would put the deadline off */
         }
         helper->has_said_hello = true;
-        helper->start_ns = now_ns();
-        helper->deadline_ns = helper->start_ns +
-                              (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u;
+        helper->deadline_ns = now_ns() + (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u;
         break;
     case DS_ACCEL__FRAME_STAGE:
         if (!ds_accel__frame_struct(frame, &stage, sizeof(stage)) || stage < DS_ACCEL__GATE_LOAD ||
