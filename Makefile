@@ -290,7 +290,8 @@ tsan: deps-check  ## many threads at once under the thread sanitizer
 valgrind: deps-check  ## the command line under valgrind
 	@tools/deps.sh valgrind
 	$(MAKE) build
-	@set -e; for command in detect list explain "info mock" "config show" "env hpu" \
+	@set -e; for command in detect list explain "info mock" "config show" "env hpu" "cache show" \
+	    "quarantine list" \
 	    "lint $(BUILD)/lib/ds-accel/ds_accel_mock.so"; do \
 	    valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
 	        $(PROGRAM) $$command >/dev/null; done; echo "valgrind: no error"
