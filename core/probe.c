@@ -968,6 +968,9 @@ static void judge_end(const struct helper *helper, bool was_reaped, const siginf
         judge_signal(helper, info->si_status, finding);
     } else if (helper->called_exit) {
         find_exit(finding, stage_reason(helper->stage, "exit"), was_reaped, info);
+    } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_FAILED) {
+        ds_accel__find(finding, "helper_failed", "it ran out of memory in %s",
+                       ds_accel__gate_name(helper->stage));
     } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_CLOSED) {
         ds_accel__find(finding, "result_closed", "in or after %s",
                        ds_accel__gate_name(helper->stage));
@@ -1103,7 +1106,7 @@ static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum h
     } else {
         judge_end(&before, was_reaped, &info, &finding);
     }
-    if (!before.has_said_hello) {
+    if (strcmp(finding.reason, "helper_failed") == 0) {
         state = DS_ACCEL_STATE_ERROR;
     }
     ds_accel__sanitize(finding.detail, sizeof(finding.detail));

@@ -448,7 +448,7 @@ static void serve_ask(const struct ds_accel__frame *frame)
     const char *options = ds_accel__frame_text(frame, sizeof(ask), 2);
 
     if (!ds_accel__frame_struct(frame, &ask, sizeof(ask))) {
-        _exit(1);
+        _exit(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     server.context->log.level = ask.log_level;
     json_decref(server.context->config.merged);
@@ -457,14 +457,14 @@ static void serve_ask(const struct ds_accel__frame *frame)
                                            ds_accel__frame_text(frame, sizeof(ask), 0),
                                            ds_accel__frame_text(frame, sizeof(ask), 1));
     if (candidate == NULL) {
-        _exit(1);
+        _exit(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     candidate->note_features = ask.note_features;
     candidate->file = ask.file;
     candidate->has_file = true;
     server.is_plugin_running = true;
     if (run_plugin(candidate, ask.is_lint != 0) < 0) {
-        _exit(1); /* out of memory: the library says that the helper failed */
+        _exit(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which says nothing of the plugin */
     }
     fflush(NULL);
     server.is_plugin_running = false;
