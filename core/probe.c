@@ -76,8 +76,9 @@ struct helper {
     uint64_t token;
     uint32_t sequence;
     bool has_said_hello;
-    bool is_used;   /* it has answered for another candidate before */
-    bool is_ending; /* killed, not yet reaped */
+    bool is_used;     /* it has answered for another candidate before */
+    bool is_ending;   /* killed or dismissed, not yet reaped */
+    uint64_t kill_ns; /* until then a dismissed one may end by itself */
     /* Of the candidate that is being asked. */
     struct ds_accel__candidate *candidate; /* NULL: idle */
     uint32_t stage;                        /* a gate */
@@ -512,20 +513,45 @@ static void clear_helper(struct helper *helper)
 }
 
 /*
+ * Begin its end. One that may have started processes is told by the end of its channel to end them
+ * and itself (probe_serve.c): SIGKILL would keep it from that, and reach only its group. A fork of
+ * the caller may have the channel, too, so closing it would not be enough.
+ */
+static void dismiss(struct helper *helper)
+{
+    if (helper->is_ending) {
+        return;
+    }
+    helper->is_ending = true;
+    if (helper->candidate == NULL && !helper->conduct.is_tainted) {
+        signal_group(helper, SIGKILL);
+        return;
+    }
+    helper->kill_ns = now_ns() + TREE_GRACE_NS;
+    if (helper->channel >= 0) {
+        shutdown(helper->channel, SHUT_RDWR);
+    }
+    close_fd(&helper->channel);
+}
+
+/*
  * End it, with all of its group, and reap it. is_hung: it gets SIGTERM and a moment first. What its
  * end looked like is in info if it ended by itself.
  */
 static bool end_helper(ds_accel_t *context, struct helper *helper, bool is_hung, siginfo_t *info)
 {
     bool was_reaped = false;
+    uint64_t now;
 
     memset(info, 0, sizeof(*info));
     if (is_hung) {
         signal_group(helper, SIGTERM);
-        if (!wait_end(helper, TERM_GRACE_NS)) {
-            close_fd(&helper->channel); /* it ends what it started, and itself: probe_serve.c */
-            wait_end(helper, TREE_GRACE_NS);
-        }
+        wait_end(helper, TERM_GRACE_NS);
+    }
+    dismiss(helper);
+    now = now_ns();
+    if (helper->kill_ns > now) {
+        wait_end(helper, helper->kill_ns - now);
     }
     signal_group(helper, SIGKILL); /* also grandchildren, when the leader has ended */
     if (wait_end(helper, KILL_GRACE_NS)) {
@@ -1224,9 +1250,8 @@ static void drop_asked(struct ds_accel__prober *prober)
                 helper->candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
             }
             ds_accel__candidate_set(helper->candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+            dismiss(helper);
             helper->candidate = NULL;
-            helper->is_ending = true;
-            signal_group(helper, SIGKILL);
         }
     }
 }
@@ -1310,9 +1335,8 @@ void ds_accel__probe_release(ds_accel_t *context)
     struct ds_accel__prober *prober = context->prober;
 
     for (size_t i = 0; prober != NULL && i < prober->width; i++) {
-        if (prober->helpers[i].pid != 0 && !prober->helpers[i].is_ending) {
-            prober->helpers[i].is_ending = true;
-            signal_group(&prober->helpers[i], SIGKILL);
+        if (prober->helpers[i].pid != 0) {
+            dismiss(&prober->helpers[i]);
         }
     }
 }

@@ -46,6 +46,121 @@ static struct {
     size_t thread_count; /* of this process, before any plugin */
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* ---- children -------------------------------------------------------------------------------- */
+
+static void wait_a_moment(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* The parent in the text of a /proc/PID/stat; 0 if there is none. */
+static pid_t parent_of(const char *stat)
+{
+    const char *end = strrchr(stat, ')');
+    pid_t parent = 0;
+
+    /* ") S 123": the state is one letter. */
+    if (end == NULL || strlen(end) < 5) {
+        return 0;
+    }
+    for (end += 4; *end >= '0' && *end <= '9'; end++) {
+        parent = parent * 10 + (*end - '0');
+    }
+    return parent;
+}
+
+static bool is_child(pid_t pid)
+{
+    char path[64] = "/proc/";
+    char digits[16];
+    char stat[512];
+    size_t length = 6;
+    size_t count = 0;
+    ssize_t size;
+    int fd;
+
+    for (pid_t left = pid; left > 0; left /= 10) {
+        digits[count++] = (char)('0' + left % 10);
+    }
+    while (count > 0) {
+        path[length++] = digits[--count];
+    }
+    memcpy(path + length, "/stat", sizeof("/stat"));
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    size = read(fd, stat, sizeof(stat) - 1);
+    close(fd);
+    stat[size > 0 ? size : 0] = '\0';
+    return parent_of(stat) == server.pid;
+}
+
+static size_t kill_listed(const char *entries, long size)
+{
+    size_t killed = 0;
+
+    for (long at = 0; at < size;) {
+        const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+        const char *digit = entry->d_name;
+        pid_t pid = 0;
+
+        for (; *digit >= '0' && *digit <= '9'; digit++) {
+            pid = pid * 10 + (*digit - '0');
+        }
+        if (*digit == '\0' && pid > 0 && is_child(pid)) {
+            killed += kill(pid, SIGKILL) == 0;
+        }
+        at += entry->d_reclen;
+    }
+    return killed;
+}
+
+/*
+ * End our children, also those that left our process group: the library ends only the group. Calls
+ * only what is safe in a signal handler, and beside a thread that hangs in malloc().
+ */
+static void end_children(void)
+{
+    int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _Alignas(struct dirent64) char entries[4096];
+    long size;
+
+    while (dir >= 0 && (size = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0) {
+        kill_listed(entries, size);
+    }
+    if (dir >= 0) {
+        close(dir);
+    }
+}
+
+/* Reap what has ended. True if a child lives; as their reaper, grandchildren count as well. */
+static bool has_children(void)
+{
+    pid_t pid;
+
+    do {
+        pid = waitpid(-1, NULL, WNOHANG | __WALL);
+    } while (pid > 0 || (pid < 0 && errno == EINTR));
+    return pid == 0;
+}
+
+/* All that was started here, generation after generation: orphans become our children. */
+static void end_tree(void)
+{
+    for (int i = 0; i < GRACE_TRIES && has_children(); i++) {
+        end_children();
+        wait_a_moment();
+    }
+}
+
+/* What a plugin started must not be there for longer than the process that would end it. */
+static _Noreturn void leave(int code)
+{
+    end_tree();
+    _exit(code);
+}
+
 /* ---- saying --------------------------------------------------------------------------------- */
 
 static void write_all(const void *data, size_t size)
@@ -60,7 +175,7 @@ static void write_all(const void *data, size_t size)
         }
         if (count < 0) {
             /* A plugin closed it, or the library is gone: there is nobody to tell anything. */
-            _exit(DS_ACCEL__PROBE_EXIT_CLOSED);
+            leave(DS_ACCEL__PROBE_EXIT_CLOSED);
         }
         at += count;
         size -= (size_t)count;
@@ -203,112 +318,6 @@ static void on_rule(void *user_data, uint32_t number, uint32_t result, const cha
 
 /* ---- ends ----------------------------------------------------------------------------------- */
 
-static void wait_a_moment(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-/* The parent in the text of a /proc/PID/stat; 0 if there is none. */
-static pid_t parent_of(const char *stat)
-{
-    const char *end = strrchr(stat, ')');
-    pid_t parent = 0;
-
-    /* ") S 123": the state is one letter. */
-    if (end == NULL || strlen(end) < 5) {
-        return 0;
-    }
-    for (end += 4; *end >= '0' && *end <= '9'; end++) {
-        parent = parent * 10 + (*end - '0');
-    }
-    return parent;
-}
-
-static bool is_child(pid_t pid)
-{
-    char path[64] = "/proc/";
-    char digits[16];
-    char stat[512];
-    size_t length = 6;
-    size_t count = 0;
-    ssize_t size;
-    int fd;
-
-    for (pid_t left = pid; left > 0; left /= 10) {
-        digits[count++] = (char)('0' + left % 10);
-    }
-    while (count > 0) {
-        path[length++] = digits[--count];
-    }
-    memcpy(path + length, "/stat", sizeof("/stat"));
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    size = read(fd, stat, sizeof(stat) - 1);
-    close(fd);
-    stat[size > 0 ? size : 0] = '\0';
-    return parent_of(stat) == server.pid;
-}
-
-static size_t kill_listed(const char *entries, long size)
-{
-    size_t killed = 0;
-
-    for (long at = 0; at < size;) {
-        const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
-        const char *digit = entry->d_name;
-        pid_t pid = 0;
-
-        for (; *digit >= '0' && *digit <= '9'; digit++) {
-            pid = pid * 10 + (*digit - '0');
-        }
-        if (*digit == '\0' && pid > 0 && is_child(pid)) {
-            killed += kill(pid, SIGKILL) == 0;
-        }
-        at += entry->d_reclen;
-    }
-    return killed;
-}
-
-/*
- * End our children, also those that left our process group: the library ends only the group. Calls
- * only what is safe in a signal handler, and beside a thread that hangs in malloc().
- */
-static void end_children(void)
-{
-    int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _Alignas(struct dirent64) char entries[4096];
-    long size;
-
-    while (dir >= 0 && (size = syscall(SYS_getdents64, dir, entries, sizeof(entries))) > 0) {
-        kill_listed(entries, size);
-    }
-    if (dir >= 0) {
-        close(dir);
-    }
-}
-
-/* Reap what has ended. True if a child lives; as their reaper, grandchildren count as well. */
-static bool has_children(void)
-{
-    pid_t pid;
-
-    do {
-        pid = waitpid(-1, NULL, WNOHANG | __WALL);
-    } while (pid > 0 || (pid < 0 && errno == EINTR));
-    return pid == 0;
-}
-
-/* All that was started here, generation after generation: orphans become our children. */
-static void end_tree(void)
-{
-    for (int i = 0; i < GRACE_TRIES && has_children(); i++) {
-        end_children();
-        wait_a_moment();
-    }
-}
-
 static void on_exit_called(void)
 {
     if (server.is_plugin_running && getpid() == server.pid) {
@@ -448,7 +457,7 @@ static void serve_ask(const struct ds_accel__frame *frame)
     const char *options = ds_accel__frame_text(frame, sizeof(ask), 2);
 
     if (!ds_accel__frame_struct(frame, &ask, sizeof(ask))) {
-        _exit(DS_ACCEL__PROBE_EXIT_FAILED);
+        leave(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     server.context->log.level = ask.log_level;
     json_decref(server.context->config.merged);
@@ -457,14 +466,14 @@ static void serve_ask(const struct ds_accel__frame *frame)
                                            ds_accel__frame_text(frame, sizeof(ask), 0),
                                            ds_accel__frame_text(frame, sizeof(ask), 1));
     if (candidate == NULL) {
-        _exit(DS_ACCEL__PROBE_EXIT_FAILED);
+        leave(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     candidate->note_features = ask.note_features;
     candidate->file = ask.file;
     candidate->has_file = true;
     server.is_plugin_running = true;
     if (run_plugin(candidate, ask.is_lint != 0) < 0) {
-        _exit(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which says nothing of the plugin */
+        leave(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which says nothing of the plugin */
     }
     fflush(NULL);
     server.is_plugin_running = false;
@@ -514,7 +523,7 @@ static bool read_frame(struct ds_accel__frame *frame)
             count = data != NULL ? recv(DS_ACCEL__PROBE_CHANNEL, data, room, 0) : 0;
         } while (count < 0 && errno == EINTR);
         if (count < 0 && server.sequence > 0) {
-            _exit(DS_ACCEL__PROBE_EXIT_CLOSED);
+            leave(DS_ACCEL__PROBE_EXIT_CLOSED);
         }
         if (count <= 0) {
             return false;
@@ -615,5 +624,5 @@ int ds_accel__probe_main(int argc, char **argv)
             break;
         }
     }
-    _exit(0); /* no destructor of a plugin's library runs: some hang */
+    leave(0); /* no destructor of a plugin's library runs: some hang */
 }

@@ -49,6 +49,7 @@ struct setting {
     const char *fault;  /* its folder of the fixtures' faults; NULL: the crowd of all of them */
     const char *folder; /* another one */
     const char *more;   /* members of the configuration, with a comma in front */
+    const char *order;  /* of detection; NULL: all of the folder, and the neighbour */
     const char *accelerator;
     bool is_in_process;
     int timeout_ms;
@@ -105,7 +106,11 @@ static bool write_config(const char *path, const struct setting *setting, const 
         return fail(path, strerror(errno));
     }
     fprintf(file, "{\"detection_order\": [");
-    write_order(file, folder);
+    if (setting->order != NULL) {
+        fprintf(file, "%s", setting->order);
+    } else {
+        write_order(file, folder);
+    }
     fprintf(file,
             "], \"deny\": [\"cpu\", \"mock\"], "
             "\"probe\": {\"mode\": \"%s\", \"timeout_ms\": %d, \"parallel\": %d}%s}\n",
@@ -751,6 +756,38 @@ static bool daemon_of_a_hanging_plugin(void)
     return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
 }
 
+/* Also one whose answer cannot be believed. */
+static bool daemon_of_a_garbling_plugin(void)
+{
+    const char *path = use_pid_file();
+    bool right;
+    pid_t left;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    right = judged("leave_garble", "result_garbled", LONG_MS);
+    left = wait_for_pid(path);
+    return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
+}
+
+/* Also one that was asked ahead, for nothing. */
+static bool daemon_of_one_that_is_dropped(void)
+{
+    const char *path = use_pid_file();
+    struct setting setting = {.timeout_ms = 60000,
+                              .parallel = 4,
+                              .order = "\"slow1\", \"leave_hang\"",
+                              .more = ", \"allow\": [\"slow1\", \"leave_hang\"]"};
+    double start = now_s();
+    bool right;
+    pid_t left;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    right = detect(&setting, "slow1", NULL);
+    left = wait_for_pid(path);
+    return right && (now_s() - start < GRACE_S || fail("the hanging one", "was waited for")) &&
+           ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
+}
+
 static bool endless_log(void)
 {
     double start = now_s();
@@ -875,6 +912,8 @@ static const struct part {
     {"few descriptors", few_descriptors},
     {"killed while it asks", killed_while_it_asks},
     {"a daemon of a hanging plugin", daemon_of_a_hanging_plugin},
+    {"a daemon of a garbling plugin", daemon_of_a_garbling_plugin},
+    {"a daemon of one that is dropped", daemon_of_one_that_is_dropped},
     {"an endless log", endless_log},
     {"an unkillable helper", unkillable},
 };
