@@ -46,6 +46,7 @@
 #define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
 #define OUTPUT_KEPT_BYTES 2048u       /* of each stream, for explain */
 #define OUTPUT_FLOOD_BYTES 65536u     /* more than this is conduct */
+#define LOG_LIMIT_BYTES 65536u        /* of one candidate */
 #define ABANDONED_LIMIT 16
 #define READS_AT_ONCE 16 /* of one channel, before others and deadlines are looked at */
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
@@ -82,6 +83,7 @@ struct helper {
     /* Of the candidate that is being asked. */
     struct ds_accel__candidate *candidate; /* NULL: idle */
     uint32_t stage;                        /* a gate */
+    size_t logged_bytes;
     bool has_result;
     bool called_exit;
     int32_t signal; /* that it said would end it; 0: none */
@@ -650,6 +652,7 @@ static int32_t ask(ds_accel_t *context, struct helper *helper,
     }
     helper->candidate = candidate;
     helper->stage = DS_ACCEL__GATE_LOAD;
+    helper->logged_bytes = 0;
     helper->has_result = false;
     helper->called_exit = false;
     helper->signal = 0;
@@ -764,13 +767,23 @@ static bool take_result(struct helper *helper, const struct ds_accel__frame *fra
     return true;
 }
 
-static void take_log(const ds_accel_t *context, const struct ds_accel__frame *frame)
+/* What it logs is the caller's to print and keep: that is not without an end either. */
+static void take_log(const ds_accel_t *context, struct helper *helper,
+                     const struct ds_accel__frame *frame)
 {
     uint32_t level;
     char line[1024];
     char topic[DS_ACCEL__NAME_SIZE];
 
-    if (ds_accel__frame_struct(frame, &level, sizeof(level))) {
+    if (helper->logged_bytes > LOG_LIMIT_BYTES) {
+        return;
+    }
+    helper->logged_bytes += frame->payload_bytes;
+    if (helper->logged_bytes > LOG_LIMIT_BYTES) {
+        ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
+                      "%s: it logs more than %u bytes: the rest is left out",
+                      helper->candidate->name, LOG_LIMIT_BYTES);
+    } else if (ds_accel__frame_struct(frame, &level, sizeof(level))) {
         snprintf(topic, sizeof(topic), "%s", ds_accel__frame_text(frame, sizeof(level), 0));
         snprintf(line, sizeof(line), "%s", ds_accel__frame_text(frame, sizeof(level), 1));
         ds_accel__sanitize(topic, sizeof(topic));
@@ -836,7 +849,7 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
         helper->stage = stage;
         break;
     case DS_ACCEL__FRAME_LOG:
-        take_log(context, frame);
+        take_log(context, helper, frame);
         break;
     case DS_ACCEL__FRAME_RESULT:
         return take_result(helper, frame) ? HEARD_SOMETHING : HEARD_FORGERY;

@@ -57,6 +57,8 @@ struct setting {
 };
 
 static char warnings[8192];
+static size_t warned_bytes;     /* of all, with those that are not kept */
+static unsigned left_out;       /* how often it was said that more is left out */
 static atomic_bool is_log_slow; /* slower than a plugin that logs */
 static atomic_bool is_asking;   /* ds_accel_detect() runs */
 static atomic_bool is_over;     /* threads of a part are to end */
@@ -73,6 +75,8 @@ static void keep_warning(void *user_data, uint32_t level, const char *topic, con
     (void)user_data;
     (void)level;
     snprintf(warnings + length, sizeof(warnings) - length, "%s: %s\n", topic, message);
+    warned_bytes += strlen(message);
+    left_out += strstr(message, "the rest is left out") != NULL;
     if (is_log_slow) {
         wait_ms(1);
     }
@@ -800,6 +804,13 @@ static bool endless_log(void)
            (now_s() - start < SHORT_MS / 1000.0 + GRACE_S || fail("a log", "put the deadline off"));
 }
 
+static bool long_log(void)
+{
+    return judged("log_forever", "probe_hung", 1500) &&
+           (left_out == 1 || fail("it is not said once", "that more is left out")) &&
+           ((warned_bytes > 20000 && warned_bytes < 66000) || fail("its log", "has no end"));
+}
+
 /*
  * Another process traces the helper, and holds it where it ends: for the library that is a process
  * that SIGKILL does not end, as in a driver's call. Exits 0 once it let it go.
@@ -915,6 +926,7 @@ static const struct part {
     {"a daemon of a garbling plugin", daemon_of_a_garbling_plugin},
     {"a daemon of one that is dropped", daemon_of_one_that_is_dropped},
     {"an endless log", endless_log},
+    {"a long log", long_log},
     {"an unkillable helper", unkillable},
 };
 
