@@ -459,8 +459,14 @@ static bool wait_end(const struct helper *helper, uint64_t limit_ns)
     }
 }
 
-/* Reap it; what is known of its end goes to info. False: somebody else did. */
-static bool reap(const struct helper *helper, siginfo_t *info)
+enum reaped {
+    REAPED,
+    REAPED_BY_OTHERS,
+    NOT_REAPED /* its tracer has not looked at it yet: waiting could last for ever */
+};
+
+/* Reap one that has ended; what is known of its end goes to info. */
+static enum reaped reap(const struct helper *helper, siginfo_t *info)
 {
     idtype_t type = helper->pidfd >= 0 ? (idtype_t)P_PIDFD : P_PID;
     id_t id = (id_t)(helper->pidfd >= 0 ? helper->pidfd : helper->pid);
@@ -468,15 +474,20 @@ static bool reap(const struct helper *helper, siginfo_t *info)
 
     memset(info, 0, sizeof(*info));
     do {
-        result = waitid(type, id, info, WEXITED);
+        result = waitid(type, id, info, WEXITED | WNOHANG);
     } while (result != 0 && errno == EINTR);
-    return result == 0 && info->si_pid == helper->pid;
+    if (result == 0 && info->si_pid == 0) {
+        return NOT_REAPED;
+    }
+    return result == 0 && info->si_pid == helper->pid ? REAPED : REAPED_BY_OTHERS;
 }
 
 static void abandon(ds_accel_t *context, struct helper *helper)
 {
     ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
-                  "process %d does not end, even by SIGKILL: it is left alone", (int)helper->pid);
+                  "process %d does not end, even by SIGKILL, or is held by a debugger: it is left "
+                  "alone",
+                  (int)helper->pid);
     pthread_mutex_lock(&abandoned_lock);
     for (size_t i = 0; i < ABANDONED_LIMIT && helper->pidfd >= 0; i++) {
         if (abandoned[i] == 0) {
@@ -542,7 +553,7 @@ static void dismiss(struct helper *helper)
  */
 static bool end_helper(ds_accel_t *context, struct helper *helper, bool is_hung, siginfo_t *info)
 {
-    bool was_reaped = false;
+    enum reaped reaped = NOT_REAPED;
     uint64_t now;
 
     memset(info, 0, sizeof(*info));
@@ -557,12 +568,13 @@ static bool end_helper(ds_accel_t *context, struct helper *helper, bool is_hung,
     }
     signal_group(helper, SIGKILL); /* also grandchildren, when the leader has ended */
     if (wait_end(helper, KILL_GRACE_NS)) {
-        was_reaped = reap(helper, info);
-    } else {
+        reaped = reap(helper, info);
+    }
+    if (reaped == NOT_REAPED) {
         abandon(context, helper);
     }
     clear_helper(helper);
-    return was_reaped;
+    return reaped == REAPED;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */

@@ -811,6 +811,8 @@ static bool long_log(void)
            ((warned_bytes > 20000 && warned_bytes < 66000) || fail("its log", "has no end"));
 }
 
+static bool is_held_dead; /* as a zombie, which its tracer does not look at */
+
 /*
  * Another process traces the helper, and holds it where it ends: for the library that is a process
  * that SIGKILL does not end, as in a driver's call. Exits 0 once it let it go.
@@ -825,14 +827,15 @@ static void hold_helper(pid_t caller, int held, int let_go)
         helper = helper_of(caller);
         wait_ms(5);
     }
-    if (helper == 0 || ptrace(PTRACE_SEIZE, helper, NULL, (void *)PTRACE_O_TRACEEXIT) != 0) {
+    if (helper == 0 || ptrace(PTRACE_SEIZE, helper, NULL,
+                              (void *)(long)(is_held_dead ? 0 : PTRACE_O_TRACEEXIT)) != 0) {
         _exit(3);
     }
     if (write(held, &helper, sizeof(helper)) != sizeof(helper)) {
         _exit(4);
     }
     /* It comes to a stop when it is killed, and stays there while nobody continues it. */
-    while (waitpid(helper, &status, __WALL) == helper && WIFSTOPPED(status) &&
+    while (!is_held_dead && waitpid(helper, &status, __WALL) == helper && WIFSTOPPED(status) &&
            status >> 8 != (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
         ptrace(PTRACE_CONT, helper, NULL, (void *)(long)(WSTOPSIG(status) & 0x7f));
     }
@@ -905,6 +908,12 @@ static bool unkillable(void)
     return right;
 }
 
+static bool traced(void)
+{
+    is_held_dead = true;
+    return unkillable();
+}
+
 /* ---- running them --------------------------------------------------------------------------- */
 
 static const struct part {
@@ -928,6 +937,7 @@ static const struct part {
     {"an endless log", endless_log},
     {"a long log", long_log},
     {"an unkillable helper", unkillable},
+    {"a traced helper", traced},
 };
 
 /* Parts that this program is started anew for, with the library of a damaged prefix. */
