@@ -48,7 +48,8 @@
 #define OUTPUT_FLOOD_BYTES 65536u     /* more than this is conduct */
 #define LOG_LIMIT_BYTES 65536u        /* of one candidate */
 #define ABANDONED_LIMIT 16
-#define READS_AT_ONCE 16 /* of one channel, before others and deadlines are looked at */
+#define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
+#define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif
@@ -886,11 +887,9 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
     return HEARD_SOMETHING;
 }
 
-/* Read what there is. *status_out: ERR_NO_MEMORY. */
-static enum heard hear(ds_accel_t *context, struct helper *helper, int32_t *status_out)
+/* Read what there is, with at most that many reads. *status_out: ERR_NO_MEMORY. */
+static enum heard hear(ds_accel_t *context, struct helper *helper, int reads, int32_t *status_out)
 {
-    int reads = 0;
-
     while (helper->channel >= 0) {
         struct ds_accel__frame frame;
         enum ds_accel__frame_result result = ds_accel__frame_next(&helper->reader, &frame);
@@ -909,7 +908,7 @@ static enum heard hear(ds_accel_t *context, struct helper *helper, int32_t *stat
             }
             continue;
         }
-        if (reads++ == READS_AT_ONCE) {
+        if (reads-- == 0) {
             return HEARD_SOMETHING; /* it logs as fast as this reads: deadlines come first */
         }
         data = ds_accel__frame_room(&helper->reader, &room);
@@ -1220,7 +1219,8 @@ static int32_t attend(ds_accel_t *context, struct helper *helper, const struct p
             take_output(&helper->output[i]);
         }
     }
-    heard = hear(context, helper, &status);
+    /* What it said last, of how it ended, may stand behind much that it logged. */
+    heard = hear(context, helper, has_ended ? READS_AT_END : READS_AT_ONCE, &status);
     if (status < 0) {
         return status;
     }
