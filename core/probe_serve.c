@@ -246,6 +246,23 @@ static void say(uint16_t kind, const void *payload, size_t payload_bytes)
     }
 }
 
+/* From now on, until end_gathering(). A plugin that is tolerated may have threads that log. */
+static void begin_gathering(void)
+{
+    pthread_mutex_lock(&server.lock);
+    gathered.is_open = true;
+    pthread_mutex_unlock(&server.lock);
+}
+
+static void end_gathering(void)
+{
+    pthread_mutex_lock(&server.lock);
+    server.speaker = gettid();
+    say_gathered();
+    server.speaker = 0;
+    pthread_mutex_unlock(&server.lock);
+}
+
 /* A struct, then texts, each with its NUL; what does not fit is left out. */
 struct message {
     char data[16384];
@@ -477,11 +494,11 @@ static void serve_ask(const struct ds_accel__frame *frame)
     }
     fflush(NULL);
     server.is_plugin_running = false;
-    gathered.is_open = true;
+    begin_gathering();
     say_result(candidate);
     report_conduct();
     say(DS_ACCEL__FRAME_END, "", 0);
-    say_gathered();
+    end_gathering();
 }
 
 static void serve_setup(const struct ds_accel__frame *frame)
