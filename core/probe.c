@@ -79,6 +79,7 @@ struct helper {
     uint32_t sequence;
     bool has_said_hello;
     bool is_used;     /* it has answered for another candidate before */
+    bool is_deaf;     /* it does not read what it is told */
     bool is_ending;   /* killed or dismissed, not yet reaped */
     uint64_t kill_ns; /* until then a dismissed one may end by itself */
     /* Of the candidate that is being asked. */
@@ -326,6 +327,7 @@ static int32_t send_frame(struct helper *helper, uint16_t kind, const struct ds_
 
             /* It reads requests while no plugin runs: a second is for ever. */
             if (poll(&wait, 1, 1000) == 0) {
+                helper->is_deaf = true;
                 break;
             }
         } else if (errno != EINTR) {
@@ -678,7 +680,13 @@ static int32_t ask(ds_accel_t *context, struct helper *helper,
                           (helper->has_said_hello
                                ? (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u
                                : START_LIMIT_NS);
-    return send_ask(helper);
+    status = send_ask(helper);
+    if (status >= 0 && helper->is_deaf) {
+        ds_accel__find(&finding, "helper_failed", "it does not read what it is asked");
+        end_helper(context, helper, false, &info);
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
+    }
+    return status;
 }
 
 /* ---- hearing -------------------------------------------------------------------------------- */

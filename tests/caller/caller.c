@@ -597,9 +597,11 @@ static bool few_descriptors(void)
     return right && ((answered > 0 && failed > 0) || fail("descriptors", "no limit was met"));
 }
 
+static const char *options_to_send; /* members of the configuration; NULL: none */
+
 static bool fails_clearly(int32_t wanted, const char *part)
 {
-    struct setting setting = {.fault = "none", .timeout_ms = LONG_MS};
+    struct setting setting = {.fault = "none", .timeout_ms = LONG_MS, .more = options_to_send};
     ds_accel_t *context = create(&setting);
     char *before = state_take();
     int32_t status = ds_accel_detect(context);
@@ -641,6 +643,22 @@ static bool helper_missing(void)
 static bool helper_failed(void)
 {
     return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "helper_failed");
+}
+
+/* It is asked more than its socket holds, and reads none of it. */
+static bool helper_deaf(void)
+{
+    static char more[400000];
+    double start = now_s();
+    int length =
+        snprintf(more, sizeof(more),
+                 ", \"allow\": [\"faulty\"], \"backends\": {\"faulty\": {\"options\": {\"x\": \"");
+
+    memset(more + length, 'x', sizeof(more) - (size_t)length - 8);
+    strcpy(more + sizeof(more) - 8, "\"}}}");
+    options_to_send = more;
+    return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "does not read") &&
+           (now_s() - start < 2 * GRACE_S || fail("the helper", "was waited for"));
 }
 
 /* ---- callers that end, helpers that do not --------------------------------------------------- */
@@ -945,6 +963,7 @@ static const struct part started_parts[] = {
     {"no-processes", no_processes},
     {"helper-missing", helper_missing},
     {"helper-failed", helper_failed},
+    {"helper-deaf", helper_deaf},
 };
 
 static unsigned passed;
@@ -1032,6 +1051,9 @@ static void run_damaged(const char *self)
     check("another helper", shell("printf '#!/bin/sh\\necho another version >&2\\nexit 1\\n' "
                                   ">prefix/libexec/ds-accel/ds-accel-probe") &&
                                 run_started(self, "helper-failed"));
+    check("a helper that does not read", shell("printf '#!/bin/sh\\nexec sleep 60\\n' "
+                                               ">prefix/libexec/ds-accel/ds-accel-probe") &&
+                                             run_started(self, "helper-deaf"));
     check("a helper that cannot be run", shell("chmod -x prefix/libexec/ds-accel/ds-accel-probe") &&
                                              run_started(self, "helper-missing"));
     check("no helper", shell("rm -r prefix/libexec") && run_started(self, "helper-missing"));
