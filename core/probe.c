@@ -1188,12 +1188,10 @@ static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum h
 
 static void fill_polled(const struct helper *helper, struct pollfd *polled)
 {
-    bool is_busy = helper->pid != 0 && helper->candidate != NULL;
-
-    polled[0] = (struct pollfd){.fd = is_busy ? helper->channel : -1, .events = POLLIN};
-    polled[1] = (struct pollfd){.fd = is_busy ? helper->output[0].fd : -1, .events = POLLIN};
-    polled[2] = (struct pollfd){.fd = is_busy ? helper->output[1].fd : -1, .events = POLLIN};
-    polled[3] = (struct pollfd){.fd = is_busy ? helper->pidfd : -1, .events = POLLIN};
+    polled[0] = (struct pollfd){.fd = helper->channel, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = helper->output[0].fd, .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = helper->output[1].fd, .events = POLLIN};
+    polled[3] = (struct pollfd){.fd = helper->pidfd, .events = POLLIN};
 }
 
 /* Milliseconds to the next deadline, rounded up; -1 if nobody is being asked. */
@@ -1289,6 +1287,70 @@ static void drop_asked(struct ds_accel__prober *prober)
     }
 }
 
+static size_t count_busy(const struct ds_accel__prober *prober)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < prober->width; i++) {
+        count += prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL;
+    }
+    return count;
+}
+
+/*
+ * Ask the next ones, as many as helpers are free. Where no further helper can be started, those
+ * that are there do the work.
+ */
+static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count,
+                        size_t *next)
+{
+    struct ds_accel__prober *prober = context->prober;
+    bool is_full = false;
+
+    for (size_t i = 0; i < prober->width && *next < count; i++) {
+        struct helper *helper = &prober->helpers[i];
+        int32_t status;
+
+        if (helper->candidate != NULL || (is_full && helper->pid == 0)) {
+            continue;
+        }
+        status = ask(context, helper, candidates[*next]);
+        if (status == DS_ACCEL_ERR_LIMIT && count_busy(prober) > 0) {
+            is_full = true;
+        } else if (status < 0) {
+            return status;
+        } else {
+            (*next)++;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Wait until one of those that are asked says or does something, and hear them. */
+static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
+{
+    struct ds_accel__prober *prober = context->prober;
+    struct pollfd polled[WIDTH_LIMIT * POLLED];
+    struct helper *busy[WIDTH_LIMIT];
+    int32_t status = DS_ACCEL_OK;
+    size_t count = 0;
+
+    /* No more than there are: the limit of descriptors is one of entries as well. */
+    for (size_t i = 0; i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
+            fill_polled(&prober->helpers[i], &polled[count * POLLED]);
+            busy[count++] = &prober->helpers[i];
+        }
+    }
+    if (poll(polled, count * POLLED, left_ms) < 0 && errno != EINTR) {
+        return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "poll: %s", strerror(errno));
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        status = attend(context, busy[i], &polled[i * POLLED]);
+    }
+    return status;
+}
+
 /*
  * Ask the candidates, each in the first helper that is free, until all have a verdict, or those
  * that were asked ahead of their turn are not needed.
@@ -1296,17 +1358,14 @@ static void drop_asked(struct ds_accel__prober *prober)
 static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
 {
     struct ds_accel__prober *prober = context->prober;
-    struct pollfd polled[WIDTH_LIMIT * POLLED];
     int32_t status = DS_ACCEL_OK;
     size_t next = 0;
 
     for (;;) {
         int left;
 
-        for (size_t i = 0; i < prober->width && next < count && status >= 0; i++) {
-            if (prober->helpers[i].candidate == NULL) {
-                status = ask(context, &prober->helpers[i], candidates[next++]);
-            }
+        if (status >= 0) {
+            status = ask_next(context, candidates, count, &next);
         }
         if (status >= 0 && context->meanwhile != NULL) {
             context->meanwhile(context);
@@ -1323,17 +1382,7 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
         if (left < 0) {
             continue; /* no helper could be started for the last one */
         }
-        for (size_t i = 0; i < prober->width; i++) {
-            fill_polled(&prober->helpers[i], &polled[i * POLLED]);
-        }
-        if (poll(polled, prober->width * POLLED, left) < 0 && errno != EINTR) {
-            return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "poll: %s", strerror(errno));
-        }
-        for (size_t i = 0; i < prober->width && status >= 0; i++) {
-            if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
-                status = attend(context, &prober->helpers[i], &polled[i * POLLED]);
-            }
-        }
+        status = wait_and_attend(context, left);
     }
 }
 
