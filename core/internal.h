@@ -914,6 +914,7 @@ int ds_accel__probe_main(int argc, char **argv);
 
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the helper's descriptor for frames */
 #define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
+#define DS_ACCEL__PROBE_EXIT_FAILED 98 /* and when it cannot go on, through no plugin's fault */
 
 /*
  * Take candidates that passed the gates before load through load, entry and probe, as many at a

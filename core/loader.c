@@ -116,6 +116,11 @@ static int32_t explain(const char *error, struct ds_accel__finding *finding)
 {
     const char *missing = strstr(error, ": cannot open shared object file");
 
+    /* Before the next: it says "cannot allocate memory", and means the plugin's wish. */
+    if (strstr(error, "static TLS block") != NULL) {
+        ds_accel__find(finding, "tls_exhausted", "%s", error);
+        return DS_ACCEL_OK;
+    }
     if (strstr(error, "annot allocate memory") != NULL || strstr(error, "out of memory") != NULL) {
         return ds_accel__no_memory();
     }

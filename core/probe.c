@@ -46,8 +46,10 @@
 #define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
 #define OUTPUT_KEPT_BYTES 2048u       /* of each stream, for explain */
 #define OUTPUT_FLOOD_BYTES 65536u     /* more than this is conduct */
+#define LOG_LIMIT_BYTES 65536u        /* of one candidate */
 #define ABANDONED_LIMIT 16
-#define READS_AT_ONCE 16 /* of one channel, before others and deadlines are looked at */
+#define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
+#define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif
@@ -76,11 +78,14 @@ struct helper {
     uint64_t token;
     uint32_t sequence;
     bool has_said_hello;
-    bool is_used;   /* it has answered for another candidate before */
-    bool is_ending; /* killed, not yet reaped */
+    bool is_used;     /* it has answered for another candidate before */
+    bool is_deaf;     /* it does not read what it is told */
+    bool is_ending;   /* killed or dismissed, not yet reaped */
+    uint64_t kill_ns; /* until then a dismissed one may end by itself */
     /* Of the candidate that is being asked. */
     struct ds_accel__candidate *candidate; /* NULL: idle */
     uint32_t stage;                        /* a gate */
+    size_t logged_bytes;
     bool has_result;
     bool called_exit;
     int32_t signal; /* that it said would end it; 0: none */
@@ -322,6 +327,7 @@ static int32_t send_frame(struct helper *helper, uint16_t kind, const struct ds_
 
             /* It reads requests while no plugin runs: a second is for ever. */
             if (poll(&wait, 1, 1000) == 0) {
+                helper->is_deaf = true;
                 break;
             }
         } else if (errno != EINTR) {
@@ -456,8 +462,14 @@ static bool wait_end(const struct helper *helper, uint64_t limit_ns)
     }
 }
 
-/* Reap it; what is known of its end goes to info. False: somebody else did. */
-static bool reap(const struct helper *helper, siginfo_t *info)
+enum reaped {
+    REAPED,
+    REAPED_BY_OTHERS,
+    NOT_REAPED /* its tracer has not looked at it yet: waiting could last for ever */
+};
+
+/* Reap one that has ended; what is known of its end goes to info. */
+static enum reaped reap(const struct helper *helper, siginfo_t *info)
 {
     idtype_t type = helper->pidfd >= 0 ? (idtype_t)P_PIDFD : P_PID;
     id_t id = (id_t)(helper->pidfd >= 0 ? helper->pidfd : helper->pid);
@@ -465,15 +477,20 @@ static bool reap(const struct helper *helper, siginfo_t *info)
 
     memset(info, 0, sizeof(*info));
     do {
-        result = waitid(type, id, info, WEXITED);
+        result = waitid(type, id, info, WEXITED | WNOHANG);
     } while (result != 0 && errno == EINTR);
-    return result == 0 && info->si_pid == helper->pid;
+    if (result == 0 && info->si_pid == 0) {
+        return NOT_REAPED;
+    }
+    return result == 0 && info->si_pid == helper->pid ? REAPED : REAPED_BY_OTHERS;
 }
 
 static void abandon(ds_accel_t *context, struct helper *helper)
 {
     ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
-                  "process %d does not end, even by SIGKILL: it is left alone", (int)helper->pid);
+                  "process %d does not end, even by SIGKILL, or is held by a debugger: it is left "
+                  "alone",
+                  (int)helper->pid);
     pthread_mutex_lock(&abandoned_lock);
     for (size_t i = 0; i < ABANDONED_LIMIT && helper->pidfd >= 0; i++) {
         if (abandoned[i] == 0) {
@@ -512,29 +529,55 @@ static void clear_helper(struct helper *helper)
 }
 
 /*
+ * Begin its end. One that may have started processes is told by the end of its channel to end them
+ * and itself (probe_serve.c): SIGKILL would keep it from that, and reach only its group. A fork of
+ * the caller may have the channel, too, so closing it would not be enough.
+ */
+static void dismiss(struct helper *helper)
+{
+    if (helper->is_ending) {
+        return;
+    }
+    helper->is_ending = true;
+    if (helper->candidate == NULL && !helper->conduct.is_tainted) {
+        signal_group(helper, SIGKILL);
+        return;
+    }
+    helper->kill_ns = now_ns() + TREE_GRACE_NS;
+    if (helper->channel >= 0) {
+        shutdown(helper->channel, SHUT_RDWR);
+    }
+    close_fd(&helper->channel);
+}
+
+/*
  * End it, with all of its group, and reap it. is_hung: it gets SIGTERM and a moment first. What its
  * end looked like is in info if it ended by itself.
  */
 static bool end_helper(ds_accel_t *context, struct helper *helper, bool is_hung, siginfo_t *info)
 {
-    bool was_reaped = false;
+    enum reaped reaped = NOT_REAPED;
+    uint64_t now;
 
     memset(info, 0, sizeof(*info));
     if (is_hung) {
         signal_group(helper, SIGTERM);
-        if (!wait_end(helper, TERM_GRACE_NS)) {
-            close_fd(&helper->channel); /* it ends what it started, and itself: probe_serve.c */
-            wait_end(helper, TREE_GRACE_NS);
-        }
+        wait_end(helper, TERM_GRACE_NS);
+    }
+    dismiss(helper);
+    now = now_ns();
+    if (helper->kill_ns > now) {
+        wait_end(helper, helper->kill_ns - now);
     }
     signal_group(helper, SIGKILL); /* also grandchildren, when the leader has ended */
     if (wait_end(helper, KILL_GRACE_NS)) {
-        was_reaped = reap(helper, info);
-    } else {
+        reaped = reap(helper, info);
+    }
+    if (reaped == NOT_REAPED) {
         abandon(context, helper);
     }
     clear_helper(helper);
-    return was_reaped;
+    return reaped == REAPED;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
@@ -624,6 +667,7 @@ static int32_t ask(ds_accel_t *context, struct helper *helper,
     }
     helper->candidate = candidate;
     helper->stage = DS_ACCEL__GATE_LOAD;
+    helper->logged_bytes = 0;
     helper->has_result = false;
     helper->called_exit = false;
     helper->signal = 0;
@@ -636,7 +680,13 @@ static int32_t ask(ds_accel_t *context, struct helper *helper,
                           (helper->has_said_hello
                                ? (uint64_t)setting(context, "timeout_ms", 30000) * 1000000u
                                : START_LIMIT_NS);
-    return send_ask(helper);
+    status = send_ask(helper);
+    if (status >= 0 && helper->is_deaf) {
+        ds_accel__find(&finding, "helper_failed", "it does not read what it is asked");
+        end_helper(context, helper, false, &info);
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
+    }
+    return status;
 }
 
 /* ---- hearing -------------------------------------------------------------------------------- */
@@ -738,13 +788,23 @@ static bool take_result(struct helper *helper, const struct ds_accel__frame *fra
     return true;
 }
 
-static void take_log(const ds_accel_t *context, const struct ds_accel__frame *frame)
+/* What it logs is the caller's to print and keep: that is not without an end either. */
+static void take_log(const ds_accel_t *context, struct helper *helper,
+                     const struct ds_accel__frame *frame)
 {
     uint32_t level;
     char line[1024];
     char topic[DS_ACCEL__NAME_SIZE];
 
-    if (ds_accel__frame_struct(frame, &level, sizeof(level))) {
+    if (helper->logged_bytes > LOG_LIMIT_BYTES) {
+        return;
+    }
+    helper->logged_bytes += frame->payload_bytes;
+    if (helper->logged_bytes > LOG_LIMIT_BYTES) {
+        ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
+                      "%s: it logs more than %u bytes: the rest is left out",
+                      helper->candidate->name, LOG_LIMIT_BYTES);
+    } else if (ds_accel__frame_struct(frame, &level, sizeof(level))) {
         snprintf(topic, sizeof(topic), "%s", ds_accel__frame_text(frame, sizeof(level), 0));
         snprintf(line, sizeof(line), "%s", ds_accel__frame_text(frame, sizeof(level), 1));
         ds_accel__sanitize(topic, sizeof(topic));
@@ -808,7 +868,7 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
         helper->stage = stage;
         break;
     case DS_ACCEL__FRAME_LOG:
-        take_log(context, frame);
+        take_log(context, helper, frame);
         break;
     case DS_ACCEL__FRAME_RESULT:
         return take_result(helper, frame) ? HEARD_SOMETHING : HEARD_FORGERY;
@@ -833,11 +893,9 @@ static enum heard take_frame(ds_accel_t *context, struct helper *helper,
     return HEARD_SOMETHING;
 }
 
-/* Read what there is. *status_out: ERR_NO_MEMORY. */
-static enum heard hear(ds_accel_t *context, struct helper *helper, int32_t *status_out)
+/* Read what there is, with at most that many reads. *status_out: ERR_NO_MEMORY. */
+static enum heard hear(ds_accel_t *context, struct helper *helper, int reads, int32_t *status_out)
 {
-    int reads = 0;
-
     while (helper->channel >= 0) {
         struct ds_accel__frame frame;
         enum ds_accel__frame_result result = ds_accel__frame_next(&helper->reader, &frame);
@@ -856,7 +914,7 @@ static enum heard hear(ds_accel_t *context, struct helper *helper, int32_t *stat
             }
             continue;
         }
-        if (reads++ == READS_AT_ONCE) {
+        if (reads-- == 0) {
             return HEARD_SOMETHING; /* it logs as fast as this reads: deadlines come first */
         }
         data = ds_accel__frame_room(&helper->reader, &room);
@@ -966,6 +1024,9 @@ static void judge_end(const struct helper *helper, bool was_reaped, const siginf
         judge_signal(helper, info->si_status, finding);
     } else if (helper->called_exit) {
         find_exit(finding, stage_reason(helper->stage, "exit"), was_reaped, info);
+    } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_FAILED) {
+        ds_accel__find(finding, "helper_failed", "it ran out of memory in %s",
+                       ds_accel__gate_name(helper->stage));
     } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_CLOSED) {
         ds_accel__find(finding, "result_closed", "in or after %s",
                        ds_accel__gate_name(helper->stage));
@@ -1101,7 +1162,7 @@ static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum h
     } else {
         judge_end(&before, was_reaped, &info, &finding);
     }
-    if (!before.has_said_hello) {
+    if (strcmp(finding.reason, "helper_failed") == 0) {
         state = DS_ACCEL_STATE_ERROR;
     }
     ds_accel__sanitize(finding.detail, sizeof(finding.detail));
@@ -1125,12 +1186,10 @@ static int32_t lose_candidate(ds_accel_t *context, struct helper *helper, enum h
 
 static void fill_polled(const struct helper *helper, struct pollfd *polled)
 {
-    bool is_busy = helper->pid != 0 && helper->candidate != NULL;
-
-    polled[0] = (struct pollfd){.fd = is_busy ? helper->channel : -1, .events = POLLIN};
-    polled[1] = (struct pollfd){.fd = is_busy ? helper->output[0].fd : -1, .events = POLLIN};
-    polled[2] = (struct pollfd){.fd = is_busy ? helper->output[1].fd : -1, .events = POLLIN};
-    polled[3] = (struct pollfd){.fd = is_busy ? helper->pidfd : -1, .events = POLLIN};
+    polled[0] = (struct pollfd){.fd = helper->channel, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = helper->output[0].fd, .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = helper->output[1].fd, .events = POLLIN};
+    polled[3] = (struct pollfd){.fd = helper->pidfd, .events = POLLIN};
 }
 
 /* Milliseconds to the next deadline, rounded up; -1 if nobody is being asked. */
@@ -1164,7 +1223,8 @@ static int32_t attend(ds_accel_t *context, struct helper *helper, const struct p
             take_output(&helper->output[i]);
         }
     }
-    heard = hear(context, helper, &status);
+    /* What it said last, of how it ended, may stand behind much that it logged. */
+    heard = hear(context, helper, has_ended ? READS_AT_END : READS_AT_ONCE, &status);
     if (status < 0) {
         return status;
     }
@@ -1219,11 +1279,74 @@ static void drop_asked(struct ds_accel__prober *prober)
                 helper->candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
             }
             ds_accel__candidate_set(helper->candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+            dismiss(helper);
             helper->candidate = NULL;
-            helper->is_ending = true;
-            signal_group(helper, SIGKILL);
         }
     }
+}
+
+static size_t count_busy(const struct ds_accel__prober *prober)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < prober->width; i++) {
+        count += prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL;
+    }
+    return count;
+}
+
+/*
+ * Ask the next ones, as many as helpers are free. Where no further helper can be started, those
+ * that are there do the work.
+ */
+static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count,
+                        size_t *next)
+{
+    struct ds_accel__prober *prober = context->prober;
+    bool is_full = false;
+
+    for (size_t i = 0; i < prober->width && *next < count; i++) {
+        struct helper *helper = &prober->helpers[i];
+        int32_t status;
+
+        if (helper->candidate != NULL || (is_full && helper->pid == 0)) {
+            continue;
+        }
+        status = ask(context, helper, candidates[*next]);
+        if (status == DS_ACCEL_ERR_LIMIT && count_busy(prober) > 0) {
+            is_full = true;
+        } else if (status < 0) {
+            return status;
+        } else {
+            (*next)++;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Wait until one of those that are asked says or does something, and hear them. */
+static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
+{
+    struct ds_accel__prober *prober = context->prober;
+    struct pollfd polled[WIDTH_LIMIT * POLLED];
+    struct helper *busy[WIDTH_LIMIT];
+    int32_t status = DS_ACCEL_OK;
+    size_t count = 0;
+
+    /* No more than there are: the limit of descriptors is one of entries as well. */
+    for (size_t i = 0; i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
+            fill_polled(&prober->helpers[i], &polled[count * POLLED]);
+            busy[count++] = &prober->helpers[i];
+        }
+    }
+    if (poll(polled, count * POLLED, left_ms) < 0 && errno != EINTR) {
+        return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "poll: %s", strerror(errno));
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        status = attend(context, busy[i], &polled[i * POLLED]);
+    }
+    return status;
 }
 
 /*
@@ -1233,17 +1356,14 @@ static void drop_asked(struct ds_accel__prober *prober)
 static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
 {
     struct ds_accel__prober *prober = context->prober;
-    struct pollfd polled[WIDTH_LIMIT * POLLED];
     int32_t status = DS_ACCEL_OK;
     size_t next = 0;
 
     for (;;) {
         int left;
 
-        for (size_t i = 0; i < prober->width && next < count && status >= 0; i++) {
-            if (prober->helpers[i].candidate == NULL) {
-                status = ask(context, &prober->helpers[i], candidates[next++]);
-            }
+        if (status >= 0) {
+            status = ask_next(context, candidates, count, &next);
         }
         if (status >= 0 && context->meanwhile != NULL) {
             context->meanwhile(context);
@@ -1260,17 +1380,7 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
         if (left < 0) {
             continue; /* no helper could be started for the last one */
         }
-        for (size_t i = 0; i < prober->width; i++) {
-            fill_polled(&prober->helpers[i], &polled[i * POLLED]);
-        }
-        if (poll(polled, prober->width * POLLED, left) < 0 && errno != EINTR) {
-            return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "poll: %s", strerror(errno));
-        }
-        for (size_t i = 0; i < prober->width && status >= 0; i++) {
-            if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
-                status = attend(context, &prober->helpers[i], &polled[i * POLLED]);
-            }
-        }
+        status = wait_and_attend(context, left);
     }
 }
 
@@ -1305,9 +1415,8 @@ void ds_accel__probe_release(ds_accel_t *context)
     struct ds_accel__prober *prober = context->prober;
 
     for (size_t i = 0; prober != NULL && i < prober->width; i++) {
-        if (prober->helpers[i].pid != 0 && !prober->helpers[i].is_ending) {
-            prober->helpers[i].is_ending = true;
-            signal_group(&prober->helpers[i], SIGKILL);
+        if (prober->helpers[i].pid != 0) {
+            dismiss(&prober->helpers[i]);
         }
     }
 }

@@ -46,162 +46,7 @@ static struct {
     size_t thread_count; /* of this process, before any plugin */
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- saying --------------------------------------------------------------------------------- */
-
-static void write_all(const void *data, size_t size)
-{
-    const char *at = data;
-
-    while (size > 0) {
-        ssize_t count = send(DS_ACCEL__PROBE_CHANNEL, at, size, MSG_NOSIGNAL);
-
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count < 0) {
-            /* A plugin closed it, or the library is gone: there is nobody to tell anything. */
-            _exit(DS_ACCEL__PROBE_EXIT_CLOSED);
-        }
-        at += count;
-        size -= (size_t)count;
-    }
-}
-
-/* What waits to be said together with what follows: each send wakes the library once. */
-static struct {
-    char data[32768];
-    size_t size;
-    bool is_open;
-} gathered;
-
-static bool gather(uint16_t kind, const void *payload, size_t payload_bytes)
-{
-    char *at = gathered.data + gathered.size;
-
-    if (!gathered.is_open ||
-        payload_bytes + DS_ACCEL__FRAME_HEAD_BYTES > sizeof(gathered.data) - gathered.size) {
-        return false;
-    }
-    ds_accel__frame_seal(at, kind, server.sequence++, payload, (uint32_t)payload_bytes,
-                         server.token);
-    memcpy(at + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
-    gathered.size += DS_ACCEL__FRAME_HEAD_BYTES + payload_bytes;
-    return true;
-}
-
-static void say_gathered(void)
-{
-    size_t size = gathered.size;
-
-    gathered.is_open = false;
-    gathered.size = 0;
-    write_all(gathered.data, size);
-}
-
-static void say_now(uint16_t kind, const void *payload, size_t payload_bytes)
-{
-    char frame[DS_ACCEL__FRAME_HEAD_BYTES + 4096];
-    char head[DS_ACCEL__FRAME_HEAD_BYTES];
-
-    if (gather(kind, payload, payload_bytes)) {
-        return;
-    }
-    say_gathered();
-    if (payload_bytes <= sizeof(frame) - DS_ACCEL__FRAME_HEAD_BYTES) {
-        ds_accel__frame_seal(frame, kind, server.sequence++, payload, (uint32_t)payload_bytes,
-                             server.token);
-        memcpy(frame + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
-        write_all(frame, DS_ACCEL__FRAME_HEAD_BYTES + payload_bytes);
-        return;
-    }
-    ds_accel__frame_seal(head, kind, server.sequence++, payload, (uint32_t)payload_bytes,
-                         server.token);
-    write_all(head, sizeof(head));
-    write_all(payload, payload_bytes);
-}
-
-static void say(uint16_t kind, const void *payload, size_t payload_bytes)
-{
-    if (getpid() == server.pid) {
-        pthread_mutex_lock(&server.lock);
-        server.speaker = gettid();
-        say_now(kind, payload, payload_bytes);
-        server.speaker = 0;
-        pthread_mutex_unlock(&server.lock);
-    }
-}
-
-/* A struct, then texts, each with its NUL; what does not fit is left out. */
-struct message {
-    char data[16384];
-    size_t size;
-};
-
-static void put_struct(struct message *message, const void *data, size_t size)
-{
-    memcpy(message->data + message->size, data, size);
-    message->size += size;
-}
-
-static void put_text(struct message *message, const char *text)
-{
-    size_t length = text != NULL ? strlen(text) : 0;
-    size_t room = sizeof(message->data) - message->size;
-
-    if (length >= room) {
-        length = room > 0 ? room - 1 : 0;
-    }
-    if (room > 0) {
-        memcpy(message->data + message->size, text != NULL ? text : "", length);
-        message->data[message->size + length] = '\0';
-        message->size += length + 1;
-    }
-}
-
-static void on_log(void *user_data, uint32_t level, const char *topic, const char *line)
-{
-    struct message message = {.size = 0};
-
-    (void)user_data;
-    put_struct(&message, &level, sizeof(level));
-    put_text(&message, topic);
-    put_text(&message, line);
-    say(DS_ACCEL__FRAME_LOG, message.data, message.size);
-}
-
-static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
-{
-    uint32_t stage = gate;
-
-    (void)context;
-    if (gate == DS_ACCEL__GATE_LOAD) {
-        return; /* where every asking begins */
-    }
-    say(DS_ACCEL__FRAME_STAGE, &stage, sizeof(stage));
-}
-
-static void on_conduct(void *user_data, const char *reason, const char *detail)
-{
-    struct message message = {.size = 0};
-
-    (void)user_data;
-    put_text(&message, reason);
-    put_text(&message, detail);
-    say(DS_ACCEL__FRAME_CONDUCT, message.data, message.size);
-}
-
-static void on_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
-{
-    struct message message = {.size = 0};
-    uint32_t rule[2] = {number, result};
-
-    (void)user_data;
-    put_struct(&message, rule, sizeof(rule));
-    put_text(&message, detail);
-    say(DS_ACCEL__FRAME_RULE, message.data, message.size);
-}
-
-/* ---- ends ----------------------------------------------------------------------------------- */
+/* ---- children -------------------------------------------------------------------------------- */
 
 static void wait_a_moment(void)
 {
@@ -308,6 +153,187 @@ static void end_tree(void)
         wait_a_moment();
     }
 }
+
+/* What a plugin started must not be there for longer than the process that would end it. */
+static _Noreturn void leave(int code)
+{
+    end_tree();
+    _exit(code);
+}
+
+/* ---- saying --------------------------------------------------------------------------------- */
+
+static void write_all(const void *data, size_t size)
+{
+    const char *at = data;
+
+    while (size > 0) {
+        ssize_t count = send(DS_ACCEL__PROBE_CHANNEL, at, size, MSG_NOSIGNAL);
+
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count < 0) {
+            /* A plugin closed it, or the library is gone: there is nobody to tell anything. */
+            leave(DS_ACCEL__PROBE_EXIT_CLOSED);
+        }
+        at += count;
+        size -= (size_t)count;
+    }
+}
+
+/* What waits to be said together with what follows: each send wakes the library once. */
+static struct {
+    char data[32768];
+    size_t size;
+    bool is_open;
+} gathered;
+
+static bool gather(uint16_t kind, const void *payload, size_t payload_bytes)
+{
+    char *at = gathered.data + gathered.size;
+
+    if (!gathered.is_open ||
+        payload_bytes + DS_ACCEL__FRAME_HEAD_BYTES > sizeof(gathered.data) - gathered.size) {
+        return false;
+    }
+    ds_accel__frame_seal(at, kind, server.sequence++, payload, (uint32_t)payload_bytes,
+                         server.token);
+    memcpy(at + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
+    gathered.size += DS_ACCEL__FRAME_HEAD_BYTES + payload_bytes;
+    return true;
+}
+
+static void say_gathered(void)
+{
+    size_t size = gathered.size;
+
+    gathered.is_open = false;
+    gathered.size = 0;
+    write_all(gathered.data, size);
+}
+
+static void say_now(uint16_t kind, const void *payload, size_t payload_bytes)
+{
+    char frame[DS_ACCEL__FRAME_HEAD_BYTES + 4096];
+    char head[DS_ACCEL__FRAME_HEAD_BYTES];
+
+    if (gather(kind, payload, payload_bytes)) {
+        return;
+    }
+    say_gathered();
+    if (payload_bytes <= sizeof(frame) - DS_ACCEL__FRAME_HEAD_BYTES) {
+        ds_accel__frame_seal(frame, kind, server.sequence++, payload, (uint32_t)payload_bytes,
+                             server.token);
+        memcpy(frame + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
+        write_all(frame, DS_ACCEL__FRAME_HEAD_BYTES + payload_bytes);
+        return;
+    }
+    ds_accel__frame_seal(head, kind, server.sequence++, payload, (uint32_t)payload_bytes,
+                         server.token);
+    write_all(head, sizeof(head));
+    write_all(payload, payload_bytes);
+}
+
+static void say(uint16_t kind, const void *payload, size_t payload_bytes)
+{
+    if (getpid() == server.pid) {
+        pthread_mutex_lock(&server.lock);
+        server.speaker = gettid();
+        say_now(kind, payload, payload_bytes);
+        server.speaker = 0;
+        pthread_mutex_unlock(&server.lock);
+    }
+}
+
+/* From now on, until end_gathering(). A plugin that is tolerated may have threads that log. */
+static void begin_gathering(void)
+{
+    pthread_mutex_lock(&server.lock);
+    gathered.is_open = true;
+    pthread_mutex_unlock(&server.lock);
+}
+
+static void end_gathering(void)
+{
+    pthread_mutex_lock(&server.lock);
+    server.speaker = gettid();
+    say_gathered();
+    server.speaker = 0;
+    pthread_mutex_unlock(&server.lock);
+}
+
+/* A struct, then texts, each with its NUL; what does not fit is left out. */
+struct message {
+    char data[16384];
+    size_t size;
+};
+
+static void put_struct(struct message *message, const void *data, size_t size)
+{
+    memcpy(message->data + message->size, data, size);
+    message->size += size;
+}
+
+static void put_text(struct message *message, const char *text)
+{
+    size_t length = text != NULL ? strlen(text) : 0;
+    size_t room = sizeof(message->data) - message->size;
+
+    if (length >= room) {
+        length = room > 0 ? room - 1 : 0;
+    }
+    if (room > 0) {
+        memcpy(message->data + message->size, text != NULL ? text : "", length);
+        message->data[message->size + length] = '\0';
+        message->size += length + 1;
+    }
+}
+
+static void on_log(void *user_data, uint32_t level, const char *topic, const char *line)
+{
+    struct message message = {.size = 0};
+
+    (void)user_data;
+    put_struct(&message, &level, sizeof(level));
+    put_text(&message, topic);
+    put_text(&message, line);
+    say(DS_ACCEL__FRAME_LOG, message.data, message.size);
+}
+
+static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
+{
+    uint32_t stage = gate;
+
+    (void)context;
+    if (gate == DS_ACCEL__GATE_LOAD) {
+        return; /* where every asking begins */
+    }
+    say(DS_ACCEL__FRAME_STAGE, &stage, sizeof(stage));
+}
+
+static void on_conduct(void *user_data, const char *reason, const char *detail)
+{
+    struct message message = {.size = 0};
+
+    (void)user_data;
+    put_text(&message, reason);
+    put_text(&message, detail);
+    say(DS_ACCEL__FRAME_CONDUCT, message.data, message.size);
+}
+
+static void on_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
+{
+    struct message message = {.size = 0};
+    uint32_t rule[2] = {number, result};
+
+    (void)user_data;
+    put_struct(&message, rule, sizeof(rule));
+    put_text(&message, detail);
+    say(DS_ACCEL__FRAME_RULE, message.data, message.size);
+}
+
+/* ---- ends ----------------------------------------------------------------------------------- */
 
 static void on_exit_called(void)
 {
@@ -448,7 +474,7 @@ static void serve_ask(const struct ds_accel__frame *frame)
     const char *options = ds_accel__frame_text(frame, sizeof(ask), 2);
 
     if (!ds_accel__frame_struct(frame, &ask, sizeof(ask))) {
-        _exit(1);
+        leave(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     server.context->log.level = ask.log_level;
     json_decref(server.context->config.merged);
@@ -457,22 +483,22 @@ static void serve_ask(const struct ds_accel__frame *frame)
                                            ds_accel__frame_text(frame, sizeof(ask), 0),
                                            ds_accel__frame_text(frame, sizeof(ask), 1));
     if (candidate == NULL) {
-        _exit(1);
+        leave(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     candidate->note_features = ask.note_features;
     candidate->file = ask.file;
     candidate->has_file = true;
     server.is_plugin_running = true;
     if (run_plugin(candidate, ask.is_lint != 0) < 0) {
-        _exit(1); /* out of memory: the library says that the helper failed */
+        leave(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which says nothing of the plugin */
     }
     fflush(NULL);
     server.is_plugin_running = false;
-    gathered.is_open = true;
+    begin_gathering();
     say_result(candidate);
     report_conduct();
     say(DS_ACCEL__FRAME_END, "", 0);
-    say_gathered();
+    end_gathering();
 }
 
 static void serve_setup(const struct ds_accel__frame *frame)
@@ -514,7 +540,7 @@ static bool read_frame(struct ds_accel__frame *frame)
             count = data != NULL ? recv(DS_ACCEL__PROBE_CHANNEL, data, room, 0) : 0;
         } while (count < 0 && errno == EINTR);
         if (count < 0 && server.sequence > 0) {
-            _exit(DS_ACCEL__PROBE_EXIT_CLOSED);
+            leave(DS_ACCEL__PROBE_EXIT_CLOSED);
         }
         if (count <= 0) {
             return false;
@@ -615,5 +641,5 @@ int ds_accel__probe_main(int argc, char **argv)
             break;
         }
     }
-    _exit(0); /* no destructor of a plugin's library runs: some hang */
+    leave(0); /* no destructor of a plugin's library runs: some hang */
 }

@@ -49,6 +49,7 @@ struct setting {
     const char *fault;  /* its folder of the fixtures' faults; NULL: the crowd of all of them */
     const char *folder; /* another one */
     const char *more;   /* members of the configuration, with a comma in front */
+    const char *order;  /* of detection; NULL: all of the folder, and the neighbour */
     const char *accelerator;
     bool is_in_process;
     int timeout_ms;
@@ -56,6 +57,8 @@ struct setting {
 };
 
 static char warnings[8192];
+static size_t warned_bytes;     /* of all, with those that are not kept */
+static unsigned left_out;       /* how often it was said that more is left out */
 static atomic_bool is_log_slow; /* slower than a plugin that logs */
 static atomic_bool is_asking;   /* ds_accel_detect() runs */
 static atomic_bool is_over;     /* threads of a part are to end */
@@ -72,6 +75,8 @@ static void keep_warning(void *user_data, uint32_t level, const char *topic, con
     (void)user_data;
     (void)level;
     snprintf(warnings + length, sizeof(warnings) - length, "%s: %s\n", topic, message);
+    warned_bytes += strlen(message);
+    left_out += strstr(message, "the rest is left out") != NULL;
     if (is_log_slow) {
         wait_ms(1);
     }
@@ -105,7 +110,11 @@ static bool write_config(const char *path, const struct setting *setting, const 
         return fail(path, strerror(errno));
     }
     fprintf(file, "{\"detection_order\": [");
-    write_order(file, folder);
+    if (setting->order != NULL) {
+        fprintf(file, "%s", setting->order);
+    } else {
+        write_order(file, folder);
+    }
     fprintf(file,
             "], \"deny\": [\"cpu\", \"mock\"], "
             "\"probe\": {\"mode\": \"%s\", \"timeout_ms\": %d, \"parallel\": %d}%s}\n",
@@ -546,8 +555,11 @@ static bool standard_streams_closed(void)
     return right;
 }
 
-/* With n descriptors left it is the right answer, or ERR_LIMIT and no answer. */
-static bool few_descriptors(void)
+/*
+ * With n descriptors left it is the right answer, or ERR_LIMIT and no answer. *least_out: the
+ * smallest n that was enough.
+ */
+static bool few_descriptors_for(int parallel, int *least_out)
 {
     struct rlimit limit;
     struct rlimit low;
@@ -563,7 +575,8 @@ static bool few_descriptors(void)
     first = dup(0);
     close(first);
     for (int left = 2; left < 40 && right; left++) {
-        struct setting setting = {.fault = "probe_abort", .timeout_ms = LONG_MS};
+        struct setting setting = {
+            .fault = "probe_abort", .timeout_ms = LONG_MS, .parallel = parallel};
         struct ds_accel_candidate candidate;
         ds_accel_t *context = create(&setting);
         int32_t status;
@@ -573,7 +586,7 @@ static bool few_descriptors(void)
         status = ds_accel_detect(context);
         setrlimit(RLIMIT_NOFILE, &limit);
         if (status == DS_ACCEL_OK) {
-            answered++;
+            *least_out = answered++ == 0 ? left : *least_out;
             right = find(context, "faulty", &candidate) &&
                     (strcmp(candidate.reason, "probe_abort") == 0 ||
                      fail("a wrong verdict", candidate.detail));
@@ -588,9 +601,20 @@ static bool few_descriptors(void)
     return right && ((answered > 0 && failed > 0) || fail("descriptors", "no limit was met"));
 }
 
+/* Several at a time work with what one helper needs, but for the files looked at meanwhile. */
+static bool few_descriptors(void)
+{
+    int least[2] = {0, 0};
+
+    return few_descriptors_for(1, &least[0]) && few_descriptors_for(4, &least[1]) &&
+           (least[1] < least[0] + 4 || fail("descriptors", "several at a time need more"));
+}
+
+static const char *options_to_send; /* members of the configuration; NULL: none */
+
 static bool fails_clearly(int32_t wanted, const char *part)
 {
-    struct setting setting = {.fault = "none", .timeout_ms = LONG_MS};
+    struct setting setting = {.fault = "none", .timeout_ms = LONG_MS, .more = options_to_send};
     ds_accel_t *context = create(&setting);
     char *before = state_take();
     int32_t status = ds_accel_detect(context);
@@ -632,6 +656,22 @@ static bool helper_missing(void)
 static bool helper_failed(void)
 {
     return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "helper_failed");
+}
+
+/* It is asked more than its socket holds, and reads none of it. */
+static bool helper_deaf(void)
+{
+    static char more[400000];
+    double start = now_s();
+    int length =
+        snprintf(more, sizeof(more),
+                 ", \"allow\": [\"faulty\"], \"backends\": {\"faulty\": {\"options\": {\"x\": \"");
+
+    memset(more + length, 'x', sizeof(more) - (size_t)length - 8);
+    strcpy(more + sizeof(more) - 8, "\"}}}");
+    options_to_send = more;
+    return fails_clearly(DS_ACCEL_ERR_NO_DEVICE, "does not read") &&
+           (now_s() - start < 2 * GRACE_S || fail("the helper", "was waited for"));
 }
 
 /* ---- callers that end, helpers that do not --------------------------------------------------- */
@@ -751,6 +791,38 @@ static bool daemon_of_a_hanging_plugin(void)
     return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
 }
 
+/* Also one whose answer cannot be believed. */
+static bool daemon_of_a_garbling_plugin(void)
+{
+    const char *path = use_pid_file();
+    bool right;
+    pid_t left;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    right = judged("leave_garble", "result_garbled", LONG_MS);
+    left = wait_for_pid(path);
+    return right && ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
+}
+
+/* Also one that was asked ahead, for nothing. */
+static bool daemon_of_one_that_is_dropped(void)
+{
+    const char *path = use_pid_file();
+    struct setting setting = {.timeout_ms = 60000,
+                              .parallel = 4,
+                              .order = "\"slow1\", \"leave_hang\"",
+                              .more = ", \"allow\": [\"slow1\", \"leave_hang\"]"};
+    double start = now_s();
+    bool right;
+    pid_t left;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    right = detect(&setting, "slow1", NULL);
+    left = wait_for_pid(path);
+    return right && (now_s() - start < GRACE_S || fail("the hanging one", "was waited for")) &&
+           ((left > 0 && is_gone(left)) || fail("what it started", "is still there"));
+}
+
 static bool endless_log(void)
 {
     double start = now_s();
@@ -762,6 +834,15 @@ static bool endless_log(void)
     return right &&
            (now_s() - start < SHORT_MS / 1000.0 + GRACE_S || fail("a log", "put the deadline off"));
 }
+
+static bool long_log(void)
+{
+    return judged("log_forever", "probe_hung", 1500) &&
+           (left_out == 1 || fail("it is not said once", "that more is left out")) &&
+           ((warned_bytes > 20000 && warned_bytes < 66000) || fail("its log", "has no end"));
+}
+
+static bool is_held_dead; /* as a zombie, which its tracer does not look at */
 
 /*
  * Another process traces the helper, and holds it where it ends: for the library that is a process
@@ -777,14 +858,15 @@ static void hold_helper(pid_t caller, int held, int let_go)
         helper = helper_of(caller);
         wait_ms(5);
     }
-    if (helper == 0 || ptrace(PTRACE_SEIZE, helper, NULL, (void *)PTRACE_O_TRACEEXIT) != 0) {
+    if (helper == 0 || ptrace(PTRACE_SEIZE, helper, NULL,
+                              (void *)(long)(is_held_dead ? 0 : PTRACE_O_TRACEEXIT)) != 0) {
         _exit(3);
     }
     if (write(held, &helper, sizeof(helper)) != sizeof(helper)) {
         _exit(4);
     }
     /* It comes to a stop when it is killed, and stays there while nobody continues it. */
-    while (waitpid(helper, &status, __WALL) == helper && WIFSTOPPED(status) &&
+    while (!is_held_dead && waitpid(helper, &status, __WALL) == helper && WIFSTOPPED(status) &&
            status >> 8 != (SIGTRAP | PTRACE_EVENT_EXIT << 8)) {
         ptrace(PTRACE_CONT, helper, NULL, (void *)(long)(WSTOPSIG(status) & 0x7f));
     }
@@ -857,6 +939,12 @@ static bool unkillable(void)
     return right;
 }
 
+static bool traced(void)
+{
+    is_held_dead = true;
+    return unkillable();
+}
+
 /* ---- running them --------------------------------------------------------------------------- */
 
 static const struct part {
@@ -875,8 +963,12 @@ static const struct part {
     {"few descriptors", few_descriptors},
     {"killed while it asks", killed_while_it_asks},
     {"a daemon of a hanging plugin", daemon_of_a_hanging_plugin},
+    {"a daemon of a garbling plugin", daemon_of_a_garbling_plugin},
+    {"a daemon of one that is dropped", daemon_of_one_that_is_dropped},
     {"an endless log", endless_log},
+    {"a long log", long_log},
     {"an unkillable helper", unkillable},
+    {"a traced helper", traced},
 };
 
 /* Parts that this program is started anew for, with the library of a damaged prefix. */
@@ -884,6 +976,7 @@ static const struct part started_parts[] = {
     {"no-processes", no_processes},
     {"helper-missing", helper_missing},
     {"helper-failed", helper_failed},
+    {"helper-deaf", helper_deaf},
 };
 
 static unsigned passed;
@@ -971,6 +1064,9 @@ static void run_damaged(const char *self)
     check("another helper", shell("printf '#!/bin/sh\\necho another version >&2\\nexit 1\\n' "
                                   ">prefix/libexec/ds-accel/ds-accel-probe") &&
                                 run_started(self, "helper-failed"));
+    check("a helper that does not read", shell("printf '#!/bin/sh\\nexec sleep 60\\n' "
+                                               ">prefix/libexec/ds-accel/ds-accel-probe") &&
+                                             run_started(self, "helper-deaf"));
     check("a helper that cannot be run", shell("chmod -x prefix/libexec/ds-accel/ds-accel-probe") &&
                                              run_started(self, "helper-missing"));
     check("no helper", shell("rm -r prefix/libexec") && run_started(self, "helper-missing"));

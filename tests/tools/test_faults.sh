@@ -182,6 +182,11 @@ code_fault() {
         remedied "$1" "install the library"
         with
         ;;
+    tls_exhausted)
+        with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4194304
+        remedied "$1" "a larger GLIBC_TUNABLES"
+        with
+        ;;
     esac
     put none
     remedied "$1" "install a version without the defect"
@@ -196,6 +201,9 @@ done <"$source/tests/fixtures/faults.txt"
 leaves_process=yes
 code_fault leave_daemon rejected leaves_process variant
 code_fault ignores_term timed_out probe_hung variant
+# The helper's own way of ending when memory is short, which is not the plugin's fault.
+leaves_process=no
+code_fault out_of_memory error helper_failed
 
 # Slow is no defect: more time is the remedy.
 fresh
