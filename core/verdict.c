@@ -272,7 +272,8 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
     ds_accel__copy(candidate->abi, sizeof(candidate->abi),
                    ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
     candidate->note_features = record->data.note_features;
-    ds_accel__candidate_set_demand(candidate, record->data.note_optional);
+    candidate->note_optional = record->data.note_optional; /* it may be asked and kept again */
+    ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     return true;
 }
 

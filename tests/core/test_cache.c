@@ -744,6 +744,55 @@ Test(core_cache, a_good_answer_forgives)
     expect_chosen("faulty"); /* what it said holds for an hour */
 }
 
+/* What stands in the file of the one record, but for its times and what they change. */
+static size_t read_record(char *data, size_t size)
+{
+    enum {
+        CHECKSUM = 24,
+        VERDICT_MS = 56,
+        TIMES = 64,
+        TIMES_BYTES = 32
+    }; /* as cache.c says */
+
+    size = read_file(data, size);
+    cr_assert_gt(size, TIMES + TIMES_BYTES);
+    memset(data + CHECKSUM, 0, 8);
+    memset(data + VERDICT_MS, 0, TIMES - VERDICT_MS);
+    memset(data + TIMES, 0, TIMES_BYTES); /* strike_ms to elapsed_us */
+    return size;
+}
+
+/* While a bad verdict holds, its record is what the next verdict on the plugin is made of. */
+Test(core_cache, what_is_recalled_and_kept_again_is_the_same)
+{
+    static char first[65536];
+    static char second[65536];
+    size_t size;
+
+    cr_assert_eq(unlink(test_path("plugins/ds_accel_counted.so")), 0);
+    test_copy(TEST_PLUGINS "/ds_accel_mock.so", "plugins/ds_accel_mock.so");
+    setenv("DS_ACCEL_MOCK_AVAILABLE", "false", 1);
+    force("mock", DS_ACCEL_ERR_NOT_USABLE);
+    size = read_record(first, sizeof(first));
+    force("mock", DS_ACCEL_ERR_NOT_USABLE);
+    cr_assert_eq(read_record(second, sizeof(second)), size);
+    for (size_t i = 0; i < size; i++) {
+        cr_expect_eq(second[i], first[i], "byte %zu of %zu", i, size);
+    }
+}
+
+Test(core_cache, asked_again_it_is_still_on_demand)
+{
+    setup_faulty("demand");
+    expect_chosen("neighbour");
+    force("faulty", DS_ACCEL_ERR_NOT_USABLE);
+    cr_assert_eq(unlink(test_path("crash")), 0);
+    force("faulty", DS_ACCEL_OK);
+    expect_chosen("neighbour");
+    force("faulty", DS_ACCEL_OK);
+    expect_chosen("neighbour");
+}
+
 /* One that registers itself, and asking several at a time: each crash is one strike. */
 static const struct ds_accel_plugin *no_device_entry(const struct ds_accel_host *host);
 
