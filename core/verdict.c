@@ -396,6 +396,19 @@ static struct ds_accel__record *change(struct ds_accel__candidate *candidate, in
     return record;
 }
 
+/*
+ * Reports ask whatever is remembered. Two of them within the time that a bad verdict holds for
+ * others are no reason to leave the plugin alone: they count as one.
+ */
+static bool is_counted(const ds_accel_t *context, const struct ds_accel__record *record)
+{
+    uint64_t now = ds_accel__boot_ms();
+    uint64_t last = record->data.strike_ms;
+
+    return !context->asks_anew || record->data.strikes == 0 || last > now ||
+           now - last >= BAD_FOR_MS;
+}
+
 int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
 {
     ds_accel_t *context = candidate->host.context;
@@ -413,7 +426,9 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     }
     fill_verdict(candidate, record);
     if (is_strike) {
-        add_strike(record, candidate->reason, candidate->detail, false);
+        if (is_counted(context, record)) {
+            add_strike(record, candidate->reason, candidate->detail, false);
+        }
     } else if (!record->data.strike_is_load) {
         ds_accel__record_forgive(record);
     }
@@ -487,6 +502,7 @@ int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool i
                                  "it was left alone, and is forced by name");
         return status;
     }
+    candidate->output = keep_text(candidate, record, DS_ACCEL__RECORD_OUTPUT);
     finding.reason = "quarantined";
     say_until(record, left, finding.detail, sizeof(finding.detail));
     ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_QUARANTINE, DS_ACCEL_STATE_QUARANTINED,

@@ -724,6 +724,45 @@ Test(core_cache, quarantine_ends_by_force_and_by_command)
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
 }
 
+static void examine(void)
+{
+    struct ds_accel_options options = options_with_cache();
+    ds_accel_t *context = test_create_with(&options);
+    char *text = NULL;
+
+    cr_expect_eq(ds_accel_report(context, DS_ACCEL_REPORT_DOCTOR, NULL, 0, &text),
+                 DS_ACCEL_ERR_STATE);
+    EXPECT_HAS(text, "1 crash or hang is remembered");
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+}
+
+Test(core_cache, reports_one_after_the_other_are_one_strike)
+{
+    setup_faulty("sometimes");
+    for (int i = 0; i < 3; i++) {
+        expect_report(DS_ACCEL_REPORT_LIST, "\"state\":\"crashed\",\"reason\":\"probe_segv\"");
+        expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"strikes\":1,");
+        examine();
+    }
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,\"reason\":\"probe_segv\"");
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"state\":\"crashed\""); /* what they found is kept */
+    expect_chosen("neighbour");
+    force("faulty", DS_ACCEL_ERR_NOT_USABLE);
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,"); /* to use it is not to look */
+}
+
+Test(core_cache, one_left_alone_shows_what_it_printed)
+{
+    struct ds_accel_options options = options_with_cache();
+
+    setup_faulty("sometimes");
+    crash_twice();
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"state\":\"quarantined\"");
+    expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"output\":\"fixture: it will crash now");
+}
+
 Test(core_cache, quarantine_ends_with_another_file)
 {
     setup_faulty("probe_segv");

@@ -190,6 +190,18 @@ if [ -n "$can_shift" ]; then
     after=70
     chooses "bad: after a minute" neighbour
     strikes "two strikes" "2 probe_segv true"
+
+    fresh
+    put probe_segv
+    ds_accel list
+    ds_accel explain
+    strikes "two reports within the minute" "1 probe_segv false"
+    after=50
+    ds_accel explain
+    strikes "a third within the minute" "1 probe_segv false"
+    after=70
+    ds_accel explain
+    strikes "a report after a minute" "2 probe_segv true"
 fi
 
 # ---- quarantine ---------------------------------------------------------------------------------
