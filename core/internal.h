@@ -626,6 +626,7 @@ struct ds_accel__record_data {
     uint64_t note_optional;
     uint64_t table_optional;
     int64_t vendor_code;
+    uint64_t load_ms; /* when the load began that a strike tells of; with strike_is_load */
     uint32_t state;
     uint32_t stage; /* a gate */
     uint32_t strikes;

@@ -278,7 +278,9 @@ chooses "well again" faulty
 
 # dies ARGUMENTS...: with a shell around it, whose words about it are kept from the terminal.
 dies() {
-    run sh -c '"$@"; exit $?' - "$program" --config "$config" --plugin-dir "$plugins" "$@"
+    # shellcheck disable=SC2086 # a list of words
+    run ${after:+unshare --time --boottime $after} sh -c '"$@"; exit $?' - "$program" \
+        --config "$config" --plugin-dir "$plugins" "$@"
 }
 
 # ends_its_user FAULT CODE
@@ -317,6 +319,36 @@ ends_its_user() {
 
 ends_its_user init_segv 139
 ends_its_user init_exit 0
+
+if [ -n "$can_shift" ]; then
+    # What it was that ended the process nobody knows: twice in ten minutes is the plugin's fault.
+    fresh
+    put init_segv
+    dies detect
+    # Found late: what counts is when it happened, not when it was found.
+    after=700
+    dies detect
+    strikes "ended twice, ten minutes apart" "1 start_failed false"
+    has "it says that it may have been ended" "$out" "it may also have been ended from outside"
+    after=1200
+    dies detect
+    strikes "ended twice within ten minutes" "2 start_failed true"
+    after=1900
+    dies detect
+    strikes "and again when it was asked again" "3 start_failed true"
+    # One of the other kind does not add to one that is long ago either.
+    fresh
+    cp "$faults/../start/sometimes/ds_accel_faulty.so" "$plugins/"
+    chooses "well at first" faulty
+    touch "$dir/crash"
+    dies detect
+    strikes "ended once" "1 start_failed false"
+    after=700
+    ds_accel list
+    strikes "then it crashed by itself" "1 probe_segv false"
+    rm "$dir/crash"
+    after=
+fi
 
 # Who is only slow to start, or starts at the same time, has not died.
 fresh
