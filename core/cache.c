@@ -499,18 +499,79 @@ static bool write_file(int folder, const char *fresh, const char *name,
     return done;
 }
 
-/* A full disk, a folder that became read-only: said once, and nothing else. */
-void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
-                                const char *name, const struct ds_accel__text *text)
+static bool write_beside(const struct ds_accel__cache *cache, const char *name,
+                         const struct ds_accel__text *text)
 {
     char fresh[64];
 
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
-    if (!write_file(cache->folder_fd, fresh, name, text)) {
-        snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->folder,
-                 name, strerror(errno));
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
-        cache->is_writable = false;
+    return write_file(cache->folder_fd, fresh, name, text);
+}
+
+/* Over the bytes that are there, which takes no room. Should it stop half-way, it is made anew. */
+static bool overwrite_file(int folder, const char *name, const struct ds_accel__text *text)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+    bool done;
+
+    if (fd < 0) {
+        return false;
+    }
+    done = is_own_file(fd, &info) && (off_t)text->size_bytes <= info.st_size &&
+           write_data(fd, text->data, text->size_bytes) &&
+           ftruncate(fd, (off_t)text->size_bytes) == 0;
+    return close(fd) == 0 && done;
+}
+
+static bool is_full(int error)
+{
+    return error == ENOSPC || error == EDQUOT;
+}
+
+/* On a full disk in the room of the configuration, which can be read from its files; or, to forget,
+ * in its own. */
+static bool write_table(const ds_accel_t *context, const struct ds_accel__cache *cache,
+                        const struct ds_accel__text *text)
+{
+    bool done = write_beside(cache, FILE_NAME, text);
+    int error = errno;
+
+    if (!done && is_full(error)) {
+        ds_accel__snapshot_forget(context);
+        done = write_beside(cache, FILE_NAME, text);
+        error = errno;
+    }
+    if (!done && is_full(error) && cache->is_forgetting) {
+        done = overwrite_file(cache->folder_fd, FILE_NAME, text);
+    }
+    errno = error;
+    return done;
+}
+
+/* Nothing is left to keep; a full disk does not hinder that. */
+static bool remove_table(const struct ds_accel__cache *cache)
+{
+    int folder = cache->folder_fd;
+
+    return unlinkat(folder, FILE_NAME, 0) == 0 || errno == ENOENT ||
+           (errno == EISDIR && unlinkat(folder, FILE_NAME, AT_REMOVEDIR) == 0);
+}
+
+/* A full disk, a folder that became read-only: said once, and nothing else. */
+static void give_up(const ds_accel_t *context, struct ds_accel__cache *cache, const char *name)
+{
+    snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->folder, name,
+             strerror(errno));
+    ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
+    cache->is_writable = false;
+}
+
+void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
+                                const char *name, const struct ds_accel__text *text)
+{
+    if (!write_beside(cache, name, text)) {
+        give_up(context, cache, name);
     }
 }
 
@@ -544,15 +605,19 @@ static void prune(struct ds_accel__cache *cache)
 int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache *cache)
 {
     struct ds_accel__text text = {0};
-    int32_t status;
+    int32_t status = DS_ACCEL_OK;
 
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
     prune(cache);
-    status = ds_accel__cache_format(&cache->table, cache->machine, &text);
+    if (cache->table.count > 0) {
+        status = ds_accel__cache_format(&cache->table, cache->machine, &text);
+    }
     if (status >= 0) {
-        ds_accel__cache_write_file(context, cache, FILE_NAME, &text);
+        if (cache->table.count > 0 ? !write_table(context, cache, &text) : !remove_table(cache)) {
+            give_up(context, cache, FILE_NAME);
+        }
         cache->is_dirty = false;
     }
     ds_accel__text_clear(&text);

@@ -215,8 +215,9 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
 static int32_t end_change(ds_accel_t *context, int32_t status)
 {
     if (status >= 0) {
-        context->cache.is_dirty = true;
+        context->cache.is_dirty = context->cache.is_forgetting = true;
         status = ds_accel__verdicts_store(context);
+        context->cache.is_forgetting = false;
     }
     if (status >= 0 && !context->cache.is_writable) {
         status =

@@ -596,10 +596,12 @@ static int32_t clear_quarantine(const char *name)
 Test(core_cache, clear_forgets)
 {
     struct ds_accel_options options = options_with_cache();
+    struct stat info;
 
     cr_expect_eq(clear_cache(&options), DS_ACCEL_OK, "there is nothing");
     expect_probes(1, "cold");
     cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    cr_expect_neq(stat(file, &info), 0, "with nothing to keep there is no file");
     expect_report(DS_ACCEL_REPORT_CACHE, "\"entries\":[]");
     expect_probes(1, "cleared");
     make_text();

@@ -400,6 +400,42 @@ if [ -n "$can_mount" ]; then
     on size=64k,mode=700
     probed "in order" 7
 
+    # There is always room to forget: all of it, what is in the way of the rest, or in its own place.
+    fresh
+    put probe_segv
+    put count counted
+    mkdir -p "$cache"
+    # shellcheck disable=SC2016 # of the inner shell
+    run unshare --mount sh -c 'cache=$1; shift
+        mount -t tmpfs -o size=64k,mode=700 none "$cache" || exit 99
+        fill() { head -c 65536 /dev/zero >"$cache/full" 2>/dev/null; }
+        said() { "$@" >/dev/null 2>"$cache.said"; echo "$? $(cat "$cache.said")"; }
+        crash() { DS_ACCELERATOR=faulty "$@" detect >/dev/null 2>&1; }
+        "$@" detect; crash "$@"; crash "$@"
+        head -c 4096 /dev/zero >"$cache/config"; fill
+        echo "clear $(said "$@" cache clear)"
+        [ -e "$cache/config" ] || echo "the configuration gave way"
+        rm -f "$cache/full" "$cache/config"
+        "$@" detect
+        rm -f "$cache/config"; fill
+        echo "in place $(said "$@" cache clear)"
+        "$@" cache show | tail -1
+        "$@" quarantine list | tail -1
+        echo "strikes $(said "$@" quarantine clear)"
+        "$@" quarantine list
+        rm -f "$cache/full"; ls "$cache"' - "$cache" "$program" --config "$config" \
+        --plugin-dir "$plugins"
+    is "forgetting on a full disk" "0 counted
+clear 0 
+the configuration gave way
+counted
+in place 0 
+no verdict is remembered
+        probe_segv: SIGSEGV at address 0x10
+strikes 0 
+no plugin has crashed or hung of late
+lock" "$code $out"
+
     # Another /etc/ld.so.cache may be other libraries.
     rm -rf "$cache"
     rm -f "$count"
