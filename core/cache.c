@@ -285,6 +285,40 @@ static int open_folder(const char *path, bool can_make, int *error_out, char *pr
     return fd;
 }
 
+/* Could it be made? */
+static bool has_parent(const char *path)
+{
+    size_t length = strlen(path);
+    char *parent;
+    bool done;
+
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    while (length > 1 && path[length - 1] != '/') {
+        length--;
+    }
+    parent = strndup(path, length);
+    done = parent != NULL && access(parent, W_OK | X_OK) == 0;
+    free(parent);
+    return done;
+}
+
+/* problem says why it is none to use, or is empty. A relative path would be another folder in each
+ * process's directory. */
+static bool is_usable(const char *folder, char *problem, size_t problem_size)
+{
+    if (folder[0] == '\0') {
+        snprintf(
+            problem, problem_size,
+            "there is no folder for it: neither DS_ACCEL_CACHE_DIR nor XDG_RUNTIME_DIR names one "
+            "of this user's");
+    } else if (folder[0] != '/') {
+        snprintf(problem, problem_size, "%s is no absolute path", folder);
+    }
+    return folder[0] == '/';
+}
+
 /* ---- who and where this is ------------------------------------------------------------------ */
 
 /* Hash of a small file; *found_out stays as it is if it cannot be read. */
@@ -630,6 +664,7 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
     bool known = false;
+    bool can_make;
     int error;
     int32_t status;
 
@@ -641,17 +676,18 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
         return DS_ACCEL_OK;
     }
     cache->is_writable = mode == NULL || strcmp(mode, "rw") == 0;
+    can_make = cache->is_writable && !cache->is_looked_at;
     free(cache->folder);
     cache->folder = find_folder(context);
     if (cache->folder == NULL) {
         return ds_accel__no_memory();
     }
-    if (cache->folder[0] == '\0') {
-        snprintf(
-            cache->problem, sizeof(cache->problem),
-            "there is no folder for it: neither DS_ACCEL_CACHE_DIR nor XDG_RUNTIME_DIR names one "
-            "of this user's");
-        cache->has_no_folder = true;
+    if (!is_usable(cache->folder, cache->problem, sizeof(cache->problem))) {
+        cache->has_no_folder = cache->folder[0] == '\0';
+        cache->is_refused = !cache->has_no_folder;
+        if (cache->is_refused) {
+            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
+        }
         return DS_ACCEL_OK;
     }
     status = identify(&cache->machine, &known);
@@ -662,10 +698,16 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
     if (status < 0 || !known) {
         return status;
     }
-    cache->folder_fd = open_folder(cache->folder, cache->is_writable, &error, cache->problem,
-                                   sizeof(cache->problem));
+    cache->folder_fd =
+        open_folder(cache->folder, can_make, &error, cache->problem, sizeof(cache->problem));
+    if (cache->folder_fd < 0 && error == ENOENT && !can_make && cache->is_writable &&
+        has_parent(cache->folder)) {
+        cache->problem[0] = '\0'; /* it will be made when there is something to remember */
+        cache->has_no_folder = true;
+        return DS_ACCEL_OK;
+    }
     if (cache->folder_fd < 0) {
-        cache->has_no_folder = error == ENOENT && !cache->is_writable;
+        cache->has_no_folder = error == ENOENT && !can_make;
         cache->is_refused = !cache->has_no_folder;
         ds_accel__log(&context->log, "cache",
                       error == ENOENT || error == EROFS ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN,
@@ -697,7 +739,7 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
     if (folder == NULL) {
         return ds_accel__no_memory();
     }
-    if (folder[0] != '\0') { /* what is wrong with it is said by whoever asks plugins */
+    if (folder[0] == '/') { /* what is wrong with it is said by whoever asks plugins */
         fd = open_folder(folder, false, &error, problem, sizeof(problem));
     }
     if (fd >= 0) {

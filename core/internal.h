@@ -663,6 +663,7 @@ struct ds_accel__cache {
     bool is_refused;    /* the folder is there, and not one to use */
     bool is_locked;     /* by us; not if another held the lock for too long */
     bool has_warned;    /* of its file */
+    bool is_looked_at;  /* and nothing is remembered: no folder is made */
     bool is_forgetting; /* what is stored next is no more than there was */
     int folder_fd;
     int lock_fd; /* -1: nobody tried to lock */

@@ -549,6 +549,20 @@ Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
     expect_no_cache("a link", "cache is not used: ");
 }
 
+Test(core_cache, a_relative_path_is_not_used)
+{
+    struct stat info;
+
+    cr_assert_eq(chdir(test_dir()), 0);
+    snprintf(cache_dir, sizeof(cache_dir), "relative");
+    expect_no_cache("relative", "2 cache: relative is no absolute path");
+    expect_report(DS_ACCEL_REPORT_CACHE,
+                  "\"directory\":null,\"file\":null,\"unused\":\"relative is no absolute path\"");
+    cr_expect_neq(stat("relative", &info), 0, "nothing is made");
+    cr_assert_eq(mkdir("relative", 0700), 0);
+    expect_no_cache("one that is there", "2 cache: relative is no absolute path");
+}
+
 Test(core_cache, a_folder_that_cannot_be_made_is_not_used)
 {
     snprintf(cache_dir, sizeof(cache_dir), "%s/none/none", test_dir());
@@ -609,6 +623,24 @@ Test(core_cache, clear_forgets)
     test_log[0] = '\0';
     expect_probes(1, "cleared, whatever was there");
     cr_expect_str_eq(test_log, "");
+}
+
+Test(core_cache, to_look_makes_no_folder)
+{
+    struct ds_accel_options options = options_with_cache();
+    char directory[160];
+    struct stat info;
+
+    snprintf(directory, sizeof(directory), "\"directory\":\"%s\"", cache_dir);
+    expect_report(DS_ACCEL_REPORT_CACHE, directory);
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"unused\":\"\",\"mode\":\"rw\",\"entries\":[]");
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    cr_expect_eq(clear_quarantine(NULL), DS_ACCEL_OK);
+    cr_expect_neq(stat(cache_dir, &info), 0, "nothing is made");
+    expect_probes(1, "which then makes it");
+    snprintf(cache_dir, sizeof(cache_dir), "%s/none/none", test_dir());
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"directory\":null");
 }
 
 Test(core_cache, clear_says_why_it_cannot)

@@ -105,6 +105,13 @@ ds_accel quarantine list
 is "list: nothing yet" "0 no plugin has crashed or hung of late " "$code $out $err"
 ds_accel quarantine list --json
 from_json "list --json: nothing yet" quarantine 0 'entries/#'
+ds_accel cache clear
+is "clear: nothing yet" "0  " "$code $out $err"
+is "to look at it makes no folder" no "$([ -e "$cache" ] && echo yes || echo no)"
+(cd "$dir" && DS_ACCEL_CACHE_DIR=relative "$program" cache show >"$dir/shown" 2>&1)
+is "a relative path" "ds-accel: warning: cache: relative is no absolute path
+not used: relative is no absolute path no" \
+    "$(cat "$dir/shown") $([ -e "$dir/relative" ] && echo yes || echo no)"
 chooses "cold" counted
 chooses "warm" counted
 probed "warm" 1
@@ -409,7 +416,7 @@ if [ -n "$can_mount" ]; then
     run unshare --mount sh -c 'cache=$1; shift
         mount -t tmpfs -o size=64k,mode=700 none "$cache" || exit 99
         fill() { head -c 65536 /dev/zero >"$cache/full" 2>/dev/null; }
-        said() { "$@" >/dev/null 2>"$cache.said"; echo "$? $(cat "$cache.said")"; }
+        said() { "$@" >/dev/null 2>"$cache.said"; echo "$?"; cat "$cache.said"; }
         crash() { DS_ACCELERATOR=faulty "$@" detect >/dev/null 2>&1; }
         "$@" detect; crash "$@"; crash "$@"
         head -c 4096 /dev/zero >"$cache/config"; fill
@@ -426,13 +433,13 @@ if [ -n "$can_mount" ]; then
         rm -f "$cache/full"; ls "$cache"' - "$cache" "$program" --config "$config" \
         --plugin-dir "$plugins"
     is "forgetting on a full disk" "0 counted
-clear 0 
+clear 0
 the configuration gave way
 counted
-in place 0 
+in place 0
 no verdict is remembered
         probe_segv: SIGSEGV at address 0x10
-strikes 0 
+strikes 0
 no plugin has crashed or hung of late
 lock" "$code $out"
 
