@@ -270,13 +270,13 @@ static int open_folder(const char *path, bool can_make, int *error_out, char *pr
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         *error_out = *error_out != 0 ? *error_out : errno;
-        snprintf(problem, problem_size, "%s is not used: %s", path, strerror(*error_out));
+        snprintf(problem, problem_size, "%s: %s", path, strerror(*error_out));
         return -1;
     }
     if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
         *error_out = EPERM;
         snprintf(problem, problem_size,
-                 "%s is not used: it has owner %u, mode %04o; expected a folder of this user that "
+                 "%s: it has owner %u, mode %04o; expected a folder of this user that "
                  "nobody else may write to",
                  path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
         close(fd);
@@ -686,7 +686,8 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
         cache->has_no_folder = cache->folder[0] == '\0';
         cache->is_refused = !cache->has_no_folder;
         if (cache->is_refused) {
-            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
+            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "not used: %s",
+                          cache->problem);
         }
         return DS_ACCEL_OK;
     }
@@ -711,7 +712,7 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
         cache->is_refused = !cache->has_no_folder;
         ds_accel__log(&context->log, "cache",
                       error == ENOENT || error == EROFS ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN,
-                      "%s", cache->problem);
+                      "not used: %s", cache->problem);
         return DS_ACCEL_OK;
     }
     cache->is_open = true;

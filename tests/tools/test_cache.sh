@@ -109,7 +109,7 @@ ds_accel cache clear
 is "clear: nothing yet" "0  " "$code $out $err"
 is "to look at it makes no folder" no "$([ -e "$cache" ] && echo yes || echo no)"
 (cd "$dir" && DS_ACCEL_CACHE_DIR=relative "$program" cache show >"$dir/shown" 2>&1)
-is "a relative path" "ds-accel: warning: cache: relative is no absolute path
+is "a relative path" "ds-accel: warning: cache: not used: relative is no absolute path
 not used: relative is no absolute path no" \
     "$(cat "$dir/shown") $([ -e "$dir/relative" ] && echo yes || echo no)"
 chooses "cold" counted
@@ -164,7 +164,9 @@ if [ "$(id -u)" = 0 ]; then
     ds_accel cache clear
     is "clear: fails" 1 "$code"
     has "clear: which folder, and why" "$err" "
-ds-accel: nothing was forgotten: $cache is not used: it has owner 0, mode 0777; expected a folder of this user"
+ds-accel: nothing was forgotten: $cache: it has owner 0, mode 0777; expected a folder of this user"
+    DS_ACCEL_LOG=error ds_accel cache show
+    has "show: which folder, and why, said once" "0 $out" "0 not used: $cache: it has owner 0, mode 0777; expected"
     chmod 700 "$cache"
 fi
 
