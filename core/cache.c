@@ -270,19 +270,53 @@ static int open_folder(const char *path, bool can_make, int *error_out, char *pr
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         *error_out = *error_out != 0 ? *error_out : errno;
-        snprintf(problem, problem_size, "%s is not used: %s", path, strerror(*error_out));
+        snprintf(problem, problem_size, "%s: %s", path, strerror(*error_out));
         return -1;
     }
     if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
         *error_out = EPERM;
         snprintf(problem, problem_size,
-                 "%s is not used: it has owner %u, mode %04o; expected a folder of this user that "
+                 "%s: it has owner %u, mode %04o; expected a folder of this user that "
                  "nobody else may write to",
                  path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
         close(fd);
         return -1;
     }
     return fd;
+}
+
+/* Could it be made? */
+static bool has_parent(const char *path)
+{
+    size_t length = strlen(path);
+    char *parent;
+    bool done;
+
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    while (length > 1 && path[length - 1] != '/') {
+        length--;
+    }
+    parent = strndup(path, length);
+    done = parent != NULL && access(parent, W_OK | X_OK) == 0;
+    free(parent);
+    return done;
+}
+
+/* problem says why it is none to use, or is empty. A relative path would be another folder in each
+ * process's directory. */
+static bool is_usable(const char *folder, char *problem, size_t problem_size)
+{
+    if (folder[0] == '\0') {
+        snprintf(
+            problem, problem_size,
+            "there is no folder for it: neither DS_ACCEL_CACHE_DIR nor XDG_RUNTIME_DIR names one "
+            "of this user's");
+    } else if (folder[0] != '/') {
+        snprintf(problem, problem_size, "%s is no absolute path", folder);
+    }
+    return folder[0] == '/';
 }
 
 /* ---- who and where this is ------------------------------------------------------------------ */
@@ -499,18 +533,79 @@ static bool write_file(int folder, const char *fresh, const char *name,
     return done;
 }
 
-/* A full disk, a folder that became read-only: said once, and nothing else. */
-void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
-                                const char *name, const struct ds_accel__text *text)
+static bool write_beside(const struct ds_accel__cache *cache, const char *name,
+                         const struct ds_accel__text *text)
 {
     char fresh[64];
 
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
-    if (!write_file(cache->folder_fd, fresh, name, text)) {
-        snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->folder,
-                 name, strerror(errno));
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
-        cache->is_writable = false;
+    return write_file(cache->folder_fd, fresh, name, text);
+}
+
+/* Over the bytes that are there, which takes no room. Should it stop half-way, it is made anew. */
+static bool overwrite_file(int folder, const char *name, const struct ds_accel__text *text)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+    bool done;
+
+    if (fd < 0) {
+        return false;
+    }
+    done = is_own_file(fd, &info) && (off_t)text->size_bytes <= info.st_size &&
+           write_data(fd, text->data, text->size_bytes) &&
+           ftruncate(fd, (off_t)text->size_bytes) == 0;
+    return close(fd) == 0 && done;
+}
+
+static bool is_full(int error)
+{
+    return error == ENOSPC || error == EDQUOT;
+}
+
+/* On a full disk in the room of the configuration, which can be read from its files; or, to forget,
+ * in its own. */
+static bool write_table(const ds_accel_t *context, const struct ds_accel__cache *cache,
+                        const struct ds_accel__text *text)
+{
+    bool done = write_beside(cache, FILE_NAME, text);
+    int error = errno;
+
+    if (!done && is_full(error)) {
+        ds_accel__snapshot_forget(context);
+        done = write_beside(cache, FILE_NAME, text);
+        error = errno;
+    }
+    if (!done && is_full(error) && cache->is_forgetting) {
+        done = overwrite_file(cache->folder_fd, FILE_NAME, text);
+    }
+    errno = error;
+    return done;
+}
+
+/* Nothing is left to keep; a full disk does not hinder that. */
+static bool remove_table(const struct ds_accel__cache *cache)
+{
+    int folder = cache->folder_fd;
+
+    return unlinkat(folder, FILE_NAME, 0) == 0 || errno == ENOENT ||
+           (errno == EISDIR && unlinkat(folder, FILE_NAME, AT_REMOVEDIR) == 0);
+}
+
+/* A full disk, a folder that became read-only: said once, and nothing else. */
+static void give_up(const ds_accel_t *context, struct ds_accel__cache *cache, const char *name)
+{
+    snprintf(cache->problem, sizeof(cache->problem), "cannot write %s/%s: %s", cache->folder, name,
+             strerror(errno));
+    ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "%s", cache->problem);
+    cache->is_writable = false;
+}
+
+void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
+                                const char *name, const struct ds_accel__text *text)
+{
+    if (!write_beside(cache, name, text)) {
+        give_up(context, cache, name);
     }
 }
 
@@ -544,15 +639,19 @@ static void prune(struct ds_accel__cache *cache)
 int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache *cache)
 {
     struct ds_accel__text text = {0};
-    int32_t status;
+    int32_t status = DS_ACCEL_OK;
 
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
     prune(cache);
-    status = ds_accel__cache_format(&cache->table, cache->machine, &text);
+    if (cache->table.count > 0) {
+        status = ds_accel__cache_format(&cache->table, cache->machine, &text);
+    }
     if (status >= 0) {
-        ds_accel__cache_write_file(context, cache, FILE_NAME, &text);
+        if (cache->table.count > 0 ? !write_table(context, cache, &text) : !remove_table(cache)) {
+            give_up(context, cache, FILE_NAME);
+        }
         cache->is_dirty = false;
     }
     ds_accel__text_clear(&text);
@@ -565,6 +664,7 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
     bool known = false;
+    bool can_make;
     int error;
     int32_t status;
 
@@ -576,17 +676,19 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
         return DS_ACCEL_OK;
     }
     cache->is_writable = mode == NULL || strcmp(mode, "rw") == 0;
+    can_make = cache->is_writable && !cache->is_looked_at;
     free(cache->folder);
     cache->folder = find_folder(context);
     if (cache->folder == NULL) {
         return ds_accel__no_memory();
     }
-    if (cache->folder[0] == '\0') {
-        snprintf(
-            cache->problem, sizeof(cache->problem),
-            "there is no folder for it: neither DS_ACCEL_CACHE_DIR nor XDG_RUNTIME_DIR names one "
-            "of this user's");
-        cache->has_no_folder = true;
+    if (!is_usable(cache->folder, cache->problem, sizeof(cache->problem))) {
+        cache->has_no_folder = cache->folder[0] == '\0';
+        cache->is_refused = !cache->has_no_folder;
+        if (cache->is_refused) {
+            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "not used: %s",
+                          cache->problem);
+        }
         return DS_ACCEL_OK;
     }
     status = identify(&cache->machine, &known);
@@ -597,14 +699,20 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
     if (status < 0 || !known) {
         return status;
     }
-    cache->folder_fd = open_folder(cache->folder, cache->is_writable, &error, cache->problem,
-                                   sizeof(cache->problem));
+    cache->folder_fd =
+        open_folder(cache->folder, can_make, &error, cache->problem, sizeof(cache->problem));
+    if (cache->folder_fd < 0 && error == ENOENT && !can_make && cache->is_writable &&
+        has_parent(cache->folder)) {
+        cache->problem[0] = '\0'; /* it will be made when there is something to remember */
+        cache->has_no_folder = true;
+        return DS_ACCEL_OK;
+    }
     if (cache->folder_fd < 0) {
-        cache->has_no_folder = error == ENOENT && !cache->is_writable;
+        cache->has_no_folder = error == ENOENT && !can_make;
         cache->is_refused = !cache->has_no_folder;
         ds_accel__log(&context->log, "cache",
                       error == ENOENT || error == EROFS ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN,
-                      "%s", cache->problem);
+                      "not used: %s", cache->problem);
         return DS_ACCEL_OK;
     }
     cache->is_open = true;
@@ -632,7 +740,7 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
     if (folder == NULL) {
         return ds_accel__no_memory();
     }
-    if (folder[0] != '\0') { /* what is wrong with it is said by whoever asks plugins */
+    if (folder[0] == '/') { /* what is wrong with it is said by whoever asks plugins */
         fd = open_folder(folder, false, &error, problem, sizeof(problem));
     }
     if (fd >= 0) {

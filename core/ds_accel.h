@@ -80,7 +80,7 @@ struct ds_accel_options {
     const char *log_levels;         /**< "warn,cuda=debug"; NULL: DS_ACCEL_LOG, else "warn" */
     ds_accel_log_sink_t log_sink;   /**< NULL: log lines are dropped */
     void *log_user_data;
-    const char *cache_dir; /**< in place of DS_ACCEL_CACHE_DIR */
+    const char *cache_dir; /**< in place of DS_ACCEL_CACHE_DIR; absolute */
 };
 
 /**

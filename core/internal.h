@@ -636,6 +636,7 @@ struct ds_accel__record_data {
     uint64_t note_optional;
     uint64_t table_optional;
     int64_t vendor_code;
+    uint64_t load_ms; /* when the load began that a strike tells of; with strike_is_load */
     uint32_t state;
     uint32_t stage; /* a gate */
     uint32_t strikes;
@@ -672,6 +673,8 @@ struct ds_accel__cache {
     bool is_refused;    /* the folder is there, and not one to use */
     bool is_locked;     /* by us; not if another held the lock for too long */
     bool has_warned;    /* of its file */
+    bool is_looked_at;  /* and nothing is remembered: no folder is made */
+    bool is_forgetting; /* what is stored next is no more than there was */
     int folder_fd;
     int lock_fd; /* -1: nobody tried to lock */
     char *folder;

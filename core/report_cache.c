@@ -64,9 +64,11 @@ static void set_place(json_t *tree, const ds_accel_t *context, bool *failed)
 {
     const struct ds_accel__cache *cache = &context->cache;
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
+    /* One that does not exist yet has no problem. */
+    bool is_usable = cache->is_open || cache->problem[0] == '\0';
     char *file;
 
-    if (cache->is_open) {
+    if (is_usable) {
         file = ds_accel__format("%s/%s", cache->folder, DS_ACCEL__CACHE_FILE);
         set_text(tree, "directory", cache->folder, failed);
         ds_accel__json_set(tree, "file", file != NULL ? ds_accel__json_text(file) : NULL, failed);
@@ -75,7 +77,7 @@ static void set_place(json_t *tree, const ds_accel_t *context, bool *failed)
         ds_accel__json_set(tree, "directory", json_null(), failed);
         ds_accel__json_set(tree, "file", json_null(), failed);
     }
-    set_text(tree, "unused", cache->is_open ? "" : cache->problem, failed);
+    set_text(tree, "unused", is_usable ? "" : cache->problem, failed);
     set_text(tree, "mode", mode != NULL ? mode : "rw", failed);
 }
 
@@ -98,12 +100,22 @@ static int32_t cache_tree(ds_accel_t *context, json_t **tree_out)
     return finish(tree, failed, tree_out);
 }
 
+static int32_t begin(ds_accel_t *context)
+{
+    int32_t status;
+
+    context->cache.is_looked_at = true;
+    status = ds_accel__verdicts_begin(context, true);
+    context->cache.is_looked_at = false;
+    return status;
+}
+
 /* What is remembered, read anew: a report of it is no asking. */
 static int32_t report(ds_accel_t *context,
                       int32_t (*make_tree)(ds_accel_t *context, json_t **tree_out),
                       json_t **tree_out)
 {
-    int32_t status = ds_accel__verdicts_begin(context, true);
+    int32_t status = begin(context);
 
     status = status < 0 ? status : make_tree(context, tree_out);
     ds_accel__verdicts_end(context);
@@ -182,7 +194,7 @@ int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out)
 static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
 {
     const struct ds_accel__cache *cache = &context->cache;
-    int32_t status = ds_accel__verdicts_begin(context, true);
+    int32_t status = begin(context);
 
     *is_absent_out = false;
     if (status >= 0 && cache->is_open && cache->is_writable) {
@@ -215,8 +227,9 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
 static int32_t end_change(ds_accel_t *context, int32_t status)
 {
     if (status >= 0) {
-        context->cache.is_dirty = true;
+        context->cache.is_dirty = context->cache.is_forgetting = true;
         status = ds_accel__verdicts_store(context);
+        context->cache.is_forgetting = false;
     }
     if (status >= 0 && !context->cache.is_writable) {
         status =

@@ -20,10 +20,11 @@
 
 extern char **environ;
 
-#define GOOD_FOR_MS (60 * 60 * 1000u)   /* a verdict that it is available */
-#define BAD_FOR_MS (60 * 1000u)         /* any other */
-#define STRIKES_LAST_MS (48 * 3600000u) /* a strike without another one after it */
-#define STRIKE_LIMIT 2u                 /* from here on it is left alone */
+#define GOOD_FOR_MS (60 * 60 * 1000u)    /* a verdict that it is available */
+#define BAD_FOR_MS (60 * 1000u)          /* any other */
+#define STRIKES_LAST_MS (48 * 3600000u)  /* a strike without another one after it */
+#define STRIKE_LIMIT 2u                  /* from here on it is left alone */
+#define LOADS_APART_MS (10 * 60 * 1000u) /* a strike by a breadcrumb, and the one after it */
 #define CRUMB_PREFIX "loading."
 #define CRUMB_NEW "starting." /* one that is not whole yet */
 
@@ -272,7 +273,8 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
     ds_accel__copy(candidate->abi, sizeof(candidate->abi),
                    ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
     candidate->note_features = record->data.note_features;
-    ds_accel__candidate_set_demand(candidate, record->data.note_optional);
+    candidate->note_optional = record->data.note_optional; /* it may be asked and kept again */
+    ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     return true;
 }
 
@@ -332,13 +334,33 @@ static void fill_texts(const struct ds_accel__candidate *candidate, struct ds_ac
     record->texts[DS_ACCEL__RECORD_ABI] = candidate->abi;
 }
 
-static void add_strike(struct ds_accel__record *record, const char *reason, const char *detail,
-                       bool is_load)
+/*
+ * A breadcrumb cannot tell a plugin that ended its process from somebody who did. People and
+ * schedulers seldom do so twice in a short time: one that is long ago is not added to. Strikes
+ * enough to leave the plugin alone stay, so that it is left alone longer each time.
+ */
+static bool is_replaced(const struct ds_accel__record *record, uint64_t at_ms)
 {
+    uint64_t last = record->data.load_ms;
+
+    return record->data.strike_is_load && record->data.strikes < STRIKE_LIMIT &&
+           (at_ms > last ? at_ms - last : last - at_ms) > LOADS_APART_MS;
+}
+
+/* load_ms: when the load began that ended its process; 0: a helper told of it, just now. */
+static void add_strike(struct ds_accel__record *record, const char *reason, const char *detail,
+                       uint64_t load_ms)
+{
+    uint64_t now = ds_accel__boot_ms();
+
+    if (is_replaced(record, load_ms != 0 ? load_ms : now)) {
+        record->data.strikes = 0;
+    }
     record->data.strikes++;
-    record->data.strike_ms = ds_accel__boot_ms();
+    record->data.strike_ms = now;
     record->data.strike_wall_s = time(NULL);
-    record->data.strike_is_load = is_load;
+    record->data.strike_is_load = load_ms != 0;
+    record->data.load_ms = load_ms;
     record->texts[DS_ACCEL__RECORD_STRIKE] = reason;
     record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] = detail;
 }
@@ -395,6 +417,19 @@ static struct ds_accel__record *change(struct ds_accel__candidate *candidate, in
     return record;
 }
 
+/*
+ * Reports ask whatever is remembered. Two of them within the time that a bad verdict holds for
+ * others are no reason to leave the plugin alone: they count as one.
+ */
+static bool is_counted(const ds_accel_t *context, const struct ds_accel__record *record)
+{
+    uint64_t now = ds_accel__boot_ms();
+    uint64_t last = record->data.strike_ms;
+
+    return !context->asks_anew || record->data.strikes == 0 || last > now ||
+           now - last >= BAD_FOR_MS;
+}
+
 int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
 {
     ds_accel_t *context = candidate->host.context;
@@ -412,7 +447,9 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     }
     fill_verdict(candidate, record);
     if (is_strike) {
-        add_strike(record, candidate->reason, candidate->detail, false);
+        if (is_counted(context, record)) {
+            add_strike(record, candidate->reason, candidate->detail, 0);
+        }
     } else if (!record->data.strike_is_load) {
         ds_accel__record_forgive(record);
     }
@@ -486,6 +523,7 @@ int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool i
                                  "it was left alone, and is forced by name");
         return status;
     }
+    candidate->output = keep_text(candidate, record, DS_ACCEL__RECORD_OUTPUT);
     finding.reason = "quarantined";
     say_until(record, left, finding.detail, sizeof(finding.detail));
     ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_QUARANTINE, DS_ACCEL_STATE_QUARANTINED,
@@ -500,6 +538,7 @@ struct crumb {
     char magic[8];
     uint64_t machine;
     uint64_t key[2];
+    uint64_t begin_ms;
     char name[DS_ACCEL__NAME_SIZE];
     char path[1024];
 };
@@ -522,7 +561,7 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
 {
     static unsigned counter;
     const ds_accel_t *context = candidate->host.context;
-    struct crumb content = {.machine = context->cache.machine};
+    struct crumb content = {.machine = context->cache.machine, .begin_ms = ds_accel__boot_ms()};
     int folder = context->cache.folder_fd;
     unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
     char name[sizeof(crumb->name)];
@@ -539,7 +578,7 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
     snprintf(name, sizeof(name), CRUMB_NEW "%d.%u", (int)getpid(), number);
     /* Never in the place of a trail that is not yet read: numbers of processes come again. */
     snprintf(crumb->name, sizeof(crumb->name), CRUMB_PREFIX "%d.%u.%llu", (int)getpid(), number,
-             (unsigned long long)ds_accel__boot_ms());
+             (unsigned long long)content.begin_ms);
     unlinkat(folder, name, 0); /* of a process of another time */
     crumb->fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (crumb->fd >= 0) {
@@ -618,7 +657,8 @@ static int32_t strike_by_crumb(ds_accel_t *context, const struct crumb *crumb, u
     struct crumb *kept;
     int32_t status;
 
-    if (crumb->machine != context->cache.machine || !ds_accel__is_backend_name(crumb->name)) {
+    if (crumb->machine != context->cache.machine || crumb->begin_ms == 0 ||
+        !ds_accel__is_backend_name(crumb->name)) {
         return DS_ACCEL_OK; /* of another boot or version */
     }
     kept = malloc(sizeof(*kept));
@@ -637,7 +677,9 @@ static int32_t strike_by_crumb(ds_accel_t *context, const struct crumb *crumb, u
     record->texts[DS_ACCEL__RECORD_NAME] = kept->name;
     record->texts[DS_ACCEL__RECORD_PATH] = kept->path;
     add_strike(record, "start_failed",
-               "the process ended while the plugin was loaded and started in it", true);
+               "the process ended while the plugin was loaded and started in it; it may also have "
+               "been ended from outside",
+               kept->begin_ms);
     record->data.verdict_ms = 0;
     context->cache.is_dirty = true;
     ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN,

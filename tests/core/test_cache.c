@@ -522,21 +522,21 @@ Test(core_cache, a_folder_that_others_may_write_to_is_not_used)
     expect_probes(1, "cold");
     cr_assert_eq(chmod(cache_dir, 0777), 0);
     expect_no_cache("world-writable", "2 cache: ");
-    EXPECT_HAS(test_log, "is not used: it has owner ");
+    EXPECT_HAS(test_log, "cache: it has owner ");
     cr_assert_eq(chmod(cache_dir, 0720), 0);
-    expect_no_cache("group-writable", "is not used: it has owner ");
+    expect_no_cache("group-writable", "cache: it has owner ");
     cr_assert_eq(chmod(cache_dir, 0700), 0);
     expect_probes(0, "its own again");
     if (geteuid() == 0) {
         cr_assert_eq(chown(cache_dir, 12345, 12345), 0);
-        expect_no_cache("another user's", "is not used: it has owner 12345");
+        expect_no_cache("another user's", "cache: it has owner 12345");
     }
 }
 
 Test(core_cache, a_file_in_place_of_the_folder_is_not_used)
 {
     test_write("cache", "");
-    expect_no_cache("a file", "cache is not used: Not a directory");
+    expect_no_cache("a file", "/cache: Not a directory");
 }
 
 Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
@@ -546,14 +546,28 @@ Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
     snprintf(elsewhere, sizeof(elsewhere), "%s", test_path("elsewhere"));
     cr_assert_eq(mkdir(elsewhere, 0700), 0);
     cr_assert_eq(symlink(elsewhere, cache_dir), 0);
-    expect_no_cache("a link", "cache is not used: ");
+    expect_no_cache("a link", "/cache: ");
+}
+
+Test(core_cache, a_relative_path_is_not_used)
+{
+    struct stat info;
+
+    cr_assert_eq(chdir(test_dir()), 0);
+    snprintf(cache_dir, sizeof(cache_dir), "relative");
+    expect_no_cache("relative", "2 cache: not used: relative is no absolute path");
+    expect_report(DS_ACCEL_REPORT_CACHE,
+                  "\"directory\":null,\"file\":null,\"unused\":\"relative is no absolute path\"");
+    cr_expect_neq(stat("relative", &info), 0, "nothing is made");
+    cr_assert_eq(mkdir("relative", 0700), 0);
+    expect_no_cache("one that is there", "2 cache: not used: relative is no absolute path");
 }
 
 Test(core_cache, a_folder_that_cannot_be_made_is_not_used)
 {
     snprintf(cache_dir, sizeof(cache_dir), "%s/none/none", test_dir());
     base_options.log_levels = "info"; /* a small system may have no /var/cache */
-    expect_no_cache("without a parent", "none is not used: No such file or directory");
+    expect_no_cache("without a parent", "none: No such file or directory");
 }
 
 /* A write past the limit would end the program by SIGXFSZ. */
@@ -596,10 +610,12 @@ static int32_t clear_quarantine(const char *name)
 Test(core_cache, clear_forgets)
 {
     struct ds_accel_options options = options_with_cache();
+    struct stat info;
 
     cr_expect_eq(clear_cache(&options), DS_ACCEL_OK, "there is nothing");
     expect_probes(1, "cold");
     cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    cr_expect_neq(stat(file, &info), 0, "with nothing to keep there is no file");
     expect_report(DS_ACCEL_REPORT_CACHE, "\"entries\":[]");
     expect_probes(1, "cleared");
     make_text();
@@ -607,6 +623,24 @@ Test(core_cache, clear_forgets)
     test_log[0] = '\0';
     expect_probes(1, "cleared, whatever was there");
     cr_expect_str_eq(test_log, "");
+}
+
+Test(core_cache, to_look_makes_no_folder)
+{
+    struct ds_accel_options options = options_with_cache();
+    char directory[160];
+    struct stat info;
+
+    snprintf(directory, sizeof(directory), "\"directory\":\"%s\"", cache_dir);
+    expect_report(DS_ACCEL_REPORT_CACHE, directory);
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"unused\":\"\",\"mode\":\"rw\",\"entries\":[]");
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    cr_expect_eq(clear_quarantine(NULL), DS_ACCEL_OK);
+    cr_expect_neq(stat(cache_dir, &info), 0, "nothing is made");
+    expect_probes(1, "which then makes it");
+    snprintf(cache_dir, sizeof(cache_dir), "%s/none/none", test_dir());
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"directory\":null");
 }
 
 Test(core_cache, clear_says_why_it_cannot)
@@ -724,6 +758,45 @@ Test(core_cache, quarantine_ends_by_force_and_by_command)
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
 }
 
+static void examine(void)
+{
+    struct ds_accel_options options = options_with_cache();
+    ds_accel_t *context = test_create_with(&options);
+    char *text = NULL;
+
+    cr_expect_eq(ds_accel_report(context, DS_ACCEL_REPORT_DOCTOR, NULL, 0, &text),
+                 DS_ACCEL_ERR_STATE);
+    EXPECT_HAS(text, "1 crash or hang is remembered");
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+}
+
+Test(core_cache, reports_one_after_the_other_are_one_strike)
+{
+    setup_faulty("sometimes");
+    for (int i = 0; i < 3; i++) {
+        expect_report(DS_ACCEL_REPORT_LIST, "\"state\":\"crashed\",\"reason\":\"probe_segv\"");
+        expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"strikes\":1,");
+        examine();
+    }
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":1,\"reason\":\"probe_segv\"");
+    expect_report(DS_ACCEL_REPORT_CACHE, "\"state\":\"crashed\""); /* what they found is kept */
+    expect_chosen("neighbour");
+    force("faulty", DS_ACCEL_ERR_NOT_USABLE);
+    expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"strikes\":2,"); /* to use it is not to look */
+}
+
+Test(core_cache, one_left_alone_shows_what_it_printed)
+{
+    struct ds_accel_options options = options_with_cache();
+
+    setup_faulty("sometimes");
+    crash_twice();
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"state\":\"quarantined\"");
+    expect_report(DS_ACCEL_REPORT_EXPLAIN, "\"output\":\"fixture: it will crash now");
+}
+
 Test(core_cache, quarantine_ends_with_another_file)
 {
     setup_faulty("probe_segv");
@@ -742,6 +815,55 @@ Test(core_cache, a_good_answer_forgives)
     expect_report(DS_ACCEL_REPORT_QUARANTINE, "\"entries\":[]");
     test_write("crash", "");
     expect_chosen("faulty"); /* what it said holds for an hour */
+}
+
+/* What stands in the file of the one record, but for its times and what they change. */
+static size_t read_record(char *data, size_t size)
+{
+    enum {
+        CHECKSUM = 24,
+        VERDICT_MS = 56,
+        TIMES = 64,
+        TIMES_BYTES = 32
+    }; /* as cache.c says */
+
+    size = read_file(data, size);
+    cr_assert_gt(size, TIMES + TIMES_BYTES);
+    memset(data + CHECKSUM, 0, 8);
+    memset(data + VERDICT_MS, 0, TIMES - VERDICT_MS);
+    memset(data + TIMES, 0, TIMES_BYTES); /* strike_ms to elapsed_us */
+    return size;
+}
+
+/* While a bad verdict holds, its record is what the next verdict on the plugin is made of. */
+Test(core_cache, what_is_recalled_and_kept_again_is_the_same)
+{
+    static char first[65536];
+    static char second[65536];
+    size_t size;
+
+    cr_assert_eq(unlink(test_path("plugins/ds_accel_counted.so")), 0);
+    test_copy(TEST_PLUGINS "/ds_accel_mock.so", "plugins/ds_accel_mock.so");
+    setenv("DS_ACCEL_MOCK_AVAILABLE", "false", 1);
+    force("mock", DS_ACCEL_ERR_NOT_USABLE);
+    size = read_record(first, sizeof(first));
+    force("mock", DS_ACCEL_ERR_NOT_USABLE);
+    cr_assert_eq(read_record(second, sizeof(second)), size);
+    for (size_t i = 0; i < size; i++) {
+        cr_expect_eq(second[i], first[i], "byte %zu of %zu", i, size);
+    }
+}
+
+Test(core_cache, asked_again_it_is_still_on_demand)
+{
+    setup_faulty("demand");
+    expect_chosen("neighbour");
+    force("faulty", DS_ACCEL_ERR_NOT_USABLE);
+    cr_assert_eq(unlink(test_path("crash")), 0);
+    force("faulty", DS_ACCEL_OK);
+    expect_chosen("neighbour");
+    force("faulty", DS_ACCEL_OK);
+    expect_chosen("neighbour");
 }
 
 /* One that registers itself, and asking several at a time: each crash is one strike. */

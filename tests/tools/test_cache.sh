@@ -105,6 +105,13 @@ ds_accel quarantine list
 is "list: nothing yet" "0 no plugin has crashed or hung of late " "$code $out $err"
 ds_accel quarantine list --json
 from_json "list --json: nothing yet" quarantine 0 'entries/#'
+ds_accel cache clear
+is "clear: nothing yet" "0  " "$code $out $err"
+is "to look at it makes no folder" no "$([ -e "$cache" ] && echo yes || echo no)"
+(cd "$dir" && DS_ACCEL_CACHE_DIR=relative "$program" cache show >"$dir/shown" 2>&1)
+is "a relative path" "ds-accel: warning: cache: not used: relative is no absolute path
+not used: relative is no absolute path no" \
+    "$(cat "$dir/shown") $([ -e "$dir/relative" ] && echo yes || echo no)"
 chooses "cold" counted
 chooses "warm" counted
 probed "warm" 1
@@ -157,7 +164,9 @@ if [ "$(id -u)" = 0 ]; then
     ds_accel cache clear
     is "clear: fails" 1 "$code"
     has "clear: which folder, and why" "$err" "
-ds-accel: nothing was forgotten: $cache is not used: it has owner 0, mode 0777; expected a folder of this user"
+ds-accel: nothing was forgotten: $cache: it has owner 0, mode 0777; expected a folder of this user"
+    DS_ACCEL_LOG=error ds_accel cache show
+    has "show: which folder, and why, said once" "0 $out" "0 not used: $cache: it has owner 0, mode 0777; expected"
     chmod 700 "$cache"
 fi
 
@@ -190,6 +199,18 @@ if [ -n "$can_shift" ]; then
     after=70
     chooses "bad: after a minute" neighbour
     strikes "two strikes" "2 probe_segv true"
+
+    fresh
+    put probe_segv
+    ds_accel list
+    ds_accel explain
+    strikes "two reports within the minute" "1 probe_segv false"
+    after=50
+    ds_accel explain
+    strikes "a third within the minute" "1 probe_segv false"
+    after=70
+    ds_accel explain
+    strikes "a report after a minute" "2 probe_segv true"
 fi
 
 # ---- quarantine ---------------------------------------------------------------------------------
@@ -266,7 +287,9 @@ chooses "well again" faulty
 
 # dies ARGUMENTS...: with a shell around it, whose words about it are kept from the terminal.
 dies() {
-    run sh -c '"$@"; exit $?' - "$program" --config "$config" --plugin-dir "$plugins" "$@"
+    # shellcheck disable=SC2086 # a list of words
+    run ${after:+unshare --time --boottime $after} sh -c '"$@"; exit $?' - "$program" \
+        --config "$config" --plugin-dir "$plugins" "$@"
 }
 
 # ends_its_user FAULT CODE
@@ -305,6 +328,36 @@ ends_its_user() {
 
 ends_its_user init_segv 139
 ends_its_user init_exit 0
+
+if [ -n "$can_shift" ]; then
+    # What it was that ended the process nobody knows: twice in ten minutes is the plugin's fault.
+    fresh
+    put init_segv
+    dies detect
+    # Found late: what counts is when it happened, not when it was found.
+    after=700
+    dies detect
+    strikes "ended twice, ten minutes apart" "1 start_failed false"
+    has "it says that it may have been ended" "$out" "it may also have been ended from outside"
+    after=1200
+    dies detect
+    strikes "ended twice within ten minutes" "2 start_failed true"
+    after=1900
+    dies detect
+    strikes "and again when it was asked again" "3 start_failed true"
+    # One of the other kind does not add to one that is long ago either.
+    fresh
+    cp "$faults/../start/sometimes/ds_accel_faulty.so" "$plugins/"
+    chooses "well at first" faulty
+    touch "$dir/crash"
+    dies detect
+    strikes "ended once" "1 start_failed false"
+    after=700
+    ds_accel list
+    strikes "then it crashed by itself" "1 probe_segv false"
+    rm "$dir/crash"
+    after=
+fi
 
 # Who is only slow to start, or starts at the same time, has not died.
 fresh
@@ -355,6 +408,42 @@ if [ -n "$can_mount" ]; then
     READ_ONLY=
     on size=64k,mode=700
     probed "in order" 7
+
+    # There is always room to forget: all of it, what is in the way of the rest, or in its own place.
+    fresh
+    put probe_segv
+    put count counted
+    mkdir -p "$cache"
+    # shellcheck disable=SC2016 # of the inner shell
+    run unshare --mount sh -c 'cache=$1; shift
+        mount -t tmpfs -o size=64k,mode=700 none "$cache" || exit 99
+        fill() { head -c 65536 /dev/zero >"$cache/full" 2>/dev/null; }
+        said() { "$@" >/dev/null 2>"$cache.said"; echo "$?"; cat "$cache.said"; }
+        crash() { DS_ACCELERATOR=faulty "$@" detect >/dev/null 2>&1; }
+        "$@" detect; crash "$@"; crash "$@"
+        head -c 4096 /dev/zero >"$cache/config"; fill
+        echo "clear $(said "$@" cache clear)"
+        [ -e "$cache/config" ] || echo "the configuration gave way"
+        rm -f "$cache/full" "$cache/config"
+        "$@" detect
+        rm -f "$cache/config"; fill
+        echo "in place $(said "$@" cache clear)"
+        "$@" cache show | tail -1
+        "$@" quarantine list | tail -1
+        echo "strikes $(said "$@" quarantine clear)"
+        "$@" quarantine list
+        rm -f "$cache/full"; ls "$cache"' - "$cache" "$program" --config "$config" \
+        --plugin-dir "$plugins"
+    is "forgetting on a full disk" "0 counted
+clear 0
+the configuration gave way
+counted
+in place 0
+no verdict is remembered
+        probe_segv: SIGSEGV at address 0x10
+strikes 0
+no plugin has crashed or hung of late
+lock" "$code $out"
 
     # Another /etc/ld.so.cache may be other libraries.
     rm -rf "$cache"
