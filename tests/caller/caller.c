@@ -204,7 +204,7 @@ static bool detect(const struct setting *setting, const char *wanted, ds_accel_t
 static bool judged(const char *fault, const char *reason, int timeout_ms)
 {
     struct setting setting = {.fault = fault, .timeout_ms = timeout_ms};
-    struct ds_accel_candidate candidate;
+    struct ds_accel_candidate candidate = {0};
     ds_accel_t *context = NULL;
     bool right = detect(&setting, passed_by, &context);
 
