@@ -641,6 +641,10 @@ static bool no_processes(void)
         return fail("setuid", strerror(errno));
     }
     prctl(PR_SET_DUMPABLE, 1);
+    if (access(build, X_OK) != 0) {
+        puts("caller: not run: no process can be made: the build folder is closed to other users");
+        return true;
+    }
     getrlimit(RLIMIT_NPROC, &before);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_NPROC, &none);
