@@ -10,12 +10,18 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
 unset NO_COLOR TERM LD_LIBRARY_PATH
-program=$build/bin/ds-accel
+program=$dir/prefix/bin/ds-accel
 mocks=$build/tests/fixtures/mocks
 machine=$dir/machine
 plugins=$dir/plugins
 mkdir -p "$plugins" "$machine"
 chmod 755 "$dir"
+
+# The build folder is a prefix; a copy of it can be reached by another user.
+mkdir "$dir/prefix"
+for part in bin lib libexec share; do
+    cp -R "$build/$part" "$dir/prefix/"
+done
 
 validate() {
     "${PYTHON:-/usr/bin/python3}" "$source/tests/tools/validate.py" "$@"
