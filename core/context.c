@@ -386,6 +386,7 @@ ds_accel_t *ds_accel__get_first(void)
 {
     ds_accel_t *context;
 
+    ds_accel__fork_renew(&default_lock);
     pthread_mutex_lock(&default_lock);
     context = __atomic_load_n(&ds_accel__default, __ATOMIC_ACQUIRE);
     if (context == NULL && ds_accel_create(NULL, &context) >= 0) {

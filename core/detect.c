@@ -236,12 +236,15 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
         ds_accel__crumb_pick(candidate, &crumb);
         return status;
     }
+    ds_accel__candidate_watch(candidate);
     ds_accel__plugin_lock();
     status = candidate->table.init(&candidate->host.abi, &instance, &error);
     if (status == DS_ACCEL_OK && instance == NULL) {
         status = DS_ACCEL_ERR_ABI;
         snprintf(error.message, sizeof(error.message), "init gave no instance");
-    } else if (status == DS_ACCEL_OK) {
+    } else if (status != DS_ACCEL_OK) {
+        instance = NULL;
+    } else {
         call = "device_count";
         status = candidate->table.device_count(instance, &count, &error);
         if (status == DS_ACCEL_OK && count == 0) {
@@ -249,11 +252,11 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
         } else if (status == DS_ACCEL_OK && count > DS_ACCEL__DEVICE_LIMIT) {
             status = DS_ACCEL_ERR_ABI;
         }
-        if (status != DS_ACCEL_OK) {
-            candidate->table.shutdown(instance);
-        }
     }
     ds_accel__plugin_unlock();
+    if (status != DS_ACCEL_OK) {
+        ds_accel__candidate_stop(candidate, instance);
+    }
     ds_accel__guard_restore(&guard);
     ds_accel__crumb_pick(candidate, &crumb);
     if (status != DS_ACCEL_OK) {

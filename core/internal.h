@@ -103,6 +103,39 @@ bool ds_accel__log_enabled(const struct ds_accel__log *log, const char *topic, u
 void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t level,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* ---- layer 0: slots without a function (stub.c), fork (fork.c) ------------------------------ */
+
+enum ds_accel__stub {
+    DS_ACCEL__STUB_UNSUPPORTED, /* ERR_UNSUPPORTED: the plugin has no such function */
+    DS_ACCEL__STUB_FORKED,      /* ERR_STATE: started before fork(), in another process */
+    DS_ACCEL__STUB_DESTROYED    /* ERR_INVALID: the handle was destroyed */
+};
+
+/* Put a stub into every slot; UNSUPPORTED: into those that are NULL. Safe in a forked child. */
+void ds_accel__table_fill(struct ds_accel_plugin *table, enum ds_accel__stub kind);
+/* True if the slot at this offset holds the UNSUPPORTED stub. */
+bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset);
+/* A table for handles that were destroyed: static storage, every slot DESTROYED. */
+const struct ds_accel_plugin *ds_accel__table_destroyed(void);
+/* What this thread's last stub meant, if it returned this status and nobody has asked yet. */
+bool ds_accel__stub_describe(int32_t status, char *text, size_t text_size);
+
+/* An accelerator that is started here: what fork() makes of it in a child. */
+struct ds_accel__fork_watch {
+    struct ds_accel__fork_watch *next;
+    struct ds_accel_plugin *table; /* filled with FORKED */
+    pthread_mutex_t *locks[3];     /* made anew; NULL: none */
+    pid_t pid;                     /* who started it */
+    bool is_forked;                /* this process is a child of that one */
+};
+
+void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);
+void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch);
+/* Make a static lock anew in every child. */
+void ds_accel__fork_renew(pthread_mutex_t *lock);
+/* Who started what this process inherited; 0: it inherited nothing. */
+pid_t ds_accel__fork_parent(void);
+
 /* ---- layer 1: environment (env.c), files (file.c) ------------------------------------------- */
 
 enum ds_accel__variable {
@@ -472,6 +505,8 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
                             const struct ds_accel_plugin **table_out,
                             struct ds_accel__finding *finding);
 void ds_accel__module_close(ds_accel__module_t *module);
+/* Leave it open, in a child that inherited it. */
+void ds_accel__module_abandon(ds_accel__module_t *module);
 
 enum ds_accel__gate {
     DS_ACCEL__GATE_NAME,
@@ -555,6 +590,7 @@ struct ds_accel__candidate {
     const char *output; /* what it printed while it was probed; one of details, or NULL */
     const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
     ds_accel_plugin_instance_t *instance;   /* of the selected one */
+    struct ds_accel__fork_watch watch;      /* while it is started */
 };
 
 struct ds_accel__registry {
@@ -578,6 +614,11 @@ void ds_accel__registry_clear(struct ds_accel__registry *registry);
 struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, const char *name,
                                                        const char *path);
 void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
+/* Before init: fork() is watched from now on, until it is stopped. */
+void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
+/* shutdown (NULL: init gave no instance); nothing in a child of the process that started it. */
+void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
+                              ds_accel_plugin_instance_t *instance);
 const char *ds_accel__state_name(uint32_t state);
 const char *ds_accel__gate_name(enum ds_accel__gate gate);
 /* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */

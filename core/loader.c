@@ -27,6 +27,9 @@
 static pthread_mutex_t ltdl_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool has_loader; /* libltdl is started and has our loader, for the life of the process */
 
+/* Guards calls of any plugin's entry (and the copying of its table), probe, init and shutdown. */
+static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
+
 struct ds_accel__module {
     lt_dlhandle handle;
 };
@@ -91,6 +94,8 @@ static int32_t start_ltdl(void)
     if (has_loader) {
         return DS_ACCEL_OK;
     }
+    ds_accel__fork_renew(&ltdl_lock);
+    ds_accel__fork_renew(&plugin_lock);
     if (lt_dlinit() != 0) {
         return ds_accel__no_memory();
     }
@@ -190,9 +195,6 @@ int32_t ds_accel__module_open(const char *path, ds_accel__module_t **module_out,
     return status;
 }
 
-/* Guards calls of any plugin's entry (and the copying of its table), probe, init and shutdown. */
-static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
-
 void ds_accel__plugin_lock(void)
 {
     pthread_mutex_lock(&plugin_lock);
@@ -226,6 +228,11 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
                            DS_ACCEL_ENTRY_V1_SYMBOL, host->host_version);
         }
     }
+}
+
+void ds_accel__module_abandon(ds_accel__module_t *module)
+{
+    free(module);
 }
 
 void ds_accel__module_close(ds_accel__module_t *module)

@@ -59,17 +59,41 @@ struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, cons
     return candidate;
 }
 
+void ds_accel__candidate_watch(struct ds_accel__candidate *candidate)
+{
+    ds_accel_t *context = candidate->host.context;
+
+    candidate->watch.table = &candidate->table;
+    candidate->watch.locks[0] = &context->lock;
+    candidate->watch.locks[1] = &context->config_lock;
+    candidate->watch.locks[2] = &context->topology_lock;
+    ds_accel__fork_watch(&candidate->watch);
+}
+
+void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
+                              ds_accel_plugin_instance_t *instance)
+{
+    if (instance != NULL && !candidate->watch.is_forked) {
+        ds_accel__plugin_lock();
+        candidate->table.shutdown(instance);
+        ds_accel__plugin_unlock();
+    }
+    ds_accel__fork_unwatch(&candidate->watch);
+}
+
 void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
 {
     if (candidate == NULL) {
         return;
     }
     if (candidate->instance != NULL) {
-        ds_accel__plugin_lock();
-        candidate->table.shutdown(candidate->instance);
-        ds_accel__plugin_unlock();
+        ds_accel__candidate_stop(candidate, candidate->instance);
     }
-    ds_accel__module_close(candidate->module);
+    if (candidate->watch.is_forked) {
+        ds_accel__module_abandon(candidate->module);
+    } else {
+        ds_accel__module_close(candidate->module);
+    }
     while (candidate->details != NULL) {
         struct ds_accel__detail *next = candidate->details->next;
 
@@ -405,22 +429,7 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/*
- * Stands in for every slot a plugin does not have. It is called through pointers of other types:
- * all slots return int32_t or nothing, and on every ABI we build for the caller removes the
- * arguments, so one function without parameters serves them all.
- */
-static int32_t unsupported(void)
-{
-    return DS_ACCEL_ERR_UNSUPPORTED;
-}
-
 #define FIRST_SLOT offsetof(struct ds_accel_plugin, probe)
-#define SLOT_COUNT ((sizeof(struct ds_accel_plugin) - FIRST_SLOT) / sizeof(void *))
-typedef int32_t (*slot_t)(void);
-DS_ACCEL_STATIC_ASSERT(sizeof(slot_t) == sizeof(void *), "slots are pointers");
-DS_ACCEL_STATIC_ASSERT(FIRST_SLOT + SLOT_COUNT * sizeof(void *) == sizeof(struct ds_accel_plugin),
-                       "nothing but slots from probe on");
 
 static const struct {
     const char *name;
@@ -434,25 +443,12 @@ static const struct {
     {"device_close", offsetof(struct ds_accel_plugin, device_close)},
 };
 
-static slot_t get_slot(const struct ds_accel_plugin *table, size_t offset)
+static bool has_slot(const struct ds_accel_plugin *table, size_t offset)
 {
-    slot_t slot;
+    void *slot;
 
     memcpy(&slot, (const char *)table + offset, sizeof(slot));
-    return slot;
-}
-
-static void fill_stubs(struct ds_accel_plugin *table)
-{
-    slot_t stub = unsupported;
-
-    for (size_t i = 0; i < SLOT_COUNT; i++) {
-        size_t offset = FIRST_SLOT + i * sizeof(stub);
-
-        if (get_slot(table, offset) == NULL) {
-            memcpy((char *)table + offset, &stub, sizeof(stub));
-        }
-    }
+    return slot != NULL;
 }
 
 static void check_table(const struct ds_accel_plugin *table, const char *name,
@@ -473,7 +469,7 @@ static void check_table(const struct ds_accel_plugin *table, const char *name,
                        table->name);
     }
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(required_slots) && finding->reason == NULL; i++) {
-        if (get_slot(table, required_slots[i].offset) == NULL) {
+        if (!has_slot(table, required_slots[i].offset)) {
             ds_accel__find(finding, "slot_missing", "%s is NULL", required_slots[i].name);
         }
     }
@@ -500,11 +496,11 @@ void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *na
         return;
     }
     /* Whole slots only: half a pointer is not one. */
-    size -= (size - FIRST_SLOT) % sizeof(slot_t);
+    size -= (size - FIRST_SLOT) % sizeof(void *);
     memcpy(ours, theirs, size < sizeof(*ours) ? size : sizeof(*ours));
     ours->struct_size = sizeof(*ours);
     check_table(ours, name, finding);
-    fill_stubs(ours);
+    ds_accel__table_fill(ours, DS_ACCEL__STUB_UNSUPPORTED);
 }
 
 /* ---- the registry --------------------------------------------------------------------------- */

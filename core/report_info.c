@@ -473,9 +473,7 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
     ds_accel__facts_read(&facts, context, name, candidate, instance);
     *tree_out = make_tree(&facts, count);
     if (started && candidate != NULL) {
-        ds_accel__plugin_lock();
-        candidate->table.shutdown(instance);
-        ds_accel__plugin_unlock();
+        ds_accel__candidate_stop(candidate, instance);
     }
     return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }

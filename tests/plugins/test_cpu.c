@@ -566,6 +566,7 @@ static int pin_as_nobody(int to)
     int32_t small;
     int32_t large;
 
+    open_cpu(); /* here: the child of a process cannot use what that one has started */
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
         (geteuid() == 0 && (setgroups(0, NULL) != 0 || setuid(65534) != 0))) {
         return 1;
@@ -590,7 +591,6 @@ Test(plugin_cpu, the_kernels_limit_on_pinned_memory_is_named)
     if (MLOCK_DOES_NOTHING) {
         cr_skip_test("mlock() does nothing here");
     }
-    open_cpu();
     cr_assert_eq(pipe(ends), 0);
     child = fork();
     cr_assert_geq(child, 0);
@@ -609,7 +609,6 @@ Test(plugin_cpu, the_kernels_limit_on_pinned_memory_is_named)
     EXPECT_HAS(line, "ulimit -l");
     close(ends[0]);
     close(ends[1]);
-    close_cpu();
 }
 
 /* ---- copies and fills ----------------------------------------------------------------------- */

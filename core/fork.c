@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * After fork(): no vendor's runtime survives it, and a call into one may hang for ever. So in the
+ * child every slot of every accelerator that was started before says so, and locks that a thread
+ * held which the child does not have are free again. The parent pays nothing: the tables are the
+ * child's own copies, written once, by the handler that fork() calls there.
+ *
+ * A lock that was held guarded something that was being changed; the child sees it half done.
+ * That is why only those are renewed that stand in the way of calls that must answer, and why a
+ * module of before is never closed in the child.
+ */
+#include "internal.h"
+
+#include <unistd.h>
+
+#define LOCK_LIMIT 8
+
+/* Guards the three below; held over fork(), so that the child finds them whole. */
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ds_accel__fork_watch *watches;
+static pthread_mutex_t *locks[LOCK_LIMIT];
+static size_t lock_count;
+
+/* Who started what this process has inherited; 0: it has inherited nothing. */
+static pid_t parent;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&fork_lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&fork_lock);
+}
+
+static void in_child(void)
+{
+    for (struct ds_accel__fork_watch *watch = watches; watch != NULL; watch = watch->next) {
+        parent = watch->pid;
+        watch->is_forked = true;
+        ds_accel__table_fill(watch->table, DS_ACCEL__STUB_FORKED);
+        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(watch->locks); i++) {
+            if (watch->locks[i] != NULL) {
+                pthread_mutex_init(watch->locks[i], NULL);
+            }
+        }
+    }
+    for (size_t i = 0; i < lock_count; i++) {
+        pthread_mutex_init(locks[i], NULL);
+    }
+    watches = NULL; /* stubs are all that a child of this one finds */
+    pthread_mutex_init(&fork_lock, NULL);
+}
+
+static void install(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void make_ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install);
+}
+
+void ds_accel__fork_renew(pthread_mutex_t *lock)
+{
+    size_t i = 0;
+
+    make_ready();
+    pthread_mutex_lock(&fork_lock);
+    while (i < lock_count && locks[i] != lock) {
+        i++;
+    }
+    if (i == lock_count && lock_count < LOCK_LIMIT) {
+        locks[lock_count++] = lock;
+    }
+    pthread_mutex_unlock(&fork_lock);
+}
+
+void ds_accel__fork_watch(struct ds_accel__fork_watch *watch)
+{
+    make_ready();
+    pthread_mutex_lock(&fork_lock);
+    watch->pid = getpid();
+    watch->next = watches;
+    watches = watch;
+    pthread_mutex_unlock(&fork_lock);
+}
+
+void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch)
+{
+    struct ds_accel__fork_watch **place = &watches;
+
+    pthread_mutex_lock(&fork_lock);
+    while (*place != NULL && *place != watch) {
+        place = &(*place)->next;
+    }
+    if (*place != NULL) {
+        *place = watch->next;
+    }
+    pthread_mutex_unlock(&fork_lock);
+}
+
+pid_t ds_accel__fork_parent(void)
+{
+    return parent;
+}

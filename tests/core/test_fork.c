@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What a child finds after fork(): an answer to every call, and an accelerator of its own. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static ds_accel_t *context;
+static ds_accel_device_t *device;
+static const struct ds_accel_plugin *table;
+static ds_accel_plugin_instance_t *instance;
+
+static void start(void)
+{
+    struct ds_accel_options options = test_options();
+
+    options.accelerator = "mock";
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_instance(context, &table, &instance), DS_ACCEL_OK);
+}
+
+static void stop(void)
+{
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
+
+/* In a child: the first check that fails is its exit code; one that hangs is ended by SIGALRM. */
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, ds_accel_last_error()); \
+            _exit(1); \
+        } \
+    } while (0)
+
+static void in_child(void (*work)(void))
+{
+    int status = 0;
+    pid_t child = fork();
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        alarm(60);
+        work();
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %#x", status);
+}
+
+static bool says_why(void)
+{
+    char words[64];
+
+    snprintf(words, sizeof(words), "started by process %ld before fork()", (long)getppid());
+    return strstr(ds_accel_last_error(), words) != NULL;
+}
+
+static void use_device(void)
+{
+    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_stream_t *stream = NULL;
+    uint32_t index = 0;
+    char name[32];
+
+    CHECK(ds_accel_device_synchronize(device) == DS_ACCEL_ERR_STATE && says_why());
+    CHECK(ds_accel_device_info(device, &info) == DS_ACCEL_ERR_STATE && says_why());
+    CHECK(ds_accel_current_device(context, &index) == DS_ACCEL_ERR_STATE && says_why());
+    CHECK(table->stream_create(ds_accel_device_handle(device), 0, 0, &stream, &error) ==
+          DS_ACCEL_ERR_STATE);
+    CHECK(stream == NULL);
+    table->stream_destroy(NULL);
+    CHECK(ds_accel_device_name(context, 0, name, sizeof(name)) == DS_ACCEL_OK);
+    CHECK(strcmp(name, "mock:0") == 0);
+}
+
+Test(core_fork, device_calls_say_who_started_the_accelerator, .init = start, .fini = stop)
+{
+    in_child(use_device);
+    cr_expect_eq(ds_accel_device_synchronize(device), DS_ACCEL_OK, "the parent is as it was");
+}
+
+static void use_device_in_grandchild(void)
+{
+    pid_t parent = getppid();
+    int status = 0;
+    pid_t child = fork();
+    char words[64];
+
+    snprintf(words, sizeof(words), "started by process %ld before fork()", (long)parent);
+    if (child == 0) {
+        CHECK(ds_accel_device_synchronize(device) == DS_ACCEL_ERR_STATE);
+        CHECK(strstr(ds_accel_last_error(), words) != NULL);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+Test(core_fork, child_of_a_child_too, .init = start, .fini = stop)
+{
+    in_child(use_device_in_grandchild);
+}
+
+/* The mock counts what it still has at shutdown, and complains: in the child nobody asks it. */
+static void destroy_all(void)
+{
+    test_log[0] = '\0';
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+    CHECK(test_log[0] == '\0');
+}
+
+Test(core_fork, destroying_in_the_child_leaves_the_plugin_alone, .init = start, .fini = stop)
+{
+    ds_accel_plugin_stream_t *stream = NULL;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    cr_assert_eq(table->stream_create(ds_accel_device_handle(device), 0, 0, &stream, &error),
+                 DS_ACCEL_OK);
+    in_child(destroy_all);
+    table->stream_destroy(stream);
+}
+
+static void start_anew(void)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_device_t *own = NULL;
+    ds_accel_t *made = NULL;
+
+    options.accelerator = "mock";
+    CHECK(ds_accel_create(&options, &made) == DS_ACCEL_OK);
+    CHECK(ds_accel_detect(made) == DS_ACCEL_OK);
+    CHECK(ds_accel_device_open(made, 0, &own) == DS_ACCEL_OK);
+    CHECK(ds_accel_device_synchronize(own) == DS_ACCEL_OK);
+    CHECK(ds_accel_device_synchronize(device) == DS_ACCEL_ERR_STATE);
+    ds_accel_device_close(own);
+    ds_accel_destroy(made);
+}
+
+Test(core_fork, child_starts_an_accelerator_of_its_own, .init = start, .fini = stop)
+{
+    in_child(start_anew);
+}
+
+static ds_accel_t *default_context;
+
+static void get_default(void)
+{
+    CHECK(ds_accel_get() == default_context);
+    CHECK(ds_accel_device_synchronize(device) == DS_ACCEL_ERR_STATE && says_why());
+}
+
+Test(core_fork, default_context_stays_the_same, .init = start)
+{
+    cr_assert_eq(ds_accel_set_default(context), DS_ACCEL_OK);
+    default_context = context;
+    in_child(get_default);
+}
+
+/* ---- a lock that a thread holds which the child does not have -------------------------------- */
+
+static sem_t is_held;
+static sem_t may_go_on;
+
+static void block(void *user_data, uint32_t level, const char *topic, const char *message)
+{
+    (void)user_data;
+    (void)level;
+    (void)topic;
+    (void)message;
+    sem_post(&is_held);
+    sem_wait(&may_go_on);
+}
+
+static void *hold_lock(void *argument)
+{
+    (void)argument;
+    ds_accel_check(context, NULL);
+    return NULL;
+}
+
+static void use_locked(void)
+{
+    char name[32];
+
+    CHECK(ds_accel_device_name(context, 0, name, sizeof(name)) == DS_ACCEL_OK);
+    CHECK(ds_accel_candidate_count(context) > 0);
+    use_device();
+}
+
+Test(core_fork, lock_held_by_another_thread_does_not_hang_the_child)
+{
+    struct ds_accel_options options = test_options();
+    struct timespec soon;
+    pthread_t thread;
+
+    sem_init(&is_held, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    test_add_mock("npu");
+    options.accelerator = "mock";
+    options.log_sink = block;
+    options.log_levels = "off,trust=warn";
+    test_write("etc/ds-accel.json", "{\"trust\": {\"mode\": \"warn\"}}");
+    context = test_create_with(&options);
+    for (int i = 0; i < 16; i++) {
+        sem_post(&may_go_on); /* what detection logs */
+    }
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_instance(context, &table, &instance), DS_ACCEL_OK);
+    while (sem_trywait(&may_go_on) == 0 || sem_trywait(&is_held) == 0) {
+    }
+    pthread_create(&thread, NULL, hold_lock, NULL);
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_sec += 60;
+    cr_assert_eq(sem_timedwait(&is_held, &soon), 0, "nothing was logged under the lock");
+    in_child(use_locked);
+    for (int i = 0; i < 16; i++) {
+        sem_post(&may_go_on);
+    }
+    pthread_join(thread, NULL);
+    stop();
+}
