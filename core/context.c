@@ -199,6 +199,14 @@ static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *o
                : ds_accel__config_read(&context->config, false);
 }
 
+/* Contexts are told apart by numbers that never return, addresses do. */
+static uint64_t next_id(void)
+{
+    static uint64_t last;
+
+    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
 static int32_t build(ds_accel_t *context, const struct ds_accel_options *options)
 {
     int32_t status =
@@ -258,6 +266,8 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->config_lock, NULL);
     pthread_mutex_init(&context->topology_lock, NULL);
+    pthread_mutex_init(&context->device_lock, NULL);
+    context->id = next_id();
     context->trust = ds_accel__trust_create();
     status = context->trust != NULL ? build(context, &options) : ds_accel__no_memory();
     if (status < 0) {
@@ -278,6 +288,8 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->config_lock, NULL);
     pthread_mutex_init(&context->topology_lock, NULL);
+    pthread_mutex_init(&context->device_lock, NULL);
+    context->id = next_id();
     context->machine_root = strdup(machine_root);
     if (context->machine_root == NULL || ds_accel__env_read(&context->env, ignores_env) < 0) {
         ds_accel_destroy(context);
@@ -291,6 +303,7 @@ void ds_accel_destroy(ds_accel_t *context)
     if (context == NULL) {
         return;
     }
+    ds_accel__devices_close(context);
     ds_accel__probe_finish(context);
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
@@ -303,6 +316,7 @@ void ds_accel_destroy(ds_accel_t *context)
     ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);
     free(context->machine_root);
     free(context->forced);
+    pthread_mutex_destroy(&context->device_lock);
     pthread_mutex_destroy(&context->topology_lock);
     pthread_mutex_destroy(&context->config_lock);
     pthread_mutex_destroy(&context->lock);

@@ -270,6 +270,21 @@ DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
+/** An ordered queue of a device's work: copies, fills, host tasks, graphs, a program's kernels. */
+typedef struct ds_accel_stream ds_accel_stream_t;
+/** A mark in a stream: others wait for it, and two of them measure time. */
+typedef struct ds_accel_event ds_accel_event_t;
+/** Work that was captured once and is replayed as a whole. */
+typedef struct ds_accel_graph ds_accel_graph_t;
+/** Memory set apart: what one pool allocates, no other uses again. */
+typedef struct ds_accel_pool ds_accel_pool_t;
+
+/*
+ * Handles of all kinds: a destroyed one answers DS_ACCEL_ERR_INVALID for as long as its memory has
+ * not been given to many later ones; NULL answers DS_ACCEL_ERR_INVALID. In a child forked after
+ * ds_accel_detect() every call on a device answers DS_ACCEL_ERR_STATE at once.
+ */
+
 /** @return DS_ACCEL_OK; ERR_STATE before ds_accel_detect(); what the plugin returns */
 DS_ACCEL_EXPORT int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out);
 
@@ -284,11 +299,38 @@ DS_ACCEL_EXPORT int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *cou
 DS_ACCEL_EXPORT int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *name,
                                              size_t name_size);
 
-/** The index of the calling thread's current device; cpu: from LOCAL_RANK. */
+/**
+ * The device that a name means: "cuda:1", "1", a UUID, or a PCI address ("0000:65:00.0",
+ * "65:00.0"). The backend's bare name is the calling thread's current device.
+ *
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no device has that name; ERR_INVALID NULL, or two have it;
+ *         ERR_STATE before ds_accel_detect()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_device_find(ds_accel_t *context, const char *name,
+                                             uint32_t *device_index_out);
+
+/**
+ * The index of the calling thread's current device; cpu: from LOCAL_RANK until it is set.
+ * @source DeepSpeed current_device()
+ */
 DS_ACCEL_EXPORT int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *device_index_out);
 
 /**
- * Open a device.
+ * Make a device the calling thread's current one, for us and for the vendor's runtime.
+ *
+ * @return DS_ACCEL_OK; ERR_INVALID index out of range; ERR_STATE; what opening it returns
+ * @threads any; each has its own
+ * @source DeepSpeed set_device()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_set_device(ds_accel_t *context, uint32_t device_index);
+
+/** ds_accel_device_name() of the current device: "cuda:1". @source DeepSpeed current_device_name()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_current_device_name(ds_accel_t *context, char *name,
+                                                     size_t name_size);
+
+/**
+ * Open a device. Opening it again gives the same handle; each opening is closed once.
  * @return DS_ACCEL_OK; ERR_INVALID index out of range; ERR_STATE before ds_accel_detect(); what the
  *         plugin returns
  * @threads any
@@ -297,8 +339,20 @@ DS_ACCEL_EXPORT int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *d
 DS_ACCEL_EXPORT int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
                                              ds_accel_device_t **device_out);
 
-/** NULL is ignored. */
+/** Close one opening. The last one destroys what is left of it: streams, events, graphs, memory.
+ * NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_device_close(ds_accel_device_t *device);
+
+/** The handle of a device that is open for as long as the context is: opened by the first call. */
+DS_ACCEL_EXPORT int32_t ds_accel_device_get(ds_accel_t *context, uint32_t device_index,
+                                            ds_accel_device_t **device_out);
+
+/** The index that it was opened by; UINT32_MAX for NULL and for one that is closed. */
+DS_ACCEL_EXPORT uint32_t ds_accel_device_index(const ds_accel_device_t *device);
+
+/** Who the device is, without opening or waking it. @param[out] identity_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_device_identity(ds_accel_t *context, uint32_t device_index,
+                                                 struct ds_accel_device_identity *identity_out);
 
 /**
  * The plugin's functions and instance, for calls without a device: identity, telemetry, links,
@@ -310,17 +364,261 @@ DS_ACCEL_EXPORT int32_t ds_accel_instance(ds_accel_t *context,
                                           const struct ds_accel_plugin **table_out,
                                           ds_accel_plugin_instance_t **instance_out);
 
+/* ---- streams -------------------------------------------------------------------------------- */
+
+/**
+ * Make a stream.
+ *
+ * @param[in] flags     DS_ACCEL_STREAM_*
+ * @param[in] priority  within ds_accel_stream_priority_range(); lower numbers run first
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_UNSUPPORTED the backend has no streams; ERR_NO_MEMORY
+ * @threads any   @owner caller; release with ds_accel_stream_destroy()
+ * @source DeepSpeed Stream
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_stream_create(ds_accel_device_t *device, uint32_t flags,
+                                               int32_t priority, ds_accel_stream_t **stream_out);
+
+/** Work that is queued is done all the same. NULL and the default stream are ignored. */
+DS_ACCEL_EXPORT void ds_accel_stream_destroy(ds_accel_stream_t *stream);
+
+/** @param[out] least_out the lowest urgency   @param[out] greatest_out the highest: <= *least_out
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_stream_priority_range(ds_accel_device_t *device,
+                                                       int32_t *least_out, int32_t *greatest_out);
+
+/** The device's default stream. @owner borrowed; lives as long as the device
+ * @source DeepSpeed default_stream() */
+DS_ACCEL_EXPORT int32_t ds_accel_default_stream(ds_accel_device_t *device,
+                                                ds_accel_stream_t **stream_out);
+
+/**
+ * The calling thread's current stream of the device: the default one until another is set, and
+ * again after that one was destroyed.
+ * @owner borrowed   @source DeepSpeed current_stream()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_current_stream(ds_accel_device_t *device,
+                                                ds_accel_stream_t **stream_out);
+
+/**
+ * Make a stream its device's current one for the calling thread. To leave it again, set the one
+ * that ds_accel_current_stream() gave before.
+ * @source DeepSpeed stream(), set_stream()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_set_current_stream(ds_accel_stream_t *stream);
+
+/** Later work of @p stream waits on the device for all work that @p other has now. */
+DS_ACCEL_EXPORT int32_t ds_accel_stream_wait_stream(ds_accel_stream_t *stream,
+                                                    ds_accel_stream_t *other);
+
+/**
+ * A stream of the vendor's own runtime (cudaStream_t, hipStream_t ...) as one of ours.
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED; ERR_INVALID
+ * @owner  @p native stays the caller's; ds_accel_stream_destroy() ends ours only
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_stream_wrap(ds_accel_device_t *device, uint64_t native,
+                                             ds_accel_stream_t **stream_out);
+
+/** The vendor's handle behind a stream. @owner borrowed */
+DS_ACCEL_EXPORT int32_t ds_accel_stream_native(ds_accel_stream_t *stream, uint64_t *native_out);
+
+/** The device that a stream belongs to; NULL for NULL and for one that was destroyed. */
+DS_ACCEL_EXPORT ds_accel_device_t *ds_accel_stream_device(const ds_accel_stream_t *stream);
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/**
+ * Make an event.
+ *
+ * @param[in] flags  DS_ACCEL_EVENT_*: without TIMING no time can be asked, and recording is cheaper
+ * @threads any   @owner caller; release with ds_accel_event_destroy()
+ * @source DeepSpeed Event
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_event_create(ds_accel_device_t *device, uint32_t flags,
+                                              ds_accel_event_t **event_out);
+/** Whoever waits for it goes on waiting for what was recorded. NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_event_destroy(ds_accel_event_t *event);
+
+/**
+ * Milliseconds on the device from one event to another of the same device.
+ * @return DS_ACCEL_OK; ERR_STATE one was made without timing, or was not reached yet; ERR_INVALID
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_event_elapsed_ms(ds_accel_event_t *start, ds_accel_event_t *end,
+                                                  double *elapsed_ms_out);
+
+/* ---- graphs --------------------------------------------------------------------------------- */
+
+/**
+ * An empty graph of the device, to capture into.
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED the backend has no graphs; ERR_NO_MEMORY
+ * @owner  caller; release with ds_accel_graph_destroy()
+ * @source DeepSpeed create_graph()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_graph_create(ds_accel_device_t *device,
+                                              ds_accel_graph_t **graph_out);
+DS_ACCEL_EXPORT void ds_accel_graph_destroy(ds_accel_graph_t *graph);
+
+/**
+ * From now on work queued on @p stream is recorded instead of done. What the graph held is dropped.
+ *
+ * @param[in] pool  where memory allocated during the capture comes from; NULL: a private one of the
+ *                  graph's. It is not used for anything else while the graph lives.
+ * @param[in] mode  DS_ACCEL_CAPTURE_*
+ * @return DS_ACCEL_OK; ERR_STATE the stream captures already, or the graph is being captured
+ * @source DeepSpeed capture_to_graph()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph,
+                                                     ds_accel_stream_t *stream,
+                                                     ds_accel_pool_t *pool, uint32_t mode);
+
+/** End the capture. @return DS_ACCEL_OK; ERR_STATE it was broken, or none was begun: the graph is
+ * empty then */
+DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph);
+
+/** Make it ready to be replayed; the first replay does it too. */
+DS_ACCEL_EXPORT int32_t ds_accel_graph_instantiate(ds_accel_graph_t *graph);
+
+/**
+ * Queue the whole graph on a stream.
+ * @return DS_ACCEL_OK; ERR_STATE nothing was captured
+ * @source DeepSpeed replay_graph()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_graph_replay(ds_accel_graph_t *graph, ds_accel_stream_t *stream);
+
+/** @return DS_ACCEL_OK; ERR_STATE nothing was captured; ERR_UNSUPPORTED */
+DS_ACCEL_EXPORT int32_t ds_accel_graph_node_count(ds_accel_graph_t *graph, uint64_t *count_out);
+
+/** A readable picture, Graphviz where the vendor has it. @owner caller; ds_accel_free_text() */
+DS_ACCEL_EXPORT int32_t ds_accel_graph_dump(ds_accel_graph_t *graph, char **text_out);
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/**
+ * Allocate device memory from the caching allocator, for use in the order of @p stream.
+ *
+ * @param[in]  stream       stream of first use; NULL: the calling thread's current one
+ * @param[in]  size_bytes   > 0; rounded up to 512 bytes
+ * @param[out] pointer_out  512-byte aligned device address; contents undefined
+ * @return DS_ACCEL_OK; ERR_INVALID size 0, or a stream of another device; ERR_NO_MEMORY after one
+ *         retry with an empty cache, with the figures in ds_accel_last_error(); ERR_DRIVER
+ * @threads any; takes the lock of the stream's part of the allocator
+ * @owner  caller; release with ds_accel_mem_free()
+ * @source DeepSpeed accelerator/abstract_accelerator.py, memory API
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                           uint64_t size_bytes, void **pointer_out);
+
+/** The same, aligned to @p align_bytes, a power of two up to 1 GiB. */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device,
+                                                   ds_accel_stream_t *stream, uint64_t size_bytes,
+                                                   uint64_t align_bytes, void **pointer_out);
+
+/**
+ * Give memory back once the work that its streams have now is done. It returns at once, and the
+ * memory may be given out again at once: on the same stream as it is, on any other after a wait on
+ * the device.
+ *
+ * @param[in] stream  where the last work was queued that uses it; NULL: where it was allocated
+ * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live memory of this device
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                          void *pointer);
+
+/**
+ * Say that another stream uses memory too: it is given out again only after the work that this
+ * stream has when it is freed.
+ * @source torch.Tensor.record_stream
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, void *pointer,
+                                                   ds_accel_stream_t *stream);
+
+/**
+ * Page-locked host memory, from a pool of what was freed.
+ *
+ * @param[in] align_bytes  1: the runtime's own; 0: the page size, for direct I/O; else a power of 2
+ * @param[in] flags        DS_ACCEL_PINNED_*
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size; ERR_NO_MEMORY
+ * @owner  caller; release with ds_accel_mem_free_pinned()
+ * @source DeepSpeed pin_memory(align_bytes)
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uint64_t size_bytes,
+                                                  uint64_t align_bytes, uint32_t flags,
+                                                  void **pointer_out);
+
+/** Streams that copy from or to it were told by ds_accel_mem_record_stream(): it is given out again
+ * when they are done. NULL is ignored. */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer);
+
+/** Lock and unlock memory of the caller's. */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_register(ds_accel_device_t *device, void *pointer,
+                                              uint64_t size_bytes, uint32_t flags);
+DS_ACCEL_EXPORT int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer);
+
+/** What an address is: device, pinned, managed or unknown; whose; and the allocation around it.
+ * @param[out] info_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
+                                                  struct ds_accel_pointer_info *info_out);
+
+/** *is_pinned_out: 1 if the host address lies in page-locked memory. @source DeepSpeed is_pinned()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_is_pinned(ds_accel_t *context, const void *pointer,
+                                           uint32_t *is_pinned_out);
+
+/**
+ * Copy; done when it returns. It is not ordered behind any stream's work: synchronize first.
+ *
+ * @param[in] kind  DS_ACCEL_COPY_*
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_DRIVER
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_copy(ds_accel_device_t *device, void *destination,
+                                          const void *source, uint64_t size_bytes, uint32_t kind);
+
+/** Set memory to a byte and wait for it. */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_set(ds_accel_device_t *device, void *destination,
+                                         uint8_t value, uint64_t size_bytes);
+
+/** Copy between two devices of the backend, queued on @p stream. */
+DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
+                                                     ds_accel_device_t *destination_device,
+                                                     void *destination,
+                                                     ds_accel_device_t *source_device,
+                                                     const void *source, uint64_t size_bytes);
+
+/* ---- layers --------------------------------------------------------------------------------- */
+
+/* ---- random numbers ------------------------------------------------------------------------- */
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+/* ---- facts and settings --------------------------------------------------------------------- */
+
+/* ---- what is inline ------------------------------------------------------------------------- */
+
 /* Inline also where a compiler would make a function of it: a call is one jump, not two. */
 #define DS_ACCEL_HOT DS_ACCEL_EXPORT __attribute__((always_inline))
 
-/* The library's own; public only because the inline functions below read them. */
+/*
+ * The library's own; public only because the inline functions below read them. Each is the head of
+ * a larger struct. The table of a destroyed handle answers for it.
+ */
 struct ds_accel_device {
     const struct ds_accel_plugin *table; /**< complete: absent functions are stubs */
     ds_accel_plugin_device_t *handle;
 };
+struct ds_accel_stream {
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_stream_t *handle;
+};
+struct ds_accel_event {
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_event_t *handle;
+};
 DS_ACCEL_EXPORT extern ds_accel_t *ds_accel__default;
 DS_ACCEL_EXPORT ds_accel_t *ds_accel__get_first(void);
 DS_ACCEL_EXPORT int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error);
+/* ERR_INVALID: which handle is NULL, destroyed or of another context. */
+DS_ACCEL_EXPORT int32_t ds_accel__refuse(const char *call, const char *what, const void *handle);
+DS_ACCEL_EXPORT int32_t ds_accel__refuse_pair(const char *call, const ds_accel_event_t *event,
+                                              const ds_accel_stream_t *stream);
 
 /**
  * The process-wide context, its accelerator chosen and started by the first call.
@@ -366,16 +664,47 @@ ds_accel_device_handle(const ds_accel_device_t *device)
         return __builtin_expect(status >= 0, 1) ? status : ds_accel__fail(status, &error); \
     } while (0)
 
-/** Wait for all work of all streams of the device. @source DeepSpeed synchronize() */
+#define DS_ACCEL_UNLIKELY_(condition) __builtin_expect(!!(condition), 0)
+
+/**
+ * Wait for all work of all streams of the device.
+ * @return DS_ACCEL_OK; ERR_DEVICE_LOST; ERR_DRIVER an earlier piece of work failed
+ * @threads any   @source DeepSpeed synchronize()
+ */
 DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device)
 {
+    if (DS_ACCEL_UNLIKELY_(device == NULL)) {
+        return ds_accel__refuse("device_synchronize", "device", device);
+    }
     DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, UINT64_MAX, &error));
+}
+
+/** The same with a deadline. @return also ERR_TIMEOUT after @p timeout_ns */
+DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize_for(ds_accel_device_t *device,
+                                                            uint64_t timeout_ns)
+{
+    if (DS_ACCEL_UNLIKELY_(device == NULL)) {
+        return ds_accel__refuse("device_synchronize", "device", device);
+    }
+    DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, timeout_ns, &error));
+}
+
+/** @return DS_ACCEL_OK while the device works; ERR_DEVICE_LOST */
+DS_ACCEL_HOT inline int32_t ds_accel_device_health(ds_accel_device_t *device)
+{
+    if (DS_ACCEL_UNLIKELY_(device == NULL)) {
+        return ds_accel__refuse("device_health", "device", device);
+    }
+    DS_ACCEL_CALL_(device->table->device_health(device->handle, &error));
 }
 
 /** @param[out] info_out  its struct_size set by the caller, the rest zero */
 DS_ACCEL_HOT inline int32_t ds_accel_device_info(ds_accel_device_t *device,
                                                  struct ds_accel_device_info *info_out)
 {
+    if (DS_ACCEL_UNLIKELY_(device == NULL || info_out == NULL)) {
+        return ds_accel__refuse("device_info", device == NULL ? "device" : "output", NULL);
+    }
     DS_ACCEL_CALL_(device->table->device_info(device->handle, info_out, &error));
 }
 
@@ -383,7 +712,139 @@ DS_ACCEL_HOT inline int32_t ds_accel_device_info(ds_accel_device_t *device,
 DS_ACCEL_HOT inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
                                                    struct ds_accel_memory_info *info_out)
 {
+    if (DS_ACCEL_UNLIKELY_(device == NULL || info_out == NULL)) {
+        return ds_accel__refuse("device_memory", device == NULL ? "device" : "output", NULL);
+    }
     DS_ACCEL_CALL_(device->table->mem_info(device->handle, info_out, &error));
+}
+
+/** Wait for all work that the stream has. @return DS_ACCEL_OK; ERR_STATE it is capturing;
+ * ERR_DRIVER
+ */
+DS_ACCEL_HOT inline int32_t ds_accel_stream_synchronize(ds_accel_stream_t *stream)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
+        return ds_accel__refuse("stream_synchronize", "stream", stream);
+    }
+    DS_ACCEL_CALL_(stream->table->stream_synchronize(stream->handle, UINT64_MAX, &error));
+}
+
+/** The same with a deadline. @return also ERR_TIMEOUT */
+DS_ACCEL_HOT inline int32_t ds_accel_stream_synchronize_for(ds_accel_stream_t *stream,
+                                                            uint64_t timeout_ns)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
+        return ds_accel__refuse("stream_synchronize", "stream", stream);
+    }
+    DS_ACCEL_CALL_(stream->table->stream_synchronize(stream->handle, timeout_ns, &error));
+}
+
+/** @return DS_ACCEL_OK idle; DS_ACCEL_NOT_READY busy; ERR_STATE it is capturing */
+DS_ACCEL_HOT inline int32_t ds_accel_stream_query(ds_accel_stream_t *stream)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
+        return ds_accel__refuse("stream_query", "stream", stream);
+    }
+    DS_ACCEL_CALL_(stream->table->stream_query(stream->handle, &error));
+}
+
+/** Later work of @p stream waits on the device for what @p event marks now; one that was never
+ * recorded holds nothing up. */
+DS_ACCEL_HOT inline int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream,
+                                                       ds_accel_event_t *event)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL || event == NULL || stream->table != event->table)) {
+        return ds_accel__refuse_pair("stream_wait_event", event, stream);
+    }
+    DS_ACCEL_CALL_(stream->table->stream_wait_event(stream->handle, event->handle, &error));
+}
+
+/**
+ * Run a function of the host's when the stream gets there. It runs once, on any thread, and must
+ * not call this library.
+ */
+DS_ACCEL_HOT inline int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream,
+                                                      ds_accel_host_task_t task, void *user_data)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
+        return ds_accel__refuse("stream_host_task", "stream", stream);
+    }
+    DS_ACCEL_CALL_(stream->table->stream_host_task(stream->handle, task, user_data, &error));
+}
+
+/** Mark this point of the stream; an earlier mark of the event is replaced. */
+DS_ACCEL_HOT inline int32_t ds_accel_event_record(ds_accel_event_t *event,
+                                                  ds_accel_stream_t *stream)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL || event == NULL || stream->table != event->table)) {
+        return ds_accel__refuse_pair("event_record", event, stream);
+    }
+    DS_ACCEL_CALL_(event->table->event_record(event->handle, stream->handle, &error));
+}
+
+/** @return DS_ACCEL_OK reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE recorded into a
+ * capture */
+DS_ACCEL_HOT inline int32_t ds_accel_event_query(ds_accel_event_t *event)
+{
+    if (DS_ACCEL_UNLIKELY_(event == NULL)) {
+        return ds_accel__refuse("event_query", "event", event);
+    }
+    DS_ACCEL_CALL_(event->table->event_query(event->handle, &error));
+}
+
+/** Wait until the event is reached. */
+DS_ACCEL_HOT inline int32_t ds_accel_event_synchronize(ds_accel_event_t *event)
+{
+    if (DS_ACCEL_UNLIKELY_(event == NULL)) {
+        return ds_accel__refuse("event_synchronize", "event", event);
+    }
+    DS_ACCEL_CALL_(event->table->event_synchronize(event->handle, UINT64_MAX, &error));
+}
+
+/** The same with a deadline. @return also ERR_TIMEOUT */
+DS_ACCEL_HOT inline int32_t ds_accel_event_synchronize_for(ds_accel_event_t *event,
+                                                           uint64_t timeout_ns)
+{
+    if (DS_ACCEL_UNLIKELY_(event == NULL)) {
+        return ds_accel__refuse("event_synchronize", "event", event);
+    }
+    DS_ACCEL_CALL_(event->table->event_synchronize(event->handle, timeout_ns, &error));
+}
+
+/**
+ * Queue a copy. Host memory must stay as it is until the stream has passed; unless it is pinned, a
+ * runtime may wait for it.
+ *
+ * @param[in] kind  DS_ACCEL_COPY_*; the ranges do not overlap
+ */
+DS_ACCEL_HOT inline int32_t ds_accel_mem_copy_async(ds_accel_stream_t *stream, void *destination,
+                                                    const void *source, uint64_t size_bytes,
+                                                    uint32_t kind)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
+        return ds_accel__refuse("mem_copy_async", "stream", stream);
+    }
+    DS_ACCEL_CALL_(stream->table->mem_copy_async(stream->handle, destination, source, size_bytes,
+                                                 kind, &error));
+}
+
+/** Queue the repetition of a pattern, 1, 2 or 4 bytes long, over size_bytes, a multiple of it. */
+DS_ACCEL_HOT inline int32_t ds_accel_mem_fill_async(ds_accel_stream_t *stream, void *destination,
+                                                    const void *pattern, uint32_t pattern_bytes,
+                                                    uint64_t size_bytes)
+{
+    if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
+        return ds_accel__refuse("mem_fill_async", "stream", stream);
+    }
+    DS_ACCEL_CALL_(stream->table->mem_fill_async(stream->handle, destination, pattern,
+                                                 pattern_bytes, size_bytes, &error));
+}
+
+/** Queue setting memory to a byte. */
+DS_ACCEL_HOT inline int32_t ds_accel_mem_set_async(ds_accel_stream_t *stream, void *destination,
+                                                   uint8_t value, uint64_t size_bytes)
+{
+    return ds_accel_mem_fill_async(stream, destination, &value, 1, size_bytes);
 }
 
 #ifdef __cplusplus

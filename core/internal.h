@@ -1028,8 +1028,13 @@ struct ds_accel {
     void (*on_stage)(ds_accel_t *context,
                      enum ds_accel__gate gate); /* in a helper: code runs now */
     uint32_t device_count;                      /* of the selected one */
-    char failure[1024];                         /* why the last detection failed, or "" */
-    bool has_failed;                            /* the last detection did */
+    uint64_t id;                                /* unique in the process */
+    /* Guards opening and closing: devices[device_count], NULL while closed; NULL before the first
+     * opening. */
+    pthread_mutex_t device_lock;
+    struct ds_accel__device **devices;
+    char failure[1024]; /* why the last detection failed, or "" */
+    bool has_failed;    /* the last detection did */
 };
 
 /* A context without configuration and plugins, for the helper process; NULL: no memory. */
@@ -1051,7 +1056,104 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
-/* ---- layer 5: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
+/* ---- layer 5: handles (handle.c), devices, streams, events, graphs, memory ------------------ */
+
+enum ds_accel__handle_kind {
+    DS_ACCEL__HANDLE_DEVICE,
+    DS_ACCEL__HANDLE_STREAM,
+    DS_ACCEL__HANDLE_EVENT,
+    DS_ACCEL__HANDLE_GRAPH,
+    DS_ACCEL__HANDLE_POOL,
+    DS_ACCEL__HANDLE_COUNT
+};
+
+struct ds_accel__device;
+
+/* What we know of any handle; stands behind the part that ds_accel.h shows. */
+struct ds_accel__child {
+    uint64_t id;                     /* unique in the process, never reused; 0: destroyed */
+    struct ds_accel__device *device; /* whose it is; NULL for a device */
+    struct ds_accel__child *next;    /* of the device's, under its lock */
+    struct ds_accel__child *previous;
+    enum ds_accel__handle_kind kind;
+    bool is_listed; /* it is among the device's children */
+};
+
+struct ds_accel__stream {
+    struct ds_accel_stream abi;
+    struct ds_accel__child child;
+    bool is_borrowed; /* the device's default one, or the vendor's current: not ours to destroy */
+};
+
+struct ds_accel__event {
+    struct ds_accel_event abi;
+    struct ds_accel__child child;
+};
+
+/* A pool's table is only there to tell whether it was destroyed. */
+struct ds_accel__pool {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+};
+
+struct ds_accel__graph {
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_graph_t
+        *captured; /* NULL: nothing yet, or the runtime has one object for both */
+    ds_accel_plugin_graph_exec_t *exec; /* NULL: not instantiated */
+    struct ds_accel__child child;
+    struct ds_accel__stream *capturing; /* the stream while it is being captured */
+    pthread_mutex_t lock;               /* guards all above but table and child */
+};
+
+struct ds_accel__device {
+    struct ds_accel_device abi;
+    struct ds_accel__child child;
+    ds_accel_t *context;
+    struct ds_accel__candidate *candidate;
+    uint32_t index;
+    uint32_t open_count; /* under the context's device_lock */
+    bool has_reference;  /* one of them is the context's own: ds_accel_device_get() */
+    struct ds_accel__stream *default_stream;
+    /* Guards the children: made at the first opening, kept while the memory is. */
+    pthread_mutex_t lock;
+    struct ds_accel__child *children;
+};
+
+/* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory
+ * of a destroyed handle stays a handle, whose table answers for it. */
+void *ds_accel__handle_take(enum ds_accel__handle_kind kind, struct ds_accel__device *device);
+void ds_accel__handle_put(enum ds_accel__handle_kind kind, void *handle);
+/* Neither NULL nor destroyed. */
+bool ds_accel__handle_is_live(const void *handle);
+void *ds_accel__child_handle(const struct ds_accel__child *child);
+/* Into the list of what the device's closing destroys, and out of it. False: it was out already,
+ * so that somebody else destroys it. */
+void ds_accel__child_add(struct ds_accel__child *child);
+bool ds_accel__child_remove(struct ds_accel__child *child);
+/* The device's newest of a kind, or NULL. */
+struct ds_accel__child *ds_accel__child_first(struct ds_accel__device *device,
+                                              enum ds_accel__handle_kind kind);
+
+/* The private part of a handle, or NULL with the error said. call: "mem_alloc". */
+struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const char *call);
+struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const char *call);
+/* The same, of this device; NULL is the calling thread's current stream. */
+struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
+                                             ds_accel_stream_t *stream, const char *call);
+/* The accelerator was started by a process that this one is a child of: say so. */
+int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
+/* The device of that index, open; whoever opens it closes it. */
+int32_t ds_accel__device_open(ds_accel_t *context, uint32_t device_index,
+                              struct ds_accel__device **device_out);
+/* Close what the context itself holds open. */
+void ds_accel__devices_close(ds_accel_t *context);
+void ds_accel__stream_destroy(struct ds_accel__stream *stream);
+void ds_accel__event_destroy(struct ds_accel__event *event);
+void ds_accel__graph_destroy(struct ds_accel__graph *graph);
+int32_t ds_accel__default_stream_make(struct ds_accel__device *device);
+
+/* ---- layer 6: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 
 /* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
 json_t *ds_accel__json_text(const char *text);

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Graphs: capture once, replay often. One handle holds what was captured and its launchable form,
+ * as programs that come from DeepSpeed expect; some runtimes have one object for both.
+ */
+#include "internal.h"
+
+static struct ds_accel__graph *check(ds_accel_graph_t *graph, const char *call)
+{
+    if (!ds_accel__handle_is_live(graph)) {
+        ds_accel__refuse(call, "graph", graph);
+        return NULL;
+    }
+    if (ds_accel__device_fork_check(((struct ds_accel__graph *)graph)->child.device) < 0) {
+        return NULL;
+    }
+    return (struct ds_accel__graph *)graph;
+}
+
+/* What check() returned NULL for. */
+static int32_t refused(const ds_accel_graph_t *graph)
+{
+    return ds_accel__handle_is_live(graph) ? DS_ACCEL_ERR_STATE : DS_ACCEL_ERR_INVALID;
+}
+
+int32_t ds_accel_graph_create(ds_accel_device_t *device, ds_accel_graph_t **graph_out)
+{
+    struct ds_accel__device *ours = ds_accel__device_check(device, "graph_create");
+    struct ds_accel__graph *graph;
+    int32_t status;
+
+    if (ours == NULL || graph_out == NULL) {
+        return ours == NULL ? DS_ACCEL_ERR_INVALID
+                            : ds_accel__refuse("graph_create", "output", NULL);
+    }
+    status = ds_accel__device_fork_check(ours);
+    if (status < 0) {
+        return status;
+    }
+    if (ds_accel__slot_is_absent(device->table,
+                                 offsetof(struct ds_accel_plugin, graph_capture_begin))) {
+        return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED, "%s has no graphs", ours->candidate->name);
+    }
+    graph = ds_accel__handle_take(DS_ACCEL__HANDLE_GRAPH, ours);
+    if (graph == NULL) {
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    graph->table = device->table;
+    pthread_mutex_init(&graph->lock, NULL);
+    ds_accel__child_add(&graph->child);
+    *graph_out = (ds_accel_graph_t *)graph;
+    return DS_ACCEL_OK;
+}
+
+/* Lock held. */
+static void drop(struct ds_accel__graph *graph)
+{
+    graph->table->graph_exec_destroy(graph->exec);
+    graph->table->graph_destroy(graph->captured);
+    graph->exec = NULL;
+    graph->captured = NULL;
+}
+
+/* Lock held: end a capture whose graph nobody wants. */
+static void cancel(struct ds_accel__graph *graph)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_t *captured = NULL;
+
+    if (graph->capturing != NULL &&
+        graph->table->graph_capture_end(graph->capturing->abi.handle, &captured, &error) >= 0) {
+        graph->table->graph_destroy(captured);
+    }
+    graph->capturing = NULL;
+}
+
+void ds_accel__graph_destroy(struct ds_accel__graph *graph)
+{
+    if (!ds_accel__child_remove(&graph->child)) {
+        return;
+    }
+    pthread_mutex_lock(&graph->lock);
+    cancel(graph);
+    drop(graph);
+    pthread_mutex_unlock(&graph->lock);
+    pthread_mutex_destroy(&graph->lock);
+    ds_accel__handle_put(DS_ACCEL__HANDLE_GRAPH, graph);
+}
+
+void ds_accel_graph_destroy(ds_accel_graph_t *graph)
+{
+    if (ds_accel__handle_is_live(graph) &&
+        !((struct ds_accel__graph *)graph)->child.device->candidate->watch.is_forked) {
+        ds_accel__graph_destroy((struct ds_accel__graph *)graph);
+    }
+}
+
+int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t *stream,
+                                     ds_accel_pool_t *pool, uint32_t mode)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_capture_begin");
+    struct ds_accel__stream *queue;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    if (stream == NULL) {
+        return ds_accel__refuse("graph_capture_begin", "stream", NULL);
+    }
+    queue = ds_accel__stream_of(ours->child.device, stream, "graph_capture_begin");
+    if (queue == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    (void)pool;
+    pthread_mutex_lock(&ours->lock);
+    if (ours->capturing != NULL) {
+        pthread_mutex_unlock(&ours->lock);
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_begin: the graph is being captured already");
+    }
+    status = ours->table->graph_capture_begin(queue->abi.handle, mode, &error);
+    if (status >= 0) {
+        drop(ours);
+        ours->capturing = queue;
+    }
+    pthread_mutex_unlock(&ours->lock);
+    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+}
+
+int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_capture_end");
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    pthread_mutex_lock(&ours->lock);
+    if (ours->capturing == NULL) {
+        pthread_mutex_unlock(&ours->lock);
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_end: the graph is not being captured");
+    }
+    status = ours->table->graph_capture_end(ours->capturing->abi.handle, &ours->captured, &error);
+    ours->capturing = NULL;
+    pthread_mutex_unlock(&ours->lock);
+    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+}
+
+/* Lock held. */
+static int32_t check_captured(const struct ds_accel__graph *graph, const char *call)
+{
+    if (graph->capturing != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "%s: the graph is still being captured", call);
+    }
+    if (graph->captured == NULL && graph->exec == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "%s: nothing was captured", call);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Lock held. */
+static int32_t instantiate(struct ds_accel__graph *graph)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (graph->exec != NULL) {
+        return DS_ACCEL_OK;
+    }
+    status = graph->table->graph_instantiate(graph->captured, 0, &graph->exec, &error);
+    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+}
+
+int32_t ds_accel_graph_instantiate(ds_accel_graph_t *graph)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_instantiate");
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_instantiate");
+    status = status < 0 ? status : instantiate(ours);
+    pthread_mutex_unlock(&ours->lock);
+    return status;
+}
+
+int32_t ds_accel_graph_replay(ds_accel_graph_t *graph, ds_accel_stream_t *stream)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_replay");
+    struct ds_accel__stream *queue;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    queue = ds_accel__stream_of(ours->child.device, stream, "graph_replay");
+    if (queue == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_replay");
+    status = status < 0 ? status : instantiate(ours);
+    if (status >= 0) {
+        status = ours->table->graph_launch(ours->exec, queue->abi.handle, &error);
+        status = status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+    }
+    pthread_mutex_unlock(&ours->lock);
+    return status;
+}
+
+int32_t ds_accel_graph_node_count(ds_accel_graph_t *graph, uint64_t *count_out)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_node_count");
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (ours == NULL || count_out == NULL) {
+        return ours == NULL ? refused(graph) : ds_accel__refuse("graph_node_count", "output", NULL);
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_node_count");
+    if (status >= 0) {
+        status = ours->table->graph_node_count(ours->captured, count_out, &error);
+        status = status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+    }
+    pthread_mutex_unlock(&ours->lock);
+    return status;
+}
+
+static int32_t collect(void *user_data, const char *text, uint64_t text_bytes)
+{
+    struct ds_accel__text *all = user_data;
+
+    ds_accel__text_add_bytes(all, text, (size_t)text_bytes);
+    return all->failed ? DS_ACCEL_ERR_NO_MEMORY : DS_ACCEL_OK;
+}
+
+int32_t ds_accel_graph_dump(ds_accel_graph_t *graph, char **text_out)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_dump");
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel__text text = {0};
+    int32_t status;
+
+    if (ours == NULL || text_out == NULL) {
+        return ours == NULL ? refused(graph) : ds_accel__refuse("graph_dump", "output", NULL);
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_dump");
+    if (status >= 0) {
+        status = ours->table->graph_dump(ours->captured, collect, &text, &error);
+        status = status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+    }
+    pthread_mutex_unlock(&ours->lock);
+    if (status < 0) {
+        ds_accel__text_clear(&text);
+        return status;
+    }
+    *text_out = ds_accel__text_take(&text);
+    return *text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
