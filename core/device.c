@@ -306,12 +306,7 @@ static int32_t start(struct ds_accel__device *device)
     }
     device->abi.table = table;
     pthread_mutex_init(&device->lock, NULL);
-    status = ds_accel__default_stream_make(device);
-    if (status < 0) {
-        pthread_mutex_destroy(&device->lock);
-        table->device_close(device->abi.handle);
-    }
-    return status;
+    return DS_ACCEL_OK;
 }
 
 /* Graphs hold events, events streams, streams the device. */
@@ -339,6 +334,15 @@ static void stop(struct ds_accel__device *device)
     }
     device->candidate->table.device_close(device->abi.handle);
     pthread_mutex_destroy(&device->lock);
+}
+
+/* One that is open already is given again, but not one that was lost meanwhile. */
+static int32_t check_health(struct ds_accel__device *device)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status = device->abi.table->device_health(device->abi.handle, &error);
+
+    return status == DS_ACCEL_ERR_DEVICE_LOST ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
 /* device_lock held. */
@@ -395,7 +399,10 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     }
     pthread_mutex_lock(&context->device_lock);
     status = open_locked(context, candidate, device_index, &device);
-    if (status >= 0 && is_for_context) {
+    if (status >= 0 && !is_for_context && device->open_count > 1) {
+        status = check_health(device);
+        device->open_count -= status < 0;
+    } else if (status >= 0 && is_for_context) {
         device->open_count -= device->has_reference;
         device->has_reference = true;
     }

@@ -1114,7 +1114,8 @@ struct ds_accel__device {
     uint32_t index;
     uint32_t open_count; /* under the context's device_lock */
     bool has_reference;  /* one of them is the context's own: ds_accel_device_get() */
-    struct ds_accel__stream *default_stream;
+    struct ds_accel__stream
+        *default_stream; /* NULL until somebody wants it; read and set as an atomic */
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
@@ -1151,7 +1152,6 @@ void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
-int32_t ds_accel__default_stream_make(struct ds_accel__device *device);
 
 /* ---- layer 6: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 
