@@ -12,6 +12,7 @@
  *   device.c   identity, facts, current device, peers
  *   block.c    what is allocated or registered, by address
  *   memory.c   device memory, pinned memory, the caller's registered memory
+ *   vmem.c     addresses, and physical memory mapped under them
  *   usage.c    how much memory there is and is used; peaks and the limit
  *   place.c    the NUMA node: pages and threads on it
  *   stream.c   streams
@@ -229,6 +230,7 @@ static void fill_table(struct ds_accel_plugin *table)
     table->backend_info = cpu_backend_info;
     cpu_device_fill(table);
     cpu_memory_fill(table);
+    cpu_vmem_fill(table);
     cpu_usage_fill(table);
     cpu_stream_fill(table);
     cpu_event_fill(table);

@@ -13,7 +13,7 @@
 #define CPU_MAX_DEVICES 4096u
 #define CPU_FLAGS \
     (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_HOST_ACCESSIBLE | DS_ACCEL_FLAG_UNIFIED_ADDRESSES | \
-     DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY)
+     DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY)
 /* Only while the calling thread does all work itself. */
 #define CPU_FLAGS_SYNCHRONIZED \
     (DS_ACCEL_FLAG_SYNCHRONIZED | DS_ACCEL_FLAG_HOST_TIMERS | \
@@ -78,6 +78,7 @@ int32_t cpu_resident_read(const struct ds_accel_host *host, struct cpu_resident 
 #define CPU_SOURCE_HEAP 1u
 #define CPU_SOURCE_PAGES 2u
 #define CPU_SOURCE_CALLER 3u
+#define CPU_SOURCE_MAPPING 4u /* vmem_map */
 
 struct cpu_block {
     char *base;
@@ -87,6 +88,7 @@ struct cpu_block {
     uint32_t kind; /* DS_ACCEL_POINTER_* */
     uint32_t source;
     ds_accel_plugin_device_t *device;
+    ds_accel_plugin_vmem_t *vmem; /* CPU_SOURCE_MAPPING: what is mapped; a reference */
 };
 
 /* What current_key holds: device index + 1, NULL while never set; and in workers this bit. */
@@ -115,6 +117,7 @@ struct ds_accel_plugin_instance {
     size_t block_capacity;
 };
 
+struct cpu_reservation;
 struct cpu_queue;   /* queue.c: the work of a stream, and the thread that does it */
 struct cpu_mark;    /* queue.c: a place in a queue that can be waited for */
 struct cpu_capture; /* capture.c: what capturing streams were given so far */
@@ -198,7 +201,8 @@ struct ds_accel_plugin_device {
     /* guarded by instance->lock */
     uint32_t open_count;
     uint64_t live_bytes;
-    uint64_t limit_bytes;     /* 0: none */
+    uint64_t limit_bytes;                 /* 0: none */
+    struct cpu_reservation *reservations; /* vmem.c: addresses without memory */
     struct cpu_queue *queues; /* with workers, perhaps of streams that are destroyed already */
     uint32_t queue_count;     /* made so far */
     uint64_t alloc_count;
@@ -224,11 +228,13 @@ static inline int32_t cpu_null(struct ds_accel_error *error, const char *what)
 void cpu_device_fill(struct ds_accel_plugin *table);
 void cpu_device_destroy(ds_accel_plugin_device_t *device);
 
-/* ---- block.c, memory.c, usage.c ------------------------------------------------------------- */
+/* ---- block.c, memory.c, vmem.c, usage.c
+ * ------------------------------------------------------------- */
 
 uint64_t cpu_page_bytes(void);
 /* Fresh pages at a multiple of align_bytes, a power of two; NULL and errno. */
-char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, uint64_t *mapped_bytes_out);
+char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, int protection,
+                    uint64_t *mapped_bytes_out);
 struct cpu_block *cpu_block_create(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                    uint32_t kind, uint32_t source);
 /* The block that holds an address, NULL if none does. */
@@ -252,6 +258,15 @@ void cpu_block_free(struct cpu_block *block);
 void cpu_blocks_release(ds_accel_plugin_device_t *device);
 
 void cpu_memory_fill(struct ds_accel_plugin *table);
+/* Count device memory against what the machine and the limit allow; undo that; and count the call.
+ * All take instance->lock. */
+int32_t cpu_memory_charge(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
+                          struct ds_accel_error *error);
+void cpu_memory_uncharge(ds_accel_plugin_device_t *device, uint64_t size_bytes);
+void cpu_memory_count(ds_accel_plugin_device_t *device, int32_t status);
+void cpu_vmem_fill(struct ds_accel_plugin *table);
+/* Unmap and release what the device still holds; takes instance->lock. */
+void cpu_vmem_release(ds_accel_plugin_device_t *device);
 void cpu_usage_fill(struct ds_accel_plugin *table);
 /* Total, available and limit of the device; process_bytes stays 0. */
 int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,

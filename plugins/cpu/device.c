@@ -85,6 +85,7 @@ void cpu_device_destroy(ds_accel_plugin_device_t *device)
         cpu_queue_close(device->default_stream.queue);
     }
     cpu_queues_end(device);
+    cpu_vmem_release(device);
     cpu_blocks_release(device);
     free(device);
 }

@@ -46,12 +46,16 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-static int32_t charge(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                      struct ds_accel_error *error)
+int32_t cpu_memory_charge(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
+                          struct ds_accel_error *error)
 {
+    int32_t status = check_size(device, size_bytes, call, error);
     uint64_t live;
     uint64_t limit;
 
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&device->instance->lock);
     live = device->live_bytes;
     limit = device->limit_bytes;
@@ -62,12 +66,27 @@ static int32_t charge(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     pthread_mutex_unlock(&device->instance->lock);
     if (limit != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "mem_alloc(%llu bytes, device %u): %llu bytes are live and the limit "
-                           "of mem_set_limit is %llu",
-                           (unsigned long long)size_bytes, device->index, (unsigned long long)live,
-                           (unsigned long long)limit);
+                           "%s(%llu bytes, device %u): %llu bytes are live and the limit of "
+                           "mem_set_limit is %llu",
+                           call, (unsigned long long)size_bytes, device->index,
+                           (unsigned long long)live, (unsigned long long)limit);
     }
     return DS_ACCEL_OK;
+}
+
+void cpu_memory_uncharge(ds_accel_plugin_device_t *device, uint64_t size_bytes)
+{
+    pthread_mutex_lock(&device->instance->lock);
+    device->live_bytes -= size_bytes;
+    pthread_mutex_unlock(&device->instance->lock);
+}
+
+void cpu_memory_count(ds_accel_plugin_device_t *device, int32_t status)
+{
+    pthread_mutex_lock(&device->instance->lock);
+    device->alloc_count += status == DS_ACCEL_OK;
+    device->out_of_memory_count += status == DS_ACCEL_ERR_NO_MEMORY;
+    pthread_mutex_unlock(&device->instance->lock);
 }
 
 static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t align_bytes,
@@ -78,6 +97,7 @@ static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
                          !cpu_place_matters(machine);
     struct cpu_block *block = cpu_block_create(device, size_bytes, DS_ACCEL_POINTER_DEVICE,
                                                is_small ? CPU_SOURCE_HEAP : CPU_SOURCE_PAGES);
+    void *pointer;
     int32_t status;
 
     if (block != NULL && is_small) {
@@ -85,7 +105,8 @@ static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
         block->base = aligned_alloc(CPU_ALIGN_BYTES, (size_t)((size_bytes + CPU_ALIGN_BYTES - 1) &
                                                               ~(uint64_t)(CPU_ALIGN_BYTES - 1)));
     } else if (block != NULL) {
-        block->base = cpu_pages_map(size_bytes, align_bytes, &block->mapped_bytes);
+        block->base =
+            cpu_pages_map(size_bytes, align_bytes, PROT_READ | PROT_WRITE, &block->mapped_bytes);
     }
     if (block == NULL || block->base == NULL) {
         status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_alloc(%llu bytes, device %u): %m",
@@ -96,15 +117,18 @@ static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
     if (!is_small) {
         cpu_place_pages(device, block->base, block->mapped_bytes);
     }
-    *pointer_out = block->base;
-    return cpu_block_enter(block, "mem_alloc", error);
+    pointer = block->base;
+    status = cpu_block_enter(block, "mem_alloc", error);
+    if (status == DS_ACCEL_OK) {
+        *pointer_out = pointer;
+    }
+    return status;
 }
 
 static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                              uint64_t align_bytes, uint32_t flags, void **pointer_out,
                              struct ds_accel_error *error)
 {
-    void *pointer = NULL;
     int32_t status;
 
     if (device == NULL || pointer_out == NULL) {
@@ -116,37 +140,20 @@ static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_byt
                            (unsigned long long)align_bytes, flags);
     }
     align_bytes = align_bytes > CPU_ALIGN_BYTES ? align_bytes : CPU_ALIGN_BYTES;
-    status = check_size(device, size_bytes, "mem_alloc", error);
-    if (status < 0) {
-        goto out;
+    status = cpu_memory_charge(device, size_bytes, "mem_alloc", error);
+    if (status == DS_ACCEL_OK) {
+        status = allocate(device, size_bytes, align_bytes, pointer_out, error);
+        if (status < 0) {
+            cpu_memory_uncharge(device, size_bytes);
+        }
     }
-    status = charge(device, size_bytes, error);
-    if (status < 0) {
-        goto out;
-    }
-    status = allocate(device, size_bytes, align_bytes, &pointer, error);
-    if (status < 0) {
-        pthread_mutex_lock(&device->instance->lock);
-        device->live_bytes -= size_bytes;
-        pthread_mutex_unlock(&device->instance->lock);
-        goto out;
-    }
-    *pointer_out = pointer;
-out:
-    pthread_mutex_lock(&device->instance->lock);
-    device->alloc_count += status == DS_ACCEL_OK;
-    device->out_of_memory_count += status == DS_ACCEL_ERR_NO_MEMORY;
-    pthread_mutex_unlock(&device->instance->lock);
+    cpu_memory_count(device, status);
     return status;
 }
 
 void cpu_block_free(struct cpu_block *block)
 {
-    ds_accel_plugin_device_t *device = block->device;
-
-    pthread_mutex_lock(&device->instance->lock);
-    device->live_bytes -= block->size_bytes;
-    pthread_mutex_unlock(&device->instance->lock);
+    cpu_memory_uncharge(block->device, block->size_bytes);
     cpu_block_release(block);
 }
 
@@ -317,7 +324,8 @@ static int32_t allocate_pinned(ds_accel_plugin_device_t *device, uint64_t size_b
     int32_t status;
 
     if (block != NULL) {
-        pages = cpu_pages_map(size_bytes, align_bytes, &block->mapped_bytes);
+        pages =
+            cpu_pages_map(size_bytes, align_bytes, PROT_READ | PROT_WRITE, &block->mapped_bytes);
         block->base = pages;
     }
     if (pages == NULL) {
