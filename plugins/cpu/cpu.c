@@ -14,6 +14,7 @@
  *   memory.c   device memory, pinned memory, the caller's registered memory
  *   vmem.c     addresses, and physical memory mapped under them
  *   usage.c    how much memory there is and is used; peaks and the limit
+ *   sensors.c  utilization, temperature, clock
  *   place.c    the NUMA node: pages and threads on it
  *   stream.c   streams
  *   event.c    events
@@ -130,10 +131,11 @@ static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instan
     }
     cpu_model_read(host, &instance->model);
     instance->devices = calloc(instance->machine.device_count, sizeof(*instance->devices));
-    if (instance->devices == NULL) {
+    instance->samples = calloc(instance->machine.device_count, sizeof(*instance->samples));
+    if (instance->devices == NULL || instance->samples == NULL) {
         status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for %u devices",
                              instance->machine.device_count);
-        goto out_release_machine;
+        goto out_free_devices;
     }
     failure = pthread_key_create(&instance->current_key, NULL);
     if (failure != 0) {
@@ -149,8 +151,8 @@ static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instan
     return DS_ACCEL_OK;
 
 out_free_devices:
+    free(instance->samples);
     free(instance->devices);
-out_release_machine:
     cpu_machine_release(&instance->machine);
 out_free:
     free(instance);
@@ -168,6 +170,7 @@ static void cpu_shutdown(ds_accel_plugin_instance_t *instance)
         }
     }
     free(instance->blocks);
+    free(instance->samples);
     free(instance->devices);
     pthread_key_delete(instance->current_key);
     pthread_mutex_destroy(&instance->lock);
@@ -232,6 +235,7 @@ static void fill_table(struct ds_accel_plugin *table)
     cpu_memory_fill(table);
     cpu_vmem_fill(table);
     cpu_usage_fill(table);
+    cpu_telemetry_fill(table);
     cpu_stream_fill(table);
     cpu_event_fill(table);
     cpu_work_fill(table);

@@ -49,6 +49,20 @@ struct cpu_model {
     uint32_t has_bfloat16;
 };
 
+/* What some CPUs did since the machine began, in 1/sysconf(_SC_CLK_TCK) s. */
+struct cpu_ticks {
+    uint64_t busy;
+    uint64_t total;
+    uint32_t cpu_count;
+};
+
+/* sensors.c: a device's latest look at its CPUs. */
+struct cpu_sample {
+    struct cpu_ticks ticks;
+    uint32_t busy_percent;
+    uint64_t period_ns;
+};
+
 struct cpu_resident {
     uint64_t now_bytes;
     uint64_t peak_bytes; /* since the process began */
@@ -65,6 +79,10 @@ const struct cpu_node *cpu_machine_node(const struct cpu_machine *machine, uint3
 /* Memory of a node now; both 0 where the host does not say. */
 void cpu_node_memory(const struct cpu_machine *machine, const struct cpu_node *node,
                      uint64_t *total_bytes_out, uint64_t *available_bytes_out);
+/* A file under machine_root; NULL and errno. */
+FILE *cpu_file_open(const struct ds_accel_host *host, const char *path);
+/* Its first line, without the newline; 0, or -1 if there is none. */
+int cpu_file_line(const struct ds_accel_host *host, const char *path, char *line, int line_size);
 void cpu_model_read(const struct ds_accel_host *host, struct cpu_model *model_out);
 uint32_t cpu_online_count(const struct ds_accel_host *host);
 uint64_t cpu_l2_bytes(const struct ds_accel_host *host, uint32_t cpu);
@@ -110,6 +128,7 @@ struct ds_accel_plugin_instance {
     pthread_mutex_t pin_lock;
     /* Guards everything below and the counters of every device. */
     pthread_mutex_t lock;
+    struct cpu_sample *samples;              /* [device_count] */
     uint32_t ccl_state;                      /* cpu.c: is oneCCL there? */
     struct ds_accel_plugin_device **devices; /* [device_count], NULL while not open */
     struct cpu_block **blocks;               /* live, by address */
@@ -268,6 +287,7 @@ void cpu_vmem_fill(struct ds_accel_plugin *table);
 /* Unmap and release what the device still holds; takes instance->lock. */
 void cpu_vmem_release(ds_accel_plugin_device_t *device);
 void cpu_usage_fill(struct ds_accel_plugin *table);
+void cpu_telemetry_fill(struct ds_accel_plugin *table);
 /* Total, available and limit of the device; process_bytes stays 0. */
 int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
                         struct ds_accel_memory_info *info_out, struct ds_accel_error *error);
