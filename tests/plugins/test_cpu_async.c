@@ -12,9 +12,23 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* gcc and clang say differently that a sanitizer's runtime is there. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LIMITS_DO_NOTHING 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LIMITS_DO_NOTHING 1
+#endif
+#ifndef LIMITS_DO_NOTHING
+#define LIMITS_DO_NOTHING 0
+#endif
 
 static ds_accel_t *context;
 static ds_accel_device_t *device;
@@ -440,6 +454,42 @@ Test(plugin_cpu_async, waits_end_when_their_time_has_passed)
     EXPECT_OK(table->stream_synchronize(stream, 0, &error));
     table->event_destroy(event);
     table->stream_destroy(stream);
+    close_cpu();
+}
+
+Test(plugin_cpu_async, a_device_waits_for_its_own_streams)
+{
+    struct gate gate = GATE;
+    ds_accel_device_t *second;
+    ds_accel_plugin_device_t *second_handle;
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_stream_t *waiting;
+    ds_accel_plugin_event_t *event;
+    unsigned char byte = 0;
+
+    setenv("LOCAL_SIZE", "2", 1);
+    open_cpu();
+    cr_assert_eq(ds_accel_device_open(context, 1, &second), DS_ACCEL_OK);
+    second_handle = ds_accel_device_handle(second);
+    ASSERT_OK(table->stream_create(second_handle, 0, 0, &stream, &error));
+    waiting = make_stream();
+    event = make_event();
+    hold(stream, &gate);
+    EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
+    EXPECT_FAIL(table->device_synchronize(second_handle, 0, &error), DS_ACCEL_ERR_TIMEOUT, "left");
+    /* Events order streams of two devices too. */
+    put(stream, &byte, 1);
+    EXPECT_OK(table->event_record(event, stream, &error));
+    EXPECT_OK(table->stream_wait_event(waiting, event, &error));
+    EXPECT_FAIL(table->device_synchronize(handle, 1000000, &error), DS_ACCEL_ERR_TIMEOUT, "left");
+    open_gate(&gate);
+    EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
+    cr_expect_eq(byte, 1);
+    EXPECT_OK(table->device_synchronize(second_handle, UINT64_MAX, &error));
+    table->event_destroy(event);
+    table->stream_destroy(waiting);
+    table->stream_destroy(stream);
+    ds_accel_device_close(second);
     close_cpu();
 }
 
@@ -1122,6 +1172,44 @@ Test(plugin_cpu_async, threads_come_with_the_first_work_and_go_with_their_stream
     cr_expect_eq(each_thread(NULL, NULL), others);
     close_cpu();
     cr_expect_eq(each_thread(NULL, NULL), others);
+}
+
+/* Room for work, none for a thread's stack. */
+Test(plugin_cpu_async, a_thread_that_cannot_start_leaves_the_stream_as_it_was)
+{
+    struct rlimit before;
+    struct rlimit tight;
+    ds_accel_plugin_stream_t *stream;
+    unsigned long long pages = 0;
+    unsigned char byte = 0;
+    int32_t status;
+    FILE *file;
+
+    if (LIMITS_DO_NOTHING) {
+        cr_skip_test("the sanitizer needs the address space");
+    }
+    open_cpu();
+    stream = make_stream();
+    file = fopen("/proc/self/statm", "r");
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%llu", &pages), 1);
+    fclose(file);
+    cr_assert_eq(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1 << 20);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &tight), 0);
+    memset(&error, 0, sizeof(error));
+    error.struct_size = sizeof(error);
+    status = table->mem_fill_async(stream, &byte, "\1", 1, 1, &error);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &before), 0);
+    cr_expect(status == DS_ACCEL_ERR_LIMIT || status == DS_ACCEL_ERR_NO_MEMORY, "%d", status);
+    EXPECT_HAS(error.message, "mem_fill_async: the stream's thread can't be started");
+    EXPECT_OK(table->stream_query(stream, &error));
+    put(stream, &byte, 2);
+    finish(stream);
+    cr_expect_eq(byte, 2);
+    table->stream_destroy(stream);
+    close_cpu();
 }
 
 static void note_cpus(void *data, int32_t status)
