@@ -225,6 +225,69 @@ static bool async_streams(unsigned thread)
     return right;
 }
 
+/* Two threads give work to one capture, each on its stream; the first joins and launches. */
+static struct {
+    ds_accel_plugin_stream_t *streams[2];
+    ds_accel_plugin_event_t *events[2];
+    uint64_t counts[2];
+} captured;
+
+#define CAPTURED 200
+
+static bool capture_part(const struct ds_accel_plugin *table, unsigned thread,
+                         struct ds_accel_error *error)
+{
+    bool right = true;
+
+    for (int i = 0; i < CAPTURED && right; i++) {
+        right = table->stream_host_task(captured.streams[thread], add_one, &captured.counts[thread],
+                                        error) >= 0;
+    }
+    return right;
+}
+
+static bool one_capture(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    bool right = table->stream_create(device, 0, 0, &captured.streams[thread], &error) >= 0 &&
+                 table->event_create(device, 0, &captured.events[thread], &error) >= 0;
+
+    if (right && thread == 0) {
+        right = table->graph_capture_begin(captured.streams[0], 0, &error) >= 0 &&
+                table->event_record(captured.events[0], captured.streams[0], &error) >= 0;
+    }
+    pthread_barrier_wait(&barrier);
+    if (right && thread == 1) {
+        right = table->stream_wait_event(captured.streams[1], captured.events[0], &error) >= 0;
+    }
+    right = right && capture_part(table, thread, &error);
+    if (right && thread == 1) {
+        right = table->event_record(captured.events[1], captured.streams[1], &error) >= 0;
+    }
+    pthread_barrier_wait(&barrier);
+    if (right && thread == 0) {
+        right = table->stream_wait_event(captured.streams[0], captured.events[1], &error) >= 0 &&
+                table->graph_capture_end(captured.streams[0], &graph, &error) >= 0 &&
+                table->graph_instantiate(graph, 0, &exec, &error) >= 0 &&
+                table->graph_launch(exec, captured.streams[0], &error) >= 0 &&
+                table->stream_synchronize(captured.streams[0], UINT64_MAX, &error) >= 0 &&
+                captured.counts[0] == CAPTURED && captured.counts[1] == CAPTURED;
+    }
+    pthread_barrier_wait(&barrier);
+    if (!right) {
+        printf("thread %u: %s\n", thread, error.message);
+    }
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    table->event_destroy(captured.events[thread]);
+    table->stream_destroy(captured.streams[thread]);
+    return right;
+}
+
 /* ---- running them --------------------------------------------------------------------------- */
 
 struct job {
@@ -299,6 +362,7 @@ static void with_workers(void)
         ds_accel_device_open(shared, 0, &shared_device) >= 0) {
         check("one device with workers", run(one_device, THREADS));
         check("streams with workers", run(async_streams, THREADS));
+        check("one capture of two threads", run(one_capture, 2));
         ds_accel_device_close(shared_device);
     } else {
         check("a device with workers", false);
