@@ -49,10 +49,13 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
 int32_t cpu_memory_charge(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
                           struct ds_accel_error *error)
 {
-    int32_t status = check_size(device, size_bytes, call, error);
+    int32_t status = cpu_fork_check(device->instance, call, error);
     uint64_t live;
     uint64_t limit;
 
+    if (status == DS_ACCEL_OK) {
+        status = check_size(device, size_bytes, call, error);
+    }
     if (status < 0) {
         return status;
     }
@@ -369,6 +372,9 @@ static int32_t cpu_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t s
                            (unsigned long long)align_bytes);
     }
     status = check_pinned_flags(flags, "mem_alloc_pinned", error);
+    if (status == DS_ACCEL_OK) {
+        status = cpu_fork_check(device->instance, "mem_alloc_pinned", error);
+    }
     if (status == DS_ACCEL_OK) {
         status = check_size(device, size_bytes, "mem_alloc_pinned", error);
     }

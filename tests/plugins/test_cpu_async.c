@@ -1301,8 +1301,10 @@ static int use_in_child(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_
     right += table->stream_wait_event(stream, event, &error) == DS_ACCEL_ERR_STATE;
     right += table->event_record(event, stream, &error) == DS_ACCEL_ERR_STATE;
     right += table->mem_free(handle, pointer, &error) == DS_ACCEL_ERR_STATE;
+    right += table->mem_alloc(handle, 100, 0, 0, &pointer, &error) == DS_ACCEL_ERR_STATE;
+    right += table->mem_alloc_pinned(handle, 100, 0, 0, &pointer, &error) == DS_ACCEL_ERR_STATE;
     table->stream_destroy(stream);
-    return right == 10 ? 0 : 1;
+    return right == 12 ? 0 : 1;
 }
 
 Test(plugin_cpu_async, a_forked_child_is_refused_and_does_not_hang)
