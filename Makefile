@@ -241,6 +241,7 @@ check: deps-check  ## build and run every test
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
+	DS_ACCEL_CPU_ASYNC=true $(UNIT) --jobs 2 --filter 'plugin_cpu/*'
 
 # malloc() of its own in front of glibc's: not under sanitizers, which own malloc() themselves.
 ALLOC := $(BUILD)/tests/alloc

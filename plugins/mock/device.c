@@ -164,7 +164,7 @@ static int32_t mock_device_info(ds_accel_plugin_device_t *device,
     info.memory_bus_bits = 256;
     info.l2_cache_bytes = UINT64_C(4) << 20;
     info.allocation_align_bytes = MOCK_ALIGN_BYTES;
-    info.flags = MOCK_FLAGS;
+    info.flags = MOCK_FLAGS | (device->instance->options.ipc ? MOCK_FLAGS_IPC : 0);
     info.flags_known = DS_ACCEL_FLAGS_ALL;
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;

@@ -111,11 +111,11 @@ static int32_t read_numbers(const struct ds_accel_host *host, struct mock_option
     return DS_ACCEL_OK;
 }
 
-static int32_t read_switch(const struct ds_accel_host *host, const char *key, uint32_t *value_out,
-                           struct ds_accel_error *error)
+static int32_t read_switch(const struct ds_accel_host *host, const char *key, const char *initial,
+                           uint32_t *value_out, struct ds_accel_error *error)
 {
     char text[32];
-    int32_t status = read_text(host, key, "true", text, sizeof(text), error);
+    int32_t status = read_text(host, key, initial, text, sizeof(text), error);
 
     if (status < 0) {
         return status;
@@ -214,11 +214,15 @@ int32_t mock_options_read(const struct ds_accel_host *host, struct mock_options 
     if (status < 0) {
         return status;
     }
-    status = read_switch(host, "bf16", &options.bf16, error);
+    status = read_switch(host, "bf16", "true", &options.bf16, error);
     if (status < 0) {
         return status;
     }
-    status = read_switch(host, "fp16", &options.fp16, error);
+    status = read_switch(host, "fp16", "true", &options.fp16, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_switch(host, "ipc", "false", &options.ipc, error);
     if (status < 0) {
         return status;
     }

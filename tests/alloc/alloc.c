@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,17 +24,18 @@ void *__libc_realloc(void *pointer, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 void __libc_free(void *pointer);
 
-static bool counting;
-static unsigned long calls;   /* since counting began */
-static unsigned long fail_at; /* the call that fails; 0: none */
-static long live;             /* blocks made minus blocks freed while counting */
+/* Atomic, since the cpu plugin's workers free what they have done with. */
+static atomic_bool counting;
+static atomic_ulong calls;   /* since counting began */
+static atomic_ulong fail_at; /* the call that fails; 0: none */
+static atomic_long live;     /* blocks made minus blocks freed while counting */
 
 static bool must_fail(void)
 {
     if (!counting) {
         return false;
     }
-    if (++calls == fail_at) {
+    if (atomic_fetch_add(&calls, 1) + 1 == fail_at) {
         errno = ENOMEM;
         return true;
     }
@@ -131,6 +133,7 @@ static char bad[512];
 static char broken[512];
 static char machine[512];
 static char crashing[512];
+static char asynchronous[512];
 static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the folder of the cache */
 static char verdicts[sizeof(remembered) + 16];
 static const char *plugin_dirs[] = {plugins};
@@ -182,6 +185,119 @@ static int32_t check_bad_config(void)
         status = DS_ACCEL_OK;
     }
     ds_accel_free_text(text);
+    return status;
+}
+
+/* ---- work on queues ---- */
+
+/* The device that the work is for: opened by the first run, which is not counted. */
+static ds_accel_device_t *open_queues(void)
+{
+    static ds_accel_t *context;
+    static ds_accel_device_t *device;
+    struct ds_accel_options options = make_options();
+
+    options.config_file = asynchronous;
+    options.plugin_dir_count = 0;
+    if (device == NULL && ds_accel_create(&options, &context) >= 0 &&
+        ds_accel_detect(context) >= 0) {
+        ds_accel_device_open(context, 0, &device);
+    }
+    return device;
+}
+
+struct queued {
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_device_t *device;
+    ds_accel_plugin_stream_t *streams[2];
+    ds_accel_plugin_event_t *events[2];
+    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_exec_t *exec;
+    unsigned char bytes[4];
+    struct ds_accel_error error;
+};
+
+static int32_t copy_byte(struct queued *work, int stream, int to, int from)
+{
+    return work->table->mem_copy_async(work->streams[stream], &work->bytes[to], &work->bytes[from],
+                                       1, DS_ACCEL_COPY_INFER, &work->error);
+}
+
+/* Byte 0 to 1 on one stream, then to 2 on the other, then to 3 on the first. */
+static int32_t capture_graph(struct queued *work)
+{
+    const struct ds_accel_plugin *table = work->table;
+    struct ds_accel_error *error = &work->error;
+    int32_t status = table->graph_capture_begin(work->streams[0], 0, error);
+
+    for (int i = 0; i < 3 && status >= 0; i++) {
+        status = copy_byte(work, i % 2, i + 1, i);
+        if (status >= 0 && i < 2) {
+            status = table->event_record(work->events[i], work->streams[i], error);
+        }
+        if (status >= 0 && i < 2) {
+            status = table->stream_wait_event(work->streams[1 - i], work->events[i], error);
+        }
+    }
+    if (status >= 0) {
+        status = table->graph_capture_end(work->streams[0], &work->graph, error);
+    }
+    return status < 0 ? status : table->graph_instantiate(work->graph, 0, &work->exec, error);
+}
+
+static int32_t fill_queues(struct queued *work)
+{
+    const struct ds_accel_plugin *table = work->table;
+    struct ds_accel_error *error = &work->error;
+    void *memory = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        status = table->stream_create(work->device, 0, 0, &work->streams[i], error);
+        if (status >= 0) {
+            status = table->event_create(work->device, 0, &work->events[i], error);
+        }
+    }
+    status = status < 0 ? status : capture_graph(work);
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        status = table->graph_launch(work->exec, work->streams[i], error);
+    }
+    if (status >= 0) {
+        status = table->mem_alloc_async(work->streams[0], 100, 0, work->events, 2, &memory, error);
+    }
+    if (status >= 0) {
+        status = table->mem_fill_async(work->streams[0], memory, "\1", 1, 100, error);
+    }
+    if (memory != NULL &&
+        table->mem_free_async(work->streams[0], memory, work->events, 2, error) < 0) {
+        status = status < 0 ? status : DS_ACCEL_ERR_NO_MEMORY;
+        table->mem_free(work->device, memory, error); /* it is still ours */
+    }
+    return status;
+}
+
+static int32_t queue_work(void)
+{
+    ds_accel_device_t *device = open_queues();
+    struct queued work = {.bytes = {7}, .error = {.struct_size = sizeof(work.error)}};
+    int32_t status;
+
+    if (device == NULL) {
+        return DS_ACCEL_ERR_NOT_USABLE;
+    }
+    work.table = ds_accel_device_table(device);
+    work.device = ds_accel_device_handle(device);
+    status = fill_queues(&work);
+    if (work.table->device_synchronize(work.device, UINT64_MAX, &work.error) < 0 ||
+        (status >= 0 && work.bytes[3] != 7)) {
+        status = DS_ACCEL_ERR_INTERNAL;
+    }
+    work.table->graph_exec_destroy(work.exec);
+    work.table->graph_destroy(work.graph);
+    for (int i = 0; i < 2; i++) {
+        work.table->event_destroy(work.events[i]);
+        work.table->stream_destroy(work.streams[i]);
+    }
     return status;
 }
 
@@ -403,6 +519,7 @@ static const struct {
     {"config show --env", report_config},
     {"doctor", report_doctor},
     {"lint", lint},
+    {"work on queues", queue_work},
 };
 
 /* Run with the Nth allocation failing; true if all of it went right. *reached_out: it has an Nth.
@@ -459,6 +576,7 @@ int main(int argc, char **argv)
     snprintf(share, sizeof(share), "%s/conf", argv[2]);
     snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", argv[2]);
     snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", argv[2]);
+    snprintf(asynchronous, sizeof(asynchronous), "%s/tests/alloc/async.json", argv[2]);
     snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
     snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);
     snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", argv[1]);

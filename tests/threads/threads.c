@@ -25,18 +25,23 @@ static ds_accel_device_t *shared_device;
 /* One thread's part of a scenario; false if an answer was wrong. */
 typedef bool (*part_t)(unsigned thread);
 
-static ds_accel_t *create(const char *accelerator)
+/* With the environment only where an option has to come from there. */
+static ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
     const char *dirs[] = {mocks};
     ds_accel_t *context = NULL;
 
-    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT |
-                    DS_ACCEL_OPTION_NO_CACHE;
+    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_CACHE | environment_flag;
     options.accelerator = accelerator;
     options.plugin_dirs = dirs;
     options.plugin_dir_count = 1;
     return ds_accel_create(&options, &context) >= 0 ? context : NULL;
+}
+
+static ds_accel_t *create(const char *accelerator)
+{
+    return create_with(accelerator, DS_ACCEL_OPTION_NO_ENVIRONMENT);
 }
 
 /* ---- scenarios ------------------------------------------------------------------------------ */
@@ -142,6 +147,147 @@ static bool open_devices(unsigned thread)
     return right;
 }
 
+/* What the threads of async_streams() share: an event each, asked for by the next thread. */
+static ds_accel_plugin_event_t *shared_events[THREADS];
+static pthread_barrier_t between;
+
+static void add_one(void *data, int32_t status)
+{
+    *(uint64_t *)data += status == DS_ACCEL_OK;
+}
+
+#define LINKS 4
+
+/* A value handed from stream to stream, each waiting for the one before; the last frees. */
+static bool hand_on(const struct ds_accel_plugin *table, ds_accel_plugin_stream_t **streams,
+                    ds_accel_plugin_event_t *event, uint64_t *values, struct ds_accel_error *error)
+{
+    void *memory = NULL;
+    bool right = table->mem_alloc_async(streams[0], 4096, 0, NULL, 0, &memory, error) >= 0 &&
+                 table->mem_fill_async(streams[0], memory, "\1\2\3\4", 4, 4096, error) >= 0;
+
+    for (int i = 0; i < LINKS && right; i++) {
+        right = table->stream_host_task(streams[i], add_one, &values[i], error) >= 0 &&
+                table->event_record(event, streams[i], error) >= 0 &&
+                table->stream_wait_event(streams[(i + 1) % LINKS], event, error) >= 0 &&
+                table->mem_copy_async(streams[(i + 1) % LINKS], &values[i + 1], &values[i],
+                                      sizeof(values[0]), DS_ACCEL_COPY_INFER, error) >= 0;
+    }
+    return right && table->mem_free_async(streams[0], memory, NULL, 0, error) >= 0;
+}
+
+/* Streams that come and go, a graph on each of them, and events between them. */
+static bool async_streams(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_event_t *next;
+    ds_accel_plugin_event_t *event = NULL;
+    bool right = table->event_create(device, 0, &event, &error) >= 0;
+
+    shared_events[thread] = event;
+    pthread_barrier_wait(&between);
+    next = shared_events[(thread + 1) % THREADS];
+    for (int round = 0; round < ROUNDS && right; round++) {
+        ds_accel_plugin_stream_t *streams[LINKS] = {NULL};
+        ds_accel_plugin_graph_exec_t *exec = NULL;
+        ds_accel_plugin_graph_t *graph = NULL;
+        uint64_t values[LINKS + 1] = {0};
+        uint64_t tasks = 0;
+
+        for (int i = 0; i < LINKS; i++) {
+            right = right && table->stream_create(device, 0, 0, &streams[i], &error) >= 0;
+        }
+        right = right && hand_on(table, streams, event, values, &error) &&
+                table->graph_capture_begin(streams[1], 0, &error) >= 0 &&
+                table->stream_host_task(streams[1], add_one, &tasks, &error) >= 0 &&
+                table->graph_capture_end(streams[1], &graph, &error) >= 0 &&
+                table->graph_instantiate(graph, 0, &exec, &error) >= 0;
+        for (int i = 0; i < LINKS && right; i++) {
+            right = table->graph_launch(exec, streams[i], &error) >= 0;
+        }
+        right = right && table->event_query(next, &error) >= 0 &&
+                table->event_synchronize(next, UINT64_MAX, &error) >= 0;
+        table->graph_exec_destroy(exec);
+        table->graph_destroy(graph);
+        for (int i = 0; i < LINKS; i++) {
+            table->stream_destroy(streams[i]); /* with work left */
+        }
+        right = table->device_synchronize(device, UINT64_MAX, &error) >= 0 && right &&
+                values[LINKS] == LINKS && tasks == LINKS;
+    }
+    if (!right) {
+        printf("thread %u: %s\n", thread, error.message);
+    }
+    pthread_barrier_wait(&between);
+    table->event_destroy(event);
+    return right;
+}
+
+/* Two threads give work to one capture, each on its stream; the first joins and launches. */
+static struct {
+    ds_accel_plugin_stream_t *streams[2];
+    ds_accel_plugin_event_t *events[2];
+    uint64_t counts[2];
+} captured;
+
+#define CAPTURED 200
+
+static bool capture_part(const struct ds_accel_plugin *table, unsigned thread,
+                         struct ds_accel_error *error)
+{
+    bool right = true;
+
+    for (int i = 0; i < CAPTURED && right; i++) {
+        right = table->stream_host_task(captured.streams[thread], add_one, &captured.counts[thread],
+                                        error) >= 0;
+    }
+    return right;
+}
+
+static bool one_capture(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    bool right = table->stream_create(device, 0, 0, &captured.streams[thread], &error) >= 0 &&
+                 table->event_create(device, 0, &captured.events[thread], &error) >= 0;
+
+    if (right && thread == 0) {
+        right = table->graph_capture_begin(captured.streams[0], 0, &error) >= 0 &&
+                table->event_record(captured.events[0], captured.streams[0], &error) >= 0;
+    }
+    pthread_barrier_wait(&barrier);
+    if (right && thread == 1) {
+        right = table->stream_wait_event(captured.streams[1], captured.events[0], &error) >= 0;
+    }
+    right = right && capture_part(table, thread, &error);
+    if (right && thread == 1) {
+        right = table->event_record(captured.events[1], captured.streams[1], &error) >= 0;
+    }
+    pthread_barrier_wait(&barrier);
+    if (right && thread == 0) {
+        right = table->stream_wait_event(captured.streams[0], captured.events[1], &error) >= 0 &&
+                table->graph_capture_end(captured.streams[0], &graph, &error) >= 0 &&
+                table->graph_instantiate(graph, 0, &exec, &error) >= 0 &&
+                table->graph_launch(exec, captured.streams[0], &error) >= 0 &&
+                table->stream_synchronize(captured.streams[0], UINT64_MAX, &error) >= 0 &&
+                captured.counts[0] == CAPTURED && captured.counts[1] == CAPTURED;
+    }
+    pthread_barrier_wait(&barrier);
+    if (!right) {
+        printf("thread %u: %s\n", thread, error.message);
+    }
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    table->event_destroy(captured.events[thread]);
+    table->stream_destroy(captured.streams[thread]);
+    return right;
+}
+
 /* ---- running them --------------------------------------------------------------------------- */
 
 struct job {
@@ -206,6 +352,26 @@ static void with_shared(const char *accelerator)
     ds_accel_destroy(shared);
 }
 
+/* The cpu backend with workers of its own. */
+static void with_workers(void)
+{
+    setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
+    shared = create_with("cpu", 0);
+    pthread_barrier_init(&between, NULL, THREADS);
+    if (shared != NULL && ds_accel_detect(shared) >= 0 &&
+        ds_accel_device_open(shared, 0, &shared_device) >= 0) {
+        check("one device with workers", run(one_device, THREADS));
+        check("streams with workers", run(async_streams, THREADS));
+        check("one capture of two threads", run(one_capture, 2));
+        ds_accel_device_close(shared_device);
+    } else {
+        check("a device with workers", false);
+    }
+    pthread_barrier_destroy(&between);
+    ds_accel_destroy(shared);
+    unsetenv("DS_ACCEL_CPU_ASYNC");
+}
+
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *ftw)
 {
     (void)info;
@@ -248,6 +414,7 @@ int main(int argc, char **argv)
     check("contexts of their own", run(own_contexts, THREADS));
     with_shared("cpu");
     with_shared("mock");
+    with_workers();
     printf("threads: %u passed, %u failed\n", passed, failed);
     return failed != 0;
 }
