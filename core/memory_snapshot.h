@@ -73,40 +73,33 @@ unsigned ds_accel__fragmentation_percent(const struct ds_accel__memory_sums *sum
 
 /* ---- out of memory (oom.c) ------------------------------------------------------------------ */
 
-#define DS_ACCEL__OOM_SUPPORTED 1u /* the backend or build can do it */
-#define DS_ACCEL__OOM_ON 2u
-
-/* What the allocator knows when it gives up. Sizes are bytes. */
+/* What the allocator knows when it gives up: after it returned all that it could to the driver. */
 struct ds_accel__oom_facts {
-    const char *device;            /* "cuda:1" */
-    uint64_t asked_bytes;          /* by the caller, rounded as it was looked for */
-    uint64_t allocated_bytes;      /* held by live allocations */
-    uint64_t reserved_bytes;       /* held from the driver */
-    uint64_t pending_bytes;        /* of reserved_bytes: freed, waiting for a stream */
-    uint64_t largest_free_bytes;   /* one block that could be given out */
-    uint64_t unmappable_bytes;     /* of free ones: of streams or pools other than the asker's */
-    uint64_t limit_bytes;          /* the allocator's own; 0: none */
-    uint64_t device_total_bytes;   /* 0: not known */
-    uint64_t device_free_bytes;    /* with device_total_bytes */
-    uint64_t max_split_bytes;      /* 0: off */
-    uint32_t gc_threshold_percent; /* 0: off */
-    uint32_t growable_segments;    /* DS_ACCEL__OOM_* bits */
+    const char *device;          /* "cuda:1" */
+    uint64_t asked_bytes;        /* rounded, as it was looked for */
+    uint64_t allocated_bytes;    /* held by live allocations */
+    uint64_t pending_bytes;      /* freed, waiting for a stream */
+    uint64_t reserved_bytes;     /* held from the driver: those two and what is free */
+    uint64_t elsewhere_bytes;    /* of the free ones: of streams or pools other than the asker's */
+    uint64_t largest_free_bytes; /* the largest block that the asker could have had */
+    uint64_t limit_bytes;        /* the allocator's own; 0: none */
+    uint64_t device_total_bytes; /* 0: not known */
+    uint64_t device_free_bytes;  /* with device_total_bytes: what the driver could still give */
+    uint64_t max_split_bytes;    /* 0: off */
+    bool can_grow;               /* the backend has virtual memory */
+    bool is_growable;            /* growable segments are on */
 };
 
-/* The settings one of which may have helped. */
+/* What would have helped and is not on. */
 enum ds_accel__oom_advice {
-    DS_ACCEL__OOM_ADVICE_NONE,     /* memory is simply missing */
+    DS_ACCEL__OOM_ADVICE_NONE,     /* too little memory, or nothing is left to switch on */
     DS_ACCEL__OOM_ADVICE_GROWABLE, /* growable_segments */
-    DS_ACCEL__OOM_ADVICE_SPLIT,    /* max_split_bytes */
-    DS_ACCEL__OOM_ADVICE_GC,       /* gc_threshold_percent */
-    DS_ACCEL__OOM_ADVICE_LIMIT     /* limit_bytes */
+    DS_ACCEL__OOM_ADVICE_LIMIT,    /* a higher limit_bytes */
+    DS_ACCEL__OOM_ADVICE_SPLIT     /* max_split_bytes */
 };
 
 enum ds_accel__oom_advice ds_accel__oom_advise(const struct ds_accel__oom_facts *facts);
-/*
- * One line: asked, allocated, reserved, largest free block, fragmentation, and the setting that
- * would have helped and is not on, or how much is missing. Allocates nothing.
- */
+/* One line: all of the facts, and the advice or how much is missing. Allocates nothing. */
 void ds_accel__oom_describe(const struct ds_accel__oom_facts *facts, char *text, size_t text_size);
 
 #endif
