@@ -39,6 +39,10 @@ int32_t ds_accel__pickle_write(json_t *tree, struct ds_accel__text *out);
 int32_t ds_accel__memory_map_svg(json_t *tree, struct ds_accel__text *out);
 int32_t ds_accel__memory_map_text(json_t *tree, struct ds_accel__text *out);
 
+/* report_memory.c: a backend's devices as they are now, as a tree, and that as a picture. */
+json_t *ds_accel__memory_tree(const struct ds_accel__facts *facts, uint32_t count);
+int32_t ds_accel__memory_tree_svg(json_t *tree, struct ds_accel__text *out);
+
 /* "20 MiB", "1.5 GiB", "512 B". */
 void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size);
 /* Add a text as XML has it: escaped, without characters that XML has not. */

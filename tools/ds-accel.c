@@ -24,6 +24,7 @@ enum {
     OPTION_CONFIG,
     OPTION_ROOT,
     OPTION_ENV,
+    OPTION_MEMORY_MAP,
     OPTION_PICKLE,
     OPTION_PICKLE_SEGMENTS,
     OPTION_SVG,
@@ -36,6 +37,7 @@ static const struct option long_options[] = {
     {"env", no_argument, NULL, OPTION_ENV},
     {"help", no_argument, NULL, 'h'},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"memory-map", optional_argument, NULL, OPTION_MEMORY_MAP},
     {"output", required_argument, NULL, 'o'},
     {"pickle", no_argument, NULL, OPTION_PICKLE},
     {"pickle-segments", no_argument, NULL, OPTION_PICKLE_SEGMENTS},
@@ -165,6 +167,9 @@ uint32_t tool_format(const struct tool *tool)
     if (tool->json) {
         return DS_ACCEL_FORMAT_JSON;
     }
+    if (tool->memory_map != NULL) {
+        return DS_ACCEL_FORMAT_SVG;
+    }
     if (isatty(fileno(answer)) && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
         strcmp(term, "dumb") != 0) {
         format |= DS_ACCEL_FORMAT_COLOUR;
@@ -239,6 +244,9 @@ static int take_option(struct tool *tool, int option)
         return -1;
     case OPTION_JSON:
         tool->json = true;
+        return -1;
+    case OPTION_MEMORY_MAP:
+        tool->memory_map = optarg != NULL ? optarg : "";
         return -1;
     case OPTION_PICKLE:
         tool->pickle = true;
@@ -319,6 +327,9 @@ static int check_options(const struct tool *tool)
 {
     if (tool->show_env && tool->command != &cmd_config) {
         return tool_usage(tool, "--env is an option of config show");
+    }
+    if (tool->memory_map != NULL && tool->command != &cmd_info) {
+        return tool_usage(tool, "--memory-map is an option of info");
     }
     if ((tool->svg || tool->pickle || tool->pickle_segments) && tool->command != &cmd_memory) {
         return tool_usage(tool, "%s is an option of memory show",

@@ -30,6 +30,7 @@ struct tool {
     bool json;
     bool show_env;                     /* config show --env */
     bool svg, pickle, pickle_segments; /* memory show */
+    const char *memory_map;            /* info: a snapshot's file, "" none; NULL: not given */
     const char *output;                /* memory; NULL: stdout */
     bool quiet;
     int verbosity;

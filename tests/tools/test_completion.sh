@@ -107,6 +107,13 @@ memory_options="-o
 --pickle
 --pickle-segments
 --svg"
+offers "ds-accel info --mem" --memory-map
+offers "ds-accel info -" "$options
+--memory-map"
+offers "ds-accel info --memory-map=m" "mine.json
+my own.json"
+offers "ds-accel info --memory-map " "$on_path"
+offers "ds-accel info --memory-map=mine.json xpu.e" xpu.external
 offers "ds-accel memory show " "folder
 full.json
 mine.json

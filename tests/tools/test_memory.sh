@@ -69,6 +69,49 @@ has "a long table ends" "$out" "and 1000 more segments"
 run "$program" memory show "$snapshots/empty.json"
 has "an empty snapshot" "$out" "0 segments, 0 blocks: 0 B reserved"
 
+# ---- the devices as they are --------------------------------------------------------------------
+
+run "$program" info mock --memory-map --json
+is "info --memory-map --json" "0 " "$code $err"
+printf '%s\n' "$out" >"$dir/devices"
+run validate "$source/conf/schema/memory-map.json" name available "devices/#" <"$dir/devices"
+has "is of its schema" "$code $err $(printf '%s' "$out" | tr '\n' ' ')" "0  mock true "
+run validate - "devices/0/total_memory_bytes" <"$dir/devices"
+mock_total=$out
+run "$program" info mock --memory-map
+printf '%s\n' "$out" >"$dir/devices.svg"
+run "$python" - "$dir/devices" "$dir/devices.svg" <<'END'
+import json, sys, xml.etree.ElementTree
+tree = json.load(open(sys.argv[1], encoding="utf-8"))
+root = xml.etree.ElementTree.parse(sys.argv[2]).getroot()
+svg = "{http://www.w3.org/2000/svg}"
+bars = root.findall(svg + "g")
+assert len(bars) == len(tree["devices"]) > 0
+for bar, device in zip(bars, tree["devices"]):
+    scale = device["total_memory_bytes"] / 960
+    parts = {r.get("class"): float(r.get("width")) * scale for r in bar.findall(svg + "rect")}
+    whole = parts.pop("o")
+    assert abs(whole - sum(parts.values())) < scale / 100, parts
+    assert abs(parts.get("f", 0) - device["available_memory_bytes"]) < scale / 100, parts
+    assert f"device {device['index']}" in bar.find(svg + "text").text
+END
+is "the picture has these figures" "0 " "$code $err"
+[ "$mock_total" -gt 0 ] || fail "the mock has memory"
+run "$program" -a mock info --memory-map --json
+is "the chosen one" "$(cat "$dir/devices")" "$out"
+run "$program" info hpu --memory-map --json
+printf '%s\n' "$out" >"$dir/devices"
+run validate "$source/conf/schema/memory-map.json" available reason "devices/#" <"$dir/devices"
+is "one that is not here" "0 false no_plugin 0 " "$code $(printf '%s\n' "$out" | tr '\n' ' ')"
+run "$program" info hpu --memory-map
+has "and its picture" "$code $out" "no device is available: no_plugin</text>"
+run "$program" info --memory-map="$snapshots/small.json"
+is "a snapshot's map" "0 $(cat "$dir/small.svg")" "$code $out"
+run "$program" info --memory-map="$snapshots/small.json" --json
+is "and the snapshot" "0 $(cat "$dir/small.out.json")" "$code $out"
+run "$program" info --memory-map="$dir/nosuch.json"
+is "a snapshot that is not there" "1  ds-accel: $dir/nosuch.json: No such file or directory" "$code $out $err"
+
 # ---- refusals -----------------------------------------------------------------------------------
 
 # refuses NAME POSITION TEXT JSON: the message has line:column and what is wrong.
@@ -143,6 +186,8 @@ usage "an unknown word" "not \"frob\"" memory frob file
 usage "two formats" "exclude each other" memory show file --json --svg
 usage "another command's option" "--svg is an option of memory show" list --svg
 usage "another command's option, before it" "--pickle is an option of memory show" --pickle list
+usage "a name and a snapshot" "\"mock\" is one too many" info mock --memory-map=file
+usage "another command's map" "--memory-map is an option of info" detect --memory-map
 usage "another command's output" "--output is an option of memory" -o file list
 
 finish

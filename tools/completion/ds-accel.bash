@@ -113,6 +113,8 @@ _ds_accel() {
             [[ $word == = && $previous == --* ]] && continue
             [[ $previous == --plugin-dir ]] && folders+=("$word")
             previous=
+        elif [[ $word == = && ${COMP_WORDS[i - 1]} == --memory-map ]]; then
+            previous=--memory-map # which takes a value only behind "="
         elif [[ -z $only_arguments && $word == -- ]]; then
             only_arguments=1
         elif [[ -z $only_arguments && $word == -* ]]; then
@@ -132,6 +134,9 @@ _ds_accel() {
     done
     if [[ $current == = && $previous == --* ]]; then
         current=
+    elif [[ $current == = && ${COMP_WORDS[COMP_CWORD - 1]} == --memory-map ]]; then
+        previous=--memory-map
+        current=
     elif [[ -z $previous && -z $only_arguments && $current == --*=* ]]; then
         # Somebody's COMP_WORDBREAKS has no "=".
         previous=${current%%=*}
@@ -141,11 +146,12 @@ _ds_accel() {
 
     case $previous in
     -a | --accelerator) _ds_accel_names "$current" "$program" "${folders[@]}" ;;
-    --config) _ds_accel_files "$current" .json ;;
+    --config | --memory-map) _ds_accel_files "$current" .json ;;
     -o | --output) _ds_accel_files "$current" '*' ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
     *)
         [[ $command != config ]] || options+=' --env'
+        [[ $command != info ]] || options+=' --memory-map'
         [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg'
         [[ -z $only_arguments ]] || options=''
         if [[ -n $options && $current == -* ]]; then
