@@ -635,14 +635,34 @@ int32_t ds_accel__memory_snapshot_complete(json_t *tree, json_t **tree_out)
     return finish(&reader, tree, tree_out);
 }
 
+static int32_t fail_nul(const char *name, const char *text, const char *nul)
+{
+    const char *line = text;
+    size_t number = 1;
+
+    for (const char *c = text; c < nul; c++) {
+        if (*c == '\n') {
+            line = c + 1;
+            number++;
+        }
+    }
+    return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s:%zu:%zu: a NUL byte; expected JSON", name,
+                           number, (size_t)(nul - line) + 1);
+}
+
 int32_t ds_accel__memory_snapshot_parse(const char *name, const char *text, size_t size_bytes,
                                         json_t **tree_out)
 {
     struct reader reader = {.name = name, .text = text, .size_bytes = size_bytes};
+    const char *nul = memchr(text, '\0', size_bytes);
     json_error_t error;
-    json_t *tree = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *tree;
     int32_t status;
 
+    if (nul != NULL) { /* jansson passes over it */
+        return fail_nul(name, text, nul);
+    }
+    tree = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
     if (tree == NULL && json_error_code(&error) == json_error_out_of_memory) {
         return ds_accel__no_memory();
     }

@@ -161,6 +161,9 @@ refuses "statistics that are texts" 1:34 "expected a number" '{"segments": [], "
 refuses "settings that are none" 1:40 '"allocator_settings" is not an object' \
     '{"segments": [], "allocator_settings": 1}'
 
+printf '{"segments":\n [\000]}' >"$dir/nul"
+run "$program" memory show "$dir/nul"
+is "a NUL byte" "1 ds-accel: $dir/nul:2:3: a NUL byte; expected JSON" "$code $err"
 run "$program" memory show "$dir/nosuch.json"
 is "a file that is not there" "1  ds-accel: $dir/nosuch.json: No such file or directory" "$code $out $err"
 run "$program" memory show "$dir"
