@@ -196,18 +196,18 @@ static void add_frame(struct map *map, const json_t *block)
 static void draw_block(struct map *map, const json_t *segment, const struct run *run, double y)
 {
     static const char *const states[] = {"free", "freed, a stream is not past it", "allocated"};
-    enum ds_accel__block_state state = ds_accel__block_state(run->block);
+    enum ds_accel__piece_state state = ds_accel__piece_state(run->block);
     size_t colour = colour_of(map, get_number(segment, "stream"));
     double width = (double)run->bytes / map->bytes_per_unit;
     char classes[16] = "f";
     char size[32];
     char requested[32];
 
-    if (state != DS_ACCEL__BLOCK_INACTIVE) {
+    if (state != DS_ACCEL__PIECE_FREE) {
         snprintf(classes, sizeof(classes), "s%zu%s", colour,
-                 state == DS_ACCEL__BLOCK_PENDING ? " p" : "");
+                 state == DS_ACCEL__PIECE_PENDING ? " p" : "");
     }
-    map->has_pending = map->has_pending || state == DS_ACCEL__BLOCK_PENDING;
+    map->has_pending = map->has_pending || state == DS_ACCEL__PIECE_PENDING;
     ds_accel__size_text(run->bytes, size, sizeof(size));
     ds_accel__size_text(ds_accel__json_size(run->block, "requested_size"), requested,
                         sizeof(requested));
@@ -217,13 +217,13 @@ static void draw_block(struct map *map, const json_t *segment, const struct run 
                        classes, run->from, y, width, ROW_HEIGHT,
                        (unsigned long long)ds_accel__json_size(run->block, "address"), size,
                        states[state]);
-    if (state != DS_ACCEL__BLOCK_INACTIVE) {
+    if (state != DS_ACCEL__PIECE_FREE) {
         ds_accel__text_add(map->out, ", %s requested, stream %lld", requested,
                            (long long)get_number(segment, "stream"));
         add_frame(map, run->block);
     }
     ds_accel__text_add(map->out, "</title></rect>\n");
-    if (state != DS_ACCEL__BLOCK_INACTIVE && width >= 56) {
+    if (state != DS_ACCEL__PIECE_FREE && width >= 56) {
         ds_accel__text_add(map->out, "<text class=\"i\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
                            run->from + width / 2, y + 13, size);
     }
@@ -267,7 +267,7 @@ static void draw_blocks(struct map *map, const json_t *segment, double y)
         run.block = block;
         run.bytes += size;
         run.count++;
-        if (ds_accel__block_state(block) == DS_ACCEL__BLOCK_INACTIVE) {
+        if (ds_accel__piece_state(block) == DS_ACCEL__PIECE_FREE) {
             run.sums.free_bytes += size;
         }
         if (is_wide || (double)run.bytes / map->bytes_per_unit >= map->least_width) {

@@ -276,11 +276,11 @@ struct sums {
 static void add_block(struct sums *sums, size_t state, json_int_t size, json_int_t requested)
 {
     sums->total += size;
-    if (state != DS_ACCEL__BLOCK_INACTIVE) {
+    if (state != DS_ACCEL__PIECE_FREE) {
         sums->active += size;
         sums->requested += requested;
     }
-    if (state == DS_ACCEL__BLOCK_ALLOCATED) {
+    if (state == DS_ACCEL__PIECE_ALLOCATED) {
         sums->allocated += size;
     }
 }
@@ -305,7 +305,7 @@ static json_t *read_block(struct reader *reader, json_t *block, json_int_t addre
         fail(reader, "address", "the block does not begin where the one before it ends");
     }
     state = get_choice(reader, block, "state", state_names, DS_ACCEL__ARRAY_SIZE(state_names));
-    state = state == 3 ? DS_ACCEL__BLOCK_PENDING : state;
+    state = state == 3 ? DS_ACCEL__PIECE_PENDING : state;
     history = first_history(reader, block);
     requested = get_size(reader, history, "real_size", 0, state == 0 ? 0 : size);
     requested = get_size(reader, block, "requested_size", 0, requested);
@@ -322,7 +322,7 @@ static json_t *read_block(struct reader *reader, json_t *block, json_int_t addre
     set(reader, copy, "state", json_string(state_names[state]));
     set(reader, copy, "frames",
         read_frames(reader, json_object_get(block, "frames") == NULL ? history : block));
-    set_history(reader, copy, address, requested, state != DS_ACCEL__BLOCK_INACTIVE);
+    set_history(reader, copy, address, requested, state != DS_ACCEL__PIECE_FREE);
     return copy;
 }
 

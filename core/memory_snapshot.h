@@ -50,13 +50,13 @@ void ds_accel__xml_add(struct ds_accel__text *out, const char *text);
 /* A member that is a number; 0 if there is none. */
 uint64_t ds_accel__json_size(const json_t *object, const char *key);
 
-enum ds_accel__block_state {
-    DS_ACCEL__BLOCK_INACTIVE,
-    DS_ACCEL__BLOCK_PENDING, /* freed, but a stream is not past it */
-    DS_ACCEL__BLOCK_ALLOCATED
+enum ds_accel__piece_state {
+    DS_ACCEL__PIECE_FREE,
+    DS_ACCEL__PIECE_PENDING, /* freed, but a stream is not past it */
+    DS_ACCEL__PIECE_ALLOCATED
 };
 
-enum ds_accel__block_state ds_accel__block_state(const json_t *block);
+enum ds_accel__piece_state ds_accel__piece_state(const json_t *block);
 
 /* Sums over segments. */
 struct ds_accel__memory_sums {

@@ -33,15 +33,15 @@ void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size)
     }
 }
 
-enum ds_accel__block_state ds_accel__block_state(const json_t *block)
+enum ds_accel__piece_state ds_accel__piece_state(const json_t *block)
 {
     const char *state = json_string_value(json_object_get(block, "state"));
 
     if (state == NULL || strcmp(state, "inactive") == 0) {
-        return DS_ACCEL__BLOCK_INACTIVE;
+        return DS_ACCEL__PIECE_FREE;
     }
-    return strcmp(state, "active_allocated") == 0 ? DS_ACCEL__BLOCK_ALLOCATED
-                                                  : DS_ACCEL__BLOCK_PENDING;
+    return strcmp(state, "active_allocated") == 0 ? DS_ACCEL__PIECE_ALLOCATED
+                                                  : DS_ACCEL__PIECE_PENDING;
 }
 
 void ds_accel__memory_sum(const json_t *segment, struct ds_accel__memory_sums *sums)
@@ -55,15 +55,15 @@ void ds_accel__memory_sum(const json_t *segment, struct ds_accel__memory_sums *s
         const json_t *block = json_array_get(blocks, i);
         uint64_t size = ds_accel__json_size(block, "size");
 
-        switch (ds_accel__block_state(block)) {
-        case DS_ACCEL__BLOCK_ALLOCATED:
+        switch (ds_accel__piece_state(block)) {
+        case DS_ACCEL__PIECE_ALLOCATED:
             sums->allocated_bytes += size;
             sums->requested_bytes += ds_accel__json_size(block, "requested_size");
             break;
-        case DS_ACCEL__BLOCK_PENDING:
+        case DS_ACCEL__PIECE_PENDING:
             sums->pending_bytes += size;
             break;
-        case DS_ACCEL__BLOCK_INACTIVE:
+        case DS_ACCEL__PIECE_FREE:
             sums->free_bytes += size;
             if (size > sums->largest_free_bytes) {
                 sums->largest_free_bytes = size;
@@ -89,13 +89,13 @@ unsigned ds_accel__fragmentation_percent(const struct ds_accel__memory_sums *sum
  */
 static char cell_mark(const double parts[3])
 {
-    if (parts[DS_ACCEL__BLOCK_ALLOCATED] + parts[DS_ACCEL__BLOCK_PENDING] == 0) {
+    if (parts[DS_ACCEL__PIECE_ALLOCATED] + parts[DS_ACCEL__PIECE_PENDING] == 0) {
         return '.';
     }
-    if (parts[DS_ACCEL__BLOCK_PENDING] > parts[DS_ACCEL__BLOCK_ALLOCATED]) {
+    if (parts[DS_ACCEL__PIECE_PENDING] > parts[DS_ACCEL__PIECE_ALLOCATED]) {
         return '~';
     }
-    return parts[DS_ACCEL__BLOCK_INACTIVE] > 0.01 ? '+' : '#';
+    return parts[DS_ACCEL__PIECE_FREE] > 0.01 ? '+' : '#';
 }
 
 static void draw_bar(const json_t *segment, char bar[BAR_CELLS + 1])
@@ -113,7 +113,7 @@ static void draw_bar(const json_t *segment, char bar[BAR_CELLS + 1])
             double from = at > cell ? at : cell;
             double to = end < cell + 1 ? end : cell + 1;
 
-            filled[cell][ds_accel__block_state(block)] += to > from ? to - from : 0;
+            filled[cell][ds_accel__piece_state(block)] += to > from ? to - from : 0;
         }
         at = end;
     }
