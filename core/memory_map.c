@@ -199,7 +199,7 @@ static void draw_block(struct map *map, const json_t *segment, const struct run 
     enum ds_accel__piece_state state = ds_accel__piece_state(run->block);
     size_t colour = colour_of(map, get_number(segment, "stream"));
     double width = (double)run->bytes / map->bytes_per_unit;
-    char classes[16] = "f";
+    char classes[32] = "f";
     char size[32];
     char requested[32];
 
@@ -314,7 +314,7 @@ static void draw_key(struct map *map, double *x, const char *classes, const char
 static void draw_legend(struct map *map)
 {
     double x = 20;
-    char classes[8];
+    char classes[32];
     char name[48];
 
     ds_accel__text_add(map->out, "<g>\n");

@@ -119,15 +119,15 @@ json_t *ds_accel__memory_tree(const struct ds_accel__facts *facts, uint32_t coun
     json_t *tree = json_object();
     json_t *devices = json_array();
     const char *reason = facts->candidate == NULL ? "no_plugin" : facts->candidate->reason;
+    bool is_available = facts->candidate != NULL && facts->instance != NULL;
 
-    for (uint32_t i = 0; i < count && facts->instance != NULL && !failed; i++) {
+    for (uint32_t i = 0; i < count && is_available && !failed; i++) {
         failed = json_array_append_new(devices, device_tree(facts, i, &failed)) != 0 || failed;
     }
     ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
     ds_accel__json_set(tree, "name", ds_accel__json_text(facts->name), &failed);
-    ds_accel__json_set(tree, "available", json_boolean(facts->instance != NULL), &failed);
-    ds_accel__json_set(tree, "reason", ds_accel__json_text(facts->instance != NULL ? "" : reason),
-                       &failed);
+    ds_accel__json_set(tree, "available", json_boolean(is_available), &failed);
+    ds_accel__json_set(tree, "reason", ds_accel__json_text(is_available ? "" : reason), &failed);
     ds_accel__json_set(tree, "devices", devices, &failed);
     if (failed) {
         json_decref(tree);
@@ -172,7 +172,7 @@ static void draw_processes(struct bar *bar, const json_t *device)
     for (size_t i = 0; i < json_array_size(processes); i++) {
         const json_t *process = json_array_get(processes, i);
         json_int_t pid = json_integer_value(json_object_get(process, "pid"));
-        char classes[8];
+        char classes[32];
         char what[48];
 
         snprintf(classes, sizeof(classes), "s%zu", i % COLOURS);
