@@ -341,6 +341,7 @@ static void stop(struct ds_accel__device *device)
             }
         }
     }
+    ds_accel__pinned_close(device);
     device->candidate->table.device_close(device->abi.handle);
     pthread_mutex_destroy(&device->lock);
 }

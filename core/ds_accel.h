@@ -536,7 +536,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, vo
  *
  * @param[in] align_bytes  1: the runtime's own; 0: the page size, for direct I/O; else a power of 2
  * @param[in] flags        DS_ACCEL_PINNED_*
- * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size, after one retry with
+ *         an emptied pool; ERR_NO_MEMORY
+ * @threads any
  * @owner  caller; release with ds_accel_mem_free_pinned()
  * @source DeepSpeed pin_memory(align_bytes)
  */
@@ -544,8 +546,13 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uin
                                                   uint64_t align_bytes, uint32_t flags,
                                                   void **pointer_out);
 
-/** Streams that copy from or to it were told by ds_accel_mem_record_stream(): it is given out again
- * when they are done. NULL is ignored. */
+/**
+ * Give it back to the pool, at once. Streams that copy from or to it were told by
+ * ds_accel_mem_record_stream(): it is given out again when they are done with what they have now.
+ * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live pinned memory of this
+ * device
+ * @threads any, but not while another thread calls something on one of those streams
+ */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer);
 
 /** Lock and unlock memory of the caller's. */
@@ -915,6 +922,35 @@ DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_import(ds_accel_device_t *device, int32_
                                                uint64_t offset_bytes, uint64_t size_bytes,
                                                void **pointer_out);
 DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_release(ds_accel_device_t *device, void *pointer);
+
+/* -- the pool of pinned memory -- */
+
+/** A device's pinned memory. All bytes but allocated_bytes are rounded to the pool's classes. */
+struct ds_accel_pinned_stats {
+    uint32_t struct_size;
+    uint32_t block_count;     /**< held from the runtime, in use or kept */
+    uint64_t allocated_bytes; /**< in use, as asked for */
+    uint64_t allocated_peak_bytes;
+    uint64_t reserved_bytes; /**< held from the runtime */
+    uint64_t reserved_peak_bytes;
+    uint64_t cached_bytes;  /**< freed and kept, waiting_bytes included */
+    uint64_t waiting_bytes; /**< freed, while streams still use it */
+    uint64_t alloc_count;
+    uint64_t free_count;
+    uint64_t hit_count;         /**< allocations that the pool met */
+    uint64_t alloc_retry_count; /**< allocations that succeeded after it was emptied */
+    uint64_t limit_bytes;       /**< of what it keeps; UINT64_MAX: none */
+};
+
+/** @param[out] stats_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
+                                              struct ds_accel_pinned_stats *stats_out);
+/** The peaks become the current values. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_reset_peaks(ds_accel_device_t *device);
+/** Give what the pool keeps back to the runtime; what streams still use stays. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_empty_cache(ds_accel_device_t *device);
+/** Keep no more than that from now on: 0 nothing, UINT64_MAX (at first) all. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_set_limit(ds_accel_device_t *device, uint64_t limit_bytes);
 
 /* ---- what is inline ------------------------------------------------------------------------- */
 

@@ -1033,8 +1033,10 @@ struct ds_accel {
      * opening. */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
-    char failure[1024];            /* why the last detection failed, or "" */
-    bool has_failed;               /* the last detection did */
+    char failure[1024];    /* why the last detection failed, or "" */
+    bool has_failed;       /* the last detection did */
+    uint64_t pinned_bytes; /* ever asked for; atomic, as the next */
+    uint64_t pinned_calls;
     struct ds_accel__known *known; /* facts; written once, read without the lock */
     /* Guarded by its own lock: calls that wait for the accelerator. */
     struct {
@@ -1149,6 +1151,7 @@ struct ds_accel__device {
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
+    struct ds_accel__pinned *pinned; /* made by its first use, under lock; NULL: none */
 };
 
 /* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory
@@ -1184,6 +1187,24 @@ void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
 void ds_accel__timer_destroy(struct ds_accel__timer *timer);
 int32_t ds_accel__default_stream_make(struct ds_accel__device *device);
+
+/* ---- layer 5: pinned memory (pinned.c) ------------------------------------------------------ */
+
+enum ds_accel__pinned_place {
+    DS_ACCEL__PINNED_FOREIGN, /* of no pool */
+    DS_ACCEL__PINNED_LIVE,
+    DS_ACCEL__PINNED_FREE /* kept for later */
+};
+
+/* Another stream uses memory of the pool. ERR_NOT_FOUND, with no error said: it is not the pool's.
+ */
+int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
+                                struct ds_accel__stream *stream);
+/* Whether an address is a pool's, by the base of its allocation, or by itself if that is NULL. */
+enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
+                                                  const void *address);
+/* Give all of it back to the runtime, what is still in use too. */
+void ds_accel__pinned_close(struct ds_accel__device *device);
 
 /* ---- layer 6: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 
