@@ -280,14 +280,17 @@ struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const
     return (struct ds_accel__device *)device;
 }
 
-int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+/* Apart, so that calls that succeed do not clear an error first. */
+static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-    if (!device->candidate->watch.is_forked) {
-        return DS_ACCEL_OK;
-    }
     return ds_accel__fail(device->abi.table->device_health(device->abi.handle, &error), &error);
+}
+
+int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+{
+    return device->candidate->watch.is_forked ? refuse_forked(device) : DS_ACCEL_OK;
 }
 
 /* What is made when it is opened first and goes when it is closed last. */

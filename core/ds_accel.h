@@ -937,6 +937,7 @@ struct ds_accel_pinned_stats {
     uint64_t waiting_bytes; /**< freed, while streams still use it */
     uint64_t alloc_count;
     uint64_t free_count;
+    uint64_t requested_bytes;   /**< asked for in all, whatever was freed since */
     uint64_t hit_count;         /**< allocations that the pool met */
     uint64_t alloc_retry_count; /**< allocations that succeeded after it was emptied */
     uint64_t limit_bytes;       /**< of what it keeps; UINT64_MAX: none */

@@ -1033,10 +1033,8 @@ struct ds_accel {
      * opening. */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
-    char failure[1024];    /* why the last detection failed, or "" */
-    bool has_failed;       /* the last detection did */
-    uint64_t pinned_bytes; /* ever asked for; atomic, as the next */
-    uint64_t pinned_calls;
+    char failure[1024];            /* why the last detection failed, or "" */
+    bool has_failed;               /* the last detection did */
     struct ds_accel__known *known; /* facts; written once, read without the lock */
     /* Guarded by its own lock: calls that wait for the accelerator. */
     struct {

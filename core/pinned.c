@@ -63,8 +63,16 @@ struct block {
     uint32_t use_capacity;
 };
 
+/* What a caller gets, and the totals with it. */
+struct grant {
+    void *pointer;
+    uint64_t total_bytes;
+    uint64_t calls;
+};
+
 struct ds_accel__pinned {
     struct ds_accel__device *device;
+    uint64_t page_bytes;
     /* Guards all below. */
     pthread_mutex_t lock;
     struct block **buckets; /* by address */
@@ -370,6 +378,7 @@ static struct ds_accel__pinned *create(struct ds_accel__device *device)
     if (pool != NULL) {
         pthread_mutex_init(&pool->lock, NULL);
         pool->device = device;
+        pool->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
         pool->kept_limit_bytes = UINT64_MAX;
         pool->bucket_count = FIRST_BUCKETS;
         pool->buckets = calloc(FIRST_BUCKETS, sizeof(struct block *));
@@ -477,27 +486,28 @@ static bool crosses_checkpoint(uint64_t before, uint64_t after)
                                                    __builtin_clzll(after / FIRST_CHECKPOINT_BYTES));
 }
 
-/* All that the context's devices were ever asked for, as DeepSpeed counts it; no lock held. */
-static void account(ds_accel_t *context, uint64_t size_bytes)
+/* Say what was asked for, and what for all in all, as DeepSpeed's tracker does; no lock held. */
+static void account(const struct ds_accel__pinned *pool, uint64_t size_bytes,
+                    const struct grant *grant)
 {
-    uint64_t calls = __atomic_add_fetch(&context->pinned_calls, 1, __ATOMIC_RELAXED);
-    uint64_t total = __atomic_add_fetch(&context->pinned_bytes, size_bytes, __ATOMIC_RELAXED);
-    bool is_checkpoint = crosses_checkpoint(total - size_bytes, total);
+    const struct ds_accel__log *log = &pool->device->context->log;
+    bool is_checkpoint = crosses_checkpoint(grant->total_bytes - size_bytes, grant->total_bytes);
     uint32_t level = is_checkpoint ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_DEBUG;
     char size[32];
     char sum[32];
 
-    if (context->log.sink == NULL || !ds_accel__log_enabled(&context->log, "pinned", level)) {
+    if (!ds_accel__log_enabled(log, "pinned", level)) {
         return;
     }
     format_size(size_bytes, size, sizeof(size));
-    format_size(total, sum, sizeof(sum));
-    ds_accel__log(&context->log, "pinned", level, "%s pinned; %s in all, in %llu calls", size, sum,
-                  (unsigned long long)calls);
+    format_size(grant->total_bytes, sum, sizeof(sum));
+    ds_accel__log(log, "pinned", level, "device %u: %s pinned; %s in all, in %llu calls",
+                  pool->device->index, size, sum, (unsigned long long)grant->calls);
 }
 
 /* Lock held. */
-static void give_out(struct ds_accel__pinned *pool, struct block *block, uint64_t asked_bytes)
+static void give_out(struct ds_accel__pinned *pool, struct block *block, uint64_t asked_bytes,
+                     struct grant *grant)
 {
     struct ds_accel_pinned_stats *stats = &pool->stats;
 
@@ -505,10 +515,14 @@ static void give_out(struct ds_accel__pinned *pool, struct block *block, uint64_
     block->asked_bytes = asked_bytes;
     block->use_count = 0;
     stats->alloc_count++;
+    stats->requested_bytes += asked_bytes;
     stats->allocated_bytes += asked_bytes;
     if (stats->allocated_bytes > stats->allocated_peak_bytes) {
         stats->allocated_peak_bytes = stats->allocated_bytes;
     }
+    grant->pointer = block->pointer;
+    grant->total_bytes = stats->requested_bytes;
+    grant->calls = stats->alloc_count;
 }
 
 /* ---- allocating ----------------------------------------------------------------------------- */
@@ -542,7 +556,7 @@ static bool empty(struct ds_accel__pinned *pool)
 
 /* From the runtime; where a limit is met, once more with an empty pool. */
 static int32_t allocate(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
-                        uint32_t flags, struct block **block_out)
+                        uint32_t flags, struct grant *grant)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     struct block *block = calloc(1, sizeof(*block));
@@ -568,10 +582,9 @@ static int32_t allocate(struct ds_accel__pinned *pool, uint64_t size_bytes, uint
     }
     pthread_mutex_lock(&pool->lock);
     insert(pool, block);
-    give_out(pool, block, size_bytes);
+    give_out(pool, block, size_bytes, grant);
     pool->stats.alloc_retry_count += is_retry;
     pthread_mutex_unlock(&pool->lock);
-    *block_out = block;
     return DS_ACCEL_OK;
 }
 
@@ -587,9 +600,9 @@ static struct block *take_fitting(struct ds_accel__pinned *pool, uint64_t size_b
                : block;
 }
 
-/* From the pool; NULL: it has none. */
-static struct block *reuse(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
-                           uint32_t flags)
+/* From the pool; false: it has none. */
+static bool reuse(struct ds_accel__pinned *pool, uint64_t size_bytes, uint64_t align_bytes,
+                  uint32_t flags, struct grant *grant)
 {
     struct block *block;
 
@@ -602,10 +615,10 @@ static struct block *reuse(struct ds_accel__pinned *pool, uint64_t size_bytes, u
     if (block != NULL) {
         pool->stats.cached_bytes -= block->size_bytes;
         pool->stats.hit_count++;
-        give_out(pool, block, size_bytes);
+        give_out(pool, block, size_bytes, grant);
     }
     pthread_mutex_unlock(&pool->lock);
-    return block;
+    return block != NULL;
 }
 
 static int32_t check_request(uint64_t size_bytes, uint64_t align_bytes, uint32_t flags)
@@ -630,8 +643,7 @@ int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uint64_t size_bytes
                                   uint64_t align_bytes, uint32_t flags, void **pointer_out)
 {
     struct ds_accel__pinned *pool;
-    struct block *block;
-    uint64_t wanted;
+    struct grant grant;
     int32_t status;
 
     pool = enter(device, "mem_alloc_pinned", &status);
@@ -645,14 +657,13 @@ int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uint64_t size_bytes
     if (status < 0) {
         return status;
     }
-    wanted = align_bytes != 0 ? align_bytes : (uint64_t)sysconf(_SC_PAGESIZE);
-    block = reuse(pool, size_bytes, wanted, flags);
-    if (block == NULL) {
-        status = allocate(pool, size_bytes, align_bytes, flags, &block);
+    if (!reuse(pool, size_bytes, align_bytes != 0 ? align_bytes : pool->page_bytes, flags,
+               &grant)) {
+        status = allocate(pool, size_bytes, align_bytes, flags, &grant);
     }
     if (status >= 0) {
-        *pointer_out = block->pointer;
-        account(pool->device->context, size_bytes);
+        *pointer_out = grant.pointer;
+        account(pool, size_bytes, &grant);
     }
     return status;
 }
@@ -715,7 +726,9 @@ int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer)
     if (!is_live) {
         return refuse_pointer(pool, "mem_free_pinned", pointer, block);
     }
-    release(pool, surplus);
+    if (surplus != NULL) {
+        release(pool, surplus);
+    }
     return DS_ACCEL_OK;
 }
 

@@ -99,6 +99,7 @@ static void expect_reuse(void)
     cr_expect_eq(stats.alloc_count, 4);
     cr_expect_eq(stats.free_count, 1);
     cr_expect_eq(stats.hit_count, 1);
+    cr_expect_eq(stats.requested_bytes, 799000);
     cr_expect_eq(stats.block_count, 3);
     cr_expect_eq(stats.allocated_peak_bytes, 699000);
     cr_expect_eq(stats.reserved_peak_bytes, stats.reserved_bytes);
@@ -437,20 +438,20 @@ Test(core_pinned, logs_what_was_asked_for)
 {
     start("mock");
     give(take(KIB(3), 1, 0));
-    EXPECT_HAS(test_log, "4 pinned: 3.0 KB pinned; 3.0 KB in all, in 1 calls");
+    EXPECT_HAS(test_log, "4 pinned: device 0: 3.0 KB pinned; 3.0 KB in all, in 1 calls");
     for (int i = 0; i < 31; i++) {
         give(take(MIB(1024), 1, 0));
     }
     EXPECT_HAS_NOT(test_log, "3 pinned:");
     give(take(MIB(1024), 1, 0));
-    EXPECT_HAS(test_log, "3 pinned: 1.000 GB pinned; 32.000 GB in all, in 33 calls");
+    EXPECT_HAS(test_log, "3 pinned: device 0: 1.000 GB pinned; 32.000 GB in all, in 33 calls");
     test_log[0] = '\0';
     for (int i = 0; i < 31; i++) {
         give(take(MIB(1024), 1, 0));
     }
     EXPECT_HAS_NOT(test_log, "3 pinned:");
     give(take(MIB(1024), 1, 0));
-    EXPECT_HAS(test_log, "3 pinned: 1.000 GB pinned; 64.000 GB in all");
+    EXPECT_HAS(test_log, "3 pinned: device 0: 1.000 GB pinned; 64.000 GB in all");
     finish();
 }
 
