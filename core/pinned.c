@@ -202,7 +202,7 @@ int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uint64_t size_bytes
                                   uint64_t align_bytes, uint32_t flags, void **pointer_out)
 {
     struct ds_accel__pinned *pool;
-    struct grant grant;
+    struct grant grant = {0};
     int32_t status;
 
     pool = enter(device, "mem_alloc_pinned", &status);
