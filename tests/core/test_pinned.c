@@ -7,6 +7,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Sanitizers have their own malloc(), which ends the program, and an mlock() that does nothing; gcc
+ * and clang say differently that one is there. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SANITIZER 1
+#endif
+#ifndef HAS_SANITIZER
+#define HAS_SANITIZER 0
+#endif
+
 #define EXPECT_STATUS(call, status) \
     do { \
         int32_t got_ = (call); \
@@ -201,8 +215,10 @@ Test(core_pinned, refuses_what_is_not_its_own)
     EXPECT_STATUS(ds_accel_mem_alloc_pinned(NULL, 64, 1, 0, (void **)&kept), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_mem_alloc_pinned(device, UINT64_MAX, 1, 0, (void **)&kept),
                   DS_ACCEL_ERR_NO_MEMORY);
-    EXPECT_STATUS(ds_accel_mem_alloc_pinned(device, INT64_MAX, 1, 0, (void **)&kept),
-                  DS_ACCEL_ERR_NO_MEMORY);
+    if (!HAS_SANITIZER) {
+        EXPECT_STATUS(ds_accel_mem_alloc_pinned(device, INT64_MAX, 1, 0, (void **)&kept),
+                      DS_ACCEL_ERR_NO_MEMORY);
+    }
     EXPECT_STATUS(ds_accel_pinned_stats(device, NULL), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_pinned_empty_cache(NULL), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_pinned_set_limit(NULL, 0), DS_ACCEL_ERR_INVALID);
@@ -366,21 +382,27 @@ Test(core_pinned, empties_itself_at_the_kernels_limit)
 
 Test(core_pinned, names_the_limit_of_the_cpu)
 {
-    struct rlimit limit = {KIB(64), KIB(64)};
+    struct rlimit limit;
+    bool is_root = geteuid() == 0;
     void *pointer = NULL;
 
-    if (geteuid() == 0) {
-        /* Who may lock without limit has none. */
-        cr_assert_eq(setuid(65534), 0);
+    if (HAS_SANITIZER) {
+        cr_skip_test("mlock() does nothing here");
     }
-    cr_assert_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
     start("cpu");
+    cr_assert_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    limit.rlim_cur = KIB(64);
+    /* Root may lock without limit; what follows is done as somebody else. */
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (is_root && seteuid(65534) != 0)) {
+        cr_skip_test("the limit can't be set here");
+    }
     give(take(KIB(40), 1, 0));
     cr_expect_not_null(take(KIB(60), 1, 0));
     cr_expect_eq(stats_now().alloc_retry_count, 1);
     EXPECT_REFUSED(ds_accel_mem_alloc_pinned(device, KIB(60), 1, 0, &pointer), DS_ACCEL_ERR_LIMIT,
                    "RLIMIT_MEMLOCK is 65536");
     finish();
+    cr_assert(!is_root || seteuid(0) == 0);
 }
 
 Test(core_pinned, keeps_no_more_than_its_limit)
