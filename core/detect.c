@@ -722,6 +722,7 @@ int32_t ds_accel_detect(ds_accel_t *context)
     pthread_mutex_lock(&context->lock);
     if (context->selected != NULL) {
         pthread_mutex_unlock(&context->lock);
+        ds_accel__lazy_run(context);
         return DS_ACCEL_OK;
     }
     if (context->has_failed) {
@@ -733,6 +734,9 @@ int32_t ds_accel_detect(ds_accel_t *context)
     snprintf(context->failure, sizeof(context->failure), "%s",
              status < 0 ? ds_accel_last_error() : "");
     pthread_mutex_unlock(&context->lock);
+    if (status >= 0) {
+        ds_accel__lazy_run(context);
+    }
     return status;
 }
 

@@ -280,14 +280,17 @@ struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const
     return (struct ds_accel__device *)device;
 }
 
-int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+/* Apart, so that calls that succeed do not clear an error first. */
+static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-    if (!device->candidate->watch.is_forked) {
-        return DS_ACCEL_OK;
-    }
     return ds_accel__fail(device->abi.table->device_health(device->abi.handle, &error), &error);
+}
+
+int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+{
+    return device->candidate->watch.is_forked ? refuse_forked(device) : DS_ACCEL_OK;
 }
 
 /* What is made when it is opened first and goes when it is closed last. */
@@ -309,11 +312,12 @@ static int32_t start(struct ds_accel__device *device)
     return DS_ACCEL_OK;
 }
 
-/* Graphs hold events, events streams, streams the device. */
+/* Timers and graphs hold events, events streams, streams the device. */
 static void stop(struct ds_accel__device *device)
 {
     static const enum ds_accel__handle_kind order[] = {
-        DS_ACCEL__HANDLE_GRAPH, DS_ACCEL__HANDLE_EVENT, DS_ACCEL__HANDLE_STREAM};
+        DS_ACCEL__HANDLE_TIMER, DS_ACCEL__HANDLE_GRAPH, DS_ACCEL__HANDLE_EVENT,
+        DS_ACCEL__HANDLE_STREAM};
     struct ds_accel__child *child;
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(order); i++) {
@@ -321,6 +325,9 @@ static void stop(struct ds_accel__device *device)
             void *handle = ds_accel__child_handle(child);
 
             switch (order[i]) {
+            case DS_ACCEL__HANDLE_TIMER:
+                ds_accel__timer_destroy(handle);
+                break;
             case DS_ACCEL__HANDLE_GRAPH:
                 ds_accel__graph_destroy(handle);
                 break;
@@ -332,6 +339,7 @@ static void stop(struct ds_accel__device *device)
             }
         }
     }
+    ds_accel__pinned_close(device);
     device->candidate->table.device_close(device->abi.handle);
     pthread_mutex_destroy(&device->lock);
 }

@@ -568,7 +568,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, vo
  *
  * @param[in] align_bytes  1: the runtime's own; 0: the page size, for direct I/O; else a power of 2
  * @param[in] flags        DS_ACCEL_PINNED_*
- * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size, after one retry with
+ *         an emptied pool; ERR_NO_MEMORY
+ * @threads any
  * @owner  caller; release with ds_accel_mem_free_pinned()
  * @source DeepSpeed pin_memory(align_bytes)
  */
@@ -576,8 +578,13 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uin
                                                   uint64_t align_bytes, uint32_t flags,
                                                   void **pointer_out);
 
-/** Streams that copy from or to it were told by ds_accel_mem_record_stream(): it is given out again
- * when they are done. NULL is ignored. */
+/**
+ * Give it back to the pool, at once. Streams that copy from or to it were told by
+ * ds_accel_mem_record_stream(): it is given out again when they are done with what they have now.
+ * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live pinned memory of this
+ * device
+ * @threads any, but not while another thread calls something on one of those streams
+ */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer);
 
 /** Lock and unlock memory of the caller's. */
@@ -622,6 +629,361 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 /* ---- facts and settings --------------------------------------------------------------------- */
+
+/*
+ * Facts hold for all devices of the chosen accelerator. Each has three sources: a configuration
+ * above the packages' is the operator's word and goes first, then the plugin's, then the package's
+ * configuration. `ds-accel info` prints the same facts. They are found out once, by the first call
+ * that asks, and do not change afterwards. Before ds_accel_detect() all answer ERR_STATE.
+ */
+
+/**
+ * What is known of the accelerator, as flags.
+ *
+ * @param[out] flags_out  DS_ACCEL_FLAG_*
+ * @param[out] known_out  the flags that somebody has answered; a flag that is not in it is not
+ *                        known, and 0 in flags_out. NULL: not wanted
+ * @return DS_ACCEL_OK; ERR_STATE; ERR_INVALID NULL; ERR_NO_MEMORY
+ * @threads any; without a lock after the first call
+ * @source DeepSpeed is_synchronized_device() ... is_triton_supported()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_flags(ds_accel_t *context, uint64_t *flags_out,
+                                       uint64_t *known_out);
+
+/**
+ * One flag.
+ * @param[in]  flag        one of DS_ACCEL_FLAG_*
+ * @param[out] is_set_out  1 or 0
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED nobody has said; ERR_INVALID not one flag; ERR_STATE
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_flag(ds_accel_t *context, uint64_t flag, uint32_t *is_set_out);
+
+/** Flags, names of backends and versions at once, the operator's word included.
+ * @param[out] info_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_backend_info(ds_accel_t *context,
+                                              struct ds_accel_backend_info *info_out);
+
+/* Groups of functions that the backend has: what is missing answers ERR_UNSUPPORTED, or where it
+ * says so does nothing. */
+#define DS_ACCEL_CAPABILITY_STREAMS DS_ACCEL_BIT(0) /**< streams of a program's own */
+#define DS_ACCEL_CAPABILITY_EVENTS DS_ACCEL_BIT(1)
+#define DS_ACCEL_CAPABILITY_EVENT_TIMING DS_ACCEL_BIT(2)
+#define DS_ACCEL_CAPABILITY_GRAPHS DS_ACCEL_BIT(3)
+#define DS_ACCEL_CAPABILITY_PINNED DS_ACCEL_BIT(4)
+#define DS_ACCEL_CAPABILITY_REGISTER DS_ACCEL_BIT(5) /**< pinning memory of the caller's */
+#define DS_ACCEL_CAPABILITY_POINTER_INFO DS_ACCEL_BIT(6)
+#define DS_ACCEL_CAPABILITY_STREAM_ORDERED DS_ACCEL_BIT(7)
+#define DS_ACCEL_CAPABILITY_VIRTUAL_MEMORY DS_ACCEL_BIT(8)
+#define DS_ACCEL_CAPABILITY_TELEMETRY DS_ACCEL_BIT(9)
+#define DS_ACCEL_CAPABILITY_PROCESSES DS_ACCEL_BIT(10)
+#define DS_ACCEL_CAPABILITY_RANGES DS_ACCEL_BIT(11) /**< a profiler sees ds_accel_range_push() */
+#define DS_ACCEL_CAPABILITY_PROFILER DS_ACCEL_BIT(12)
+#define DS_ACCEL_CAPABILITY_PEERS DS_ACCEL_BIT(13)
+#define DS_ACCEL_CAPABILITY_LINKS DS_ACCEL_BIT(14)
+#define DS_ACCEL_CAPABILITY_MEMORY_IPC DS_ACCEL_BIT(15)
+#define DS_ACCEL_CAPABILITY_EVENT_IPC DS_ACCEL_BIT(16)
+#define DS_ACCEL_CAPABILITY_DMABUF DS_ACCEL_BIT(17)
+#define DS_ACCEL_CAPABILITY_RNG DS_ACCEL_BIT(18) /**< a generator of the vendor's */
+#define DS_ACCEL_CAPABILITY_NATIVE_HANDLES DS_ACCEL_BIT(19)
+
+/** @param[out] capabilities_out DS_ACCEL_CAPABILITY_* */
+DS_ACCEL_EXPORT int32_t ds_accel_capabilities(ds_accel_t *context, uint64_t *capabilities_out);
+
+/**
+ * Can a backend be used here?
+ *
+ * @param[in]  name           a backend, asked now if it was not yet; NULL: the chosen one
+ * @param[out] available_out  1 or 0; 0 in a child that inherited the chosen one
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no plugin of that name; ERR_STATE; ERR_NO_MEMORY
+ * @source DeepSpeed is_available()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_is_available(ds_accel_t *context, const char *name,
+                                              uint32_t *available_out);
+
+/** Where the backend's op builders are kept in DeepSpeed: "op_builder.cpu".
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED not known; ERR_INVALID; ERR_STATE
+ * @source DeepSpeed op_builder_dir() */
+DS_ACCEL_EXPORT int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size);
+
+/* -- data types -- */
+
+/** "float32"; NULL for a number that is no DS_ACCEL_DTYPE_*. @owner static storage */
+DS_ACCEL_EXPORT const char *ds_accel_dtype_name(uint32_t dtype);
+/** Bits of one element; 0 for a number that is no dtype. */
+DS_ACCEL_EXPORT uint32_t ds_accel_dtype_size_bits(uint32_t dtype);
+/**
+ * The dtype of a name as frameworks spell it: "float32", "float", "fp32", "torch.half", "bf16" ...
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND with the nearest name; ERR_INVALID NULL
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out);
+
+/**
+ * What a device does with a dtype.
+ * @param[out] support_out  DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0: nothing
+ * @return DS_ACCEL_OK; ERR_INVALID not a dtype; ERR_UNSUPPORTED the plugin does not tell
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_dtype_support(ds_accel_device_t *device, uint32_t dtype,
+                                               uint32_t *support_out);
+
+/**
+ * Those of float32, float16 and bfloat16, in this order, that the accelerator computes with.
+ *
+ * @param[out] dtypes     dtypes[capacity]; may be NULL with capacity 0
+ * @param[out] count_out  how many there are, also if they do not fit
+ * @return DS_ACCEL_OK; ERR_LIMIT they do not fit; ERR_UNSUPPORTED not known; ERR_STATE
+ * @source DeepSpeed supported_dtypes()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_supported_dtypes(ds_accel_t *context, uint32_t *dtypes,
+                                                  uint32_t capacity, uint32_t *count_out);
+/** *supported_out: 1 or 0. @return also ERR_UNSUPPORTED: not known */
+DS_ACCEL_EXPORT int32_t ds_accel_is_bf16_supported(ds_accel_t *context, uint32_t *supported_out);
+DS_ACCEL_EXPORT int32_t ds_accel_is_fp16_supported(ds_accel_t *context, uint32_t *supported_out);
+
+/* -- communication and compile backend -- */
+
+/**
+ * The collectives library that the accelerator is used with: "nccl".
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED it has none; ERR_INVALID it does not fit; ERR_STATE
+ * @source DeepSpeed communication_backend_name()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_communication_backend(ds_accel_t *context, char *name,
+                                                       size_t name_size);
+/**
+ * Use another one.
+ *
+ * @param[in] name  the accelerator's own or one of the configuration's "communication_backends";
+ *                  NULL: the accelerator's own again
+ * @return DS_ACCEL_OK; ERR_INVALID not one of them, with the list; ERR_STATE
+ * @threads any; holds for the context
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_set_communication_backend(ds_accel_t *context, const char *name);
+/** Major, minor, patch, 0. @return DS_ACCEL_OK; ERR_UNSUPPORTED not known; ERR_STATE */
+DS_ACCEL_EXPORT int32_t ds_accel_communication_backend_version(ds_accel_t *context,
+                                                               uint32_t version_out[4]);
+/** The graph compiler: "inductor". As ds_accel_communication_backend().
+ * @source DeepSpeed get_compile_backend() */
+DS_ACCEL_EXPORT int32_t ds_accel_compile_backend(ds_accel_t *context, char *name, size_t name_size);
+/** As ds_accel_set_communication_backend(); the configuration's list is "compile_backends".
+ * @source DeepSpeed set_compile_backend() */
+DS_ACCEL_EXPORT int32_t ds_accel_set_compile_backend(ds_accel_t *context, const char *name);
+
+/* -- calls that wait for the accelerator -- */
+
+/**
+ * Receives DS_ACCEL_OK once the accelerator is started; or ERR_STATE when the context is destroyed
+ * before that, so that what user_data owns can be released.
+ */
+typedef void (*ds_accel_lazy_call_t)(void *user_data, int32_t status);
+
+/**
+ * Call a function now if the accelerator is started, else as soon as it is.
+ *
+ * Each call is made once, in the order given, with no lock held: by the thread whose
+ * ds_accel_detect() succeeds, before that returns; one given while those are made comes after them.
+ * A detection that fails leaves them waiting.
+ *
+ * @return DS_ACCEL_OK called, or kept for later; ERR_INVALID NULL; ERR_STATE this process inherited
+ *         the accelerator by fork(); ERR_NO_MEMORY: it will not be called
+ * @threads any
+ * @source DeepSpeed lazy_call()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call,
+                                           void *user_data);
+
+/* -- profilers -- */
+
+/**
+ * Begin a range that the vendor's profiler shows; ranges nest, per thread and domain. Where the
+ * vendor has no such thing this is DS_ACCEL_OK and nothing: see DS_ACCEL_CAPABILITY_RANGES.
+ *
+ * @param[in] domain    or NULL; heeded with DS_ACCEL_FLAG_RANGE_DOMAINS
+ * @param[in] category  or NULL; likewise
+ * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE before ds_accel_detect(); ERR_DRIVER
+ * @source DeepSpeed range_push()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_range_push(ds_accel_t *context, const char *message,
+                                            const char *domain, const char *category);
+/** End the calling thread's innermost range of the domain. @return also ERR_STATE none is open */
+DS_ACCEL_EXPORT int32_t ds_accel_range_pop(ds_accel_t *context, const char *domain);
+/** Let the vendor's profiler record, and stop it again; DS_ACCEL_OK and nothing without one. */
+DS_ACCEL_EXPORT int32_t ds_accel_profiler_start(ds_accel_t *context);
+DS_ACCEL_EXPORT int32_t ds_accel_profiler_stop(ds_accel_t *context);
+
+/* -- timers -- */
+
+/** Two marks in a stream and the time between them. */
+typedef struct ds_accel_timer ds_accel_timer_t;
+
+/**
+ * A timer: by events of the device, or by the host's clock where DS_ACCEL_FLAG_HOST_TIMERS is set
+ * or the backend has no events. Then what the stream has is waited for at each mark, unless the
+ * device is synchronized anyhow.
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_NO_MEMORY; ERR_DRIVER
+ * @owner  caller; release with ds_accel_timer_destroy()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_create(ds_accel_device_t *device,
+                                              ds_accel_timer_t **timer_out);
+DS_ACCEL_EXPORT void ds_accel_timer_destroy(ds_accel_timer_t *timer);
+/** Begin; what was measured before is dropped. @param[in] stream NULL: the current one */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_start(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
+/** End. @return DS_ACCEL_OK; ERR_STATE it was not started; ERR_INVALID */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_stop(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
+/**
+ * Milliseconds between the two; waits until the second is reached.
+ * @return DS_ACCEL_OK; ERR_STATE it was not stopped; ERR_DRIVER
+ * @source DeepSpeed utils/timer.py
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_elapsed_ms(ds_accel_timer_t *timer, double *elapsed_ms_out);
+
+/* -- environment -- */
+
+/**
+ * Name number @p position of the variables that choose the devices a process sees; the first is the
+ * one to set.
+ * @param[out] name  NUL-terminated
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND past the last; ERR_INVALID it does not fit; ERR_STATE
+ * @source DeepSpeed visible_devices_envs()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_visible_devices_envs(ds_accel_t *context, uint32_t position,
+                                                      char *name, size_t name_size);
+/** The same of the starts of names of variables that a job's processes must inherit.
+ * @source DeepSpeed export_envs() */
+DS_ACCEL_EXPORT int32_t ds_accel_export_envs(ds_accel_t *context, uint32_t position, char *name,
+                                             size_t name_size);
+
+/**
+ * The value with which a variable shows exactly these devices, in this order, to a program that is
+ * started with the environment as it is now.
+ *
+ * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first
+ * @param[in]  indices     indices[count], each below ds_accel_device_count(), none twice
+ * @param[out] value       NUL-terminated; may be NULL with value_size 0, to ask for the size
+ * @param[out] needed_out  bytes that the value needs, with its NUL; written on OK and ERR_LIMIT;
+ *                         may be NULL
+ * @return DS_ACCEL_OK; ERR_LIMIT it does not fit; ERR_NOT_FOUND not a variable of this accelerator;
+ *         ERR_UNSUPPORTED it has none; ERR_INVALID; ERR_STATE
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_visible_devices_value(ds_accel_t *context, const char *variable,
+                                                       const uint32_t *indices, uint32_t count,
+                                                       char *value, uint32_t value_size,
+                                                       uint32_t *needed_out);
+/**
+ * Put that value into this process's environment, for programs that it will start. What the
+ * process itself sees stays as it is: the runtime has started.
+ * @threads not while another thread uses the environment: it is setenv()
+ * @source DeepSpeed set_visible_devices_envs()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_apply_visible_devices(ds_accel_t *context, const uint32_t *indices,
+                                                       uint32_t count);
+
+/**
+ * Make the changes to this process's environment that `ds-accel env` prints: the backend's
+ * documented work-arounds, by their rules if-unset, always and unset. Made before ds_accel_detect()
+ * they are there when the runtime starts.
+ *
+ * @param[in]  name         a backend; NULL: the chosen one
+ * @param[out] applied_out  how many variables were set or removed; may be NULL
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; ERR_STATE NULL before ds_accel_detect();
+ *         ERR_NO_MEMORY
+ * @threads not while another thread uses the environment: it is setenv()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_apply_env(ds_accel_t *context, const char *name,
+                                           uint32_t *applied_out);
+
+/* -- telemetry and links: no device is opened or woken -- */
+
+/** Sensors. @param[out] telemetry_out struct_size set; what is valid says its member valid */
+DS_ACCEL_EXPORT int32_t ds_accel_telemetry(ds_accel_t *context, uint32_t device_index,
+                                           struct ds_accel_telemetry *telemetry_out);
+/**
+ * The processes that use a device.
+ *
+ * @param[out] processes     up to @p capacity elements, @p stride_bytes apart: sizeof(*processes)
+ * @param[out] count_out     how many there are, also if they do not fit
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED; ERR_INVALID; ERR_STATE
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_telemetry_processes(ds_accel_t *context, uint32_t device_index,
+                                                     struct ds_accel_process *processes,
+                                                     uint32_t stride_bytes, uint32_t capacity,
+                                                     uint32_t *count_out);
+/** A device's links to others. As ds_accel_telemetry_processes(). */
+DS_ACCEL_EXPORT int32_t ds_accel_device_links(ds_accel_t *context, uint32_t device_index,
+                                              struct ds_accel_link *links, uint32_t stride_bytes,
+                                              uint32_t capacity, uint32_t *count_out);
+
+/* -- peers -- */
+
+/** *can_out: 1 if @p device can address @p peer's memory. Both are of one context. */
+DS_ACCEL_EXPORT int32_t ds_accel_peer_can_access(ds_accel_device_t *device, ds_accel_device_t *peer,
+                                                 uint32_t *can_out);
+/** Enabled already is DS_ACCEL_OK. */
+DS_ACCEL_EXPORT int32_t ds_accel_peer_enable(ds_accel_device_t *device, ds_accel_device_t *peer);
+/** Not enabled is DS_ACCEL_OK. */
+DS_ACCEL_EXPORT int32_t ds_accel_peer_disable(ds_accel_device_t *device, ds_accel_device_t *peer);
+
+/* -- sharing between processes -- */
+
+/**
+ * Bytes that another process of the same user opens the memory with. Their number is
+ * ds_accel_backend_info()'s memory_handle_bytes.
+ * @param[in] pointer  may lie inside an allocation: opening gives the same place
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_UNSUPPORTED; ERR_DRIVER
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_export(ds_accel_device_t *device, void *pointer,
+                                                   void *handle, uint32_t handle_bytes);
+/** Done with exporting; who has it open keeps it. */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_unexport(ds_accel_device_t *device, const void *handle,
+                                                     uint32_t handle_bytes);
+/** @owner caller; each opening is closed once, with the pointer it gave */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_open(ds_accel_device_t *device, const void *handle,
+                                                 uint32_t handle_bytes, void **pointer_out);
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_close(ds_accel_device_t *device, void *pointer);
+/** An event that was made with DS_ACCEL_EVENT_INTERPROCESS; event_handle_bytes bytes. */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_export(ds_accel_event_t *event, void *handle,
+                                                  uint32_t handle_bytes);
+/** @owner caller; release with ds_accel_event_destroy() */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_open(ds_accel_device_t *device, const void *handle,
+                                                uint32_t handle_bytes,
+                                                ds_accel_event_t **event_out);
+/** Device memory as a dma-buf. @owner *fd_out is the caller's to close */
+DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_export(ds_accel_device_t *device, void *pointer,
+                                               uint64_t size_bytes, int32_t *fd_out,
+                                               uint64_t *offset_bytes_out);
+/** @owner the pointer is the caller's: ds_accel_dmabuf_release(); @p fd stays the caller's */
+DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_import(ds_accel_device_t *device, int32_t fd,
+                                               uint64_t offset_bytes, uint64_t size_bytes,
+                                               void **pointer_out);
+DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_release(ds_accel_device_t *device, void *pointer);
+
+/* -- the pool of pinned memory -- */
+
+/** A device's pinned memory. All bytes but allocated_bytes are rounded to the pool's classes. */
+struct ds_accel_pinned_stats {
+    uint32_t struct_size;
+    uint32_t block_count;     /**< held from the runtime, in use or kept */
+    uint64_t allocated_bytes; /**< in use, as asked for */
+    uint64_t allocated_peak_bytes;
+    uint64_t reserved_bytes; /**< held from the runtime */
+    uint64_t reserved_peak_bytes;
+    uint64_t cached_bytes;  /**< freed and kept, waiting_bytes included */
+    uint64_t waiting_bytes; /**< freed, while streams still use it */
+    uint64_t alloc_count;
+    uint64_t free_count;
+    uint64_t requested_bytes;   /**< asked for in all, whatever was freed since */
+    uint64_t hit_count;         /**< allocations that the pool met */
+    uint64_t alloc_retry_count; /**< allocations that succeeded after it was emptied */
+    uint64_t limit_bytes;       /**< of what it keeps; UINT64_MAX: none */
+};
+
+/** @param[out] stats_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
+                                              struct ds_accel_pinned_stats *stats_out);
+/** The peaks become the current values. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_reset_peaks(ds_accel_device_t *device);
+/** Give what the pool keeps back to the runtime; what streams still use stays. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_empty_cache(ds_accel_device_t *device);
+/** Keep no more than that from now on: 0 nothing, UINT64_MAX (at first) all. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_set_limit(ds_accel_device_t *device, uint64_t limit_bytes);
 
 /* ---- what is inline ------------------------------------------------------------------------- */
 

@@ -44,6 +44,8 @@ static const struct {
                                 offsetof(struct ds_accel__event, child)},
     [DS_ACCEL__HANDLE_GRAPH] = {sizeof(struct ds_accel__graph),
                                 offsetof(struct ds_accel__graph, child)},
+    [DS_ACCEL__HANDLE_TIMER] = {sizeof(struct ds_accel__timer),
+                                offsetof(struct ds_accel__timer, child)},
     [DS_ACCEL__HANDLE_POOL] = {sizeof(struct ds_accel__pool),
                                offsetof(struct ds_accel__pool, child)},
 };

@@ -1033,8 +1033,18 @@ struct ds_accel {
      * opening. */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
-    char failure[1024]; /* why the last detection failed, or "" */
-    bool has_failed;    /* the last detection did */
+    char failure[1024];            /* why the last detection failed, or "" */
+    bool has_failed;               /* the last detection did */
+    struct ds_accel__known *known; /* facts; written once, read without the lock */
+    /* Guarded by its own lock: calls that wait for the accelerator. */
+    struct {
+        pthread_mutex_t lock;
+        struct ds_accel__lazy *first;
+        struct ds_accel__lazy **last; /* NULL: there is none */
+        bool is_running;              /* a thread makes them */
+        bool is_over;                 /* there will be no more */
+    } lazy;
+    char settings[2][32]; /* by enum ds_accel__setting, under lock; "": as the facts are */
 };
 
 /* A context without configuration and plugins, for the helper process; NULL: no memory. */
@@ -1056,6 +1066,15 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
+enum ds_accel__setting {
+    DS_ACCEL__SETTING_COMMUNICATION,
+    DS_ACCEL__SETTING_COMPILE,
+    DS_ACCEL__SETTING_COUNT
+};
+
+/* What the program set in place of a fact of a backend; NULL: nothing. Lock held. */
+const char *ds_accel__setting(const ds_accel_t *context, const char *backend, const char *key);
+
 /* ---- layer 5: handles (handle.c), devices, streams, events, graphs, memory ------------------ */
 
 enum ds_accel__handle_kind {
@@ -1064,6 +1083,7 @@ enum ds_accel__handle_kind {
     DS_ACCEL__HANDLE_EVENT,
     DS_ACCEL__HANDLE_GRAPH,
     DS_ACCEL__HANDLE_POOL,
+    DS_ACCEL__HANDLE_TIMER,
     DS_ACCEL__HANDLE_COUNT
 };
 
@@ -1106,6 +1126,17 @@ struct ds_accel__graph {
     pthread_mutex_t lock;               /* guards all above but table and child */
 };
 
+/* A timer's table is only there to tell whether it was destroyed. */
+struct ds_accel__timer {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+    ds_accel_event_t *start; /* NULL: by the host's clock */
+    ds_accel_event_t *end;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint32_t state;
+};
+
 struct ds_accel__device {
     struct ds_accel_device abi;
     struct ds_accel__child child;
@@ -1119,6 +1150,7 @@ struct ds_accel__device {
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
+    struct ds_accel__pinned *pinned; /* made by its first use, under lock; NULL: none */
 };
 
 /* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory
@@ -1152,6 +1184,25 @@ void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
+void ds_accel__timer_destroy(struct ds_accel__timer *timer);
+
+/* ---- layer 5: pinned memory (pinned.c) ------------------------------------------------------ */
+
+enum ds_accel__pinned_place {
+    DS_ACCEL__PINNED_FOREIGN, /* of no pool */
+    DS_ACCEL__PINNED_LIVE,
+    DS_ACCEL__PINNED_FREE /* kept for later */
+};
+
+/* Another stream uses memory of the pool. ERR_NOT_FOUND, with no error said: it is not the pool's.
+ */
+int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
+                                struct ds_accel__stream *stream);
+/* Whether an address is a pool's, by the base of its allocation, or by itself if that is NULL. */
+enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
+                                                  const void *address);
+/* Give all of it back to the runtime, what is still in use too. */
+void ds_accel__pinned_close(struct ds_accel__device *device);
 
 /* ---- layer 6: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 
@@ -1168,12 +1219,14 @@ struct ds_accel__facts {
     struct ds_accel_backend_info info;
 };
 
-/* A fact by the operator's configuration, else by the plugin, else by the package; never NULL
- * but for exhausted memory. plugin_value is taken. */
+/* A fact by the program's setting, else by the operator's configuration, else by the plugin, else
+ * by the package; never NULL but for exhausted memory. plugin_value is taken. Lock held. */
 json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value);
 void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
                           const struct ds_accel__candidate *candidate,
                           ds_accel_plugin_instance_t *instance);
+/* The members of the info report that no device's state changes. Lock held. */
+void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
@@ -1187,5 +1240,28 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
 #define DS_ACCEL__REPORT_LINT 101u
 /* Dump a tree, which is taken, as JSON or text. */
 int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out);
+
+/* ---- layer 7: facts for programs (facts.c), settings (settings.c), the rest (lazy.c, timer.c,
+ * job.c, share.c) */
+
+/* What was found out of the chosen accelerator, once and for all. */
+struct ds_accel__known {
+    struct ds_accel_backend_info info; /* the operator's word merged in */
+    uint64_t capabilities;
+    json_t *tree; /* of ds_accel__facts_set(); only read */
+    char op_builder_dir[64];
+};
+
+/* The chosen accelerator's facts, or NULL with the error said. out is what the caller will write.
+ */
+const struct ds_accel__known *ds_accel__known_get(ds_accel_t *context, const void *out,
+                                                  int32_t *status_out);
+void ds_accel__known_clear(ds_accel_t *context);
+/* The name as it fits; ERR_INVALID if it does not. call: "compile_backend". */
+int32_t ds_accel__name_write(const char *text, char *name, size_t name_size, const char *call);
+/* Make the calls that wait, if the accelerator is started; no lock held. */
+void ds_accel__lazy_run(ds_accel_t *context);
+/* The context goes: tell those that wait. */
+void ds_accel__lazy_drop(ds_accel_t *context);
 
 #endif

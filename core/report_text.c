@@ -283,6 +283,8 @@ static void write_info(struct page *page, json_t *tree)
         "is_bf16_supported",
         "is_fp16_supported",
         "is_triton_supported",
+        "prefer_triton_grouped_mm",
+        "supports_range_domains",
         "graph_supported",
         "is_synchronized_device",
         "use_host_timers",

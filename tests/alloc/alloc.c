@@ -529,6 +529,121 @@ static int32_t draw_devices(void)
     return report(DS_ACCEL_REPORT_MEMORY, "mock", DS_ACCEL_FORMAT_SVG);
 }
 
+/* With an accelerator that is chosen. */
+static int32_t with_device(const char *accelerator,
+                           int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    int32_t status;
+
+    options.accelerator = accelerator;
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_detect(context);
+    status = status < 0 ? status : ds_accel_device_open(context, 0, &device);
+    if (status >= 0) {
+        status = use(context, device);
+        ds_accel_device_close(device);
+    }
+    ds_accel_destroy(context);
+    return status;
+}
+
+/* Enough blocks to let the table of addresses grow, each used by a stream, and the pool emptied. */
+static int32_t use_pinned(ds_accel_t *context, ds_accel_device_t *device)
+{
+    enum {
+        COUNT = 70
+    };
+    ds_accel_stream_t *stream;
+    void *blocks[COUNT];
+    int32_t status = ds_accel_stream_create(device, 0, 0, &stream);
+
+    (void)context;
+    for (int i = 0; i < COUNT && status >= 0; i++) {
+        status = ds_accel_mem_alloc_pinned(device, 64, 1, 0, &blocks[i]);
+    }
+    for (int i = 0; i < 3 && status >= 0; i++) {
+        status = ds_accel_mem_record_stream(device, blocks[i], stream);
+    }
+    for (int i = 0; i < COUNT && status >= 0; i++) {
+        status = ds_accel_mem_free_pinned(device, blocks[i]);
+    }
+    status = status < 0 ? status : ds_accel_mem_alloc_pinned(device, 64, 1, 0, &blocks[0]);
+    return status < 0 ? status : ds_accel_pinned_empty_cache(device);
+}
+
+/*
+ * The memory of destroyed handles is kept, and serves again once enough have been destroyed: so
+ * many that from now on every handle has the memory of an older one.
+ */
+static int32_t wear_handles(ds_accel_t *context, ds_accel_device_t *device)
+{
+    enum {
+        COUNT = 300
+    };
+    int32_t status = DS_ACCEL_OK;
+
+    for (int i = 0; i < COUNT && status >= 0; i++) {
+        ds_accel_device_t *other;
+        ds_accel_timer_t *timer;
+        ds_accel_event_t *event;
+
+        status = ds_accel_device_open(context, 1, &other);
+        status = status < 0 ? status : ds_accel_timer_create(device, &timer);
+        status = status < 0 ? status : ds_accel_event_create(device, 0, &event);
+        if (status >= 0) {
+            ds_accel_event_destroy(event);
+            ds_accel_timer_destroy(timer);
+            ds_accel_device_close(other);
+        }
+    }
+    return status;
+}
+
+static int32_t pinned_pool(void)
+{
+    return with_device("mock", use_pinned);
+}
+
+static void count_call(void *user_data, int32_t status)
+{
+    *(int *)user_data += status == DS_ACCEL_OK;
+}
+
+static int32_t use_facts(ds_accel_t *context, ds_accel_device_t *device)
+{
+    static const uint32_t index = 0;
+    ds_accel_timer_t *timer;
+    uint64_t flags;
+    char value[32];
+    int made = 0;
+    int32_t status = ds_accel_flags(context, &flags, NULL);
+
+    status = status < 0 ? status : ds_accel_lazy_call(context, count_call, &made);
+    if (status >= 0 && made != 1) {
+        return DS_ACCEL_ERR_INTERNAL;
+    }
+    status = status < 0 ? status : ds_accel_set_compile_backend(context, "eager");
+    if (status >= 0) {
+        status = ds_accel_visible_devices_value(context, NULL, &index, 1, value, 32, NULL);
+    }
+    status = status < 0 ? status : ds_accel_timer_create(device, &timer);
+    if (status >= 0) {
+        ds_accel_timer_destroy(timer);
+    }
+    return status;
+}
+
+static int32_t facts(void)
+{
+    return with_device("mock", use_facts);
+}
+
 static const struct {
     const char *name;
     int32_t (*run)(void);
@@ -553,6 +668,8 @@ static const struct {
     {"doctor", report_doctor},
     {"lint", lint},
     {"work on queues", queue_work},
+    {"pinned pool", pinned_pool},
+    {"facts and settings", facts},
     {"memory show", show_memory},
     {"memory show --svg with a trace", draw_trace},
     {"info --memory-map", draw_devices},
@@ -623,6 +740,10 @@ int main(int argc, char **argv)
         return 2;
     }
     snprintf(verdicts, sizeof(verdicts), "%s/verdicts", remembered);
+    if (with_device("mock", wear_handles) < 0) {
+        printf("FAILED: handles: %s\n", ds_accel_last_error());
+        failed++;
+    }
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
         bool reached = true;
 

@@ -8,7 +8,8 @@ BENCH_SOURCE := tests/bench
 BENCH_DIR := $(BUILD)/bench
 BENCH := $(BENCH_DIR)/bench
 BENCH_OBJECTS := $(foreach f,bench process plugins report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
-BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/placeholder.so
+BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/pinned \
+    $(BENCH_DIR)/placeholder.so
 # As wide as the names that take its place: p000 and so on.
 BENCH_PLACEHOLDER := pxxx
 
@@ -39,6 +40,10 @@ $(BENCH_DIR)/dispatch: $(BUILD)/obj/$(BENCH_SOURCE)/dispatch.o $(BENCH_DIR)/libt
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $< -L$(BENCH_DIR) -ltrivial -L$(BUILD)/lib -lds_accel \
 	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(SANFLAGS) $(LDFLAGS)
+
+$(BENCH_DIR)/pinned: $(BUILD)/obj/$(BENCH_SOURCE)/pinned.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' $(SANFLAGS) $(LDFLAGS)
 
 # Without symbols and debugging information, as plugins are shipped: hundreds of copies are made. It
 # has no device, so that all of them are asked.

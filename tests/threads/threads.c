@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define THREADS 16
@@ -123,6 +124,85 @@ static bool one_device(unsigned thread)
     }
     table->event_destroy(event);
     table->stream_destroy(stream);
+    return right;
+}
+
+/* Blocks of the pool, with streams that use them; each is one thread's at a time. */
+static bool pinned_pool(unsigned thread)
+{
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+    ds_accel_stream_t *stream;
+    bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
+
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        uint64_t size_bytes = 100 + 5000 * (round % 3);
+        unsigned char *block;
+        uint32_t is_pinned = 0;
+        void *memory = NULL;
+        void *taken = NULL;
+
+        right = ds_accel_mem_alloc_pinned(shared_device, size_bytes, 1, 0, &taken) >= 0;
+        block = taken;
+        if (!right) {
+            break;
+        }
+        memset(block, (int)thread, size_bytes);
+        right = ds_accel_mem_alloc(shared_device, stream, size_bytes, &memory) >= 0 &&
+                ds_accel_mem_copy_async(stream, memory, block, size_bytes,
+                                        DS_ACCEL_COPY_HOST_TO_DEVICE) >= 0 &&
+                ds_accel_mem_record_stream(shared_device, block, stream) >= 0 &&
+                ds_accel_is_pinned(shared, block + 50, &is_pinned) >= 0 && is_pinned == 1 &&
+                ds_accel_stream_synchronize(stream) >= 0 && block[0] == thread &&
+                block[size_bytes - 1] == thread;
+        right = ds_accel_mem_free_pinned(shared_device, block) >= 0 && right;
+        right = ds_accel_mem_free(shared_device, stream, memory) >= 0 && right;
+        right = ds_accel_pinned_stats(shared_device, &stats) >= 0 && right;
+        if (round % 8 == 7) {
+            right = ds_accel_pinned_empty_cache(shared_device) >= 0 && right;
+        }
+    }
+    ds_accel_stream_destroy(stream);
+    return right;
+}
+
+/* The first to ask finds out for all. */
+static bool ask_facts(unsigned thread)
+{
+    char name[32];
+    uint64_t flags;
+    uint64_t known;
+    uint32_t answer;
+    bool right = true;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        right = right && ds_accel_flags(shared, &flags, &known) >= 0 && known != 0 &&
+                ds_accel_is_bf16_supported(shared, &answer) >= 0 && answer <= 1 &&
+                ds_accel_set_compile_backend(shared, thread % 2 == 0 ? "inductor" : NULL) >= 0 &&
+                ds_accel_compile_backend(shared, name, sizeof(name)) >= 0 &&
+                strcmp(name, "inductor") == 0;
+    }
+    return right;
+}
+
+static unsigned lazy_calls; /* atomic */
+
+static void count_call(void *user_data, int32_t status)
+{
+    (void)user_data;
+    if (status == DS_ACCEL_OK) {
+        __atomic_add_fetch(&lazy_calls, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Some come before the detection, some while its calls are made, some after. */
+static bool call_lazily(unsigned thread)
+{
+    bool right = true;
+
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        right = ds_accel_lazy_call(shared, count_call, NULL) >= 0 &&
+                (round != thread % ROUNDS || ds_accel_detect(shared) >= 0);
+    }
     return right;
 }
 
@@ -341,10 +421,15 @@ static void check(const char *name, bool right)
 static void with_shared(const char *accelerator)
 {
     shared = create(accelerator);
-    check("one context", shared != NULL && run(one_context, THREADS));
+    lazy_calls = 0;
+    check("lazy calls", shared != NULL && run(call_lazily, THREADS));
+    check("lazy calls, once each", lazy_calls == THREADS * ROUNDS);
+    check("facts", run(ask_facts, THREADS));
+    check("one context", run(one_context, THREADS));
     check("open devices", run(open_devices, THREADS));
     if (ds_accel_device_open(shared, 0, &shared_device) >= 0) {
         check("one device", run(one_device, THREADS));
+        check("pinned pool", run(pinned_pool, THREADS));
         ds_accel_device_close(shared_device);
     } else {
         check("one device", false);
