@@ -49,7 +49,7 @@
  *   variant             (empty)      the variant in the verdict, up to 31 bytes
  *   device_name         Mock Device  up to 127 bytes
  *   bf16, fp16          true         whether the device computes in that type
- *   ipc                 false        memory and events can be shared with other processes
+ *   ipc                 true         memory and events can be shared with other processes
  *   alloc_latency_ns    0            an allocation takes so long
  *   copy_latency_ns     0            a copy or fill, before its bytes
  *   copy_bytes_per_s    0            and its bytes; 0: no time

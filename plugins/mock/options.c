@@ -222,7 +222,7 @@ int32_t mock_options_read(const struct ds_accel_host *host, struct mock_options 
     if (status < 0) {
         return status;
     }
-    status = read_switch(host, "ipc", "false", &options.ipc, error);
+    status = read_switch(host, "ipc", "true", &options.ipc, error);
     if (status < 0) {
         return status;
     }

@@ -592,11 +592,17 @@ static int32_t wear_handles(ds_accel_t *context, ds_accel_device_t *device)
         ds_accel_device_t *other;
         ds_accel_timer_t *timer;
         ds_accel_event_t *event;
+        ds_accel_stream_t *stream;
+        ds_accel_graph_t *graph;
 
         status = ds_accel_device_open(context, 1, &other);
         status = status < 0 ? status : ds_accel_timer_create(device, &timer);
         status = status < 0 ? status : ds_accel_event_create(device, 0, &event);
+        status = status < 0 ? status : ds_accel_stream_create(device, 0, 0, &stream);
+        status = status < 0 ? status : ds_accel_graph_create(device, &graph);
         if (status >= 0) {
+            ds_accel_graph_destroy(graph);
+            ds_accel_stream_destroy(stream);
             ds_accel_event_destroy(event);
             ds_accel_timer_destroy(timer);
             ds_accel_device_close(other);

@@ -2129,6 +2129,7 @@ Test(plugin_mock, priorities_and_flags_have_a_range)
     int32_t least = 9;
     int32_t greatest = 9;
 
+    option("ipc", "false");
     open_mock();
     EXPECT_OK(table->stream_priority_range(handle, &least, &greatest, &error));
     cr_expect_eq(least, 0);
@@ -2739,6 +2740,7 @@ Test(plugin_mock, the_backend_says_what_it_can)
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
     const void *extension = NULL;
 
+    option("ipc", "false");
     open_mock();
     EXPECT_OK(table->backend_info(instance, &info, &error));
     cr_expect_eq(info.flags, DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES |
