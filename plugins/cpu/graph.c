@@ -56,7 +56,8 @@ static int32_t cpu_graph_capture_end(ds_accel_plugin_stream_t *stream,
     }
     if (stream->capturing == DS_ACCEL_CAPTURING_BROKEN) {
         status = plugin_fail(error, DS_ACCEL_ERR_STATE,
-                             "graph_capture_end: memory for the capture ran out; it is dropped");
+                             "graph_capture_end: the capture was broken, by a call that cannot be "
+                             "captured or for want of memory; it is dropped");
     } else if ((graph = calloc(1, sizeof(*graph))) == NULL) {
         status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
                              "graph_capture_end: no memory for a graph; the capture is dropped");

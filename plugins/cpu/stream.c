@@ -72,15 +72,18 @@ static int32_t cpu_stream_priority_range(ds_accel_plugin_device_t *device, int32
     return DS_ACCEL_OK;
 }
 
-static int32_t check_idle(const ds_accel_plugin_stream_t *stream, const char *call,
+/* Asking what only a launch will tell breaks the capture, as it does on other devices. */
+static int32_t check_idle(ds_accel_plugin_stream_t *stream, const char *call,
                           struct ds_accel_error *error)
 {
     if (stream == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: stream is NULL", call);
     }
     if (stream->capturing != DS_ACCEL_CAPTURING_NO) {
+        stream->capturing = DS_ACCEL_CAPTURING_BROKEN;
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "%s: the stream is capturing; its work runs when the graph is launched",
+                           "%s: the stream is capturing; its work runs when the graph is launched, "
+                           "and the capture is broken",
                            call);
     }
     return DS_ACCEL_OK;
