@@ -30,6 +30,12 @@ struct tool {
     bool show_env; /* config show --env */
     bool quiet;
     int verbosity;
+    struct tool_suite {
+        bool list;
+        const char *device;
+        const char *group;
+        const char *rule;
+    } suite; /* conformance */
 };
 
 struct tool_command {
@@ -41,8 +47,8 @@ struct tool_command {
     int (*run)(struct tool *tool, int argument_count, char **arguments);
 };
 
-extern const struct tool_command cmd_cache, cmd_config, cmd_detect, cmd_doctor, cmd_env,
-    cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_quarantine;
+extern const struct tool_command cmd_cache, cmd_config, cmd_conformance, cmd_detect, cmd_doctor,
+    cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_quarantine;
 
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);
