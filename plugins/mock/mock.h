@@ -66,6 +66,8 @@ struct mock_mark {
     uint64_t capture_id; /* not 0: its latest record was captured and has not been run since */
 };
 
+#define MOCK_VISIBLE_VARIABLE "MOCK_VISIBLE_DEVICES"
+
 /* ---- options.c, script.c: what the tester asked for ----------------------------------------- */
 
 /* One part of the option fail: "mem_alloc:3+=no_memory". */
@@ -92,6 +94,8 @@ struct mock_options {
     uint64_t probe_latency_ms;
     uint64_t copy_bytes_per_s; /* 0: copies take no time beyond the latency */
     uint64_t pinned_limit_bytes;
+    uint32_t visible[MOCK_MAX_DEVICES]; /* [device_count]: the vendor's number of each device */
+    uint32_t is_hidden;                 /* there are devices, and the variable shows none */
     uint32_t bf16;
     uint32_t fp16;
     uint32_t state;      /* DS_ACCEL_PROBE_* */
