@@ -130,6 +130,7 @@ static const struct {
     {100, "The same seed gives the same numbers"},
     {101, "A state of random numbers can be restored"},
     {102, "Random numbers are within their bounds"},
+    {103, "A value shows exactly the devices that it was made of"},
 };
 
 static const struct {

@@ -45,6 +45,7 @@ enum ds_accel__stage {
 
 struct ds_accel__run {
     const char *path;
+    json_t *request;       /* of the suite's caller */
     const char *name;      /* of the backend */
     uint32_t device_index; /* the device to work with */
     size_t position;       /* of the check that runs */
@@ -166,6 +167,21 @@ ds_accel_plugin_instance_t *ds_accel__run_init(struct ds_accel__run *run,
 ds_accel_plugin_device_t *ds_accel__run_open(struct ds_accel__run *run,
                                              ds_accel_plugin_instance_t *instance,
                                              uint32_t device_index);
+/*
+ * Start the plugin in another process, with a variable of the environment set, and have the devices
+ * told that it sees there. True if it started; *count_out of them, the first DS_ACCEL__PEER_DEVICES
+ * described as by ds_accel__describe_device().
+ */
+#define DS_ACCEL__PEER_DEVICES 8u
+struct ds_accel__peer {
+    uint32_t count;
+    char devices[DS_ACCEL__PEER_DEVICES][160];
+};
+bool ds_accel__run_peer(struct ds_accel__run *run, const char *variable, const char *value,
+                        struct ds_accel__peer *peer_out);
+/* Who a device is, in whatever the plugin tells of it that is not its index. */
+void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index, char *text,
+                               size_t text_size);
 /* Threads and descriptors of this process. */
 size_t ds_accel__count_threads(void);
 size_t ds_accel__count_descriptors(void);

@@ -198,6 +198,40 @@ static void check_visible(struct ds_accel__run *run)
            again);
 }
 
+/* The devices in their reverse order, and in another process there they are. */
+static void check_shown(struct ds_accel__run *run)
+{
+    uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
+                                                                : DS_ACCEL__PEER_DEVICES;
+    uint32_t indices[DS_ACCEL__PEER_DEVICES];
+    struct ds_accel__peer peer;
+    char variable[128] = "";
+    char value[1024] = "";
+
+    if (CALL(run, env_name_get, run->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, 0, variable,
+             (uint32_t)sizeof(variable)) == DS_ACCEL_ERR_NOT_FOUND) {
+        ds_accel__skip(run, "no variable chooses devices");
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        indices[i] = count - 1 - i;
+    }
+    WANT(run, DS_ACCEL_OK, visible_devices_value, run->instance, variable, indices, count, value,
+         (uint32_t)sizeof(value), NULL);
+    EXPECT(run, ds_accel__run_peer(run, variable, value, &peer),
+           "with %s=%s the plugin does not start", variable, value);
+    EXPECT(run, peer.count == count, "with %s=%.64s there are %u devices, expected %u", variable,
+           value, peer.count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char wanted[sizeof(peer.devices[0])];
+
+        ds_accel__describe_device(run, indices[i], wanted, sizeof(wanted));
+        EXPECT(run, strcmp(wanted, peer.devices[i]) == 0,
+               "with %s=%.64s device %u is \"%s\", expected \"%s\"", variable, value, i,
+               peer.devices[i], wanted);
+    }
+}
+
 /* ---- random numbers ------------------------------------------------------------------------- */
 
 #define NUMBERS 512u
@@ -309,6 +343,13 @@ static const struct ds_accel__check checks[] = {
      0,
      check_visible,
      {SLOT(env_name_get), SLOT(visible_devices_value)}},
+    {103,
+     "env",
+     "the devices that a value shows",
+     DEVICE,
+     0,
+     check_shown,
+     {SLOT(env_name_get), SLOT(visible_devices_value), SLOT(device_identity)}},
     {100, "rng", "one seed, twice", DEVICE, 0, check_seed, {DRAWS}},
     {101, "rng", "a state is restored", DEVICE, 0, check_state, {DRAWS, SLOT(rng_get_state)}},
     {102, "rng", "bounds", DEVICE, 0, check_bounds, {DRAWS}},

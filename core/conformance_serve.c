@@ -261,6 +261,21 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only)
     }
 }
 
+/* In the process that ds_accel__run_peer() started: only tell which devices there are. */
+static void tell_devices(struct ds_accel__run *run)
+{
+    char text[160];
+
+    if (!bring_up(run, DS_ACCEL__STAGE_DEVICE, text, sizeof(text))) {
+        give_up(text);
+    }
+    for (uint32_t i = 0; i < run->device_count && i < DS_ACCEL__PEER_DEVICES; i++) {
+        ds_accel__describe_device(run, i, text, sizeof(text));
+        ds_accel__say("{s:o}", "device", ds_accel__json_text(text));
+    }
+    ds_accel__say("{s:I}", "count", (json_int_t)run->device_count);
+}
+
 /* Only what is safe in a signal handler. */
 static void on_term(int signal)
 {
@@ -303,7 +318,12 @@ int ds_accel__conformance_main(void)
         return DS_ACCEL__PROBE_EXIT_FAILED;
     }
     run.host = &run.candidate->host.abi;
+    run.request = request;
     ds_accel__guard_take_alone(&guard);
+    if (json_is_true(json_object_get(request, "is_peer"))) {
+        tell_devices(&run);
+        _exit(0);
+    }
     run_from(&run, (size_t)json_integer_value(json_object_get(request, "first")),
              only[0] != '\0' ? only : NULL);
     ds_accel__probe_end_tree();
