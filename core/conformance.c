@@ -131,6 +131,7 @@ static const struct {
     {101, "A state of random numbers can be restored"},
     {102, "Random numbers are within their bounds"},
     {103, "A value shows exactly the devices that it was made of"},
+    {104, "Exported memory is one memory in every process"},
 };
 
 static const struct {

@@ -168,17 +168,27 @@ ds_accel_plugin_device_t *ds_accel__run_open(struct ds_accel__run *run,
                                              ds_accel_plugin_instance_t *instance,
                                              uint32_t device_index);
 /*
- * Start the plugin in another process, with a variable of the environment set, and have the devices
- * told that it sees there. True if it started; *count_out of them, the first DS_ACCEL__PEER_DEVICES
- * described as by ds_accel__describe_device().
+ * Start the plugin in another process and have told what it sees there: *count_out devices, the
+ * first DS_ACCEL__PEER_DEVICES of them as ds_accel__describe_device() says. Before it is started,
+ * set its input: a variable of its environment, and exported memory that it is to open, read and
+ * write. False if it did not get to the end; problem may say why.
  */
 #define DS_ACCEL__PEER_DEVICES 8u
+#define DS_ACCEL__PEER_HANDLE 1024u
+#define DS_ACCEL__PEER_BYTES \
+    5000u                       /* of shared memory: the pattern PEER_SEED when it is opened... */
+#define DS_ACCEL__PEER_SEED 50u /* ... and the next one when it is closed */
 struct ds_accel__peer {
+    const char *variable; /* NULL: none */
+    const char *value;
+    const void *handle; /* of backend_info's memory_handle_bytes; NULL: none */
     uint32_t count;
     char devices[DS_ACCEL__PEER_DEVICES][160];
+    char problem[256];
 };
-bool ds_accel__run_peer(struct ds_accel__run *run, const char *variable, const char *value,
-                        struct ds_accel__peer *peer_out);
+bool ds_accel__run_peer(struct ds_accel__run *run, struct ds_accel__peer *peer);
+/* In the other process: all of the above. */
+void ds_accel__serve_peer(struct ds_accel__run *run);
 /* Who a device is, in whatever the plugin tells of it that is not its index. */
 void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index, char *text,
                                size_t text_size);

@@ -204,9 +204,9 @@ static void check_shown(struct ds_accel__run *run)
     uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
                                                                 : DS_ACCEL__PEER_DEVICES;
     uint32_t indices[DS_ACCEL__PEER_DEVICES];
-    struct ds_accel__peer peer;
     char variable[128] = "";
     char value[1024] = "";
+    struct ds_accel__peer peer = {.variable = variable, .value = value};
 
     if (CALL(run, env_name_get, run->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, 0, variable,
              (uint32_t)sizeof(variable)) == DS_ACCEL_ERR_NOT_FOUND) {
@@ -218,8 +218,8 @@ static void check_shown(struct ds_accel__run *run)
     }
     WANT(run, DS_ACCEL_OK, visible_devices_value, run->instance, variable, indices, count, value,
          (uint32_t)sizeof(value), NULL);
-    EXPECT(run, ds_accel__run_peer(run, variable, value, &peer),
-           "with %s=%s the plugin does not start", variable, value);
+    EXPECT(run, ds_accel__run_peer(run, &peer), "with %s=%.64s the plugin does not start: %s",
+           variable, value, peer.problem);
     EXPECT(run, peer.count == count, "with %s=%.64s there are %u devices, expected %u", variable,
            value, peer.count, count);
     for (uint32_t i = 0; i < count; i++) {

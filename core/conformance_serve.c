@@ -261,19 +261,16 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only)
     }
 }
 
-/* In the process that ds_accel__run_peer() started: only tell which devices there are. */
-static void tell_devices(struct ds_accel__run *run)
+/* The process that ds_accel__run_peer() started. */
+static _Noreturn void run_as_peer(struct ds_accel__run *run)
 {
-    char text[160];
+    char why[256];
 
-    if (!bring_up(run, DS_ACCEL__STAGE_DEVICE, text, sizeof(text))) {
-        give_up(text);
+    if (!bring_up(run, DS_ACCEL__STAGE_DEVICE, why, sizeof(why))) {
+        give_up(why);
     }
-    for (uint32_t i = 0; i < run->device_count && i < DS_ACCEL__PEER_DEVICES; i++) {
-        ds_accel__describe_device(run, i, text, sizeof(text));
-        ds_accel__say("{s:o}", "device", ds_accel__json_text(text));
-    }
-    ds_accel__say("{s:I}", "count", (json_int_t)run->device_count);
+    ds_accel__serve_peer(run);
+    _exit(0);
 }
 
 /* Only what is safe in a signal handler. */
@@ -321,8 +318,7 @@ int ds_accel__conformance_main(void)
     run.request = request;
     ds_accel__guard_take_alone(&guard);
     if (json_is_true(json_object_get(request, "is_peer"))) {
-        tell_devices(&run);
-        _exit(0);
+        run_as_peer(&run);
     }
     run_from(&run, (size_t)json_integer_value(json_object_get(request, "first")),
              only[0] != '\0' ? only : NULL);

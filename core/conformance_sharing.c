@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: devices that see each other. */
+/* Conformance checks: devices that see each other, and memory that processes share. */
 #include "conformance.h"
 
 #define GROUP "peers"
@@ -58,6 +58,32 @@ static void check_copy(struct ds_accel__run *run)
     run->table.device_close(peer);
 }
 
+/* ---- processes ------------------------------------------------------------------------------ */
+
+#define SHARED_BYTES (UINT64_C(2) << 20) /* some runtimes share whole pages of this size */
+
+static void check_shared(struct ds_accel__run *run)
+{
+    unsigned char handle[DS_ACCEL__PEER_HANDLE] = {0};
+    unsigned char bytes[DS_ACCEL__PEER_BYTES];
+    struct ds_accel__peer peer = {.handle = handle};
+    uint32_t size = run->info.memory_handle_bytes;
+    void *pointer;
+
+    EXPECT(run, size > 0 && size <= sizeof(handle), "memory_handle_bytes is %u", size);
+    pointer = ds_accel__take(run, SHARED_BYTES);
+    ds_accel__pattern(bytes, sizeof(bytes), DS_ACCEL__PEER_SEED);
+    ds_accel__put(run, pointer, bytes, sizeof(bytes));
+    WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, pointer, handle, size);
+    EXPECT(run, ds_accel__run_peer(run, &peer), "in the other process: %s", peer.problem);
+    ds_accel__want_pattern(run, pointer, sizeof(bytes), DS_ACCEL__PEER_SEED + 1,
+                           "what the other process wrote");
+    if (run->table.ipc_memory_unexport != NULL) {
+        WANT(run, DS_ACCEL_OK, ipc_memory_unexport, run->device, handle, size);
+    }
+    ds_accel__give(run, pointer);
+}
+
 static const struct ds_accel__check checks[] = {
     {92,
      GROUP,
@@ -73,6 +99,14 @@ static const struct ds_accel__check checks[] = {
      0,
      check_copy,
      {SLOT(mem_copy_peer_async), SLOT(mem_alloc), SLOT(mem_copy), SLOT(stream_create)}},
+    {104,
+     "ipc",
+     "another process writes to exported memory",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_shared,
+     {SLOT(ipc_memory_export), SLOT(ipc_memory_open), SLOT(ipc_memory_close), SLOT(mem_alloc),
+      SLOT(mem_copy), SLOT(backend_info)}},
 };
 
 const struct ds_accel__check_list ds_accel__checks_sharing = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
