@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What the files of the conformance suite share. conformance.c starts a process for the checks and
- * makes the report, conformance_serve.c is that process, the other conformance_*.c hold the checks,
- * and this is what a check is written with.
+ * makes the report, conformance_serve.c is that process, conformance_list.c knows which checks
+ * there are, most other conformance_*.c hold them, and this is what a check is written with.
  *
  * A check is a function that makes calls and says what it expects of them:
  *
@@ -91,7 +91,8 @@ extern const struct ds_accel__check_list ds_accel__checks_life, ds_accel__checks
     ds_accel__checks_vmem, ds_accel__checks_graph, ds_accel__checks_facts, ds_accel__checks_native,
     ds_accel__checks_sharing;
 
-/* The check number position of all, in the order in which they run; NULL past the last. */
+/* conformance_list.c. The check number position of all, in the order in which they run; NULL past
+ * the last. */
 const struct ds_accel__check *ds_accel__check_at(size_t position);
 /* True if only names the check's rule or group, or is NULL. */
 bool ds_accel__check_is_chosen(const struct ds_accel__check *check, const char *only);
