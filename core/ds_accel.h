@@ -268,6 +268,28 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
                                       uint32_t format, char **text_out);
 
+/**
+ * Check a running plugin on its device against the rules of docs/plugin-abi.md: one suite for every
+ * backend. Each check runs in a process of its own making (ds-accel-probe), where it may crash or
+ * hang (probe.timeout_ms of the configuration) without ending the others.
+ *
+ * @param[in]  options       of the context that the plugin is started in; NULL for the defaults
+ * @param[in]  name_or_path  a backend, or the .so of one; NULL: only list the checks
+ * @param[in]  device_index  the device to work with
+ * @param[in]  only          "DSA-P19", or a group as "stream": only those checks; NULL: all
+ * @param[in]  format        DS_ACCEL_FORMAT_*
+ * @param[out] text_out      check by check; written for ERR_ABI too
+ * @return DS_ACCEL_OK no check failed; ERR_ABI one did; ERR_NOT_USABLE the accelerator cannot be
+ *         had, and why; ERR_NOT_FOUND no plugin of that name; ERR_INVALID only names neither;
+ *         ERR_IO the file can't be read, or no helper can be had; ERR_CONFIG; ERR_LIMIT;
+ *         ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_conformance(const struct ds_accel_options *options,
+                                             const char *name_or_path, uint32_t device_index,
+                                             const char *only, uint32_t format, char **text_out);
+
 /** Release a text that this library made; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 

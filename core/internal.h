@@ -953,8 +953,13 @@ struct ds_accel__probe_result {
     struct ds_accel_verdict verdict;
 };
 
-/* All of the program ds-accel-probe. */
+/* All of the program ds-accel-probe; its part that runs the conformance suite's checks. */
 int ds_accel__probe_main(int argc, char **argv);
+int ds_accel__conformance_main(void);
+/* In that process: end all that a plugin started. */
+void ds_accel__probe_end_tree(void);
+/* Where that program is; new string, NULL: no memory. */
+char *ds_accel__probe_program(void);
 
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the helper's descriptor for frames */
 #define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
@@ -1238,6 +1243,7 @@ int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out);
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u
 #define DS_ACCEL__REPORT_LINT 101u
+#define DS_ACCEL__REPORT_CONFORMANCE 102u
 /* Dump a tree, which is taken, as JSON or text. */
 int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out);
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list, &cmd_info,   &cmd_explain, &cmd_env,        &cmd_doctor,
-    &cmd_config, &cmd_lint, &cmd_memory, &cmd_cache,   &cmd_quarantine,
+    &cmd_detect, &cmd_list, &cmd_info,        &cmd_explain, &cmd_env,   &cmd_doctor,
+    &cmd_config, &cmd_lint, &cmd_conformance, &cmd_memory,  &cmd_cache, &cmd_quarantine,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -28,15 +28,22 @@ enum {
     OPTION_PICKLE,
     OPTION_PICKLE_SEGMENTS,
     OPTION_SVG,
+    OPTION_DEVICE,
+    OPTION_GROUP,
+    OPTION_LIST,
+    OPTION_RULE,
     OPTION_VERSION
 };
 
 static const struct option long_options[] = {
     {"accelerator", required_argument, NULL, 'a'},
     {"config", required_argument, NULL, OPTION_CONFIG},
+    {"device", required_argument, NULL, OPTION_DEVICE},
     {"env", no_argument, NULL, OPTION_ENV},
+    {"group", required_argument, NULL, OPTION_GROUP},
     {"help", no_argument, NULL, 'h'},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"list", no_argument, NULL, OPTION_LIST},
     {"memory-map", optional_argument, NULL, OPTION_MEMORY_MAP},
     {"output", required_argument, NULL, 'o'},
     {"pickle", no_argument, NULL, OPTION_PICKLE},
@@ -44,6 +51,7 @@ static const struct option long_options[] = {
     {"plugin-dir", required_argument, NULL, OPTION_PLUGIN_DIR},
     {"quiet", no_argument, NULL, 'q'},
     {"root", required_argument, NULL, OPTION_ROOT},
+    {"rule", required_argument, NULL, OPTION_RULE},
     {"svg", no_argument, NULL, OPTION_SVG},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPTION_VERSION},
@@ -220,7 +228,7 @@ static int print_help(const struct tool_command *command)
                              "Finds this machine's accelerator through plugins, and says why.\n\n"
                              "commands:\n") < 0;
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        failed |= fprintf(answer, "  %-10s %-11s %s\n", commands[i]->name, commands[i]->arguments,
+        failed |= fprintf(answer, "  %-11s %-14s %s\n", commands[i]->name, commands[i]->arguments,
                           commands[i]->summary) < 0;
     }
     failed |= fprintf(answer, "\n%s", common_help) < 0;
@@ -228,6 +236,31 @@ static int print_help(const struct tool_command *command)
 }
 
 /* ---- parsing -------------------------------------------------------------------------------- */
+
+/* Options of one command. */
+static int refuse_suite_option(const struct tool *tool)
+{
+    return tool_usage(tool, "--device, --group, --list and --rule are options of conformance");
+}
+
+static int take_suite_option(struct tool *tool, int option)
+{
+    switch (option) {
+    case OPTION_DEVICE:
+        tool->suite.device = optarg;
+        break;
+    case OPTION_GROUP:
+        tool->suite.group = optarg;
+        break;
+    case OPTION_RULE:
+        tool->suite.rule = optarg;
+        break;
+    default:
+        tool->suite.list = true;
+        break;
+    }
+    return tool->command == &cmd_conformance ? -1 : refuse_suite_option(tool);
+}
 
 /* One option; -1 to go on, else the exit code. */
 static int take_option(struct tool *tool, int option)
@@ -242,6 +275,11 @@ static int take_option(struct tool *tool, int option)
     case OPTION_ENV:
         tool->show_env = true;
         return -1;
+    case OPTION_DEVICE:
+    case OPTION_GROUP:
+    case OPTION_LIST:
+    case OPTION_RULE:
+        return take_suite_option(tool, option);
     case OPTION_JSON:
         tool->json = true;
         return -1;

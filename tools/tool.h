@@ -34,6 +34,12 @@ struct tool {
     const char *output;                /* memory; NULL: stdout */
     bool quiet;
     int verbosity;
+    struct tool_suite {
+        bool list;
+        const char *device;
+        const char *group;
+        const char *rule;
+    } suite; /* conformance */
 };
 
 struct tool_command {
@@ -45,8 +51,8 @@ struct tool_command {
     int (*run)(struct tool *tool, int argument_count, char **arguments);
 };
 
-extern const struct tool_command cmd_cache, cmd_config, cmd_detect, cmd_doctor, cmd_env,
-    cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine;
+extern const struct tool_command cmd_cache, cmd_config, cmd_conformance, cmd_detect, cmd_doctor,
+    cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine;
 
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);

@@ -85,6 +85,7 @@ static int32_t cpu_stream_priority_range(ds_accel_plugin_device_t *device, int32
     return DS_ACCEL_OK;
 }
 
+/* Asking what only a launch will tell breaks the capture, as it does on other devices. */
 int32_t cpu_stream_check(ds_accel_plugin_stream_t *stream, const char *call,
                          struct ds_accel_error *error)
 {
@@ -92,8 +93,10 @@ int32_t cpu_stream_check(ds_accel_plugin_stream_t *stream, const char *call,
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: stream is NULL", call);
     }
     if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
+        cpu_capture_break(stream, "the host was to wait for its stream");
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "%s: the stream is capturing; its work runs when the graph is launched",
+                           "%s: the stream is capturing; its work runs when the graph is launched, "
+                           "and the capture is broken",
                            call);
     }
     return DS_ACCEL_OK;

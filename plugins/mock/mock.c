@@ -59,6 +59,8 @@
  *   pinned_limit_bytes  0            pinned and registered memory of the instance; 0: no limit
  *   fail                (empty)      which calls fail, and how: script.c has the grammar
  *
+ * The vendor's variable MOCK_VISIBLE_DEVICES, "1,0", leaves these of the devices, in this order.
+ *
  * A value that is malformed makes probe answer ERROR, BAD_OPTION, and init ERR_INVALID, with the
  * option, the value and what was expected. Latencies go up to an hour.
  */

@@ -70,6 +70,8 @@ struct mock_mark {
     int fd;                     /* the file of shared */
 };
 
+#define MOCK_VISIBLE_VARIABLE "MOCK_VISIBLE_DEVICES"
+
 /* ---- options.c, script.c: what the tester asked for ----------------------------------------- */
 
 /* One part of the option fail: "mem_alloc:3+=no_memory". */
@@ -96,6 +98,8 @@ struct mock_options {
     uint64_t probe_latency_ms;
     uint64_t copy_bytes_per_s; /* 0: copies take no time beyond the latency */
     uint64_t pinned_limit_bytes;
+    uint32_t visible[MOCK_MAX_DEVICES]; /* [device_count]: the vendor's number of each device */
+    uint32_t is_hidden;                 /* there are devices, and the variable shows none */
     uint32_t bf16;
     uint32_t fp16;
     uint32_t ipc;        /* device memory lies in files that can be shared */

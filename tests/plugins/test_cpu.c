@@ -860,9 +860,6 @@ Test(plugin_cpu, captures_out_of_place_are_refused)
     cr_expect_eq(state, DS_ACCEL_CAPTURING_YES);
     EXPECT_FAIL(table->graph_capture_begin(stream, 0, &error), DS_ACCEL_ERR_STATE,
                 "capturing already");
-    EXPECT_FAIL(table->stream_synchronize(stream, UINT64_MAX, &error), DS_ACCEL_ERR_STATE,
-                "is capturing");
-    EXPECT_FAIL(table->stream_query(stream, &error), DS_ACCEL_ERR_STATE, "is capturing");
     ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
     EXPECT_OK(table->graph_capture_status(stream, &state, &error));
     cr_expect_eq(state, DS_ACCEL_CAPTURING_NO);
@@ -874,6 +871,28 @@ Test(plugin_cpu, captures_out_of_place_are_refused)
     table->graph_exec_destroy(NULL);
     table->graph_destroy(graph);
     table->graph_destroy(NULL);
+    close_cpu();
+}
+
+Test(plugin_cpu, asking_a_stream_that_captures_breaks_the_capture)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    uint32_t state = 99;
+
+    open_cpu();
+    for (int i = 0; i < 2; i++) {
+        ds_accel_plugin_stream_t *stream = begin_capture();
+
+        EXPECT_FAIL(i == 0 ? table->stream_synchronize(stream, UINT64_MAX, &error)
+                           : table->stream_query(stream, &error),
+                    DS_ACCEL_ERR_STATE, "is capturing");
+        EXPECT_OK(table->graph_capture_status(stream, &state, &error));
+        cr_expect_eq(state, DS_ACCEL_CAPTURING_BROKEN);
+        EXPECT_FAIL(table->graph_capture_end(stream, &graph, &error), DS_ACCEL_ERR_STATE, "broken");
+        cr_expect_null(graph);
+        EXPECT_OK(table->stream_query(stream, &error));
+        table->stream_destroy(stream);
+    }
     close_cpu();
 }
 

@@ -2847,6 +2847,28 @@ Test(plugin_mock, visible_devices_are_listed_in_their_order)
     close_mock();
 }
 
+Test(plugin_mock, a_variable_shows_some_devices)
+{
+    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
+    const uint32_t index = 1;
+    uint32_t count = 0;
+    char value[8] = "";
+
+    option("device_count", "4");
+    setenv("MOCK_VISIBLE_DEVICES", "3,1", 1);
+    open_mock();
+    EXPECT_OK(table->device_count(instance, &count, &error));
+    cr_expect_eq(count, 2);
+    EXPECT_OK(table->device_identity(instance, 0, &identity, &error));
+    cr_expect_eq(identity.vendor_index, 3);
+    cr_expect_str_eq(identity.pci_address, "0000:e3:00.0");
+    /* For a child that is started with this environment. */
+    EXPECT_OK(table->visible_devices_value(instance, "MOCK_VISIBLE_DEVICES", &index, 1, value,
+                                           sizeof(value), NULL, &error));
+    cr_expect_str_eq(value, "1");
+    close_mock();
+}
+
 Test(plugin_mock, every_device_at_once_can_be_made_visible)
 {
     uint32_t indices[257];

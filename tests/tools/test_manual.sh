@@ -159,6 +159,7 @@ printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }
 on { print $1, $2 }' >"$dir/commands"
 while read -r command argument; do
     case $argument in
+    *FILE.so*) lines "$command is in the manual" "$text" 1 "^\\.It Cm $command\\b" ;;
     *"|"*) # one item for each
         for word in $(printf '%s\n' "$argument" | tr '|' ' '); do
             lines "$command $word is in the manual" "$text" 1 "^\\.It Cm $command $word\\b"
