@@ -314,11 +314,12 @@ static int32_t start(struct ds_accel__device *device)
     return status;
 }
 
-/* Graphs hold events, events streams, streams the device. */
+/* Generators and graphs hold events, events streams, streams the device. */
 static void stop(struct ds_accel__device *device)
 {
-    static const enum ds_accel__handle_kind order[] = {
-        DS_ACCEL__HANDLE_GRAPH, DS_ACCEL__HANDLE_EVENT, DS_ACCEL__HANDLE_STREAM};
+    static const enum ds_accel__handle_kind order[] = {DS_ACCEL__HANDLE_RNG, DS_ACCEL__HANDLE_GRAPH,
+                                                       DS_ACCEL__HANDLE_EVENT,
+                                                       DS_ACCEL__HANDLE_STREAM};
     struct ds_accel__child *child;
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(order); i++) {
@@ -326,6 +327,9 @@ static void stop(struct ds_accel__device *device)
             void *handle = ds_accel__child_handle(child);
 
             switch (order[i]) {
+            case DS_ACCEL__HANDLE_RNG:
+                ds_accel__rng_destroy(handle);
+                break;
             case DS_ACCEL__HANDLE_GRAPH:
                 ds_accel__graph_destroy(handle);
                 break;

@@ -587,6 +587,127 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
 
 /* ---- random numbers ------------------------------------------------------------------------- */
 
+/** A sequence of random numbers on a device: Philox4x32-10, the same on every backend. */
+typedef struct ds_accel_rng ds_accel_rng_t;
+
+/**
+ * The device's own generator, if it has one (the plugin's rng functions), in place of ours. Its
+ * numbers are the vendor's, and one device has one: two of these share it.
+ */
+#define DS_ACCEL_RNG_VENDOR 1u
+
+/** A place in the sequence of a seed: 2^64 subsequences of 2^64 blocks of 4 words of 32 bits. */
+struct ds_accel_rng_position {
+    uint32_t struct_size;
+    uint32_t word; /**< of the block, 0 to 3; 4 in block UINT64_MAX: all are used */
+    uint64_t block;
+    uint64_t subsequence; /**< ranks that take one each share no number */
+};
+
+/**
+ * Make a generator.
+ *
+ * @param[in] flags  0 or DS_ACCEL_RNG_VENDOR
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED the device has none of its own; ERR_INVALID; ERR_NO_MEMORY
+ * @threads any; one generator can be used by several at once, each call as a whole
+ * @owner  caller; release with ds_accel_rng_destroy()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_create(ds_accel_device_t *device, uint64_t seed,
+                                            uint32_t flags, ds_accel_rng_t **rng_out);
+
+/** Numbers that are queued are made all the same. NULL and default generators are ignored. */
+DS_ACCEL_EXPORT void ds_accel_rng_destroy(ds_accel_rng_t *rng);
+
+/**
+ * The device's default generator. Its seed is that of the last ds_accel_manual_seed_all(), else
+ * 67280421310721, torch's. A device that was closed and is opened again has it anew.
+ * @owner borrowed; lives as long as the device is open   @source DeepSpeed default_generator()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_default_rng(ds_accel_device_t *device, ds_accel_rng_t **rng_out);
+
+/** Go to the beginning of a seed's sequence: subsequence 0, block 0. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_manual_seed(ds_accel_rng_t *rng, uint64_t seed);
+
+/** The same with a seed from the kernel's random source. @return also ERR_IO */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
+
+/** The seed that it was last given. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_initial_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
+
+/** @param[out] position_out  struct_size set   @return also ERR_UNSUPPORTED the vendor's */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_position(ds_accel_rng_t *rng,
+                                              struct ds_accel_rng_position *position_out);
+/** Go to a place of the seed's sequence, forwards or back, at no cost. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng,
+                                                  const struct ds_accel_rng_position *position);
+
+/**
+ * Seed and place as bytes, equal on every machine, which set_state understands.
+ *
+ * @param[out] state       NULL: only ask for the size
+ * @param[out] needed_out  bytes of the state; written on OK and ERR_LIMIT; may be NULL
+ * @return DS_ACCEL_OK; ERR_LIMIT size_bytes is too small, state is as it was
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_get_state(ds_accel_rng_t *rng, void *state,
+                                               uint64_t size_bytes, uint64_t *needed_out);
+/** @return DS_ACCEL_OK; ERR_INVALID no such state, or damaged, or of another kind of generator: the
+ * generator is as it was */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_set_state(ds_accel_rng_t *rng, const void *state,
+                                               uint64_t size_bytes);
+
+/**
+ * Fill device memory with numbers equally distributed in [low, high), queued on @p stream.
+ *
+ * An element depends on seed and place only: two halves filled one after the other are the whole.
+ * The place moves by one word per element, for float64 and int64 by two from the next even word.
+ * docs/decisions/0017-random-numbers.md says how bits become numbers.
+ *
+ * @param[in] stream   NULL: the calling thread's current one
+ * @param[in] pointer  count elements, aligned to their size
+ * @param[in] dtype    DS_ACCEL_DTYPE_FLOAT64, FLOAT32, FLOAT16 or BFLOAT16
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE the stream captures: a replay would repeat the same
+ *         numbers; ERR_LIMIT the subsequence is used up; ERR_NO_MEMORY; ERR_DRIVER. After a failure
+ *         the place is as it was, and what the memory holds is not defined.
+ * @threads any
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_uniform(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                             void *pointer, uint64_t count, uint32_t dtype,
+                                             double low, double high);
+
+/** The same, normally distributed. @p standard_deviation >= 0; what is too large for the type is
+ * infinity. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_normal(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                            void *pointer, uint64_t count, uint32_t dtype,
+                                            double mean, double standard_deviation);
+
+/** The same with bits: INT32 a word each, INT64 two, INT16, INT8 and UINT8 a word's lowest, BOOL
+ * its highest. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_bits(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                          void *pointer, uint64_t count, uint32_t dtype);
+
+/** Seed the default generator of the calling thread's current device.
+ * @source DeepSpeed manual_seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_manual_seed(ds_accel_t *context, uint64_t seed);
+
+/** Seed those of all devices, also of those that are opened later. Opens none.
+ * @source DeepSpeed manual_seed_all() */
+DS_ACCEL_EXPORT int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed);
+
+/** ds_accel_rng_seed() of the current device's. @source torch.cuda.seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_seed(ds_accel_t *context, uint64_t *seed_out);
+
+/** ds_accel_rng_initial_seed() of the current device's. @source DeepSpeed initial_seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_initial_seed(ds_accel_t *context, uint64_t *seed_out);
+
+/** ds_accel_rng_get_state() of a device's default generator. @param[in] device_index -1: the
+ * current device's   @source DeepSpeed get_rng_state() */
+DS_ACCEL_EXPORT int32_t ds_accel_get_rng_state(ds_accel_t *context, int32_t device_index,
+                                               void *state, uint64_t size_bytes,
+                                               uint64_t *needed_out);
+/** @source DeepSpeed set_rng_state() */
+DS_ACCEL_EXPORT int32_t ds_accel_set_rng_state(ds_accel_t *context, int32_t device_index,
+                                               const void *state, uint64_t size_bytes);
+
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 /* ---- facts and settings --------------------------------------------------------------------- */

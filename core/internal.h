@@ -1033,6 +1033,8 @@ struct ds_accel {
      * opening. */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
+    bool has_default_seed; /* of default generators that are made later; under device_lock */
+    uint64_t default_seed;
     char failure[1024]; /* why the last detection failed, or "" */
     bool has_failed;    /* the last detection did */
 };
@@ -1064,6 +1066,8 @@ enum ds_accel__handle_kind {
     DS_ACCEL__HANDLE_EVENT,
     DS_ACCEL__HANDLE_GRAPH,
     DS_ACCEL__HANDLE_POOL,
+    DS_ACCEL__HANDLE_RNG,
+    DS_ACCEL__HANDLE_TENSOR,
     DS_ACCEL__HANDLE_COUNT
 };
 
@@ -1106,6 +1110,25 @@ struct ds_accel__graph {
     pthread_mutex_t lock;               /* guards all above but table and child */
 };
 
+/* A block of pinned memory that a generator copies numbers to the device from. */
+struct ds_accel__staging {
+    void *memory;            /* NULL: not yet allocated */
+    ds_accel_event_t *event; /* reached when the last copy from it is done */
+};
+
+struct ds_accel__rng {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+    uint32_t flags;          /* DS_ACCEL_RNG_* */
+    bool is_host_accessible; /* numbers can be written where they belong */
+    pthread_mutex_t lock;    /* guards what follows */
+    uint64_t seed;
+    uint64_t subsequence;
+    uint64_t block;
+    uint32_t word;
+    struct ds_accel__staging staging[2];
+};
+
 struct ds_accel__device {
     struct ds_accel_device abi;
     struct ds_accel__child child;
@@ -1115,6 +1138,7 @@ struct ds_accel__device {
     uint32_t open_count; /* under the context's device_lock */
     bool has_reference;  /* one of them is the context's own: ds_accel_device_get() */
     struct ds_accel__stream *default_stream;
+    struct ds_accel__rng *default_rng; /* under device_lock; NULL: nobody has asked for it */
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
@@ -1152,6 +1176,41 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
 int32_t ds_accel__default_stream_make(struct ds_accel__device *device);
+
+/* ---- layer 5: random numbers (philox.c, rng.c) ---------------------------------------------- */
+
+enum ds_accel__numbers_kind {
+    DS_ACCEL__NUMBERS_BITS,
+    DS_ACCEL__NUMBERS_UNIFORM,
+    DS_ACCEL__NUMBERS_NORMAL
+};
+
+/* What numbers are made of; philox.c says how. Seed, place, kind and dtype are the caller's. */
+struct ds_accel__numbers {
+    uint64_t seed;
+    uint64_t subsequence;
+    uint64_t block;
+    uint32_t word; /* of the block; 4: the subsequence is used up */
+    uint32_t dtype;
+    enum ds_accel__numbers_kind kind;
+    size_t element_bytes;
+    double base; /* + scale * a number of the standard distribution, then kept within bounds */
+    double scale;
+    double least;
+    double most;
+};
+
+/* Fill in the rest. first, second: low and high, or mean and standard deviation. ERR_INVALID. */
+int32_t ds_accel__numbers_prepare(struct ds_accel__numbers *numbers, double first, double second,
+                                  const char *call);
+/* Move to the first place that count elements can begin at; *end_out: the place behind them.
+ * ERR_LIMIT: the subsequence has no such place. */
+int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t count,
+                                struct ds_accel__numbers *end_out);
+/* Elements [first, first + count) of those that begin at the place. */
+void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t first, uint64_t count,
+                            void *out);
+void ds_accel__rng_destroy(struct ds_accel__rng *rng);
 
 /* ---- layer 6: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 
