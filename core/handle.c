@@ -47,6 +47,8 @@ static const struct {
     [DS_ACCEL__HANDLE_POOL] = {sizeof(struct ds_accel__pool),
                                offsetof(struct ds_accel__pool, child)},
     [DS_ACCEL__HANDLE_RNG] = {sizeof(struct ds_accel__rng), offsetof(struct ds_accel__rng, child)},
+    [DS_ACCEL__HANDLE_TENSOR] = {sizeof(struct ds_accel__tensor),
+                                 offsetof(struct ds_accel__tensor, child)},
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

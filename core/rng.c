@@ -65,19 +65,13 @@ static int32_t reseed(struct ds_accel__rng *rng, uint64_t seed)
 static int32_t make(struct ds_accel__device *device, uint64_t seed, uint32_t flags,
                     struct ds_accel__rng **rng_out)
 {
-    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
-    int32_t status = ds_accel_device_info(&device->abi, &info);
-    struct ds_accel__rng *rng;
+    struct ds_accel__rng *rng = ds_accel__handle_take(DS_ACCEL__HANDLE_RNG, device);
+    int32_t status;
 
-    if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
-        return status;
-    }
-    rng = ds_accel__handle_take(DS_ACCEL__HANDLE_RNG, device);
     if (rng == NULL) {
         return DS_ACCEL_ERR_NO_MEMORY;
     }
     rng->flags = flags;
-    rng->is_host_accessible = (info.flags & DS_ACCEL_FLAG_HOST_ACCESSIBLE) != 0;
     rng->table = device->abi.table;
     status = reseed(rng, seed);
     if (status < 0) {
@@ -316,6 +310,8 @@ int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng, const struct ds_accel_rng
 #define STATE_HEAD_BYTES 16u
 #define STATE_PHILOX_BYTES (STATE_HEAD_BYTES + 40u)
 
+static const char magic[8] = {'d', 's', '-', 'a', 'c', 'c', 'e', 'l'};
+
 static void put_number(unsigned char *state, size_t bytes, uint64_t number)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -335,7 +331,7 @@ static uint64_t get_number(const unsigned char *state, size_t bytes)
 
 static void put_head(unsigned char *state, uint32_t kind)
 {
-    memcpy(state, "ds-accel", 8);
+    memcpy(state, magic, sizeof(magic));
     put_number(state + 8, 4, STATE_VERSION);
     put_number(state + 12, 4, kind);
 }
@@ -411,7 +407,7 @@ static int32_t check_state(const unsigned char *state, uint64_t size_bytes, uint
 {
     const char *problem = NULL;
 
-    if (size_bytes < STATE_HEAD_BYTES || memcmp(state, "ds-accel", 8) != 0) {
+    if (size_bytes < STATE_HEAD_BYTES || memcmp(state, magic, sizeof(magic)) != 0) {
         problem = "this is no state of a generator";
     } else if (get_number(state + 8, 4) != STATE_VERSION) {
         problem = "this library does not know that version";
@@ -624,16 +620,14 @@ static int32_t check_capture(struct ds_accel__stream *stream, const char *call)
 
 /* What an address says of itself, where the runtime knows it: it is this device's, and is large
  * enough. */
-static int32_t check_memory(const struct ds_accel__device *device, const struct fill *fill,
+static int32_t check_memory(struct ds_accel__device *device, const struct fill *fill,
                             const char *call)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+    struct ds_accel_pointer_info info;
     uint64_t size_bytes = fill->count * fill->numbers.element_bytes;
-    int32_t status = device->abi.table->mem_pointer_info(
-        device->candidate->instance, device->abi.handle, fill->pointer, &info, &error);
 
-    if (status < 0 || info.kind == DS_ACCEL_POINTER_UNKNOWN || info.size_bytes == 0) {
+    if (!ds_accel__device_pointer_info(device, fill->pointer, &info) ||
+        info.kind == DS_ACCEL_POINTER_UNKNOWN || info.size_bytes == 0) {
         return DS_ACCEL_OK;
     }
     if (info.kind == DS_ACCEL_POINTER_DEVICE && info.device_index >= 0 &&
@@ -650,7 +644,7 @@ static int32_t check_memory(const struct ds_accel__device *device, const struct 
     return DS_ACCEL_OK;
 }
 
-static int32_t check_fill(const struct ds_accel__device *device, const struct fill *fill,
+static int32_t check_fill(struct ds_accel__device *device, const struct fill *fill,
                           const char *call)
 {
     const uint64_t element_bytes = fill->numbers.element_bytes;
@@ -682,8 +676,9 @@ static int32_t deliver(struct ds_accel__rng *rng, struct ds_accel__stream *strea
     fill->numbers.word = rng->word;
     status = ds_accel__numbers_place(&fill->numbers, fill->count, &end);
     if (status >= 0) {
-        status = rng->is_host_accessible ? deliver_in_place(stream, fill)
-                                         : deliver_through_staging(rng, stream, fill);
+        status = ds_accel__device_is_host_accessible(rng->child.device)
+                     ? deliver_in_place(stream, fill)
+                     : deliver_through_staging(rng, stream, fill);
     }
     if (status >= 0) {
         rng->block = end.block;
@@ -778,7 +773,7 @@ static int32_t find_default(ds_accel_t *context, int32_t device_index, ds_accel_
 
 int32_t ds_accel_manual_seed(ds_accel_t *context, uint64_t seed)
 {
-    ds_accel_rng_t *rng;
+    ds_accel_rng_t *rng = NULL;
     int32_t status = find_default(context, -1, &rng);
 
     return status < 0 ? status : ds_accel_rng_manual_seed(rng, seed);
@@ -807,7 +802,7 @@ int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed)
 
 int32_t ds_accel_seed(ds_accel_t *context, uint64_t *seed_out)
 {
-    ds_accel_rng_t *rng;
+    ds_accel_rng_t *rng = NULL;
     int32_t status = find_default(context, -1, &rng);
 
     return status < 0 ? status : ds_accel_rng_seed(rng, seed_out);
@@ -815,7 +810,7 @@ int32_t ds_accel_seed(ds_accel_t *context, uint64_t *seed_out)
 
 int32_t ds_accel_initial_seed(ds_accel_t *context, uint64_t *seed_out)
 {
-    ds_accel_rng_t *rng;
+    ds_accel_rng_t *rng = NULL;
     int32_t status = find_default(context, -1, &rng);
 
     return status < 0 ? status : ds_accel_rng_initial_seed(rng, seed_out);
@@ -824,7 +819,7 @@ int32_t ds_accel_initial_seed(ds_accel_t *context, uint64_t *seed_out)
 int32_t ds_accel_get_rng_state(ds_accel_t *context, int32_t device_index, void *state,
                                uint64_t size_bytes, uint64_t *needed_out)
 {
-    ds_accel_rng_t *rng;
+    ds_accel_rng_t *rng = NULL;
     int32_t status = find_default(context, device_index, &rng);
 
     return status < 0 ? status : ds_accel_rng_get_state(rng, state, size_bytes, needed_out);
@@ -833,7 +828,7 @@ int32_t ds_accel_get_rng_state(ds_accel_t *context, int32_t device_index, void *
 int32_t ds_accel_set_rng_state(ds_accel_t *context, int32_t device_index, const void *state,
                                uint64_t size_bytes)
 {
-    ds_accel_rng_t *rng;
+    ds_accel_rng_t *rng = NULL;
     int32_t status = find_default(context, device_index, &rng);
 
     return status < 0 ? status : ds_accel_rng_set_state(rng, state, size_bytes);

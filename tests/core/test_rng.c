@@ -4,9 +4,8 @@
  * Random numbers: against the published vectors, a second implementation, and themselves on other
  * devices. Everything is of a fixed seed, so that each answer is the same on every run.
  */
-#include "fixture.h"
+#include "far.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
 
@@ -745,185 +744,6 @@ Test(core_rng, serves_several_threads_each_call_as_a_whole)
 
 /* ---- a device that the host cannot write to ------------------------------------------------- */
 
-/*
- * The mock without host access and host tasks, whose copies are done as late as they may be: when
- * somebody waits. Numbers that are overwritten before their copy has passed come out wrong.
- */
-static struct ds_accel_plugin far;
-static const struct ds_accel_plugin *near;
-static struct {
-    void *destination;
-    const void *source;
-    uint64_t size_bytes;
-} queued[64];
-static size_t queued_count;
-static size_t copy_count;
-static size_t fail_copy_at; /* from 1; 0: none fails */
-static ds_accel_plugin_device_t *far_device;
-static uint64_t vendor_seed;
-
-static void do_copies(void)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    for (size_t i = 0; i < queued_count; i++) {
-        cr_assert_eq(near->mem_copy(far_device, queued[i].destination, queued[i].source,
-                                    queued[i].size_bytes, DS_ACCEL_COPY_HOST_TO_DEVICE, &error),
-                     DS_ACCEL_OK, "%s", error.message);
-    }
-    queued_count = 0;
-}
-
-static int32_t far_device_info(ds_accel_plugin_device_t *device,
-                               struct ds_accel_device_info *info_out, struct ds_accel_error *error)
-{
-    int32_t status = near->device_info(device, info_out, error);
-
-    far_device = device;
-    info_out->flags &= ~DS_ACCEL_FLAG_HOST_ACCESSIBLE;
-    return status;
-}
-
-static int32_t far_copy_async(ds_accel_plugin_stream_t *stream, void *destination,
-                              const void *source, uint64_t size_bytes, uint32_t kind,
-                              struct ds_accel_error *error)
-{
-    (void)stream;
-    (void)kind;
-    if (++copy_count == fail_copy_at) {
-        snprintf(error->message, sizeof(error->message), "the copy failed");
-        return DS_ACCEL_ERR_DRIVER;
-    }
-    cr_assert_lt(queued_count, 64);
-    queued[queued_count].destination = destination;
-    queued[queued_count].source = source;
-    queued[queued_count].size_bytes = size_bytes;
-    queued_count++;
-    return DS_ACCEL_OK;
-}
-
-static int32_t far_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
-                                     struct ds_accel_error *error)
-{
-    do_copies();
-    return near->event_synchronize(event, timeout_ns, error);
-}
-
-static int32_t far_stream_synchronize(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
-                                      struct ds_accel_error *error)
-{
-    do_copies();
-    return near->stream_synchronize(stream, timeout_ns, error);
-}
-
-static int32_t far_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
-                                      struct ds_accel_error *error)
-{
-    do_copies();
-    return near->device_synchronize(device, timeout_ns, error);
-}
-
-/* A vendor's generator: every number is the seed. */
-static int32_t far_rng_seed(ds_accel_plugin_device_t *device, uint64_t seed,
-                            struct ds_accel_error *error)
-{
-    (void)device;
-    (void)error;
-    vendor_seed = seed;
-    return DS_ACCEL_OK;
-}
-
-static int32_t far_rng_initial_seed(ds_accel_plugin_device_t *device, uint64_t *seed_out,
-                                    struct ds_accel_error *error)
-{
-    (void)device;
-    (void)error;
-    *seed_out = vendor_seed;
-    return DS_ACCEL_OK;
-}
-
-static int32_t far_rng_state_size(ds_accel_plugin_device_t *device, uint64_t *size_bytes_out,
-                                  struct ds_accel_error *error)
-{
-    (void)device;
-    (void)error;
-    *size_bytes_out = sizeof(vendor_seed);
-    return DS_ACCEL_OK;
-}
-
-static int32_t far_rng_get_state(ds_accel_plugin_device_t *device, void *state, uint64_t size_bytes,
-                                 struct ds_accel_error *error)
-{
-    (void)device;
-    (void)error;
-    cr_assert_eq(size_bytes, sizeof(vendor_seed));
-    memcpy(state, &vendor_seed, sizeof(vendor_seed));
-    return DS_ACCEL_OK;
-}
-
-static int32_t far_rng_set_state(ds_accel_plugin_device_t *device, const void *state,
-                                 uint64_t size_bytes, struct ds_accel_error *error)
-{
-    (void)device;
-    (void)error;
-    if (size_bytes != sizeof(vendor_seed)) {
-        return DS_ACCEL_ERR_INVALID;
-    }
-    memcpy(&vendor_seed, state, sizeof(vendor_seed));
-    return DS_ACCEL_OK;
-}
-
-static int32_t far_rng_uniform(ds_accel_plugin_stream_t *stream, void *destination, uint64_t count,
-                               uint32_t dtype, double low, double high,
-                               struct ds_accel_error *error)
-{
-    (void)stream;
-    (void)error;
-    (void)high;
-    cr_assert_eq(dtype, DS_ACCEL_DTYPE_FLOAT32);
-    for (uint64_t i = 0; i < count; i++) {
-        ((float *)destination)[i] = (float)(low + (double)vendor_seed);
-    }
-    return DS_ACCEL_OK;
-}
-
-static const struct ds_accel_plugin *far_entry(const struct ds_accel_host *host)
-{
-    void *module = dlopen(TEST_MOCKS "/ds_accel_alpha.so", RTLD_NOW | RTLD_LOCAL);
-    ds_accel_entry_v1_t entry =
-        module != NULL ? (ds_accel_entry_v1_t)dlsym(module, DS_ACCEL_ENTRY_V1_SYMBOL) : NULL;
-
-    cr_assert_not_null(entry);
-    near = entry(host);
-    far = *near;
-    far.device_info = far_device_info;
-    far.stream_host_task = NULL;
-    far.mem_copy_async = far_copy_async;
-    far.event_synchronize = far_event_synchronize;
-    far.stream_synchronize = far_stream_synchronize;
-    far.device_synchronize = far_device_synchronize;
-    far.rng_seed = far_rng_seed;
-    far.rng_initial_seed = far_rng_initial_seed;
-    far.rng_state_size = far_rng_state_size;
-    far.rng_get_state = far_rng_get_state;
-    far.rng_set_state = far_rng_set_state;
-    far.rng_uniform = far_rng_uniform;
-    return &far;
-}
-
-static ds_accel_t *start_far(ds_accel_device_t **device_out)
-{
-    struct ds_accel_options options = test_options();
-    ds_accel_t *context;
-
-    options.accelerator = "alpha";
-    context = test_create_with(&options);
-    MUST(ds_accel_register(context, far_entry));
-    MUST(ds_accel_detect(context));
-    MUST(ds_accel_device_open(context, 0, device_out));
-    return context;
-}
-
 #define LARGE 1300000u /* of float32: five pieces, through two blocks */
 
 Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
@@ -940,14 +760,14 @@ Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
     MUST(ds_accel_mem_free(device, NULL, memory));
     finish(context, device);
 
-    context = start_far(&device);
+    context = far_start(&device);
     memory = allocate(device, sizeof(near_numbers));
     MUST(ds_accel_rng_create(device, 8, 0, &rng));
     MUST(ds_accel_rng_normal(rng, NULL, memory, 1000, DS_ACCEL_DTYPE_FLOAT32, 1, 2));
     MUST(ds_accel_rng_normal(rng, NULL, memory + 1000, LARGE - 1000, DS_ACCEL_DTYPE_FLOAT32, 1, 2));
-    cr_expect_gt(queued_count, 0, "queued, and not waited for");
+    cr_expect_gt(far_queued_count, 0, "queued, and not waited for");
     MUST(ds_accel_device_synchronize(device));
-    cr_expect_eq(copy_count, 6);
+    cr_expect_eq(far_copy_count, 6);
     cr_expect_eq(memcmp(memory, near_numbers, sizeof(near_numbers)), 0);
     ds_accel_rng_destroy(rng);
     MUST(ds_accel_mem_free(device, NULL, memory));
@@ -959,7 +779,7 @@ Test(core_rng, says_that_a_copy_failed_and_repeats_the_fill)
     struct ds_accel_rng_position place = {.struct_size = sizeof(place)};
     static float again[LARGE];
     ds_accel_device_t *device;
-    ds_accel_t *context = start_far(&device);
+    ds_accel_t *context = far_start(&device);
     float *memory = allocate(device, sizeof(again));
     ds_accel_rng_t *rng;
 
@@ -969,14 +789,14 @@ Test(core_rng, says_that_a_copy_failed_and_repeats_the_fill)
     memcpy(again, memory, sizeof(again)); /* the host's after all */
     MUST(ds_accel_rng_manual_seed(rng, 8));
     for (size_t piece = 1; piece <= 5; piece++) {
-        copy_count = 0;
-        fail_copy_at = piece;
+        far_copy_count = 0;
+        far_fail_copy_at = piece;
         EXPECT_REFUSED(ds_accel_rng_uniform(rng, NULL, memory, LARGE, DS_ACCEL_DTYPE_FLOAT32, 0, 1),
                        DS_ACCEL_ERR_DRIVER, "the copy failed");
         MUST(ds_accel_rng_position(rng, &place));
         cr_expect_eq(place.block, 0);
     }
-    fail_copy_at = 0;
+    far_fail_copy_at = 0;
     memset(memory, 0, sizeof(again));
     MUST(ds_accel_rng_uniform(rng, NULL, memory, LARGE, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
     MUST(ds_accel_device_synchronize(device));
@@ -991,7 +811,7 @@ Test(core_rng, leaves_it_to_the_vendor_when_asked_to)
     uint64_t size = 0;
     uint64_t seed = 0;
     ds_accel_device_t *device;
-    ds_accel_t *context = start_far(&device);
+    ds_accel_t *context = far_start(&device);
     float *memory = allocate(device, 64);
     struct ds_accel_rng_position place = {.struct_size = sizeof(place)};
     ds_accel_rng_t *rng;
