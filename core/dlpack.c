@@ -149,8 +149,8 @@ struct exported {
     union {
         DLManagedTensor plain;
         struct versioned versioned;
-    } managed; /* first: its address is the consumer's */
-    struct ds_accel__tensor *tensor;
+    } managed;                       /* first: its address is the consumer's */
+    struct ds_accel__tensor *tensor; /* NULL: no element, nothing is held */
     int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
     int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX];
 };
@@ -298,7 +298,9 @@ static int32_t export_tensor(struct ds_accel__tensor *tensor, uint32_t flags, in
         free(exported);
         return status;
     }
-    exported->tensor = tensor;
+    /* Without memory there is nothing to hold: torch 1.13 never ends a tensor whose data is NULL,
+     * as the specification wants it where there is no element. */
+    exported->tensor = tensor->element_count > 0 ? tensor : NULL;
     if (is_versioned) {
         struct versioned *versioned = &exported->managed.versioned;
 
@@ -314,6 +316,9 @@ static int32_t export_tensor(struct ds_accel__tensor *tensor, uint32_t flags, in
         exported->managed.plain.deleter = delete_plain;
     }
     *managed_out = exported;
+    if (exported->tensor == NULL) {
+        ds_accel_tensor_put((ds_accel_tensor_t *)tensor);
+    }
     return DS_ACCEL_OK;
 }
 
