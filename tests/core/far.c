@@ -17,7 +17,10 @@ static struct work {
     unsigned char pattern[4];
 } queued[QUEUE_LIMIT];
 static uint64_t vendor_seed;
+static void *wrapped;
+static ds_accel_plugin_instance_t *instance;
 
+size_t far_wrapped_count;
 size_t far_queued_count;
 size_t far_copy_count;
 size_t far_fail_copy_at;
@@ -118,7 +121,48 @@ static int32_t far_free(ds_accel_plugin_device_t *device, void *pointer,
                         struct ds_accel_error *error)
 {
     do_work();
+    if (pointer != NULL && pointer == wrapped) {
+        wrapped = NULL;
+        far_wrapped_count--;
+        return DS_ACCEL_OK;
+    }
     return near->mem_free(device, pointer, error);
+}
+
+static int32_t far_native_get(ds_accel_plugin_device_t *device, uint32_t kind, const void *object,
+                              uint64_t *native_out, uint64_t *offset_bytes_out,
+                              struct ds_accel_error *error)
+{
+    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+
+    if (kind != DS_ACCEL_NATIVE_MEMORY) {
+        return near->native_get(device, kind, object, native_out, offset_bytes_out, error);
+    }
+    cr_assert_eq(near->mem_pointer_info(instance, device, object, &info, error), DS_ACCEL_OK);
+    *native_out = info.base_address ^ FAR_OBJECT_BITS;
+    *offset_bytes_out = (uintptr_t)object - info.base_address;
+    return DS_ACCEL_OK;
+}
+
+static int32_t far_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t native,
+                               void **object_out, struct ds_accel_error *error)
+{
+    if (kind != DS_ACCEL_NATIVE_MEMORY) {
+        return near->native_wrap(device, kind, native, object_out, error);
+    }
+    wrapped = (void *)(uintptr_t)(native ^ FAR_OBJECT_BITS);
+    far_wrapped_count++;
+    *object_out = wrapped;
+    return DS_ACCEL_OK;
+}
+
+static int32_t far_init(const struct ds_accel_host *host, ds_accel_plugin_instance_t **instance_out,
+                        struct ds_accel_error *error)
+{
+    int32_t status = near->init(host, instance_out, error);
+
+    instance = *instance_out;
+    return status;
 }
 
 /* A vendor's generator: every number is the seed. */
@@ -211,16 +255,37 @@ static const struct ds_accel_plugin *far_entry(const struct ds_accel_host *host)
     return &far;
 }
 
-ds_accel_t *far_start(ds_accel_device_t **device_out)
+static const struct ds_accel_plugin *opencl_entry(const struct ds_accel_host *host)
+{
+    far_entry(host);
+    far.name = "opencl";
+    far.init = far_init;
+    far.native_get = far_native_get;
+    far.native_wrap = far_native_wrap;
+    return &far;
+}
+
+static ds_accel_t *start(const char *name, ds_accel_entry_v1_t entry,
+                         ds_accel_device_t **device_out)
 {
     struct ds_accel_options options = test_options();
     ds_accel_t *context;
 
-    options.accelerator = "alpha";
+    options.accelerator = name;
     context = test_create_with(&options);
-    cr_assert_eq(ds_accel_register(context, far_entry), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_assert_eq(ds_accel_register(context, entry), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_assert_eq(ds_accel_device_open(context, 0, device_out), DS_ACCEL_OK, "%s",
                  ds_accel_last_error());
     return context;
+}
+
+ds_accel_t *far_start(ds_accel_device_t **device_out)
+{
+    return start("alpha", far_entry, device_out);
+}
+
+ds_accel_t *far_start_opencl(ds_accel_device_t **device_out)
+{
+    return start("opencl", opencl_entry, device_out);
 }

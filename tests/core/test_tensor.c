@@ -1136,3 +1136,40 @@ Test(core_tensor, is_an_extension_device_where_the_host_cannot_reach)
     MUST(ds_accel_tensor_zero(back, NULL));
     ds_accel_tensor_put(back);
 }
+
+Test(core_tensor, is_an_object_and_an_offset_for_opencl)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = far_start_opencl(&device);
+    struct ds_accel_tensor_info info;
+    ds_accel_tensor_t *whole;
+    ds_accel_tensor_t *part;
+    ds_accel_tensor_t *back;
+    DLManagedTensor *plain;
+    void *managed = NULL;
+
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_INT32, 1, SHAPE(10), &whole));
+    MUST(ds_accel_tensor_slice(whole, 0, 3, 8, 1, &part));
+    info = info_of(part);
+    MUST(ds_accel_tensor_to_dlpack(part, 0, 0, &managed));
+    plain = managed;
+    cr_expect_eq(plain->dl_tensor.device.device_type, kDLOpenCL);
+    cr_expect_eq((uintptr_t)plain->dl_tensor.data, (uintptr_t)info.storage ^ FAR_OBJECT_BITS);
+    cr_expect_eq(plain->dl_tensor.byte_offset, 12);
+    plain->dl_tensor.dtype.lanes = 2;
+    EXPECT_STATUS(ds_accel_tensor_from_dlpack(context, managed, 0, &back),
+                  DS_ACCEL_ERR_UNSUPPORTED);
+    plain->dl_tensor.dtype.lanes = 1;
+    plain->dl_tensor.ndim = 33; /* found to be wrong after the object was wrapped */
+    EXPECT_STATUS(ds_accel_tensor_from_dlpack(context, managed, 0, &back), DS_ACCEL_ERR_INVALID);
+    cr_expect_eq(far_wrapped_count, 0);
+    plain->dl_tensor.ndim = 1;
+    MUST(ds_accel_tensor_from_dlpack(context, managed, 0, &back));
+    cr_expect_eq(far_wrapped_count, 1);
+    cr_expect_eq(info_of(back).data, info.data);
+    ds_accel_tensor_put(part);
+    ds_accel_tensor_put(whole);
+    ds_accel_tensor_put(back);
+    cr_expect_eq(far_wrapped_count, 0);
+    finish(context, device);
+}
