@@ -1111,10 +1111,11 @@ struct ds_accel__graph {
     pthread_mutex_t lock;               /* guards all above but table and child */
 };
 
-/* A block of pinned memory that a generator copies numbers to the device from. */
+/* A block of memory that a generator copies numbers to the device from. */
 struct ds_accel__staging {
     void *memory;            /* NULL: not yet allocated */
-    ds_accel_event_t *event; /* reached when the last copy from it is done */
+    bool is_pinned;          /* else the device has no pinned memory, and it is the heap's */
+    ds_accel_event_t *event; /* reached when the last copy from it is done; NULL: none is waiting */
 };
 
 struct ds_accel__rng {

@@ -120,8 +120,12 @@ static void drop_staging(struct ds_accel__rng *rng)
         struct ds_accel__staging *staging = &rng->staging[i];
 
         /* What a copy might still read is rather kept for ever. */
-        if (staging->memory != NULL && ds_accel_event_synchronize(staging->event) == DS_ACCEL_OK) {
-            ds_accel_mem_free_pinned(&rng->child.device->abi, staging->memory);
+        if (staging->event == NULL || ds_accel_event_synchronize(staging->event) == DS_ACCEL_OK) {
+            if (staging->is_pinned) {
+                ds_accel_mem_free_pinned(&rng->child.device->abi, staging->memory);
+            } else {
+                free(staging->memory);
+            }
         }
         ds_accel_event_destroy(staging->event);
         staging->memory = NULL;
@@ -510,7 +514,8 @@ static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fi
     return status;
 }
 
-/* Make the block usable: there, and no copy reads it. */
+/* Make the block usable: there, and no copy reads it. A device without events is waited for after
+ * every copy. */
 static int32_t take_staging(struct ds_accel__rng *rng, struct ds_accel__staging *staging)
 {
     ds_accel_device_t *device = &rng->child.device->abi;
@@ -518,34 +523,37 @@ static int32_t take_staging(struct ds_accel__rng *rng, struct ds_accel__staging 
 
     if (staging->event == NULL) {
         status = ds_accel_event_create(device, 0, &staging->event);
+        status = status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : status;
+    } else {
+        status = ds_accel_event_synchronize(staging->event);
     }
-    if (status >= 0 && staging->memory == NULL) {
-        status = ds_accel_mem_alloc_pinned(device, STAGING_BYTES, 1, 0, &staging->memory);
+    if (status < 0 || staging->memory != NULL) {
+        return status;
     }
-    return status < 0 ? status : ds_accel_event_synchronize(staging->event);
-}
-
-/* A copy from the block may be queued, and no event tells of it. */
-static void abandon(struct ds_accel__staging *staging, struct ds_accel__stream *stream)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    if (stream->abi.table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error) < 0) {
-        staging->memory = NULL; /* lost rather than written while it is read */
+    status = ds_accel_mem_alloc_pinned(device, STAGING_BYTES, 1, 0, &staging->memory);
+    staging->is_pinned = status >= 0;
+    if (status == DS_ACCEL_ERR_UNSUPPORTED) {
+        staging->memory = malloc(STAGING_BYTES);
+        status = staging->memory != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     }
+    return status;
 }
 
 static int32_t deliver_piece(struct ds_accel__staging *staging, struct ds_accel__stream *stream,
                              void *destination, uint64_t size_bytes)
 {
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
     int32_t status = ds_accel_mem_copy_async(&stream->abi, destination, staging->memory, size_bytes,
                                              DS_ACCEL_COPY_HOST_TO_DEVICE);
 
     if (status >= 0) {
-        status = ds_accel_event_record(staging->event, &stream->abi);
+        status = staging->event != NULL ? ds_accel_event_record(staging->event, &stream->abi)
+                                        : wait_for(stream);
     }
-    if (status < 0) {
-        abandon(staging, stream);
+    /* A copy may be queued that no event tells of: lost rather than written while it is read. */
+    if (status < 0 &&
+        stream->abi.table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error) < 0) {
+        staging->memory = NULL;
     }
     return status;
 }

@@ -265,6 +265,15 @@ static const struct ds_accel_plugin *opencl_entry(const struct ds_accel_host *ho
     return &far;
 }
 
+static const struct ds_accel_plugin *bare_entry(const struct ds_accel_host *host)
+{
+    far_entry(host);
+    far.event_create = NULL;
+    far.mem_alloc_pinned = NULL;
+    far.mem_free_pinned = NULL;
+    return &far;
+}
+
 static ds_accel_t *start(const char *name, ds_accel_entry_v1_t entry,
                          ds_accel_device_t **device_out)
 {
@@ -283,6 +292,11 @@ static ds_accel_t *start(const char *name, ds_accel_entry_v1_t entry,
 ds_accel_t *far_start(ds_accel_device_t **device_out)
 {
     return start("alpha", far_entry, device_out);
+}
+
+ds_accel_t *far_start_bare(ds_accel_device_t **device_out)
+{
+    return start("alpha", bare_entry, device_out);
 }
 
 ds_accel_t *far_start_opencl(ds_accel_device_t **device_out)

@@ -17,7 +17,10 @@ extern size_t far_fail_copy_at; /* this one of them, from 1, fails; 0: none does
 /* A context with this device and its index 0, both the caller's. */
 ds_accel_t *far_start(ds_accel_device_t **device_out);
 
-/* The same under the name "opencl", where memory is an object: its number is the address of its
+/* The same without events and pinned memory. */
+ds_accel_t *far_start_bare(ds_accel_device_t **device_out);
+
+/* The first under the name "opencl", where memory is an object: its number is the address of its
  * beginning with these bits turned. */
 #define FAR_OBJECT_BITS 0x5550u
 extern size_t far_wrapped_count; /* objects that were wrapped and not freed */

@@ -772,6 +772,16 @@ Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
     ds_accel_rng_destroy(rng);
     MUST(ds_accel_mem_free(device, NULL, memory));
     finish(context, device);
+
+    context = far_start_bare(&device);
+    memory = allocate(device, sizeof(near_numbers));
+    MUST(ds_accel_rng_create(device, 8, 0, &rng));
+    MUST(ds_accel_rng_normal(rng, NULL, memory, LARGE, DS_ACCEL_DTYPE_FLOAT32, 1, 2));
+    cr_expect_eq(far_queued_count, 0, "waited for");
+    cr_expect_eq(memcmp(memory, near_numbers, sizeof(near_numbers)), 0);
+    ds_accel_rng_destroy(rng);
+    MUST(ds_accel_mem_free(device, NULL, memory));
+    finish(context, device);
 }
 
 Test(core_rng, says_that_a_copy_failed_and_repeats_the_fill)

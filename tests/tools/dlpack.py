@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""DLPack between the library and numpy and torch: dlpack.py LIBRARY
+"""DLPack between the library and numpy and torch: dlpack.py LIBRARY BACKEND...
 
-Prints "ok NAME" or "FAILED NAME" for each check, and exits 1 if one failed. The accelerator is
-DS_ACCELERATOR's: one whose memory the host reaches.
+Prints "ok NAME" or "FAILED NAME" for each check, and exits 1 if one failed. The backends' memory is
+the host's to reach.
 """
 import ctypes
 import gc
+import os
 import sys
 import weakref
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32,
@@ -197,9 +198,17 @@ def counted(dtype, shape, place=DEVICE):
 
 context = c_void_p()
 device = c_void_p()
-must(library.ds_accel_create(None, byref(context)))
-must(library.ds_accel_detect(context))
-must(library.ds_accel_device_open(context, 0, byref(device)))
+
+
+def start(backend):
+    global context, device
+    context = c_void_p()
+    device = c_void_p()
+    os.environ["DS_ACCELERATOR"] = backend
+    must(library.ds_accel_create(None, byref(context)))
+    must(library.ds_accel_detect(context))
+    must(library.ds_accel_device_open(context, 0, byref(device)))
+
 
 numpy_dtypes = {FLOAT32: "f4", FLOAT16: "f2", FLOAT64: "f8", INT8: "i1", UINT8: "u1", INT16: "i2",
                 INT32: "i4", INT64: "i8"}
@@ -546,19 +555,21 @@ def outlives_the_context():
           library.ds_accel_device_synchronize(device) == -1)
 
 
-for consumer in consumers:
-    they_take_ours(consumer)
-    writes_are_seen(consumer)
-    shapes_of_all_kinds(consumer)
-    we_take_theirs(consumer)
-    write_to_theirs(consumer)
-    there_and_back(consumer)
-storage_is_let_go()
-reference_counts()
-strides_of_theirs()
-used_capsules()
-read_only()
-deleters()
-outlives_the_context()
-print("end: " + " ".join(sorted(consumers)))
+for backend in sys.argv[2:]:
+    start(backend)
+    for consumer in consumers:
+        they_take_ours(consumer)
+        writes_are_seen(consumer)
+        shapes_of_all_kinds(consumer)
+        we_take_theirs(consumer)
+        write_to_theirs(consumer)
+        there_and_back(consumer)
+    storage_is_let_go()
+    reference_counts()
+    strides_of_theirs()
+    used_capsules()
+    read_only()
+    deleters()
+    outlives_the_context()
+    print("end: %s with %s" % (backend, " ".join(sorted(consumers))))
 sys.exit(failures != 0)
