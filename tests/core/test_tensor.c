@@ -176,8 +176,10 @@ Test(core_tensor, refuses_shapes_that_cannot_be)
                    DS_ACCEL_ERR_INVALID, "too many");
     EXPECT_STATUS(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_INT8, 1, SHAPE(1LL << 60), &tensor),
                   DS_ACCEL_ERR_NO_MEMORY);
+#ifndef __SANITIZE_ADDRESS__ /* which ends the process instead */
     EXPECT_STATUS(ds_accel_tensor_create_host(DS_ACCEL_DTYPE_INT8, 1, SHAPE(INT64_MAX), &tensor),
                   DS_ACCEL_ERR_NO_MEMORY);
+#endif
     EXPECT_STATUS(ds_accel_tensor_create(NULL, DS_ACCEL_DTYPE_INT8, 0, NULL, &tensor),
                   DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_INT8, 0, NULL, NULL),
