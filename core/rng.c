@@ -22,7 +22,7 @@ static struct ds_accel__rng *check(ds_accel_rng_t *rng, const char *call)
 {
     struct ds_accel__rng *ours = (struct ds_accel__rng *)rng;
 
-    if (!ds_accel__handle_is_live(rng)) {
+    if (ours == NULL || !ds_accel__handle_is_live(rng)) {
         ds_accel__refuse(call, "generator", rng);
         return NULL;
     }

@@ -586,7 +586,7 @@ static int32_t fill_by_copies(struct ds_accel__tensor *tensor, const struct plan
     int32_t status;
 
     row.size_bytes = plan->run_bytes < ROW_BYTES ? plan->run_bytes : ROW_BYTES;
-    row.data = malloc(row.size_bytes);
+    row.data = malloc(ROW_BYTES);
     if (row.data == NULL) {
         return ds_accel__no_memory();
     }
