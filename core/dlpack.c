@@ -204,15 +204,6 @@ static int32_t describe_memory(const struct ds_accel__tensor *tensor, DLTensor *
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-static int32_t wait_for(struct ds_accel__stream *stream)
-{
-    int32_t status = ds_accel_stream_synchronize(&stream->abi);
-
-    return status == DS_ACCEL_ERR_UNSUPPORTED
-               ? ds_accel_device_synchronize(&stream->child.device->abi)
-               : status;
-}
-
 /* What the current stream has queued is done before what the consumer's will get. */
 static int32_t hand_over(const struct ds_accel__tensor *tensor, int32_t device_type,
                          int64_t consumer)
@@ -235,7 +226,7 @@ static int32_t hand_over(const struct ds_accel__tensor *tensor, int32_t device_t
         return DS_ACCEL_ERR_STATE;
     }
     if (device_type == kDLCPU) {
-        return wait_for(current);
+        return ds_accel__stream_wait(current);
     }
     if (consumer == DS_ACCEL_DLPACK_DEFAULT_STREAM) {
         return current == device->default_stream
@@ -244,7 +235,7 @@ static int32_t hand_over(const struct ds_accel__tensor *tensor, int32_t device_t
     }
     status = ds_accel_stream_wrap(&device->abi, (uint64_t)consumer, &theirs);
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
-        return wait_for(current);
+        return ds_accel__stream_wait(current);
     }
     if (status >= 0) {
         status = ds_accel_stream_wait_stream(theirs, &current->abi);

@@ -1128,6 +1128,7 @@ struct ds_accel__rng {
     uint64_t block;
     uint32_t word;
     struct ds_accel__staging staging[2];
+    uint32_t turn; /* whose it is */
 };
 
 /* What tensors share. */
@@ -1195,6 +1196,10 @@ struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const
 /* The same, of this device; NULL is the calling thread's current stream. */
 struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
                                              ds_accel_stream_t *stream, const char *call);
+/* Until its work is done; the device's, where there are no streams. */
+int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
+/* Captures, or its capture is broken. */
+int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
 /* The accelerator was started by a process that this one is a child of: say so. */
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
 /* The device of that index, open; whoever opens it closes it. */
@@ -1215,7 +1220,7 @@ void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
 int32_t ds_accel__default_stream_make(struct ds_accel__device *device);
 
-/* ---- layer 5: random numbers (philox.c, rng.c) ---------------------------------------------- */
+/* ---- layer 5: random numbers (philox.c, rng.c, rng_fill.c) ---------------------------------- */
 
 enum ds_accel__numbers_kind {
     DS_ACCEL__NUMBERS_BITS,
@@ -1249,6 +1254,10 @@ int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t coun
 void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t first, uint64_t count,
                             void *out);
 void ds_accel__rng_destroy(struct ds_accel__rng *rng);
+/* NULL with the error said: it is NULL, destroyed, or of a process that this is a child of. */
+struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
+/* The status that goes with that NULL. */
+int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);
 
 /* ---- layer 5: tensors (tensor.c, tensor_copy.c, dlpack.c) ----------------------------------- */
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Random number generators: a seed and a place in its sequence (philox.c makes the numbers), and
- * how numbers get to where they belong.
- *
- * Where the host may touch device memory, a host task writes them when the stream gets there.
- * Elsewhere they are made in one of two blocks of pinned memory and copied from there in the
- * stream's order; a block is written again only after the event behind its last copy.
+ * Random number generators: a seed, a place in its sequence, and both as bytes. philox.c makes the
+ * numbers, rng_fill.c gets them to where they belong.
  */
 #include "internal.h"
 
@@ -16,9 +12,8 @@
 #include <sys/random.h>
 
 #define DEFAULT_SEED UINT64_C(67280421310721) /* torch's default_rng_seed_val */
-#define STAGING_BYTES (UINT64_C(1) << 20)
 
-static struct ds_accel__rng *check(ds_accel_rng_t *rng, const char *call)
+struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call)
 {
     struct ds_accel__rng *ours = (struct ds_accel__rng *)rng;
 
@@ -29,8 +24,7 @@ static struct ds_accel__rng *check(ds_accel_rng_t *rng, const char *call)
     return ds_accel__device_fork_check(ours->child.device) < 0 ? NULL : ours;
 }
 
-/* What check() returned NULL for. */
-static int32_t refused(const ds_accel_rng_t *rng)
+int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng)
 {
     return ds_accel__handle_is_live(rng) ? DS_ACCEL_ERR_STATE : DS_ACCEL_ERR_INVALID;
 }
@@ -185,11 +179,11 @@ int32_t ds_accel_default_rng(ds_accel_device_t *device, ds_accel_rng_t **rng_out
 
 int32_t ds_accel_rng_manual_seed(ds_accel_rng_t *rng, uint64_t seed)
 {
-    struct ds_accel__rng *ours = check(rng, "rng_manual_seed");
+    struct ds_accel__rng *ours = ds_accel__rng_check(rng, "rng_manual_seed");
     int32_t status;
 
     if (ours == NULL) {
-        return refused(rng);
+        return ds_accel__rng_refused(rng);
     }
     pthread_mutex_lock(&ours->lock);
     status = reseed(ours, seed);
@@ -203,8 +197,9 @@ int32_t ds_accel_rng_seed(ds_accel_rng_t *rng, uint64_t *seed_out)
     ssize_t got;
     int32_t status;
 
-    if (check(rng, "rng_seed") == NULL || seed_out == NULL) {
-        return seed_out == NULL ? ds_accel__refuse("rng_seed", "output", NULL) : refused(rng);
+    if (ds_accel__rng_check(rng, "rng_seed") == NULL || seed_out == NULL) {
+        return seed_out == NULL ? ds_accel__refuse("rng_seed", "output", NULL)
+                                : ds_accel__rng_refused(rng);
     }
     do {
         got = getrandom(&seed, sizeof(seed), 0);
@@ -221,12 +216,13 @@ int32_t ds_accel_rng_seed(ds_accel_rng_t *rng, uint64_t *seed_out)
 
 int32_t ds_accel_rng_initial_seed(ds_accel_rng_t *rng, uint64_t *seed_out)
 {
-    struct ds_accel__rng *ours = check(rng, "rng_initial_seed");
+    struct ds_accel__rng *ours = ds_accel__rng_check(rng, "rng_initial_seed");
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     int32_t status = DS_ACCEL_OK;
 
     if (ours == NULL || seed_out == NULL) {
-        return ours == NULL ? refused(rng) : ds_accel__refuse("rng_initial_seed", "output", NULL);
+        return ours == NULL ? ds_accel__rng_refused(rng)
+                            : ds_accel__refuse("rng_initial_seed", "output", NULL);
     }
     pthread_mutex_lock(&ours->lock);
     if (is_vendors(ours)) {
@@ -250,12 +246,13 @@ static int32_t check_has_place(const struct ds_accel__rng *rng, const char *call
 
 int32_t ds_accel_rng_position(ds_accel_rng_t *rng, struct ds_accel_rng_position *position_out)
 {
-    struct ds_accel__rng *ours = check(rng, "rng_position");
+    struct ds_accel__rng *ours = ds_accel__rng_check(rng, "rng_position");
     struct ds_accel_rng_position position = {.struct_size = sizeof(position)};
     int32_t status;
 
     if (ours == NULL || position_out == NULL) {
-        return ours == NULL ? refused(rng) : ds_accel__refuse("rng_position", "output", NULL);
+        return ours == NULL ? ds_accel__rng_refused(rng)
+                            : ds_accel__refuse("rng_position", "output", NULL);
     }
     status = check_has_place(ours, "rng_position");
     if (status < 0) {
@@ -277,11 +274,12 @@ static bool is_place(uint32_t word, uint64_t block)
 
 int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng, const struct ds_accel_rng_position *position)
 {
-    struct ds_accel__rng *ours = check(rng, "rng_set_position");
+    struct ds_accel__rng *ours = ds_accel__rng_check(rng, "rng_set_position");
     int32_t status;
 
     if (ours == NULL || position == NULL) {
-        return ours == NULL ? refused(rng) : ds_accel__refuse("rng_set_position", "position", NULL);
+        return ours == NULL ? ds_accel__rng_refused(rng)
+                            : ds_accel__refuse("rng_set_position", "position", NULL);
     }
     if (!DS_ACCEL_HAS(position, struct ds_accel_rng_position, subsequence) ||
         !is_place(position->word, position->block)) {
@@ -382,12 +380,13 @@ static int32_t write_state(struct ds_accel__rng *rng, unsigned char *state, uint
 int32_t ds_accel_rng_get_state(ds_accel_rng_t *rng, void *state, uint64_t size_bytes,
                                uint64_t *needed_out)
 {
-    struct ds_accel__rng *ours = check(rng, "rng_get_state");
+    struct ds_accel__rng *ours = ds_accel__rng_check(rng, "rng_get_state");
     uint64_t needed = STATE_PHILOX_BYTES;
     int32_t status = DS_ACCEL_OK;
 
     if (ours == NULL || (state == NULL && needed_out == NULL)) {
-        return ours == NULL ? refused(rng) : ds_accel__refuse("rng_get_state", "output", NULL);
+        return ours == NULL ? ds_accel__rng_refused(rng)
+                            : ds_accel__refuse("rng_get_state", "output", NULL);
     }
     pthread_mutex_lock(&ours->lock);
     if (is_vendors(ours)) {
@@ -431,13 +430,14 @@ static int32_t check_state(const unsigned char *state, uint64_t size_bytes, uint
 
 int32_t ds_accel_rng_set_state(ds_accel_rng_t *rng, const void *state, uint64_t size_bytes)
 {
-    struct ds_accel__rng *ours = check(rng, "rng_set_state");
+    struct ds_accel__rng *ours = ds_accel__rng_check(rng, "rng_set_state");
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     const unsigned char *bytes = state;
     int32_t status;
 
     if (ours == NULL || state == NULL) {
-        return ours == NULL ? refused(rng) : ds_accel__refuse("rng_set_state", "state", NULL);
+        return ours == NULL ? ds_accel__rng_refused(rng)
+                            : ds_accel__refuse("rng_set_state", "state", NULL);
     }
     status = check_state(bytes, size_bytes, is_vendors(ours) ? STATE_VENDOR : STATE_PHILOX);
     if (status < 0) {
@@ -457,305 +457,6 @@ int32_t ds_accel_rng_set_state(ds_accel_rng_t *rng, const void *state, uint64_t 
     }
     pthread_mutex_unlock(&ours->lock);
     return status;
-}
-
-/* ---- getting numbers to the device ---------------------------------------------------------- */
-
-struct fill {
-    struct ds_accel__numbers numbers;
-    void *pointer;
-    uint64_t count;
-};
-
-static void run_fill(void *user_data, int32_t status)
-{
-    struct fill *fill = user_data;
-
-    /* Why the stream did not get here is the stream's to say, to whoever waits for it. */
-    if (status == DS_ACCEL_OK) {
-        ds_accel__numbers_make(&fill->numbers, 0, fill->count, fill->pointer);
-    }
-    free(fill);
-}
-
-/* Wait for the stream; for the device where there are no streams. */
-static int32_t wait_for(struct ds_accel__stream *stream)
-{
-    int32_t status = ds_accel_stream_synchronize(&stream->abi);
-
-    return status == DS_ACCEL_ERR_UNSUPPORTED
-               ? ds_accel_device_synchronize(&stream->child.device->abi)
-               : status;
-}
-
-/* Written by the host when the stream gets there. */
-static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fill *fill)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    struct fill *task = malloc(sizeof(*task));
-    int32_t status;
-
-    if (task == NULL) {
-        return ds_accel__no_memory();
-    }
-    *task = *fill;
-    status = stream->abi.table->stream_host_task(stream->abi.handle, run_fill, task, &error);
-    if (status >= 0) {
-        return DS_ACCEL_OK;
-    }
-    free(task);
-    if (status != DS_ACCEL_ERR_UNSUPPORTED) {
-        return ds_accel__fail(status, &error);
-    }
-    status = wait_for(stream);
-    if (status >= 0) {
-        ds_accel__numbers_make(&fill->numbers, 0, fill->count, fill->pointer);
-    }
-    return status;
-}
-
-/* Make the block usable: there, and no copy reads it. A device without events is waited for after
- * every copy. */
-static int32_t take_staging(struct ds_accel__rng *rng, struct ds_accel__staging *staging)
-{
-    ds_accel_device_t *device = &rng->child.device->abi;
-    int32_t status = DS_ACCEL_OK;
-
-    if (staging->event == NULL) {
-        status = ds_accel_event_create(device, 0, &staging->event);
-        status = status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : status;
-    } else {
-        status = ds_accel_event_synchronize(staging->event);
-    }
-    if (status < 0 || staging->memory != NULL) {
-        return status;
-    }
-    status = ds_accel_mem_alloc_pinned(device, STAGING_BYTES, 1, 0, &staging->memory);
-    staging->is_pinned = status >= 0;
-    if (status == DS_ACCEL_ERR_UNSUPPORTED) {
-        staging->memory = malloc(STAGING_BYTES);
-        status = staging->memory != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
-    }
-    return status;
-}
-
-static int32_t deliver_piece(struct ds_accel__staging *staging, struct ds_accel__stream *stream,
-                             void *destination, uint64_t size_bytes)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    int32_t status = ds_accel_mem_copy_async(&stream->abi, destination, staging->memory, size_bytes,
-                                             DS_ACCEL_COPY_HOST_TO_DEVICE);
-
-    if (status >= 0) {
-        status = staging->event != NULL ? ds_accel_event_record(staging->event, &stream->abi)
-                                        : wait_for(stream);
-    }
-    /* A copy may be queued that no event tells of: lost rather than written while it is read. */
-    if (status < 0 &&
-        stream->abi.table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error) < 0) {
-        staging->memory = NULL;
-    }
-    return status;
-}
-
-/* Lock held. */
-static int32_t deliver_through_staging(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
-                                       const struct fill *fill)
-{
-    const uint64_t element_bytes = fill->numbers.element_bytes;
-    const uint64_t most = STAGING_BYTES / element_bytes;
-    int32_t status = DS_ACCEL_OK;
-    size_t turn = 0;
-
-    for (uint64_t first = 0; first < fill->count && status >= 0; first += most, turn++) {
-        struct ds_accel__staging *staging =
-            &rng->staging[turn % DS_ACCEL__ARRAY_SIZE(rng->staging)];
-        uint64_t count = fill->count - first < most ? fill->count - first : most;
-
-        status = take_staging(rng, staging);
-        if (status >= 0) {
-            ds_accel__numbers_make(&fill->numbers, first, count, staging->memory);
-            status = deliver_piece(staging, stream, (char *)fill->pointer + first * element_bytes,
-                                   count * element_bytes);
-        }
-    }
-    return status;
-}
-
-/* Lock held: the vendor's generator fills it. */
-static int32_t deliver_by_vendor(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
-                                 const struct fill *fill, double first, double second,
-                                 const char *call)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    switch (fill->numbers.kind) {
-    case DS_ACCEL__NUMBERS_UNIFORM:
-        return finish(rng->table->rng_uniform(stream->abi.handle, fill->pointer, fill->count,
-                                              fill->numbers.dtype, first, second, &error),
-                      &error);
-    case DS_ACCEL__NUMBERS_NORMAL:
-        return finish(rng->table->rng_normal(stream->abi.handle, fill->pointer, fill->count,
-                                             fill->numbers.dtype, first, second, &error),
-                      &error);
-    default:
-        return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
-                               "%s: the vendor's generator has no raw bits", call);
-    }
-}
-
-/* ---- filling -------------------------------------------------------------------------------- */
-
-/* Numbers that a graph holds would come again with every replay. */
-static int32_t check_capture(struct ds_accel__stream *stream, const char *call)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
-    int32_t status =
-        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error);
-
-    if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
-        return ds_accel__fail(status, &error);
-    }
-    if (status >= 0 && capturing != DS_ACCEL_CAPTURING_NO) {
-        return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "%s: the stream captures, and each replay would repeat the same "
-                               "numbers: fill before the capture, or between replays",
-                               call);
-    }
-    return DS_ACCEL_OK;
-}
-
-/* What an address says of itself, where the runtime knows it: it is this device's, and is large
- * enough. */
-static int32_t check_memory(struct ds_accel__device *device, const struct fill *fill,
-                            const char *call)
-{
-    struct ds_accel_pointer_info info;
-    uint64_t size_bytes = fill->count * fill->numbers.element_bytes;
-
-    if (!ds_accel__device_pointer_info(device, fill->pointer, &info) ||
-        info.kind == DS_ACCEL_POINTER_UNKNOWN || info.size_bytes == 0) {
-        return DS_ACCEL_OK;
-    }
-    if (info.kind == DS_ACCEL_POINTER_DEVICE && info.device_index >= 0 &&
-        (uint32_t)info.device_index != device->index) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: %p is memory of device %d, not %u", call,
-                               fill->pointer, info.device_index, device->index);
-    }
-    if (size_bytes > info.size_bytes - ((uintptr_t)fill->pointer - info.base_address)) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "%s: %llu bytes at %p go past the end of its "
-                               "allocation",
-                               call, (unsigned long long)size_bytes, fill->pointer);
-    }
-    return DS_ACCEL_OK;
-}
-
-static int32_t check_fill(struct ds_accel__device *device, const struct fill *fill,
-                          const char *call)
-{
-    const uint64_t element_bytes = fill->numbers.element_bytes;
-
-    if (fill->pointer == NULL) {
-        return ds_accel__refuse(call, "pointer", NULL);
-    }
-    if ((uintptr_t)fill->pointer % element_bytes != 0 ||
-        fill->count > (UINTPTR_MAX - (uintptr_t)fill->pointer) / element_bytes) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "%s: %p is not aligned to %llu bytes, or %llu elements do not fit "
-                               "there",
-                               call, fill->pointer, (unsigned long long)element_bytes,
-                               (unsigned long long)fill->count);
-    }
-    return check_memory(device, fill, call);
-}
-
-/* Lock held. */
-static int32_t deliver(struct ds_accel__rng *rng, struct ds_accel__stream *stream,
-                       struct fill *fill)
-{
-    struct ds_accel__numbers end;
-    int32_t status;
-
-    fill->numbers.seed = rng->seed;
-    fill->numbers.subsequence = rng->subsequence;
-    fill->numbers.block = rng->block;
-    fill->numbers.word = rng->word;
-    status = ds_accel__numbers_place(&fill->numbers, fill->count, &end);
-    if (status >= 0) {
-        status = ds_accel__device_is_host_accessible(rng->child.device)
-                     ? deliver_in_place(stream, fill)
-                     : deliver_through_staging(rng, stream, fill);
-    }
-    if (status >= 0) {
-        rng->block = end.block;
-        rng->word = end.word;
-    }
-    return status;
-}
-
-/* first and second: low and high, or mean and standard deviation. */
-static int32_t fill_memory(ds_accel_rng_t *rng, ds_accel_stream_t *stream, struct fill *fill,
-                           double first, double second, const char *call)
-{
-    struct ds_accel__rng *ours = check(rng, call);
-    struct ds_accel__stream *queue;
-    int32_t status;
-
-    if (ours == NULL) {
-        return refused(rng);
-    }
-    queue = ds_accel__stream_of(ours->child.device, stream, call);
-    if (queue == NULL) {
-        return DS_ACCEL_ERR_INVALID;
-    }
-    status = ds_accel__numbers_prepare(&fill->numbers, first, second, call);
-    if (status < 0 || fill->count == 0) {
-        return status;
-    }
-    status = check_fill(ours->child.device, fill, call);
-    if (status >= 0) {
-        status = check_capture(queue, call);
-    }
-    if (status < 0) {
-        return status;
-    }
-    pthread_mutex_lock(&ours->lock);
-    status = is_vendors(ours) ? deliver_by_vendor(ours, queue, fill, first, second, call)
-                              : deliver(ours, queue, fill);
-    pthread_mutex_unlock(&ours->lock);
-    return status;
-}
-
-int32_t ds_accel_rng_uniform(ds_accel_rng_t *rng, ds_accel_stream_t *stream, void *pointer,
-                             uint64_t count, uint32_t dtype, double low, double high)
-{
-    struct fill fill = {.numbers = {.kind = DS_ACCEL__NUMBERS_UNIFORM, .dtype = dtype},
-                        .pointer = pointer,
-                        .count = count};
-
-    return fill_memory(rng, stream, &fill, low, high, "rng_uniform");
-}
-
-int32_t ds_accel_rng_normal(ds_accel_rng_t *rng, ds_accel_stream_t *stream, void *pointer,
-                            uint64_t count, uint32_t dtype, double mean, double standard_deviation)
-{
-    struct fill fill = {.numbers = {.kind = DS_ACCEL__NUMBERS_NORMAL, .dtype = dtype},
-                        .pointer = pointer,
-                        .count = count};
-
-    return fill_memory(rng, stream, &fill, mean, standard_deviation, "rng_normal");
-}
-
-int32_t ds_accel_rng_bits(ds_accel_rng_t *rng, ds_accel_stream_t *stream, void *pointer,
-                          uint64_t count, uint32_t dtype)
-{
-    struct fill fill = {.numbers = {.kind = DS_ACCEL__NUMBERS_BITS, .dtype = dtype},
-                        .pointer = pointer,
-                        .count = count};
-
-    return fill_memory(rng, stream, &fill, 0, 0, "rng_bits");
 }
 
 /* ---- the devices' default generators -------------------------------------------------------- */

@@ -140,15 +140,6 @@ static void run_task(void *user_data, int32_t status)
     free(user_data);
 }
 
-static int32_t wait_for(struct ds_accel__stream *stream)
-{
-    int32_t status = ds_accel_stream_synchronize(&stream->abi);
-
-    return status == DS_ACCEL_ERR_UNSUPPORTED
-               ? ds_accel_device_synchronize(&stream->child.device->abi)
-               : status;
-}
-
 /* All runs in one host task. */
 static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *plan)
 {
@@ -168,7 +159,7 @@ static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *pl
         free(task);
         return ds_accel__fail(status, &error);
     }
-    status = wait_for(stream);
+    status = ds_accel__stream_wait(stream);
     run_task(task, status);
     return status;
 }
@@ -206,20 +197,6 @@ static int32_t queue_fill(void *user_data, void *destination, const void *source
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
-
-static int32_t find_capture(struct ds_accel__stream *stream, bool *is_capturing_out)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
-    int32_t status =
-        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error);
-
-    if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
-        return ds_accel__fail(status, &error);
-    }
-    *is_capturing_out = status >= 0 && capturing != DS_ACCEL_CAPTURING_NO;
-    return DS_ACCEL_OK;
-}
 
 static bool is_on_device(const struct ds_accel__tensor *tensor)
 {
@@ -332,7 +309,7 @@ static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *
     /* Its allocator knows streams of its own device only: one of those waits for ours. */
     other = ds_accel__stream_of(owner, NULL, "tensor_copy");
     if (other == NULL || ds_accel_stream_wait_stream(&other->abi, &stream->abi) < 0) {
-        return wait_for(stream);
+        return ds_accel__stream_wait(stream);
     }
     return ds_accel_tensor_record_stream((ds_accel_tensor_t *)tensor, &other->abi);
 }
@@ -351,7 +328,7 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
     bool is_reachable = destination->storage->is_host_accessible &&
                         (source == NULL || source->storage->is_host_accessible);
     bool is_capturing = false;
-    int32_t status = find_capture(stream, &is_capturing);
+    int32_t status = ds_accel__stream_is_capturing(stream, &is_capturing);
 
     if (status >= 0 && is_capturing && must_wait) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
@@ -376,7 +353,8 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
         status = for_each_run(plan, source != NULL ? queue_copy : queue_fill, &route);
     }
     if (must_wait) {
-        int32_t waited = wait_for(stream); /* after a failure too: some runs may be under way */
+        int32_t waited =
+            ds_accel__stream_wait(stream); /* after a failure too: some runs may be under way */
 
         return status < 0 ? status : waited;
     }
@@ -393,7 +371,7 @@ static int32_t run_at_once(ds_accel_stream_t *stream, struct plan *plan, const c
     int32_t status = DS_ACCEL_OK;
 
     if (stream != NULL) {
-        status = ours == NULL ? DS_ACCEL_ERR_INVALID : wait_for(ours);
+        status = ours == NULL ? DS_ACCEL_ERR_INVALID : ds_accel__stream_wait(ours);
     }
     return status < 0 ? status : for_each_run(plan, run_on_host, plan);
 }
@@ -593,7 +571,7 @@ static int32_t fill_by_copies(struct ds_accel__tensor *tensor, const struct plan
     fill.run_bytes = row.size_bytes;
     run_on_host(&fill, row.data, NULL);
     status = for_each_run(plan, queue_row, &row);
-    waited = wait_for(stream);
+    waited = ds_accel__stream_wait(stream);
     if (waited >= 0) { /* else a copy might still read it: rather lost than freed */
         free(row.data);
     }
@@ -611,7 +589,7 @@ static int32_t queue_pattern(struct ds_accel__tensor *tensor, struct ds_accel__s
     if (plan->pattern_bytes <= 4) {
         return queue_plan(tensor, NULL, stream, plan);
     }
-    status = find_capture(stream, &is_capturing);
+    status = ds_accel__stream_is_capturing(stream, &is_capturing);
     if (status >= 0 && is_capturing) {
         status = ds_accel__error(DS_ACCEL_ERR_STATE,
                                  "tensor_fill: the stream captures, and devices repeat patterns of "
