@@ -302,9 +302,14 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
 
 void ds_accel_destroy(ds_accel_t *context)
 {
-    if (context == NULL) {
-        return;
+    /* Memory that a tensor holds, perhaps for another library, keeps plugin and device alive. */
+    if (context != NULL && __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
+        ds_accel__context_end(context);
     }
+}
+
+void ds_accel__context_end(ds_accel_t *context)
+{
     ds_accel__lazy_drop(context);
     ds_accel__devices_close(context);
     ds_accel__known_clear(context);

@@ -95,7 +95,8 @@ struct ds_accel_options {
 DS_ACCEL_EXPORT int32_t ds_accel_create(const struct ds_accel_options *options,
                                         ds_accel_t **context_out);
 
-/** Close a context and its plugins. Its devices were closed before; NULL is ignored. */
+/** Close a context and its plugins, once no tensor holds memory of its devices. Its devices were
+ * closed before; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_destroy(ds_accel_t *context);
 
 /**
@@ -393,8 +394,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_current_device_name(ds_accel_t *context, char *
 DS_ACCEL_EXPORT int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
                                              ds_accel_device_t **device_out);
 
-/** Close one opening. The last one destroys what is left of it: streams, events, graphs, memory.
- * NULL is ignored. */
+/** Close one opening. The last one destroys what is left of it: streams, events, graphs, memory; as
+ * long as tensors hold memory of it, it stays open. NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_device_close(ds_accel_device_t *device);
 
 /** The handle of a device that is open for as long as the context is: opened by the first call. */
@@ -648,7 +649,359 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
 
 /* ---- random numbers ------------------------------------------------------------------------- */
 
+/** A sequence of random numbers on a device: Philox4x32-10, the same on every backend. */
+typedef struct ds_accel_rng ds_accel_rng_t;
+
+/**
+ * The device's own generator, if it has one (the plugin's rng functions), in place of ours. Its
+ * numbers are the vendor's, and one device has one: two of these share it.
+ */
+#define DS_ACCEL_RNG_VENDOR 1u
+
+/** A place in the sequence of a seed: 2^64 subsequences of 2^64 blocks of 4 words of 32 bits. */
+struct ds_accel_rng_position {
+    uint32_t struct_size;
+    uint32_t word; /**< of the block, 0 to 3; 4 in block UINT64_MAX: all are used */
+    uint64_t block;
+    uint64_t subsequence; /**< ranks that take one each share no number */
+};
+
+/**
+ * Make a generator.
+ *
+ * @param[in] flags  0 or DS_ACCEL_RNG_VENDOR
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED the device has none of its own; ERR_INVALID; ERR_NO_MEMORY
+ * @threads any; one generator can be used by several at once, each call as a whole
+ * @owner  caller; release with ds_accel_rng_destroy()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_create(ds_accel_device_t *device, uint64_t seed,
+                                            uint32_t flags, ds_accel_rng_t **rng_out);
+
+/** Numbers that are queued are made all the same. NULL and default generators are ignored. */
+DS_ACCEL_EXPORT void ds_accel_rng_destroy(ds_accel_rng_t *rng);
+
+/**
+ * The device's default generator. Its seed is that of the last ds_accel_manual_seed_all(), else
+ * 67280421310721, torch's. A device that was closed and is opened again has it anew.
+ * @owner borrowed; lives as long as the device is open   @source DeepSpeed default_generator()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_default_rng(ds_accel_device_t *device, ds_accel_rng_t **rng_out);
+
+/** Go to the beginning of a seed's sequence: subsequence 0, block 0. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_manual_seed(ds_accel_rng_t *rng, uint64_t seed);
+
+/** The same with a seed from the kernel's random source. @return also ERR_IO */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
+
+/** The seed that it was last given. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_initial_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
+
+/** @param[out] position_out  struct_size set   @return also ERR_UNSUPPORTED the vendor's */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_position(ds_accel_rng_t *rng,
+                                              struct ds_accel_rng_position *position_out);
+/** Go to a place of the seed's sequence, forwards or back, at no cost. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng,
+                                                  const struct ds_accel_rng_position *position);
+
+/**
+ * Seed and place as bytes, equal on every machine, which set_state understands.
+ *
+ * @param[out] state       NULL: only ask for the size
+ * @param[out] needed_out  bytes of the state; written on OK and ERR_LIMIT; may be NULL
+ * @return DS_ACCEL_OK; ERR_LIMIT size_bytes is too small, state is as it was
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_get_state(ds_accel_rng_t *rng, void *state,
+                                               uint64_t size_bytes, uint64_t *needed_out);
+/** @return DS_ACCEL_OK; ERR_INVALID no such state, or damaged, or of another kind of generator: the
+ * generator is as it was */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_set_state(ds_accel_rng_t *rng, const void *state,
+                                               uint64_t size_bytes);
+
+/**
+ * Fill device memory with numbers equally distributed in [low, high), queued on @p stream.
+ *
+ * An element depends on seed and place only: two halves filled one after the other are the whole.
+ * The place moves by one word per element, for float64 and int64 by two from the next even word.
+ * docs/decisions/0017-random-numbers.md says how bits become numbers.
+ *
+ * @param[in] stream   NULL: the calling thread's current one
+ * @param[in] pointer  count elements, aligned to their size
+ * @param[in] dtype    DS_ACCEL_DTYPE_FLOAT64, FLOAT32, FLOAT16 or BFLOAT16
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE the stream captures: a replay would repeat the same
+ *         numbers; ERR_LIMIT the subsequence is used up; ERR_NO_MEMORY; ERR_DRIVER. After a failure
+ *         the place is as it was, and what the memory holds is not defined.
+ * @threads any
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_uniform(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                             void *pointer, uint64_t count, uint32_t dtype,
+                                             double low, double high);
+
+/** The same, normally distributed. @p standard_deviation >= 0; what is too large for the type is
+ * infinity. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_normal(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                            void *pointer, uint64_t count, uint32_t dtype,
+                                            double mean, double standard_deviation);
+
+/** The same with bits: INT32 a word each, INT64 two, INT16, INT8 and UINT8 a word's lowest, BOOL
+ * its highest. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_bits(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                          void *pointer, uint64_t count, uint32_t dtype);
+
+/** Seed the default generator of the calling thread's current device.
+ * @source DeepSpeed manual_seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_manual_seed(ds_accel_t *context, uint64_t seed);
+
+/** Seed those of all devices, also of those that are opened later. Opens none.
+ * @source DeepSpeed manual_seed_all() */
+DS_ACCEL_EXPORT int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed);
+
+/** ds_accel_rng_seed() of the current device's. @source torch.cuda.seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_seed(ds_accel_t *context, uint64_t *seed_out);
+
+/** ds_accel_rng_initial_seed() of the current device's. @source DeepSpeed initial_seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_initial_seed(ds_accel_t *context, uint64_t *seed_out);
+
+/** ds_accel_rng_get_state() of a device's default generator. @param[in] device_index -1: the
+ * current device's   @source DeepSpeed get_rng_state() */
+DS_ACCEL_EXPORT int32_t ds_accel_get_rng_state(ds_accel_t *context, int32_t device_index,
+                                               void *state, uint64_t size_bytes,
+                                               uint64_t *needed_out);
+/** @source DeepSpeed set_rng_state() */
+DS_ACCEL_EXPORT int32_t ds_accel_set_rng_state(ds_accel_t *context, int32_t device_index,
+                                               const void *state, uint64_t size_bytes);
+
 /* ---- tensors -------------------------------------------------------------------------------- */
+
+/**
+ * A typed, shaped view of memory: element (i, j ...) lies at data + (i * strides[0] + j *
+ * strides[1] ...) elements. It never changes; memory is shared by all views of it and released
+ * with the last. Counted: each tensor_out is one reference for the caller, ended with
+ * ds_accel_tensor_put().
+ *
+ * While memory of a device is held, the device stays open, whoever closes it, and
+ * ds_accel_destroy() of its context takes effect when the last of it is released.
+ */
+typedef struct ds_accel_tensor ds_accel_tensor_t;
+
+#define DS_ACCEL_TENSOR_DIMS_MAX 32
+
+#define DS_ACCEL_PLACE_HOST 1u   /**< ordinary memory of the host */
+#define DS_ACCEL_PLACE_PINNED 2u /**< page-locked memory of the host */
+#define DS_ACCEL_PLACE_DEVICE 3u
+
+#define DS_ACCEL_TENSOR_READ_ONLY 1u  /**< not to be written to: ours refuse to */
+#define DS_ACCEL_TENSOR_CONTIGUOUS 2u /**< in the order of its elements, without gaps */
+#define DS_ACCEL_TENSOR_COPIED 4u     /**< imported, a copy made for us by who gave it */
+
+struct ds_accel_tensor_info {
+    uint32_t struct_size;
+    uint32_t dtype; /**< DS_ACCEL_DTYPE_* */
+    uint32_t place; /**< DS_ACCEL_PLACE_* */
+    uint32_t flags; /**< DS_ACCEL_TENSOR_* */
+    uint32_t ndim;
+    int32_t device_index; /**< -1 if the memory has to do with no device */
+    uint64_t element_bytes;
+    uint64_t element_count;
+    void *data;                /**< the first element; NULL if there is none */
+    ds_accel_device_t *device; /**< borrowed; NULL with device_index -1 */
+    void *storage;             /**< all of the memory that its views share */
+    uint64_t storage_bytes;
+    int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
+    int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX]; /**< in elements; any sign */
+};
+
+/** Memory of somebody else's, to make a tensor of. Zero everything, set struct_size. */
+struct ds_accel_tensor_memory {
+    uint32_t struct_size;
+    uint32_t dtype;
+    uint32_t ndim;
+    uint32_t flags; /**< DS_ACCEL_TENSOR_READ_ONLY or 0 */
+    void *data;     /**< the first element */
+    const int64_t *shape;
+    const int64_t *strides; /**< NULL: contiguous */
+    /** Called once, on any thread, when no tensor needs the memory any more; NULL: nothing to do */
+    void (*deleter)(void *user_data);
+    void *user_data;
+};
+
+/**
+ * Make a contiguous tensor in device memory, on the calling thread's current stream. Contents
+ * undefined.
+ *
+ * @param[in] ndim   0 (one element) to DS_ACCEL_TENSOR_DIMS_MAX
+ * @param[in] shape  shape[ndim]; 0 is a size like others
+ * @return DS_ACCEL_OK; ERR_INVALID a dtype, a negative size, or a product past 2^63; as
+ *         ds_accel_mem_alloc()
+ * @threads any, as all of these; one tensor by several at once
+ * @owner  caller; release with ds_accel_tensor_put()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_create(ds_accel_device_t *device, uint32_t dtype,
+                                               uint32_t ndim, const int64_t *shape,
+                                               ds_accel_tensor_t **tensor_out);
+
+/** The same in page-locked host memory. @param[in] align_bytes as ds_accel_mem_alloc_pinned() */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_create_pinned(ds_accel_device_t *device, uint32_t dtype,
+                                                      uint32_t ndim, const int64_t *shape,
+                                                      uint64_t align_bytes,
+                                                      ds_accel_tensor_t **tensor_out);
+
+/** The same in ordinary host memory, 64-byte aligned; needs no device. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_create_host(uint32_t dtype, uint32_t ndim,
+                                                    const int64_t *shape,
+                                                    ds_accel_tensor_t **tensor_out);
+
+/**
+ * Make a tensor of memory that is there already. The deleter is called when the last tensor of it
+ * goes: let what is queued on it pass before.
+ *
+ * @param[in] device  NULL: host memory; else the device's own, or pinned, as its runtime says
+ * @return DS_ACCEL_OK; ERR_INVALID, also for memory of another device. After a failure the memory
+ *         is still the caller's, and the deleter is not called.
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_memory(ds_accel_device_t *device,
+                                                    const struct ds_accel_tensor_memory *memory,
+                                                    ds_accel_tensor_t **tensor_out);
+
+/** One reference more. @return the same tensor; NULL for NULL and for one that is gone */
+DS_ACCEL_EXPORT ds_accel_tensor_t *ds_accel_tensor_get(ds_accel_tensor_t *tensor);
+
+/** One reference less; the last one of a memory's tensors releases it, in the order of the streams
+ * that use it. NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_tensor_put(ds_accel_tensor_t *tensor);
+
+/** @param[out] info_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_info(const ds_accel_tensor_t *tensor,
+                                             struct ds_accel_tensor_info *info_out);
+
+/** The first element; NULL if there is none, and for NULL. @owner borrowed */
+DS_ACCEL_EXPORT void *ds_accel_tensor_data(const ds_accel_tensor_t *tensor);
+
+/**
+ * Any view of the memory.
+ *
+ * @param[in] offset   of the first element from @p tensor's first, in elements; may be negative
+ * @param[in] strides  strides[ndim] in elements; NULL: contiguous
+ * @return DS_ACCEL_OK; ERR_INVALID part of it would lie outside of the memory
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset,
+                                             uint32_t ndim, const int64_t *shape,
+                                             const int64_t *strides,
+                                             ds_accel_tensor_t **tensor_out);
+
+/** The same elements in the same order under another shape, of which one size may be -1: what is
+ * left. @return ERR_INVALID also if it would need a copy: ds_accel_tensor_contiguous() makes one */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint32_t ndim,
+                                                const int64_t *shape,
+                                                ds_accel_tensor_t **tensor_out);
+
+/** Elements start, start + step ... below stop of one dimension.
+ * @return ERR_INVALID unless 0 <= start <= stop <= size and step > 0 */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_slice(ds_accel_tensor_t *tensor, uint32_t dim,
+                                              int64_t start, int64_t stop, int64_t step,
+                                              ds_accel_tensor_t **tensor_out);
+
+/** Two dimensions swapped. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_transpose(ds_accel_tensor_t *tensor, uint32_t dim,
+                                                  uint32_t other, ds_accel_tensor_t **tensor_out);
+
+/**
+ * Copy the elements of one tensor to another of the same shape and dtype.
+ *
+ * Queued on @p stream; with ordinary host memory on one side it is done when it returns. Elements
+ * that are not next to each other cost a copy for each piece where the host can't reach the memory.
+ *
+ * @param[in] stream  of the device, or of one of the two; NULL: the destination's current one, or
+ *                    the source's. Both on the host: waited for, if given.
+ * @return DS_ACCEL_OK; ERR_INVALID shapes, dtypes or contexts differ, the destination is read-only,
+ *         or has one element in several places, or the two overlap; ERR_STATE a stream that
+ * captures and ordinary host memory; ERR_NO_MEMORY; ERR_DRIVER
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination,
+                                             ds_accel_tensor_t *source, ds_accel_stream_t *stream);
+
+/**
+ * The tensor on a device, or on the host: itself if it is there, else a contiguous copy.
+ * @param[in] device  NULL: the host
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_to(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
+                                           ds_accel_stream_t *stream,
+                                           ds_accel_tensor_t **tensor_out);
+
+/** Itself if it is contiguous, else a copy that is, in the same place. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_contiguous(ds_accel_tensor_t *tensor,
+                                                   ds_accel_stream_t *stream,
+                                                   ds_accel_tensor_t **tensor_out);
+
+/**
+ * Set every element, queued on @p stream.
+ * @param[in] value  one element of the tensor's dtype
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
+                                             ds_accel_stream_t *stream);
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_zero(ds_accel_tensor_t *tensor, ds_accel_stream_t *stream);
+
+/** Say that a stream uses the memory: as ds_accel_mem_record_stream(). Calls of this library that
+ * are given a stream do so themselves. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_record_stream(ds_accel_tensor_t *tensor,
+                                                      ds_accel_stream_t *stream);
+
+/** *is_on_out: 1 if the tensor lies on a device, else 0. @source DeepSpeed on_accelerator() */
+DS_ACCEL_EXPORT int32_t ds_accel_on_accelerator(const ds_accel_tensor_t *tensor,
+                                                uint32_t *is_on_out);
+
+/**
+ * The tensor in page-locked memory: itself if it is there and aligned so, else a contiguous copy.
+ * @param[in] align_bytes as ds_accel_mem_alloc_pinned()
+ * @return also ERR_INVALID the tensor lies on a device
+ * @source DeepSpeed pin_memory(tensor, align_bytes)
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
+                                            uint64_t align_bytes, ds_accel_tensor_t **tensor_out);
+
+/** *is_pinned_out: 1 if the tensor lies in page-locked memory, else 0. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_is_pinned(const ds_accel_tensor_t *tensor,
+                                                  uint32_t *is_pinned_out);
+
+#define DS_ACCEL_DLPACK_VERSIONED 1u /**< DLManagedTensorVersioned, 1.x; else DLManagedTensor */
+#define DS_ACCEL_DLPACK_COPY 2u      /**< a contiguous copy of its own, and flagged as one */
+
+#define DS_ACCEL_DLPACK_NO_STREAM INT64_C(-1) /**< the consumer sees to the order itself */
+#define DS_ACCEL_DLPACK_DEFAULT_STREAM INT64_C(0)
+
+/**
+ * Give the tensor to another library as a DLPack structure, without a copy.
+ *
+ * Device types: kDLCUDA, kDLROCM, kDLOneAPI, kDLOpenCL and kDLMetal for the backends of that name;
+ * kDLCUDAHost and kDLROCMHost for pinned memory of the first two; kDLCPU for host memory and for
+ * devices whose memory the host reaches (cpu, mock); kDLExtDev for all others.
+ *
+ * @param[in]  flags        DS_ACCEL_DLPACK_*
+ * @param[in]  consumer     the stream on which it is going to be used, as __dlpack__(stream) has
+ *                          it: what the calling thread's current stream has queued is done before.
+ *                          A vendor's handle, or DS_ACCEL_DLPACK_*_STREAM. Where the consumer is
+ *                          the host, it is waited for.
+ * @param[out] managed_out  DLManagedTensor * or DLManagedTensorVersioned *; holds a reference until
+ *                          its deleter is called, once, on any thread
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED DLPack has no such dtype, or without versions no read-only
+ *         tensors; ERR_INVALID; ERR_NO_MEMORY
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags,
+                                                  int64_t consumer, void **managed_out);
+
+/**
+ * Take a tensor of another library, without a copy. The memory is given back when the last tensor
+ * of it goes: let what is queued on it pass before.
+ *
+ * @param[in] context       whose devices are meant; NULL: memory of the host only
+ * @param[in] managed       taken on success: its deleter is called once the memory is not needed;
+ *                          after a failure still the caller's
+ * @param[in] is_versioned  1: DLManagedTensorVersioned; 0: DLManagedTensor
+ * @return DS_ACCEL_OK; ERR_INVALID a shape, or a device of no backend that is in use here;
+ *         ERR_UNSUPPORTED a dtype; ERR_ABI a version that this library does not know
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_dlpack(ds_accel_t *context, void *managed,
+                                                    uint32_t is_versioned,
+                                                    ds_accel_tensor_t **tensor_out);
 
 /* ---- facts and settings --------------------------------------------------------------------- */
 

@@ -1049,7 +1049,10 @@ struct ds_accel {
         bool is_running;              /* a thread makes them */
         bool is_over;                 /* there will be no more */
     } lazy;
-    char settings[2][32]; /* by enum ds_accel__setting, under lock; "": as the facts are */
+    char settings[2][32];  /* by enum ds_accel__setting, under lock; "": as the facts are */
+    int64_t storage_count; /* holds the context too; -1 once it is destroyed as well; atomic */
+    bool has_default_seed; /* of default generators that are made later; under device_lock */
+    uint64_t default_seed;
 };
 
 /* A context without configuration and plugins, for the helper process; NULL: no memory. */
@@ -1089,6 +1092,8 @@ enum ds_accel__handle_kind {
     DS_ACCEL__HANDLE_GRAPH,
     DS_ACCEL__HANDLE_POOL,
     DS_ACCEL__HANDLE_TIMER,
+    DS_ACCEL__HANDLE_RNG,
+    DS_ACCEL__HANDLE_TENSOR,
     DS_ACCEL__HANDLE_COUNT
 };
 
@@ -1142,16 +1147,66 @@ struct ds_accel__timer {
     uint32_t state;
 };
 
+/* A block of memory that a generator copies numbers to the device from. */
+struct ds_accel__staging {
+    void *memory;            /* NULL: not yet allocated */
+    bool is_pinned;          /* else the device has no pinned memory, and it is the heap's */
+    ds_accel_event_t *event; /* reached when the last copy from it is done; NULL: none is waiting */
+};
+
+struct ds_accel__rng {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+    uint32_t flags;       /* DS_ACCEL_RNG_* */
+    pthread_mutex_t lock; /* guards what follows */
+    uint64_t seed;
+    uint64_t subsequence;
+    uint64_t block;
+    uint32_t word;
+    struct ds_accel__staging staging[2];
+    uint32_t turn; /* whose it is */
+};
+
+/* What tensors share. */
+struct ds_accel__storage {
+    uint64_t reference_count;
+    void *base; /* NULL: no element */
+    uint64_t size_bytes;
+    struct ds_accel__device *device; /* held open; NULL: host memory */
+    uint32_t place;                  /* DS_ACCEL_PLACE_* */
+    uint32_t flags;                  /* DS_ACCEL_TENSOR_READ_ONLY, COPIED */
+    bool is_host_accessible;
+    bool is_foreign; /* the deleter releases it; else we do, by place */
+    void (*deleter)(void *user_data);
+    void *user_data;
+};
+
+struct ds_accel__tensor {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+    uint32_t reference_count;
+    uint32_t dtype;
+    uint32_t ndim;
+    struct ds_accel__storage *storage;
+    uint64_t offset_bytes; /* of the first element in the storage */
+    uint64_t element_count;
+    int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
+    int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX];
+};
+
 struct ds_accel__device {
     struct ds_accel_device abi;
     struct ds_accel__child child;
     ds_accel_t *context;
     struct ds_accel__candidate *candidate;
     uint32_t index;
-    uint32_t open_count; /* under the context's device_lock */
-    bool has_reference;  /* one of them is the context's own: ds_accel_device_get() */
+    uint32_t open_count;    /* under the context's device_lock */
+    bool has_reference;     /* one of them is the context's own: ds_accel_device_get() */
+    uint8_t host_access;    /* the host can write its memory: 1 yes, 2 no, 0 not asked; atomic */
+    uint64_t storage_count; /* tensors' memory that holds it open too; under device_lock */
     struct ds_accel__stream
-        *default_stream; /* NULL until somebody wants it; read and set as an atomic */
+        *default_stream;               /* NULL until somebody wants it; read and set as an atomic */
+    struct ds_accel__rng *default_rng; /* under device_lock; NULL: nobody has asked for it */
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
@@ -1179,11 +1234,23 @@ struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const
 /* The same, of this device; NULL is the calling thread's current stream. */
 struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
                                              ds_accel_stream_t *stream, const char *call);
+/* Until its work is done; the device's, where there are no streams. */
+int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
+/* Captures, or its capture is broken. */
+int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
 /* The accelerator was started by a process that this one is a child of: say so. */
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
 /* The device of that index, open; whoever opens it closes it. */
 int32_t ds_accel__device_open(ds_accel_t *context, uint32_t device_index,
                               struct ds_accel__device **device_out);
+/* Host code may touch the device's memory. */
+bool ds_accel__device_is_host_accessible(struct ds_accel__device *device);
+/* What the runtime says of an address; false: nothing. */
+bool ds_accel__device_pointer_info(struct ds_accel__device *device, const void *pointer,
+                                   struct ds_accel_pointer_info *info_out);
+/* Keep the device open, and its context there. */
+void ds_accel__device_hold(struct ds_accel__device *device);
+void ds_accel__device_release(struct ds_accel__device *device);
 /* Close what the context itself holds open. */
 void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
@@ -1208,6 +1275,74 @@ enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const voi
                                                   const void *address);
 /* Give all of it back to the runtime, what is still in use too. */
 void ds_accel__pinned_close(struct ds_accel__device *device);
+
+/* ---- layer 5: random numbers (philox.c, rng.c, rng_fill.c) ---------------------------------- */
+
+enum ds_accel__numbers_kind {
+    DS_ACCEL__NUMBERS_BITS,
+    DS_ACCEL__NUMBERS_UNIFORM,
+    DS_ACCEL__NUMBERS_NORMAL
+};
+
+/* What numbers are made of; philox.c says how. Seed, place, kind and dtype are the caller's. */
+struct ds_accel__numbers {
+    uint64_t seed;
+    uint64_t subsequence;
+    uint64_t block;
+    uint32_t word; /* of the block; 4: the subsequence is used up */
+    uint32_t dtype;
+    enum ds_accel__numbers_kind kind;
+    size_t element_bytes;
+    double base; /* + scale * a number of the standard distribution, then kept within bounds */
+    double scale;
+    double least;
+    double most;
+};
+
+/* Fill in the rest. first, second: low and high, or mean and standard deviation. ERR_INVALID. */
+int32_t ds_accel__numbers_prepare(struct ds_accel__numbers *numbers, double first, double second,
+                                  const char *call);
+/* Move to the first place that count elements can begin at; *end_out: the place behind them.
+ * ERR_LIMIT: the subsequence has no such place. */
+int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t count,
+                                struct ds_accel__numbers *end_out);
+/* Elements [first, first + count) of those that begin at the place. */
+void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t first, uint64_t count,
+                            void *out);
+void ds_accel__rng_destroy(struct ds_accel__rng *rng);
+/* NULL with the error said: it is NULL, destroyed, or of a process that this is a child of. */
+struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
+/* The status that goes with that NULL. */
+int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);
+
+/* ---- layer 5: tensors (tensor.c, tensor_copy.c, dlpack.c) ----------------------------------- */
+
+/* Bytes of an element; 0: no such dtype. */
+uint64_t ds_accel__dtype_bytes(uint32_t dtype);
+/* Neither NULL nor gone, or NULL with the error said. */
+struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor, const char *call);
+bool ds_accel__tensor_is_contiguous(const struct ds_accel__tensor *tensor);
+void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor);
+/* First byte of the elements and first byte behind them, relative to the first element. False: the
+ * numbers are too large. */
+bool ds_accel__tensor_extent(const struct ds_accel__tensor *tensor, int64_t *low_out,
+                             int64_t *high_out);
+/* A contiguous tensor in the place, on the device (HOST: NULL), for use in the stream's order
+ * (NULL: the current one), aligned as pinned memory is. */
+int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
+                                ds_accel_stream_t *stream, uint32_t dtype, uint32_t ndim,
+                                const int64_t *shape, uint64_t align_bytes,
+                                struct ds_accel__tensor **tensor_out);
+/* The same with the elements of another. */
+int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place,
+                                 struct ds_accel__device *device, uint64_t align_bytes,
+                                 ds_accel_stream_t *stream, ds_accel_tensor_t **tensor_out);
+/* Of foreign memory, whose place is known. The device is held open by the tensor. */
+int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint32_t place,
+                              struct ds_accel__device *device,
+                              struct ds_accel__tensor **tensor_out);
+/* End a context that nothing holds (context.c). */
+void ds_accel__context_end(ds_accel_t *context);
 
 /* ---- layer 6: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 

@@ -229,6 +229,29 @@ ds_accel_device_t *ds_accel_stream_device(const ds_accel_stream_t *stream)
                : NULL;
 }
 
+int32_t ds_accel__stream_wait(struct ds_accel__stream *stream)
+{
+    int32_t status = ds_accel_stream_synchronize(&stream->abi);
+
+    return status == DS_ACCEL_ERR_UNSUPPORTED
+               ? ds_accel_device_synchronize(&stream->child.device->abi)
+               : status;
+}
+
+int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+    int32_t status =
+        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error);
+
+    if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
+        return ds_accel__fail(status, &error);
+    }
+    *is_capturing_out = status >= 0 && capturing != DS_ACCEL_CAPTURING_NO;
+    return DS_ACCEL_OK;
+}
+
 /* ---- the current stream --------------------------------------------------------------------- */
 
 /* A thread's own choice on one device. Handles are told apart by their ids, which never return. */

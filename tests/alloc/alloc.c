@@ -9,6 +9,7 @@
 #include "ds_accel.h"
 
 #include <dlfcn.h>
+#include <dlpack/dlpack.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdatomic.h>
@@ -650,6 +651,71 @@ static int32_t facts(void)
     return with_device("mock", use_facts);
 }
 
+static int32_t move_tensors(ds_accel_device_t *device, ds_accel_tensor_t *tensor)
+{
+    ds_accel_tensor_t *there = NULL;
+    ds_accel_tensor_t *turned = NULL;
+    ds_accel_tensor_t *back = NULL;
+    void *managed = NULL;
+    int32_t status = ds_accel_tensor_to(tensor, device, NULL, &there);
+
+    status = status < 0 ? status : ds_accel_tensor_transpose(there, 0, 1, &turned);
+    status = status < 0 ? status : ds_accel_tensor_to_dlpack(turned, 0, 0, &managed);
+    status = status < 0 ? status : ds_accel_tensor_from_dlpack(NULL, managed, 0, &back);
+    if (status < 0 && managed != NULL) { /* still ours */
+        DLManagedTensor *unused = managed;
+
+        unused->deleter(unused);
+    }
+    status = status < 0 ? status : ds_accel_tensor_zero(back, NULL);
+    ds_accel_tensor_put(back);
+    ds_accel_tensor_put(turned);
+    ds_accel_tensor_put(there);
+    return status;
+}
+
+static int32_t use_tensors_once(ds_accel_device_t *device)
+{
+    const int64_t shape[] = {4, 5};
+    ds_accel_tensor_t *tensor = NULL;
+    ds_accel_rng_t *rng = NULL;
+    int32_t status = ds_accel_rng_create(device, 1, 0, &rng);
+
+    if (status >= 0) {
+        status =
+            ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_FLOAT32, 2, shape, 1, &tensor);
+    }
+    if (status >= 0) {
+        status = ds_accel_rng_normal(rng, NULL, ds_accel_tensor_data(tensor), 20,
+                                     DS_ACCEL_DTYPE_FLOAT32, 0, 1);
+    }
+    status = status < 0 ? status : move_tensors(device, tensor);
+    ds_accel_tensor_put(tensor);
+    ds_accel_rng_destroy(rng);
+    return status;
+}
+
+/* On a device that stays open. The memory of a destroyed handle is kept for later ones, so as many
+ * are made first as are kept. */
+static int32_t use_tensors(void)
+{
+    static ds_accel_device_t *device;
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+
+    if (device == NULL) {
+        options.accelerator = "cpu";
+        if (ds_accel_create(&options, &context) < 0 || ds_accel_detect(context) < 0 ||
+            ds_accel_device_open(context, 0, &device) < 0) {
+            return DS_ACCEL_ERR_INTERNAL;
+        }
+        for (int i = 0; i < 300; i++) {
+            use_tensors_once(device);
+        }
+    }
+    return use_tensors_once(device);
+}
+
 static const struct {
     const char *name;
     int32_t (*run)(void);
@@ -676,6 +742,7 @@ static const struct {
     {"work on queues", queue_work},
     {"pinned pool", pinned_pool},
     {"facts and settings", facts},
+    {"tensors and random numbers", use_tensors},
     {"memory show", show_memory},
     {"memory show --svg with a trace", draw_trace},
     {"info --memory-map", draw_devices},

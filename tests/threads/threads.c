@@ -370,6 +370,60 @@ static bool one_capture(unsigned thread)
 
 /* ---- running them --------------------------------------------------------------------------- */
 
+/* Numbers of the default generator, views of one tensor, one of them by way of DLPack. */
+static ds_accel_tensor_t *shared_tensor;
+static ds_accel_tensor_t *shared_views[THREADS];
+
+static bool numbers_and_tensors(unsigned thread)
+{
+    const int64_t shape[] = {100};
+    bool right = true;
+
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        ds_accel_tensor_t *own = NULL;
+        ds_accel_tensor_t *view = NULL;
+        ds_accel_tensor_t *again = NULL;
+        ds_accel_rng_t *rng = NULL;
+        void *managed = NULL;
+
+        right = ds_accel_default_rng(shared_device, &rng) >= 0 &&
+                ds_accel_tensor_create(shared_device, DS_ACCEL_DTYPE_FLOAT32, 1, shape, &own) >=
+                    0 &&
+                ds_accel_rng_normal(rng, NULL, ds_accel_tensor_data(own), 100,
+                                    DS_ACCEL_DTYPE_FLOAT32, 0, 1) >= 0 &&
+                (round % 8 != thread % 8 || ds_accel_manual_seed_all(shared, thread) >= 0) &&
+                ds_accel_tensor_get(shared_tensor) == shared_tensor &&
+                ds_accel_tensor_slice(shared_tensor, 0, thread, thread + 1, 1, &view) >= 0 &&
+                ds_accel_tensor_zero(view, NULL) >= 0 &&
+                ds_accel_tensor_to_dlpack(shared_tensor, 0, 0, &managed) >= 0 &&
+                ds_accel_tensor_from_dlpack(shared, managed, 0, &again) >= 0;
+        ds_accel_tensor_put(shared_tensor);
+        ds_accel_tensor_put(again);
+        ds_accel_tensor_put(view);
+        ds_accel_tensor_put(own);
+    }
+    return right;
+}
+
+/* The last of them ends the device and the context, which were closed and destroyed before. */
+static bool put_last(unsigned thread)
+{
+    ds_accel_tensor_put(shared_views[thread]);
+    return true;
+}
+
+static bool make_views(void)
+{
+    const int64_t shape[] = {THREADS, 3};
+    bool right =
+        ds_accel_tensor_create(shared_device, DS_ACCEL_DTYPE_INT64, 2, shape, &shared_tensor) >= 0;
+
+    for (unsigned i = 0; i < THREADS && right; i++) {
+        right = ds_accel_tensor_slice(shared_tensor, 0, i, i + 1, 1, &shared_views[i]) >= 0;
+    }
+    return right;
+}
+
 struct job {
     part_t part;
     unsigned thread;
@@ -430,11 +484,17 @@ static void with_shared(const char *accelerator)
     if (ds_accel_device_open(shared, 0, &shared_device) >= 0) {
         check("one device", run(one_device, THREADS));
         check("pinned pool", run(pinned_pool, THREADS));
+        check("views of one tensor", make_views());
+        check("random numbers and tensors", run(numbers_and_tensors, THREADS));
+        ds_accel_tensor_put(shared_tensor);
         ds_accel_device_close(shared_device);
     } else {
         check("one device", false);
     }
     ds_accel_destroy(shared);
+    check("tensors that outlive the context", run(put_last, THREADS));
+    check("the last one ends it",
+          ds_accel_device_synchronize(shared_device) == DS_ACCEL_ERR_INVALID);
 }
 
 /* The cpu backend with workers of its own. */
