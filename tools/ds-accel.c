@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list,   &cmd_info, &cmd_explain, &cmd_env,
-    &cmd_doctor, &cmd_config, &cmd_lint, &cmd_cache,   &cmd_quarantine,
+    &cmd_detect, &cmd_list, &cmd_info,  &cmd_explain, &cmd_env,        &cmd_doctor,
+    &cmd_config, &cmd_lint, &cmd_bench, &cmd_cache,   &cmd_quarantine,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -24,18 +24,27 @@ enum {
     OPTION_CONFIG,
     OPTION_ROOT,
     OPTION_ENV,
+    OPTION_DEVICE,
+    OPTION_ONLY,
+    OPTION_SIZE,
+    OPTION_TIME,
     OPTION_VERSION
 };
 
 static const struct option long_options[] = {
     {"accelerator", required_argument, NULL, 'a'},
     {"config", required_argument, NULL, OPTION_CONFIG},
+    {"device", required_argument, NULL, OPTION_DEVICE},
     {"env", no_argument, NULL, OPTION_ENV},
     {"help", no_argument, NULL, 'h'},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"only", required_argument, NULL, OPTION_ONLY},
+    {"output", required_argument, NULL, 'o'},
     {"plugin-dir", required_argument, NULL, OPTION_PLUGIN_DIR},
     {"quiet", no_argument, NULL, 'q'},
     {"root", required_argument, NULL, OPTION_ROOT},
+    {"size", required_argument, NULL, OPTION_SIZE},
+    {"time", required_argument, NULL, OPTION_TIME},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -122,6 +131,14 @@ int tool_print(char *text, int code)
     return finish_output(failed, code);
 }
 
+int tool_answer(const struct tool *tool, const char *text, size_t size_bytes, int code)
+{
+    if (tool->output != NULL) {
+        return tool_save(tool->output, text, size_bytes) ? code : EXIT_PROBLEMS;
+    }
+    return finish_output(fwrite(text, 1, size_bytes, answer) != size_bytes, code);
+}
+
 uint32_t tool_format(const struct tool *tool)
 {
     const char *no_colour = getenv("NO_COLOR");
@@ -131,8 +148,8 @@ uint32_t tool_format(const struct tool *tool)
     if (tool->json) {
         return DS_ACCEL_FORMAT_JSON;
     }
-    if (isatty(fileno(answer)) && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
-        strcmp(term, "dumb") != 0) {
+    if (tool->output == NULL && isatty(fileno(answer)) &&
+        (no_colour == NULL || no_colour[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0) {
         format |= DS_ACCEL_FORMAT_COLOUR;
     }
     return format;
@@ -190,6 +207,17 @@ static int print_help(const struct tool_command *command)
 
 /* ---- parsing -------------------------------------------------------------------------------- */
 
+/* One value more of an option that may be given again. */
+static int take_another(const struct tool *tool, const char *option, const char **values,
+                        size_t *count)
+{
+    if (*count == TOOL_LISTS) {
+        return tool_usage(tool, "more than %d %s", TOOL_LISTS, option);
+    }
+    values[(*count)++] = optarg;
+    return -1;
+}
+
 /* One option; -1 to go on, else the exit code. */
 static int take_option(struct tool *tool, int option)
 {
@@ -215,6 +243,19 @@ static int take_option(struct tool *tool, int option)
         return -1;
     case OPTION_ROOT:
         tool->options.machine_root = optarg;
+        return -1;
+    case OPTION_DEVICE:
+        tool->device = optarg;
+        return -1;
+    case OPTION_ONLY:
+        return take_another(tool, "--only", tool->groups, &tool->group_count);
+    case OPTION_SIZE:
+        return take_another(tool, "--size", tool->sizes, &tool->size_count);
+    case OPTION_TIME:
+        tool->time = optarg;
+        return -1;
+    case 'o':
+        tool->output = optarg;
         return -1;
     case 'q':
         tool->quiet = true;
@@ -269,6 +310,23 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
     return -1;
 }
 
+/* Options that only some commands have, given to another: the exit code, or -1. */
+static int check_options(const struct tool *tool)
+{
+    if (tool->show_env && tool->command != &cmd_config) {
+        return tool_usage(tool, "--env is an option of config show");
+    }
+    if ((tool->device != NULL || tool->time != NULL || tool->size_count > 0 ||
+         tool->group_count > 0) &&
+        tool->command != &cmd_bench) {
+        return tool_usage(tool, "--device, --only, --size and --time are options of bench");
+    }
+    if (tool->output != NULL && tool->command != &cmd_bench) {
+        return tool_usage(tool, "--output is an option of bench");
+    }
+    return -1;
+}
+
 static const struct tool_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -316,7 +374,7 @@ int main(int argc, char **argv)
 
     answer = stdout;
     opterr = 0;
-    code = parse(&tool, argc, argv, "+:a:hqv");
+    code = parse(&tool, argc, argv, "+:a:ho:qv");
     if (code >= 0) {
         return code;
     }
@@ -340,12 +398,13 @@ int main(int argc, char **argv)
     argc -= optind;
     argv += optind;
     optind = 0; /* glibc: start again, also its permutation */
-    code = parse(&tool, argc, argv, ":a:hqv");
+    code = parse(&tool, argc, argv, ":a:ho:qv");
     if (code >= 0) {
         return code;
     }
-    if (tool.show_env && tool.command != &cmd_config) {
-        return tool_usage(&tool, "--env is an option of config show");
+    code = check_options(&tool);
+    if (code >= 0) {
+        return code;
     }
     count = argc - optind;
     if (count < tool.command->least || count > tool.command->most) {

@@ -7,6 +7,7 @@
 #include "ds_accel.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
     EXIT_OK = 0,
@@ -20,6 +21,7 @@ enum {
 };
 
 #define TOOL_PLUGIN_DIRS 64
+#define TOOL_LISTS 32 /* of one option that may be given again */
 
 /* The options every command takes, as parsed. */
 struct tool {
@@ -27,7 +29,12 @@ struct tool {
     struct ds_accel_options options;
     const char *plugin_dirs[TOOL_PLUGIN_DIRS];
     bool json;
-    bool show_env; /* config show --env */
+    bool show_env;      /* config show --env */
+    const char *output; /* --output FILE; NULL: stdout */
+    const char *device; /* bench --device; NULL: not given, as the next one */
+    const char *time;   /* bench --time */
+    const char *sizes[TOOL_LISTS], *groups[TOOL_LISTS]; /* bench --size, --only */
+    size_t size_count, group_count;
     bool quiet;
     int verbosity;
 };
@@ -41,7 +48,7 @@ struct tool_command {
     int (*run)(struct tool *tool, int argument_count, char **arguments);
 };
 
-extern const struct tool_command cmd_cache, cmd_config, cmd_detect, cmd_doctor, cmd_env,
+extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_detect, cmd_doctor, cmd_env,
     cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_quarantine;
 
 /* The exit code for a status of the library. */
@@ -53,6 +60,10 @@ int tool_usage(const struct tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Write a text of the library's to stdout, release it, and return code, or that writing failed. */
 int tool_print(char *text, int code);
+/* The same for a text of the command's own, to the file of --output if there is one. */
+int tool_answer(const struct tool *tool, const char *text, size_t size_bytes, int code);
+/* Write a whole file, or leave it as it was: prints what went wrong. */
+bool tool_save(const char *path, const char *data, size_t size_bytes);
 uint32_t tool_format(const struct tool *tool);
 /* Make a context, write one report of it, release it. */
 int tool_report(struct tool *tool, uint32_t report, const char *name);

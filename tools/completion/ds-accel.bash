@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env config lint doctor cache quarantine help'
+_ds_accel_commands='detect list info explain env config lint doctor bench cache quarantine help'
 
 # Backends that the configuration names, asked for once per shell and program.
 _ds_accel_known=
@@ -76,6 +76,16 @@ _ds_accel_files() {
     compopt -o filenames 2>/dev/null # also quotes what needs it
 }
 
+# _ds_accel_groups PREFIX: what bench --only takes; after a comma, another one.
+_ds_accel_groups() {
+    local done='' word
+
+    [[ $1 != *,* ]] || done=${1%,*},
+    for word in copy fill peer alloc event stream launch graph dispatch; do
+        [[ $done$word == "$1"* ]] && COMPREPLY+=("$done$word")
+    done
+}
+
 # _ds_accel_argument COMMAND POSITION BEFORE CURRENT PROGRAM FOLDER...: a command's argument, from 1,
 # after the argument before it; fails if it takes none there.
 _ds_accel_argument() {
@@ -88,7 +98,7 @@ _ds_accel_argument() {
     quarantine:1:*) _ds_accel_offer "$current" "list clear" ;;
     quarantine:2:clear) _ds_accel_names "$current" "$@" ;;
     help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
-    info:1:* | explain:1:* | env:1:*) _ds_accel_names "$current" "$@" ;;
+    info:1:* | explain:1:* | env:1:* | bench:1:*) _ds_accel_names "$current" "$@" ;;
     lint:1:*) _ds_accel_files "$current" .so ;;
     *) return 1 ;;
     esac
@@ -116,9 +126,11 @@ _ds_accel() {
         elif [[ -z $only_arguments && $word == -* ]]; then
             case $word in
             --accelerator | --config | --plugin-dir | --root) previous=$word ;;
+            --device | --only | --output | --size | --time) previous=$word ;;
             --plugin-dir=*) folders+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
+            -*o) previous=-o ;;
             esac
         elif [[ -z $command ]]; then
             command=$word
@@ -138,10 +150,13 @@ _ds_accel() {
 
     case $previous in
     -a | --accelerator) _ds_accel_names "$current" "$program" "${folders[@]}" ;;
-    --config) _ds_accel_files "$current" .json ;;
+    --config | -o | --output) _ds_accel_files "$current" .json ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
+    --only) _ds_accel_groups "$current" ;;
+    --device | --size | --time) ;;
     *)
         [[ $command != config ]] || options+=' --env'
+        [[ $command != bench ]] || options+=' --device --only -o --output --size --time'
         [[ -z $only_arguments ]] || options=''
         if [[ -n $options && $current == -* ]]; then
             _ds_accel_offer "$current" "$options"
