@@ -846,17 +846,16 @@ static void take_cell(struct ds_accel__call *call, uint32_t position)
                 sizeof(empty) - bytes) != 0)) {
         breach(call, "DSA-P14", "it wrote beside %s", name);
     }
-    if (is_done && is_written) {
+    if (call->status == DS_ACCEL_OK && meaning >= DS_ACCEL__INSTANCE_OUT &&
+        meaning <= DS_ACCEL__POINTER_OUT && (!is_written || *(void *const *)&cell[1] == NULL)) {
+        breach(call, "DSA-H20", "it returned OK without a value for %s", name);
+        reject(call, "the plugin returned OK without what was asked for");
+    } else if (is_done && is_written) {
         memcpy(target, &cell[1], bytes);
     } else if (is_done && meaning != DS_ACCEL__NEEDED_OUT) {
         breach(call, "DSA-P14", "it returned OK without writing %s", name);
     } else if (is_written) {
         breach(call, "DSA-P14", "it wrote %s, and returned %d", name, call->status);
-    }
-    if (call->status == DS_ACCEL_OK && meaning >= DS_ACCEL__INSTANCE_OUT &&
-        meaning <= DS_ACCEL__POINTER_OUT && (!is_written || *(void **)target == NULL)) {
-        breach(call, "DSA-H20", "it returned OK without a value for %s", name);
-        reject(call, "the plugin returned OK without what was asked for");
     }
 }
 
