@@ -1240,12 +1240,13 @@ static int32_t get_stack(const ds_accel_t *context, const void *out,
                                context == NULL ? "context" : "output");
     }
     chosen = __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE);
-    *stack_out = chosen != NULL && !chosen->watch.is_forked ? chosen->layers : NULL;
-    return *stack_out != NULL
-               ? DS_ACCEL_OK
-               : ds_accel__error(DS_ACCEL_ERR_STATE,
-                                 "no layer is on: name some in DS_ACCEL_LAYERS, and choose the "
-                                 "accelerator in this process");
+    if (chosen == NULL || chosen->watch.is_forked || chosen->layers == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "no layer is on: name some in DS_ACCEL_LAYERS, and choose the "
+                               "accelerator in this process");
+    }
+    *stack_out = chosen->layers;
+    return DS_ACCEL_OK;
 }
 
 static bool has_layer(const struct ds_accel__stack *stack, const char *name)
@@ -1263,13 +1264,14 @@ int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count_out)
     struct ds_accel__stack *stack = NULL;
     int32_t status = get_stack(context, count_out, &stack);
 
-    if (status >= 0 && !has_layer(stack, "race")) {
-        status = ds_accel__error(DS_ACCEL_ERR_STATE, "neither layer validate nor race is on");
+    if (stack == NULL) {
+        return status;
     }
-    if (status >= 0) {
-        *count_out = ds_accel__race_total(stack);
+    if (!has_layer(stack, "race")) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "neither layer validate nor race is on");
     }
-    return status;
+    *count_out = ds_accel__race_total(stack);
+    return DS_ACCEL_OK;
 }
 
 int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer, char **text_out)
@@ -1278,7 +1280,7 @@ int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer, char **tex
     int32_t status = get_stack(context, layer != NULL ? (const void *)text_out : NULL, &stack);
     char *text;
 
-    if (status < 0) {
+    if (stack == NULL || layer == NULL) {
         return status;
     }
     if (strcmp(layer, "race") != 0 && strcmp(layer, "leak") != 0) {

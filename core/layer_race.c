@@ -214,10 +214,10 @@ static void clock_join(race_clock_t **clock, race_clock_t *other)
     race_clock_t *joined;
     uint32_t count;
 
-    if (*clock == other || clock_holds(*clock, other)) {
+    if (other == NULL || *clock == other || clock_holds(*clock, other)) {
         return;
     }
-    if (clock_holds(other, *clock)) {
+    if (*clock == NULL || clock_holds(other, *clock)) {
         joined = clock_get(other);
     } else {
         count = (*clock)->count > other->count ? (*clock)->count : other->count;
@@ -805,6 +805,7 @@ static void make_access(const struct access *pattern)
     }
 }
 
+/* Takes the item's access. */
 static void capture_item(struct capture *capture, const struct item *item)
 {
     if (capture->count == capture->capacity) {
@@ -813,6 +814,9 @@ static void capture_item(struct capture *capture, const struct item *item)
 
         if (larger == NULL) {
             is_blind = true;
+            if (item->access != NULL) {
+                access_put(item->access);
+            }
             return;
         }
         capture->items = larger;

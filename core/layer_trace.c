@@ -103,6 +103,7 @@ static char *expand(const char *pattern)
     return ds_accel__text_take(&path);
 }
 
+/* Takes path on success. */
 static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
 {
     static const char head[] = "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%ld,\"tid\":0,"
@@ -118,6 +119,7 @@ static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
         return ds_accel__error(DS_ACCEL_ERR_IO, "trace file %s: %s", path, strerror(errno));
     }
     file->path = path;
+    file->users = 1;
     file->pid = getpid();
     file->buffered = (size_t)snprintf(file->buffer, BUFFER_BYTES, head, (long)file->pid);
     flush(file);
@@ -127,24 +129,24 @@ static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
     return DS_ACCEL_OK;
 }
 
-/* Share one that this process has open already. */
+/* Share one that this process has open already. Takes path. */
 static int32_t take_file(char *path, struct ds_accel__trace_file **file_out)
 {
     struct ds_accel__trace_file *file = files;
-    int32_t status = DS_ACCEL_OK;
+    int32_t status;
 
     while (file != NULL && (strcmp(file->path, path) != 0 || file->pid != getpid())) {
         file = file->next;
     }
-    if (file == NULL) {
-        status = open_file(path, &file);
-    }
-    if (status < 0 || file->path != path) {
+    if (file != NULL) {
         free(path);
-    }
-    if (status >= 0) {
         file->users++;
         *file_out = file;
+        return DS_ACCEL_OK;
+    }
+    status = open_file(path, file_out);
+    if (status < 0) {
+        free(path);
     }
     return status;
 }
