@@ -227,8 +227,8 @@ const void *ds_accel__object_grave(uint32_t kind, const void *handle)
     return NULL;
 }
 
-/* The new object, or the one that is there already. NULL: no memory, and layers do not know it. */
-static struct ds_accel__object *add_object(const struct ds_accel__call *call, uint32_t kind,
+/* The new object, or the one that is there already. */
+static struct ds_accel__object *add_object(struct ds_accel__call *call, uint32_t kind,
                                            const void *handle, const void *device)
 {
     struct ds_accel__object *object = ds_accel__object_find(kind, handle);
@@ -237,10 +237,11 @@ static struct ds_accel__object *add_object(const struct ds_accel__call *call, ui
     if (object == NULL) {
         struct ds_accel__object **bucket = bucket_of(kind, handle);
 
-        object = calloc(1, sizeof(*object));
+        object = call->spare_object;
         if (object == NULL) {
             return NULL;
         }
+        call->spare_object = NULL;
         object->kind = kind;
         object->handle = handle;
         object->stack = call->stack;
@@ -350,29 +351,37 @@ static void remove_at(struct ranges *ranges, size_t position)
             (ranges->count - position) * sizeof(struct ds_accel__range *));
 }
 
-/* False: no memory, and layers do not know it. What lay there before is no more. */
-static bool add_range(enum ds_accel__register in, const struct ds_accel__range *range)
+#define SPARE_PLACES 64
+
+/* Room for what calls that are under way may add. False: no memory. */
+static bool make_room(struct ranges *ranges)
 {
-    struct ranges *ranges = &registers[in];
-    struct ds_accel__range *copy = malloc(sizeof(*copy));
-    size_t position;
+    size_t capacity = 2 * ranges->capacity + 2 * SPARE_PLACES;
+    struct ds_accel__range **items;
 
-    if (copy != NULL && ranges->count == ranges->capacity) {
-        size_t capacity = ranges->capacity > 0 ? 2 * ranges->capacity : 64;
-        struct ds_accel__range **items =
-            realloc(ranges->items, capacity * sizeof(struct ds_accel__range *));
-
-        if (items == NULL) {
-            free(copy);
-            return false;
-        }
-        ranges->items = items;
-        ranges->capacity = capacity;
+    if (ranges->capacity >= ranges->count + SPARE_PLACES) {
+        return true;
     }
-    if (copy == NULL) {
+    items = realloc(ranges->items, capacity * sizeof(struct ds_accel__range *));
+    if (items == NULL) {
         return false;
     }
-    *copy = *range;
+    ranges->items = items;
+    ranges->capacity = capacity;
+    return true;
+}
+
+/* Put it in *spare, which is taken. What lay there before is no more. */
+static void add_range(enum ds_accel__register in, const struct ds_accel__range *range,
+                      struct ds_accel__range **spare)
+{
+    struct ranges *ranges = &registers[in];
+    size_t position;
+
+    if (*spare == NULL || (ranges->count == ranges->capacity && !make_room(ranges))) {
+        return; /* more than SPARE_PLACES calls at once, and no memory */
+    }
+    **spare = *range;
     position = position_behind(ranges, range->space, range->begin);
     while (position > 0 && ranges->items[position - 1]->space == range->space &&
            ranges->items[position - 1]->begin + ranges->items[position - 1]->size_bytes >
@@ -385,9 +394,9 @@ static bool add_range(enum ds_accel__register in, const struct ds_accel__range *
     }
     memmove(&ranges->items[position + 1], &ranges->items[position],
             (ranges->count - position) * sizeof(struct ds_accel__range *));
-    ranges->items[position] = copy;
+    ranges->items[position] = *spare;
     ranges->count++;
-    return true;
+    *spare = NULL;
 }
 
 static void end_range(enum ds_accel__register in, const struct ds_accel__range *range,
@@ -521,7 +530,7 @@ static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, 
     range.instance = device->instance;
     range.device = device->handle;
     range.device_index = device->device_index;
-    add_range(in, &range);
+    add_range(in, &range, &call->spare_range);
 }
 
 /* Memory of another process or of the vendor's: as large as the plugin says. No lock held. */
@@ -660,7 +669,7 @@ static void track_after(struct ds_accel__call *call)
     } else if (call->removed.size_bytes > 0) {
         add_range(call->slot == DS_ACCEL__SLOT_vmem_release ? DS_ACCEL__RESERVATIONS
                                                             : DS_ACCEL__ALLOCATIONS,
-                  &call->removed);
+                  &call->removed, &call->spare_range);
     }
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end) {
         note_capture(call); /* it ends in any case */
@@ -692,6 +701,32 @@ static void release_memory(struct ds_accel__call *call, enum ds_accel__register 
         call->removed = *range;
         end_range(in, range, call->site);
     }
+}
+
+/* Memory for what the call will give. False: there is none, and the plugin is not asked. */
+static bool reserve(struct ds_accel__call *call)
+{
+    const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
+    uint32_t last = slot->meanings[slot->count - 1];
+    enum ds_accel__register in;
+    bool gives_handle = last >= DS_ACCEL__INSTANCE_OUT && last < DS_ACCEL__POINTER_OUT;
+    bool gives_memory = last == DS_ACCEL__POINTER_OUT || releases(call->slot, &in) ||
+                        call->slot == DS_ACCEL__SLOT_mem_register ||
+                        call->slot == DS_ACCEL__SLOT_vmem_map;
+    bool has_room = true;
+
+    if (gives_handle || call->slot == DS_ACCEL__SLOT_native_wrap) {
+        call->spare_object = calloc(1, sizeof(*call->spare_object));
+        has_room = call->spare_object != NULL;
+    }
+    if (gives_memory && has_room) {
+        call->spare_range = malloc(sizeof(*call->spare_range));
+        ds_accel__layer_lock();
+        has_room = call->spare_range != NULL && make_room(&registers[DS_ACCEL__ALLOCATIONS]) &&
+                   make_room(&registers[DS_ACCEL__RESERVATIONS]);
+        ds_accel__layer_unlock();
+    }
+    return has_room;
 }
 
 static void track_before(struct ds_accel__call *call)
@@ -818,6 +853,10 @@ static bool begin_call(struct ds_accel__call *call)
         }
         call->depth++;
     }
+    if (!call->is_refused && !reserve(call)) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_NO_MEMORY,
+                               "host memory for the layers is exhausted");
+    }
     if (!call->is_refused) {
         track_before(call);
     }
@@ -837,6 +876,8 @@ static int32_t end_call(struct ds_accel__call *call)
             layer->after(call);
         }
     }
+    free(call->spare_object);
+    free(call->spare_range);
     if (call->status < 0 && call->given != NULL && call->given->struct_size >= sizeof(uint32_t)) {
         ds_accel_write(call->given, &call->own.error, sizeof(call->own.error));
     }
@@ -1179,10 +1220,12 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *device_object;
     struct ds_accel__object *stream_object;
+    struct ds_accel__range *spare;
 
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0 || size_bytes == 0) {
         return;
     }
+    spare = malloc(sizeof(*spare)); /* without it the block is not known: nothing is refused */
     ds_accel__layer_lock();
     if (find_pair(device, stream, &device_object, &stream_object)) {
         struct ds_accel__range range = {
@@ -1198,9 +1241,12 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
         };
 
         ds_accel__race_block(device_object, stream_object, pointer, size_bytes, site);
-        add_range(DS_ACCEL__BLOCKS, &range);
+        if (make_room(&registers[DS_ACCEL__BLOCKS])) {
+            add_range(DS_ACCEL__BLOCKS, &range, &spare);
+        }
     }
     ds_accel__layer_unlock();
+    free(spare);
     ds_accel__race_tell();
 }
 

@@ -179,6 +179,8 @@ struct ds_accel__call {
     union ds_accel__argument arguments[DS_ACCEL__ARGUMENTS];
     size_t depth; /* layers that were asked before */
     bool is_refused;
+    struct ds_accel__object *spare_object; /* for what the call gives: memory for it is had first */
+    struct ds_accel__range *spare_range;
     struct ds_accel__range removed; /* what goes with this call; size 0: nothing */
     struct {
         struct ds_accel_error error; /* what the plugin is given */

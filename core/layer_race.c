@@ -160,7 +160,9 @@ static bool is_blind_told;
 static uint32_t user_count; /* stacks with this layer */
 
 static pthread_key_t thread_key;
+static uint64_t generation = 1; /* of threads: those of an earlier one are freed */
 static _Thread_local struct thread *this_thread;
+static _Thread_local uint64_t this_generation;
 static _Thread_local const struct task *this_task;
 
 /* ---- clocks --------------------------------------------------------------------------------- */
@@ -277,21 +279,28 @@ static uint32_t take_component(const race_clock_t *maker)
     return component_count++;
 }
 
+static void free_thread(struct thread *thread)
+{
+    clock_put(thread->clock);
+    free(thread);
+}
+
+/* The calling thread ends. */
 static void end_thread(void *data)
 {
     struct thread **place = &threads;
 
+    (void)data;
     ds_accel__layer_lock();
-    while (*place != NULL && *place != data) {
+    while (this_generation == generation && *place != NULL && *place != this_thread) {
         place = &(*place)->next;
     }
-    if (*place != NULL) {
+    if (this_generation == generation && *place != NULL) {
         struct thread *thread = *place;
 
         *place = thread->next;
         components[thread->component].is_retired = true;
-        clock_put(thread->clock);
-        free(thread);
+        free_thread(thread);
     }
     ds_accel__layer_unlock();
     this_thread = NULL;
@@ -305,7 +314,7 @@ static void make_key(void)
 /* The calling thread, up to date with the others if they are joined. NULL: blind. */
 static struct thread *enter_thread(const struct ds_accel__stack *stack)
 {
-    struct thread *thread = this_thread;
+    struct thread *thread = this_generation == generation ? this_thread : NULL;
 
     if (is_blind) {
         return NULL;
@@ -321,6 +330,7 @@ static struct thread *enter_thread(const struct ds_accel__stack *stack)
         thread->next = threads;
         threads = thread;
         this_thread = thread;
+        this_generation = generation;
         pthread_setspecific(thread_key, thread);
     }
     if (!stack->separates_threads) {
@@ -774,7 +784,8 @@ static void return_from(const struct ds_accel__object *stream,
                         const struct ds_accel__race_object *race, struct thread *thread)
 {
     if ((ds_accel__device_flags(stream) & DS_ACCEL_FLAG_SYNCHRONIZED) != 0) {
-        clock_join(&thread->clock, race->clock);
+        /* Whatever holds a clock counts: this one is held by the stream. */
+        clock_join(&thread->clock, race->clock); // NOLINT(clang-analyzer-unix.Malloc)
     }
     leave_thread(thread);
 }
@@ -1590,10 +1601,12 @@ static void forget_stack(const struct ds_accel__stack *stack)
 static void forget_all(void)
 {
     component_count = 0;
-    for (struct thread *thread = threads; thread != NULL; thread = thread->next) {
-        clock_put(thread->clock);
-        thread->clock = NULL;
-        thread->component = take_component(NULL);
+    generation++;
+    while (threads != NULL) {
+        struct thread *next = threads->next;
+
+        free_thread(threads);
+        threads = next;
     }
     clock_put(host_clock);
     host_clock = NULL;
@@ -1658,7 +1671,7 @@ void ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel_
         if (place_on_host(stack, &access)) {
             make_access(&access);
         }
-        if (this_task == NULL && this_thread != NULL) {
+        if (this_task == NULL && this_thread != NULL && this_generation == generation) {
             leave_thread(this_thread);
         }
         return;
