@@ -710,7 +710,7 @@ static bool reserve(struct ds_accel__call *call)
     uint32_t last = slot->meanings[slot->count - 1];
     enum ds_accel__register in;
     bool gives_handle = last >= DS_ACCEL__INSTANCE_OUT && last < DS_ACCEL__POINTER_OUT;
-    bool gives_memory = last == DS_ACCEL__POINTER_OUT || releases(call->slot, &in) ||
+    bool gives_memory = last == DS_ACCEL__POINTER_OUT ||
                         call->slot == DS_ACCEL__SLOT_mem_register ||
                         call->slot == DS_ACCEL__SLOT_vmem_map;
     bool has_room = true;
@@ -725,6 +725,8 @@ static bool reserve(struct ds_accel__call *call)
         has_room = call->spare_range != NULL && make_room(&registers[DS_ACCEL__ALLOCATIONS]) &&
                    make_room(&registers[DS_ACCEL__RESERVATIONS]);
         ds_accel__layer_unlock();
+    } else if (releases(call->slot, &in)) {
+        call->spare_range = malloc(sizeof(*call->spare_range)); /* should it fail and stay */
     }
     return has_room;
 }
