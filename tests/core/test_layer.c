@@ -466,11 +466,13 @@ static int32_t bad_probe(const struct ds_accel_host *host, struct ds_accel_verdi
 static char bad_instance;
 static char bad_device;
 
+static const struct ds_accel_host *bad_host;
+
 static int32_t bad_init(const struct ds_accel_host *host, ds_accel_plugin_instance_t **out,
                         struct ds_accel_error *details)
 {
-    (void)host;
     (void)details;
+    bad_host = host;
     *out = (ds_accel_plugin_instance_t *)&bad_instance;
     return DS_ACCEL_OK;
 }
@@ -561,12 +563,12 @@ static void bad_fill(struct ds_accel_plugin *it)
 
 DS_ACCEL_PLUGIN("bad", "the tests", "1.0", 0, 0, bad_fill);
 
-static void start_bad(void)
+static void start_bad(const char *layers)
 {
     struct ds_accel_options options = test_options();
 
     options.accelerator = "bad";
-    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    setenv("DS_ACCEL_LAYERS", layers, 1);
     context = test_create_with(&options);
     cr_assert_eq(ds_accel_register(context, ds_accel_entry_v1), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
@@ -605,7 +607,7 @@ Test(core_layer, validate_names_the_rule_that_a_plugin_breaks)
 {
     void *pointer = NULL;
 
-    start_bad();
+    start_bad("validate");
     test_log[0] = '\0';
     EXPECT_OK(table->mem_alloc(handle, 1, 0, 0, &pointer, &error));
     cr_expect_str_eq(test_log, "", "%s", test_log);
@@ -698,6 +700,36 @@ Test(core_layer, trace_is_valid_json_with_a_span_for_each_call)
     EXPECT_HAS(text, "\"size_bytes\":64,\"kind\":4");
     EXPECT_HAS(text, "\"ph\":\"B\"");
     EXPECT_HAS(text, "\"cat\":\"training\"");
+    cr_expect(python_reads(path), "%s", text);
+}
+
+/* The host's extension for spans of a plugin's own: always there, and written if there is a trace.
+ */
+Test(core_layer, trace_has_the_plugins_own_spans)
+{
+    const char *path = test_path("trace.json");
+    const struct ds_accel_ext_trace *spans;
+    char *text;
+
+    setenv("DS_ACCEL_TRACE_FILE", path, 1);
+    start_bad("leak");
+    spans = bad_host->extension(bad_host, DS_ACCEL_EXT_TRACE);
+    cr_assert_not_null(spans);
+    cr_expect_neq(bad_host->features & DS_ACCEL_FEATURE_TRACE, 0);
+    spans->begin(bad_host, "upload", "nobody sees this");
+    spans->end(bad_host);
+    stop();
+    cr_expect_neq(access(path, F_OK), 0, "no layer writes it");
+    start_bad("trace");
+    spans = bad_host->extension(bad_host, DS_ACCEL_EXT_TRACE);
+    for (int i = 0; i < 10; i++) {
+        spans->begin(bad_host, "upload", "chunk");
+        spans->end(bad_host);
+        spans->end(bad_host); /* one too many */
+    }
+    stop();
+    text = read_whole(path);
+    EXPECT_HAS(text, "\"name\":\"chunk\",\"cat\":\"upload\"");
     cr_expect(python_reads(path), "%s", text);
 }
 
@@ -1055,14 +1087,20 @@ Test(core_layer, a_synchronised_device_has_no_races)
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-static void *read_on_second(void *argument)
+static sem_t turns[2];
+
+/* Reads, and reads again when it is told that the main thread has written. */
+static void *read_twice(void *argument)
 {
     (void)argument;
+    cr_expect_eq(read_from_there(second), DS_ACCEL_OK);
+    sem_post(&turns[0]);
+    sem_wait(&turns[1]);
     cr_expect_eq(read_from_there(second), DS_ACCEL_OK);
     return NULL;
 }
 
-/* The main thread waits for the work, and then for the other thread: only the first is seen. */
+/* Every wait for a device is made, by the main thread; the other one knows by a semaphore. */
 static void work_on_two_threads(void)
 {
     pthread_t thread;
@@ -1070,12 +1108,14 @@ static void work_on_two_threads(void)
     first = make_stream();
     second = make_stream();
     memory_a = allocate(256);
-    cr_assert_eq(pthread_create(&thread, NULL, read_on_second, NULL), 0);
-    pthread_join(thread, NULL);
+    sem_init(&turns[0], 0, 0);
+    sem_init(&turns[1], 0, 0);
+    cr_assert_eq(pthread_create(&thread, NULL, read_twice, NULL), 0);
+    sem_wait(&turns[0]);
     EXPECT_OK(table->stream_synchronize(second, UINT64_MAX, &error));
     EXPECT_OK(write_from_here(first));
     EXPECT_OK(table->stream_synchronize(first, UINT64_MAX, &error));
-    cr_assert_eq(pthread_create(&thread, NULL, read_on_second, NULL), 0);
+    sem_post(&turns[1]);
     pthread_join(thread, NULL);
 }
 
@@ -1085,7 +1125,17 @@ Test(core_layer, threads_are_believed_to_order_each_other)
     work_on_two_threads();
     cr_expect_eq(races(), 0);
     EXPECT_OK(write_from_here(first));
-    cr_expect_eq(races(), 1, "nobody waited for the last thread's stream");
+    cr_expect_eq(races(), 1, "nobody waited for the other thread's stream");
+    stop();
+}
+
+Test(core_layer, threads_can_be_taken_for_separate)
+{
+    test_write("etc/ds-accel.json", "{\"validate\": {\"threads\": \"separate\"}}");
+    start_layers("race");
+    work_on_two_threads();
+    cr_expect_eq(races(), 1, "that the main thread waited is not known to the other: %s",
+                 report("race"));
     stop();
 }
 
