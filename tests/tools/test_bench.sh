@@ -125,21 +125,29 @@ print(json.load(sys.stdin)["devices"][1].get("uuid") or "1")')
 bench 0 mock --device "$uuid" --only fill --size 4K
 is "a device by its UUID" "1" "$(at device/index)"
 
+# The layers find nothing: no call that is wrong, no wait that is missing, nothing left behind.
+export DS_ACCEL_LAYERS=validate,leak DS_ACCEL_CPU_ASYNC=true
+for backend in cpu mock; do
+    bench 0 $backend --size 4K
+    holds "$backend with layers" 'all(x["state"] == "measured" or x["group"] == "peer" for x in rows)'
+done
+unset DS_ACCEL_LAYERS DS_ACCEL_CPU_ASYNC
+
 # ---- skipped and failed -------------------------------------------------------------------------
 
-export DS_ACCEL_MOCK_MEMORY_BYTES=1048576
-bench 0 mock --only copy,alloc --size 4K,1M,1T
+export DS_ACCEL_MOCK_MEMORY_BYTES=67108864
+bench 0 mock --only copy,alloc --size 4K,64M,1T
 unset DS_ACCEL_MOCK_MEMORY_BYTES
 holds "what fits is measured" 'r["copy d2d_async 4096"]["state"] == "measured"'
-holds "what does not is skipped" 'r["copy d2d_async 1048576"]["state"] == "skipped"'
-holds "and says why" '"too few" in r["copy h2d_pageable 1048576"]["reason"]'
+holds "what does not is skipped" 'r["copy d2d_async 67108864"]["state"] == "skipped"'
+holds "and says why" '"too few" in r["copy h2d_pageable 67108864"]["reason"]'
 holds "no machine has that much" '"too little memory" in r["copy h2d_pageable 1099511627776"]["reason"]'
 
-export DS_ACCEL_MOCK_PINNED_LIMIT_BYTES=8192
-bench 0 mock --only copy,alloc --size 4K,64K
+export DS_ACCEL_MOCK_PINNED_LIMIT_BYTES=4194304
+bench 0 mock --only copy,alloc --size 4K,8M
 unset DS_ACCEL_MOCK_PINNED_LIMIT_BYTES
-holds "a limit on pinned memory" 'r["copy h2d_pinned 65536"]["state"] == "skipped"'
-holds "leaves pageable memory" 'r["copy h2d_pageable 65536"]["state"] == "measured"'
+holds "a limit on pinned memory" 'r["copy h2d_pinned 8388608"]["state"] == "skipped"'
+holds "leaves pageable memory" 'r["copy h2d_pageable 8388608"]["state"] == "measured"'
 holds "and smaller sizes" 'r["copy h2d_pinned 4096"]["state"] == "measured"'
 
 export DS_ACCEL_MOCK_FAIL=stream_create:2+=unsupported
