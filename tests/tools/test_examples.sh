@@ -98,7 +98,9 @@ for program in move overlap replay; do
     run env DS_ACCELERATOR=mock \
         DS_ACCEL_MOCK_FAIL=mem_alloc=no_memory,vmem_create=no_memory "./$program"
     is "$program without memory" "1 " "$code $out"
-    has "$program says what failed" "$err" "MOCK_ERROR_NO_MEMORY"
+    run env DS_ACCELERATOR=mock DS_ACCEL_MOCK_FAIL=device_open=busy "./$program"
+    is "$program without a device" "1 " "$code $out"
+    has "$program says what failed" "$err" "MOCK_ERROR_BUSY"
 done
 
 fence python 1 >name.py
