@@ -167,9 +167,11 @@ static int32_t take_samples(struct bench *bench, struct bench_row *row)
 {
     double *values = malloc(BENCH_MAX_SAMPLES * sizeof(*values));
     double end = now_ns() + bench->time_s * NS_PER_S;
-    int32_t status = values != NULL ? DS_ACCEL_OK
-                                    : bench_fail(bench, DS_ACCEL_ERR_NO_MEMORY, "no memory");
+    int32_t status = DS_ACCEL_OK;
 
+    if (values == NULL) {
+        return bench_fail(bench, DS_ACCEL_ERR_NO_MEMORY, "no memory");
+    }
     while (status >= 0 && row->samples < BENCH_MAX_SAMPLES &&
            (row->samples < MIN_SAMPLES || now_ns() < end)) {
         double ns = 0;
