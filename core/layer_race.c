@@ -189,13 +189,17 @@ static void record_event(const struct ds_accel__call *call)
     }
     ds_accel__clock_put(mark->clock);
     ds_accel__clock_put(mark->in_capture);
+    ds_accel__capture_put(mark->capture);
     mark->clock = NULL;
     mark->in_capture = NULL;
+    mark->capture = NULL;
     if (race->capture != NULL) {
         struct ds_accel__capture_item item = {.event = event->handle,
                                               .event_number = event->number};
 
         mark->recorded_in = race->capture->id;
+        mark->capture = race->capture;
+        mark->capture->references++;
         mark->in_capture = ds_accel__clock_get(race->in_capture);
         ds_accel__capture_add(race->capture, &item);
         return;
@@ -223,6 +227,10 @@ static void wait_event(const struct ds_accel__call *call)
         if (mark->recorded_in == race->capture->id) {
             ds_accel__clock_join(&race->in_capture, mark->in_capture);
         }
+    } else if (mark->recorded_in != 0 && mark->capture != NULL && !mark->capture->is_over) {
+        race->capture = mark->capture; /* the event draws the stream into the capture */
+        race->capture->references++;
+        race->in_capture = ds_accel__clock_get(mark->in_capture);
     } else if (mark->recorded_in == 0) {
         ds_accel__race_reach(stream, race, thread);
         ds_accel__clock_join(&race->clock, mark->clock);
@@ -248,27 +256,41 @@ static void begin_capture(const struct ds_accel__call *call)
     race->in_capture = NULL;
 }
 
+/* The streams that were drawn into a capture leave it with the one that began it. */
+static void leave_capture(void *user_data, struct ds_accel__object *object)
+{
+    struct ds_accel__race_object *race = object->race;
+
+    if (object->kind == DS_ACCEL__STREAM && race != NULL && race->capture == user_data) {
+        ds_accel__capture_put(race->capture);
+        ds_accel__clock_put(race->in_capture);
+        race->capture = NULL;
+        race->in_capture = NULL;
+    }
+}
+
 static void end_capture(const struct ds_accel__call *call)
 {
-    struct ds_accel__race_object *race =
+    const struct ds_accel__race_object *race =
         ds_accel__race_of_handle(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 0));
     struct ds_accel__race_object *graph = NULL;
+    struct ds_accel__capture *capture = race != NULL ? race->capture : NULL;
 
-    if (race == NULL || race->capture == NULL) {
+    if (capture == NULL) {
         return;
     }
+    capture->references++;
+    capture->is_over = true;
     if (call->status == DS_ACCEL_OK) {
         graph = ds_accel__race_of_handle(DS_ACCEL__GRAPH, ds_accel__layer_output(call, 1));
     }
     if (graph != NULL) {
         ds_accel__capture_put(graph->capture);
-        graph->capture = race->capture;
-        graph->capture->references++;
+        graph->capture = capture;
+        capture->references++;
     }
-    ds_accel__capture_put(race->capture);
-    ds_accel__clock_put(race->in_capture);
-    race->capture = NULL;
-    race->in_capture = NULL;
+    ds_accel__objects_visit(leave_capture, capture);
+    ds_accel__capture_put(capture);
 }
 
 static void take_graph(const void *exec_handle, const void *graph_handle)

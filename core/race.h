@@ -43,6 +43,7 @@ struct ds_accel__capture_item {
 struct ds_accel__capture {
     uint32_t references;
     uint64_t id;
+    bool is_over;
     struct ds_accel__capture_item *items;
     size_t count;
     size_t capacity;
@@ -51,7 +52,7 @@ struct ds_accel__capture {
 struct ds_accel__race_object {
     uint32_t component;  /* of a stream */
     race_clock_t *clock; /* stream, event, executable graph; device: of its ended streams */
-    struct ds_accel__capture *capture; /* stream: that it is in; graph: what it holds */
+    struct ds_accel__capture *capture; /* stream, event: that it is in; graph: what it holds */
     race_clock_t *in_capture; /* stream: its clock there; event: as it was recorded there */
     uint64_t recorded_in;     /* event: id of the capture; 0: outside of any */
 };
