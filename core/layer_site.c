@@ -54,11 +54,11 @@ const void *ds_accel__layer_caller(const void *address)
 void ds_accel__layer_site(const void *site, char *text, size_t text_size)
 {
     /* The call itself, one byte before where it returns to: what addr2line is to be asked. */
-    const char *address = (const char *)site - 1;
+    const char *address = site != NULL ? (const char *)site - 1 : NULL;
     const char *module;
     Dl_info info;
 
-    if (site == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL) {
+    if (address == NULL || dladdr(address, &info) == 0 || info.dli_fname == NULL) {
         snprintf(text, text_size, "%p", site);
         return;
     }
