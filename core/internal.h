@@ -903,7 +903,7 @@ void ds_accel__guard_compare(const struct ds_accel__guard *guard, ds_accel__cond
 /* Put back what was taken, once. */
 void ds_accel__guard_restore(struct ds_accel__guard *guard);
 
-/* ---- layer 3: layers between caller and plugin (layer*.c, whose own header is layer.h) ------- */
+/* ---- layer 3: layers between caller and plugin (layer*.c and layer.h, race*.c) -------------- */
 
 struct ds_accel__stack;
 

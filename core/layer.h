@@ -230,6 +230,22 @@ const struct ds_accel__range *ds_accel__range_grave(uint64_t space, uint64_t add
 void ds_accel__ranges_visit(enum ds_accel__register in,
                             void (*visit)(void *user_data, const struct ds_accel__range *range),
                             void *user_data);
+/* The new object, or the one that is there already. */
+struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
+                                              const void *handle, const void *device);
+void ds_accel__object_end(struct ds_accel__object *object, const void *site);
+/* All of a stack, or those of an instance, or of a device (not NULL). */
+void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
+                           const void *device, const void *site);
+void ds_accel__ranges_end(const struct ds_accel__stack *stack, const void *instance,
+                          const void *device);
+/* Room for what calls that are under way may add. False: no memory. */
+bool ds_accel__ranges_make_room(enum ds_accel__register in);
+/* Put it in *spare, which is taken. What lay there before is no more. */
+void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__range *range,
+                         struct ds_accel__range **spare);
+void ds_accel__range_end(enum ds_accel__register in, const struct ds_accel__range *range,
+                         const void *site);
 /* The address space of a device's memory. */
 uint64_t ds_accel__space_of(const struct ds_accel__object *device);
 /* Flags of an object's device; asked of the plugin in ds_accel__layer_before. */
@@ -239,6 +255,15 @@ uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 #define DS_ACCEL__POINTER(call, position) ((void *)(call)->arguments[position].pointer)
 /* What an output argument holds, NULL for a NULL argument. */
 void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
+
+/* Once per process, before the first call. */
+void ds_accel__layer_registry_open(void);
+void ds_accel__layer_site_open(void);
+/* layer_track.c: memory for what the call will give (false: there is none, and the plugin is not
+ * asked), what it ends, and what came of it. No lock held. */
+bool ds_accel__track_reserve(struct ds_accel__call *call);
+void ds_accel__track_before(struct ds_accel__call *call);
+void ds_accel__track_after(struct ds_accel__call *call);
 
 /* layer_race.c: what is to be done with an object and a range that end. Lock held. */
 void ds_accel__race_object_end(struct ds_accel__object *object);

@@ -1356,3 +1356,339 @@ Test(core_layer, random_programs_race_when_the_model_says_so)
     cr_expect_gt(race_free, 5000);
     stop();
 }
+
+/* ---- a device that does nothing: what only some backends have ---------------------------------
+ */
+
+static uint64_t paper_flags;
+static char paper_stream;
+static char paper_graph;
+static char paper_exec;
+static char paper_devices[2];
+
+static int32_t paper_info(ds_accel_plugin_instance_t *it, struct ds_accel_backend_info *info_out,
+                          struct ds_accel_error *details)
+{
+    struct ds_accel_backend_info info = {.flags = paper_flags, .flags_known = DS_ACCEL_FLAGS_ALL};
+
+    (void)it;
+    (void)details;
+    ds_accel_write(info_out, &info, sizeof(info));
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_count(ds_accel_plugin_instance_t *it, uint32_t *count_out,
+                           struct ds_accel_error *details)
+{
+    (void)it;
+    (void)details;
+    *count_out = 2;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_open(ds_accel_plugin_instance_t *it, uint32_t index,
+                          ds_accel_plugin_device_t **out, struct ds_accel_error *details)
+{
+    (void)it;
+    (void)details;
+    *out = (ds_accel_plugin_device_t *)&paper_devices[index];
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_stream_create(ds_accel_plugin_device_t *it, uint32_t flags, int32_t priority,
+                                   ds_accel_plugin_stream_t **out, struct ds_accel_error *details)
+{
+    (void)it;
+    (void)flags;
+    (void)priority;
+    (void)details;
+    *out = malloc(1);
+    return *out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+}
+
+static void paper_stream_destroy(ds_accel_plugin_stream_t *it)
+{
+    free(it);
+}
+
+static int32_t paper_default(ds_accel_plugin_device_t *it, ds_accel_plugin_stream_t **out,
+                             struct ds_accel_error *details)
+{
+    (void)it;
+    (void)details;
+    *out = (ds_accel_plugin_stream_t *)&paper_stream;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_event_create(ds_accel_plugin_device_t *it, uint32_t flags,
+                                  ds_accel_plugin_event_t **out, struct ds_accel_error *details)
+{
+    (void)it;
+    (void)flags;
+    (void)details;
+    *out = malloc(1);
+    return *out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+}
+
+static void paper_event_destroy(ds_accel_plugin_event_t *it)
+{
+    free(it);
+}
+
+static int32_t paper_record(ds_accel_plugin_event_t *it, ds_accel_plugin_stream_t *stream,
+                            struct ds_accel_error *details)
+{
+    (void)it;
+    (void)stream;
+    (void)details;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_wait(ds_accel_plugin_stream_t *it, ds_accel_plugin_event_t *event,
+                          struct ds_accel_error *details)
+{
+    (void)it;
+    (void)event;
+    (void)details;
+    return DS_ACCEL_OK;
+}
+
+/* The addresses of one device mean nothing to the other. */
+static int32_t paper_alloc(ds_accel_plugin_device_t *it, uint64_t size_bytes, uint64_t align_bytes,
+                           uint32_t flags, void **pointer_out, struct ds_accel_error *details)
+{
+    (void)it;
+    (void)size_bytes;
+    (void)align_bytes;
+    (void)flags;
+    (void)details;
+    *pointer_out = (void *)(uintptr_t)0x10000;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_free(ds_accel_plugin_device_t *it, void *pointer,
+                          struct ds_accel_error *details)
+{
+    (void)it;
+    (void)pointer;
+    (void)details;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_fill_memory(ds_accel_plugin_stream_t *it, void *destination,
+                                 const void *pattern, uint32_t pattern_bytes, uint64_t size_bytes,
+                                 struct ds_accel_error *details)
+{
+    (void)it;
+    (void)destination;
+    (void)pattern;
+    (void)pattern_bytes;
+    (void)size_bytes;
+    (void)details;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_begin(ds_accel_plugin_stream_t *it, uint32_t mode,
+                           struct ds_accel_error *details)
+{
+    (void)it;
+    (void)mode;
+    (void)details;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_end(ds_accel_plugin_stream_t *it, ds_accel_plugin_graph_t **out,
+                         struct ds_accel_error *details)
+{
+    (void)it;
+    (void)details;
+    *out = (ds_accel_plugin_graph_t *)&paper_graph;
+    return DS_ACCEL_OK;
+}
+
+static void paper_graph_destroy(ds_accel_plugin_graph_t *it)
+{
+    (void)it;
+}
+
+static int32_t paper_instantiate(ds_accel_plugin_graph_t *it, uint32_t flags,
+                                 ds_accel_plugin_graph_exec_t **out, struct ds_accel_error *details)
+{
+    (void)it;
+    (void)flags;
+    (void)details;
+    *out = (ds_accel_plugin_graph_exec_t *)&paper_exec;
+    return DS_ACCEL_OK;
+}
+
+static void paper_exec_destroy(ds_accel_plugin_graph_exec_t *it)
+{
+    (void)it;
+}
+
+static int32_t paper_launch(ds_accel_plugin_graph_exec_t *it, ds_accel_plugin_stream_t *stream,
+                            struct ds_accel_error *details)
+{
+    (void)it;
+    (void)stream;
+    (void)details;
+    return DS_ACCEL_OK;
+}
+
+static const struct ds_accel_plugin *paper_entry(const struct ds_accel_host *host)
+{
+    static struct ds_accel_plugin paper;
+
+    paper = *ds_accel_entry_v1(host);
+    paper.name = "paper";
+    paper.backend_info = paper_info;
+    paper.device_count = paper_count;
+    paper.device_open = paper_open;
+    paper.device_info = NULL;
+    paper.stream_create = paper_stream_create;
+    paper.stream_destroy = paper_stream_destroy;
+    paper.stream_get_default = paper_default;
+    paper.stream_wait_event = paper_wait;
+    paper.event_create = paper_event_create;
+    paper.event_destroy = paper_event_destroy;
+    paper.event_record = paper_record;
+    paper.mem_alloc = paper_alloc;
+    paper.mem_free = paper_free;
+    paper.mem_fill_async = paper_fill_memory;
+    paper.graph_capture_begin = paper_begin;
+    paper.graph_capture_end = paper_end;
+    paper.graph_destroy = paper_graph_destroy;
+    paper.graph_instantiate = paper_instantiate;
+    paper.graph_exec_destroy = paper_exec_destroy;
+    paper.graph_launch = paper_launch;
+    return &paper;
+}
+
+static void start_paper(uint64_t flags)
+{
+    struct ds_accel_options options = test_options();
+
+    paper_flags = flags;
+    options.accelerator = "paper";
+    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_register(context, paper_entry), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_assert_eq(ds_accel_instance(context, &table, &instance), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
+    handle = ds_accel_device_handle(device);
+    first = make_stream();
+    second = make_stream();
+    event_a = make_event();
+    memory_a = allocate(256);
+}
+
+static void stop_paper(void)
+{
+    table->event_destroy(event_a);
+    table->stream_destroy(first);
+    table->stream_destroy(second);
+    stop();
+}
+
+static int32_t write_again(ds_accel_plugin_stream_t *stream)
+{
+    int32_t status = table->mem_fill_async(stream, memory_a, "x", 1, 16, &error);
+
+    __asm__ volatile("" ::: "memory");
+    return status;
+}
+
+Test(core_layer, default_stream_orders_the_others_where_the_device_says_so)
+{
+    ds_accel_plugin_stream_t *usual = NULL;
+
+    for (int syncs = 0; syncs < 2; syncs++) {
+        ds_accel_plugin_stream_t *apart = NULL;
+
+        start_paper(syncs ? DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS : 0);
+        ASSERT_OK(table->stream_get_default(handle, &usual, &error));
+        EXPECT_OK(write_from_here(first));
+        EXPECT_OK(write_again(usual));
+        cr_expect_eq(races(), syncs ? 0 : 1, "the default stream waits for the others");
+        EXPECT_OK(write_from_here(second));
+        cr_expect_eq(races() > 0, !syncs, "and the others for it");
+        ASSERT_OK(table->stream_create(handle, DS_ACCEL_STREAM_NON_BLOCKING, 0, &apart, &error));
+        EXPECT_OK(write_again(apart));
+        cr_expect_gt(races(), 0, "but for those that are apart");
+        table->stream_destroy(apart);
+        stop_paper();
+    }
+}
+
+Test(core_layer, a_device_that_orders_dependent_work_has_no_races_among_streams)
+{
+    start_paper(DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES);
+    EXPECT_OK(write_from_here(first));
+    EXPECT_OK(write_again(second));
+    cr_expect_eq(races(), 0);
+    EXPECT_OK(ds_accel_note_access(handle, NULL, memory_a, 1, DS_ACCEL_ACCESS_WRITE));
+    cr_expect_eq(races(), 2, "the host is not the device's to wait for: one for each stream: %s",
+                 report("race"));
+    stop_paper();
+}
+
+Test(core_layer, devices_have_addresses_of_their_own)
+{
+    ds_accel_plugin_device_t *other = NULL;
+    ds_accel_plugin_stream_t *stream = NULL;
+    void *pointer = NULL;
+
+    start_paper(0);
+    ASSERT_OK(table->device_open(instance, 1, &other, &error));
+    ASSERT_OK(table->stream_create(other, 0, 0, &stream, &error));
+    ASSERT_OK(table->mem_alloc(other, 16, 0, 0, &pointer, &error));
+    cr_expect_eq(pointer, memory_a);
+    EXPECT_OK(write_from_here(first));
+    EXPECT_OK(write_again(stream));
+    cr_expect_eq(races(), 0, "the same number is another place");
+    EXPECT_FAIL(table->mem_fill_async(stream, memory_a + 16, "x", 1, 1, &error),
+                DS_ACCEL_ERR_INVALID, "belongs to another device");
+    EXPECT_FAIL(table->mem_fill_async(stream, memory_a + 999, "x", 1, 1, &error),
+                DS_ACCEL_ERR_INVALID, "is in no live allocation");
+    EXPECT_FAIL(table->mem_fill_async(stream, memory_a, "x", 1, 17, &error), DS_ACCEL_ERR_INVALID,
+                "goes past the end");
+    EXPECT_OK(table->mem_free(other, pointer, &error));
+    EXPECT_OK(write_again(first));
+    EXPECT_FAIL(write_again(stream), DS_ACCEL_ERR_INVALID, "was freed");
+    table->stream_destroy(stream);
+    table->device_close(other);
+    stop_paper();
+}
+
+/* A capture that an event draws a second stream into: the order within the graph is looked at. */
+Test(core_layer, a_graph_of_two_streams_is_looked_at_while_it_is_captured)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+
+    for (int ordered = 0; ordered < 2; ordered++) {
+        start_paper(0);
+        EXPECT_OK(table->graph_capture_begin(first, 0, &error));
+        EXPECT_OK(table->event_record(event_a, first, &error));
+        EXPECT_OK(table->stream_wait_event(second, event_a, &error));
+        EXPECT_OK(write_from_here(second));
+        if (ordered) {
+            EXPECT_OK(table->event_record(event_a, second, &error));
+            EXPECT_OK(table->stream_wait_event(first, event_a, &error));
+        }
+        EXPECT_OK(write_again(first));
+        cr_expect_eq(races(), ordered ? 0 : 1, "%s", report("race"));
+        EXPECT_OK(table->graph_capture_end(first, &graph, &error));
+        EXPECT_OK(table->graph_instantiate(graph, 0, &exec, &error));
+        EXPECT_OK(table->graph_launch(exec, first, &error));
+        cr_expect_eq(races(), ordered ? 0 : 1);
+        EXPECT_OK(table->graph_launch(exec, second, &error));
+        cr_expect_eq(races(), ordered ? 0 : 1, "launches of one graph follow each other");
+        EXPECT_OK(ds_accel_note_access(handle, first, memory_a, 1, DS_ACCEL_ACCESS_READ));
+        cr_expect_eq(races(), ordered ? 1 : 2, "the second launch was on another stream");
+        table->graph_exec_destroy(exec);
+        table->graph_destroy(graph);
+        stop_paper();
+    }
+}
