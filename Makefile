@@ -202,7 +202,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-fuzz test-shell fuzz \
+.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-layer test-fuzz test-shell fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
@@ -240,7 +240,7 @@ include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
 
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-fuzz test-shell
+	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-layer test-fuzz test-shell
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -273,6 +273,18 @@ $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o 
 
 test-caller: build $(FIXTURES) $(CALLER)
 	$(CALLER) $(abspath $(BUILD))
+
+# With the core's own objects: what it tests is not exported.
+BLOCKS := $(BUILD)/tests/blocks
+$(BUILD)/obj/tests/layer/%.o: tests/layer/%.c Makefile $(SETTINGS) | $(STAGED)
+	@mkdir -p $(@D)
+	$(CC) $(CORE_CFLAGS) -c -o $@ $<
+$(BLOCKS): $(BUILD)/obj/tests/layer/blocks.o $(CORE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+
+test-layer: build $(BLOCKS)
+	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(BUILD))/lib/ds-accel
 
 test-shell: build $(FIXTURES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done

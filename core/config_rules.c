@@ -132,6 +132,9 @@ static const char *check_env_rule(json_t *object)
 
 static const char *const probe_modes[] = {"isolated", "in-process", NULL};
 static const char *const trust_modes[] = {"off", "warn", "enforce", NULL};
+static const char *const layer_names[] = {"validate", "race", "leak", "trace", NULL};
+static const char *const race_modes[] = {"report", "fail", NULL};
+static const char *const thread_modes[] = {"joined", "separate", NULL};
 static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
 static const char *const op_kinds[] = {"compiled", "framework", NULL};
@@ -251,6 +254,19 @@ static const struct rule trust_members[] = {
     {.types = 0},
 };
 
+static const struct rule layer_element = {.types = STRING, .values = layer_names};
+
+static const struct rule validate_members[] = {
+    {.key = "races", .types = STRING | NUL, .values = race_modes},
+    {.key = "threads", .types = STRING | NUL, .values = thread_modes},
+    {.types = 0},
+};
+
+static const struct rule trace_members[] = {
+    {.key = "file", .types = STRING | NUL},
+    {.types = 0},
+};
+
 static const struct rule root_members[] = {
     {.key = "accelerator", .types = STRING | NUL, .check = check_backend_name},
     {.key = "detection_order", .types = ARRAY | NUL, .element = &backend_element},
@@ -259,6 +275,9 @@ static const struct rule root_members[] = {
     {.key = "deny", .types = ARRAY | NUL, .element = &text_element},
     {.key = "probe", .types = OBJECT | NUL, .members = probe_members},
     {.key = "trust", .types = OBJECT | NUL, .members = trust_members},
+    {.key = "layers", .types = ARRAY | NUL, .element = &layer_element},
+    {.key = "validate", .types = OBJECT | NUL, .members = validate_members},
+    {.key = "trace", .types = OBJECT | NUL, .members = trace_members},
     {.key = "communication_backends", .types = ARRAY | NUL, .element = &text_element},
     {.key = "compile_backends", .types = ARRAY | NUL, .element = &text_element},
     {.key = "backends",

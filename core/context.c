@@ -107,6 +107,13 @@ static int32_t check_env(const struct ds_accel__env *env)
 {
     enum ds_accel__variable variable;
     const char *problem = ds_accel__env_problem(env, &variable);
+    char text[256];
+
+    if (problem == NULL && env->values[DS_ACCEL__VARIABLE_LAYERS] != NULL &&
+        ds_accel__layers_problem(env->values[DS_ACCEL__VARIABLE_LAYERS], text, sizeof(text))) {
+        variable = DS_ACCEL__VARIABLE_LAYERS;
+        problem = text;
+    }
 
     return problem == NULL ? DS_ACCEL_OK
                            : ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s:1:1: it is \"%s\"; %s",

@@ -236,6 +236,12 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
         ds_accel__crumb_pick(candidate, &crumb);
         return status;
     }
+    status = ds_accel__layers_install(candidate);
+    if (status < 0) {
+        ds_accel__guard_restore(&guard);
+        ds_accel__crumb_pick(candidate, &crumb);
+        return status;
+    }
     ds_accel__candidate_watch(candidate);
     ds_accel__plugin_lock();
     status = candidate->table.init(&candidate->host.abi, &instance, &error);

@@ -647,6 +647,62 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
+/*
+ * Layers stand between program and plugin when DS_ACCEL_LAYERS or the configuration's "layers"
+ * names them, and cost nothing when none is named: "validate" checks both sides of every call,
+ * "race" (a part of it) looks for accesses that nothing orders, "leak" tells what is still live at
+ * the end, "trace" writes a file for browsers' trace viewers.
+ */
+
+#define DS_ACCEL_ACCESS_READ 1u
+#define DS_ACCEL_ACCESS_WRITE 2u
+
+/**
+ * How many races were found: pairs of call sites whose accesses nothing orders.
+ * @return DS_ACCEL_OK; ERR_STATE layer race is not on; ERR_INVALID NULL
+ * @threads any
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count_out);
+
+/**
+ * What a layer has to say, one line for each race, or each kind of thing that is live now.
+ *
+ * @param[in]  layer     "race" or "leak"
+ * @param[out] text_out  "" if there is nothing to say
+ * @return DS_ACCEL_OK; ERR_STATE the layer is not on; ERR_NOT_FOUND no such layer reports;
+ *         ERR_INVALID NULL; ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer,
+                                              char **text_out);
+
+/* The library's own; public only because the inline function below uses them. */
+DS_ACCEL_EXPORT extern uint32_t ds_accel__layers_on; /* accelerators that have layers */
+DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_plugin_device_t *device,
+                                                    ds_accel_plugin_stream_t *stream,
+                                                    const void *pointer, uint64_t size_bytes,
+                                                    uint32_t access);
+
+/**
+ * Tell the race detector of an access that it cannot see: by a kernel of the program's own that was
+ * just queued on @p stream, or by host code. One load and one branch when no layer is on.
+ *
+ * @param[in] stream   NULL: the calling thread reads or writes now; in a host task: the task does
+ * @param[in] pointer  where @p size_bytes begin; 0 bytes are no access
+ * @param[in] access   DS_ACCEL_ACCESS_READ or DS_ACCEL_ACCESS_WRITE
+ * @return DS_ACCEL_OK, also without layers; ERR_INVALID not a live handle, range or kind of access
+ * @threads any
+ */
+DS_ACCEL_INLINE int32_t ds_accel_note_access(ds_accel_plugin_device_t *device,
+                                             ds_accel_plugin_stream_t *stream, const void *pointer,
+                                             uint64_t size_bytes, uint32_t access)
+{
+    return __builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) == 0, 1)
+               ? DS_ACCEL_OK
+               : ds_accel__layer_note_access(device, stream, pointer, size_bytes, access);
+}
+
 /* ---- random numbers ------------------------------------------------------------------------- */
 
 /** A sequence of random numbers on a device: Philox4x32-10, the same on every backend. */

@@ -147,6 +147,8 @@ enum ds_accel__variable {
     DS_ACCEL__VARIABLE_CACHE,
     DS_ACCEL__VARIABLE_CACHE_DIR,
     DS_ACCEL__VARIABLE_DECISION,
+    DS_ACCEL__VARIABLE_LAYERS,
+    DS_ACCEL__VARIABLE_TRACE_FILE,
     DS_ACCEL__VARIABLE_COUNT
 };
 
@@ -408,7 +410,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 /* What this host offers; a plugin that requires more is rejected. */
 #define DS_ACCEL__HOST_FEATURES \
     (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY | \
-     DS_ACCEL_FEATURE_DEMAND_ONLY)
+     DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY)
 /* The lowest required bit this host does not know, or -1. */
 int ds_accel__unknown_feature(uint64_t required_features);
 
@@ -591,6 +593,7 @@ struct ds_accel__candidate {
     const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
     ds_accel_plugin_instance_t *instance;   /* of the selected one */
     struct ds_accel__fork_watch watch;      /* while it is started */
+    struct ds_accel__stack *layers;         /* while it is started; NULL: none are on */
 };
 
 struct ds_accel__registry {
@@ -899,6 +902,32 @@ void ds_accel__guard_compare(const struct ds_accel__guard *guard, ds_accel__cond
                              void *user_data);
 /* Put back what was taken, once. */
 void ds_accel__guard_restore(struct ds_accel__guard *guard);
+
+/* ---- layer 3: layers between caller and plugin (layer*.c and layer.h, race*.c) -------------- */
+
+struct ds_accel__stack;
+
+/*
+ * Put the layers that environment and configuration name over a table that is about to be started.
+ * None: nothing is done. ERR_NO_MEMORY. A layer that cannot work is left out with a warning.
+ */
+int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate);
+/* Take them away, after shutdown: leaks are told, the trace is completed. */
+void ds_accel__layers_remove(struct ds_accel__candidate *candidate);
+/* What is wrong with a list of layers, as DS_ACCEL_LAYERS has it; false: nothing. */
+bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size);
+/* Spans of a plugin's own, in the trace if there is one. */
+void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
+                                 const char *name);
+void ds_accel__layers_span_end(struct ds_accel__candidate *candidate);
+/*
+ * An allocator gives out a part of an allocation for use on a stream (NULL: by the host), and takes
+ * it back. Nothing without layers. Lock-free for who has none: test ds_accel__layers_on first.
+ */
+void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
+                                 uint64_t size_bytes, ds_accel_plugin_stream_t *stream);
+void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
+                                ds_accel_plugin_stream_t *stream);
 
 /* ---- layer 3: host table (host.c), probing (probe*.c), choice (detect.c) -------------------- */
 

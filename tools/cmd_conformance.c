@@ -23,23 +23,22 @@ static bool read_device(const char *text, uint32_t *device_out)
 
 static int run(struct tool *tool, int argument_count, char **arguments)
 {
-    const struct tool_suite *suite = &tool->suite;
-    const char *only = suite->rule != NULL ? suite->rule : suite->group;
+    const char *only = tool->rule != NULL ? tool->rule : tool->group;
     uint32_t device = 0;
     char *text = NULL;
     int32_t status;
 
-    if (suite->rule != NULL && suite->group != NULL) {
+    if (tool->rule != NULL && tool->group != NULL) {
         return tool_usage(tool, "either --rule or --group");
     }
-    if (suite->device != NULL && !read_device(suite->device, &device)) {
-        return tool_usage(tool, "--device \"%s\" is not a number of a device", suite->device);
+    if (tool->device != NULL && !read_device(tool->device, &device)) {
+        return tool_usage(tool, "--device \"%s\" is not a number of a device", tool->device);
     }
-    if (suite->list != (argument_count == 0)) {
-        return tool_usage(tool, suite->list ? "--list takes no argument"
-                                            : "conformance takes NAME|FILE.so, or --list");
+    if (tool->list != (argument_count == 0)) {
+        return tool_usage(tool, tool->list ? "--list takes no argument"
+                                           : "conformance takes NAME|FILE.so, or --list");
     }
-    status = ds_accel_conformance(&tool->options, suite->list ? NULL : arguments[0], device, only,
+    status = ds_accel_conformance(&tool->options, tool->list ? NULL : arguments[0], device, only,
                                   tool_format(tool), &text);
     if (text == NULL) {
         int code = tool_fail(status);
@@ -62,5 +61,6 @@ const struct tool_command cmd_conformance = {
         "  --list        list the checks, and run none\n"
         "  --rule RULE   only the checks of a rule, such as DSA-P19",
     .most = 1,
+    .own_options = "device group list rule",
     .run = run,
 };

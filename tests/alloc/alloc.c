@@ -131,6 +131,7 @@ static char share[512];
 static char etc[512];
 static char plugins[512];
 static char bad[512];
+static char layered[512];
 static char broken[512];
 static char machine[512];
 static char snapshot[512];
@@ -489,6 +490,61 @@ static int32_t report_doctor(void)
     return status;
 }
 
+/* What a program does with a device whose calls go through all layers. */
+static int32_t use_device(ds_accel_t *context)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_device_t *handle;
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_event_t *event = NULL;
+    ds_accel_device_t *device = NULL;
+    void *memory = NULL;
+    char *text = NULL;
+    int32_t status = ds_accel_device_open(context, 0, &device);
+
+    if (status < 0) {
+        return status;
+    }
+    table = ds_accel_device_table(device);
+    handle = ds_accel_device_handle(device);
+    status = table->stream_create(handle, 0, 0, &stream, &error);
+    status = status < 0 ? status : table->event_create(handle, 0, &event, &error);
+    status = status < 0 ? status : table->mem_alloc(handle, 64, 0, 0, &memory, &error);
+    status = status < 0 ? status : table->mem_fill_async(stream, memory, "x", 1, 64, &error);
+    status = status < 0 ? status : table->event_record(event, stream, &error);
+    status = status < 0 ? status : table->event_synchronize(event, UINT64_MAX, &error);
+    status = status < 0 ? status : ds_accel_layer_report(context, "leak", &text);
+    ds_accel_free_text(text);
+    if (memory != NULL && table->mem_free(handle, memory, &error) < 0) {
+        status = DS_ACCEL_ERR_INTERNAL; /* giving back needs no memory */
+    }
+    table->event_destroy(event);
+    table->stream_destroy(stream);
+    ds_accel_device_close(device);
+    return status;
+}
+
+static int32_t use_layers(void)
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    int32_t status;
+
+    options.config_file = layered;
+    options.accelerator = "mock";
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_detect(context);
+    if (status >= 0) {
+        status = use_device(context);
+    }
+    ds_accel_destroy(context);
+    return status;
+}
+
 static int32_t lint(void)
 {
     struct ds_accel_options options = make_options();
@@ -738,6 +794,7 @@ static const struct {
     {"env", report_env},
     {"config show --env", report_config},
     {"doctor", report_doctor},
+    {"layers", use_layers},
     {"lint", lint},
     {"work on queues", queue_work},
     {"pinned pool", pinned_pool},
@@ -802,6 +859,7 @@ int main(int argc, char **argv)
     snprintf(share, sizeof(share), "%s/conf", argv[2]);
     snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", argv[2]);
     snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", argv[2]);
+    snprintf(layered, sizeof(layered), "%s/tests/alloc/layered.json", argv[2]);
     snprintf(asynchronous, sizeof(asynchronous), "%s/tests/alloc/async.json", argv[2]);
     snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
     snprintf(snapshot, sizeof(snapshot), "%s/tests/fixtures/memory/torch_1.json", argv[2]);

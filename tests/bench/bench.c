@@ -357,12 +357,17 @@ static void measure_dispatch(struct bench *bench)
     snprintf(row->note, sizeof(row->note), "on top of an empty loop's %.2f ns", empty);
     add_call_row(bench, "device_synchronize()", wrapper, plt);
     row = &bench->report.rows[bench->report.count - 1];
-    snprintf(row->note, sizeof(row->note), "cpu; with the plugin's function, %.2f ns by itself",
-             direct);
+    snprintf(row->note, sizeof(row->note),
+             "cpu; with the plugin's function, %.2f ns by itself; the exported copy takes %.2f ns",
+             direct, find_figure(text, "\nexported "));
     add_call_row(bench, "dispatch alone", wrapper - direct, plt);
     row = &bench->report.rows[bench->report.count - 1];
     snprintf(row->note, sizeof(row->note),
              "device_synchronize() less the plugin's function called by its address");
+    add_call_row(bench, "stream_query()", find_figure(text, "\nquery "), plt);
+    row = &bench->report.rows[bench->report.count - 1];
+    snprintf(row->note, sizeof(row->note), "cpu; with the plugin's function, %.2f ns by itself",
+             find_figure(text, "\nquery_direct "));
 }
 
 /* ---- pinned memory -------------------------------------------------------------------------- */

@@ -206,6 +206,42 @@ static bool call_lazily(unsigned thread)
     return right;
 }
 
+/* Two streams per thread that take turns by an event, and what layers are asked meanwhile. */
+static bool layered_device(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    bool right = one_device(thread);
+
+    for (int round = 0; round < ROUNDS && right; round++) {
+        ds_accel_plugin_stream_t *streams[2] = {NULL, NULL};
+        ds_accel_plugin_event_t *event = NULL;
+        uint64_t count = 1;
+        char *text = NULL;
+        void *memory = NULL;
+
+        right = table->stream_create(device, 0, 0, &streams[0], &error) >= 0 &&
+                table->stream_create(device, 0, 0, &streams[1], &error) >= 0 &&
+                table->event_create(device, 0, &event, &error) >= 0 &&
+                table->mem_alloc(device, 64, 0, 0, &memory, &error) >= 0 &&
+                table->mem_fill_async(streams[0], memory, "x", 1, 64, &error) >= 0 &&
+                table->event_record(event, streams[0], &error) >= 0 &&
+                table->stream_wait_event(streams[1], event, &error) >= 0 &&
+                ds_accel_note_access(device, streams[1], memory, 64, DS_ACCEL_ACCESS_WRITE) >= 0 &&
+                table->stream_synchronize(streams[1], UINT64_MAX, &error) >= 0 &&
+                table->mem_free(device, memory, &error) >= 0 &&
+                table->stream_query(NULL, &error) == DS_ACCEL_ERR_INVALID &&
+                ds_accel_race_count(shared, &count) >= 0 && count == 0 &&
+                ds_accel_layer_report(shared, "leak", &text) >= 0;
+        ds_accel_free_text(text);
+        table->event_destroy(event);
+        table->stream_destroy(streams[0]);
+        table->stream_destroy(streams[1]);
+    }
+    return right;
+}
+
 static bool open_devices(unsigned thread)
 {
     bool right = true;
@@ -517,6 +553,27 @@ static void with_workers(void)
     unsetenv("DS_ACCEL_CPU_ASYNC");
 }
 
+/* All layers over the mock, whose file of the trace is dropped. */
+static void with_layers(void)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options),
+                                       .flags = DS_ACCEL_OPTION_NO_USER_CONFIG |
+                                                DS_ACCEL_OPTION_NO_CACHE,
+                                       .accelerator = "mock"};
+    bool right;
+
+    setenv("DS_ACCEL_LAYERS", "trace,validate,leak", 1);
+    setenv("DS_ACCEL_TRACE_FILE", "/dev/null", 1);
+    shared = NULL;
+    right = ds_accel_create(&options, &shared) >= 0 && ds_accel_detect(shared) >= 0 &&
+            ds_accel_device_open(shared, 0, &shared_device) >= 0;
+    check("layers", right && run(layered_device, THREADS));
+    if (right) {
+        ds_accel_device_close(shared_device);
+    }
+    ds_accel_destroy(shared);
+}
+
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *ftw)
 {
     (void)info;
@@ -559,6 +616,7 @@ int main(int argc, char **argv)
     check("contexts of their own", run(own_contexts, THREADS));
     with_shared("cpu");
     with_shared("mock");
+    with_layers();
     with_workers();
     printf("threads: %u passed, %u failed\n", passed, failed);
     return failed != 0;

@@ -76,8 +76,22 @@ offers "ds-accel --plu" --plugin-dir
 offers "ds-accel detect --" "$long"
 offers "ds-accel config show --" "$long
 --env"
-offers "ds-accel --json --root / -q confi" config
-offers "ds-accel -- confi" config
+offers "ds-accel bench --" "$long
+--device
+--only
+--output
+--size
+--time"
+offers "ds-accel bench --size 4K --o" "--only
+--output"
+offers "ds-accel bench --device 1 onp" onpath
+offers "ds-accel bench --only s" stream
+offers "ds-accel bench --only=f" fill
+offers "ds-accel bench --time " ""
+offers "ds-accel bench -o te" text.txt
+offers "ds-accel detect --si" ""
+offers "ds-accel --json --root / -q con" config
+offers "ds-accel -- con" config
 offers "ds-accel nosuch " "$options"
 
 printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }

@@ -203,6 +203,8 @@ places = {
     "": "The file",
     "/properties/probe": "The object probe",
     "/properties/trust": "The object trust",
+    "/properties/validate": "The object validate",
+    "/properties/trace": "The object trace",
     "/$defs/backend": "The objects in backends",
     "/$defs/env_rule": "The objects in env",
     "/$defs/op_builder": "The objects in op_builders",
