@@ -315,11 +315,16 @@ static const char *judge_device_memory(const struct ds_accel__object *device, ui
         range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address); /* pinned or managed */
     }
     if (range != NULL) {
-        grave = ds_accel__range_grave(space, address);
-        if (grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT &&
-            ds_accel__range_find(DS_ACCEL__BLOCKS, space, address) == NULL) {
+        const struct ds_accel__range *block =
+            ds_accel__range_find(DS_ACCEL__BLOCKS, space, address);
+
+        grave = block == NULL ? ds_accel__range_grave(space, address) : NULL;
+        if (grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT) {
             *grave_out = *grave;
             return "lies in a freed block";
+        }
+        if (block != NULL && block->size_bytes - (address - block->begin) < size_bytes) {
+            return "goes past the end of its block";
         }
         if (is_own && range->space == space && range->device_index != device->device_index &&
             range->slot != DS_ACCEL__SLOT_mem_alloc_pinned &&
