@@ -37,7 +37,6 @@ static void breach(struct ds_accel__call *call, const char *rule, const char *fo
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
     ds_accel__layer_site(call->site, site, sizeof(site));
-    __atomic_fetch_add(&call->stack->breach_count, 1, __ATOMIC_RELAXED);
     ds_accel__log(&call->stack->context->log, "validate", DS_ACCEL_LOG_ERROR,
                   "plugin %s breaks %s: %s: %s (called at %s)", call->stack->candidate->name, rule,
                   ds_accel__slots[call->slot].name, what, site);
