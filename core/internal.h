@@ -922,7 +922,8 @@ void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const ch
 void ds_accel__layers_span_end(struct ds_accel__candidate *candidate);
 /*
  * An allocator gives out a part of an allocation for use on a stream (NULL: by the host), and takes
- * it back. Nothing without layers. Lock-free for who has none: test ds_accel__layers_on first.
+ * it back. Nothing without layers. From then on the block's bounds are checked; once it is freed,
+ * its memory is refused until it is given out again, so whoever poisons it does so before.
  */
 void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
                                  uint64_t size_bytes, ds_accel_plugin_stream_t *stream);

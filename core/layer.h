@@ -117,7 +117,6 @@ struct ds_accel__stack {
     uint64_t flags;         /* DS_ACCEL_FLAG_* of the backend */
     bool fails_on_races;    /* validate.races is "fail" */
     bool separates_threads; /* validate.threads is "separate" */
-    uint32_t breach_count;  /* of the plugin, that were logged */
     struct ds_accel__race_findings *races;
     struct ds_accel__trace_file *trace;
 };

@@ -37,7 +37,6 @@ static void breach(struct ds_accel__call *call, const char *rule, const char *fo
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
     ds_accel__layer_site(call->site, site, sizeof(site));
-    __atomic_fetch_add(&call->stack->breach_count, 1, __ATOMIC_RELAXED);
     ds_accel__log(&call->stack->context->log, "validate", DS_ACCEL_LOG_ERROR,
                   "plugin %s breaks %s: %s: %s (called at %s)", call->stack->candidate->name, rule,
                   ds_accel__slots[call->slot].name, what, site);
@@ -315,11 +314,16 @@ static const char *judge_device_memory(const struct ds_accel__object *device, ui
         range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address); /* pinned or managed */
     }
     if (range != NULL) {
-        grave = ds_accel__range_grave(space, address);
-        if (grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT &&
-            ds_accel__range_find(DS_ACCEL__BLOCKS, space, address) == NULL) {
+        const struct ds_accel__range *block =
+            ds_accel__range_find(DS_ACCEL__BLOCKS, space, address);
+
+        grave = block == NULL ? ds_accel__range_grave(space, address) : NULL;
+        if (grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT) {
             *grave_out = *grave;
             return "lies in a freed block";
+        }
+        if (block != NULL && block->size_bytes - (address - block->begin) < size_bytes) {
+            return "goes past the end of its block";
         }
         if (is_own && range->space == space && range->device_index != device->device_index &&
             range->slot != DS_ACCEL__SLOT_mem_alloc_pinned &&

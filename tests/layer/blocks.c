@@ -82,6 +82,8 @@ static void test_blocks(void)
     ds_accel__layer_block_alloc(handle, segment, 512, first);
     check("a block is live", leaks("1 x block, 512 bytes", true));
     check("and can be used", fill(first, 0));
+    check("within its bounds",
+          !fill(first, 8) && strstr(error.message, "past the end of its block") != NULL);
     ds_accel__layer_block_free(handle, segment, first);
     check("a freed block is not live", leaks("block", false));
     check("and is refused", !fill(first, 0));
