@@ -253,7 +253,7 @@ refuses 2 "config takes" "$program" config
 refuses 2 '"frob"' "$program" config frob
 refuses 2 "config takes" "$program" config show check
 refuses 2 "--env" "$program" config check --env
-refuses 2 "--env is an option of config show" "$program" detect --env
+refuses 2 "--env is an option of config" "$program" detect --env
 refuses 2 "lint takes" "$program" lint
 refuses 2 "lint takes" "$program" lint a b
 has "where help is" "$err" "see ds-accel lint --help"

@@ -90,8 +90,8 @@ offers "ds-accel bench --only=f" fill
 offers "ds-accel bench --time " ""
 offers "ds-accel bench -o te" text.txt
 offers "ds-accel detect --si" ""
-offers "ds-accel --json --root / -q con" config
-offers "ds-accel -- con" config
+offers "ds-accel --json --root / -q confi" config
+offers "ds-accel -- confi" config
 offers "ds-accel nosuch " "$options"
 
 printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }

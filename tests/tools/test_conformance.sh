@@ -120,7 +120,7 @@ refuses 2 "takes no argument" "$program" conformance --list mock
 refuses 2 "either --rule or --group" "$program" conformance mock --rule DSA-P9 --group life
 refuses 2 "no check is of the rule or group" "$program" conformance mock --rule DSA-P1
 refuses 2 "is not a number of a device" "$program" conformance mock --device x
-refuses 2 "options of conformance" "$program" detect --list
+refuses 2 "option of conformance" "$program" detect --list
 broken=$build/tests/fixtures
 refuses 4 "does not load" "$program" conformance "$broken/undefined_symbol/ds_accel_undefined_symbol.so"
 refuses 4 "gives no table" "$program" conformance "$broken/entry_null/ds_accel_entry_null.so"
