@@ -199,7 +199,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-fuzz test-shell fuzz \
+.PHONY: FORCE all build run check unit test-alloc test-allocator test-threads test-caller test-fuzz test-shell fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
@@ -235,9 +235,10 @@ $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 
 include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
+include tests/allocator/allocator.mk
 
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-fuzz test-shell
+	@$(MAKE) --no-print-directory unit test-alloc test-allocator test-threads test-caller test-fuzz test-shell
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -284,7 +285,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
-	$(MAKE) test-threads BUILD=$(BUILD)-tsan SAN=thread
+	$(MAKE) test-threads test-allocator BUILD=$(BUILD)-tsan SAN=thread
 
 # ASan's sibling for what it cannot see: reads of memory never written.
 valgrind: deps-check  ## the command line under valgrind
