@@ -39,6 +39,8 @@ static void die(const char *what)
     abort();
 }
 
+static unsigned place_count; /* with an address */
+
 static unsigned place_of(uint64_t address)
 {
     unsigned i = (unsigned)((address >> 9) * UINT64_C(0x9e3779b97f4a7c15) >> 48) % PIECES;
@@ -50,6 +52,28 @@ static unsigned place_of(uint64_t address)
     }
     die("too many pieces");
     return 0;
+}
+
+/* Forget what was freed: addresses are not given out twice. */
+static void sweep(void)
+{
+    static uint64_t kept[PIECES][2];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < PIECES; i++) {
+        if (pieces[i].size_bytes != 0) {
+            kept[count][0] = pieces[i].address;
+            kept[count++][1] = pieces[i].size_bytes;
+        }
+    }
+    memset(pieces, 0, sizeof(pieces));
+    for (unsigned i = 0; i < count; i++) {
+        unsigned place = place_of(kept[i][0]);
+
+        pieces[place].address = kept[i][0];
+        pieces[place].size_bytes = kept[i][1];
+    }
+    place_count = count;
 }
 
 static int32_t take(uint64_t size_bytes, uint64_t align_bytes, uint64_t *address_out)
@@ -67,7 +91,11 @@ static int32_t take(uint64_t size_bytes, uint64_t align_bytes, uint64_t *address
         *address_out = next_address;
         next_address += size_bytes + 512;
     }
+    if (place_count > PIECES / 2) {
+        sweep();
+    }
     i = place_of(*address_out);
+    place_count += pieces[i].address == 0;
     pieces[i].address = *address_out;
     pieces[i].size_bytes = size_bytes;
     return DS_ACCEL_OK;
