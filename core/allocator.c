@@ -1039,6 +1039,12 @@ int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
     if (options->mode != DS_ACCEL__ALLOCATOR_CACHING || options->roundup_power2_divisions > 1) {
         allocator->special |= DS_ACCEL__SPECIAL_MODE;
     }
+    if (options->history_entries > 0 &&
+        ds_accel__allocator_record_history(allocator, DS_ACCEL__HISTORY_ON | options->history_flags,
+                                           options->history_entries) < 0) {
+        ds_accel__allocator_destroy(allocator);
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
     *allocator_out = allocator;
     return DS_ACCEL_OK;
 }

@@ -434,32 +434,3 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
     failed = failed || json_array_append_new(stats, ds_accel__allocator_stats_tree(allocator)) < 0;
     return failed ? ds_accel__no_memory() : DS_ACCEL_OK;
 }
-
-json_t *ds_accel__allocator_settings(const struct ds_accel__allocator *allocator)
-{
-    static const char *const modes[] = {"caching", "off", "debug"};
-    const struct ds_accel__allocator_options *options = &allocator->options;
-    json_t *tree = json_object();
-    bool failed = tree == NULL;
-
-    ds_accel__json_set(tree, "mode", json_string(modes[options->mode]), &failed);
-    ds_accel__json_set(tree, "max_split_bytes", integer(options->max_split_bytes), &failed);
-    ds_accel__json_set(tree, "roundup_power2_divisions",
-                       json_integer(options->roundup_power2_divisions), &failed);
-    ds_accel__json_set(tree, "gc_threshold", json_real(options->gc_threshold), &failed);
-    ds_accel__json_set(tree, "growable_segments", json_boolean(options->growable_segments),
-                       &failed);
-    ds_accel__json_set(tree, "small_limit_bytes", integer(options->small_limit_bytes), &failed);
-    ds_accel__json_set(tree, "small_segment_bytes", integer(options->small_segment_bytes), &failed);
-    ds_accel__json_set(tree, "medium_limit_bytes", integer(options->medium_limit_bytes), &failed);
-    ds_accel__json_set(tree, "medium_segment_bytes", integer(options->medium_segment_bytes),
-                       &failed);
-    ds_accel__json_set(tree, "large_step_bytes", integer(options->large_step_bytes), &failed);
-    ds_accel__json_set(tree, "limit_bytes", integer(options->limit_bytes), &failed);
-    ds_accel__json_set(tree, "history_entries", integer(options->history_entries), &failed);
-    if (failed) {
-        json_decref(tree);
-        return NULL;
-    }
-    return tree;
-}

@@ -146,6 +146,7 @@ enum ds_accel__variable {
     DS_ACCEL__VARIABLE_PROBE,
     DS_ACCEL__VARIABLE_CACHE,
     DS_ACCEL__VARIABLE_CACHE_DIR,
+    DS_ACCEL__VARIABLE_ALLOCATOR,
     DS_ACCEL__VARIABLE_DECISION,
     DS_ACCEL__VARIABLE_COUNT
 };
@@ -1189,6 +1190,10 @@ struct ds_accel__allocator_options {
 };
 
 void ds_accel__allocator_defaults(struct ds_accel__allocator_options *options);
+/* Over what is there: "debug", "growable_segments=true,limit_bytes=8GiB". ERR_CONFIG. */
+int32_t ds_accel__allocator_parse_options(const char *text,
+                                          struct ds_accel__allocator_options *options);
+const char *ds_accel__allocator_mode_name(enum ds_accel__allocator_mode mode);
 /* As the configuration and the environment say. ERR_CONFIG: the variable can't be read. */
 int32_t ds_accel__allocator_read_options(ds_accel_t *context,
                                          struct ds_accel__allocator_options *options);

@@ -11,7 +11,7 @@ trap 'rm -rf "$dir"' EXIT
 
 # Nothing of this user's or machine's settings takes part.
 unset DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG DS_ACCEL_PROBE \
-    DS_ACCEL_CACHE_DIR DS_ACCEL_DECISION LOCAL_SIZE LOCAL_RANK 2>/dev/null || true
+    DS_ACCEL_CACHE_DIR DS_ACCEL_ALLOCATOR DS_ACCEL_DECISION LOCAL_SIZE LOCAL_RANK 2>/dev/null || true
 export XDG_CONFIG_HOME="$dir/config" XDG_RUNTIME_DIR="$dir" DS_ACCEL_CACHE=off LC_ALL=C
 
 # pass NAME, fail NAME [DETAIL]

@@ -202,6 +202,7 @@ places = {
     "": "The file",
     "/properties/probe": "The object probe",
     "/properties/trust": "The object trust",
+    "/properties/allocator": "The object allocator",
     "/$defs/backend": "The objects in backends",
     "/$defs/env_rule": "The objects in env",
     "/$defs/op_builder": "The objects in op_builders",
