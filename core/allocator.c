@@ -482,7 +482,10 @@ static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *ar
     if (request.arena == NULL) {
         return ds_accel__no_memory();
     }
-    request.fit_bytes = round_request(allocator, size_bytes);
+    request.fit_bytes =
+        round_request(allocator, size_bytes + (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG
+                                                   ? DS_ACCEL__ZONE_BYTES
+                                                   : 0));
     request.kind = kind_of(allocator, request.fit_bytes);
     status = try_all(&request, &block);
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
@@ -495,6 +498,9 @@ static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *ar
         return ds_accel__allocator_fail(request.arena, size_bytes);
     }
     if (status >= 0) {
+        if (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG) {
+            ds_accel__debug_allocated(block);
+        }
         *pointer_out = (void *)(uintptr_t)block->address;
     }
     return status;
@@ -631,8 +637,7 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
     return status < 0 ? status : ds_accel__segment_destroy(allocator, block->segment);
 }
 
-/* Other streams may use it still. The block is taken; no lock is held. */
-static int32_t free_with_marks(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
     struct ds_accel__arena *home = block->home;
     struct ds_accel__allocator *allocator = home->allocator;
@@ -654,7 +659,7 @@ static int32_t free_with_marks(struct ds_accel__block *block, struct ds_accel__a
     }
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
-    block->is_deferred = is_deferred;
+    block->is_deferred = is_deferred ? DS_ACCEL__DEFERRED_CAPTURE : DS_ACCEL__DEFERRED_NOT;
     if (!is_deferred) {
         forget_users(block);
     }
@@ -669,6 +674,19 @@ static int32_t free_with_marks(struct ds_accel__block *block, struct ds_accel__a
     return DS_ACCEL_OK;
 }
 
+void ds_accel__free_to_hold(struct ds_accel__block *block)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    forget_users(block);
+    block->is_deferred = DS_ACCEL__DEFERRED_HELD;
+    change_of_free(block, false, true, &changes[block->kind]);
+    ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
+}
+
 void ds_accel__deferred_settle(struct ds_accel__allocator *allocator)
 {
     pthread_mutex_lock(&allocator->lock);
@@ -676,9 +694,9 @@ void ds_accel__deferred_settle(struct ds_accel__allocator *allocator)
         ds_accel__latch_take(&arena->latch);
         for (struct ds_accel__block *block = arena->pending; block != NULL;
              block = block->link_next) {
-            if (block->is_deferred && !is_in_capture(block, NULL) &&
+            if (block->is_deferred == DS_ACCEL__DEFERRED_CAPTURE && !is_in_capture(block, NULL) &&
                 ds_accel__waits_make(block, NULL, &block->waits) >= 0) {
-                block->is_deferred = 0;
+                block->is_deferred = DS_ACCEL__DEFERRED_NOT;
                 forget_users(block);
             }
         }
@@ -707,10 +725,14 @@ static __attribute__((noinline)) int32_t free_slowly(struct ds_accel__allocator 
         ds_accel__latch_release(&home->latch);
         return free_to_driver(block, freeing);
     }
+    if (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG) {
+        ds_accel__latch_release(&home->latch);
+        return ds_accel__debug_free(block, freeing);
+    }
     if (block->uses != NULL || block->user->id != home->id ||
         (freeing != NULL && freeing->id != home->id)) {
         ds_accel__latch_release(&home->latch);
-        return free_with_marks(block, freeing);
+        return ds_accel__free_in_order(block, freeing);
     }
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
                           block->size_bytes, home->stream_id);
@@ -934,12 +956,15 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
+int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
 {
+    int32_t status = ds_accel__debug_flush(allocator, 0);
+
     pthread_mutex_lock(&allocator->lock);
     allocator->sync_count++;
     pthread_mutex_unlock(&allocator->lock);
     ds_accel__segments_release(allocator, keep_bytes, UINT64_MAX);
+    return status;
 }
 
 void ds_accel__allocator_set_limit(struct ds_accel__allocator *allocator, uint64_t limit_bytes)
@@ -1039,9 +1064,11 @@ int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
     if (options->mode != DS_ACCEL__ALLOCATOR_CACHING || options->roundup_power2_divisions > 1) {
         allocator->special |= DS_ACCEL__SPECIAL_MODE;
     }
-    if (options->history_entries > 0 &&
-        ds_accel__allocator_record_history(allocator, DS_ACCEL__HISTORY_ON | options->history_flags,
-                                           options->history_entries) < 0) {
+    if ((options->mode == DS_ACCEL__ALLOCATOR_DEBUG && ds_accel__debug_init(allocator) < 0) ||
+        (options->history_entries > 0 && options->mode != DS_ACCEL__ALLOCATOR_DEBUG &&
+         ds_accel__allocator_record_history(allocator,
+                                            DS_ACCEL__HISTORY_ON | options->history_flags,
+                                            options->history_entries) < 0)) {
         ds_accel__allocator_destroy(allocator);
         return DS_ACCEL_ERR_NO_MEMORY;
     }
@@ -1110,6 +1137,7 @@ uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator)
         allocator->privates = next;
     }
     ds_accel__marks_destroy(allocator);
+    ds_accel__debug_destroy(allocator);
     ds_accel__history_destroy(allocator);
     ds_accel__index_destroy(&allocator->index);
     pthread_mutex_destroy(&allocator->lock);

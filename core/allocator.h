@@ -98,6 +98,13 @@ enum ds_accel__block_state {
     DS_ACCEL__BLOCK_PENDING /* given back, but other streams may not be done with it */
 };
 
+/* Why a pending block waits for more than marks. */
+enum ds_accel__deferred {
+    DS_ACCEL__DEFERRED_NOT,
+    DS_ACCEL__DEFERRED_CAPTURE, /* marks are made when a capture has ended */
+    DS_ACCEL__DEFERRED_HELD     /* it is in quarantine */
+};
+
 struct ds_accel__arena;
 struct ds_accel__segment;
 struct ds_accel__mark;
@@ -126,8 +133,9 @@ struct ds_accel__block {
     uint64_t fit_bytes; /* the rounded request that it was cut for: its quick bin */
     uint8_t state;      /* enum ds_accel__block_state */
     uint8_t kind;
-    uint8_t is_deferred; /* pending: events are recorded when a capture has ended */
+    uint8_t is_deferred; /* pending: enum ds_accel__deferred */
     uint8_t is_oversize;
+    uint8_t is_filled; /* debug: its red zone */
     uint32_t bin;
     struct ds_accel__block *link_next; /* in a list, by state */
     struct ds_accel__block *link_previous;
@@ -509,6 +517,25 @@ struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common);
 /* Deferred blocks whose captures have ended become pending. No lock is held. */
 void ds_accel__deferred_settle(struct ds_accel__allocator *allocator);
 
+/* A taken block is free once the streams that use it are done. No lock is held. */
+int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing);
+/* A taken block that all are done with is free for the program, but not to be used again yet. */
+void ds_accel__free_to_hold(struct ds_accel__block *block);
+
+/* ---- allocator_debug.c ---------------------------------------------------------------------- */
+
+#define DS_ACCEL__ZONE_BYTES UINT64_C(512) /* behind each allocation, at least */
+
+int32_t ds_accel__debug_init(struct ds_accel__allocator *allocator);
+void ds_accel__debug_destroy(struct ds_accel__allocator *allocator);
+/* A live block: fill it. */
+void ds_accel__debug_allocated(struct ds_accel__block *block);
+/* A taken block, no lock held: look at it and hold it. ERR_INVALID: something was overwritten; it
+ * is freed all the same. */
+int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__arena *freeing);
+/* Let held blocks go until at most keep_bytes are held. ERR_INVALID: one was overwritten. */
+int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
+
 /* ---- allocator_pool.c ----------------------------------------------------------------------- */
 
 /* The allocator's lock is held: an arena of the pool's went. */
@@ -535,6 +562,9 @@ uint32_t ds_accel__history_add(struct ds_accel__allocator *allocator, enum ds_ac
 void ds_accel__history_segment(struct ds_accel__allocator *allocator,
                                const struct ds_accel__segment *segment, uint64_t address,
                                uint64_t size_bytes, enum ds_accel__action action);
+/* "in main (program+0x123)", or "not recorded". */
+void ds_accel__history_describe(const struct ds_accel__allocator *allocator, uint32_t frames,
+                                char *text, size_t text_size);
 void ds_accel__history_destroy(struct ds_accel__allocator *allocator);
 
 /* ---- allocator_oom.c ------------------------------------------------------------------------ */

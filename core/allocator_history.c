@@ -279,6 +279,34 @@ static json_t *frames_tree(const struct ds_accel__history *history, uint32_t num
     return tree;
 }
 
+void ds_accel__history_describe(const struct ds_accel__allocator *allocator, uint32_t frames,
+                                char *text, size_t text_size)
+{
+    struct ds_accel__history *history = allocator->history;
+    Dl_info ours = {0};
+
+    ds_accel__copy(text, text_size, "where is not recorded");
+    if (history == NULL) {
+        return;
+    }
+    dladdr((void *)(uintptr_t)&frames_tree, &ours);
+    pthread_mutex_lock(&history->lock);
+    for (uint32_t i = 0;
+         frames > 0 && frames < history->stack_count && i < history->stacks[frames].depth; i++) {
+        uintptr_t address = (uintptr_t)history->stacks[frames].frames[i];
+        Dl_info info = {0};
+
+        if (dladdr((void *)address, &info) != 0 && info.dli_fbase != ours.dli_fbase) {
+            snprintf(text, text_size, "in %s (%s+0x%llx)",
+                     info.dli_sname != NULL ? info.dli_sname : "a function",
+                     info.dli_fname != NULL ? info.dli_fname : "??",
+                     (unsigned long long)(address - (uintptr_t)info.dli_fbase));
+            break;
+        }
+    }
+    pthread_mutex_unlock(&history->lock);
+}
+
 static json_t *block_tree(const struct ds_accel__history *history,
                           const struct ds_accel__block *block)
 {
@@ -427,6 +455,9 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
              segment = segment->next) {
             failed = json_array_append_new(segments, segment_tree(allocator, segment)) < 0;
         }
+    }
+    if (allocator->history != NULL) {
+        pthread_mutex_unlock(&allocator->history->lock);
     }
     ds_accel__arenas_unlock(allocator);
     failed = failed || json_array_append_new(traces, trace_tree(allocator->history)) < 0;

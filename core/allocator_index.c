@@ -212,6 +212,7 @@ struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint6
         block->fit_bytes = 0;
         block->is_deferred = 0;
         block->is_oversize = 0;
+        block->is_filled = 0;
         block->link_next = NULL;
         block->link_previous = NULL;
         block->next = NULL;

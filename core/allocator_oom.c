@@ -183,6 +183,16 @@ int32_t ds_accel__allocator_refuse(struct ds_accel__allocator *allocator, const 
             (unsigned long long)copy.requested_bytes, allocator->device_index,
             (void *)(uintptr_t)copy.address);
     }
+    if (copy.address == address && copy.freed_frames != 0) {
+        char allocated[160];
+        char freed[160];
+
+        ds_accel__history_describe(allocator, copy.frames, allocated, sizeof(allocated));
+        ds_accel__history_describe(allocator, copy.freed_frames, freed, sizeof(freed));
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "%s: %p on device %u was freed before; allocated %s; freed %s", call,
+                               pointer, allocator->device_index, allocated, freed);
+    }
     return ds_accel__error(DS_ACCEL_ERR_INVALID,
                            "%s: %p was freed before, or never allocated: it lies in free memory of "
                            "device %u",

@@ -672,6 +672,25 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *
 DS_ACCEL_EXPORT int32_t ds_accel_memory_record_history(ds_accel_device_t *device, uint32_t flags,
                                                        uint64_t max_entries);
 
+#define DS_ACCEL_SNAPSHOT_JSON 1u /**< laid out as torch.cuda.memory._snapshot() is */
+
+/**
+ * A picture of the memory as it is: segments, blocks, statistics, and the history that was kept.
+ *
+ * @param[in]  context         all its open devices; not looked at if there is a device
+ * @param[in]  device          this one alone, or NULL
+ * @param[in]  format          DS_ACCEL_SNAPSHOT_*
+ * @param[out] data_out        bytes, and a NUL behind them that does not count
+ * @param[out] size_bytes_out  how many
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE in a forked child; ERR_NO_MEMORY
+ * @threads any; holds the device's allocator meanwhile
+ * @owner  caller; release with ds_accel_free_text()
+ * @source torch.cuda.memory_snapshot
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device,
+                                                 uint32_t format, void **data_out,
+                                                 size_t *size_bytes_out);
+
 /**
  * A private pool: what is allocated from it shares no segment with anything else, and stays held
  * until the pool is destroyed and so is every graph that was captured with it.

@@ -1257,8 +1257,9 @@ void ds_accel__allocator_visit_stats(struct ds_accel__allocator *allocator,
                                      ds_accel__stat_visit_t visit, void *user_data);
 /* which: DS_ACCEL_PEAK_* */
 void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint32_t which);
-/* Give cached memory back until at most keep_bytes are reserved. */
-void ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
+/* Give cached memory back until at most keep_bytes are reserved. ERR_INVALID: debug found memory
+ * that was written after it was freed. */
+int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
 /* Of what the device has, and what the cache could give back, within the limit. */
 uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator,
                                        uint64_t device_bytes);
@@ -1273,6 +1274,10 @@ void ds_accel__allocator_verify(struct ds_accel__allocator *allocator, char *pro
 int32_t ds_accel__device_allocator(struct ds_accel__device *device,
                                    struct ds_accel__allocator **allocator_out);
 int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel__arena **arena_out);
+
+/* memory_stats.c: a snapshot of one device's memory, or of all that are open (NULL), as a tree. */
+int32_t ds_accel__memory_snapshot_tree(ds_accel_t *context, struct ds_accel__device *device,
+                                       json_t **tree_out);
 
 /* ---- layer 6: reports (report*.c, lint.c, doctor.c) ----------------------------------------- */
 

@@ -8,6 +8,8 @@
 #include "internal.h"
 
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The allocator of a live device, or the error said. */
 static int32_t find(ds_accel_device_t *device, const char *call,
@@ -205,10 +207,7 @@ int32_t ds_accel_memory_trim(ds_accel_device_t *device, uint64_t keep_bytes)
     struct ds_accel__allocator *allocator;
     int32_t status = find(device, "memory_trim", &allocator);
 
-    if (status >= 0) {
-        ds_accel__allocator_trim(allocator, keep_bytes);
-    }
-    return status;
+    return status < 0 ? status : ds_accel__allocator_trim(allocator, keep_bytes);
 }
 
 int32_t ds_accel_empty_cache(ds_accel_device_t *device)
@@ -261,6 +260,140 @@ int32_t ds_accel_memory_record_history(ds_accel_device_t *device, uint32_t flags
     int32_t status = find(device, "memory_record_history", &allocator);
 
     return status < 0 ? status : ds_accel__allocator_record_history(allocator, flags, max_entries);
+}
+
+/* Add one device's to the tree's arrays. */
+static int32_t add_snapshot(const struct ds_accel__device *device, json_t *tree)
+{
+    struct ds_accel__allocator *allocator = __atomic_load_n(&device->allocator, __ATOMIC_ACQUIRE);
+    json_t *settings;
+
+    if (allocator == NULL) {
+        return DS_ACCEL_OK;
+    }
+    settings = ds_accel__allocator_settings(allocator);
+    if (settings == NULL || json_object_set_new(tree, "allocator_settings", settings) < 0) {
+        return ds_accel__no_memory();
+    }
+    return ds_accel__allocator_snapshot(allocator, json_object_get(tree, "segments"),
+                                        json_object_get(tree, "device_traces"),
+                                        json_object_get(tree, "stats"));
+}
+
+/* All devices of the context that are open. */
+static int32_t add_snapshots(ds_accel_t *context, json_t *tree)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&context->device_lock);
+    for (uint32_t i = 0; i < context->device_count && context->devices != NULL && status >= 0;
+         i++) {
+        if (context->devices[i] != NULL) {
+            status = add_snapshot(context->devices[i], tree);
+        }
+    }
+    pthread_mutex_unlock(&context->device_lock);
+    return status;
+}
+
+static json_t *make_snapshot(const char *backend)
+{
+    struct timespec now;
+    json_t *tree = json_object();
+    bool failed = tree == NULL;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
+    ds_accel__json_set(tree, "backend", ds_accel__json_text(backend), &failed);
+    ds_accel__json_set(tree, "pid", json_integer(getpid()), &failed);
+    ds_accel__json_set(tree, "time_us",
+                       json_integer((json_int_t)now.tv_sec * 1000000 + now.tv_nsec / 1000),
+                       &failed);
+    ds_accel__json_set(tree, "segments", json_array(), &failed);
+    ds_accel__json_set(tree, "device_traces", json_array(), &failed);
+    ds_accel__json_set(tree, "allocator_settings", json_object(), &failed);
+    ds_accel__json_set(tree, "stats", json_array(), &failed);
+    if (failed) {
+        json_decref(tree);
+        ds_accel__no_memory();
+        return NULL;
+    }
+    return tree;
+}
+
+int32_t ds_accel__memory_snapshot_tree(ds_accel_t *context, struct ds_accel__device *device,
+                                       json_t **tree_out)
+{
+    const struct ds_accel__candidate *candidate =
+        __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE);
+    json_t *tree = make_snapshot(candidate != NULL ? candidate->name : "");
+    int32_t status;
+
+    if (tree == NULL) {
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    status = device != NULL ? add_snapshot(device, tree) : add_snapshots(context, tree);
+    if (status < 0) {
+        json_decref(tree);
+        return status;
+    }
+    *tree_out = tree;
+    return DS_ACCEL_OK;
+}
+
+/* What the two arguments of ds_accel_memory_snapshot() mean together. */
+static int32_t find_whole(ds_accel_t **context, ds_accel_device_t *device,
+                          struct ds_accel__device **device_out)
+{
+    if (device != NULL) {
+        *device_out = ds_accel__device_check(device, "memory_snapshot");
+        if (*device_out == NULL) {
+            return DS_ACCEL_ERR_INVALID;
+        }
+        *context = (*device_out)->context;
+        return ds_accel__device_fork_check(*device_out);
+    }
+    if (*context == NULL) {
+        return ds_accel__refuse("memory_snapshot", "context", NULL);
+    }
+    if (ds_accel__fork_parent() != 0 && (*context)->selected != NULL &&
+        (*context)->selected->watch.is_forked) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "memory_snapshot: the accelerator was started before fork()");
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device, uint32_t format,
+                                 void **data_out, size_t *size_bytes_out)
+{
+    struct ds_accel__device *ours = NULL;
+    json_t *tree = NULL;
+    char *text;
+    int32_t status = find_whole(&context, device, &ours);
+
+    if (status < 0) {
+        return status;
+    }
+    if (data_out == NULL || size_bytes_out == NULL) {
+        return ds_accel__refuse("memory_snapshot", "output", NULL);
+    }
+    if (format != DS_ACCEL_SNAPSHOT_JSON) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "memory_snapshot: there is no format %u",
+                               format);
+    }
+    status = ds_accel__memory_snapshot_tree(context, ours, &tree);
+    if (status < 0) {
+        return status;
+    }
+    text = json_dumps(tree, JSON_INDENT(1));
+    json_decref(tree);
+    if (text == NULL) {
+        return ds_accel__no_memory();
+    }
+    *data_out = text;
+    *size_bytes_out = strlen(text);
+    return DS_ACCEL_OK;
 }
 
 /* ---- private pools -------------------------------------------------------------------------- */
