@@ -40,33 +40,46 @@
 /* ---- the short way: counting ---------------------------------------------------------------- */
 
 typedef int64_t pair_t __attribute__((vector_size(16)));
-#define PAIR_COUNT (DS_ACCEL__LANE_COUNT / 2)
 
-/* ds_accel__figures_apply() for differences that are in registers. */
-static inline __attribute__((always_inline)) bool apply(struct ds_accel__figures *figures,
-                                                        uint32_t kind, const pair_t *differences)
+/* Differences of all lanes, in registers. */
+struct differences {
+    pair_t a;
+    pair_t b;
+    pair_t c;
+    pair_t d;
+};
+DS_ACCEL_STATIC_ASSERT(sizeof(struct differences) == sizeof(struct ds_accel__lanes), "one layout");
+
+static inline __attribute__((always_inline)) struct differences add(const struct differences *lanes,
+                                                                    struct differences by)
 {
-    pair_t *some = (pair_t *)figures->current[kind].lane;
-    pair_t *all = (pair_t *)figures->current[DS_ACCEL__ALL].lane;
-    const pair_t *some_limit = (const pair_t *)figures->limit[kind].lane;
-    const pair_t *all_limit = (const pair_t *)figures->limit[DS_ACCEL__ALL].lane;
-    pair_t new_some[PAIR_COUNT];
-    pair_t new_all[PAIR_COUNT];
-    pair_t over = {0, 0};
+    return (struct differences){lanes->a + by.a, lanes->b + by.b, lanes->c + by.c, lanes->d + by.d};
+}
 
-    for (unsigned i = 0; i < PAIR_COUNT; i++) {
-        new_some[i] = some[i] + differences[i];
-        new_all[i] = all[i] + differences[i];
-        over |= some_limit[i] - new_some[i];
-        over |= all_limit[i] - new_all[i];
-    }
-    if (__builtin_expect((over[0] | over[1]) < 0, 0)) {
+/* Negative in a lane that is past its limit. */
+static inline __attribute__((always_inline)) pair_t room(const struct differences *limit,
+                                                         struct differences value)
+{
+    return (limit->a - value.a) | (limit->b - value.b) | (limit->c - value.c) |
+           (limit->d - value.d);
+}
+
+/* ds_accel__figures_apply() without the totals. */
+static inline __attribute__((always_inline)) bool apply(struct ds_accel__figures *figures,
+                                                        uint32_t kind, struct differences by)
+{
+    struct differences *some = (struct differences *)&figures->current[kind];
+    struct differences *all = (struct differences *)&figures->current[DS_ACCEL__ALL];
+    struct differences new_some = add(some, by);
+    struct differences new_all = add(all, by);
+    pair_t left = room((const struct differences *)&figures->limit[kind], new_some) |
+                  room((const struct differences *)&figures->limit[DS_ACCEL__ALL], new_all);
+
+    if (__builtin_expect((left[0] | left[1]) < 0, 0)) {
         return false;
     }
-    for (unsigned i = 0; i < PAIR_COUNT; i++) {
-        some[i] = new_some[i];
-        all[i] = new_all[i];
-    }
+    *some = new_some;
+    *all = new_all;
     return true;
 }
 
@@ -506,16 +519,34 @@ static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *ar
     return status;
 }
 
+/* The short way, but a peak may move. The block is taken; its home's lock is held, and released. */
+static __attribute__((noinline)) void settle_slowly(struct ds_accel__block *block,
+                                                    enum ds_accel__block_state state)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
+    memset(changes, 0, sizeof(changes));
+    if (state == DS_ACCEL__BLOCK_LIVE) {
+        change_of_alloc(block, true, &changes[block->kind]);
+    } else {
+        change_of_free(block, true, false, &changes[block->kind]);
+    }
+    ds_accel__latch_release(&home->latch);
+    ds_accel__figures_settle(home, changes, block, state);
+}
+
 int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_bytes,
                                   uint64_t align_bytes, void **pointer_out)
 {
     uint64_t fit_bytes = (size_bytes + DS_ACCEL__UNIT - 1) & ~(DS_ACCEL__UNIT - 1);
     uint32_t bin = ds_accel__bin_of(fit_bytes);
-    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
     struct ds_accel__block *block;
+    struct ds_accel__lanes *total;
+    struct differences by;
     int64_t size;
     int64_t split;
-    int64_t asked = (int64_t)size_bytes;
 
     if (__builtin_expect(size_bytes - 1 >= LARGEST_REQUEST || align_bytes != DS_ACCEL__UNIT ||
                              __atomic_load_n(&arena->allocator->special, __ATOMIC_ACQUIRE) != 0,
@@ -530,28 +561,21 @@ int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_b
     }
     arena->bins[bin] = block->link_next; /* its bit may stay: flushing looks */
     block->requested_bytes = size_bytes;
+    *pointer_out = (void *)(uintptr_t)block->address;
     size = (int64_t)block->size_bytes;
     split = -(int64_t)ds_accel__block_is_split(block);
-    *pointer_out = (void *)(uintptr_t)block->address;
-    {
-        const pair_t differences[PAIR_COUNT] = {
-            {1, 1}, {size, size}, {asked, split}, {split & -size, 0}};
-        pair_t *total = (pair_t *)arena->figures.total[block->kind].lane;
-
-        if (__builtin_expect(apply(&arena->figures, block->kind, differences), 1)) {
-            total[0] += differences[0];
-            total[1] += differences[1];
-            arena->figures.total[block->kind].lane[DS_ACCEL__LANE_REQUESTED_BYTES] += asked;
-            __atomic_store_n(&block->state, DS_ACCEL__BLOCK_LIVE, __ATOMIC_RELAXED);
-            ds_accel__latch_release(&arena->latch);
-            return DS_ACCEL_OK;
-        }
+    by = (struct differences){
+        {1, 1}, {size, size}, {(int64_t)size_bytes, split}, {split & -size, 0}};
+    if (__builtin_expect(!apply(&arena->figures, block->kind, by), 0)) {
+        settle_slowly(block, DS_ACCEL__BLOCK_LIVE);
+        return DS_ACCEL_OK;
     }
-    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
-    memset(changes, 0, sizeof(changes));
-    change_of_alloc(block, true, &changes[block->kind]);
+    total = &arena->figures.total[block->kind];
+    ((struct differences *)total)->a += by.a;
+    ((struct differences *)total)->b += by.b;
+    total->lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)size_bytes;
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_LIVE, __ATOMIC_RELAXED);
     ds_accel__latch_release(&arena->latch);
-    ds_accel__figures_settle(arena, changes, block, DS_ACCEL__BLOCK_LIVE);
     return DS_ACCEL_OK;
 }
 
@@ -752,9 +776,10 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
                                  struct ds_accel__arena *freeing, void *pointer)
 {
     uint64_t address = (uint64_t)(uintptr_t)pointer;
-    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    struct ds_accel__lanes *total;
     struct ds_accel__block *block;
     struct ds_accel__arena *home;
+    struct differences by;
     int64_t size;
     int64_t split;
 
@@ -779,27 +804,19 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
     }
     size = (int64_t)block->size_bytes;
     split = (int64_t)ds_accel__block_is_split(block);
-    {
-        const pair_t differences[PAIR_COUNT] = {{-1, -1},
-                                                {-size, -size},
-                                                {-(int64_t)block->requested_bytes, split},
-                                                {-split & size, 0}};
-        struct ds_accel__lanes *total = &home->figures.total[block->kind];
-
-        if (__builtin_expect(apply(&home->figures, block->kind, differences), 1)) {
-            total->lane[DS_ACCEL__LANE_SPLIT] += split;
-            total->lane[DS_ACCEL__LANE_SPLIT_BYTES] += -split & size;
-            ds_accel__bin_push(home, block);
-            __atomic_store_n(&block->state, DS_ACCEL__BLOCK_BINNED, __ATOMIC_RELAXED);
-            ds_accel__latch_release(&home->latch);
-            return DS_ACCEL_OK;
-        }
+    by = (struct differences){
+        {-1, -1}, {-size, -size}, {-(int64_t)block->requested_bytes, split}, {-split & size, 0}};
+    /* What is oversize has no bin: its lane does not change here. */
+    if (__builtin_expect(!apply(&home->figures, block->kind, by), 0)) {
+        settle_slowly(block, DS_ACCEL__BLOCK_BINNED);
+        return DS_ACCEL_OK;
     }
-    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
-    memset(changes, 0, sizeof(changes));
-    change_of_free(block, true, false, &changes[block->kind]);
+    total = &home->figures.total[block->kind];
+    total->lane[DS_ACCEL__LANE_SPLIT] += split;
+    total->lane[DS_ACCEL__LANE_SPLIT_BYTES] += -split & size;
+    ds_accel__bin_push(home, block);
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_BINNED, __ATOMIC_RELAXED);
     ds_accel__latch_release(&home->latch);
-    ds_accel__figures_settle(home, changes, block, DS_ACCEL__BLOCK_BINNED);
     return DS_ACCEL_OK;
 }
 

@@ -111,14 +111,9 @@ static int32_t find_arena(ds_accel_device_t *device, ds_accel_stream_t *stream, 
     return queue != NULL ? ds_accel__stream_arena(queue, arena_out) : DS_ACCEL_ERR_INVALID;
 }
 
-int32_t ds_accel_mem_alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
-                           uint64_t size_bytes, void **pointer_out)
-{
-    return ds_accel_mem_alloc_aligned(device, stream, size_bytes, 512, pointer_out);
-}
-
-int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device, ds_accel_stream_t *stream,
-                                   uint64_t size_bytes, uint64_t align_bytes, void **pointer_out)
+/* All device memory for programs is allocated here. */
+static inline int32_t alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                            uint64_t size_bytes, uint64_t align_bytes, void **pointer_out)
 {
     struct ds_accel__arena *arena = quick_arena(device, stream);
     int32_t status;
@@ -133,6 +128,18 @@ int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device, ds_accel_stream_t 
         }
     }
     return ds_accel__allocator_alloc(arena, size_bytes, align_bytes, pointer_out);
+}
+
+int32_t ds_accel_mem_alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                           uint64_t size_bytes, void **pointer_out)
+{
+    return alloc(device, stream, size_bytes, 512, pointer_out);
+}
+
+int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                   uint64_t size_bytes, uint64_t align_bytes, void **pointer_out)
+{
+    return alloc(device, stream, size_bytes, align_bytes, pointer_out);
 }
 
 /* A pointer that this device does not know may be another one's. */
@@ -159,6 +166,7 @@ static int32_t refuse_pointer(struct ds_accel__device *device, const char *call,
     return DS_ACCEL_ERR_INVALID;
 }
 
+/* All device memory of programs is freed here. */
 int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream, void *pointer)
 {
     struct ds_accel__arena *arena = quick_arena(device, stream);
