@@ -737,7 +737,7 @@ static __attribute__((noinline)) int32_t free_slowly(struct ds_accel__allocator 
     struct ds_accel__arena *home;
     int32_t status = lock_live(allocator, pointer, "mem_free", &block);
 
-    if (status < 0) {
+    if (block == NULL) {
         return status;
     }
     home = block->home;
@@ -829,7 +829,7 @@ int32_t ds_accel__allocator_record(struct ds_accel__allocator *allocator, void *
     struct ds_accel__arena *home;
     int32_t status = lock_live(allocator, pointer, "mem_record_stream", &block);
 
-    if (status < 0) {
+    if (block == NULL) {
         return status;
     }
     home = block->home;

@@ -251,34 +251,35 @@ struct ds_accel__quarantine;
 #define DS_ACCEL__SPECIAL_MODE 4u
 
 struct ds_accel__allocator {
+    /* Under the lock below: what was at most, and the totals of arenas that are gone. */
+    struct ds_accel__lanes peak[DS_ACCEL__KIND_COUNT + 1];
+    struct ds_accel__lanes retired[DS_ACCEL__KIND_COUNT];
+
     /* Read by every call, written seldom. */
     const struct ds_accel_plugin *table;
     ds_accel_plugin_device_t *device;
-    struct ds_accel__index index;
-    uint32_t special;     /* DS_ACCEL__SPECIAL_*; atomic */
-    bool is_synchronized; /* nothing is asynchronous: no order to keep */
-    bool has_events;
-    struct ds_accel__allocator_options options;
-    uint64_t granule_bytes;    /* of virtual memory; 0: there is none */
-    uint32_t device_index;     /* for texts */
     ds_accel_device_t *handle; /* for the failure callback; NULL offline */
+    uint32_t special;          /* DS_ACCEL__SPECIAL_*; atomic */
+    uint32_t device_index;     /* for texts */
+    struct ds_accel__index index;
+    struct ds_accel__allocator_options options;
+    uint64_t granule_bytes; /* of virtual memory; 0: there is none */
+    bool is_synchronized;   /* nothing is asynchronous: no order to keep */
+    bool has_events;
 
     pthread_mutex_t grow_lock; /* outermost: one segment grows or shrinks at a time */
-    /* Guards all below but the leaves. */
-    pthread_mutex_t lock __attribute__((aligned(64)));
+    pthread_mutex_t lock;      /* guards all below but the leaves */
     struct ds_accel__arena *arenas;
     struct ds_accel__arena *spare_arenas;
-    uint32_t arena_count;
     struct ds_accel__private *privates;
     uint64_t last_private_id;
     uint64_t last_arena_id;
-    uint64_t asked_bytes;   /* that the driver is being asked for now */
+    uint64_t asked_bytes; /* that the driver is being asked for now */
+    uint64_t clock;       /* of frees that made a segment idle; atomic */
+    uint64_t limit_bytes; /* of reserved bytes; UINT64_MAX: none */
+    uint32_t arena_count;
     uint32_t capture_count; /* streams that capture now */
     uint32_t begun_count;   /* threads that allocate from a private pool now */
-    uint64_t clock;         /* of frees that made a segment idle */
-    uint64_t limit_bytes;   /* of reserved bytes; UINT64_MAX: none */
-    struct ds_accel__lanes peak[DS_ACCEL__KIND_COUNT + 1];
-    struct ds_accel__lanes retired[DS_ACCEL__KIND_COUNT]; /* totals of arenas that are gone */
     struct ds_accel__figure segment_count[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__figure segment_bytes[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__figure oversize_segments;

@@ -255,8 +255,8 @@ static int32_t obtain_plain(struct ds_accel__arena *arena, uint32_t kind, uint64
     }
     status = allocate(allocator, kind, size_bytes, align_bytes, &segment);
     pthread_mutex_lock(&allocator->lock);
-    answered(allocator, kind, size_bytes, true, status >= 0);
-    if (status < 0) {
+    answered(allocator, kind, size_bytes, true, segment != NULL);
+    if (segment == NULL) {
         pthread_mutex_unlock(&allocator->lock);
         return status;
     }
@@ -343,8 +343,12 @@ static void unmap_last(struct ds_accel__allocator *allocator, struct ds_accel__s
                        uint64_t end)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    uint64_t piece = segment->pieces[--segment->piece_count];
+    uint64_t piece;
 
+    if (segment->piece_count == 0) {
+        return;
+    }
+    piece = segment->pieces[--segment->piece_count];
     allocator->table->vmem_unmap(allocator->device, (void *)(uintptr_t)(end - piece), piece,
                                  &error);
 }
@@ -416,7 +420,7 @@ static int32_t obtain_grown(struct ds_accel__arena *arena, uint32_t kind, uint64
         return DS_ACCEL_ERR_UNSUPPORTED;
     }
     status = grow(arena, segment, is_new, fit_bytes, align_bytes, changes);
-    if (status < 0 && is_new) {
+    if (segment->home == NULL) { /* it did not become the arena's */
         allocator->table->vmem_release(allocator->device, (void *)(uintptr_t)segment->address,
                                        segment->reserved_bytes, &error);
         free_segment(segment);
