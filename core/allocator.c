@@ -1060,12 +1060,14 @@ int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
                                    const struct ds_accel__allocator_options *options,
                                    struct ds_accel__allocator **allocator_out)
 {
+    static uint64_t last_id;
     struct ds_accel__allocator *allocator = aligned_alloc(64, sizeof(*allocator));
 
     if (allocator == NULL) {
         return ds_accel__no_memory();
     }
     memset(allocator, 0, sizeof(*allocator));
+    allocator->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
     allocator->table = table;
     allocator->device = device;
     allocator->options = *options;

@@ -261,6 +261,7 @@ struct ds_accel__allocator {
     ds_accel_device_t *handle; /* for the failure callback; NULL offline */
     uint32_t special;          /* DS_ACCEL__SPECIAL_*; atomic */
     uint32_t device_index;     /* for texts */
+    uint64_t id;               /* unique in the process */
     struct ds_accel__index index;
     struct ds_accel__allocator_options options;
     uint64_t granule_bytes; /* of virtual memory; 0: there is none */

@@ -17,7 +17,7 @@
 
 /* This thread's choices. */
 static _Thread_local struct {
-    struct ds_accel__allocator *allocator; /* NULL: the place is free */
+    uint64_t allocator_id; /* 0: the place is free */
     struct ds_accel__private *pool;
 } chosen[POOL_LIMIT];
 
@@ -98,10 +98,10 @@ static int find_place(const struct ds_accel__allocator *allocator)
     int place = -1;
 
     for (int i = 0; i < POOL_LIMIT; i++) {
-        if (chosen[i].allocator == allocator) {
+        if (chosen[i].allocator_id == allocator->id) {
             return i;
         }
-        if (chosen[i].allocator == NULL && place < 0) {
+        if (chosen[i].allocator_id == 0 && place < 0) {
             place = i;
         }
     }
@@ -123,7 +123,7 @@ int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_a
     if (!is_begun && before != pool) {
         return ds_accel__error(DS_ACCEL_ERR_STATE, "pool_end: this thread does not use the pool");
     }
-    chosen[place].allocator = is_begun ? allocator : NULL;
+    chosen[place].allocator_id = is_begun ? allocator->id : 0;
     chosen[place].pool = is_begun ? pool : NULL;
     pthread_mutex_lock(&allocator->lock);
     if (is_begun) {
@@ -143,7 +143,7 @@ int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_a
 static struct ds_accel__private *chosen_pool(const struct ds_accel__allocator *allocator)
 {
     for (int i = 0; i < POOL_LIMIT; i++) {
-        if (chosen[i].allocator == allocator) {
+        if (chosen[i].allocator_id == allocator->id) {
             return chosen[i].pool;
         }
     }

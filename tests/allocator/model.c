@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The caching allocator against a model of it, over a backend that only pretends: millions of
- * random calls, after each of which no two live blocks overlap, every block is aligned, and every
- * figure and every peak is the model's. Then the same calls from many threads. Prints what it did;
- * exits with 1 and says where, if anything differs. The seed is fixed: a run can be repeated.
+ * random calls, after each of which no two live blocks overlap and every block is aligned; again
+ * and again every figure, every peak and a snapshot are the model's. Then from many threads, some
+ * of whose streams come and go, while others ask for figures. Prints what it did; exits with 1 and
+ * says where, if anything differs. The seed is fixed: a run can be repeated.
  *
  *     model [operations] [seed]
  */
@@ -184,6 +185,55 @@ static void compare(struct model *model)
     CHECK(stat_of(allocator, "num_ooms") == model->failures.total, "num_ooms");
 }
 
+/* Every live block is in a snapshot, as large as it was asked for, and no other. */
+static void compare_snapshot(const struct model *model)
+{
+    json_t *segments = json_array();
+    json_t *traces = json_array();
+    json_t *stats = json_array();
+    json_t *segment;
+    json_t *block;
+    size_t i;
+    size_t k;
+    size_t live_count = 0;
+    json_int_t total = 0;
+
+    CHECK(ds_accel__allocator_snapshot(model->allocator, segments, traces, stats) == DS_ACCEL_OK,
+          "snapshot");
+    json_array_foreach(segments, i, segment)
+    {
+        json_int_t end = json_integer_value(json_object_get(segment, "address"));
+
+        total += json_integer_value(json_object_get(segment, "total_size"));
+        json_array_foreach(json_object_get(segment, "blocks"), k, block)
+        {
+            json_int_t address = json_integer_value(json_object_get(block, "address"));
+            const char *state = json_string_value(json_object_get(block, "state"));
+            size_t place = lower_bound(model, (uint64_t)address);
+
+            CHECK(address == end, "a gap in a segment");
+            end += json_integer_value(json_object_get(block, "size"));
+            if (strcmp(state, "active_allocated") != 0) {
+                continue;
+            }
+            live_count++;
+            CHECK(place < model->count, "a block too many");
+            CHECK(model->live[model->sorted[place]].address == (uint64_t)address &&
+                      (json_int_t)model->live[model->sorted[place]].size_bytes ==
+                          json_integer_value(json_object_get(block, "requested_size")),
+                  "a block that is not the model's");
+        }
+        CHECK(end == json_integer_value(json_object_get(segment, "address")) +
+                         json_integer_value(json_object_get(segment, "total_size")),
+              "a segment's end");
+    }
+    CHECK(live_count == model->count, "%zu live blocks, not %zu", live_count, model->count);
+    CHECK((uint64_t)total == synthetic_used(), "the segments are not what is held");
+    json_decref(segments);
+    json_decref(traces);
+    json_decref(stats);
+}
+
 /* ---- one thread ----------------------------------------------------------------------------- */
 
 /* Sizes as programs have them: many small ones of few kinds, some large, some odd. */
@@ -278,6 +328,9 @@ static void run_model(const char *name, const struct ds_accel__allocator_options
         if (i % CHECK_EVERY == CHECK_EVERY - 1) {
             compare(&model);
         }
+        if (i % (10 * CHECK_EVERY) == 10 * CHECK_EVERY - 1) {
+            compare_snapshot(&model);
+        }
     }
     while (model.count > 0) {
         release(&model);
@@ -309,13 +362,33 @@ struct worker {
     uint64_t random;
 };
 
+/* What a thread does besides: its stream ends and another begins; the cache is emptied; figures. */
+static void do_other(struct worker *worker, uint64_t turn)
+{
+    struct exchange *exchange = worker->exchange;
+    struct ds_accel__arena **arena = &exchange->arenas[worker->index];
+
+    if (worker->index == 2 && turn % 500 == 499) {
+        ds_accel__allocator_stream_gone(*arena);
+        *arena = ds_accel__allocator_arena(exchange->allocator, synthetic_stream(2));
+        CHECK(*arena != NULL, "arena");
+    }
+    if (turn % 10000 == 9999) {
+        ds_accel__allocator_trim(exchange->allocator, 0);
+    }
+    if (worker->index == 1 && turn % 3000 == 2999) {
+        CHECK(stat_of(exchange->allocator, "allocation.all.current") >= 0, "figures");
+        ds_accel__allocator_record_history(exchange->allocator, turn / 3000 % 2 == 0 ? 3 : 0, 1000);
+    }
+}
+
 static void *work(void *given)
 {
     struct worker *worker = given;
     struct exchange *exchange = worker->exchange;
-    struct ds_accel__arena *arena = exchange->arenas[worker->index];
 
     for (uint64_t i = 0; i < exchange->operations; i++) {
+        struct ds_accel__arena *arena = exchange->arenas[worker->index];
         void **slot = &exchange->slots[next_random(&worker->random) % 64];
         void *mine = NULL;
         void *other;
@@ -327,14 +400,17 @@ static void *work(void *given)
         }
         other = __atomic_exchange_n(slot, mine, __ATOMIC_ACQ_REL);
         if (other != NULL) {
-            struct ds_accel__arena *freeing = next_random(&worker->random) % 4 == 0 ? arena : NULL;
-            int32_t status = ds_accel__allocator_free(exchange->allocator, freeing, other);
+            uint64_t how = next_random(&worker->random) % 8;
+            int32_t status = DS_ACCEL_OK;
 
+            if (how == 0) {
+                status = ds_accel__allocator_record(exchange->allocator, other, arena);
+            }
+            CHECK(status == DS_ACCEL_OK, "record: %d", status);
+            status = ds_accel__allocator_free(exchange->allocator, how < 2 ? arena : NULL, other);
             CHECK(status == DS_ACCEL_OK, "free: %d", status);
         }
-        if (i % 10000 == 9999) {
-            ds_accel__allocator_trim(exchange->allocator, 0);
-        }
+        do_other(worker, i);
     }
     return NULL;
 }
