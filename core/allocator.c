@@ -745,13 +745,13 @@ static __attribute__((noinline)) int32_t free_slowly(struct ds_accel__allocator 
                                                 block->address, block->size_bytes,
                                                 (freeing != NULL ? freeing : home)->stream_id);
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
-    if (allocator->options.mode == DS_ACCEL__ALLOCATOR_OFF) {
+    /* What a graph replays with is neither given back nor filled; nothing is while one captures. */
+    if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
+        (__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_POOLS) == 0) {
         ds_accel__latch_release(&home->latch);
-        return free_to_driver(block, freeing);
-    }
-    if (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG) {
-        ds_accel__latch_release(&home->latch);
-        return ds_accel__debug_free(block, freeing);
+        return allocator->options.mode == DS_ACCEL__ALLOCATOR_OFF
+                   ? free_to_driver(block, freeing)
+                   : ds_accel__debug_free(block, freeing);
     }
     if (block->uses != NULL || block->user->id != home->id ||
         (freeing != NULL && freeing->id != home->id)) {
@@ -998,6 +998,43 @@ void ds_accel__allocator_set_callback(struct ds_accel__allocator *allocator,
     allocator->callback = callback;
     allocator->callback_data = user_data;
     pthread_mutex_unlock(&allocator->lock);
+}
+
+void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint64_t *free_bytes_out,
+                                    uint64_t *largest_bytes_out)
+{
+    uint64_t sum = 0;
+    uint64_t largest = 0;
+
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__arenas_lock(allocator);
+    for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
+         arena = arena->next) {
+        ds_accel__arena_free_space(arena, &sum, &largest);
+    }
+    ds_accel__arenas_unlock(allocator);
+    pthread_mutex_unlock(&allocator->lock);
+    *free_bytes_out = sum;
+    *largest_bytes_out = largest;
+}
+
+bool ds_accel__allocator_find(struct ds_accel__allocator *allocator, const void *pointer,
+                              uint64_t *address_out, uint64_t *size_bytes_out)
+{
+    const struct ds_accel__block *block;
+    bool is_live;
+
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__arenas_lock(allocator);
+    block = ds_accel__block_around(allocator, (uint64_t)(uintptr_t)pointer);
+    is_live = block != NULL && block->state == DS_ACCEL__BLOCK_LIVE;
+    if (is_live) {
+        *address_out = block->address;
+        *size_bytes_out = block->requested_bytes;
+    }
+    ds_accel__arenas_unlock(allocator);
+    pthread_mutex_unlock(&allocator->lock);
+    return is_live;
 }
 
 uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator, uint64_t device_bytes)

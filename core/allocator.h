@@ -393,8 +393,9 @@ static inline void ds_accel__bin_push(struct ds_accel__arena *arena, struct ds_a
     arena->occupied[bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
-/* The largest free block, in a list or a bin. */
-uint64_t ds_accel__arena_largest(const struct ds_accel__arena *arena);
+/* Add what is free, and look for the largest block of it. */
+void ds_accel__arena_free_space(const struct ds_accel__arena *arena, uint64_t *free_bytes,
+                                uint64_t *largest_bytes);
 
 /* ---- allocator_stats.c ---------------------------------------------------------------------- */
 
@@ -573,6 +574,9 @@ void ds_accel__history_destroy(struct ds_accel__allocator *allocator);
 
 /* ERR_NO_MEMORY with the figures and what would help. No lock is held. */
 int32_t ds_accel__allocator_fail(struct ds_accel__arena *arena, uint64_t size_bytes);
+/* The block, whatever its state, that an address lies in; NULL. All locks are held. */
+const struct ds_accel__block *ds_accel__block_around(const struct ds_accel__allocator *allocator,
+                                                     uint64_t address);
 /* What an address is that is no live block's: ERR_NOT_FOUND, not ours; ERR_INVALID. No lock is
  * held. */
 int32_t ds_accel__allocator_refuse(struct ds_accel__allocator *allocator, const char *call,

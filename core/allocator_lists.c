@@ -372,21 +372,20 @@ void ds_accel__bins_flush(struct ds_accel__arena *arena, struct ds_accel__change
     }
 }
 
-/* ---- the largest ---------------------------------------------------------------------------- */
+/* ---- what is free ---------------------------------------------------------------------------- */
 
-uint64_t ds_accel__arena_largest(const struct ds_accel__arena *arena)
+void ds_accel__arena_free_space(const struct ds_accel__arena *arena, uint64_t *free_bytes,
+                                uint64_t *largest_bytes)
 {
-    uint64_t largest = 0;
-
     for (const struct ds_accel__segment *segment = arena->segments; segment != NULL;
          segment = segment->next) {
         for (const struct ds_accel__block *block = segment->first; block != NULL;
              block = block->next) {
-            if ((block->state == DS_ACCEL__BLOCK_FREE || block->state == DS_ACCEL__BLOCK_BINNED) &&
-                block->size_bytes > largest) {
-                largest = block->size_bytes;
+            if (block->state == DS_ACCEL__BLOCK_FREE || block->state == DS_ACCEL__BLOCK_BINNED) {
+                *free_bytes += block->size_bytes;
+                *largest_bytes = block->size_bytes > *largest_bytes ? block->size_bytes
+                                                                    : *largest_bytes;
             }
         }
     }
-    return largest;
 }

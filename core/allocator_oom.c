@@ -131,9 +131,8 @@ int32_t ds_accel__allocator_fail(struct ds_accel__arena *arena, uint64_t size_by
 
 /* ---- pointers ------------------------------------------------------------------------------- */
 
-/* All locks are held. */
-static const struct ds_accel__block *find_around(const struct ds_accel__allocator *allocator,
-                                                 uint64_t address)
+const struct ds_accel__block *ds_accel__block_around(const struct ds_accel__allocator *allocator,
+                                                     uint64_t address)
 {
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
          arena = arena->next) {
@@ -162,7 +161,7 @@ int32_t ds_accel__allocator_refuse(struct ds_accel__allocator *allocator, const 
 
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
-    block = find_around(allocator, address);
+    block = ds_accel__block_around(allocator, address);
     if (block != NULL) {
         copy = *block;
     }

@@ -639,6 +639,17 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_stat(ds_accel_device_t *device, const ch
 DS_ACCEL_EXPORT int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **json_text_out);
 
 /**
+ * How much of the cached memory is not in its largest piece: 0 all of it is, towards 1 in ever more
+ * and smaller pieces.
+ *
+ * @param[out] fragmentation_out  1 - largest / cached; 0 if nothing is cached
+ * @param[out] largest_bytes_out  the largest piece: a request for more asks the driver
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_fragmentation(ds_accel_device_t *device,
+                                                      double *fragmentation_out,
+                                                      uint64_t *largest_bytes_out);
+
+/**
  * Give cached memory back to the driver, once the work that used it is done. What private pools
  * hold stays; while a stream captures, everything does.
  * @source DeepSpeed empty_cache()

@@ -1260,6 +1260,12 @@ void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint
 /* Give cached memory back until at most keep_bytes are reserved. ERR_INVALID: debug found memory
  * that was written after it was freed. */
 int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
+/* Cached memory, and the largest piece of it. */
+void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint64_t *free_bytes_out,
+                                    uint64_t *largest_bytes_out);
+/* The live block that an address lies in: its start and the size that was asked for. */
+bool ds_accel__allocator_find(struct ds_accel__allocator *allocator, const void *pointer,
+                              uint64_t *address_out, uint64_t *size_bytes_out);
 /* Of what the device has, and what the cache could give back, within the limit. */
 uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator,
                                        uint64_t device_bytes);

@@ -274,6 +274,29 @@ int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
+/* The plugin knows segments: what the program allocated is a part of one. */
+static void narrow(ds_accel_t *context, const void *pointer, struct ds_accel_pointer_info *info)
+{
+    struct ds_accel__device *device = NULL;
+    uint64_t address;
+    uint64_t size_bytes;
+
+    if (info->device_index < 0 || (uint32_t)info->device_index >= context->device_count ||
+        !DS_ACCEL_HAS(info, struct ds_accel_pointer_info, size_bytes)) {
+        return;
+    }
+    pthread_mutex_lock(&context->device_lock);
+    if (context->devices != NULL) {
+        device = context->devices[info->device_index];
+    }
+    if (device != NULL && device->allocator != NULL &&
+        ds_accel__allocator_find(device->allocator, pointer, &address, &size_bytes)) {
+        info->base_address = address;
+        info->size_bytes = size_bytes;
+    }
+    pthread_mutex_unlock(&context->device_lock);
+}
+
 int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
                                   struct ds_accel_pointer_info *info_out)
 {
@@ -288,7 +311,11 @@ int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
     if (info_out == NULL) {
         return ds_accel__refuse("mem_pointer_info", "output", NULL);
     }
-    return finish(table->mem_pointer_info(instance, NULL, pointer, info_out, &error), &error);
+    status = table->mem_pointer_info(instance, NULL, pointer, info_out, &error);
+    if (status >= 0) {
+        narrow(context, pointer, info_out);
+    }
+    return finish(status, &error);
 }
 
 int32_t ds_accel_is_pinned(ds_accel_t *context, const void *pointer, uint32_t *is_pinned_out)

@@ -200,6 +200,26 @@ int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out
     return status;
 }
 
+int32_t ds_accel_memory_fragmentation(ds_accel_device_t *device, double *fragmentation_out,
+                                      uint64_t *largest_bytes_out)
+{
+    struct ds_accel__allocator *allocator;
+    uint64_t free_bytes;
+    uint64_t largest_bytes;
+    int32_t status = find(device, "memory_fragmentation", &allocator);
+
+    if (status < 0) {
+        return status;
+    }
+    if (fragmentation_out == NULL || largest_bytes_out == NULL) {
+        return ds_accel__refuse("memory_fragmentation", "output", NULL);
+    }
+    ds_accel__allocator_free_space(allocator, &free_bytes, &largest_bytes);
+    *fragmentation_out = free_bytes == 0 ? 0 : 1 - (double)largest_bytes / (double)free_bytes;
+    *largest_bytes_out = largest_bytes;
+    return DS_ACCEL_OK;
+}
+
 /* ---- control -------------------------------------------------------------------------------- */
 
 int32_t ds_accel_memory_trim(ds_accel_device_t *device, uint64_t keep_bytes)

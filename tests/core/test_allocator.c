@@ -167,6 +167,32 @@ Test(core_allocator, aligns_as_it_is_told)
     finish(context, device);
 }
 
+Test(core_allocator, says_how_fragmented_it_is)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+    double fragmentation = -1;
+    uint64_t largest = 1;
+    char *pieces[4];
+
+    EXPECT_STATUS(ds_accel_memory_fragmentation(device, &fragmentation, &largest), DS_ACCEL_OK);
+    cr_expect_eq(fragmentation, 0);
+    cr_expect_eq(largest, 0);
+    for (int i = 0; i < 4; i++) {
+        pieces[i] = take(device, NULL, 5 * MIB - 100);
+    }
+    EXPECT_STATUS(ds_accel_mem_pointer_info(context, pieces[1] + 77, &info), DS_ACCEL_OK);
+    cr_expect_eq(info.base_address, (uintptr_t)pieces[1]);
+    cr_expect_eq(info.size_bytes, 5 * MIB - 100);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[0]), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[2]), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_memory_fragmentation(device, &fragmentation, &largest), DS_ACCEL_OK);
+    cr_expect_eq(fragmentation, 0.5);
+    cr_expect_eq(largest, 5 * MIB);
+    finish(context, device);
+}
+
 /* ---- misuse --------------------------------------------------------------------------------- */
 
 Test(core_allocator, refuses_what_is_not_a_live_block)
@@ -1145,6 +1171,43 @@ Test(core_allocator, shares_a_pool_between_captures)
     EXPECT_STAT(device, "reserved_bytes.all.current", 0);
     ds_accel_device_close(far);
     finish(context, device);
+}
+
+Test(core_allocator, other_modes_leave_alone_what_a_graph_replays_with)
+{
+    static const char *const modes[] = {"off", "debug"};
+
+    for (int i = 0; i < 2; i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        ds_accel_stream_t *stream;
+        ds_accel_graph_t *graph = NULL;
+        uint64_t nodes = 0;
+        void *pointer;
+        void *common;
+
+        setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
+        context = start(&device);
+        stream = make_stream(device);
+        common = take(device, stream, 3000);
+        MUST(ds_accel_stream_synchronize(stream));
+        MUST(ds_accel_graph_create(device, &graph));
+        MUST(ds_accel_graph_capture_begin(graph, stream, NULL, 0));
+        pointer = take(device, stream, 5000);
+        MUST(ds_accel_mem_set_async(stream, pointer, 5, 512));
+        EXPECT_STATUS(ds_accel_mem_free(device, stream, common), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_node_count(graph, &nodes), DS_ACCEL_OK);
+        cr_expect_eq(nodes, 1);
+        EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_replay(graph, stream), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_stream_synchronize(stream), DS_ACCEL_OK);
+        ds_accel_graph_destroy(graph);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+        finish(context, device);
+    }
 }
 
 /* ---- history and snapshots ------------------------------------------------------------------ */
