@@ -901,7 +901,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
     if (arena != NULL) {
         allocator->spare_arenas = arena->next;
     } else {
-        arena = aligned_alloc(64, sizeof(*arena));
+        arena = aligned_alloc(_Alignof(struct ds_accel__arena), sizeof(*arena));
         if (arena == NULL) {
             return NULL;
         }

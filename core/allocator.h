@@ -123,7 +123,10 @@ struct ds_accel__uses {
     struct ds_accel__arena *arenas[];
 };
 
-/* A piece of a segment. Never given back to the heap, so that a stale pointer to it can be read. */
+/*
+ * A piece of a segment. Never given back to the heap, so that a stale pointer to it can be read.
+ * Blocks of two streams share no cache lines, nor the pairs of them that processors fetch together.
+ */
 struct ds_accel__block {
     uint64_t address;
     uint64_t size_bytes;
@@ -146,7 +149,9 @@ struct ds_accel__block {
     struct ds_accel__waits *waits; /* pending: not NULL unless deferred */
     uint32_t frames;               /* where it was allocated, in the history's table; 0: not kept */
     uint32_t freed_frames;
-};
+} __attribute__((aligned(128)));
+DS_ACCEL_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(struct ds_accel__block) == 128,
+                       "a block is two cache lines");
 
 /* One piece of memory from the driver, or a range of addresses that memory is put under. */
 struct ds_accel__segment {
@@ -202,7 +207,7 @@ struct ds_accel__arena {
     uint64_t occupied[(DS_ACCEL__ALL_BINS + 63) / 64];
     struct ds_accel__block *bins[DS_ACCEL__ALL_BINS];
     struct ds_accel__lists lists[DS_ACCEL__KIND_COUNT];
-} __attribute__((aligned(64)));
+} __attribute__((aligned(128)));
 
 /* A private pool: its arenas are nobody else's. */
 struct ds_accel__private {
