@@ -59,8 +59,8 @@ static void read_facts(struct ds_accel__allocator *allocator, struct facts *fact
     ds_accel__arenas_lock(allocator);
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
          arena = arena->next) {
-        facts->allocated_bytes +=
-            (uint64_t)arena->figures.current[DS_ACCEL__ALL].lane[DS_ACCEL__LANE_ALLOCATED_BYTES];
+        facts->allocated_bytes += (uint64_t)ds_accel__figures_current(
+            &arena->figures, DS_ACCEL__ALL, DS_ACCEL__LANE_ALLOCATED_BYTES);
         read_arena(arena, facts);
     }
     ds_accel__arenas_unlock(allocator);
