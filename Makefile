@@ -202,7 +202,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-threads test-caller test-layer test-fuzz test-shell fuzz \
+.PHONY: FORCE all build run check unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
@@ -238,9 +238,10 @@ $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 
 include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
+include tests/allocator/allocator.mk
 
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-threads test-caller test-layer test-fuzz test-shell
+	@$(MAKE) --no-print-directory unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell
 
 unit: build $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -294,13 +295,13 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) unit test-threads test-caller test-layer test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) unit test-allocator test-threads test-caller test-layer test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
-	$(MAKE) test-threads BUILD=$(BUILD)-tsan SAN=thread
+	$(MAKE) test-threads test-allocator BUILD=$(BUILD)-tsan SAN=thread
 
 # ASan's sibling for what it cannot see: reads of memory never written.
 valgrind: deps-check  ## the command line under valgrind

@@ -17,7 +17,8 @@ enum {
     STRING = 8,
     ARRAY = 16,
     OBJECT = 32,
-    SCALAR = BOOLEAN | INTEGER | STRING | 64 /* 64: reals */
+    REAL = 64,
+    SCALAR = BOOLEAN | INTEGER | STRING | REAL
 };
 
 /*
@@ -32,7 +33,7 @@ typedef const char *(*text_check_t)(const char *text);
 struct rule {
     const char *key; /* NULL: any key, or an array's element */
     unsigned types;
-    long long minimum, maximum;                 /* of INTEGER, when maximum != 0 */
+    long long minimum, maximum;                 /* of a number, when maximum != 0 */
     const char *const *values;                  /* of STRING, ending in NULL */
     text_check_t check;                         /* of STRING */
     text_check_t check_key;                     /* of a map's keys */
@@ -131,6 +132,7 @@ static const char *check_env_rule(json_t *object)
 }
 
 static const char *const probe_modes[] = {"isolated", "in-process", NULL};
+static const char *const allocator_modes[] = {"caching", "off", "debug", NULL};
 static const char *const trust_modes[] = {"off", "warn", "enforce", NULL};
 static const char *const layer_names[] = {"validate", "race", "leak", "trace", NULL};
 static const char *const race_modes[] = {"report", "fail", NULL};
@@ -267,6 +269,26 @@ static const struct rule trace_members[] = {
     {.types = 0},
 };
 
+#define TIB (1LL << 40)
+
+static const struct rule allocator_members[] = {
+    {.key = "mode", .types = STRING | NUL, .values = allocator_modes},
+    {.key = "growable_segments", .types = BOOLEAN | NUL},
+    {.key = "gc_threshold", .types = REAL | INTEGER | NUL, .maximum = 1},
+    {.key = "fraction", .types = REAL | INTEGER | NUL, .maximum = 1},
+    {.key = "max_split_bytes", .types = INTEGER | NUL, .minimum = 0, .maximum = INT64_MAX},
+    {.key = "roundup_power2_divisions", .types = INTEGER | NUL, .minimum = 0, .maximum = 64},
+    {.key = "small_limit_bytes", .types = INTEGER | NUL, .minimum = 512, .maximum = TIB},
+    {.key = "small_segment_bytes", .types = INTEGER | NUL, .minimum = 512, .maximum = TIB},
+    {.key = "medium_limit_bytes", .types = INTEGER | NUL, .minimum = 0, .maximum = TIB},
+    {.key = "medium_segment_bytes", .types = INTEGER | NUL, .minimum = 512, .maximum = TIB},
+    {.key = "large_step_bytes", .types = INTEGER | NUL, .minimum = 512, .maximum = TIB},
+    {.key = "limit_bytes", .types = INTEGER | NUL, .minimum = 0, .maximum = INT64_MAX},
+    {.key = "history_entries", .types = INTEGER | NUL, .minimum = 0, .maximum = 1LL << 26},
+    {.key = "quarantine_bytes", .types = INTEGER | NUL, .minimum = 0, .maximum = INT64_MAX},
+    {.types = 0},
+};
+
 static const struct rule root_members[] = {
     {.key = "accelerator", .types = STRING | NUL, .check = check_backend_name},
     {.key = "detection_order", .types = ARRAY | NUL, .element = &backend_element},
@@ -280,6 +302,7 @@ static const struct rule root_members[] = {
     {.key = "trace", .types = OBJECT | NUL, .members = trace_members},
     {.key = "communication_backends", .types = ARRAY | NUL, .element = &text_element},
     {.key = "compile_backends", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "allocator", .types = OBJECT | NUL, .members = allocator_members},
     {.key = "backends",
      .types = OBJECT | NUL,
      .element = &backend_element_rule,
@@ -324,7 +347,7 @@ static unsigned type_of(const json_t *value)
     case JSON_INTEGER:
         return INTEGER;
     case JSON_REAL:
-        return 64;
+        return REAL;
     case JSON_STRING:
         return STRING;
     case JSON_ARRAY:
@@ -344,7 +367,7 @@ static void type_names(unsigned types, char *names, size_t names_size)
     } table[] = {
         {BOOLEAN, "true or false"},
         {INTEGER, "a whole number"},
-        {64, "a number"},
+        {REAL, "a number"},
         {STRING, "a text"},
         {ARRAY, "an array"},
         {OBJECT, "an object"},
@@ -508,6 +531,12 @@ static int32_t check_value(struct check *check, const char *name, json_t *value,
         (json_integer_value(value) < rule->minimum || json_integer_value(value) > rule->maximum)) {
         return complain(check, false, "\"%s\" is %lld; expected a whole number from %lld to %lld",
                         name, (long long)json_integer_value(value), rule->minimum, rule->maximum);
+    }
+    if (type == REAL && rule->maximum != 0 &&
+        (json_real_value(value) < (double)rule->minimum ||
+         json_real_value(value) > (double)rule->maximum)) {
+        return complain(check, false, "\"%s\" is %g; expected a number from %lld to %lld", name,
+                        json_real_value(value), rule->minimum, rule->maximum);
     }
     if (type == ARRAY) {
         for (size_t i = 0; i < json_array_size(value); i++) {

@@ -337,15 +337,34 @@ static int32_t start(struct ds_accel__device *device)
     return DS_ACCEL_OK;
 }
 
-/* Generators, timers and graphs hold events, events streams, streams the device. */
+/* Give all memory back: streams that are destroyed later have none. */
+static void stop_memory(struct ds_accel__device *device)
+{
+    struct ds_accel__allocator *allocator = device->allocator;
+    uint64_t live_count;
+
+    __atomic_store_n(&device->allocator, NULL, __ATOMIC_RELEASE);
+    live_count = ds_accel__allocator_destroy(allocator);
+    if (live_count > 0) {
+        ds_accel__log(&device->context->log, "allocator", DS_ACCEL_LOG_DEBUG,
+                      "device %u is closed with %llu blocks that were not freed", device->index,
+                      (unsigned long long)live_count);
+    }
+}
+
+/* Generators, timers and graphs hold events and memory, events streams, streams and memory the
+ * device. */
 static void stop(struct ds_accel__device *device)
 {
     static const enum ds_accel__handle_kind order[] = {
-        DS_ACCEL__HANDLE_RNG, DS_ACCEL__HANDLE_TIMER, DS_ACCEL__HANDLE_GRAPH,
-        DS_ACCEL__HANDLE_EVENT, DS_ACCEL__HANDLE_STREAM};
+        DS_ACCEL__HANDLE_RNG,  DS_ACCEL__HANDLE_TIMER, DS_ACCEL__HANDLE_GRAPH,
+        DS_ACCEL__HANDLE_POOL, DS_ACCEL__HANDLE_EVENT, DS_ACCEL__HANDLE_STREAM};
     struct ds_accel__child *child;
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(order); i++) {
+        if (order[i] == DS_ACCEL__HANDLE_STREAM) {
+            stop_memory(device);
+        }
         while ((child = ds_accel__child_first(device, order[i])) != NULL) {
             void *handle = ds_accel__child_handle(child);
 
@@ -358,6 +377,9 @@ static void stop(struct ds_accel__device *device)
                 break;
             case DS_ACCEL__HANDLE_GRAPH:
                 ds_accel__graph_destroy(handle);
+                break;
+            case DS_ACCEL__HANDLE_POOL:
+                ds_accel__pool_destroy(handle);
                 break;
             case DS_ACCEL__HANDLE_EVENT:
                 ds_accel__event_destroy(handle);

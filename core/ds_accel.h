@@ -573,7 +573,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device,
  * the device.
  *
  * @param[in] stream  where the last work was queued that uses it; NULL: where it was allocated
- * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live memory of this device
+ * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live memory of this device:
+ * freed before, inside an allocation, of another device; or, with the allocator's mode "debug", it
+ *         was written past its end, or other memory after it was freed. ERR_DRIVER a stream that
+ *         used it can't be waited for: it is never used again
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                           void *pointer);
@@ -644,6 +647,140 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
                                                      void *destination,
                                                      ds_accel_device_t *source_device,
                                                      const void *source, uint64_t size_bytes);
+
+/* ---- memory: the caching allocator ---------------------------------------------------------- */
+
+/**
+ * Called when memory is exhausted, after the cache was emptied: free something (spill it to the
+ * host) and have the allocation tried again. It runs on the thread that allocates, outside of all
+ * locks, and may call this library, also to free on this device.
+ *
+ * @param size_bytes  what is asked for
+ * @param attempt     from 1; it is asked at most 16 times
+ * @return > 0: try again; else the allocation fails
+ */
+typedef int32_t (*ds_accel_memory_failure_t)(void *user_data, ds_accel_device_t *device,
+                                             uint64_t size_bytes, uint32_t attempt);
+
+/** Bytes in live allocations of this device, made here; each as large as it was rounded to.
+ * @source DeepSpeed memory_allocated() */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_allocated(ds_accel_device_t *device, uint64_t *bytes_out);
+/** The most that ds_accel_memory_allocated() ever was, exactly, since the last reset. */
+DS_ACCEL_EXPORT int32_t ds_accel_max_memory_allocated(ds_accel_device_t *device,
+                                                      uint64_t *bytes_out);
+/** Bytes held from the driver, in allocations or cached. @source DeepSpeed memory_cached(),
+ * memory_reserved() */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_reserved(ds_accel_device_t *device, uint64_t *bytes_out);
+DS_ACCEL_EXPORT int32_t ds_accel_max_memory_reserved(ds_accel_device_t *device,
+                                                     uint64_t *bytes_out);
+
+/** All peaks become what is current. */
+DS_ACCEL_EXPORT int32_t ds_accel_reset_peak_memory_stats(ds_accel_device_t *device);
+/** Those of allocations. */
+DS_ACCEL_EXPORT int32_t ds_accel_reset_max_memory_allocated(ds_accel_device_t *device);
+/** Those of memory held from the driver. @source DeepSpeed reset_max_memory_cached() */
+DS_ACCEL_EXPORT int32_t ds_accel_reset_max_memory_reserved(ds_accel_device_t *device);
+
+/** What this process could ever get of the device: its memory, or a lower limit of the machine's.
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_total_memory(ds_accel_device_t *device, uint64_t *bytes_out);
+/** What can be allocated now: what the driver has, up to our limit, and what the cache holds in
+ * segments that are free as a whole. One allocation may find less, in one piece. */
+DS_ACCEL_EXPORT int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out);
+
+/**
+ * One statistic by the name that torch.cuda.memory_stats() gives it.
+ *
+ * @param[in]  key        "allocated_bytes.all.current"
+ * @param[out] value_out  bytes or a count
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND there is none of that name, with the nearest; ERR_INVALID
+ * @threads any; the figures of one moment, without operations that have not returned
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_stat(ds_accel_device_t *device, const char *key,
+                                             int64_t *value_out);
+
+/** All of them, as one JSON object. @owner caller; ds_accel_free_text() @source DeepSpeed
+ * memory_stats() */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **json_text_out);
+
+/**
+ * How much of the cached memory is not in its largest piece: 0 all of it is, towards 1 in ever more
+ * and smaller pieces.
+ *
+ * @param[out] fragmentation_out  1 - largest / cached; 0 if nothing is cached
+ * @param[out] largest_bytes_out  the largest piece: a request for more asks the driver
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_fragmentation(ds_accel_device_t *device,
+                                                      double *fragmentation_out,
+                                                      uint64_t *largest_bytes_out);
+
+/**
+ * Give cached memory back to the driver, once the work that used it is done. What private pools
+ * hold stays; while a stream captures, everything does.
+ * @source DeepSpeed empty_cache()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_empty_cache(ds_accel_device_t *device);
+/** The same until at most keep_bytes are held, what was unused the longest first. */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_trim(ds_accel_device_t *device, uint64_t keep_bytes);
+
+/** Hold at most so much from the driver; 0: no limit. What is held already stays. */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_set_limit(ds_accel_device_t *device, uint64_t limit_bytes);
+/** The same as a part of the device's memory. @return also ERR_INVALID unless 0 < fraction <= 1
+ * @source torch.cuda.set_per_process_memory_fraction */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_set_fraction(ds_accel_device_t *device, double fraction);
+
+/** What is asked before an allocation fails; NULL: nothing. */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *device,
+                                                             ds_accel_memory_failure_t callback,
+                                                             void *user_data);
+
+#define DS_ACCEL_HISTORY_OFF 0u
+#define DS_ACCEL_HISTORY_ON 1u
+#define DS_ACCEL_HISTORY_STACKS 2u /**< with call stacks: slower */
+
+/**
+ * Keep the latest allocations and frees of the device, for snapshots.
+ *
+ * @param[in] flags        DS_ACCEL_HISTORY_*; OFF forgets what was kept
+ * @param[in] max_entries  older ones are dropped
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_NO_MEMORY
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_record_history(ds_accel_device_t *device, uint32_t flags,
+                                                       uint64_t max_entries);
+
+#define DS_ACCEL_SNAPSHOT_JSON 1u /**< laid out as torch.cuda.memory._snapshot() is */
+
+/**
+ * A picture of the memory as it is: segments, blocks, statistics, and the history that was kept.
+ *
+ * @param[in]  context         all its open devices; not looked at if there is a device
+ * @param[in]  device          this one alone, or NULL
+ * @param[in]  format          DS_ACCEL_SNAPSHOT_*
+ * @param[out] data_out        bytes, and a NUL behind them that does not count
+ * @param[out] size_bytes_out  how many
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE in a forked child; ERR_NO_MEMORY
+ * @threads any; holds the device's allocator meanwhile
+ * @owner  caller; release with ds_accel_free_text()
+ * @source torch.cuda.memory_snapshot
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device,
+                                                 uint32_t format, void **data_out,
+                                                 size_t *size_bytes_out);
+
+/**
+ * A private pool: what is allocated from it shares no segment with anything else, and stays held
+ * until the pool is destroyed and so is every graph that was captured with it.
+ * @return DS_ACCEL_OK; ERR_NO_MEMORY
+ * @owner  caller; release with ds_accel_pool_destroy()
+ * @source torch.cuda.graph_pool_handle, MemPool
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_pool_create(ds_accel_device_t *device, ds_accel_pool_t **pool_out);
+/** Memory that is allocated from it stays valid. NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_pool_destroy(ds_accel_pool_t *pool);
+/** From now on this thread's allocations on the pool's device come from it. @return DS_ACCEL_OK;
+ * ERR_STATE they come from a pool already */
+DS_ACCEL_EXPORT int32_t ds_accel_pool_begin(ds_accel_pool_t *pool);
+DS_ACCEL_EXPORT int32_t ds_accel_pool_end(ds_accel_pool_t *pool);
 
 /* ---- layers --------------------------------------------------------------------------------- */
 

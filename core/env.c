@@ -30,6 +30,9 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
                                   "verdict cache: off, ro (read only) or rw"},
     [DS_ACCEL__VARIABLE_CACHE_DIR] = {"DS_ACCEL_CACHE_DIR", NULL,
                                       "folder of the verdict cache and the quarantine"},
+    [DS_ACCEL__VARIABLE_ALLOCATOR] = {"DS_ACCEL_ALLOCATOR", NULL,
+                                      "a mode of the memory allocator (caching, off or debug) or "
+                                      "its settings as KEY=VALUE, separated by commas"},
     [DS_ACCEL__VARIABLE_DECISION] =
         {"DS_ACCEL_DECISION", NULL,
          "a launcher's decision for its ranks: not used by this version"},

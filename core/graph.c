@@ -60,6 +60,21 @@ static void drop(struct ds_accel__graph *graph)
     graph->table->graph_destroy(graph->captured);
     graph->exec = NULL;
     graph->captured = NULL;
+    if (graph->memory != NULL) { /* what was captured refers to it */
+        ds_accel__private_put(graph->child.device->allocator, graph->memory);
+        graph->memory = NULL;
+    }
+}
+
+/* Lock held: the stream captures no more, in whatever way it ended. */
+static void leave_capture(struct ds_accel__graph *graph)
+{
+    struct ds_accel__arena *arena = graph->capturing->arena;
+
+    if (arena != NULL && graph->child.device->allocator != NULL) {
+        ds_accel__allocator_capture_end(arena);
+    }
+    graph->capturing = NULL;
 }
 
 /* Lock held: end a capture whose graph nobody wants. */
@@ -68,11 +83,13 @@ static void cancel(struct ds_accel__graph *graph)
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_graph_t *captured = NULL;
 
-    if (graph->capturing != NULL &&
-        graph->table->graph_capture_end(graph->capturing->abi.handle, &captured, &error) >= 0) {
+    if (graph->capturing == NULL) {
+        return;
+    }
+    if (graph->table->graph_capture_end(graph->capturing->abi.handle, &captured, &error) >= 0) {
         graph->table->graph_destroy(captured);
     }
-    graph->capturing = NULL;
+    leave_capture(graph);
 }
 
 void ds_accel__graph_destroy(struct ds_accel__graph *graph)
@@ -96,12 +113,67 @@ void ds_accel_graph_destroy(ds_accel_graph_t *graph)
     }
 }
 
+/* The memory that a capture allocates from, with a reference for the graph; NULL: a new pool. */
+static int32_t get_memory(struct ds_accel__device *device, ds_accel_pool_t *pool,
+                          struct ds_accel__private **memory_out)
+{
+    struct ds_accel__pool *ours = (struct ds_accel__pool *)pool;
+    struct ds_accel__allocator *allocator;
+    int32_t status = ds_accel__device_allocator(device, &allocator);
+
+    if (status < 0) {
+        return status;
+    }
+    if (pool == NULL) {
+        *memory_out = ds_accel__private_create(allocator);
+        return *memory_out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+    }
+    if (!ds_accel__handle_is_live(pool)) {
+        return ds_accel__refuse("graph_capture_begin", "pool", pool);
+    }
+    if (ours->child.device != device) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "graph_capture_begin: the pool is of device %u, not %u",
+                               ours->child.device->index, device->index);
+    }
+    ds_accel__private_get(allocator, ours->memory);
+    *memory_out = ours->memory;
+    return DS_ACCEL_OK;
+}
+
+/* Lock held. */
+static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__stream *stream,
+                             struct ds_accel__private *memory, uint32_t mode)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel__arena *arena = NULL;
+    int32_t status;
+
+    if (graph->capturing != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_begin: the graph is being captured already");
+    }
+    status = ds_accel__stream_arena(stream, &arena);
+    if (status < 0) {
+        return status;
+    }
+    status = graph->table->graph_capture_begin(stream->abi.handle, mode, &error);
+    if (status < 0) {
+        return ds_accel__fail(status, &error);
+    }
+    drop(graph);
+    graph->capturing = stream;
+    graph->memory = memory;
+    ds_accel__allocator_capture_begin(arena, memory);
+    return DS_ACCEL_OK;
+}
+
 int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t *stream,
                                      ds_accel_pool_t *pool, uint32_t mode)
 {
     struct ds_accel__graph *ours = check(graph, "graph_capture_begin");
+    struct ds_accel__private *memory = NULL;
     struct ds_accel__stream *queue;
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
     int32_t status;
 
     if (ours == NULL) {
@@ -114,20 +186,17 @@ int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t 
     if (queue == NULL) {
         return DS_ACCEL_ERR_INVALID;
     }
-    (void)pool;
+    status = get_memory(ours->child.device, pool, &memory);
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&ours->lock);
-    if (ours->capturing != NULL) {
-        pthread_mutex_unlock(&ours->lock);
-        return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "graph_capture_begin: the graph is being captured already");
-    }
-    status = ours->table->graph_capture_begin(queue->abi.handle, mode, &error);
-    if (status >= 0) {
-        drop(ours);
-        ours->capturing = queue;
-    }
+    status = begin_capture(ours, queue, memory, mode);
     pthread_mutex_unlock(&ours->lock);
-    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+    if (status < 0) {
+        ds_accel__private_put(ours->child.device->allocator, memory);
+    }
+    return status;
 }
 
 int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
@@ -146,7 +215,7 @@ int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
                                "graph_capture_end: the graph is not being captured");
     }
     status = ours->table->graph_capture_end(ours->capturing->abi.handle, &ours->captured, &error);
-    ours->capturing = NULL;
+    leave_capture(ours);
     pthread_mutex_unlock(&ours->lock);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }

@@ -19,61 +19,219 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
+/* Made by the first call that needs it: who allocates nothing pays nothing. */
+int32_t ds_accel__device_allocator(struct ds_accel__device *device,
+                                   struct ds_accel__allocator **allocator_out)
+{
+    struct ds_accel__allocator *allocator = __atomic_load_n(&device->allocator, __ATOMIC_ACQUIRE);
+    struct ds_accel__allocator_options options;
+    int32_t status = DS_ACCEL_OK;
+
+    if (allocator == NULL) {
+        status = ds_accel__device_fork_check(device);
+        if (status < 0) {
+            return status;
+        }
+        status = ds_accel__allocator_read_options(device->context, &options);
+        if (status < 0) {
+            return status;
+        }
+        pthread_mutex_lock(&device->lock);
+        allocator = device->allocator;
+        if (allocator == NULL) {
+            status = ds_accel__allocator_create(device->abi.table, device->abi.handle, &options,
+                                                &allocator);
+            if (status >= 0) {
+                ds_accel__allocator_attach(allocator, &device->abi, device->index);
+                __atomic_store_n(&device->allocator, allocator, __ATOMIC_RELEASE);
+            }
+        }
+        pthread_mutex_unlock(&device->lock);
+    }
+    *allocator_out = allocator;
+    return status;
+}
+
+int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel__arena **arena_out)
+{
+    struct ds_accel__device *device = stream->child.device;
+    struct ds_accel__arena *arena = __atomic_load_n(&stream->arena, __ATOMIC_ACQUIRE);
+    struct ds_accel__allocator *allocator;
+    int32_t status;
+
+    if (arena == NULL) {
+        status = ds_accel__device_allocator(device, &allocator);
+        if (status < 0) {
+            return status;
+        }
+        pthread_mutex_lock(&device->lock);
+        arena = stream->arena;
+        if (arena == NULL) {
+            arena = ds_accel__allocator_arena(allocator, stream->abi.handle);
+            __atomic_store_n(&stream->arena, arena, __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&device->lock);
+    }
+    *arena_out = arena;
+    return arena != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* The arena of a live stream of a live device, if it has one already; else NULL. */
+static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *device,
+                                                  const ds_accel_stream_t *stream)
+{
+    const struct ds_accel__device *ours = (const struct ds_accel__device *)device;
+    const struct ds_accel__stream *queue = (const struct ds_accel__stream *)stream;
+
+    if (DS_ACCEL_UNLIKELY_(device == NULL || stream == NULL ||
+                           __atomic_load_n(&ours->child.id, __ATOMIC_RELAXED) == 0 ||
+                           __atomic_load_n(&queue->child.id, __ATOMIC_RELAXED) == 0 ||
+                           queue->child.device != ours || ours->candidate->watch.is_forked)) {
+        return NULL;
+    }
+    return __atomic_load_n(&queue->arena, __ATOMIC_ACQUIRE);
+}
+
+/* The same for any arguments, with the error said. */
+static int32_t find_arena(ds_accel_device_t *device, ds_accel_stream_t *stream, const char *call,
+                          struct ds_accel__arena **arena_out)
+{
+    struct ds_accel__device *ours = ds_accel__device_check(device, call);
+    struct ds_accel__stream *queue;
+    int32_t status;
+
+    if (ours == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    status = ds_accel__device_fork_check(ours);
+    if (status < 0) {
+        return status;
+    }
+    queue = ds_accel__stream_of(ours, stream, call);
+    return queue != NULL ? ds_accel__stream_arena(queue, arena_out) : DS_ACCEL_ERR_INVALID;
+}
+
+/* All device memory for programs is allocated here. */
+static inline int32_t alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                            uint64_t size_bytes, uint64_t align_bytes, void **pointer_out)
+{
+    struct ds_accel__arena *arena = quick_arena(device, stream);
+    int32_t status;
+
+    if (DS_ACCEL_UNLIKELY_(pointer_out == NULL)) {
+        return ds_accel__refuse("mem_alloc", "output", NULL);
+    }
+    if (DS_ACCEL_UNLIKELY_(arena == NULL)) {
+        status = find_arena(device, stream, "mem_alloc", &arena);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return ds_accel__allocator_alloc(arena, size_bytes, align_bytes, pointer_out);
+}
+
 int32_t ds_accel_mem_alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
                            uint64_t size_bytes, void **pointer_out)
 {
-    return ds_accel_mem_alloc_aligned(device, stream, size_bytes, 512, pointer_out);
+    return alloc(device, stream, size_bytes, 512, pointer_out);
 }
 
 int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                    uint64_t size_bytes, uint64_t align_bytes, void **pointer_out)
 {
-    struct ds_accel__device *ours = ds_accel__device_check(device, "mem_alloc");
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    void *pointer = NULL;
-    int32_t status;
-
-    if (ours == NULL || pointer_out == NULL) {
-        return ours == NULL ? DS_ACCEL_ERR_INVALID : ds_accel__refuse("mem_alloc", "output", NULL);
-    }
-    if (ds_accel__stream_of(ours, stream, "mem_alloc") == NULL) {
-        return DS_ACCEL_ERR_INVALID;
-    }
-    status = device->table->mem_alloc(device->handle, size_bytes, align_bytes, 0, &pointer, &error);
-    if (status >= 0) {
-        *pointer_out = pointer;
-    }
-    return finish(status, &error);
+    return alloc(device, stream, size_bytes, align_bytes, pointer_out);
 }
 
+/* A pointer that this device does not know may be another one's. */
+static int32_t refuse_pointer(struct ds_accel__device *device, const char *call,
+                              const void *pointer)
+{
+    ds_accel_t *context = device->context;
+    int32_t owner = -1;
+
+    pthread_mutex_lock(&context->device_lock);
+    for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
+        struct ds_accel__device *other = context->devices[i];
+
+        if (other != NULL && other != device && other->allocator != NULL &&
+            ds_accel__allocator_owns(other->allocator, pointer)) {
+            owner = (int32_t)i;
+        }
+    }
+    pthread_mutex_unlock(&context->device_lock);
+    if (owner >= 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: %p is memory of device %d, not %u", call,
+                               pointer, owner, device->index);
+    }
+    return DS_ACCEL_ERR_INVALID;
+}
+
+/* All device memory of programs is freed here. */
 int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream, void *pointer)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel__arena *arena = quick_arena(device, stream);
+    struct ds_accel__device *ours = (struct ds_accel__device *)device;
+    struct ds_accel__allocator *allocator;
+    int32_t status;
 
-    (void)stream;
-    if (ds_accel__device_check(device, "mem_free") == NULL) {
-        return DS_ACCEL_ERR_INVALID;
+    if (DS_ACCEL_UNLIKELY_(arena == NULL)) {
+        ours = ds_accel__device_check(device, "mem_free");
+        if (ours == NULL) {
+            return DS_ACCEL_ERR_INVALID;
+        }
+        status = ds_accel__device_fork_check(ours);
+        if (status >= 0 && stream != NULL) {
+            status = find_arena(device, stream, "mem_free", &arena);
+        }
+        if (status < 0 || pointer == NULL) {
+            return status;
+        }
     }
-    return finish(device->table->mem_free(device->handle, pointer, &error), &error);
+    if (DS_ACCEL_UNLIKELY_(pointer == NULL)) {
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__device_allocator(ours, &allocator);
+    if (DS_ACCEL_UNLIKELY_(status < 0)) {
+        return status;
+    }
+    status = ds_accel__allocator_free(allocator, arena, pointer);
+    return DS_ACCEL_UNLIKELY_(status == DS_ACCEL_ERR_NOT_FOUND)
+               ? refuse_pointer(ours, "mem_free", pointer)
+               : status;
 }
 
 int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, void *pointer,
                                    ds_accel_stream_t *stream)
 {
     struct ds_accel__device *ours = ds_accel__device_check(device, "mem_record_stream");
+    struct ds_accel__allocator *allocator;
     struct ds_accel__stream *theirs;
+    struct ds_accel__arena *arena;
     int32_t status;
 
     if (ours == NULL || pointer == NULL) {
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("mem_record_stream", "pointer", NULL);
     }
+    status = ds_accel__device_fork_check(ours);
+    if (status < 0) {
+        return status;
+    }
     theirs = ds_accel__stream_of(ours, stream, "mem_record_stream");
     if (theirs == NULL) {
         return DS_ACCEL_ERR_INVALID;
     }
     status = ds_accel__pinned_record(ours, pointer, theirs);
-    return status == DS_ACCEL_ERR_NOT_FOUND ? DS_ACCEL_OK : status;
+    if (status != DS_ACCEL_ERR_NOT_FOUND) {
+        return status;
+    }
+    status = ds_accel__stream_arena(theirs, &arena);
+    status = status < 0 ? status : ds_accel__device_allocator(ours, &allocator);
+    if (status >= 0) {
+        status = ds_accel__allocator_record(allocator, pointer, arena);
+    }
+    return status == DS_ACCEL_ERR_NOT_FOUND ? refuse_pointer(ours, "mem_record_stream", pointer)
+                                            : status;
 }
 
 /* ---- host memory ---------------------------------------------------------------------------- */
@@ -102,6 +260,29 @@ int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
+/* The plugin knows segments: what the program allocated is a part of one. */
+static void narrow(ds_accel_t *context, const void *pointer, struct ds_accel_pointer_info *info)
+{
+    struct ds_accel__device *device = NULL;
+    uint64_t address;
+    uint64_t size_bytes;
+
+    if (info->device_index < 0 || (uint32_t)info->device_index >= context->device_count ||
+        !DS_ACCEL_HAS(info, struct ds_accel_pointer_info, size_bytes)) {
+        return;
+    }
+    pthread_mutex_lock(&context->device_lock);
+    if (context->devices != NULL) {
+        device = context->devices[info->device_index];
+    }
+    if (device != NULL && device->allocator != NULL &&
+        ds_accel__allocator_find(device->allocator, pointer, &address, &size_bytes)) {
+        info->base_address = address;
+        info->size_bytes = size_bytes;
+    }
+    pthread_mutex_unlock(&context->device_lock);
+}
+
 int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
                                   struct ds_accel_pointer_info *info_out)
 {
@@ -116,7 +297,11 @@ int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
     if (info_out == NULL) {
         return ds_accel__refuse("mem_pointer_info", "output", NULL);
     }
-    return finish(table->mem_pointer_info(instance, NULL, pointer, info_out, &error), &error);
+    status = table->mem_pointer_info(instance, NULL, pointer, info_out, &error);
+    if (status >= 0) {
+        narrow(context, pointer, info_out);
+    }
+    return finish(status, &error);
 }
 
 int32_t ds_accel_is_pinned(ds_accel_t *context, const void *pointer, uint32_t *is_pinned_out)

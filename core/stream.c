@@ -124,6 +124,9 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
     if (ds_accel__child_remove(&stream->child)) {
         bool is_borrowed = stream->is_borrowed;
 
+        if (stream->arena != NULL && stream->child.device->allocator != NULL) {
+            ds_accel__allocator_stream_gone(stream->arena);
+        }
         ds_accel__handle_put(DS_ACCEL__HANDLE_STREAM, stream);
         if (!is_borrowed) {
             table->stream_destroy(handle);

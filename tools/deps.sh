@@ -13,6 +13,7 @@ for group in "$@"; do
     check) wanted="$wanted g++ libcriterion-dev python3 python3-jsonschema binutils zsh pocl-opencl-icd ocl-icd-libopencl1 abigail-tools python3-numpy python3-torch" ;;
     lint) wanted="$wanted clang clang-format clang-tidy shellcheck mandoc" ;;
     fuzz) wanted="$wanted clang libclang-rt-dev" ;;
+    bench) wanted="$wanted libmimalloc2.0 libjemalloc2 libtbbmalloc2" ;;
     valgrind) wanted="$wanted valgrind" ;;
     *)
         echo "deps.sh: unknown group $group" >&2

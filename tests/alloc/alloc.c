@@ -772,6 +772,123 @@ static int32_t use_tensors(void)
     return use_tensors_once(device);
 }
 
+/* ---- device memory: on one context, so that detecting is not failed once more ---------------- */
+
+static ds_accel_t *memory_context;
+
+/* The memory of handles is kept: enough of them, so that no new one is made later. */
+static bool prepare_memory(void)
+{
+    struct ds_accel_options options = make_options();
+
+    options.accelerator = "mock";
+    if (ds_accel_create(&options, &memory_context) < 0 || ds_accel_detect(memory_context) < 0) {
+        return false;
+    }
+    for (int i = 0; i < 300; i++) {
+        ds_accel_device_t *device;
+        ds_accel_stream_t *streams[2];
+        ds_accel_pool_t *pool;
+        ds_accel_graph_t *graph;
+
+        if (ds_accel_device_open(memory_context, 0, &device) < 0 ||
+            ds_accel_stream_create(device, 0, 0, &streams[0]) < 0 ||
+            ds_accel_stream_create(device, 0, 0, &streams[1]) < 0 ||
+            ds_accel_pool_create(device, &pool) < 0 || ds_accel_graph_create(device, &graph) < 0) {
+            return false;
+        }
+        ds_accel_device_close(device);
+    }
+    return true;
+}
+
+/* Everything once; what fails for want of memory is not done, what was given is freed. */
+static int32_t use_two_streams(ds_accel_device_t *device, ds_accel_stream_t *const *streams)
+{
+    int32_t worst = DS_ACCEL_OK;
+
+    for (unsigned i = 0; i < 8; i++) {
+        uint64_t size_bytes = i % 2 == 0 ? 5000 : UINT64_C(30) << 20;
+        void *pointer;
+        int32_t status = ds_accel_mem_alloc(device, streams[i / 2 % 2], size_bytes, &pointer);
+
+        if (status >= 0) {
+            int32_t recorded = ds_accel_mem_record_stream(device, pointer, streams[1]);
+
+            status = ds_accel_mem_free(device, i % 3 == 0 ? streams[0] : NULL, pointer);
+            status = status < 0 ? status : recorded;
+        }
+        worst = status < 0 ? status : worst;
+    }
+    return worst;
+}
+
+static int32_t capture(ds_accel_device_t *device, ds_accel_stream_t *stream)
+{
+    ds_accel_graph_t *graph;
+    void *pointer;
+    int32_t status = ds_accel_graph_create(device, &graph);
+
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_graph_capture_begin(graph, stream, NULL, 0);
+    if (status >= 0) {
+        status = ds_accel_mem_alloc(device, stream, 5000, &pointer);
+    }
+    ds_accel_graph_destroy(graph);
+    return status;
+}
+
+static int32_t describe(ds_accel_device_t *device)
+{
+    void *data = NULL;
+    size_t size_bytes;
+    char *text = NULL;
+    int64_t value;
+    int32_t worst =
+        ds_accel_memory_snapshot(NULL, device, DS_ACCEL_SNAPSHOT_JSON, &data, &size_bytes);
+    int32_t status = ds_accel_memory_stats(device, &text);
+
+    ds_accel_free_text(data);
+    ds_accel_free_text(text);
+    worst = status < 0 ? status : worst;
+    status = ds_accel_memory_stat(device, "allocation.all.current", &value);
+    return status < 0 ? status : worst;
+}
+
+static int32_t use_memory(void)
+{
+    ds_accel_device_t *device;
+    ds_accel_stream_t *streams[2] = {NULL, NULL};
+    ds_accel_pool_t *pool = NULL;
+    int32_t status = ds_accel_device_open(memory_context, 0, &device);
+    int32_t later;
+
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_memory_record_history(device, 3, 100);
+    for (unsigned i = 0; i < 2 && status >= 0; i++) {
+        status = ds_accel_stream_create(device, 0, 0, &streams[i]);
+    }
+    if (status >= 0) {
+        status = use_two_streams(device, streams);
+        later = capture(device, streams[0]);
+        status = status < 0 ? status : later;
+        later = ds_accel_pool_create(device, &pool);
+        ds_accel_pool_destroy(pool);
+        status = status < 0 ? status : later;
+        later = describe(device);
+        status = status < 0 ? status : later;
+        ds_accel_stream_destroy(streams[1]);
+        later = ds_accel_empty_cache(device);
+        status = status < 0 ? status : later;
+    }
+    ds_accel_device_close(device);
+    return status;
+}
+
 static const struct {
     const char *name;
     int32_t (*run)(void);
@@ -798,6 +915,7 @@ static const struct {
     {"lint", lint},
     {"work on queues", queue_work},
     {"pinned pool", pinned_pool},
+    {"device memory", use_memory},
     {"facts and settings", facts},
     {"tensors and random numbers", use_tensors},
     {"memory show", show_memory},
@@ -882,6 +1000,10 @@ int main(int argc, char **argv)
             crash_twice();
         }
 
+        if (scenarios[i].run == use_memory && !prepare_memory()) {
+            printf("FAILED: device memory: %s\n", ds_accel_last_error());
+            return 1;
+        }
         /* Twice first: modules and one-time tables of the libraries stay for good. */
         scenarios[i].run();
         scenarios[i].run();
@@ -901,6 +1023,7 @@ int main(int argc, char **argv)
             }
         }
     }
+    ds_accel_destroy(memory_context);
     remove_cache();
     printf("alloc: %lu passed, %lu failed\n", passed, failed);
     return failed != 0;

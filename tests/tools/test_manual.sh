@@ -205,6 +205,7 @@ places = {
     "/properties/trust": "The object trust",
     "/properties/validate": "The object validate",
     "/properties/trace": "The object trace",
+    "/properties/allocator": "The object allocator",
     "/$defs/backend": "The objects in backends",
     "/$defs/env_rule": "The objects in env",
     "/$defs/op_builder": "The objects in op_builders",

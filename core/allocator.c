@@ -1,0 +1,1202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The caching allocator: device memory that is given back is kept, and given out again without
+ * asking the driver. One allocator per device; in it
+ *
+ *   arena     the memory of one stream (or of one stream in one private pool), with a lock
+ *   segment   one piece of memory from the driver; belongs to an arena
+ *   block     a part of a segment: the program's, or free, or free once other streams are done
+ *
+ *   allocator_index.c     address to block             allocator_segments.c  from and to the driver
+ *   allocator_lists.c     free blocks of an arena      allocator_marks.c     stream order
+ *   allocator_stats.c     statistics, exact peaks      allocator_pool.c      private pools,
+ * captures allocator_history.c   what happened, snapshots     allocator_debug.c     the mode that
+ * checks allocator_oom.c       texts of failures            allocator_settings.c  settings
+ *
+ * What the order of streams means for memory: a free is a point in the stream that it names. The
+ * stream on which the block was allocated, and its arena, may use the memory again at once, since
+ * work is queued behind that point. Each other stream that used it puts a mark where it is now, and
+ * whoever gets the block lets his stream wait for these marks on the device. A block of another
+ * arena is used after that arena's stream, of which a mark is made when it is taken.
+ *
+ * The short way (the same size as one that was freed on this stream) takes one lock, that nobody
+ * else wants, and writes no cache line that another stream writes. A request that it does not
+ * answer tries in turn: free blocks of the arena; pending ones; a whole segment of another arena;
+ * the driver; parts of other arenas' segments; giving back what is cached and asking the driver
+ * again; the program's callback.
+ */
+#include "allocator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGEST_REQUEST (UINT64_C(1) << 56) /* no device has more */
+#define LARGEST_ALIGN (UINT64_C(1) << 30)
+#define NO_BIN UINT32_MAX
+#define ATTEMPT_LIMIT 16u
+#define RACE_LIMIT 64 /* so often somebody else may be quicker */
+
+/* ---- the short way: counting ---------------------------------------------------------------- */
+
+typedef int64_t pair_t __attribute__((vector_size(16)));
+
+/* Differences of all lanes, in registers. */
+struct differences {
+    pair_t a;
+    pair_t b;
+    pair_t c;
+    pair_t d;
+};
+DS_ACCEL_STATIC_ASSERT(sizeof(struct differences) == sizeof(struct ds_accel__lanes), "one layout");
+
+static inline __attribute__((always_inline)) struct differences add(const struct differences *lanes,
+                                                                    struct differences by)
+{
+    return (struct differences){lanes->a + by.a, lanes->b + by.b, lanes->c + by.c, lanes->d + by.d};
+}
+
+/* Negative in a lane that is past its limit. */
+static inline __attribute__((always_inline)) pair_t room(const struct differences *limit,
+                                                         struct differences value)
+{
+    return (limit->a - value.a) | (limit->b - value.b) | (limit->c - value.c) |
+           (limit->d - value.d);
+}
+
+/* ds_accel__figures_apply() without the totals. */
+static inline __attribute__((always_inline)) bool apply(struct ds_accel__figures *figures,
+                                                        uint32_t kind, struct differences by)
+{
+    struct differences *some = (struct differences *)&figures->current[kind];
+    struct differences result = add(some, by);
+    struct differences all = add((const struct differences *)&figures->current[1 - kind], result);
+    pair_t left = room((const struct differences *)&figures->limit[kind], result) |
+                  room((const struct differences *)&figures->limit[DS_ACCEL__ALL], all);
+
+    if (__builtin_expect((left[0] | left[1]) < 0, 0)) {
+        return false;
+    }
+    *some = result;
+    return true;
+}
+
+/* What giving this block to the program changes. */
+static void change_of_alloc(const struct ds_accel__block *block, bool was_free,
+                            struct ds_accel__change *change)
+{
+    int64_t size = (int64_t)block->size_bytes;
+
+    change->added.lane[DS_ACCEL__LANE_ALLOCATION]++;
+    change->added.lane[DS_ACCEL__LANE_ACTIVE]++;
+    change->added.lane[DS_ACCEL__LANE_ALLOCATED_BYTES] += size;
+    change->added.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += size;
+    change->added.lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)block->requested_bytes;
+    change->added.lane[DS_ACCEL__LANE_OVERSIZE] += block->is_oversize;
+    if (was_free && ds_accel__block_is_split(block)) {
+        change->removed.lane[DS_ACCEL__LANE_SPLIT]++;
+        change->removed.lane[DS_ACCEL__LANE_SPLIT_BYTES] += size;
+    }
+}
+
+/* And what taking it back does: into a bin, else it stays active or is counted by the lists. */
+static void change_of_free(const struct ds_accel__block *block, bool is_binned, bool stays_active,
+                           struct ds_accel__change *change)
+{
+    int64_t size = (int64_t)block->size_bytes;
+
+    change->removed.lane[DS_ACCEL__LANE_ALLOCATION]++;
+    change->removed.lane[DS_ACCEL__LANE_ALLOCATED_BYTES] += size;
+    change->removed.lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)block->requested_bytes;
+    change->removed.lane[DS_ACCEL__LANE_OVERSIZE] += block->is_oversize;
+    if (!stays_active) {
+        change->removed.lane[DS_ACCEL__LANE_ACTIVE]++;
+        change->removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += size;
+    }
+    if (is_binned && ds_accel__block_is_split(block)) {
+        change->added.lane[DS_ACCEL__LANE_SPLIT]++;
+        change->added.lane[DS_ACCEL__LANE_SPLIT_BYTES] += size;
+    }
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------- */
+
+static uint64_t round_request(const struct ds_accel__allocator *allocator, uint64_t size_bytes)
+{
+    uint64_t divisions = allocator->options.roundup_power2_divisions;
+    uint64_t units = (size_bytes + DS_ACCEL__UNIT - 1) & ~(DS_ACCEL__UNIT - 1);
+
+    if (divisions > 1 && size_bytes > DS_ACCEL__UNIT * divisions) {
+        uint64_t floor = UINT64_C(1) << (63 - __builtin_clzll(size_bytes));
+        uint64_t step = floor / divisions;
+
+        units = (size_bytes + step - 1) / step * step;
+        units = (units + DS_ACCEL__UNIT - 1) & ~(DS_ACCEL__UNIT - 1);
+    }
+    return units;
+}
+
+static uint32_t kind_of(const struct ds_accel__allocator *allocator, uint64_t fit_bytes)
+{
+    return fit_bytes <= allocator->options.small_limit_bytes ? DS_ACCEL__SMALL : DS_ACCEL__LARGE;
+}
+
+/* ---- pending blocks ------------------------------------------------------------------------- */
+
+void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__change *changes)
+{
+    struct ds_accel__block *block = arena->pending;
+
+    while (block != NULL) {
+        struct ds_accel__block *next = block->link_next;
+
+        if (!block->is_deferred && ds_accel__waits_are_done(arena->allocator, block->waits)) {
+            struct ds_accel__change *change = &changes[block->kind];
+
+            ds_accel__pending_unlink(arena, block);
+            ds_accel__waits_put(arena->allocator, block->waits);
+            block->waits = NULL;
+            change->removed.lane[DS_ACCEL__LANE_ACTIVE]++;
+            change->removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)block->size_bytes;
+            ds_accel__block_release(arena, block, changes);
+        }
+        block = next;
+    }
+}
+
+/*
+ * A pending block that fits, its marks waited for by the stream that will have it: the arena's own,
+ * or a thief's, to whom the arena's stream has a mark too. What is left over is free if the arena's
+ * own stream waited; else it stays pending. The arena's lock is held.
+ */
+static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
+                                            struct ds_accel__arena *user, uint32_t kind,
+                                            uint64_t fit_bytes, uint64_t align_bytes,
+                                            struct ds_accel__change *changes)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    struct ds_accel__block *best = NULL;
+    struct ds_accel__waits *waits;
+
+    for (struct ds_accel__block *block = arena->pending; block != NULL; block = block->link_next) {
+        if (!block->is_deferred && block->kind == kind &&
+            ds_accel__block_holds(block, fit_bytes, align_bytes) &&
+            (best == NULL || block->size_bytes < best->size_bytes)) {
+            best = block;
+        }
+    }
+    if (best == NULL || user->is_capturing || ds_accel__waits_wait(user, best->waits) < 0) {
+        return NULL;
+    }
+    waits = best->waits;
+    ds_accel__pending_unlink(arena, best);
+    best->waits = NULL;
+    changes[kind].removed.lane[DS_ACCEL__LANE_ACTIVE]++;
+    changes[kind].removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)best->size_bytes;
+    best = ds_accel__block_cut(arena, best, fit_bytes, align_bytes, user == arena ? NULL : waits,
+                               changes);
+    ds_accel__waits_put(allocator, waits);
+    return best;
+}
+
+/* ---- allocating ----------------------------------------------------------------------------- */
+
+struct request {
+    struct ds_accel__arena *arena; /* of the stream that asks */
+    uint64_t size_bytes;
+    uint64_t fit_bytes;
+    uint64_t align_bytes;
+    uint32_t kind;
+};
+
+/* A taken block becomes the program's. The lock of its home is held, and released. */
+static void give(const struct request *request, struct ds_accel__block *block, bool was_binned,
+                 struct ds_accel__change *changes)
+{
+    struct ds_accel__allocator *allocator = request->arena->allocator;
+    struct ds_accel__arena *home = block->home;
+    uint64_t limit = allocator->options.max_split_bytes;
+
+    block->user = request->arena;
+    if (block->user != home) {
+        __atomic_fetch_add(&block->user->use_count, 1, __ATOMIC_RELAXED);
+    }
+    block->requested_bytes = request->size_bytes;
+    block->fit_bytes = request->fit_bytes;
+    block->is_oversize = limit != 0 && request->fit_bytes >= limit;
+    block->bin = request->fit_bytes <= home->quick_limit_bytes
+                     ? ds_accel__bin_of(request->fit_bytes)
+                     : NO_BIN;
+    block->frames = ds_accel__history_add(allocator, DS_ACCEL__ACTION_ALLOC, block->address,
+                                          block->size_bytes, request->arena->stream_id);
+    change_of_alloc(block, was_binned, &changes[block->kind]);
+    ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_LIVE);
+}
+
+/* The arena's lock is held. */
+static struct ds_accel__block *pop_bin(struct ds_accel__arena *arena, uint64_t fit_bytes)
+{
+    uint32_t bin = ds_accel__bin_of(fit_bytes);
+    struct ds_accel__block *block = arena->bins[bin];
+
+    if (block == NULL || block->fit_bytes != fit_bytes) {
+        return NULL;
+    }
+    arena->bins[bin] = block->link_next;
+    if (block->link_next == NULL) {
+        arena->occupied[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+    }
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
+    return block;
+}
+
+/* What the arena has itself. */
+static struct ds_accel__block *take_own(const struct request *request)
+{
+    struct ds_accel__arena *arena = request->arena;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    struct ds_accel__block *block = NULL;
+    bool is_binned = false;
+
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&arena->latch);
+    if (request->align_bytes <= DS_ACCEL__UNIT && request->fit_bytes <= arena->quick_limit_bytes) {
+        block = pop_bin(arena, request->fit_bytes);
+        is_binned = block != NULL;
+    }
+    for (int effort = 0; effort < 4 && block == NULL; effort++) {
+        if (effort == 1) {
+            ds_accel__bins_flush(arena, changes);
+        } else if (effort == 2 && arena->pending != NULL) {
+            ds_accel__pending_collect(arena, changes);
+        }
+        block = effort < 3 ? ds_accel__block_take(arena, request->kind, request->fit_bytes,
+                                                  request->align_bytes, changes)
+                           : take_pending(arena, arena, request->kind, request->fit_bytes,
+                                          request->align_bytes, changes);
+    }
+    if (block != NULL) {
+        give(request, block, is_binned, changes);
+    } else {
+        ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
+    }
+    return block;
+}
+
+/* From the driver: DS_ACCEL_OK with the block; NOT_READY: look again. */
+static int32_t obtain(const struct request *request, struct ds_accel__block **block_out)
+{
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    int32_t status;
+
+    memset(changes, 0, sizeof(changes));
+    status = ds_accel__segment_obtain(request->arena, request->kind, request->fit_bytes,
+                                      request->align_bytes, changes, block_out);
+    if (status == DS_ACCEL_OK) {
+        give(request, *block_out, false, changes);
+    }
+    return status;
+}
+
+/* Take from one other arena, whose lock is held; all locks are. */
+static struct ds_accel__block *take_from(const struct request *request,
+                                         struct ds_accel__arena *victim, uint32_t kind,
+                                         struct ds_accel__change *changes)
+{
+    struct ds_accel__block *block =
+        ds_accel__block_take(victim, kind, request->fit_bytes, request->align_bytes, changes);
+
+    if (block == NULL) {
+        ds_accel__bins_flush(victim, changes);
+        ds_accel__pending_collect(victim, changes);
+        block =
+            ds_accel__block_take(victim, kind, request->fit_bytes, request->align_bytes, changes);
+    }
+    if (block == NULL) {
+        block = take_pending(victim, request->arena, kind, request->fit_bytes, request->align_bytes,
+                             changes);
+    }
+    return block;
+}
+
+/*
+ * A part of another arena's memory, of either kind, or what is of the other kind in the own: before
+ * failing. The block stays the other arena's and returns there.
+ */
+static struct ds_accel__block *take_anywhere(const struct request *request)
+{
+    struct ds_accel__allocator *allocator = request->arena->allocator;
+    struct ds_accel__block *block = NULL;
+    struct ds_accel__arena *victim;
+    struct ds_accel__mark *mark = NULL;
+
+    pthread_mutex_lock(&allocator->lock);
+    for (victim = allocator->arenas; victim != NULL; victim = victim->next) {
+        struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+        if (victim != request->arena && (victim->is_capturing || request->arena->is_capturing ||
+                                         victim->owner != NULL || request->arena->owner != NULL)) {
+            continue;
+        }
+        memset(changes, 0, sizeof(changes));
+        ds_accel__arenas_lock(allocator);
+        for (uint32_t kind = 0; kind < DS_ACCEL__KIND_COUNT && block == NULL; kind++) {
+            block = take_from(request, victim, kind, changes);
+        }
+        ds_accel__figures_count(victim, changes);
+        ds_accel__arenas_unlock(allocator);
+        if (block != NULL) {
+            break;
+        }
+    }
+    if (block != NULL && victim != request->arena &&
+        (ds_accel__mark_record(victim, &mark) < 0 ||
+         ds_accel__mark_wait(request->arena, mark) < 0)) {
+        struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+        memset(changes, 0, sizeof(changes));
+        ds_accel__arenas_lock(allocator);
+        ds_accel__block_release(victim, block, changes);
+        ds_accel__figures_count(victim, changes);
+        ds_accel__arenas_unlock(allocator);
+        block = NULL;
+    }
+    ds_accel__mark_put(allocator, mark);
+    pthread_mutex_unlock(&allocator->lock);
+    if (block != NULL) {
+        struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+        memset(changes, 0, sizeof(changes));
+        ds_accel__latch_take(&block->home->latch);
+        give(request, block, false, changes);
+    }
+    return block;
+}
+
+/* Old segments go before the limit is near. */
+static void collect_garbage(const struct request *request)
+{
+    struct ds_accel__allocator *allocator = request->arena->allocator;
+    double threshold = allocator->options.gc_threshold;
+    uint64_t mark_bytes = 0;
+    bool is_over = false;
+
+    if (threshold <= 0 || allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING) {
+        return;
+    }
+    pthread_mutex_lock(&allocator->lock);
+    if (allocator->limit_bytes != UINT64_MAX) {
+        mark_bytes = (uint64_t)(threshold * (double)allocator->limit_bytes);
+        is_over = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current + request->fit_bytes >
+                  mark_bytes;
+    }
+    pthread_mutex_unlock(&allocator->lock);
+    if (is_over) {
+        ds_accel__segments_release(
+            allocator, mark_bytes > request->fit_bytes ? mark_bytes - request->fit_bytes : 0,
+            UINT64_MAX);
+    }
+}
+
+/* Own memory, other streams' segments, the driver. */
+static int32_t try_all(const struct request *request, struct ds_accel__block **block_out)
+{
+    bool is_caching = request->arena->allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF;
+    int32_t status = DS_ACCEL_NOT_READY;
+
+    for (int race = 0; race < RACE_LIMIT && status == DS_ACCEL_NOT_READY; race++) {
+        *block_out = is_caching ? take_own(request) : NULL;
+        if (*block_out != NULL) {
+            return DS_ACCEL_OK;
+        }
+        if (is_caching && ds_accel__segment_steal(request->arena, request->kind, request->fit_bytes,
+                                                  request->align_bytes)) {
+            continue;
+        }
+        collect_garbage(request);
+        status = obtain(request, block_out);
+    }
+    return status == DS_ACCEL_NOT_READY ? DS_ACCEL_ERR_NO_MEMORY : status;
+}
+
+/* Give cached memory back and try again: first enough of it, then all. */
+static int32_t try_harder(const struct request *request, struct ds_accel__block **block_out)
+{
+    struct ds_accel__allocator *allocator = request->arena->allocator;
+    int32_t status = DS_ACCEL_ERR_NO_MEMORY;
+
+    *block_out = take_anywhere(request);
+    if (*block_out != NULL) {
+        return DS_ACCEL_OK;
+    }
+    if (ds_accel__segments_release(allocator, 0, request->fit_bytes) > 0) {
+        status = try_all(request, block_out);
+    }
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        pthread_mutex_lock(&allocator->lock);
+        allocator->retry_count++;
+        pthread_mutex_unlock(&allocator->lock);
+        ds_accel__allocator_trim(allocator, 0);
+        status = try_all(request, block_out);
+    }
+    return status;
+}
+
+static int32_t ask_program(const struct request *request, struct ds_accel__block **block_out)
+{
+    struct ds_accel__allocator *allocator = request->arena->allocator;
+    int32_t status = DS_ACCEL_ERR_NO_MEMORY;
+
+    for (uint32_t attempt = 1; attempt <= ATTEMPT_LIMIT && status == DS_ACCEL_ERR_NO_MEMORY;
+         attempt++) {
+        ds_accel_memory_failure_t callback;
+        void *user_data;
+
+        pthread_mutex_lock(&allocator->lock);
+        callback = allocator->callback;
+        user_data = allocator->callback_data;
+        pthread_mutex_unlock(&allocator->lock);
+        if (callback == NULL ||
+            callback(user_data, allocator->handle, request->size_bytes, attempt) <= 0) {
+            break;
+        }
+        status = try_all(request, block_out);
+        if (status == DS_ACCEL_ERR_NO_MEMORY) {
+            status = try_harder(request, block_out);
+        }
+    }
+    return status;
+}
+
+static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *arena,
+                                                      uint64_t size_bytes, uint64_t align_bytes,
+                                                      void **pointer_out)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    struct ds_accel__block *block = NULL;
+    struct request request = {.size_bytes = size_bytes,
+                              .align_bytes = align_bytes > DS_ACCEL__UNIT ? align_bytes
+                                                                          : DS_ACCEL__UNIT};
+    int32_t status;
+
+    if (size_bytes == 0 || align_bytes == 0 || (align_bytes & (align_bytes - 1)) != 0 ||
+        align_bytes > LARGEST_ALIGN) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               size_bytes == 0 ? "mem_alloc: the size is 0"
+                                               : "mem_alloc: the alignment is not a power of two "
+                                                 "up to 1 GiB");
+    }
+    if (size_bytes > LARGEST_REQUEST) {
+        return ds_accel__allocator_fail(arena, size_bytes);
+    }
+    request.arena = ds_accel__arena_choose(arena);
+    if (request.arena == NULL) {
+        return ds_accel__no_memory();
+    }
+    request.fit_bytes =
+        round_request(allocator, size_bytes + (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG
+                                                   ? DS_ACCEL__ZONE_BYTES
+                                                   : 0));
+    request.kind = kind_of(allocator, request.fit_bytes);
+    status = try_all(&request, &block);
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        status = try_harder(&request, &block);
+    }
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        status = ask_program(&request, &block);
+    }
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return ds_accel__allocator_fail(request.arena, size_bytes);
+    }
+    if (status >= 0) {
+        if (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG) {
+            ds_accel__debug_allocated(block);
+        }
+        *pointer_out = (void *)(uintptr_t)block->address;
+    }
+    return status;
+}
+
+/* The short way, but a peak may move. The block is taken; its home's lock is held, and released. */
+static __attribute__((noinline)) void settle_slowly(struct ds_accel__block *block,
+                                                    enum ds_accel__block_state state)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
+    memset(changes, 0, sizeof(changes));
+    if (state == DS_ACCEL__BLOCK_LIVE) {
+        change_of_alloc(block, true, &changes[block->kind]);
+    } else {
+        change_of_free(block, true, false, &changes[block->kind]);
+    }
+    ds_accel__latch_release(&home->latch);
+    ds_accel__figures_settle(home, changes, block, state);
+}
+
+int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_bytes,
+                                  uint64_t align_bytes, void **pointer_out)
+{
+    uint64_t fit_bytes = (size_bytes + DS_ACCEL__UNIT - 1) & ~(DS_ACCEL__UNIT - 1);
+    uint32_t bin = ds_accel__bin_of(fit_bytes);
+    struct ds_accel__block *block;
+    struct ds_accel__lanes *total;
+    struct differences by;
+    int64_t size;
+    int64_t split;
+
+    if (__builtin_expect(size_bytes - 1 >= LARGEST_REQUEST || align_bytes != DS_ACCEL__UNIT ||
+                             __atomic_load_n(&arena->allocator->special, __ATOMIC_ACQUIRE) != 0,
+                         0)) {
+        return alloc_slowly(arena, size_bytes, align_bytes, pointer_out);
+    }
+    ds_accel__latch_take(&arena->latch);
+    block = arena->bins[bin];
+    if (__builtin_expect(block == NULL || block->fit_bytes != fit_bytes, 0)) {
+        ds_accel__latch_release(&arena->latch);
+        return alloc_slowly(arena, size_bytes, align_bytes, pointer_out);
+    }
+    arena->bins[bin] = block->link_next; /* its bit may stay: flushing looks */
+    block->requested_bytes = size_bytes;
+    *pointer_out = (void *)(uintptr_t)block->address;
+    size = (int64_t)block->size_bytes;
+    split = -(int64_t)ds_accel__block_is_split(block);
+    by = (struct differences){
+        {1, 1}, {size, size}, {(int64_t)size_bytes, split}, {split & -size, 0}};
+    if (__builtin_expect(!apply(&arena->figures, block->kind, by), 0)) {
+        settle_slowly(block, DS_ACCEL__BLOCK_LIVE);
+        return DS_ACCEL_OK;
+    }
+    total = &arena->figures.total[block->kind];
+    ((struct differences *)total)->a += by.a;
+    ((struct differences *)total)->b += by.b;
+    total->lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)size_bytes;
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_LIVE, __ATOMIC_RELAXED);
+    ds_accel__latch_release(&arena->latch);
+    return DS_ACCEL_OK;
+}
+
+/* ---- freeing -------------------------------------------------------------------------------- */
+
+/* The live block at an address, its home's lock held; else the error is said, and no lock held:
+ * NOT_FOUND, nothing of ours is there; INVALID, what is there is not a live block's start. */
+static int32_t lock_live(struct ds_accel__allocator *allocator, const void *pointer,
+                         const char *call, struct ds_accel__block **block_out)
+{
+    uint64_t address = (uint64_t)(uintptr_t)pointer;
+
+    for (int race = 0; race < RACE_LIMIT; race++) {
+        struct ds_accel__block *block = ds_accel__index_find_sure(&allocator->index, address);
+        struct ds_accel__arena *home =
+            block != NULL ? __atomic_load_n(&block->home, __ATOMIC_RELAXED) : NULL;
+
+        if (home == NULL) {
+            break;
+        }
+        ds_accel__latch_take(&home->latch);
+        if (__atomic_load_n(&block->home, __ATOMIC_RELAXED) == home &&
+            __atomic_load_n(&block->address, __ATOMIC_RELAXED) == address) {
+            if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) == DS_ACCEL__BLOCK_LIVE) {
+                *block_out = block;
+                return DS_ACCEL_OK;
+            }
+            ds_accel__latch_release(&home->latch);
+            break;
+        }
+        ds_accel__latch_release(&home->latch);
+    }
+    return ds_accel__allocator_refuse(allocator, call, pointer);
+}
+
+/* Is a stream that used it capturing? The allocator's lock is held. */
+static bool is_in_capture(const struct ds_accel__block *block,
+                          const struct ds_accel__arena *freeing)
+{
+    bool is = (freeing != NULL && freeing->is_capturing) || block->user->is_capturing;
+
+    for (uint32_t i = 0; block->uses != NULL && i < block->uses->count; i++) {
+        is = is || block->uses->arenas[i]->is_capturing;
+    }
+    return is;
+}
+
+static void forget_users(struct ds_accel__block *block)
+{
+    ds_accel__uses_drop(block);
+    if (block->user != block->home) {
+        __atomic_fetch_sub(&block->user->use_count, 1, __ATOMIC_RELAXED);
+        block->user = block->home;
+    }
+}
+
+/* Straight back to the driver, when all that used it are done. The block is taken; no lock held. */
+static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__allocator *allocator = home->allocator;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    struct ds_accel__waits *waits = NULL;
+    struct ds_accel__mark *mark = NULL;
+    int32_t status;
+
+    pthread_mutex_lock(&allocator->lock);
+    status = ds_accel__waits_make(block, freeing, &waits);
+    status = status < 0 ? status : ds_accel__mark_record(home, &mark);
+    pthread_mutex_unlock(&allocator->lock);
+    status = status < 0 ? status : ds_accel__waits_synchronize(allocator, waits);
+    status = status < 0 ? status : ds_accel__mark_synchronize(allocator, mark);
+    ds_accel__waits_put(allocator, waits);
+    ds_accel__mark_put(allocator, mark);
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    forget_users(block);
+    change_of_free(block, false, false, &changes[block->kind]);
+    ds_accel__segment_unlink(home, block->segment);
+    ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
+    ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
+                          block->size_bytes, home->stream_id);
+    return status < 0 ? status : ds_accel__segment_destroy(allocator, block->segment);
+}
+
+int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__allocator *allocator = home->allocator;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    struct ds_accel__waits *waits = NULL;
+    int32_t status = DS_ACCEL_OK;
+    bool is_deferred;
+
+    pthread_mutex_lock(&allocator->lock);
+    is_deferred = is_in_capture(block, freeing);
+    if (is_deferred) {
+        status = freeing != NULL ? ds_accel__uses_add(block, freeing) : DS_ACCEL_OK;
+    } else {
+        status = ds_accel__waits_make(block, freeing, &waits);
+    }
+    pthread_mutex_unlock(&allocator->lock);
+    if (status < 0) { /* it stays out of use: nobody knows when the streams are done */
+        return status;
+    }
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    block->is_deferred = is_deferred ? DS_ACCEL__DEFERRED_CAPTURE : DS_ACCEL__DEFERRED_NOT;
+    if (!is_deferred) {
+        forget_users(block);
+    }
+    change_of_free(block, false, waits != NULL || is_deferred, &changes[block->kind]);
+    block->waits = waits;
+    if (waits != NULL || is_deferred) {
+        ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
+    } else {
+        ds_accel__block_release(home, block, changes);
+        ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
+    }
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__free_to_hold(struct ds_accel__block *block)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    forget_users(block);
+    block->is_deferred = DS_ACCEL__DEFERRED_HELD;
+    change_of_free(block, false, true, &changes[block->kind]);
+    ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
+}
+
+void ds_accel__deferred_settle(struct ds_accel__allocator *allocator)
+{
+    pthread_mutex_lock(&allocator->lock);
+    for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
+        ds_accel__latch_take(&arena->latch);
+        for (struct ds_accel__block *block = arena->pending; block != NULL;
+             block = block->link_next) {
+            if (block->is_deferred == DS_ACCEL__DEFERRED_CAPTURE && !is_in_capture(block, NULL) &&
+                ds_accel__waits_make(block, NULL, &block->waits) >= 0) {
+                block->is_deferred = DS_ACCEL__DEFERRED_NOT;
+                forget_users(block);
+            }
+        }
+        ds_accel__latch_release(&arena->latch);
+    }
+    pthread_mutex_unlock(&allocator->lock);
+}
+
+static __attribute__((noinline)) int32_t free_slowly(struct ds_accel__allocator *allocator,
+                                                     struct ds_accel__arena *freeing, void *pointer)
+{
+    struct ds_accel__block *block = NULL;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    struct ds_accel__arena *home;
+    int32_t status = lock_live(allocator, pointer, "mem_free", &block);
+
+    if (block == NULL) {
+        return status;
+    }
+    home = block->home;
+    block->freed_frames = ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_REQUESTED,
+                                                block->address, block->size_bytes,
+                                                (freeing != NULL ? freeing : home)->stream_id);
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
+    /* What a graph replays with is neither given back nor filled; nothing is while one captures. */
+    if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
+        (__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_POOLS) == 0) {
+        ds_accel__latch_release(&home->latch);
+        return allocator->options.mode == DS_ACCEL__ALLOCATOR_OFF
+                   ? free_to_driver(block, freeing)
+                   : ds_accel__debug_free(block, freeing);
+    }
+    if (block->uses != NULL || block->user->id != home->id ||
+        (freeing != NULL && freeing->id != home->id)) {
+        ds_accel__latch_release(&home->latch);
+        return ds_accel__free_in_order(block, freeing);
+    }
+    ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
+                          block->size_bytes, home->stream_id);
+    memset(changes, 0, sizeof(changes));
+    forget_users(block);
+    change_of_free(block, block->bin != NO_BIN, false, &changes[block->kind]);
+    if (block->bin != NO_BIN) {
+        ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_BINNED);
+    } else {
+        ds_accel__block_release(home, block, changes);
+        ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
+                                 struct ds_accel__arena *freeing, void *pointer)
+{
+    uint64_t address = (uint64_t)(uintptr_t)pointer;
+    struct ds_accel__lanes *total;
+    struct ds_accel__block *block;
+    struct ds_accel__arena *home;
+    struct differences by;
+    int64_t size;
+    int64_t split;
+
+    if (__builtin_expect(__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) != 0, 0)) {
+        return free_slowly(allocator, freeing, pointer);
+    }
+    block = ds_accel__index_find(&allocator->index, address);
+    home = block != NULL ? __atomic_load_n(&block->home, __ATOMIC_RELAXED) : NULL;
+    if (__builtin_expect(home == NULL, 0)) {
+        return free_slowly(allocator, freeing, pointer);
+    }
+    ds_accel__latch_take(&home->latch);
+    if (__builtin_expect(__atomic_load_n(&block->home, __ATOMIC_RELAXED) != home ||
+                             __atomic_load_n(&block->address, __ATOMIC_RELAXED) != address ||
+                             __atomic_load_n(&block->state, __ATOMIC_RELAXED) !=
+                                 DS_ACCEL__BLOCK_LIVE ||
+                             block->user != home || block->uses != NULL ||
+                             (freeing != NULL && freeing != home) || block->bin == NO_BIN,
+                         0)) {
+        ds_accel__latch_release(&home->latch);
+        return free_slowly(allocator, freeing, pointer);
+    }
+    size = (int64_t)block->size_bytes;
+    split = (int64_t)ds_accel__block_is_split(block);
+    by = (struct differences){
+        {-1, -1}, {-size, -size}, {-(int64_t)block->requested_bytes, split}, {-split & size, 0}};
+    /* What is oversize has no bin: its lane does not change here. */
+    if (__builtin_expect(!apply(&home->figures, block->kind, by), 0)) {
+        settle_slowly(block, DS_ACCEL__BLOCK_BINNED);
+        return DS_ACCEL_OK;
+    }
+    total = &home->figures.total[block->kind];
+    total->lane[DS_ACCEL__LANE_SPLIT] += split;
+    total->lane[DS_ACCEL__LANE_SPLIT_BYTES] += -split & size;
+    ds_accel__bin_push(home, block);
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_BINNED, __ATOMIC_RELAXED);
+    ds_accel__latch_release(&home->latch);
+    return DS_ACCEL_OK;
+}
+
+/* ---- other calls on a block ----------------------------------------------------------------- */
+
+int32_t ds_accel__allocator_record(struct ds_accel__allocator *allocator, void *pointer,
+                                   struct ds_accel__arena *arena)
+{
+    struct ds_accel__block *block = NULL;
+    struct ds_accel__arena *home;
+    int32_t status = lock_live(allocator, pointer, "mem_record_stream", &block);
+
+    if (block == NULL) {
+        return status;
+    }
+    home = block->home;
+    if (arena->id != home->id) {
+        status = ds_accel__uses_add(block, arena);
+    }
+    ds_accel__latch_release(&home->latch);
+    return status;
+}
+
+bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void *pointer)
+{
+    struct ds_accel__block *block =
+        ds_accel__index_find_sure(&allocator->index, (uint64_t)(uintptr_t)pointer);
+
+    return block != NULL &&
+           __atomic_load_n(&block->state, __ATOMIC_RELAXED) == DS_ACCEL__BLOCK_LIVE;
+}
+
+/* ---- arenas --------------------------------------------------------------------------------- */
+
+/* The allocator's lock is held: nothing refers to it any more. */
+static bool is_over(const struct ds_accel__arena *arena)
+{
+    bool is_closed = arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
+
+    return is_closed && arena->segments == NULL && arena->pending == NULL &&
+           __atomic_load_n(&arena->use_count, __ATOMIC_RELAXED) == 0;
+}
+
+/* The allocator's lock is held: arenas whose streams and memory are gone serve again. */
+static void collect_arenas(struct ds_accel__allocator *allocator)
+{
+    struct ds_accel__arena **place = &allocator->arenas;
+
+    while (*place != NULL) {
+        struct ds_accel__arena *arena = *place;
+        bool is_unused;
+
+        ds_accel__latch_take(&arena->latch);
+        is_unused = is_over(arena);
+        ds_accel__latch_release(&arena->latch);
+        if (is_unused) {
+            ds_accel__figures_retire(arena);
+            ds_accel__mark_put(allocator, arena->gone);
+            arena->gone = NULL;
+            *place = arena->next;
+            ds_accel__private_shrink(allocator, arena->owner);
+            arena->owner = NULL;
+            arena->next = allocator->spare_arenas;
+            allocator->spare_arenas = arena;
+            allocator->arena_count--;
+        } else {
+            place = &arena->next;
+        }
+    }
+}
+
+struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocator,
+                                             ds_accel_plugin_stream_t *stream,
+                                             const struct ds_accel__arena *common,
+                                             struct ds_accel__private *owner)
+{
+    uint64_t limit = allocator->options.max_split_bytes;
+    struct ds_accel__arena *arena;
+
+    collect_arenas(allocator);
+    arena = allocator->spare_arenas;
+    if (arena != NULL) {
+        allocator->spare_arenas = arena->next;
+    } else {
+        arena = aligned_alloc(_Alignof(struct ds_accel__arena), sizeof(*arena));
+        if (arena == NULL) {
+            return NULL;
+        }
+        memset(arena, 0, sizeof(*arena));
+        arena->allocator = allocator;
+    }
+    /* A thread that comes too late may hold the lock for a moment, of an arena that was. */
+    ds_accel__latch_take(&arena->latch);
+    arena->stream = stream;
+    arena->is_gone = 0;
+    arena->is_capturing = common != NULL ? common->is_capturing : 0;
+    arena->owner = owner;
+    arena->capture = NULL;
+    arena->id = common != NULL ? common->id : ++allocator->last_arena_id;
+    arena->stream_id = arena->id - 1;
+    arena->quick_limit_bytes = allocator->options.mode == DS_ACCEL__ALLOCATOR_CACHING
+                                   ? (limit != 0 ? limit - 1 : UINT64_MAX)
+                                   : 0;
+    ds_accel__latch_release(&arena->latch);
+    if (owner != NULL) {
+        owner->arena_count++;
+    }
+    arena->next = allocator->arenas;
+    allocator->arenas = arena;
+    allocator->arena_count++;
+    return arena;
+}
+
+struct ds_accel__arena *ds_accel__allocator_arena(struct ds_accel__allocator *allocator,
+                                                  ds_accel_plugin_stream_t *stream)
+{
+    struct ds_accel__arena *arena;
+
+    pthread_mutex_lock(&allocator->lock);
+    arena = ds_accel__arena_make(allocator, stream, NULL, NULL);
+    pthread_mutex_unlock(&allocator->lock);
+    return arena;
+}
+
+void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    struct ds_accel__mark *mark = NULL;
+    uint64_t id = arena->id;
+
+    pthread_mutex_lock(&allocator->lock);
+    if (arena->is_capturing || ds_accel__mark_record(arena, &mark) < 0) {
+        mark = NULL; /* destroying it waits, as far as anything can */
+    }
+    for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
+        if (each->id != id) {
+            continue;
+        }
+        ds_accel__latch_take(&each->latch);
+        if (mark != NULL) {
+            pthread_mutex_lock(&allocator->mark_lock);
+            mark->reference_count++;
+            pthread_mutex_unlock(&allocator->mark_lock);
+        }
+        each->gone = mark;
+        __atomic_store_n(&each->is_gone, 1, __ATOMIC_RELEASE);
+        each->is_capturing = 0;
+        each->stream = NULL;
+        ds_accel__latch_release(&each->latch);
+    }
+    ds_accel__mark_put(allocator, mark);
+    pthread_mutex_unlock(&allocator->lock);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
+{
+    int32_t status = ds_accel__debug_flush(allocator, 0);
+
+    pthread_mutex_lock(&allocator->lock);
+    allocator->sync_count++;
+    pthread_mutex_unlock(&allocator->lock);
+    ds_accel__segments_release(allocator, keep_bytes, UINT64_MAX);
+    return status;
+}
+
+void ds_accel__allocator_set_limit(struct ds_accel__allocator *allocator, uint64_t limit_bytes)
+{
+    pthread_mutex_lock(&allocator->lock);
+    allocator->limit_bytes = limit_bytes != 0 ? limit_bytes : UINT64_MAX;
+    pthread_mutex_unlock(&allocator->lock);
+}
+
+void ds_accel__allocator_set_callback(struct ds_accel__allocator *allocator,
+                                      ds_accel_memory_failure_t callback, void *user_data)
+{
+    pthread_mutex_lock(&allocator->lock);
+    allocator->callback = callback;
+    allocator->callback_data = user_data;
+    pthread_mutex_unlock(&allocator->lock);
+}
+
+void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint64_t *free_bytes_out,
+                                    uint64_t *largest_bytes_out)
+{
+    uint64_t sum = 0;
+    uint64_t largest = 0;
+
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__arenas_lock(allocator);
+    for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
+         arena = arena->next) {
+        ds_accel__arena_free_space(arena, &sum, &largest);
+    }
+    ds_accel__arenas_unlock(allocator);
+    pthread_mutex_unlock(&allocator->lock);
+    *free_bytes_out = sum;
+    *largest_bytes_out = largest;
+}
+
+bool ds_accel__allocator_find(struct ds_accel__allocator *allocator, const void *pointer,
+                              uint64_t *address_out, uint64_t *size_bytes_out)
+{
+    const struct ds_accel__block *block;
+    bool is_live;
+
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__arenas_lock(allocator);
+    block = ds_accel__block_around(allocator, (uint64_t)(uintptr_t)pointer);
+    is_live = block != NULL && block->state == DS_ACCEL__BLOCK_LIVE;
+    if (is_live) {
+        *address_out = block->address;
+        *size_bytes_out = block->requested_bytes;
+    }
+    ds_accel__arenas_unlock(allocator);
+    pthread_mutex_unlock(&allocator->lock);
+    return is_live;
+}
+
+uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator, uint64_t device_bytes)
+{
+    uint64_t reserved;
+    uint64_t idle;
+    uint64_t room;
+
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__arenas_lock(allocator);
+    idle = ds_accel__segments_idle_bytes(allocator);
+    ds_accel__arenas_unlock(allocator);
+    reserved = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current;
+    room = allocator->limit_bytes > reserved ? allocator->limit_bytes - reserved : 0;
+    pthread_mutex_unlock(&allocator->lock);
+    return (device_bytes < room ? device_bytes : room) + idle;
+}
+
+/* What the backend can do. */
+static void learn(struct ds_accel__allocator *allocator)
+{
+    const struct ds_accel_plugin *table = allocator->table;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    uint64_t minimum = 0;
+    uint64_t recommended = 0;
+
+    allocator->has_events =
+        !ds_accel__slot_is_absent(table, offsetof(struct ds_accel_plugin, event_create)) &&
+        !ds_accel__slot_is_absent(table, offsetof(struct ds_accel_plugin, event_record));
+    if (table->device_info(allocator->device, &info, &error) == DS_ACCEL_OK) {
+        allocator->is_synchronized = (info.flags & DS_ACCEL_FLAG_SYNCHRONIZED) != 0;
+        allocator->device_index = info.device_index;
+    }
+    if (allocator->options.growable_segments &&
+        table->vmem_granularity(allocator->device, 0, &minimum, &recommended, &error) ==
+            DS_ACCEL_OK) {
+        allocator->granule_bytes = recommended >= DS_ACCEL__UNIT ? recommended : minimum;
+    }
+}
+
+static uint64_t limit_of(struct ds_accel__allocator *allocator)
+{
+    const struct ds_accel__allocator_options *options = &allocator->options;
+    struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint64_t limit = options->limit_bytes != 0 ? options->limit_bytes : UINT64_MAX;
+
+    if (options->fraction > 0 &&
+        allocator->table->mem_info(allocator->device, &info, &error) == DS_ACCEL_OK) {
+        uint64_t part = (uint64_t)((double)info.total_bytes * options->fraction);
+
+        limit = part < limit ? part : limit;
+    }
+    return limit;
+}
+
+int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
+                                   ds_accel_plugin_device_t *device,
+                                   const struct ds_accel__allocator_options *options,
+                                   struct ds_accel__allocator **allocator_out)
+{
+    static uint64_t last_id;
+    struct ds_accel__allocator *allocator = aligned_alloc(64, sizeof(*allocator));
+
+    if (allocator == NULL) {
+        return ds_accel__no_memory();
+    }
+    memset(allocator, 0, sizeof(*allocator));
+    allocator->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+    allocator->table = table;
+    allocator->device = device;
+    allocator->options = *options;
+    if (ds_accel__index_init(&allocator->index) < 0) {
+        free(allocator);
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    pthread_mutex_init(&allocator->lock, NULL);
+    pthread_mutex_init(&allocator->grow_lock, NULL);
+    pthread_mutex_init(&allocator->mark_lock, NULL);
+    learn(allocator);
+    allocator->limit_bytes = limit_of(allocator);
+    if (options->mode != DS_ACCEL__ALLOCATOR_CACHING || options->roundup_power2_divisions > 1) {
+        allocator->special |= DS_ACCEL__SPECIAL_MODE;
+    }
+    if ((options->mode == DS_ACCEL__ALLOCATOR_DEBUG && ds_accel__debug_init(allocator) < 0) ||
+        (options->history_entries > 0 && options->mode != DS_ACCEL__ALLOCATOR_DEBUG &&
+         ds_accel__allocator_record_history(allocator,
+                                            DS_ACCEL__HISTORY_ON | options->history_flags,
+                                            options->history_entries) < 0)) {
+        ds_accel__allocator_destroy(allocator);
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    *allocator_out = allocator;
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__allocator_attach(struct ds_accel__allocator *allocator, ds_accel_device_t *handle,
+                                uint32_t device_index)
+{
+    allocator->handle = handle;
+    allocator->device_index = device_index;
+}
+
+/* Everything that is left in an arena goes back to the driver; how many blocks were live. */
+static uint64_t empty(struct ds_accel__arena *arena)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    uint64_t live_count = 0;
+
+    while (arena->segments != NULL) {
+        struct ds_accel__segment *segment = arena->segments;
+
+        while (segment->first != NULL) {
+            struct ds_accel__block *block = segment->first;
+
+            live_count += block->state == DS_ACCEL__BLOCK_LIVE;
+            segment->first = block->next;
+            ds_accel__uses_drop(block);
+            ds_accel__waits_put(allocator, block->waits);
+            ds_accel__index_remove(&allocator->index, block);
+        }
+        ds_accel__segment_unlink(arena, segment);
+        ds_accel__segment_destroy(allocator, segment);
+    }
+    return live_count;
+}
+
+uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint64_t live_count = 0;
+
+    if (allocator == NULL) {
+        return 0;
+    }
+    allocator->table->device_synchronize(allocator->device, UINT64_MAX, &error);
+    for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
+        live_count += empty(arena);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct ds_accel__arena **list = i == 0 ? &allocator->arenas : &allocator->spare_arenas;
+
+        while (*list != NULL) {
+            struct ds_accel__arena *next = (*list)->next;
+
+            ds_accel__mark_put(allocator, (*list)->gone);
+            free(*list);
+            *list = next;
+        }
+    }
+    while (allocator->privates != NULL) {
+        struct ds_accel__private *next = allocator->privates->next;
+
+        free(allocator->privates);
+        allocator->privates = next;
+    }
+    ds_accel__marks_destroy(allocator);
+    ds_accel__debug_destroy(allocator);
+    ds_accel__history_destroy(allocator);
+    ds_accel__index_destroy(&allocator->index);
+    pthread_mutex_destroy(&allocator->lock);
+    pthread_mutex_destroy(&allocator->grow_lock);
+    pthread_mutex_destroy(&allocator->mark_lock);
+    free(allocator);
+    return live_count;
+}

@@ -1,0 +1,1336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The caching allocator of the public API, on the mock, whose latencies are scripted, and on cpu.
+ */
+#include "fixture.h"
+
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * 1024)
+#define GIB (MIB * 1024)
+
+/* A context whose accelerator is the backend, and its device 0. */
+static ds_accel_t *start_backend(const char *name, ds_accel_device_t **device_out)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+
+    options.accelerator = name;
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_assert_eq(ds_accel_device_open(context, 0, device_out), DS_ACCEL_OK, "%s",
+                 ds_accel_last_error());
+    return context;
+}
+
+static ds_accel_t *start(ds_accel_device_t **device_out)
+{
+    return start_backend("mock", device_out);
+}
+
+static void finish(ds_accel_t *context, ds_accel_device_t *device)
+{
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
+
+#define EXPECT_STATUS(call, status) \
+    do { \
+        int32_t got_ = (call); \
+        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
+    } while (0)
+#define EXPECT_REFUSED(call, status, words) \
+    do { \
+        EXPECT_STATUS(call, status); \
+        EXPECT_HAS(ds_accel_last_error(), words); \
+    } while (0)
+#define MUST(call) cr_assert_geq((call), 0, "%s: %s", #call, ds_accel_last_error())
+
+static ds_accel_stream_t *make_stream(ds_accel_device_t *device)
+{
+    ds_accel_stream_t *stream = NULL;
+
+    MUST(ds_accel_stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream));
+    return stream;
+}
+
+static void *take(ds_accel_device_t *device, ds_accel_stream_t *stream, uint64_t size_bytes)
+{
+    void *pointer = NULL;
+
+    MUST(ds_accel_mem_alloc(device, stream, size_bytes, &pointer));
+    return pointer;
+}
+
+static int64_t stat_of(ds_accel_device_t *device, const char *key)
+{
+    int64_t value = -1;
+
+    MUST(ds_accel_memory_stat(device, key, &value));
+    return value;
+}
+
+#define EXPECT_STAT(device, key, wanted) \
+    do { \
+        int64_t value_ = stat_of(device, key); \
+        cr_expect_eq(value_, (int64_t)(wanted), "%s is %lld, not %lld", key, (long long)value_, \
+                     (long long)(wanted)); \
+    } while (0)
+
+/* ---- caching -------------------------------------------------------------------------------- */
+
+Test(core_allocator, gives_out_again_what_was_freed_without_asking_the_driver)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    void *first = take(device, NULL, 1000);
+    void *second;
+
+    cr_expect_eq((uintptr_t)first % 512, 0);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, first), DS_ACCEL_OK);
+    second = take(device, NULL, 900);
+    cr_expect_eq(first, second);
+    EXPECT_STAT(device, "num_device_alloc", 1);
+    EXPECT_STAT(device, "allocation.all.current", 1);
+    EXPECT_STAT(device, "allocation.small_pool.allocated", 2);
+    EXPECT_STAT(device, "allocated_bytes.all.current", 1024);
+    EXPECT_STAT(device, "requested_bytes.all.current", 900);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 2 * MIB);
+    EXPECT_STAT(device, "inactive_split.all.current", 1);
+    EXPECT_STAT(device, "inactive_split_bytes.all.current", 2 * MIB - 1024);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, second), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, takes_segments_by_the_size_of_the_request)
+{
+    static const struct {
+        uint64_t request;
+        uint64_t segment;
+    } cases[] = {{1, 2 * MIB},        {MIB, 2 * MIB},       {MIB + 1, 20 * MIB},
+                 {9 * MIB, 20 * MIB}, {10 * MIB, 10 * MIB}, {10 * MIB + 1, 12 * MIB},
+                 {33 * MIB, 34 * MIB}};
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        void *pointer = take(device, NULL, cases[i].request);
+
+        EXPECT_STAT(device, "reserved_bytes.all.current", cases[i].segment);
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+    }
+    finish(context, device);
+}
+
+Test(core_allocator, puts_pieces_together_again)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    void *pieces[8];
+
+    for (int i = 0; i < 8; i++) {
+        pieces[i] = take(device, NULL, 2 * MIB + 512 * KIB);
+    }
+    EXPECT_STAT(device, "segment.large_pool.current", 1);
+    for (int i = 0; i < 8; i++) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[(i * 3) % 8]), DS_ACCEL_OK);
+    }
+    pieces[0] = take(device, NULL, 20 * MIB);
+    EXPECT_STAT(device, "segment.large_pool.current", 1);
+    EXPECT_STAT(device, "inactive_split.all.current", 0);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[0]), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, aligns_as_it_is_told)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    void *pointers[12];
+
+    for (unsigned i = 0; i < 12; i++) {
+        MUST(ds_accel_mem_alloc_aligned(device, NULL, 1000, UINT64_C(1) << (9 + i), &pointers[i]));
+        cr_expect_eq((uintptr_t)pointers[i] & ((UINT64_C(1) << (9 + i)) - 1), 0);
+    }
+    for (unsigned i = 0; i < 12; i++) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointers[i]), DS_ACCEL_OK);
+    }
+    EXPECT_REFUSED(ds_accel_mem_alloc_aligned(device, NULL, 1000, 1000, &pointers[0]),
+                   DS_ACCEL_ERR_INVALID, "power of two");
+    EXPECT_REFUSED(ds_accel_mem_alloc_aligned(device, NULL, 1000, UINT64_C(1) << 31, &pointers[0]),
+                   DS_ACCEL_ERR_INVALID, "up to 1 GiB");
+    finish(context, device);
+}
+
+Test(core_allocator, says_how_fragmented_it_is)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+    double fragmentation = -1;
+    uint64_t largest = 1;
+    char *pieces[4];
+
+    EXPECT_STATUS(ds_accel_memory_fragmentation(device, &fragmentation, &largest), DS_ACCEL_OK);
+    cr_expect_eq(fragmentation, 0);
+    cr_expect_eq(largest, 0);
+    for (int i = 0; i < 4; i++) {
+        pieces[i] = take(device, NULL, 5 * MIB - 100);
+    }
+    EXPECT_STATUS(ds_accel_mem_pointer_info(context, pieces[1] + 77, &info), DS_ACCEL_OK);
+    cr_expect_eq(info.base_address, (uintptr_t)pieces[1]);
+    cr_expect_eq(info.size_bytes, 5 * MIB - 100);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[0]), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[2]), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_memory_fragmentation(device, &fragmentation, &largest), DS_ACCEL_OK);
+    cr_expect_eq(fragmentation, 0.5);
+    cr_expect_eq(largest, 5 * MIB);
+    finish(context, device);
+}
+
+/* ---- misuse --------------------------------------------------------------------------------- */
+
+Test(core_allocator, refuses_what_is_not_a_live_block)
+{
+    ds_accel_device_t *device;
+    ds_accel_device_t *other;
+    ds_accel_t *context = start(&device);
+    char *pointer = take(device, NULL, 4096);
+    void *again = NULL;
+    int local = 0;
+
+    MUST(ds_accel_device_open(context, 1, &other));
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointer + 512), DS_ACCEL_ERR_INVALID,
+                   "512 bytes inside an allocation of 4096");
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointer + 3), DS_ACCEL_ERR_INVALID, "inside");
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, &local), DS_ACCEL_ERR_INVALID, "not allocated");
+    EXPECT_REFUSED(ds_accel_mem_free(other, NULL, pointer), DS_ACCEL_ERR_INVALID,
+                   "memory of device 0, not 1");
+    EXPECT_REFUSED(ds_accel_mem_record_stream(other, pointer, NULL), DS_ACCEL_ERR_INVALID,
+                   "memory of device 0, not 1");
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_ERR_INVALID, "freed before");
+    EXPECT_REFUSED(ds_accel_mem_record_stream(device, pointer, NULL), DS_ACCEL_ERR_INVALID,
+                   "freed before");
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, NULL), DS_ACCEL_OK);
+    EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 0, &again), DS_ACCEL_ERR_INVALID, "size is 0");
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, UINT64_MAX, &again), DS_ACCEL_ERR_NO_MEMORY);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, UINT64_MAX - 510, &again),
+                  DS_ACCEL_ERR_NO_MEMORY);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 512, NULL), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_mem_alloc(NULL, NULL, 512, &again), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_mem_free(NULL, NULL, pointer), DS_ACCEL_ERR_INVALID);
+    cr_expect_null(again);
+    ds_accel_device_close(other);
+    finish(context, device);
+}
+
+Test(core_allocator, refuses_streams_that_are_not_the_devices)
+{
+    ds_accel_device_t *device;
+    ds_accel_device_t *other;
+    ds_accel_t *context = start(&device);
+    void *pointer = take(device, NULL, 4096);
+    void *more = NULL;
+    ds_accel_stream_t *foreign;
+    ds_accel_stream_t *gone = make_stream(device);
+
+    MUST(ds_accel_device_open(context, 1, &other));
+    foreign = make_stream(other);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, foreign, 512, &more), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_mem_free(device, foreign, pointer), DS_ACCEL_ERR_INVALID);
+    ds_accel_mem_free(device, NULL, take(device, gone, 4096));
+    ds_accel_stream_destroy(gone);
+    EXPECT_REFUSED(ds_accel_mem_alloc(device, gone, 512, &more), DS_ACCEL_ERR_INVALID, "destroyed");
+    EXPECT_REFUSED(ds_accel_mem_free(device, gone, pointer), DS_ACCEL_ERR_INVALID, "destroyed");
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    ds_accel_device_close(other);
+    finish(context, device);
+}
+
+Test(core_allocator, answers_at_once_in_a_forked_child)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *stream = make_stream(device);
+    void *pointer = take(device, stream, 4096);
+    uint64_t bytes;
+    void *data;
+    size_t size;
+    pid_t child = fork();
+    int result = -1;
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        alarm(10);
+        _exit(ds_accel_mem_alloc(device, stream, 4096, &data) == DS_ACCEL_ERR_STATE &&
+                      ds_accel_mem_free(device, stream, pointer) == DS_ACCEL_ERR_STATE &&
+                      ds_accel_mem_free(device, NULL, pointer) == DS_ACCEL_ERR_STATE &&
+                      ds_accel_mem_record_stream(device, pointer, stream) == DS_ACCEL_ERR_STATE &&
+                      ds_accel_memory_allocated(device, &bytes) == DS_ACCEL_ERR_STATE &&
+                      ds_accel_empty_cache(device) == DS_ACCEL_ERR_STATE &&
+                      ds_accel_memory_snapshot(NULL, device, 1, &data, &size) == DS_ACCEL_ERR_STATE
+                  ? 0
+                  : 1);
+    }
+    cr_assert_eq(waitpid(child, &result, 0), child);
+    cr_expect_eq(result, 0);
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+/* ---- the order of streams ------------------------------------------------------------------- */
+
+#define SLOW "400000000" /* a copy takes so many nanoseconds: longer than any call here */
+
+/* Keep a stream busy for that long. */
+static void occupy(ds_accel_stream_t *stream, void *pointer)
+{
+    MUST(ds_accel_mem_set_async(stream, pointer, 1, 512));
+    cr_assert_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The stream, that had nothing to do, is behind the one that was busy. */
+static void expect_waits(ds_accel_stream_t *stream, ds_accel_stream_t *busy)
+{
+    cr_expect_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY, "it does not wait");
+    MUST(ds_accel_stream_synchronize(stream));
+    cr_expect_eq(ds_accel_stream_query(busy), DS_ACCEL_OK, "it was done before the other");
+}
+
+Test(core_allocator, hands_memory_to_another_stream_behind_its_work)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    pointer = take(device, a, 30 * MIB);
+    occupy(a, pointer);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_OK);
+    cr_expect_eq(take(device, b, 30 * MIB), pointer);
+    /* The call came back while the copy went on. */
+    cr_expect_eq(ds_accel_stream_query(a), DS_ACCEL_NOT_READY);
+    expect_waits(b, a);
+    EXPECT_STAT(device, "num_device_alloc", 1);
+    finish(context, device);
+}
+
+Test(core_allocator, does_not_wait_within_one_stream)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    void *pointer;
+    double before;
+
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    /* No event is made, or it would fail: nothing is recorded, waited for or synchronized. */
+    setenv("DS_ACCEL_MOCK_FAIL",
+           "event_create:1+=driver,stream_synchronize:1+=driver,device_synchronize:1+=driver", 1);
+    context = start(&device);
+    a = make_stream(device);
+    pointer = take(device, a, 30 * MIB);
+    before = now_s();
+    occupy(a, pointer);
+    for (int i = 0; i < 100; i++) {
+        EXPECT_STATUS(ds_accel_mem_free(device, i % 2 == 0 ? a : NULL, pointer), DS_ACCEL_OK);
+        cr_expect_eq(take(device, a, 30 * MIB), pointer);
+    }
+    cr_expect(now_s() - before > 0.35 || ds_accel_stream_query(a) == DS_ACCEL_NOT_READY);
+    finish(context, device);
+}
+
+Test(core_allocator, waits_for_every_stream_that_was_recorded)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    pointer = take(device, a, 30 * MIB);
+    occupy(b, pointer);
+    EXPECT_STATUS(ds_accel_mem_record_stream(device, pointer, b), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
+    EXPECT_STAT(device, "allocation.all.current", 0);
+    EXPECT_STAT(device, "active.all.current", 1);
+    cr_expect_eq(ds_accel_stream_query(a), DS_ACCEL_OK);
+    /* Its own stream may have it only behind b. */
+    cr_expect_eq(take(device, a, 30 * MIB), pointer);
+    expect_waits(a, b);
+    EXPECT_STAT(device, "active.all.current", 1);
+    EXPECT_STAT(device, "num_device_alloc", 1);
+    finish(context, device);
+}
+
+Test(core_allocator, waits_for_the_stream_that_freed)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    pointer = take(device, a, 30 * MIB);
+    occupy(b, pointer);
+    EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_OK);
+    cr_expect_eq(take(device, a, 30 * MIB), pointer);
+    expect_waits(a, b);
+    finish(context, device);
+}
+
+Test(core_allocator, knows_when_recorded_streams_are_done)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *b = make_stream(device);
+    void *pointer = take(device, NULL, 30 * MIB);
+
+    EXPECT_STATUS(ds_accel_mem_record_stream(device, pointer, b), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "active.all.current", 0);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+    finish(context, device);
+}
+
+Test(core_allocator, keeps_the_order_of_streams_that_were_destroyed)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    ds_accel_event_t *end;
+    void *freed_before;
+    void *freed_after;
+
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    freed_before = take(device, a, 30 * MIB);
+    freed_after = take(device, a, 40 * MIB);
+    occupy(a, freed_before);
+    MUST(ds_accel_event_create(device, 0, &end));
+    MUST(ds_accel_event_record(end, a));
+    EXPECT_STATUS(ds_accel_mem_free(device, a, freed_before), DS_ACCEL_OK);
+    ds_accel_stream_destroy(a);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, freed_after), DS_ACCEL_OK);
+    cr_expect_eq(take(device, b, 30 * MIB), freed_before);
+    cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_NOT_READY);
+    MUST(ds_accel_stream_synchronize(b));
+    cr_expect_eq(ds_accel_event_query(end), DS_ACCEL_OK);
+    cr_expect_eq(take(device, b, 40 * MIB), freed_after);
+    finish(context, device);
+}
+
+Test(core_allocator, is_not_confused_by_streams_that_come_and_go)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *keeper = make_stream(device);
+
+    /* The vendor gives the same handles out again and again; each stream uses the last one's. */
+    for (int i = 0; i < 300; i++) {
+        ds_accel_stream_t *stream = make_stream(device);
+        void *pointer = take(device, stream, 30 * MIB);
+        void *recorded = take(device, keeper, 40 * MIB);
+
+        EXPECT_STATUS(ds_accel_mem_record_stream(device, recorded, stream), DS_ACCEL_OK);
+        if (i % 2 == 0) {
+            EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
+            ds_accel_stream_destroy(stream);
+        } else {
+            ds_accel_stream_destroy(stream);
+            EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+        }
+        EXPECT_STATUS(ds_accel_mem_free(device, keeper, recorded), DS_ACCEL_OK);
+    }
+    EXPECT_STAT(device, "allocation.all.current", 0);
+    EXPECT_STAT(device, "num_device_alloc", 2);
+    finish(context, device);
+}
+
+Test(core_allocator, waits_itself_where_events_fail)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "50000000", 1);
+    setenv("DS_ACCEL_MOCK_FAIL", "event_create:1=no_memory,event_record:1=driver", 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    for (int i = 0; i < 3; i++) {
+        pointer = take(device, a, 30 * MIB);
+        MUST(ds_accel_mem_set_async(b, pointer, 1, 512));
+        EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_OK);
+        if (i < 2) { /* without an event the free itself waited */
+            cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_OK, "round %d", i);
+        } else {
+            cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_NOT_READY);
+        }
+    }
+    finish(context, device);
+}
+
+Test(core_allocator, keeps_memory_out_of_use_if_no_order_can_be_had)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_FAIL", "event_create:1+=no_memory,stream_synchronize:1+=driver", 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    pointer = take(device, a, 30 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_ERR_DRIVER);
+    cr_expect_neq(take(device, a, 30 * MIB), pointer);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_ERR_INVALID);
+    finish(context, device);
+}
+
+/* ---- out of memory -------------------------------------------------------------------------- */
+
+Test(core_allocator, says_where_the_memory_is_when_there_is_none)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    void *pointers[5];
+    void *pointer = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1); /* 100 MiB */
+    context = start(&device);
+    for (int i = 0; i < 5; i++) {
+        pointers[i] = take(device, NULL, 20 * MIB);
+    }
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointers[1]), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointers[3]), DS_ACCEL_OK);
+    pointers[1] = take(device, NULL, 2 * MIB);
+    pointers[3] = take(device, NULL, 19 * MIB);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 30 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY);
+    cr_expect_null(pointer);
+    EXPECT_HAS(ds_accel_last_error(), "asked 30.00 MiB (31457280 bytes)");
+    EXPECT_HAS(ds_accel_last_error(), "allocated ");
+    EXPECT_HAS(ds_accel_last_error(), "reserved 100.00 MiB");
+    EXPECT_HAS(ds_accel_last_error(), "largest free block 18.00 MiB");
+    EXPECT_HAS(ds_accel_last_error(), "fragmentation ");
+    EXPECT_STAT(device, "num_ooms", 1);
+    EXPECT_STAT(device, "num_alloc_retries", 1);
+    finish(context, device);
+}
+
+Test(core_allocator, names_the_setting_that_would_have_helped)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    void *pointers[4];
+    void *pointer = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "83886080", 1); /* 80 MiB: four segments */
+    context = start(&device);
+    for (int i = 0; i < 4; i++) {
+        pointers[i] = take(device, NULL, 9 * MIB);
+        (void)take(device, NULL, 9 * MIB);
+    }
+    for (int i = 0; i < 4; i++) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointers[i]), DS_ACCEL_OK);
+    }
+    EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 30 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
+                   "growable_segments would have kept it together");
+    EXPECT_HAS(ds_accel_last_error(), "fragmentation 80%");
+    finish(context, device);
+}
+
+Test(core_allocator, gives_cached_memory_back_before_it_fails)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
+    context = start(&device);
+    a = make_stream(device);
+    pointer = take(device, a, 30 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
+    pointer = take(device, a, 40 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
+    /* 70 of 100 MiB are cached, in two pieces. */
+    pointer = take(device, NULL, 90 * MIB);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 90 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, takes_parts_of_other_streams_memory_before_it_fails)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    void *kept;
+    void *free_part;
+    void *stolen;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "41943040", 1); /* 40 MiB */
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    kept = take(device, a, 5 * MIB);
+    free_part = take(device, a, 5 * MIB);
+    (void)take(device, a, 20 * MIB);
+    occupy(a, free_part);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, free_part), DS_ACCEL_OK);
+    stolen = take(device, b, 6 * MIB);
+    expect_waits(b, a);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, stolen), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, kept), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
+{
+    static const char *const slots[] = {"mem_alloc", "event_create", "event_record",
+                                        "stream_wait_event", "mem_free"};
+
+    for (size_t slot = 0; slot < sizeof(slots) / sizeof(slots[0]); slot++) {
+        for (int n = 1; n < 6; n++) {
+            ds_accel_device_t *device;
+            ds_accel_t *context;
+            ds_accel_stream_t *streams[2];
+            char fail[64];
+
+            snprintf(fail, sizeof(fail), "%s:%d=no_memory", slots[slot], n);
+            setenv("DS_ACCEL_MOCK_FAIL", fail, 1);
+            context = start(&device);
+            streams[0] = make_stream(device);
+            streams[1] = make_stream(device);
+            for (int i = 0; i < 12; i++) {
+                void *pointer = NULL;
+
+                if (ds_accel_mem_alloc(device, streams[i % 2], (uint64_t)(i % 3 + 1) * 12 * MIB,
+                                       &pointer) == DS_ACCEL_OK) {
+                    ds_accel_mem_record_stream(device, pointer, streams[(i + 1) % 2]);
+                    EXPECT_STATUS(ds_accel_mem_free(device, streams[i / 2 % 2], pointer),
+                                  DS_ACCEL_OK);
+                }
+                EXPECT_STAT(device, "allocation.all.current", 0);
+            }
+            EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+            finish(context, device);
+        }
+    }
+}
+
+Test(core_allocator, holds_no_more_than_its_limit)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    void *pointer = NULL;
+    uint64_t total = 0;
+    uint64_t available = 0;
+
+    EXPECT_STATUS(ds_accel_total_memory(device, &total), DS_ACCEL_OK);
+    cr_expect_eq(total, GIB);
+    EXPECT_STATUS(ds_accel_memory_set_fraction(device, 0.25), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_available_memory(device, &available), DS_ACCEL_OK);
+    cr_expect_eq(available, 256 * MIB);
+    EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 300 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
+                   "limit 256.00 MiB");
+    EXPECT_HAS(ds_accel_last_error(), "the limit is in the way");
+    pointer = take(device, NULL, 200 * MIB);
+    EXPECT_STATUS(ds_accel_available_memory(device, &available), DS_ACCEL_OK);
+    cr_expect_eq(available, 56 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_available_memory(device, &available), DS_ACCEL_OK);
+    cr_expect_eq(available, 256 * MIB);
+    EXPECT_STATUS(ds_accel_memory_set_limit(device, 0), DS_ACCEL_OK);
+    pointer = take(device, NULL, 300 * MIB);
+    EXPECT_REFUSED(ds_accel_memory_set_fraction(device, 0), DS_ACCEL_ERR_INVALID, "fraction");
+    EXPECT_REFUSED(ds_accel_memory_set_fraction(device, 1.5), DS_ACCEL_ERR_INVALID, "fraction");
+    finish(context, device);
+}
+
+struct spill {
+    ds_accel_device_t *device;
+    void *pointers[4];
+    uint32_t calls;
+    uint64_t size_bytes;
+};
+
+static int32_t spill_one(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
+                         uint32_t attempt)
+{
+    struct spill *spill = user_data;
+
+    spill->calls++;
+    spill->size_bytes = size_bytes;
+    cr_expect_eq(attempt, spill->calls);
+    cr_expect_eq(device, spill->device);
+    if (attempt > 4) {
+        return 0;
+    }
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, spill->pointers[attempt - 1]), DS_ACCEL_OK);
+    return 1;
+}
+
+static int32_t promise(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
+                       uint32_t attempt)
+{
+    (void)device;
+    (void)size_bytes;
+    *(uint32_t *)user_data = attempt;
+    return 1;
+}
+
+Test(core_allocator, lets_the_program_free_something_and_tries_again)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    struct spill spill = {0};
+    uint32_t attempts = 0;
+    void *pointer = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
+    context = start(&device);
+    spill.device = device;
+    for (int i = 0; i < 4; i++) {
+        spill.pointers[i] = take(device, NULL, 24 * MIB);
+    }
+    EXPECT_STATUS(ds_accel_memory_set_failure_callback(device, spill_one, &spill), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 50 * MIB, &pointer), DS_ACCEL_OK);
+    cr_expect_eq(spill.calls, 2);
+    cr_expect_eq(spill.size_bytes, 50 * MIB);
+    EXPECT_STATUS(ds_accel_memory_set_failure_callback(device, promise, &attempts), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 200 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY);
+    cr_expect_eq(attempts, 16);
+    finish(context, device);
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+Test(core_allocator, knows_the_names_that_consumers_read)
+{
+    static const char *const stats[] = {
+        "allocation",      "segment",        "active",       "inactive_split",
+        "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
+        "requested_bytes"};
+    static const char *const pools[] = {"all", "small_pool", "large_pool"};
+    static const char *const values[] = {"current", "peak", "allocated", "freed"};
+    static const char *const others[] = {"num_alloc_retries",
+                                         "num_ooms",
+                                         "max_split_size",
+                                         "num_sync_all_streams",
+                                         "num_device_alloc",
+                                         "num_device_free",
+                                         "oversize_allocations.current",
+                                         "oversize_allocations.peak",
+                                         "oversize_segments.allocated",
+                                         "oversize_segments.freed"};
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    char *text = NULL;
+    int64_t value = 0;
+
+    for (size_t i = 0; i < 9; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            for (size_t n = 0; n < 4; n++) {
+                char key[96];
+
+                snprintf(key, sizeof(key), "%s.%s.%s", stats[i], pools[k], values[n]);
+                EXPECT_STAT(device, key, 0);
+            }
+        }
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        EXPECT_STATUS(ds_accel_memory_stat(device, others[i], &value), DS_ACCEL_OK);
+    }
+    EXPECT_REFUSED(ds_accel_memory_stat(device, "allocated_byte.all.current", &value),
+                   DS_ACCEL_ERR_NOT_FOUND, "did you mean \"allocated_bytes.all.current\"");
+    EXPECT_STATUS(ds_accel_memory_stats(device, &text), DS_ACCEL_OK);
+    EXPECT_HAS(text, "\"reserved_bytes.large_pool.peak\": 0");
+    ds_accel_free_text(text);
+    finish(context, device);
+}
+
+Test(core_allocator, keeps_exact_peaks_over_all_streams)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *a = make_stream(device);
+    ds_accel_stream_t *b = make_stream(device);
+    void *on_a = take(device, a, 3 * MIB);
+    void *on_b = take(device, b, 5 * MIB);
+    uint64_t bytes = 0;
+
+    EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, b, on_b), DS_ACCEL_OK);
+    /* Each stream's own peak grows, the sum's does not. */
+    on_a = take(device, a, 7 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
+    on_b = take(device, b, 8 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, b, on_b), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_max_memory_allocated(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 8 * MIB);
+    on_a = take(device, a, 7 * MIB);
+    on_b = take(device, b, 5 * MIB);
+    EXPECT_STATUS(ds_accel_max_memory_allocated(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 12 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_reset_max_memory_allocated(device), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_max_memory_allocated(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 5 * MIB);
+    EXPECT_STATUS(ds_accel_memory_allocated(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 5 * MIB);
+    EXPECT_STATUS(ds_accel_memory_reserved(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 40 * MIB);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_max_memory_reserved(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 40 * MIB);
+    EXPECT_STATUS(ds_accel_reset_max_memory_reserved(device), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_max_memory_reserved(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 20 * MIB);
+    EXPECT_STATUS(ds_accel_reset_peak_memory_stats(device), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, trims_what_was_unused_the_longest)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    void *old = take(device, NULL, 30 * MIB);
+    void *recent = take(device, NULL, 40 * MIB);
+
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, old), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_memory_trim(device, 80 * MIB), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, recent), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 70 * MIB);
+    EXPECT_STATUS(ds_accel_memory_trim(device, 50 * MIB), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 40 * MIB);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+    finish(context, device);
+}
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
+Test(core_allocator, grows_segments_where_memory_is_virtual)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    char *first;
+    char *second;
+
+    setenv("DS_ACCEL_ALLOCATOR", "growable_segments=true", 1);
+    context = start(&device);
+    first = take(device, NULL, 30 * MIB);
+    second = take(device, NULL, 30 * MIB);
+    cr_expect_eq(second, first + 30 * MIB, "one segment");
+    EXPECT_STAT(device, "segment.all.current", 1);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 60 * MIB);
+    EXPECT_STATUS(ds_accel_mem_set(device, second, 7, 30 * MIB), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, second), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, first), DS_ACCEL_OK);
+    cr_expect_eq(take(device, NULL, 100 * MIB), first, "in the same place, longer");
+    finish(context, device);
+}
+
+Test(core_allocator, does_not_split_large_blocks_if_told_so)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    void *pointer;
+
+    setenv("DS_ACCEL_ALLOCATOR", "max_split_bytes=32MiB", 1);
+    context = start(&device);
+    pointer = take(device, NULL, 64 * MIB);
+    EXPECT_STAT(device, "oversize_allocations.current", 1);
+    EXPECT_STAT(device, "oversize_segments.current", 1);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    cr_expect_neq(take(device, NULL, 12 * MIB), pointer);
+    cr_expect_eq(take(device, NULL, 60 * MIB), pointer);
+    EXPECT_STAT(device, "max_split_size", 32 * MIB);
+    finish(context, device);
+}
+
+Test(core_allocator, rounds_sizes_up_if_told_so)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+
+    setenv("DS_ACCEL_ALLOCATOR", "roundup_power2_divisions=4", 1);
+    context = start(&device);
+    (void)take(device, NULL, 1200 * KIB);
+    EXPECT_STAT(device, "allocated_bytes.all.current", 1280 * KIB);
+    finish(context, device);
+}
+
+Test(core_allocator, refuses_settings_that_are_none)
+{
+    static const struct {
+        const char *value;
+        const char *words;
+    } cases[] = {{"fast", "mode can't be \"fast\""},
+                 {"growable_segment=true", "did you mean \"growable_segments\""},
+                 {"limit_bytes=many", "limit_bytes can't be"},
+                 {"gc_threshold=2", "gc_threshold can't be"},
+                 {"growable_segments=yes", "can't be \"yes\""}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        void *pointer;
+
+        setenv("DS_ACCEL_ALLOCATOR", cases[i].value, 1);
+        context = start(&device);
+        EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 512, &pointer), DS_ACCEL_ERR_CONFIG,
+                       cases[i].words);
+        EXPECT_HAS(ds_accel_last_error(), "DS_ACCEL_ALLOCATOR: ");
+        finish(context, device);
+    }
+}
+
+Test(core_allocator, reads_its_settings_from_the_configuration)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    void *pointer = NULL;
+
+    test_write("etc/ds-accel.json",
+               "{\"allocator\": {\"limit_bytes\": 33554432, \"small_segment_bytes\": 4194304}}");
+    context = start(&device);
+    (void)take(device, NULL, 512);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 4 * MIB);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 40 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY);
+    finish(context, device);
+    setenv("DS_ACCEL_ALLOCATOR", "limit_bytes=64MiB", 1);
+    context = start(&device);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 40 * MIB, &pointer), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, asks_the_driver_every_time_when_it_is_off)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *b;
+    void *pointer;
+
+    setenv("DS_ACCEL_ALLOCATOR", "off", 1);
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "50000000", 1);
+    context = start(&device);
+    b = make_stream(device);
+    pointer = take(device, NULL, 1000);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 1024);
+    EXPECT_STATUS(ds_accel_mem_record_stream(device, pointer, b), DS_ACCEL_OK);
+    MUST(ds_accel_mem_set_async(b, pointer, 1, 512));
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_OK, "the driver got it while it was used");
+    EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+    EXPECT_STAT(device, "num_device_free", 1);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_ERR_INVALID);
+    finish(context, device);
+}
+
+/* ---- debug ---------------------------------------------------------------------------------- */
+
+static ds_accel_t *start_debug(const char *more, ds_accel_device_t **device_out)
+{
+    char value[64];
+
+    snprintf(value, sizeof(value), "debug%s", more);
+    setenv("DS_ACCEL_ALLOCATOR", value, 1);
+    return start(device_out);
+}
+
+Test(core_allocator, debug_fills_memory_and_keeps_it_from_being_used_again)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start_debug("", &device);
+    unsigned char bytes[100] = {0};
+    void *pointer = take(device, NULL, sizeof(bytes));
+
+    MUST(ds_accel_device_synchronize(device));
+    MUST(ds_accel_mem_copy(device, bytes, pointer, sizeof(bytes), DS_ACCEL_COPY_DEVICE_TO_HOST));
+    cr_expect_eq(bytes[0], 0xCB);
+    cr_expect_eq(bytes[99], 0xCB);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    MUST(ds_accel_device_synchronize(device));
+    MUST(ds_accel_mem_copy(device, bytes, pointer, sizeof(bytes), DS_ACCEL_COPY_DEVICE_TO_HOST));
+    cr_expect_eq(bytes[50], 0xDD);
+    cr_expect_neq(take(device, NULL, sizeof(bytes)), pointer);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, debug_finds_writes_past_the_end)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start_debug("", &device);
+    char *pointer = take(device, NULL, 1000);
+
+    MUST(ds_accel_mem_set(device, pointer + 1000, 1, 4));
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_ERR_INVALID,
+                   "1 bytes behind it");
+    EXPECT_HAS(ds_accel_last_error(), "allocated in ");
+    EXPECT_STAT(device, "allocation.all.current", 0);
+    finish(context, device);
+}
+
+Test(core_allocator, debug_finds_use_after_free)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start_debug(",quarantine_bytes=4KiB", &device);
+    char *pointer = take(device, NULL, 1000);
+    char *other = take(device, NULL, 4000);
+
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    MUST(ds_accel_mem_set(device, pointer + 17, 1, 1));
+    /* Which comes to light when it leaves the quarantine. */
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, other), DS_ACCEL_ERR_INVALID,
+                   "use after free: byte 17 of the 1000 bytes");
+    EXPECT_HAS(ds_accel_last_error(), "freed in ");
+    pointer = take(device, NULL, 1000);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    MUST(ds_accel_mem_set(device, pointer, 1, 1));
+    EXPECT_REFUSED(ds_accel_empty_cache(device), DS_ACCEL_ERR_INVALID, "use after free: byte 0");
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, debug_says_where_a_block_was_freed_before)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start_debug("", &device);
+    char *pointer = take(device, NULL, 1000);
+
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_ERR_INVALID,
+                   "was freed before; allocated in ");
+    EXPECT_HAS(ds_accel_last_error(), "; freed in ");
+    finish(context, device);
+}
+
+/* ---- private pools and captures ------------------------------------------------------------- */
+
+Test(core_allocator, keeps_private_pools_apart)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_pool_t *pool = NULL;
+    void *common = take(device, NULL, 30 * MIB);
+    void *apart;
+
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, common), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_pool_create(device, &pool), DS_ACCEL_OK);
+    EXPECT_REFUSED(ds_accel_pool_end(pool), DS_ACCEL_ERR_STATE, "does not use");
+    EXPECT_STATUS(ds_accel_pool_begin(pool), DS_ACCEL_OK);
+    EXPECT_REFUSED(ds_accel_pool_begin(pool), DS_ACCEL_ERR_STATE, "already");
+    apart = take(device, NULL, 30 * MIB);
+    cr_expect_neq(apart, common);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, apart), DS_ACCEL_OK);
+    cr_expect_eq(take(device, NULL, 30 * MIB), apart);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, apart), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_pool_end(pool), DS_ACCEL_OK);
+    cr_expect_eq(take(device, NULL, 30 * MIB), common);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, common), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
+    ds_accel_pool_destroy(pool);
+    EXPECT_STATUS(ds_accel_pool_begin(pool), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+    finish(context, device);
+}
+
+Test(core_allocator, gives_a_capture_memory_that_its_graph_keeps)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *stream = make_stream(device);
+    ds_accel_stream_t *other = make_stream(device);
+    ds_accel_graph_t *graph = NULL;
+    void *before = take(device, stream, 30 * MIB);
+    void *captured;
+
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, before), DS_ACCEL_OK);
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
+    captured = take(device, stream, 30 * MIB);
+    cr_expect_neq(captured, before);
+    MUST(ds_accel_mem_set_async(stream, captured, 5, 512));
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, captured), DS_ACCEL_OK);
+    cr_expect_eq(take(device, stream, 30 * MIB), captured, "within the capture it serves again");
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, captured), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* does not break it */
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
+    cr_expect_neq(take(device, other, 30 * MIB), captured);
+    cr_expect_neq(take(device, stream, 30 * MIB), captured);
+    MUST(ds_accel_graph_replay(graph, stream));
+    MUST(ds_accel_stream_synchronize(stream));
+    ds_accel_graph_destroy(graph);
+    cr_expect_eq(take(device, stream, 30 * MIB), captured, "nobody needs it now");
+    finish(context, device);
+}
+
+Test(core_allocator, puts_nothing_of_its_own_into_a_capture)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *stream = make_stream(device);
+    ds_accel_stream_t *other = make_stream(device);
+    ds_accel_graph_t *graph = NULL;
+    void *theirs = take(device, other, 30 * MIB);
+    uint64_t nodes = 0;
+
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
+    MUST(ds_accel_mem_set_async(stream, theirs, 5, 512));
+    /* A capturing stream uses it: its mark has to wait for the end. */
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, theirs), DS_ACCEL_OK);
+    cr_expect_neq(take(device, other, 30 * MIB), theirs);
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_graph_node_count(graph, &nodes), DS_ACCEL_OK);
+    cr_expect_eq(nodes, 1);
+    cr_expect_eq(take(device, other, 30 * MIB), theirs);
+    finish(context, device);
+}
+
+Test(core_allocator, shares_a_pool_between_captures)
+{
+    ds_accel_device_t *device;
+    ds_accel_device_t *far;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *stream = make_stream(device);
+    ds_accel_graph_t *graphs[2];
+    ds_accel_pool_t *pool = NULL;
+    ds_accel_pool_t *foreign = NULL;
+    void *pointers[2];
+
+    MUST(ds_accel_device_open(context, 1, &far));
+    MUST(ds_accel_pool_create(far, &foreign));
+    MUST(ds_accel_pool_create(device, &pool));
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel_graph_create(device, &graphs[i]));
+        EXPECT_REFUSED(ds_accel_graph_capture_begin(graphs[i], stream, foreign, 0),
+                       DS_ACCEL_ERR_INVALID, "the pool is of device 1");
+        MUST(ds_accel_graph_capture_begin(graphs[i], stream, pool, 0));
+        pointers[i] = take(device, stream, 30 * MIB);
+        MUST(ds_accel_mem_free(device, stream, pointers[i]));
+        MUST(ds_accel_graph_capture_end(graphs[i]));
+    }
+    cr_expect_eq(pointers[0], pointers[1]);
+    ds_accel_pool_destroy(pool);
+    ds_accel_graph_destroy(graphs[0]);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
+    ds_accel_graph_destroy(graphs[1]);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+    ds_accel_device_close(far);
+    finish(context, device);
+}
+
+Test(core_allocator, other_modes_leave_alone_what_a_graph_replays_with)
+{
+    static const char *const modes[] = {"off", "debug"};
+
+    for (int i = 0; i < 2; i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        ds_accel_stream_t *stream;
+        ds_accel_graph_t *graph = NULL;
+        uint64_t nodes = 0;
+        void *pointer;
+        void *common;
+
+        setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
+        context = start(&device);
+        stream = make_stream(device);
+        common = take(device, stream, 3000);
+        MUST(ds_accel_stream_synchronize(stream));
+        MUST(ds_accel_graph_create(device, &graph));
+        MUST(ds_accel_graph_capture_begin(graph, stream, NULL, 0));
+        pointer = take(device, stream, 5000);
+        MUST(ds_accel_mem_set_async(stream, pointer, 5, 512));
+        EXPECT_STATUS(ds_accel_mem_free(device, stream, common), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_node_count(graph, &nodes), DS_ACCEL_OK);
+        cr_expect_eq(nodes, 1);
+        EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_replay(graph, stream), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_stream_synchronize(stream), DS_ACCEL_OK);
+        ds_accel_graph_destroy(graph);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+        finish(context, device);
+    }
+}
+
+/* ---- history and snapshots ------------------------------------------------------------------ */
+
+static char *snapshot(ds_accel_t *context, ds_accel_device_t *device)
+{
+    void *data = NULL;
+    size_t size = 0;
+
+    MUST(ds_accel_memory_snapshot(context, device, DS_ACCEL_SNAPSHOT_JSON, &data, &size));
+    cr_assert_eq(strlen(data), size);
+    return test_compact(data);
+}
+
+Test(core_allocator, draws_a_snapshot_of_its_segments)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    char *text = snapshot(context, NULL);
+    void *pointer;
+
+    EXPECT_HAS(text, "\"segments\":[]");
+    ds_accel_free_text(text);
+    pointer = take(device, NULL, 1000);
+    text = snapshot(NULL, device);
+    EXPECT_HAS(text, "\"schema_version\":1");
+    EXPECT_HAS(text, "\"backend\":\"mock\"");
+    EXPECT_HAS(text, "\"total_size\":2097152");
+    EXPECT_HAS(text, "\"allocated_size\":1024");
+    EXPECT_HAS(text, "\"requested_size\":1000");
+    EXPECT_HAS(text, "\"segment_type\":\"small\"");
+    EXPECT_HAS(text, "\"segment_pool_id\":[0,0]");
+    EXPECT_HAS(text, "\"state\":\"active_allocated\"");
+    EXPECT_HAS(text, "\"state\":\"inactive\"");
+    EXPECT_HAS(text, "\"device_traces\":[[]]");
+    EXPECT_HAS(text, "\"mode\":\"caching\"");
+    ds_accel_free_text(text);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, remembers_the_latest_calls)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    void *data;
+    size_t size;
+    char *text;
+    int allocs = 0;
+
+    EXPECT_STATUS(ds_accel_memory_record_history(device, DS_ACCEL_HISTORY_ON, 1000), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, 1000)), DS_ACCEL_OK);
+    text = snapshot(NULL, device);
+    EXPECT_HAS(text, "\"action\":\"segment_alloc\"");
+    EXPECT_HAS(text, "\"action\":\"alloc\"");
+    EXPECT_HAS(text, "\"action\":\"free_requested\"");
+    EXPECT_HAS(text, "\"action\":\"free_completed\"");
+    EXPECT_HAS(text, "\"action\":\"snapshot\"");
+    ds_accel_free_text(text);
+    EXPECT_STATUS(
+        ds_accel_memory_record_history(device, DS_ACCEL_HISTORY_ON | DS_ACCEL_HISTORY_STACKS, 9),
+        DS_ACCEL_OK);
+    for (int i = 0; i < 20; i++) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, 1000)), DS_ACCEL_OK);
+    }
+    text = snapshot(NULL, device);
+    for (const char *at = text; (at = strstr(at, "\"action\":\"alloc\"")) != NULL; at++) {
+        allocs++;
+    }
+    cr_expect_leq(allocs, 3);
+    cr_expect_geq(allocs, 2);
+    EXPECT_HAS(text, "\"filename\":\"");
+    ds_accel_free_text(text);
+    EXPECT_STATUS(ds_accel_memory_record_history(device, DS_ACCEL_HISTORY_OFF, 0), DS_ACCEL_OK);
+    text = snapshot(NULL, device);
+    EXPECT_HAS_NOT(text, "\"action\"");
+    ds_accel_free_text(text);
+    EXPECT_STATUS(ds_accel_memory_record_history(device, 77, 5), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_memory_snapshot(NULL, device, 99, &data, &size), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_memory_snapshot(NULL, NULL, 1, &data, &size), DS_ACCEL_ERR_INVALID);
+    finish(context, device);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+Test(core_allocator, works_on_cpu)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start_backend("cpu", &device);
+    uint64_t bytes = 1;
+    char *pointer;
+
+    EXPECT_STATUS(ds_accel_memory_allocated(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 0, "what was allocated here, not what the process holds");
+    pointer = take(device, NULL, 3 * MIB);
+    pointer[3 * MIB - 1] = 1;
+    EXPECT_STATUS(ds_accel_memory_allocated(device, &bytes), DS_ACCEL_OK);
+    cr_expect_eq(bytes, 3 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    cr_expect_eq(take(device, NULL, 3 * MIB), pointer);
+    finish(context, device);
+}
+
+Test(core_allocator, gives_everything_back_when_the_device_is_closed)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *a = make_stream(device);
+    ds_accel_pool_t *pool = NULL;
+    ds_accel_graph_t *graph = NULL;
+    ds_accel_device_t *again;
+    struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
+
+    MUST(ds_accel_device_get(context, 1, &again)); /* the accelerator stays started */
+    MUST(ds_accel_pool_create(device, &pool));
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, a, pool, 0));
+    (void)take(device, a, 30 * MIB);
+    (void)take(device, NULL, 512);
+    ds_accel_device_close(device);
+    MUST(ds_accel_device_open(context, 0, &device));
+    MUST(ds_accel_device_memory(device, &info));
+    cr_expect_eq(info.available_bytes, info.total_bytes);
+    EXPECT_STAT(device, "allocation.all.allocated", 0);
+    finish(context, device);
+}
