@@ -17,9 +17,10 @@ struct walk {
     const char *found_value;
 };
 
+/* A NUL between values is a blank too: jansson passes over it. */
 static void skip_blanks(struct walk *walk)
 {
-    while (walk->at < walk->end && strchr(" \t\r\n", *walk->at) != NULL && *walk->at != '\0') {
+    while (walk->at < walk->end && strchr(" \t\r\n", *walk->at) != NULL) {
         walk->at++;
     }
 }

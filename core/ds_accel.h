@@ -201,16 +201,19 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
 #define DS_ACCEL_REPORT_CACHE 9u      /**< verdicts that are remembered */
 #define DS_ACCEL_REPORT_QUARANTINE \
     10u /**< plugins that crashed or hung, and till when each is left alone */
+#define DS_ACCEL_REPORT_MEMORY 16u /**< memory of an accelerator's devices now: JSON or SVG */
 
 #define DS_ACCEL_FORMAT_JSON 1u
 #define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
 #define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with what is left out otherwise: skipped gates */
+#define DS_ACCEL_FORMAT_SVG 8u     /**< a picture; MEMORY only */
 
 /**
  * Write a report.
  *
  * @param[in]  report    DS_ACCEL_REPORT_*
- * @param[in]  name      a backend, or NULL: all of them, or for INFO and ENV the chosen one
+ * @param[in]  name      a backend, or NULL: all of them, or for INFO, ENV and MEMORY the
+ *                        chosen one
  * @param[in]  format    DS_ACCEL_FORMAT_* bits; 0 is plain text
  * @param[out] text_out  ends in a newline unless empty
  * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the
@@ -267,6 +270,35 @@ DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, co
 
 /** Release a text that this library made; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
+
+/* ---- memory snapshots ----------------------------------------------------------------------- */
+
+#define DS_ACCEL_SNAPSHOT_JSON 1u   /**< conf/schema/memory-snapshot.json */
+#define DS_ACCEL_SNAPSHOT_SVG 2u    /**< a picture of segments, blocks and the recorded history */
+#define DS_ACCEL_SNAPSHOT_PICKLE 3u /**< what torch's memory viewer opens, torch 2.0 and newer */
+#define DS_ACCEL_SNAPSHOT_TEXT 4u   /**< a table for terminals */
+/** the list of segments alone, which torch's memory viewer wants before 2.0 */
+#define DS_ACCEL_SNAPSHOT_PICKLE_SEGMENTS 5u
+
+/**
+ * Write a snapshot file of a caching allocator in another format. Reads JSON: this library's, and
+ * torch's own snapshots dumped as JSON.
+ *
+ * @param[in]  path            the file, at most 256 MiB
+ * @param[in]  format          DS_ACCEL_SNAPSHOT_*
+ * @param[out] data_out        bytes, and a NUL behind them that does not count
+ * @param[out] size_bytes_out  how many
+ * @return DS_ACCEL_OK; ERR_INVALID the file is no snapshot, with file:line:column and what was
+ *         expected, or there is no such format; ERR_NOT_FOUND; ERR_IO; ERR_LIMIT its settings are
+ *         nested too deep for a pickle; ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_data()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot_convert(const char *path, uint32_t format,
+                                                         void **data_out, size_t *size_bytes_out);
+
+/** Release data that this library made; NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_free_data(void *data);
 
 /* ---- devices -------------------------------------------------------------------------------- */
 

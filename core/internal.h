@@ -1307,6 +1307,7 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
                           const struct ds_accel__candidate *candidate,
                           ds_accel_plugin_instance_t *instance);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
+int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out);
 int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out);

@@ -4,7 +4,7 @@
  * Reports as trees of JSON: what detect, list, explain and config print. Text is made from the same
  * trees (report_text.c), so that both forms always say the same.
  */
-#include "internal.h"
+#include "memory_snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -463,6 +463,12 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
         }
         free(dump);
         *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
+    } else if (report == DS_ACCEL_REPORT_MEMORY) {
+        *text_out = NULL;
+        if (ds_accel__memory_tree_svg(tree, &text) >= 0) {
+            *text_out = ds_accel__text_take(&text);
+        }
+        ds_accel__text_clear(&text);
     } else {
         *text_out = ds_accel__report_text(report, tree, format);
     }
@@ -481,9 +487,10 @@ static bool tells_failure(uint32_t report)
 static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
 {
     int32_t status = DS_ACCEL_OK;
-    bool needs_choice =
-        tells_failure(report) ||
-        ((report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_ENV) && name == NULL);
+    bool needs_choice = tells_failure(report) ||
+                        ((report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_ENV ||
+                          report == DS_ACCEL_REPORT_MEMORY) &&
+                         name == NULL);
 
     if (needs_choice) {
         status = ds_accel_detect(context);
@@ -544,6 +551,8 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
     case DS_ACCEL_REPORT_INFO:
         status = ds_accel__context_load_ops(context);
         return status < 0 ? status : ds_accel__report_info(context, name, tree_out);
+    case DS_ACCEL_REPORT_MEMORY:
+        return ds_accel__report_memory(context, name, tree_out);
     case DS_ACCEL_REPORT_ENV:
         return ds_accel__report_env(context, name, tree_out);
     case DS_ACCEL_REPORT_DOCTOR:
@@ -567,6 +576,10 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
 
     if (context == NULL || text_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or text_out is NULL");
+    }
+    if (report == DS_ACCEL_REPORT_MEMORY &&
+        (format & (DS_ACCEL_FORMAT_JSON | DS_ACCEL_FORMAT_SVG)) == 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "memory is written as JSON or SVG");
     }
     pthread_mutex_lock(&context->lock);
     context->asks_anew = context->asks_anew || report == DS_ACCEL_REPORT_LIST ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The reports on one backend: info and env. They work for backends that are not here, too. */
-#include "internal.h"
+#include "memory_snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -481,6 +481,11 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out)
 {
     return with_facts(context, name, info_tree, tree_out);
+}
+
+int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out)
+{
+    return with_facts(context, name, ds_accel__memory_tree, tree_out);
 }
 
 /* ---- env ------------------------------------------------------------------------------------ */

@@ -3,9 +3,31 @@
 /* ds-accel info */
 #include "tool.h"
 
+/* A snapshot's picture; --json: the snapshot. */
+static int map_file(const struct tool *tool)
+{
+    void *data;
+    size_t size_bytes;
+    int32_t status = ds_accel_memory_snapshot_convert(
+        tool->memory_map, tool->json ? DS_ACCEL_SNAPSHOT_JSON : DS_ACCEL_SNAPSHOT_SVG, &data,
+        &size_bytes);
+
+    return status < 0 ? tool_fail(status) : tool_write(tool, data, size_bytes, EXIT_OK);
+}
+
 static int run(struct tool *tool, int argument_count, char **arguments)
 {
-    return tool_report(tool, DS_ACCEL_REPORT_INFO, argument_count > 0 ? arguments[0] : NULL);
+    const char *name = argument_count > 0 ? arguments[0] : NULL;
+
+    if (tool->memory_map == NULL) {
+        return tool_report(tool, DS_ACCEL_REPORT_INFO, name);
+    }
+    if (tool->memory_map[0] == '\0') {
+        return tool_report(tool, DS_ACCEL_REPORT_MEMORY, name);
+    }
+    return name == NULL
+               ? map_file(tool)
+               : tool_usage(tool, "a snapshot has its accelerator: \"%s\" is one too many", name);
 }
 
 const struct tool_command cmd_info = {
@@ -15,7 +37,10 @@ const struct tool_command cmd_info = {
     .help =
         "Shows all that is known of an accelerator, by default the chosen one. Works for every\n"
         "backend that the configuration or a plugin knows; what needs the device is unknown\n"
-        "(JSON null) when it is not there.",
+        "(JSON null) when it is not there.\n"
+        "\n"
+        "      --memory-map[=FILE]  in place of it a picture (SVG; with --json the figures) of\n"
+        "                           the devices' memory now, or of a snapshot of an allocator",
     .most = 1,
     .run = run,
 };

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list,   &cmd_info, &cmd_explain, &cmd_env,
-    &cmd_doctor, &cmd_config, &cmd_lint, &cmd_cache,   &cmd_quarantine,
+    &cmd_detect, &cmd_list, &cmd_info,   &cmd_explain, &cmd_env,        &cmd_doctor,
+    &cmd_config, &cmd_lint, &cmd_memory, &cmd_cache,   &cmd_quarantine,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -24,6 +24,10 @@ enum {
     OPTION_CONFIG,
     OPTION_ROOT,
     OPTION_ENV,
+    OPTION_MEMORY_MAP,
+    OPTION_PICKLE,
+    OPTION_PICKLE_SEGMENTS,
+    OPTION_SVG,
     OPTION_VERSION
 };
 
@@ -33,9 +37,14 @@ static const struct option long_options[] = {
     {"env", no_argument, NULL, OPTION_ENV},
     {"help", no_argument, NULL, 'h'},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"memory-map", optional_argument, NULL, OPTION_MEMORY_MAP},
+    {"output", required_argument, NULL, 'o'},
+    {"pickle", no_argument, NULL, OPTION_PICKLE},
+    {"pickle-segments", no_argument, NULL, OPTION_PICKLE_SEGMENTS},
     {"plugin-dir", required_argument, NULL, OPTION_PLUGIN_DIR},
     {"quiet", no_argument, NULL, 'q'},
     {"root", required_argument, NULL, OPTION_ROOT},
+    {"svg", no_argument, NULL, OPTION_SVG},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -114,6 +123,33 @@ static int finish_output(bool failed, int code)
     return code;
 }
 
+int tool_write(const struct tool *tool, void *data, size_t size_bytes, int code)
+{
+    FILE *file = tool->output != NULL ? fopen(tool->output, "wb") : answer;
+    bool failed;
+
+    if (file == NULL) {
+        fprintf(stderr, "ds-accel: %s: %s\n", tool->output, strerror(errno));
+        ds_accel_free_data(data);
+        return EXIT_PROBLEMS;
+    }
+    failed = fwrite(data, 1, size_bytes, file) != size_bytes;
+    ds_accel_free_data(data);
+    if (file == answer) {
+        return finish_output(failed, code);
+    }
+    if (fclose(file) != 0 || failed) {
+        fprintf(stderr, "ds-accel: writing %s failed: %s\n", tool->output, strerror(errno));
+        return EXIT_PROBLEMS;
+    }
+    return code;
+}
+
+bool tool_is_terminal(const struct tool *tool)
+{
+    return tool->output == NULL && isatty(fileno(answer));
+}
+
 int tool_print(char *text, int code)
 {
     bool failed = fputs(text, answer) < 0;
@@ -130,6 +166,9 @@ uint32_t tool_format(const struct tool *tool)
 
     if (tool->json) {
         return DS_ACCEL_FORMAT_JSON;
+    }
+    if (tool->memory_map != NULL) {
+        return DS_ACCEL_FORMAT_SVG;
     }
     if (isatty(fileno(answer)) && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
         strcmp(term, "dumb") != 0) {
@@ -202,10 +241,24 @@ static int take_option(struct tool *tool, int option)
         return -1;
     case OPTION_ENV:
         tool->show_env = true;
-        return tool->command == &cmd_config ? -1
-                                            : tool_usage(tool, "--env is an option of config show");
+        return -1;
     case OPTION_JSON:
         tool->json = true;
+        return -1;
+    case OPTION_MEMORY_MAP:
+        tool->memory_map = optarg != NULL ? optarg : "";
+        return -1;
+    case OPTION_PICKLE:
+        tool->pickle = true;
+        return -1;
+    case OPTION_PICKLE_SEGMENTS:
+        tool->pickle_segments = true;
+        return -1;
+    case OPTION_SVG:
+        tool->svg = true;
+        return -1;
+    case 'o':
+        tool->output = optarg;
         return -1;
     case OPTION_PLUGIN_DIR:
         if (tool->options.plugin_dir_count == TOOL_PLUGIN_DIRS) {
@@ -269,6 +322,27 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
     return -1;
 }
 
+/* Options that only some commands have, given to another: the exit code, or -1. */
+static int check_options(const struct tool *tool)
+{
+    if (tool->show_env && tool->command != &cmd_config) {
+        return tool_usage(tool, "--env is an option of config show");
+    }
+    if (tool->memory_map != NULL && tool->command != &cmd_info) {
+        return tool_usage(tool, "--memory-map is an option of info");
+    }
+    if ((tool->svg || tool->pickle || tool->pickle_segments) && tool->command != &cmd_memory) {
+        return tool_usage(tool, "%s is an option of memory show",
+                          tool->svg      ? "--svg"
+                          : tool->pickle ? "--pickle"
+                                         : "--pickle-segments");
+    }
+    if (tool->output != NULL && tool->command != &cmd_memory) {
+        return tool_usage(tool, "--output is an option of memory");
+    }
+    return -1;
+}
+
 static const struct tool_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -316,7 +390,7 @@ int main(int argc, char **argv)
 
     answer = stdout;
     opterr = 0;
-    code = parse(&tool, argc, argv, "+:a:hqv");
+    code = parse(&tool, argc, argv, "+:a:ho:qv");
     if (code >= 0) {
         return code;
     }
@@ -340,12 +414,13 @@ int main(int argc, char **argv)
     argc -= optind;
     argv += optind;
     optind = 0; /* glibc: start again, also its permutation */
-    code = parse(&tool, argc, argv, ":a:hqv");
+    code = parse(&tool, argc, argv, ":a:ho:qv");
     if (code >= 0) {
         return code;
     }
-    if (tool.show_env && tool.command != &cmd_config) {
-        return tool_usage(&tool, "--env is an option of config show");
+    code = check_options(&tool);
+    if (code >= 0) {
+        return code;
     }
     count = argc - optind;
     if (count < tool.command->least || count > tool.command->most) {

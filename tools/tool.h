@@ -7,6 +7,7 @@
 #include "ds_accel.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
     EXIT_OK = 0,
@@ -27,7 +28,10 @@ struct tool {
     struct ds_accel_options options;
     const char *plugin_dirs[TOOL_PLUGIN_DIRS];
     bool json;
-    bool show_env; /* config show --env */
+    bool show_env;                     /* config show --env */
+    bool svg, pickle, pickle_segments; /* memory show */
+    const char *memory_map;            /* info: a snapshot's file, "" none; NULL: not given */
+    const char *output;                /* memory; NULL: stdout */
     bool quiet;
     int verbosity;
 };
@@ -42,7 +46,7 @@ struct tool_command {
 };
 
 extern const struct tool_command cmd_cache, cmd_config, cmd_detect, cmd_doctor, cmd_env,
-    cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_quarantine;
+    cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine;
 
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);
@@ -53,6 +57,10 @@ int tool_usage(const struct tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Write a text of the library's to stdout, release it, and return code, or that writing failed. */
 int tool_print(char *text, int code);
+/* The same for bytes of ds_accel_free_data(), and to the file of --output if there is one. */
+int tool_write(const struct tool *tool, void *data, size_t size_bytes, int code);
+/* True if the answer goes to somebody's terminal. */
+bool tool_is_terminal(const struct tool *tool);
 uint32_t tool_format(const struct tool *tool);
 /* Make a context, write one report of it, release it. */
 int tool_report(struct tool *tool, uint32_t report, const char *name);

@@ -130,6 +130,8 @@ static char plugins[512];
 static char bad[512];
 static char broken[512];
 static char machine[512];
+static char snapshot[512];
+static char trace[512];
 static char crashing[512];
 static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the folder of the cache */
 static char verdicts[sizeof(remembered) + 16];
@@ -497,6 +499,38 @@ static int32_t use_memory(void)
     return status;
 }
 
+
+static int32_t convert(const char *path, uint32_t format)
+{
+    void *data = NULL;
+    size_t size_bytes;
+    int32_t status = ds_accel_memory_snapshot_convert(path, format, &data, &size_bytes);
+
+    ds_accel_free_data(data);
+    return status;
+}
+
+static int32_t show_memory(void)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (uint32_t format = DS_ACCEL_SNAPSHOT_JSON;
+         format <= DS_ACCEL_SNAPSHOT_PICKLE_SEGMENTS && status >= 0; format++) {
+        status = convert(snapshot, format);
+    }
+    return status;
+}
+
+static int32_t draw_trace(void)
+{
+    return convert(trace, DS_ACCEL_SNAPSHOT_SVG);
+}
+
+static int32_t draw_devices(void)
+{
+    return report(DS_ACCEL_REPORT_MEMORY, "mock", DS_ACCEL_FORMAT_SVG);
+}
+
 static const struct {
     const char *name;
     int32_t (*run)(void);
@@ -521,6 +555,9 @@ static const struct {
     {"doctor", report_doctor},
     {"lint", lint},
     {"device memory", use_memory},
+    {"memory show", show_memory},
+    {"memory show --svg with a trace", draw_trace},
+    {"info --memory-map", draw_devices},
 };
 
 /* Run with the Nth allocation failing; true if all of it went right. *reached_out: it has an Nth.
@@ -578,6 +615,8 @@ int main(int argc, char **argv)
     snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", argv[2]);
     snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", argv[2]);
     snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
+    snprintf(snapshot, sizeof(snapshot), "%s/tests/fixtures/memory/torch_1.json", argv[2]);
+    snprintf(trace, sizeof(trace), "%s/tests/fixtures/memory/traces.json", argv[2]);
     snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);
     snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", argv[1]);
     snprintf(crashing, sizeof(crashing), "%s/tests/fixtures/faults/probe_segv", argv[1]);

@@ -86,6 +86,7 @@ while read -r command argument; do
     FILE.so) offers "ds-accel $command " "ds_accel_x.so
 folder
 full.json" ;;
+    show) offers "ds-accel $command " show ;;
     NAME | "[NAME]") offers "ds-accel $command " "$on_path" ;;
     *"|"*)
         offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
@@ -101,6 +102,30 @@ full.json" ;;
 done <"$dir/arguments"
 has "one command takes a file" "$(cat "$lines")" "ds-accel lint "
 
+memory_options="-o
+--output
+--pickle
+--pickle-segments
+--svg"
+offers "ds-accel info --mem" --memory-map
+offers "ds-accel info -" "$options
+--memory-map"
+offers "ds-accel info --memory-map=m" "mine.json
+my own.json"
+offers "ds-accel info --memory-map " "$on_path"
+offers "ds-accel info --memory-map=mine.json xpu.e" xpu.external
+offers "ds-accel memory show " "folder
+full.json
+mine.json
+my own.json"
+offers "ds-accel memory show -" "$options
+$memory_options"
+offers "ds-accel memory show mine.json " "$options
+$memory_options"
+offers "ds-accel memory -o te" text.txt
+offers "ds-accel memory --output=te" text.txt
+offers "ds-accel memory --output x show m" "mine.json
+my own.json"
 offers "ds-accel explain xpu.e" xpu.external
 offers "ds-accel quarantine clear xpu.e" xpu.external
 offers "ds-accel quarantine clear " "$on_path"

@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env config lint doctor cache quarantine help'
+_ds_accel_commands='detect list info explain env config lint doctor memory cache quarantine help'
 
 # Backends that the configuration names, asked for once per shell and program.
 _ds_accel_known=
@@ -89,6 +89,8 @@ _ds_accel_argument() {
     quarantine:2:clear) _ds_accel_names "$current" "$@" ;;
     help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
     info:1:* | explain:1:* | env:1:*) _ds_accel_names "$current" "$@" ;;
+    memory:1:*) _ds_accel_offer "$current" "show" ;;
+    memory:2:*) _ds_accel_files "$current" .json ;;
     lint:1:*) _ds_accel_files "$current" .so ;;
     *) return 1 ;;
     esac
@@ -111,14 +113,17 @@ _ds_accel() {
             [[ $word == = && $previous == --* ]] && continue
             [[ $previous == --plugin-dir ]] && folders+=("$word")
             previous=
+        elif [[ $word == = && ${COMP_WORDS[i - 1]} == --memory-map ]]; then
+            previous=--memory-map # which takes a value only behind "="
         elif [[ -z $only_arguments && $word == -- ]]; then
             only_arguments=1
         elif [[ -z $only_arguments && $word == -* ]]; then
             case $word in
-            --accelerator | --config | --plugin-dir | --root) previous=$word ;;
+            --accelerator | --config | --output | --plugin-dir | --root) previous=$word ;;
             --plugin-dir=*) folders+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
+            -*o) previous=-o ;;
             esac
         elif [[ -z $command ]]; then
             command=$word
@@ -129,6 +134,9 @@ _ds_accel() {
     done
     if [[ $current == = && $previous == --* ]]; then
         current=
+    elif [[ $current == = && ${COMP_WORDS[COMP_CWORD - 1]} == --memory-map ]]; then
+        previous=--memory-map
+        current=
     elif [[ -z $previous && -z $only_arguments && $current == --*=* ]]; then
         # Somebody's COMP_WORDBREAKS has no "=".
         previous=${current%%=*}
@@ -138,10 +146,13 @@ _ds_accel() {
 
     case $previous in
     -a | --accelerator) _ds_accel_names "$current" "$program" "${folders[@]}" ;;
-    --config) _ds_accel_files "$current" .json ;;
+    --config | --memory-map) _ds_accel_files "$current" .json ;;
+    -o | --output) _ds_accel_files "$current" '*' ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
     *)
         [[ $command != config ]] || options+=' --env'
+        [[ $command != info ]] || options+=' --memory-map'
+        [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg'
         [[ -z $only_arguments ]] || options=''
         if [[ -n $options && $current == -* ]]; then
             _ds_accel_offer "$current" "$options"

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Any text as a snapshot of a caching allocator. */
+#include "fuzz.h"
+
+#include "memory_snapshot.h"
+
+/* What the reader promises of every segment. */
+static void check_segment(json_t *segment)
+{
+    struct ds_accel__memory_sums sums = {0};
+    json_t *blocks = json_object_get(segment, "blocks");
+    uint64_t at = ds_accel__json_size(segment, "address");
+
+    ds_accel__memory_sum(segment, &sums);
+    FUZZ_CHECK(sums.reserved_bytes > 0);
+    FUZZ_CHECK(sums.allocated_bytes + sums.pending_bytes + sums.free_bytes == sums.reserved_bytes);
+    FUZZ_CHECK(sums.allocated_bytes == ds_accel__json_size(segment, "allocated_size"));
+    FUZZ_CHECK(sums.allocated_bytes + sums.pending_bytes ==
+               ds_accel__json_size(segment, "active_size"));
+    for (size_t i = 0; i < json_array_size(blocks); i++) {
+        json_t *block = json_array_get(blocks, i);
+
+        FUZZ_CHECK(ds_accel__json_size(block, "address") == at);
+        at += ds_accel__json_size(block, "size");
+    }
+}
+
+static void check_formats(json_t *tree)
+{
+    for (uint32_t format = DS_ACCEL_SNAPSHOT_JSON; format <= DS_ACCEL_SNAPSHOT_PICKLE_SEGMENTS;
+         format++) {
+        void *data = NULL;
+        size_t size = 0;
+        int32_t status = ds_accel__memory_snapshot_write(tree, format, &data, &size);
+
+        /* Settings may be nested deeper than a pickle's are. */
+        FUZZ_CHECK(status >= 0 ||
+                   (status == DS_ACCEL_ERR_LIMIT && format == DS_ACCEL_SNAPSHOT_PICKLE));
+        if (status < 0) {
+            continue;
+        }
+        FUZZ_CHECK(((char *)data)[size] == '\0');
+        if (format == DS_ACCEL_SNAPSHOT_SVG) {
+            FUZZ_CHECK(strlen(data) == size && strncmp(data, "<svg ", 5) == 0);
+            FUZZ_CHECK(strcmp((char *)data + size - 7, "</svg>\n") == 0);
+        }
+        if (format == DS_ACCEL_SNAPSHOT_JSON) {
+            json_t *again = NULL;
+
+            status = ds_accel__memory_snapshot_parse("again", data, size, &again);
+            FUZZ_CHECK(status == DS_ACCEL_OK && json_equal(tree, again));
+            json_decref(again);
+        }
+        ds_accel_free_data(data);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_t *tree = NULL;
+    json_t *again = NULL;
+    int32_t status = ds_accel__memory_snapshot_parse("input", (const char *)data, size, &tree);
+
+    if (status < 0) {
+        FUZZ_CHECK(tree == NULL);
+        FUZZ_CHECK(strncmp(ds_accel_last_error(), "input:", 6) == 0);
+        return 0;
+    }
+    for (size_t i = 0; i < json_array_size(json_object_get(tree, "segments")); i++) {
+        check_segment(json_array_get(json_object_get(tree, "segments"), i));
+    }
+    FUZZ_CHECK(ds_accel__memory_snapshot_complete(tree, &again) == DS_ACCEL_OK);
+    FUZZ_CHECK(json_equal(tree, again));
+    json_decref(again);
+    check_formats(tree);
+    json_decref(tree);
+    return 0;
+}
