@@ -279,7 +279,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) unit test-threads test-caller test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) unit test-allocator test-threads test-caller test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi

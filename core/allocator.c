@@ -69,17 +69,15 @@ static inline __attribute__((always_inline)) bool apply(struct ds_accel__figures
                                                         uint32_t kind, struct differences by)
 {
     struct differences *some = (struct differences *)&figures->current[kind];
-    struct differences *all = (struct differences *)&figures->current[DS_ACCEL__ALL];
-    struct differences new_some = add(some, by);
-    struct differences new_all = add(all, by);
-    pair_t left = room((const struct differences *)&figures->limit[kind], new_some) |
-                  room((const struct differences *)&figures->limit[DS_ACCEL__ALL], new_all);
+    struct differences result = add(some, by);
+    struct differences all = add((const struct differences *)&figures->current[1 - kind], result);
+    pair_t left = room((const struct differences *)&figures->limit[kind], result) |
+                  room((const struct differences *)&figures->limit[DS_ACCEL__ALL], all);
 
     if (__builtin_expect((left[0] | left[1]) < 0, 0)) {
         return false;
     }
-    *some = new_some;
-    *all = new_all;
+    *some = result;
     return true;
 }
 
@@ -901,7 +899,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
     if (arena != NULL) {
         allocator->spare_arenas = arena->next;
     } else {
-        arena = aligned_alloc(64, sizeof(*arena));
+        arena = aligned_alloc(_Alignof(struct ds_accel__arena), sizeof(*arena));
         if (arena == NULL) {
             return NULL;
         }

@@ -75,10 +75,19 @@ struct ds_accel__change {
 
 /* An arena's figures. Peaks are exact as long as current <= limit: see allocator_stats.c. */
 struct ds_accel__figures {
-    struct ds_accel__lanes current[DS_ACCEL__KIND_COUNT + 1];
+    struct ds_accel__lanes current[DS_ACCEL__KIND_COUNT]; /* of all: their sum */
     struct ds_accel__lanes limit[DS_ACCEL__KIND_COUNT + 1];
     struct ds_accel__lanes total[DS_ACCEL__KIND_COUNT]; /* of everything ever added */
 };
+
+/* What is current of a kind, or of all. */
+static inline int64_t ds_accel__figures_current(const struct ds_accel__figures *figures,
+                                                unsigned kind, unsigned lane)
+{
+    return kind == DS_ACCEL__ALL ? figures->current[DS_ACCEL__SMALL].lane[lane] +
+                                       figures->current[DS_ACCEL__LARGE].lane[lane]
+                                 : figures->current[kind].lane[lane];
+}
 
 /* A figure that changes rarely, under the allocator's lock. */
 struct ds_accel__figure {
@@ -123,7 +132,10 @@ struct ds_accel__uses {
     struct ds_accel__arena *arenas[];
 };
 
-/* A piece of a segment. Never given back to the heap, so that a stale pointer to it can be read. */
+/*
+ * A piece of a segment. Never given back to the heap, so that a stale pointer to it can be read.
+ * Blocks of two streams share no cache lines, nor the pairs of them that processors fetch together.
+ */
 struct ds_accel__block {
     uint64_t address;
     uint64_t size_bytes;
@@ -146,7 +158,9 @@ struct ds_accel__block {
     struct ds_accel__waits *waits; /* pending: not NULL unless deferred */
     uint32_t frames;               /* where it was allocated, in the history's table; 0: not kept */
     uint32_t freed_frames;
-};
+} __attribute__((aligned(128)));
+DS_ACCEL_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(struct ds_accel__block) == 128,
+                       "a block is two cache lines");
 
 /* One piece of memory from the driver, or a range of addresses that memory is put under. */
 struct ds_accel__segment {
@@ -202,7 +216,7 @@ struct ds_accel__arena {
     uint64_t occupied[(DS_ACCEL__ALL_BINS + 63) / 64];
     struct ds_accel__block *bins[DS_ACCEL__ALL_BINS];
     struct ds_accel__lists lists[DS_ACCEL__KIND_COUNT];
-} __attribute__((aligned(64)));
+} __attribute__((aligned(128)));
 
 /* A private pool: its arenas are nobody else's. */
 struct ds_accel__private {
@@ -407,24 +421,19 @@ static inline bool ds_accel__figures_apply(struct ds_accel__figures *figures, ui
                                            const struct ds_accel__change *change)
 {
     struct ds_accel__lanes *some = &figures->current[kind];
-    struct ds_accel__lanes *all = &figures->current[DS_ACCEL__ALL];
-    struct ds_accel__lanes new_some;
-    struct ds_accel__lanes new_all;
+    const struct ds_accel__lanes *other = &figures->current[1 - kind];
+    struct ds_accel__lanes result;
     int64_t over = 0;
 
     for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
-        int64_t difference = change->added.lane[i] - change->removed.lane[i];
-
-        new_some.lane[i] = some->lane[i] + difference;
-        new_all.lane[i] = all->lane[i] + difference;
-        over |= figures->limit[kind].lane[i] - new_some.lane[i];
-        over |= figures->limit[DS_ACCEL__ALL].lane[i] - new_all.lane[i];
+        result.lane[i] = some->lane[i] + change->added.lane[i] - change->removed.lane[i];
+        over |= figures->limit[kind].lane[i] - result.lane[i];
+        over |= figures->limit[DS_ACCEL__ALL].lane[i] - result.lane[i] - other->lane[i];
     }
-    if (__builtin_expect(over < 0, 0)) {
+    if (over < 0) {
         return false;
     }
-    *some = new_some;
-    *all = new_all;
+    *some = result;
     for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
         figures->total[kind].lane[i] += change->added.lane[i];
     }

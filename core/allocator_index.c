@@ -175,11 +175,12 @@ static struct ds_accel__block *take_spare(struct ds_accel__index *index)
     struct ds_accel__block *block = index->spare;
 
     if (block == NULL) {
-        struct ds_accel__slab *slab = calloc(1, sizeof(*slab));
+        struct ds_accel__slab *slab = aligned_alloc(_Alignof(struct ds_accel__slab), sizeof(*slab));
 
         if (slab == NULL) {
             return NULL;
         }
+        memset(slab, 0, sizeof(*slab));
         slab->next = index->slabs;
         index->slabs = slab;
         for (unsigned i = 0; i < SLAB_BLOCKS; i++) {

@@ -52,7 +52,7 @@ static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
     int64_t share;
 
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
-        sum += each->figures.current[kind].lane[lane];
+        sum += ds_accel__figures_current(&each->figures, kind, lane);
     }
     if (sum > *peak) {
         *peak = sum;
@@ -60,7 +60,8 @@ static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
     slack = *peak - sum;
     share = slack / 2 / allocator->arena_count;
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
-        each->figures.limit[kind].lane[lane] = each->figures.current[kind].lane[lane] + share;
+        each->figures.limit[kind].lane[lane] =
+            ds_accel__figures_current(&each->figures, kind, lane) + share;
     }
     arena->figures.limit[kind].lane[lane] += slack / 2;
 }
@@ -89,11 +90,10 @@ static void count(struct ds_accel__arena *arena, uint32_t kind,
 
     for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
         figures->total[kind].lane[i] += change->added.lane[i];
+        figures->current[kind].lane[i] += change->added.lane[i] - change->removed.lane[i];
         for (unsigned k = 0; k < sets; k++) {
-            int64_t *current = &figures->current[kinds[k]].lane[i];
-
-            *current += change->added.lane[i] - change->removed.lane[i];
-            if (*current > figures->limit[kinds[k]].lane[i]) {
+            if (ds_accel__figures_current(figures, kinds[k], i) >
+                figures->limit[kinds[k]].lane[i]) {
                 balance(arena, kinds[k], i);
             }
         }
@@ -247,7 +247,7 @@ static void gather(const struct ds_accel__allocator *allocator, struct totals *t
             }
             for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
                  arena = arena->next) {
-                figure->current += arena->figures.current[kind].lane[i];
+                figure->current += ds_accel__figures_current(&arena->figures, kind, i);
                 for (unsigned k = 0; k < DS_ACCEL__KIND_COUNT; k++) {
                     figure->total +=
                         k == kind || kind == DS_ACCEL__ALL ? arena->figures.total[k].lane[i] : 0;
@@ -337,8 +337,9 @@ void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint
 
             for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
                  arena = arena->next) {
-                sum += arena->figures.current[kind].lane[i];
-                arena->figures.limit[kind].lane[i] = arena->figures.current[kind].lane[i];
+                sum += ds_accel__figures_current(&arena->figures, kind, i);
+                arena->figures.limit[kind].lane[i] =
+                    ds_accel__figures_current(&arena->figures, kind, i);
             }
             allocator->peak[kind].lane[i] = sum;
         }
@@ -409,7 +410,7 @@ static bool figures_agree(const struct ds_accel__arena *arena, char *problem, si
     }
     for (unsigned kind = 0; kind <= DS_ACCEL__ALL; kind++) {
         for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
-            int64_t current = arena->figures.current[kind].lane[i];
+            int64_t current = ds_accel__figures_current(&arena->figures, kind, i);
 
             if (current != found[kind].lane[i] || current > arena->figures.limit[kind].lane[i]) {
                 snprintf(problem, problem_size,

@@ -550,7 +550,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device,
  * the device.
  *
  * @param[in] stream  where the last work was queued that uses it; NULL: where it was allocated
- * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live memory of this device
+ * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live memory of this device:
+ * freed before, inside an allocation, of another device; or, with the allocator's mode "debug", it
+ *         was written past its end, or other memory after it was freed. ERR_DRIVER a stream that
+ *         used it can't be waited for: it is never used again
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                           void *pointer);

@@ -478,6 +478,8 @@ int main(int argc, char **argv)
     ds_accel__allocator_defaults(&options);
     options.mode = DS_ACCEL__ALLOCATOR_OFF;
     run_model("off", &options, UINT64_C(24) << 30, operations / 10, seed + 4);
+    options.mode = DS_ACCEL__ALLOCATOR_DEBUG;
+    run_model("debug", &options, UINT64_C(24) << 30, operations / 50, seed + 5);
     run_threads(operations / 50);
     return 0;
 }
