@@ -134,6 +134,9 @@ static const char *check_env_rule(json_t *object)
 static const char *const probe_modes[] = {"isolated", "in-process", NULL};
 static const char *const allocator_modes[] = {"caching", "off", "debug", NULL};
 static const char *const trust_modes[] = {"off", "warn", "enforce", NULL};
+static const char *const layer_names[] = {"validate", "race", "leak", "trace", NULL};
+static const char *const race_modes[] = {"report", "fail", NULL};
+static const char *const thread_modes[] = {"joined", "separate", NULL};
 static const char *const env_rules[] = {"if-unset", "always", "unset", NULL};
 static const char *const dtype_names[] = {"float32", "float16", "bfloat16", NULL};
 static const char *const op_kinds[] = {"compiled", "framework", NULL};
@@ -209,12 +212,16 @@ static const struct rule env_element = {
 
 static const struct rule backend_members[] = {
     {.key = "communication_backend", .types = STRING | NUL},
+    {.key = "communication_backends", .types = ARRAY | NUL, .element = &text_element},
     {.key = "compile_backend", .types = STRING | NUL},
+    {.key = "compile_backends", .types = ARRAY | NUL, .element = &text_element},
     {.key = "is_synchronized_device", .types = BOOLEAN | NUL},
     {.key = "use_host_timers", .types = BOOLEAN | NUL},
     {.key = "resolves_data_dependency", .types = BOOLEAN | NUL},
     {.key = "handles_memory_backpressure", .types = BOOLEAN | NUL},
     {.key = "is_triton_supported", .types = BOOLEAN | NUL},
+    {.key = "prefer_triton_grouped_mm", .types = BOOLEAN | NUL},
+    {.key = "supports_range_domains", .types = BOOLEAN | NUL},
     {.key = "is_bf16_supported", .types = BOOLEAN | NUL},
     {.key = "is_fp16_supported", .types = BOOLEAN | NUL},
     {.key = "graph_supported", .types = BOOLEAN | NUL},
@@ -269,6 +276,19 @@ static const struct rule allocator_members[] = {
     {.types = 0},
 };
 
+static const struct rule layer_element = {.types = STRING, .values = layer_names};
+
+static const struct rule validate_members[] = {
+    {.key = "races", .types = STRING | NUL, .values = race_modes},
+    {.key = "threads", .types = STRING | NUL, .values = thread_modes},
+    {.types = 0},
+};
+
+static const struct rule trace_members[] = {
+    {.key = "file", .types = STRING | NUL},
+    {.types = 0},
+};
+
 static const struct rule root_members[] = {
     {.key = "accelerator", .types = STRING | NUL, .check = check_backend_name},
     {.key = "detection_order", .types = ARRAY | NUL, .element = &backend_element},
@@ -277,6 +297,11 @@ static const struct rule root_members[] = {
     {.key = "deny", .types = ARRAY | NUL, .element = &text_element},
     {.key = "probe", .types = OBJECT | NUL, .members = probe_members},
     {.key = "trust", .types = OBJECT | NUL, .members = trust_members},
+    {.key = "layers", .types = ARRAY | NUL, .element = &layer_element},
+    {.key = "validate", .types = OBJECT | NUL, .members = validate_members},
+    {.key = "trace", .types = OBJECT | NUL, .members = trace_members},
+    {.key = "communication_backends", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "compile_backends", .types = ARRAY | NUL, .element = &text_element},
     {.key = "allocator", .types = OBJECT | NUL, .members = allocator_members},
     {.key = "backends",
      .types = OBJECT | NUL,

@@ -107,6 +107,13 @@ static int32_t check_env(const struct ds_accel__env *env)
 {
     enum ds_accel__variable variable;
     const char *problem = ds_accel__env_problem(env, &variable);
+    char text[256];
+
+    if (problem == NULL && env->values[DS_ACCEL__VARIABLE_LAYERS] != NULL &&
+        ds_accel__layers_problem(env->values[DS_ACCEL__VARIABLE_LAYERS], text, sizeof(text))) {
+        variable = DS_ACCEL__VARIABLE_LAYERS;
+        problem = text;
+    }
 
     return problem == NULL ? DS_ACCEL_OK
                            : ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s:1:1: it is \"%s\"; %s",
@@ -267,6 +274,7 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
     pthread_mutex_init(&context->config_lock, NULL);
     pthread_mutex_init(&context->topology_lock, NULL);
     pthread_mutex_init(&context->device_lock, NULL);
+    pthread_mutex_init(&context->lazy.lock, NULL);
     context->id = next_id();
     context->trust = ds_accel__trust_create();
     status = context->trust != NULL ? build(context, &options) : ds_accel__no_memory();
@@ -289,6 +297,7 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
     pthread_mutex_init(&context->config_lock, NULL);
     pthread_mutex_init(&context->topology_lock, NULL);
     pthread_mutex_init(&context->device_lock, NULL);
+    pthread_mutex_init(&context->lazy.lock, NULL);
     context->id = next_id();
     context->machine_root = strdup(machine_root);
     if (context->machine_root == NULL || ds_accel__env_read(&context->env, ignores_env) < 0) {
@@ -300,10 +309,17 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
 
 void ds_accel_destroy(ds_accel_t *context)
 {
-    if (context == NULL) {
-        return;
+    /* Memory that a tensor holds, perhaps for another library, keeps plugin and device alive. */
+    if (context != NULL && __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
+        ds_accel__context_end(context);
     }
+}
+
+void ds_accel__context_end(ds_accel_t *context)
+{
+    ds_accel__lazy_drop(context);
     ds_accel__devices_close(context);
+    ds_accel__known_clear(context);
     ds_accel__probe_finish(context);
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
@@ -316,6 +332,7 @@ void ds_accel_destroy(ds_accel_t *context)
     ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);
     free(context->machine_root);
     free(context->forced);
+    pthread_mutex_destroy(&context->lazy.lock);
     pthread_mutex_destroy(&context->device_lock);
     pthread_mutex_destroy(&context->topology_lock);
     pthread_mutex_destroy(&context->config_lock);
@@ -549,4 +566,22 @@ json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const 
     ds_accel__pointer_append(pointer, sizeof(pointer), backend);
     ds_accel__pointer_append(pointer, sizeof(pointer), key);
     return ds_accel__config_is_package(&context->config, pointer) ? NULL : value;
+}
+
+const char *ds_accel__setting(const ds_accel_t *context, const char *backend, const char *key)
+{
+    static const char *const keys[DS_ACCEL__SETTING_COUNT] = {
+        [DS_ACCEL__SETTING_COMMUNICATION] = "communication_backend",
+        [DS_ACCEL__SETTING_COMPILE] = "compile_backend",
+    };
+
+    if (context->selected == NULL || strcmp(context->selected->name, backend) != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < DS_ACCEL__SETTING_COUNT; i++) {
+        if (strcmp(keys[i], key) == 0 && context->settings[i][0] != '\0') {
+            return context->settings[i];
+        }
+    }
+    return NULL;
 }

@@ -236,6 +236,12 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
         ds_accel__crumb_pick(candidate, &crumb);
         return status;
     }
+    status = ds_accel__layers_install(candidate);
+    if (status < 0) {
+        ds_accel__guard_restore(&guard);
+        ds_accel__crumb_pick(candidate, &crumb);
+        return status;
+    }
     ds_accel__candidate_watch(candidate);
     ds_accel__plugin_lock();
     status = candidate->table.init(&candidate->host.abi, &instance, &error);
@@ -722,6 +728,7 @@ int32_t ds_accel_detect(ds_accel_t *context)
     pthread_mutex_lock(&context->lock);
     if (context->selected != NULL) {
         pthread_mutex_unlock(&context->lock);
+        ds_accel__lazy_run(context);
         return DS_ACCEL_OK;
     }
     if (context->has_failed) {
@@ -733,6 +740,9 @@ int32_t ds_accel_detect(ds_accel_t *context)
     snprintf(context->failure, sizeof(context->failure), "%s",
              status < 0 ? ds_accel_last_error() : "");
     pthread_mutex_unlock(&context->lock);
+    if (status >= 0) {
+        ds_accel__lazy_run(context);
+    }
     return status;
 }
 

@@ -280,14 +280,42 @@ struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const
     return (struct ds_accel__device *)device;
 }
 
-int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+/* Apart, so that calls that succeed do not clear an error first. */
+static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-    if (!device->candidate->watch.is_forked) {
-        return DS_ACCEL_OK;
-    }
     return ds_accel__fail(device->abi.table->device_health(device->abi.handle, &error), &error);
+}
+
+int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+{
+    return device->candidate->watch.is_forked ? refuse_forked(device) : DS_ACCEL_OK;
+}
+
+bool ds_accel__device_is_host_accessible(struct ds_accel__device *device)
+{
+    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint8_t known = __atomic_load_n(&device->host_access, __ATOMIC_RELAXED);
+
+    if (known == 0 && device->abi.table->device_info(device->abi.handle, &info, &error) >= 0) {
+        known = (info.flags & DS_ACCEL_FLAG_HOST_ACCESSIBLE) != 0 ? 1 : 2;
+        __atomic_store_n(&device->host_access, known, __ATOMIC_RELAXED);
+    }
+    return known == 1;
+}
+
+bool ds_accel__device_pointer_info(struct ds_accel__device *device, const void *pointer,
+                                   struct ds_accel_pointer_info *info_out)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+    int32_t status = device->abi.table->mem_pointer_info(
+        device->candidate->instance, device->abi.handle, pointer, &info, &error);
+
+    *info_out = info;
+    return status >= 0;
 }
 
 /* What is made when it is opened first and goes when it is closed last. */
@@ -306,12 +334,7 @@ static int32_t start(struct ds_accel__device *device)
     }
     device->abi.table = table;
     pthread_mutex_init(&device->lock, NULL);
-    status = ds_accel__default_stream_make(device);
-    if (status < 0) {
-        pthread_mutex_destroy(&device->lock);
-        table->device_close(device->abi.handle);
-    }
-    return status;
+    return DS_ACCEL_OK;
 }
 
 /* Give all memory back: streams that are destroyed later have none. */
@@ -329,12 +352,12 @@ static void stop_memory(struct ds_accel__device *device)
     }
 }
 
-/* Graphs hold events and memory, events streams, streams and memory the device. */
+/* Generators, timers and graphs hold events, events streams, streams and memory the device. */
 static void stop(struct ds_accel__device *device)
 {
     static const enum ds_accel__handle_kind order[] = {
-        DS_ACCEL__HANDLE_GRAPH, DS_ACCEL__HANDLE_POOL, DS_ACCEL__HANDLE_EVENT,
-        DS_ACCEL__HANDLE_STREAM};
+        DS_ACCEL__HANDLE_RNG,  DS_ACCEL__HANDLE_TIMER, DS_ACCEL__HANDLE_GRAPH,
+        DS_ACCEL__HANDLE_POOL, DS_ACCEL__HANDLE_EVENT, DS_ACCEL__HANDLE_STREAM};
     struct ds_accel__child *child;
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(order); i++) {
@@ -345,6 +368,12 @@ static void stop(struct ds_accel__device *device)
             void *handle = ds_accel__child_handle(child);
 
             switch (order[i]) {
+            case DS_ACCEL__HANDLE_TIMER:
+                ds_accel__timer_destroy(handle);
+                break;
+            case DS_ACCEL__HANDLE_RNG:
+                ds_accel__rng_destroy(handle);
+                break;
             case DS_ACCEL__HANDLE_GRAPH:
                 ds_accel__graph_destroy(handle);
                 break;
@@ -359,8 +388,18 @@ static void stop(struct ds_accel__device *device)
             }
         }
     }
+    ds_accel__pinned_close(device);
     device->candidate->table.device_close(device->abi.handle);
     pthread_mutex_destroy(&device->lock);
+}
+
+/* One that is open already is given again, but not one that was lost meanwhile. */
+static int32_t check_health(struct ds_accel__device *device)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status = device->abi.table->device_health(device->abi.handle, &error);
+
+    return status == DS_ACCEL_ERR_DEVICE_LOST ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
 /* device_lock held. */
@@ -417,7 +456,10 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     }
     pthread_mutex_lock(&context->device_lock);
     status = open_locked(context, candidate, device_index, &device);
-    if (status >= 0 && is_for_context) {
+    if (status >= 0 && !is_for_context && device->open_count > 1) {
+        status = check_health(device);
+        device->open_count -= status < 0;
+    } else if (status >= 0 && is_for_context) {
         device->open_count -= device->has_reference;
         device->has_reference = true;
     }
@@ -440,13 +482,37 @@ int32_t ds_accel_device_get(ds_accel_t *context, uint32_t device_index,
     return open_device(context, device_index, true, device_out);
 }
 
-/* device_lock held. */
-static void close_locked(struct ds_accel__device *device)
+/* device_lock held: close it if nothing holds it open any more. */
+static void close_unheld(struct ds_accel__device *device)
 {
-    if (--device->open_count == 0) {
+    if (device->open_count == 0 && device->storage_count == 0) {
         device->context->devices[device->index] = NULL;
         stop(device);
         ds_accel__handle_put(DS_ACCEL__HANDLE_DEVICE, device);
+    }
+}
+
+void ds_accel__device_hold(struct ds_accel__device *device)
+{
+    pthread_mutex_lock(&device->context->device_lock);
+    device->storage_count++;
+    pthread_mutex_unlock(&device->context->device_lock);
+    __atomic_add_fetch(&device->context->storage_count, 1, __ATOMIC_ACQ_REL);
+}
+
+void ds_accel__device_release(struct ds_accel__device *device)
+{
+    ds_accel_t *context = device->context;
+
+    /* What a child inherited is closed by nobody, and another thread may have had the lock. */
+    if (!device->candidate->watch.is_forked) {
+        pthread_mutex_lock(&context->device_lock);
+        device->storage_count--;
+        close_unheld(device);
+        pthread_mutex_unlock(&context->device_lock);
+    }
+    if (__atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
+        ds_accel__context_end(context);
     }
 }
 
@@ -461,7 +527,8 @@ void ds_accel_device_close(ds_accel_device_t *device)
         pthread_mutex_lock(&context->device_lock);
         /* What the context holds open is not the caller's to close. */
         if (ds_accel__handle_is_live(device) && ours->open_count > ours->has_reference) {
-            close_locked(ours);
+            ours->open_count--;
+            close_unheld(ours);
         }
         pthread_mutex_unlock(&context->device_lock);
     }
@@ -475,8 +542,8 @@ void ds_accel__devices_close(ds_accel_t *context)
         struct ds_accel__device *device = context->devices[i];
 
         if (device != NULL && !candidate->watch.is_forked) {
-            device->open_count = 1; /* whoever else has it open closes it too late */
-            close_locked(device);
+            device->open_count = 0; /* whoever else has it open closes it too late */
+            close_unheld(device);
         }
     }
     free(context->devices);

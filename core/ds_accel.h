@@ -95,7 +95,8 @@ struct ds_accel_options {
 DS_ACCEL_EXPORT int32_t ds_accel_create(const struct ds_accel_options *options,
                                         ds_accel_t **context_out);
 
-/** Close a context and its plugins. Its devices were closed before; NULL is ignored. */
+/** Close a context and its plugins, once no tensor holds memory of its devices. Its devices were
+ * closed before; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_destroy(ds_accel_t *context);
 
 /**
@@ -268,6 +269,28 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
                                       uint32_t format, char **text_out);
 
+/**
+ * Check a running plugin on its device against the rules of docs/plugin-abi.md: one suite for every
+ * backend. Each check runs in a process of its own making (ds-accel-probe), where it may crash or
+ * hang (probe.timeout_ms of the configuration) without ending the others.
+ *
+ * @param[in]  options       of the context that the plugin is started in; NULL for the defaults
+ * @param[in]  name_or_path  a backend, or the .so of one; NULL: only list the checks
+ * @param[in]  device_index  the device to work with
+ * @param[in]  only          "DSA-P19", or a group as "stream": only those checks; NULL: all
+ * @param[in]  format        DS_ACCEL_FORMAT_*
+ * @param[out] text_out      check by check; written for ERR_ABI too
+ * @return DS_ACCEL_OK no check failed; ERR_ABI one did; ERR_NOT_USABLE the accelerator cannot be
+ *         had, and why; ERR_NOT_FOUND no plugin of that name; ERR_INVALID only names neither;
+ *         ERR_IO the file can't be read, or no helper can be had; ERR_CONFIG; ERR_LIMIT;
+ *         ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_conformance(const struct ds_accel_options *options,
+                                             const char *name_or_path, uint32_t device_index,
+                                             const char *only, uint32_t format, char **text_out);
+
 /** Release a text that this library made; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 
@@ -371,8 +394,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_current_device_name(ds_accel_t *context, char *
 DS_ACCEL_EXPORT int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
                                              ds_accel_device_t **device_out);
 
-/** Close one opening. The last one destroys what is left of it: streams, events, graphs, memory.
- * NULL is ignored. */
+/** Close one opening. The last one destroys what is left of it: streams, events, graphs, memory; as
+ * long as tensors hold memory of it, it stays open. NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_device_close(ds_accel_device_t *device);
 
 /** The handle of a device that is open for as long as the context is: opened by the first call. */
@@ -571,7 +594,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, vo
  *
  * @param[in] align_bytes  1: the runtime's own; 0: the page size, for direct I/O; else a power of 2
  * @param[in] flags        DS_ACCEL_PINNED_*
- * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size, after one retry with
+ *         an emptied pool; ERR_NO_MEMORY
+ * @threads any
  * @owner  caller; release with ds_accel_mem_free_pinned()
  * @source DeepSpeed pin_memory(align_bytes)
  */
@@ -579,8 +604,13 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uin
                                                   uint64_t align_bytes, uint32_t flags,
                                                   void **pointer_out);
 
-/** Streams that copy from or to it were told by ds_accel_mem_record_stream(): it is given out again
- * when they are done. NULL is ignored. */
+/**
+ * Give it back to the pool, at once. Streams that copy from or to it were told by
+ * ds_accel_mem_record_stream(): it is given out again when they are done with what they have now.
+ * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live pinned memory of this
+ * device
+ * @threads any, but not while another thread calls something on one of those streams
+ */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer);
 
 /** Lock and unlock memory of the caller's. */
@@ -752,11 +782,774 @@ DS_ACCEL_EXPORT int32_t ds_accel_pool_end(ds_accel_pool_t *pool);
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
+/*
+ * Layers stand between program and plugin when DS_ACCEL_LAYERS or the configuration's "layers"
+ * names them, and cost nothing when none is named: "validate" checks both sides of every call,
+ * "race" (a part of it) looks for accesses that nothing orders, "leak" tells what is still live at
+ * the end, "trace" writes a file for browsers' trace viewers.
+ */
+
+#define DS_ACCEL_ACCESS_READ 1u
+#define DS_ACCEL_ACCESS_WRITE 2u
+
+/**
+ * How many races were found: pairs of call sites whose accesses nothing orders.
+ * @return DS_ACCEL_OK; ERR_STATE layer race is not on; ERR_INVALID NULL
+ * @threads any
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count_out);
+
+/**
+ * What a layer has to say, one line for each race, or each kind of thing that is live now.
+ *
+ * @param[in]  layer     "race" or "leak"
+ * @param[out] text_out  "" if there is nothing to say
+ * @return DS_ACCEL_OK; ERR_STATE the layer is not on; ERR_NOT_FOUND no such layer reports;
+ *         ERR_INVALID NULL; ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer,
+                                              char **text_out);
+
+/* The library's own; public only because the inline function below uses them. */
+DS_ACCEL_EXPORT extern uint32_t ds_accel__layers_on; /* accelerators that have layers */
+DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_plugin_device_t *device,
+                                                    ds_accel_plugin_stream_t *stream,
+                                                    const void *pointer, uint64_t size_bytes,
+                                                    uint32_t access);
+
+/**
+ * Tell the race detector of an access that it cannot see: by a kernel of the program's own that was
+ * just queued on @p stream, or by host code. One load and one branch when no layer is on.
+ *
+ * @param[in] stream   NULL: the calling thread reads or writes now; in a host task: the task does
+ * @param[in] pointer  where @p size_bytes begin; 0 bytes are no access
+ * @param[in] access   DS_ACCEL_ACCESS_READ or DS_ACCEL_ACCESS_WRITE
+ * @return DS_ACCEL_OK, also without layers; ERR_INVALID not a live handle, range or kind of access
+ * @threads any
+ */
+DS_ACCEL_INLINE int32_t ds_accel_note_access(ds_accel_plugin_device_t *device,
+                                             ds_accel_plugin_stream_t *stream, const void *pointer,
+                                             uint64_t size_bytes, uint32_t access)
+{
+    return __builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) == 0, 1)
+               ? DS_ACCEL_OK
+               : ds_accel__layer_note_access(device, stream, pointer, size_bytes, access);
+}
+
 /* ---- random numbers ------------------------------------------------------------------------- */
+
+/** A sequence of random numbers on a device: Philox4x32-10, the same on every backend. */
+typedef struct ds_accel_rng ds_accel_rng_t;
+
+/**
+ * The device's own generator, if it has one (the plugin's rng functions), in place of ours. Its
+ * numbers are the vendor's, and one device has one: two of these share it.
+ */
+#define DS_ACCEL_RNG_VENDOR 1u
+
+/** A place in the sequence of a seed: 2^64 subsequences of 2^64 blocks of 4 words of 32 bits. */
+struct ds_accel_rng_position {
+    uint32_t struct_size;
+    uint32_t word; /**< of the block, 0 to 3; 4 in block UINT64_MAX: all are used */
+    uint64_t block;
+    uint64_t subsequence; /**< ranks that take one each share no number */
+};
+
+/**
+ * Make a generator.
+ *
+ * @param[in] flags  0 or DS_ACCEL_RNG_VENDOR
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED the device has none of its own; ERR_INVALID; ERR_NO_MEMORY
+ * @threads any; one generator can be used by several at once, each call as a whole
+ * @owner  caller; release with ds_accel_rng_destroy()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_create(ds_accel_device_t *device, uint64_t seed,
+                                            uint32_t flags, ds_accel_rng_t **rng_out);
+
+/** Numbers that are queued are made all the same. NULL and default generators are ignored. */
+DS_ACCEL_EXPORT void ds_accel_rng_destroy(ds_accel_rng_t *rng);
+
+/**
+ * The device's default generator. Its seed is that of the last ds_accel_manual_seed_all(), else
+ * 67280421310721, torch's. A device that was closed and is opened again has it anew.
+ * @owner borrowed; lives as long as the device is open   @source DeepSpeed default_generator()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_default_rng(ds_accel_device_t *device, ds_accel_rng_t **rng_out);
+
+/** Go to the beginning of a seed's sequence: subsequence 0, block 0. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_manual_seed(ds_accel_rng_t *rng, uint64_t seed);
+
+/** The same with a seed from the kernel's random source. @return also ERR_IO */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
+
+/** The seed that it was last given. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_initial_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
+
+/** @param[out] position_out  struct_size set   @return also ERR_UNSUPPORTED the vendor's */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_position(ds_accel_rng_t *rng,
+                                              struct ds_accel_rng_position *position_out);
+/** Go to a place of the seed's sequence, forwards or back, at no cost. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng,
+                                                  const struct ds_accel_rng_position *position);
+
+/**
+ * Seed and place as bytes, equal on every machine, which set_state understands.
+ *
+ * @param[out] state       NULL: only ask for the size
+ * @param[out] needed_out  bytes of the state; written on OK and ERR_LIMIT; may be NULL
+ * @return DS_ACCEL_OK; ERR_LIMIT size_bytes is too small, state is as it was
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_get_state(ds_accel_rng_t *rng, void *state,
+                                               uint64_t size_bytes, uint64_t *needed_out);
+/** @return DS_ACCEL_OK; ERR_INVALID no such state, or damaged, or of another kind of generator: the
+ * generator is as it was */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_set_state(ds_accel_rng_t *rng, const void *state,
+                                               uint64_t size_bytes);
+
+/**
+ * Fill device memory with numbers equally distributed in [low, high), queued on @p stream.
+ *
+ * An element depends on seed and place only: two halves filled one after the other are the whole.
+ * The place moves by one word per element, for float64 and int64 by two from the next even word.
+ * docs/decisions/0017-random-numbers.md says how bits become numbers.
+ *
+ * @param[in] stream   NULL: the calling thread's current one
+ * @param[in] pointer  count elements, aligned to their size
+ * @param[in] dtype    DS_ACCEL_DTYPE_FLOAT64, FLOAT32, FLOAT16 or BFLOAT16
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE the stream captures: a replay would repeat the same
+ *         numbers; ERR_LIMIT the subsequence is used up; ERR_NO_MEMORY; ERR_DRIVER. After a failure
+ *         the place is as it was, and what the memory holds is not defined.
+ * @threads any
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_uniform(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                             void *pointer, uint64_t count, uint32_t dtype,
+                                             double low, double high);
+
+/** The same, normally distributed. @p standard_deviation >= 0; what is too large for the type is
+ * infinity. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_normal(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                            void *pointer, uint64_t count, uint32_t dtype,
+                                            double mean, double standard_deviation);
+
+/** The same with bits: INT32 a word each, INT64 two, INT16, INT8 and UINT8 a word's lowest, BOOL
+ * its highest. */
+DS_ACCEL_EXPORT int32_t ds_accel_rng_bits(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
+                                          void *pointer, uint64_t count, uint32_t dtype);
+
+/** Seed the default generator of the calling thread's current device.
+ * @source DeepSpeed manual_seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_manual_seed(ds_accel_t *context, uint64_t seed);
+
+/** Seed those of all devices, also of those that are opened later. Opens none.
+ * @source DeepSpeed manual_seed_all() */
+DS_ACCEL_EXPORT int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed);
+
+/** ds_accel_rng_seed() of the current device's. @source torch.cuda.seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_seed(ds_accel_t *context, uint64_t *seed_out);
+
+/** ds_accel_rng_initial_seed() of the current device's. @source DeepSpeed initial_seed() */
+DS_ACCEL_EXPORT int32_t ds_accel_initial_seed(ds_accel_t *context, uint64_t *seed_out);
+
+/** ds_accel_rng_get_state() of a device's default generator. @param[in] device_index -1: the
+ * current device's   @source DeepSpeed get_rng_state() */
+DS_ACCEL_EXPORT int32_t ds_accel_get_rng_state(ds_accel_t *context, int32_t device_index,
+                                               void *state, uint64_t size_bytes,
+                                               uint64_t *needed_out);
+/** @source DeepSpeed set_rng_state() */
+DS_ACCEL_EXPORT int32_t ds_accel_set_rng_state(ds_accel_t *context, int32_t device_index,
+                                               const void *state, uint64_t size_bytes);
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
+/**
+ * A typed, shaped view of memory: element (i, j ...) lies at data + (i * strides[0] + j *
+ * strides[1] ...) elements. It never changes; memory is shared by all views of it and released
+ * with the last. Counted: each tensor_out is one reference for the caller, ended with
+ * ds_accel_tensor_put().
+ *
+ * While memory of a device is held, the device stays open, whoever closes it, and
+ * ds_accel_destroy() of its context takes effect when the last of it is released.
+ */
+typedef struct ds_accel_tensor ds_accel_tensor_t;
+
+#define DS_ACCEL_TENSOR_DIMS_MAX 32
+
+#define DS_ACCEL_PLACE_HOST 1u   /**< ordinary memory of the host */
+#define DS_ACCEL_PLACE_PINNED 2u /**< page-locked memory of the host */
+#define DS_ACCEL_PLACE_DEVICE 3u
+
+#define DS_ACCEL_TENSOR_READ_ONLY 1u  /**< not to be written to: ours refuse to */
+#define DS_ACCEL_TENSOR_CONTIGUOUS 2u /**< in the order of its elements, without gaps */
+#define DS_ACCEL_TENSOR_COPIED 4u     /**< imported, a copy made for us by who gave it */
+
+struct ds_accel_tensor_info {
+    uint32_t struct_size;
+    uint32_t dtype; /**< DS_ACCEL_DTYPE_* */
+    uint32_t place; /**< DS_ACCEL_PLACE_* */
+    uint32_t flags; /**< DS_ACCEL_TENSOR_* */
+    uint32_t ndim;
+    int32_t device_index; /**< -1 if the memory has to do with no device */
+    uint64_t element_bytes;
+    uint64_t element_count;
+    void *data;                /**< the first element; NULL if there is none */
+    ds_accel_device_t *device; /**< borrowed; NULL with device_index -1 */
+    void *storage;             /**< all of the memory that its views share */
+    uint64_t storage_bytes;
+    int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
+    int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX]; /**< in elements; any sign */
+};
+
+/** Memory of somebody else's, to make a tensor of. Zero everything, set struct_size. */
+struct ds_accel_tensor_memory {
+    uint32_t struct_size;
+    uint32_t dtype;
+    uint32_t ndim;
+    uint32_t flags; /**< DS_ACCEL_TENSOR_READ_ONLY or 0 */
+    void *data;     /**< the first element */
+    const int64_t *shape;
+    const int64_t *strides; /**< NULL: contiguous */
+    /** Called once, on any thread, when no tensor needs the memory any more; NULL: nothing to do */
+    void (*deleter)(void *user_data);
+    void *user_data;
+};
+
+/**
+ * Make a contiguous tensor in device memory, on the calling thread's current stream. Contents
+ * undefined.
+ *
+ * @param[in] ndim   0 (one element) to DS_ACCEL_TENSOR_DIMS_MAX
+ * @param[in] shape  shape[ndim]; 0 is a size like others
+ * @return DS_ACCEL_OK; ERR_INVALID a dtype, a negative size, or a product past 2^63; as
+ *         ds_accel_mem_alloc()
+ * @threads any, as all of these; one tensor by several at once
+ * @owner  caller; release with ds_accel_tensor_put()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_create(ds_accel_device_t *device, uint32_t dtype,
+                                               uint32_t ndim, const int64_t *shape,
+                                               ds_accel_tensor_t **tensor_out);
+
+/** The same in page-locked host memory. @param[in] align_bytes as ds_accel_mem_alloc_pinned() */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_create_pinned(ds_accel_device_t *device, uint32_t dtype,
+                                                      uint32_t ndim, const int64_t *shape,
+                                                      uint64_t align_bytes,
+                                                      ds_accel_tensor_t **tensor_out);
+
+/** The same in ordinary host memory, 64-byte aligned; needs no device. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_create_host(uint32_t dtype, uint32_t ndim,
+                                                    const int64_t *shape,
+                                                    ds_accel_tensor_t **tensor_out);
+
+/**
+ * Make a tensor of memory that is there already. The deleter is called when the last tensor of it
+ * goes: let what is queued on it pass before.
+ *
+ * @param[in] device  NULL: host memory; else the device's own, or pinned, as its runtime says
+ * @return DS_ACCEL_OK; ERR_INVALID, also for memory of another device. After a failure the memory
+ *         is still the caller's, and the deleter is not called.
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_memory(ds_accel_device_t *device,
+                                                    const struct ds_accel_tensor_memory *memory,
+                                                    ds_accel_tensor_t **tensor_out);
+
+/** One reference more. @return the same tensor; NULL for NULL and for one that is gone */
+DS_ACCEL_EXPORT ds_accel_tensor_t *ds_accel_tensor_get(ds_accel_tensor_t *tensor);
+
+/** One reference less; the last one of a memory's tensors releases it, in the order of the streams
+ * that use it. NULL is ignored. */
+DS_ACCEL_EXPORT void ds_accel_tensor_put(ds_accel_tensor_t *tensor);
+
+/** @param[out] info_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_info(const ds_accel_tensor_t *tensor,
+                                             struct ds_accel_tensor_info *info_out);
+
+/** The first element; NULL if there is none, and for NULL. @owner borrowed */
+DS_ACCEL_EXPORT void *ds_accel_tensor_data(const ds_accel_tensor_t *tensor);
+
+/**
+ * Any view of the memory.
+ *
+ * @param[in] offset   of the first element from @p tensor's first, in elements; may be negative
+ * @param[in] strides  strides[ndim] in elements; NULL: contiguous
+ * @return DS_ACCEL_OK; ERR_INVALID part of it would lie outside of the memory
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset,
+                                             uint32_t ndim, const int64_t *shape,
+                                             const int64_t *strides,
+                                             ds_accel_tensor_t **tensor_out);
+
+/** The same elements in the same order under another shape, of which one size may be -1: what is
+ * left. @return ERR_INVALID also if it would need a copy: ds_accel_tensor_contiguous() makes one */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint32_t ndim,
+                                                const int64_t *shape,
+                                                ds_accel_tensor_t **tensor_out);
+
+/** Elements start, start + step ... below stop of one dimension.
+ * @return ERR_INVALID unless 0 <= start <= stop <= size and step > 0 */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_slice(ds_accel_tensor_t *tensor, uint32_t dim,
+                                              int64_t start, int64_t stop, int64_t step,
+                                              ds_accel_tensor_t **tensor_out);
+
+/** Two dimensions swapped. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_transpose(ds_accel_tensor_t *tensor, uint32_t dim,
+                                                  uint32_t other, ds_accel_tensor_t **tensor_out);
+
+/**
+ * Copy the elements of one tensor to another of the same shape and dtype.
+ *
+ * Queued on @p stream; with ordinary host memory on one side it is done when it returns. Elements
+ * that are not next to each other cost a copy for each piece where the host can't reach the memory.
+ *
+ * @param[in] stream  of the device, or of one of the two; NULL: the destination's current one, or
+ *                    the source's. Both on the host: waited for, if given.
+ * @return DS_ACCEL_OK; ERR_INVALID shapes, dtypes or contexts differ, the destination is read-only,
+ *         or has one element in several places, or the two overlap; ERR_STATE a stream that
+ * captures and ordinary host memory; ERR_NO_MEMORY; ERR_DRIVER
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination,
+                                             ds_accel_tensor_t *source, ds_accel_stream_t *stream);
+
+/**
+ * The tensor on a device, or on the host: itself if it is there, else a contiguous copy.
+ * @param[in] device  NULL: the host
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_to(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
+                                           ds_accel_stream_t *stream,
+                                           ds_accel_tensor_t **tensor_out);
+
+/** Itself if it is contiguous, else a copy that is, in the same place. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_contiguous(ds_accel_tensor_t *tensor,
+                                                   ds_accel_stream_t *stream,
+                                                   ds_accel_tensor_t **tensor_out);
+
+/**
+ * Set every element, queued on @p stream.
+ * @param[in] value  one element of the tensor's dtype
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
+                                             ds_accel_stream_t *stream);
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_zero(ds_accel_tensor_t *tensor, ds_accel_stream_t *stream);
+
+/** Say that a stream uses the memory: as ds_accel_mem_record_stream(). Calls of this library that
+ * are given a stream do so themselves. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_record_stream(ds_accel_tensor_t *tensor,
+                                                      ds_accel_stream_t *stream);
+
+/** *is_on_out: 1 if the tensor lies on a device, else 0. @source DeepSpeed on_accelerator() */
+DS_ACCEL_EXPORT int32_t ds_accel_on_accelerator(const ds_accel_tensor_t *tensor,
+                                                uint32_t *is_on_out);
+
+/**
+ * The tensor in page-locked memory: itself if it is there and aligned so, else a contiguous copy.
+ * @param[in] align_bytes as ds_accel_mem_alloc_pinned()
+ * @return also ERR_INVALID the tensor lies on a device
+ * @source DeepSpeed pin_memory(tensor, align_bytes)
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
+                                            uint64_t align_bytes, ds_accel_tensor_t **tensor_out);
+
+/** *is_pinned_out: 1 if the tensor lies in page-locked memory, else 0. */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_is_pinned(const ds_accel_tensor_t *tensor,
+                                                  uint32_t *is_pinned_out);
+
+#define DS_ACCEL_DLPACK_VERSIONED 1u /**< DLManagedTensorVersioned, 1.x; else DLManagedTensor */
+#define DS_ACCEL_DLPACK_COPY 2u      /**< a contiguous copy of its own, and flagged as one */
+
+#define DS_ACCEL_DLPACK_NO_STREAM INT64_C(-1) /**< the consumer sees to the order itself */
+#define DS_ACCEL_DLPACK_DEFAULT_STREAM INT64_C(0)
+
+/**
+ * Give the tensor to another library as a DLPack structure, without a copy.
+ *
+ * Device types: kDLCUDA, kDLROCM, kDLOneAPI, kDLOpenCL and kDLMetal for the backends of that name;
+ * kDLCUDAHost and kDLROCMHost for pinned memory of the first two; kDLCPU for host memory and for
+ * devices whose memory the host reaches (cpu, mock); kDLExtDev for all others.
+ *
+ * @param[in]  flags        DS_ACCEL_DLPACK_*
+ * @param[in]  consumer     the stream on which it is going to be used, as __dlpack__(stream) has
+ *                          it: what the calling thread's current stream has queued is done before.
+ *                          A vendor's handle, or DS_ACCEL_DLPACK_*_STREAM. Where the consumer is
+ *                          the host, it is waited for.
+ * @param[out] managed_out  DLManagedTensor * or DLManagedTensorVersioned *; holds a reference until
+ *                          its deleter is called, once, on any thread
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED DLPack has no such dtype, or without versions no read-only
+ *         tensors; ERR_INVALID; ERR_NO_MEMORY
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags,
+                                                  int64_t consumer, void **managed_out);
+
+/**
+ * Take a tensor of another library, without a copy. The memory is given back when the last tensor
+ * of it goes: let what is queued on it pass before.
+ *
+ * @param[in] context       whose devices are meant; NULL: memory of the host only
+ * @param[in] managed       taken on success: its deleter is called once the memory is not needed;
+ *                          after a failure still the caller's
+ * @param[in] is_versioned  1: DLManagedTensorVersioned; 0: DLManagedTensor
+ * @return DS_ACCEL_OK; ERR_INVALID a shape, or a device of no backend that is in use here;
+ *         ERR_UNSUPPORTED a dtype; ERR_ABI a version that this library does not know
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_dlpack(ds_accel_t *context, void *managed,
+                                                    uint32_t is_versioned,
+                                                    ds_accel_tensor_t **tensor_out);
+
 /* ---- facts and settings --------------------------------------------------------------------- */
+
+/*
+ * Facts hold for all devices of the chosen accelerator. Each has three sources: a configuration
+ * above the packages' is the operator's word and goes first, then the plugin's, then the package's
+ * configuration. `ds-accel info` prints the same facts. They are found out once, by the first call
+ * that asks, and do not change afterwards. Before ds_accel_detect() all answer ERR_STATE.
+ */
+
+/**
+ * What is known of the accelerator, as flags.
+ *
+ * @param[out] flags_out  DS_ACCEL_FLAG_*
+ * @param[out] known_out  the flags that somebody has answered; a flag that is not in it is not
+ *                        known, and 0 in flags_out. NULL: not wanted
+ * @return DS_ACCEL_OK; ERR_STATE; ERR_INVALID NULL; ERR_NO_MEMORY
+ * @threads any; without a lock after the first call
+ * @source DeepSpeed is_synchronized_device() ... is_triton_supported()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_flags(ds_accel_t *context, uint64_t *flags_out,
+                                       uint64_t *known_out);
+
+/**
+ * One flag.
+ * @param[in]  flag        one of DS_ACCEL_FLAG_*
+ * @param[out] is_set_out  1 or 0
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED nobody has said; ERR_INVALID not one flag; ERR_STATE
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_flag(ds_accel_t *context, uint64_t flag, uint32_t *is_set_out);
+
+/** Flags, names of backends and versions at once, the operator's word included.
+ * @param[out] info_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_backend_info(ds_accel_t *context,
+                                              struct ds_accel_backend_info *info_out);
+
+/* Groups of functions that the backend has: what is missing answers ERR_UNSUPPORTED, or where it
+ * says so does nothing. */
+#define DS_ACCEL_CAPABILITY_STREAMS DS_ACCEL_BIT(0) /**< streams of a program's own */
+#define DS_ACCEL_CAPABILITY_EVENTS DS_ACCEL_BIT(1)
+#define DS_ACCEL_CAPABILITY_EVENT_TIMING DS_ACCEL_BIT(2)
+#define DS_ACCEL_CAPABILITY_GRAPHS DS_ACCEL_BIT(3)
+#define DS_ACCEL_CAPABILITY_PINNED DS_ACCEL_BIT(4)
+#define DS_ACCEL_CAPABILITY_REGISTER DS_ACCEL_BIT(5) /**< pinning memory of the caller's */
+#define DS_ACCEL_CAPABILITY_POINTER_INFO DS_ACCEL_BIT(6)
+#define DS_ACCEL_CAPABILITY_STREAM_ORDERED DS_ACCEL_BIT(7)
+#define DS_ACCEL_CAPABILITY_VIRTUAL_MEMORY DS_ACCEL_BIT(8)
+#define DS_ACCEL_CAPABILITY_TELEMETRY DS_ACCEL_BIT(9)
+#define DS_ACCEL_CAPABILITY_PROCESSES DS_ACCEL_BIT(10)
+#define DS_ACCEL_CAPABILITY_RANGES DS_ACCEL_BIT(11) /**< a profiler sees ds_accel_range_push() */
+#define DS_ACCEL_CAPABILITY_PROFILER DS_ACCEL_BIT(12)
+#define DS_ACCEL_CAPABILITY_PEERS DS_ACCEL_BIT(13)
+#define DS_ACCEL_CAPABILITY_LINKS DS_ACCEL_BIT(14)
+#define DS_ACCEL_CAPABILITY_MEMORY_IPC DS_ACCEL_BIT(15)
+#define DS_ACCEL_CAPABILITY_EVENT_IPC DS_ACCEL_BIT(16)
+#define DS_ACCEL_CAPABILITY_DMABUF DS_ACCEL_BIT(17)
+#define DS_ACCEL_CAPABILITY_RNG DS_ACCEL_BIT(18) /**< a generator of the vendor's */
+#define DS_ACCEL_CAPABILITY_NATIVE_HANDLES DS_ACCEL_BIT(19)
+
+/** @param[out] capabilities_out DS_ACCEL_CAPABILITY_* */
+DS_ACCEL_EXPORT int32_t ds_accel_capabilities(ds_accel_t *context, uint64_t *capabilities_out);
+
+/**
+ * Can a backend be used here?
+ *
+ * @param[in]  name           a backend, asked now if it was not yet; NULL: the chosen one
+ * @param[out] available_out  1 or 0; 0 in a child that inherited the chosen one
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no plugin of that name; ERR_STATE; ERR_NO_MEMORY
+ * @source DeepSpeed is_available()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_is_available(ds_accel_t *context, const char *name,
+                                              uint32_t *available_out);
+
+/** Where the backend's op builders are kept in DeepSpeed: "op_builder.cpu".
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED not known; ERR_INVALID; ERR_STATE
+ * @source DeepSpeed op_builder_dir() */
+DS_ACCEL_EXPORT int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size);
+
+/* -- data types -- */
+
+/** "float32"; NULL for a number that is no DS_ACCEL_DTYPE_*. @owner static storage */
+DS_ACCEL_EXPORT const char *ds_accel_dtype_name(uint32_t dtype);
+/** Bits of one element; 0 for a number that is no dtype. */
+DS_ACCEL_EXPORT uint32_t ds_accel_dtype_size_bits(uint32_t dtype);
+/**
+ * The dtype of a name as frameworks spell it: "float32", "float", "fp32", "torch.half", "bf16" ...
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND with the nearest name; ERR_INVALID NULL
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out);
+
+/**
+ * What a device does with a dtype.
+ * @param[out] support_out  DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0: nothing
+ * @return DS_ACCEL_OK; ERR_INVALID not a dtype; ERR_UNSUPPORTED the plugin does not tell
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_dtype_support(ds_accel_device_t *device, uint32_t dtype,
+                                               uint32_t *support_out);
+
+/**
+ * Those of float32, float16 and bfloat16, in this order, that the accelerator computes with.
+ *
+ * @param[out] dtypes     dtypes[capacity]; may be NULL with capacity 0
+ * @param[out] count_out  how many there are, also if they do not fit
+ * @return DS_ACCEL_OK; ERR_LIMIT they do not fit; ERR_UNSUPPORTED not known; ERR_STATE
+ * @source DeepSpeed supported_dtypes()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_supported_dtypes(ds_accel_t *context, uint32_t *dtypes,
+                                                  uint32_t capacity, uint32_t *count_out);
+/** *supported_out: 1 or 0. @return also ERR_UNSUPPORTED: not known */
+DS_ACCEL_EXPORT int32_t ds_accel_is_bf16_supported(ds_accel_t *context, uint32_t *supported_out);
+DS_ACCEL_EXPORT int32_t ds_accel_is_fp16_supported(ds_accel_t *context, uint32_t *supported_out);
+
+/* -- communication and compile backend -- */
+
+/**
+ * The collectives library that the accelerator is used with: "nccl".
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED it has none; ERR_INVALID it does not fit; ERR_STATE
+ * @source DeepSpeed communication_backend_name()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_communication_backend(ds_accel_t *context, char *name,
+                                                       size_t name_size);
+/**
+ * Use another one.
+ *
+ * @param[in] name  the accelerator's own or one of the configuration's "communication_backends";
+ *                  NULL: the accelerator's own again
+ * @return DS_ACCEL_OK; ERR_INVALID not one of them, with the list; ERR_STATE
+ * @threads any; holds for the context
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_set_communication_backend(ds_accel_t *context, const char *name);
+/** Major, minor, patch, 0. @return DS_ACCEL_OK; ERR_UNSUPPORTED not known; ERR_STATE */
+DS_ACCEL_EXPORT int32_t ds_accel_communication_backend_version(ds_accel_t *context,
+                                                               uint32_t version_out[4]);
+/** The graph compiler: "inductor". As ds_accel_communication_backend().
+ * @source DeepSpeed get_compile_backend() */
+DS_ACCEL_EXPORT int32_t ds_accel_compile_backend(ds_accel_t *context, char *name, size_t name_size);
+/** As ds_accel_set_communication_backend(); the configuration's list is "compile_backends".
+ * @source DeepSpeed set_compile_backend() */
+DS_ACCEL_EXPORT int32_t ds_accel_set_compile_backend(ds_accel_t *context, const char *name);
+
+/* -- calls that wait for the accelerator -- */
+
+/**
+ * Receives DS_ACCEL_OK once the accelerator is started; or ERR_STATE when the context is destroyed
+ * before that, so that what user_data owns can be released.
+ */
+typedef void (*ds_accel_lazy_call_t)(void *user_data, int32_t status);
+
+/**
+ * Call a function now if the accelerator is started, else as soon as it is.
+ *
+ * Each call is made once, in the order given, with no lock held: by the thread whose
+ * ds_accel_detect() succeeds, before that returns; one given while those are made comes after them.
+ * A detection that fails leaves them waiting.
+ *
+ * @return DS_ACCEL_OK called, or kept for later; ERR_INVALID NULL; ERR_STATE this process inherited
+ *         the accelerator by fork(); ERR_NO_MEMORY: it will not be called
+ * @threads any
+ * @source DeepSpeed lazy_call()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call,
+                                           void *user_data);
+
+/* -- profilers -- */
+
+/**
+ * Begin a range that the vendor's profiler shows; ranges nest, per thread and domain. Where the
+ * vendor has no such thing this is DS_ACCEL_OK and nothing: see DS_ACCEL_CAPABILITY_RANGES.
+ *
+ * @param[in] domain    or NULL; heeded with DS_ACCEL_FLAG_RANGE_DOMAINS
+ * @param[in] category  or NULL; likewise
+ * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE before ds_accel_detect(); ERR_DRIVER
+ * @source DeepSpeed range_push()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_range_push(ds_accel_t *context, const char *message,
+                                            const char *domain, const char *category);
+/** End the calling thread's innermost range of the domain. @return also ERR_STATE none is open */
+DS_ACCEL_EXPORT int32_t ds_accel_range_pop(ds_accel_t *context, const char *domain);
+/** Let the vendor's profiler record, and stop it again; DS_ACCEL_OK and nothing without one. */
+DS_ACCEL_EXPORT int32_t ds_accel_profiler_start(ds_accel_t *context);
+DS_ACCEL_EXPORT int32_t ds_accel_profiler_stop(ds_accel_t *context);
+
+/* -- timers -- */
+
+/** Two marks in a stream and the time between them. */
+typedef struct ds_accel_timer ds_accel_timer_t;
+
+/**
+ * A timer: by events of the device, or by the host's clock where DS_ACCEL_FLAG_HOST_TIMERS is set
+ * or the backend has no events. Then what the stream has is waited for at each mark, unless the
+ * device is synchronized anyhow.
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_NO_MEMORY; ERR_DRIVER
+ * @owner  caller; release with ds_accel_timer_destroy()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_create(ds_accel_device_t *device,
+                                              ds_accel_timer_t **timer_out);
+DS_ACCEL_EXPORT void ds_accel_timer_destroy(ds_accel_timer_t *timer);
+/** Begin; what was measured before is dropped. @param[in] stream NULL: the current one */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_start(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
+/** End. @return DS_ACCEL_OK; ERR_STATE it was not started; ERR_INVALID */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_stop(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
+/**
+ * Milliseconds between the two; waits until the second is reached.
+ * @return DS_ACCEL_OK; ERR_STATE it was not stopped; ERR_DRIVER
+ * @source DeepSpeed utils/timer.py
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_timer_elapsed_ms(ds_accel_timer_t *timer, double *elapsed_ms_out);
+
+/* -- environment -- */
+
+/**
+ * Name number @p position of the variables that choose the devices a process sees; the first is the
+ * one to set.
+ * @param[out] name  NUL-terminated
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND past the last; ERR_INVALID it does not fit; ERR_STATE
+ * @source DeepSpeed visible_devices_envs()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_visible_devices_envs(ds_accel_t *context, uint32_t position,
+                                                      char *name, size_t name_size);
+/** The same of the starts of names of variables that a job's processes must inherit.
+ * @source DeepSpeed export_envs() */
+DS_ACCEL_EXPORT int32_t ds_accel_export_envs(ds_accel_t *context, uint32_t position, char *name,
+                                             size_t name_size);
+
+/**
+ * The value with which a variable shows exactly these devices, in this order, to a program that is
+ * started with the environment as it is now.
+ *
+ * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first
+ * @param[in]  indices     indices[count], each below ds_accel_device_count(), none twice
+ * @param[out] value       NUL-terminated; may be NULL with value_size 0, to ask for the size
+ * @param[out] needed_out  bytes that the value needs, with its NUL; written on OK and ERR_LIMIT;
+ *                         may be NULL
+ * @return DS_ACCEL_OK; ERR_LIMIT it does not fit; ERR_NOT_FOUND not a variable of this accelerator;
+ *         ERR_UNSUPPORTED it has none; ERR_INVALID; ERR_STATE
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_visible_devices_value(ds_accel_t *context, const char *variable,
+                                                       const uint32_t *indices, uint32_t count,
+                                                       char *value, uint32_t value_size,
+                                                       uint32_t *needed_out);
+/**
+ * Put that value into this process's environment, for programs that it will start. What the
+ * process itself sees stays as it is: the runtime has started.
+ * @threads not while another thread uses the environment: it is setenv()
+ * @source DeepSpeed set_visible_devices_envs()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_apply_visible_devices(ds_accel_t *context, const uint32_t *indices,
+                                                       uint32_t count);
+
+/**
+ * Make the changes to this process's environment that `ds-accel env` prints: the backend's
+ * documented work-arounds, by their rules if-unset, always and unset. Made before ds_accel_detect()
+ * they are there when the runtime starts.
+ *
+ * @param[in]  name         a backend; NULL: the chosen one
+ * @param[out] applied_out  how many variables were set or removed; may be NULL
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; ERR_STATE NULL before ds_accel_detect();
+ *         ERR_NO_MEMORY
+ * @threads not while another thread uses the environment: it is setenv()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_apply_env(ds_accel_t *context, const char *name,
+                                           uint32_t *applied_out);
+
+/* -- telemetry and links: no device is opened or woken -- */
+
+/** Sensors. @param[out] telemetry_out struct_size set; what is valid says its member valid */
+DS_ACCEL_EXPORT int32_t ds_accel_telemetry(ds_accel_t *context, uint32_t device_index,
+                                           struct ds_accel_telemetry *telemetry_out);
+/**
+ * The processes that use a device.
+ *
+ * @param[out] processes     up to @p capacity elements, @p stride_bytes apart: sizeof(*processes)
+ * @param[out] count_out     how many there are, also if they do not fit
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED; ERR_INVALID; ERR_STATE
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_telemetry_processes(ds_accel_t *context, uint32_t device_index,
+                                                     struct ds_accel_process *processes,
+                                                     uint32_t stride_bytes, uint32_t capacity,
+                                                     uint32_t *count_out);
+/** A device's links to others. As ds_accel_telemetry_processes(). */
+DS_ACCEL_EXPORT int32_t ds_accel_device_links(ds_accel_t *context, uint32_t device_index,
+                                              struct ds_accel_link *links, uint32_t stride_bytes,
+                                              uint32_t capacity, uint32_t *count_out);
+
+/* -- peers -- */
+
+/** *can_out: 1 if @p device can address @p peer's memory. Both are of one context. */
+DS_ACCEL_EXPORT int32_t ds_accel_peer_can_access(ds_accel_device_t *device, ds_accel_device_t *peer,
+                                                 uint32_t *can_out);
+/** Enabled already is DS_ACCEL_OK. */
+DS_ACCEL_EXPORT int32_t ds_accel_peer_enable(ds_accel_device_t *device, ds_accel_device_t *peer);
+/** Not enabled is DS_ACCEL_OK. */
+DS_ACCEL_EXPORT int32_t ds_accel_peer_disable(ds_accel_device_t *device, ds_accel_device_t *peer);
+
+/* -- sharing between processes -- */
+
+/**
+ * Bytes that another process of the same user opens the memory with. Their number is
+ * ds_accel_backend_info()'s memory_handle_bytes.
+ * @param[in] pointer  may lie inside an allocation: opening gives the same place
+ * @return DS_ACCEL_OK; ERR_INVALID; ERR_UNSUPPORTED; ERR_DRIVER
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_export(ds_accel_device_t *device, void *pointer,
+                                                   void *handle, uint32_t handle_bytes);
+/** Done with exporting; who has it open keeps it. */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_unexport(ds_accel_device_t *device, const void *handle,
+                                                     uint32_t handle_bytes);
+/** @owner caller; each opening is closed once, with the pointer it gave */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_open(ds_accel_device_t *device, const void *handle,
+                                                 uint32_t handle_bytes, void **pointer_out);
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_close(ds_accel_device_t *device, void *pointer);
+/** An event that was made with DS_ACCEL_EVENT_INTERPROCESS; event_handle_bytes bytes. */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_export(ds_accel_event_t *event, void *handle,
+                                                  uint32_t handle_bytes);
+/** @owner caller; release with ds_accel_event_destroy() */
+DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_open(ds_accel_device_t *device, const void *handle,
+                                                uint32_t handle_bytes,
+                                                ds_accel_event_t **event_out);
+/** Device memory as a dma-buf. @owner *fd_out is the caller's to close */
+DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_export(ds_accel_device_t *device, void *pointer,
+                                               uint64_t size_bytes, int32_t *fd_out,
+                                               uint64_t *offset_bytes_out);
+/** @owner the pointer is the caller's: ds_accel_dmabuf_release(); @p fd stays the caller's */
+DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_import(ds_accel_device_t *device, int32_t fd,
+                                               uint64_t offset_bytes, uint64_t size_bytes,
+                                               void **pointer_out);
+DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_release(ds_accel_device_t *device, void *pointer);
+
+/* -- the pool of pinned memory -- */
+
+/** A device's pinned memory. All bytes but allocated_bytes are rounded to the pool's classes. */
+struct ds_accel_pinned_stats {
+    uint32_t struct_size;
+    uint32_t block_count;     /**< held from the runtime, in use or kept */
+    uint64_t allocated_bytes; /**< in use, as asked for */
+    uint64_t allocated_peak_bytes;
+    uint64_t reserved_bytes; /**< held from the runtime */
+    uint64_t reserved_peak_bytes;
+    uint64_t cached_bytes;  /**< freed and kept, waiting_bytes included */
+    uint64_t waiting_bytes; /**< freed, while streams still use it */
+    uint64_t alloc_count;
+    uint64_t free_count;
+    uint64_t requested_bytes;   /**< asked for in all, whatever was freed since */
+    uint64_t hit_count;         /**< allocations that the pool met */
+    uint64_t alloc_retry_count; /**< allocations that succeeded after it was emptied */
+    uint64_t limit_bytes;       /**< of what it keeps; UINT64_MAX: none */
+};
+
+/** @param[out] stats_out struct_size set */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
+                                              struct ds_accel_pinned_stats *stats_out);
+/** The peaks become the current values. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_reset_peaks(ds_accel_device_t *device);
+/** Give what the pool keeps back to the runtime; what streams still use stays. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_empty_cache(ds_accel_device_t *device);
+/** Keep no more than that from now on: 0 nothing, UINT64_MAX (at first) all. */
+DS_ACCEL_EXPORT int32_t ds_accel_pinned_set_limit(ds_accel_device_t *device, uint64_t limit_bytes);
 
 /* ---- what is inline ------------------------------------------------------------------------- */
 

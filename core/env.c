@@ -36,6 +36,12 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
     [DS_ACCEL__VARIABLE_DECISION] =
         {"DS_ACCEL_DECISION", NULL,
          "a launcher's decision for its ranks: not used by this version"},
+    [DS_ACCEL__VARIABLE_LAYERS] = {"DS_ACCEL_LAYERS", NULL,
+                                   "layers between program and plugin, in place of layers: "
+                                   "validate, race, leak, trace, separated by commas"},
+    [DS_ACCEL__VARIABLE_TRACE_FILE] = {"DS_ACCEL_TRACE_FILE", NULL,
+                                       "where layer trace writes, in place of trace.file; %p is "
+                                       "the process"},
 };
 
 int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Handles that programs hold: devices, streams, events, graphs, pools.
+ * Handles that programs hold: devices, streams, events, graphs, pools, generators, tensors.
  *
  * A program that uses a handle after it destroyed it must get an answer, not a crash, and the
  * calls that are inline must not pay for that. So the memory of a destroyed handle is never given
@@ -44,8 +44,13 @@ static const struct {
                                 offsetof(struct ds_accel__event, child)},
     [DS_ACCEL__HANDLE_GRAPH] = {sizeof(struct ds_accel__graph),
                                 offsetof(struct ds_accel__graph, child)},
+    [DS_ACCEL__HANDLE_TIMER] = {sizeof(struct ds_accel__timer),
+                                offsetof(struct ds_accel__timer, child)},
     [DS_ACCEL__HANDLE_POOL] = {sizeof(struct ds_accel__pool),
                                offsetof(struct ds_accel__pool, child)},
+    [DS_ACCEL__HANDLE_RNG] = {sizeof(struct ds_accel__rng), offsetof(struct ds_accel__rng, child)},
+    [DS_ACCEL__HANDLE_TENSOR] = {sizeof(struct ds_accel__tensor),
+                                 offsetof(struct ds_accel__tensor, child)},
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -148,11 +148,32 @@ static const struct ds_accel_ext_topology topology_extension = {
     .memory_get = topology_memory_get,
 };
 
+/* ---- extension: trace ----------------------------------------------------------------------- */
+
+static void trace_begin(const struct ds_accel_host *abi, const char *category, const char *name)
+{
+    ds_accel__layers_span_begin(host_of(abi)->candidate, category, name);
+}
+
+static void trace_end(const struct ds_accel_host *abi)
+{
+    ds_accel__layers_span_end(host_of(abi)->candidate);
+}
+
+static const struct ds_accel_ext_trace trace_extension = {
+    .struct_size = sizeof(trace_extension),
+    .begin = trace_begin,
+    .end = trace_end,
+};
+
 static const void *host_extension(const struct ds_accel_host *abi, const char *id)
 {
     (void)abi;
     if (id != NULL && strcmp(id, DS_ACCEL_EXT_TOPOLOGY) == 0) {
         return &topology_extension;
+    }
+    if (id != NULL && strcmp(id, DS_ACCEL_EXT_TRACE) == 0) {
+        return &trace_extension;
     }
     return NULL;
 }

@@ -148,6 +148,8 @@ enum ds_accel__variable {
     DS_ACCEL__VARIABLE_CACHE_DIR,
     DS_ACCEL__VARIABLE_ALLOCATOR,
     DS_ACCEL__VARIABLE_DECISION,
+    DS_ACCEL__VARIABLE_LAYERS,
+    DS_ACCEL__VARIABLE_TRACE_FILE,
     DS_ACCEL__VARIABLE_COUNT
 };
 
@@ -409,7 +411,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 /* What this host offers; a plugin that requires more is rejected. */
 #define DS_ACCEL__HOST_FEATURES \
     (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY | \
-     DS_ACCEL_FEATURE_DEMAND_ONLY)
+     DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY)
 /* The lowest required bit this host does not know, or -1. */
 int ds_accel__unknown_feature(uint64_t required_features);
 
@@ -592,6 +594,7 @@ struct ds_accel__candidate {
     const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
     ds_accel_plugin_instance_t *instance;   /* of the selected one */
     struct ds_accel__fork_watch watch;      /* while it is started */
+    struct ds_accel__stack *layers;         /* while it is started; NULL: none are on */
 };
 
 struct ds_accel__registry {
@@ -901,6 +904,33 @@ void ds_accel__guard_compare(const struct ds_accel__guard *guard, ds_accel__cond
 /* Put back what was taken, once. */
 void ds_accel__guard_restore(struct ds_accel__guard *guard);
 
+/* ---- layer 3: layers between caller and plugin (layer*.c and layer.h, race*.c) -------------- */
+
+struct ds_accel__stack;
+
+/*
+ * Put the layers that environment and configuration name over a table that is about to be started.
+ * None: nothing is done. ERR_NO_MEMORY. A layer that cannot work is left out with a warning.
+ */
+int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate);
+/* Take them away, after shutdown: leaks are told, the trace is completed. */
+void ds_accel__layers_remove(struct ds_accel__candidate *candidate);
+/* What is wrong with a list of layers, as DS_ACCEL_LAYERS has it; false: nothing. */
+bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size);
+/* Spans of a plugin's own, in the trace if there is one. */
+void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
+                                 const char *name);
+void ds_accel__layers_span_end(struct ds_accel__candidate *candidate);
+/*
+ * An allocator gives out a part of an allocation for use on a stream (NULL: by the host), and takes
+ * it back. Nothing without layers. From then on the block's bounds are checked; once it is freed,
+ * its memory is refused until it is given out again, so whoever poisons it does so before.
+ */
+void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
+                                 uint64_t size_bytes, ds_accel_plugin_stream_t *stream);
+void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
+                                ds_accel_plugin_stream_t *stream);
+
 /* ---- layer 3: host table (host.c), probing (probe*.c), choice (detect.c) -------------------- */
 
 void ds_accel__host_fill(struct ds_accel__host *host, ds_accel_t *context,
@@ -954,8 +984,13 @@ struct ds_accel__probe_result {
     struct ds_accel_verdict verdict;
 };
 
-/* All of the program ds-accel-probe. */
+/* All of the program ds-accel-probe; its part that runs the conformance suite's checks. */
 int ds_accel__probe_main(int argc, char **argv);
+int ds_accel__conformance_main(void);
+/* In that process: end all that a plugin started. */
+void ds_accel__probe_end_tree(void);
+/* Where that program is; new string, NULL: no memory. */
+char *ds_accel__probe_program(void);
 
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the helper's descriptor for frames */
 #define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
@@ -1034,8 +1069,21 @@ struct ds_accel {
      * opening. */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
-    char failure[1024]; /* why the last detection failed, or "" */
-    bool has_failed;    /* the last detection did */
+    char failure[1024];            /* why the last detection failed, or "" */
+    bool has_failed;               /* the last detection did */
+    struct ds_accel__known *known; /* facts; written once, read without the lock */
+    /* Guarded by its own lock: calls that wait for the accelerator. */
+    struct {
+        pthread_mutex_t lock;
+        struct ds_accel__lazy *first;
+        struct ds_accel__lazy **last; /* NULL: there is none */
+        bool is_running;              /* a thread makes them */
+        bool is_over;                 /* there will be no more */
+    } lazy;
+    char settings[2][32];  /* by enum ds_accel__setting, under lock; "": as the facts are */
+    int64_t storage_count; /* holds the context too; -1 once it is destroyed as well; atomic */
+    bool has_default_seed; /* of default generators that are made later; under device_lock */
+    uint64_t default_seed;
 };
 
 /* A context without configuration and plugins, for the helper process; NULL: no memory. */
@@ -1057,6 +1105,15 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
+enum ds_accel__setting {
+    DS_ACCEL__SETTING_COMMUNICATION,
+    DS_ACCEL__SETTING_COMPILE,
+    DS_ACCEL__SETTING_COUNT
+};
+
+/* What the program set in place of a fact of a backend; NULL: nothing. Lock held. */
+const char *ds_accel__setting(const ds_accel_t *context, const char *backend, const char *key);
+
 /* ---- layer 5: handles (handle.c), devices, streams, events, graphs, memory ------------------ */
 
 enum ds_accel__handle_kind {
@@ -1065,6 +1122,9 @@ enum ds_accel__handle_kind {
     DS_ACCEL__HANDLE_EVENT,
     DS_ACCEL__HANDLE_GRAPH,
     DS_ACCEL__HANDLE_POOL,
+    DS_ACCEL__HANDLE_TIMER,
+    DS_ACCEL__HANDLE_RNG,
+    DS_ACCEL__HANDLE_TENSOR,
     DS_ACCEL__HANDLE_COUNT
 };
 
@@ -1110,19 +1170,82 @@ struct ds_accel__graph {
     pthread_mutex_t lock;               /* guards all above but table and child */
 };
 
+/* A timer's table is only there to tell whether it was destroyed. */
+struct ds_accel__timer {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+    ds_accel_event_t *start; /* NULL: by the host's clock */
+    ds_accel_event_t *end;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint32_t state;
+};
+
+/* A block of memory that a generator copies numbers to the device from. */
+struct ds_accel__staging {
+    void *memory;            /* NULL: not yet allocated */
+    bool is_pinned;          /* else the device has no pinned memory, and it is the heap's */
+    ds_accel_event_t *event; /* reached when the last copy from it is done; NULL: none is waiting */
+};
+
+struct ds_accel__rng {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+    uint32_t flags;       /* DS_ACCEL_RNG_* */
+    pthread_mutex_t lock; /* guards what follows */
+    uint64_t seed;
+    uint64_t subsequence;
+    uint64_t block;
+    uint32_t word;
+    struct ds_accel__staging staging[2];
+    uint32_t turn; /* whose it is */
+};
+
+/* What tensors share. */
+struct ds_accel__storage {
+    uint64_t reference_count;
+    void *base; /* NULL: no element */
+    uint64_t size_bytes;
+    struct ds_accel__device *device; /* held open; NULL: host memory */
+    uint32_t place;                  /* DS_ACCEL_PLACE_* */
+    uint32_t flags;                  /* DS_ACCEL_TENSOR_READ_ONLY, COPIED */
+    bool is_host_accessible;
+    bool is_foreign; /* the deleter releases it; else we do, by place */
+    void (*deleter)(void *user_data);
+    void *user_data;
+};
+
+struct ds_accel__tensor {
+    const struct ds_accel_plugin *table;
+    struct ds_accel__child child;
+    uint32_t reference_count;
+    uint32_t dtype;
+    uint32_t ndim;
+    struct ds_accel__storage *storage;
+    uint64_t offset_bytes; /* of the first element in the storage */
+    uint64_t element_count;
+    int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
+    int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX];
+};
+
 struct ds_accel__device {
     struct ds_accel_device abi;
     struct ds_accel__child child;
     ds_accel_t *context;
     struct ds_accel__candidate *candidate;
     uint32_t index;
-    uint32_t open_count; /* under the context's device_lock */
-    bool has_reference;  /* one of them is the context's own: ds_accel_device_get() */
-    struct ds_accel__stream *default_stream;
+    uint32_t open_count;    /* under the context's device_lock */
+    bool has_reference;     /* one of them is the context's own: ds_accel_device_get() */
+    uint8_t host_access;    /* the host can write its memory: 1 yes, 2 no, 0 not asked; atomic */
+    uint64_t storage_count; /* tensors' memory that holds it open too; under device_lock */
+    struct ds_accel__stream
+        *default_stream;               /* NULL until somebody wants it; read and set as an atomic */
+    struct ds_accel__rng *default_rng; /* under device_lock; NULL: nobody has asked for it */
     struct ds_accel__allocator *allocator; /* NULL until the first allocation; atomic */
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
+    struct ds_accel__pinned *pinned; /* made by its first use, under lock; NULL: none */
 };
 
 /* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory
@@ -1146,18 +1269,116 @@ struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const
 /* The same, of this device; NULL is the calling thread's current stream. */
 struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
                                              ds_accel_stream_t *stream, const char *call);
+/* Until its work is done; the device's, where there are no streams. */
+int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
+/* Captures, or its capture is broken. */
+int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
 /* The accelerator was started by a process that this one is a child of: say so. */
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
 /* The device of that index, open; whoever opens it closes it. */
 int32_t ds_accel__device_open(ds_accel_t *context, uint32_t device_index,
                               struct ds_accel__device **device_out);
+/* Host code may touch the device's memory. */
+bool ds_accel__device_is_host_accessible(struct ds_accel__device *device);
+/* What the runtime says of an address; false: nothing. */
+bool ds_accel__device_pointer_info(struct ds_accel__device *device, const void *pointer,
+                                   struct ds_accel_pointer_info *info_out);
+/* Keep the device open, and its context there. */
+void ds_accel__device_hold(struct ds_accel__device *device);
+void ds_accel__device_release(struct ds_accel__device *device);
 /* Close what the context itself holds open. */
 void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
 void ds_accel__pool_destroy(struct ds_accel__pool *pool);
-int32_t ds_accel__default_stream_make(struct ds_accel__device *device);
+void ds_accel__timer_destroy(struct ds_accel__timer *timer);
+
+/* ---- layer 5: pinned memory (pinned.c) ------------------------------------------------------ */
+
+enum ds_accel__pinned_place {
+    DS_ACCEL__PINNED_FOREIGN, /* of no pool */
+    DS_ACCEL__PINNED_LIVE,
+    DS_ACCEL__PINNED_FREE /* kept for later */
+};
+
+/* Another stream uses memory of the pool. ERR_NOT_FOUND, with no error said: it is not the pool's.
+ */
+int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
+                                struct ds_accel__stream *stream);
+/* Whether an address is a pool's, by the base of its allocation, or by itself if that is NULL. */
+enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
+                                                  const void *address);
+/* Give all of it back to the runtime, what is still in use too. */
+void ds_accel__pinned_close(struct ds_accel__device *device);
+
+/* ---- layer 5: random numbers (philox.c, rng.c, rng_fill.c) ---------------------------------- */
+
+enum ds_accel__numbers_kind {
+    DS_ACCEL__NUMBERS_BITS,
+    DS_ACCEL__NUMBERS_UNIFORM,
+    DS_ACCEL__NUMBERS_NORMAL
+};
+
+/* What numbers are made of; philox.c says how. Seed, place, kind and dtype are the caller's. */
+struct ds_accel__numbers {
+    uint64_t seed;
+    uint64_t subsequence;
+    uint64_t block;
+    uint32_t word; /* of the block; 4: the subsequence is used up */
+    uint32_t dtype;
+    enum ds_accel__numbers_kind kind;
+    size_t element_bytes;
+    double base; /* + scale * a number of the standard distribution, then kept within bounds */
+    double scale;
+    double least;
+    double most;
+};
+
+/* Fill in the rest. first, second: low and high, or mean and standard deviation. ERR_INVALID. */
+int32_t ds_accel__numbers_prepare(struct ds_accel__numbers *numbers, double first, double second,
+                                  const char *call);
+/* Move to the first place that count elements can begin at; *end_out: the place behind them.
+ * ERR_LIMIT: the subsequence has no such place. */
+int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t count,
+                                struct ds_accel__numbers *end_out);
+/* Elements [first, first + count) of those that begin at the place. */
+void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t first, uint64_t count,
+                            void *out);
+void ds_accel__rng_destroy(struct ds_accel__rng *rng);
+/* NULL with the error said: it is NULL, destroyed, or of a process that this is a child of. */
+struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
+/* The status that goes with that NULL. */
+int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);
+
+/* ---- layer 5: tensors (tensor.c, tensor_copy.c, dlpack.c) ----------------------------------- */
+
+/* Bytes of an element; 0: no such dtype. */
+uint64_t ds_accel__dtype_bytes(uint32_t dtype);
+/* Neither NULL nor gone, or NULL with the error said. */
+struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor, const char *call);
+bool ds_accel__tensor_is_contiguous(const struct ds_accel__tensor *tensor);
+void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor);
+/* First byte of the elements and first byte behind them, relative to the first element. False: the
+ * numbers are too large. */
+bool ds_accel__tensor_extent(const struct ds_accel__tensor *tensor, int64_t *low_out,
+                             int64_t *high_out);
+/* A contiguous tensor in the place, on the device (HOST: NULL), for use in the stream's order
+ * (NULL: the current one), aligned as pinned memory is. */
+int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
+                                ds_accel_stream_t *stream, uint32_t dtype, uint32_t ndim,
+                                const int64_t *shape, uint64_t align_bytes,
+                                struct ds_accel__tensor **tensor_out);
+/* The same with the elements of another. */
+int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place,
+                                 struct ds_accel__device *device, uint64_t align_bytes,
+                                 ds_accel_stream_t *stream, ds_accel_tensor_t **tensor_out);
+/* Of foreign memory, whose place is known. The device is held open by the tensor. */
+int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint32_t place,
+                              struct ds_accel__device *device,
+                              struct ds_accel__tensor **tensor_out);
+/* End a context that nothing holds (context.c). */
+void ds_accel__context_end(ds_accel_t *context);
 
 /* ---- layer 5: the caching allocator (allocator*.c, memory_stats.c) -------------------------- */
 
@@ -1300,12 +1521,14 @@ struct ds_accel__facts {
     struct ds_accel_backend_info info;
 };
 
-/* A fact by the operator's configuration, else by the plugin, else by the package; never NULL
- * but for exhausted memory. plugin_value is taken. */
+/* A fact by the program's setting, else by the operator's configuration, else by the plugin, else
+ * by the package; never NULL but for exhausted memory. plugin_value is taken. Lock held. */
 json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value);
 void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
                           const struct ds_accel__candidate *candidate,
                           ds_accel_plugin_instance_t *instance);
+/* The members of the info report that no device's state changes. Lock held. */
+void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
@@ -1317,7 +1540,31 @@ int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out);
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format);
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u
 #define DS_ACCEL__REPORT_LINT 101u
+#define DS_ACCEL__REPORT_CONFORMANCE 102u
 /* Dump a tree, which is taken, as JSON or text. */
 int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out);
+
+/* ---- layer 7: facts for programs (facts.c), settings (settings.c), the rest (lazy.c, timer.c,
+ * job.c, share.c) */
+
+/* What was found out of the chosen accelerator, once and for all. */
+struct ds_accel__known {
+    struct ds_accel_backend_info info; /* the operator's word merged in */
+    uint64_t capabilities;
+    json_t *tree; /* of ds_accel__facts_set(); only read */
+    char op_builder_dir[64];
+};
+
+/* The chosen accelerator's facts, or NULL with the error said. out is what the caller will write.
+ */
+const struct ds_accel__known *ds_accel__known_get(ds_accel_t *context, const void *out,
+                                                  int32_t *status_out);
+void ds_accel__known_clear(ds_accel_t *context);
+/* The name as it fits; ERR_INVALID if it does not. call: "compile_backend". */
+int32_t ds_accel__name_write(const char *text, char *name, size_t name_size, const char *call);
+/* Make the calls that wait, if the accelerator is started; no lock held. */
+void ds_accel__lazy_run(ds_accel_t *context);
+/* The context goes: tell those that wait. */
+void ds_accel__lazy_drop(ds_accel_t *context);
 
 #endif

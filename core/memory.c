@@ -203,52 +203,40 @@ int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream, 
 int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, void *pointer,
                                    ds_accel_stream_t *stream)
 {
+    struct ds_accel__device *ours = ds_accel__device_check(device, "mem_record_stream");
+    struct ds_accel__stream *theirs;
     struct ds_accel__arena *arena;
     struct ds_accel__allocator *allocator;
-    int32_t status = find_arena(device, stream, "mem_record_stream", &arena);
+    int32_t status;
 
+    if (ours == NULL || pointer == NULL) {
+        return ours == NULL ? DS_ACCEL_ERR_INVALID
+                            : ds_accel__refuse("mem_record_stream", "pointer", NULL);
+    }
+    status = ds_accel__device_fork_check(ours);
     if (status < 0) {
         return status;
     }
-    if (pointer == NULL) {
-        return ds_accel__refuse("mem_record_stream", "pointer", NULL);
+    theirs = ds_accel__stream_of(ours, stream, "mem_record_stream");
+    if (theirs == NULL) {
+        return DS_ACCEL_ERR_INVALID;
     }
-    status = ds_accel__device_allocator((struct ds_accel__device *)device, &allocator);
+    status = ds_accel__pinned_record(ours, pointer, theirs);
+    if (status != DS_ACCEL_ERR_NOT_FOUND) {
+        return status;
+    }
+    status = ds_accel__stream_arena(theirs, &arena);
+    if (status >= 0) {
+        status = ds_accel__device_allocator(ours, &allocator);
+    }
     if (status >= 0) {
         status = ds_accel__allocator_record(allocator, pointer, arena);
     }
-    return status == DS_ACCEL_ERR_NOT_FOUND
-               ? refuse_pointer((struct ds_accel__device *)device, "mem_record_stream", pointer)
-               : status;
+    return status == DS_ACCEL_ERR_NOT_FOUND ? refuse_pointer(ours, "mem_record_stream", pointer)
+                                            : status;
 }
 
 /* ---- host memory ---------------------------------------------------------------------------- */
-
-int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uint64_t size_bytes,
-                                  uint64_t align_bytes, uint32_t flags, void **pointer_out)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    if (ds_accel__device_check(device, "mem_alloc_pinned") == NULL) {
-        return DS_ACCEL_ERR_INVALID;
-    }
-    if (pointer_out == NULL) {
-        return ds_accel__refuse("mem_alloc_pinned", "output", NULL);
-    }
-    return finish(device->table->mem_alloc_pinned(device->handle, size_bytes, align_bytes, flags,
-                                                  pointer_out, &error),
-                  &error);
-}
-
-int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    if (ds_accel__device_check(device, "mem_free_pinned") == NULL) {
-        return DS_ACCEL_ERR_INVALID;
-    }
-    return finish(device->table->mem_free_pinned(device->handle, pointer, &error), &error);
-}
 
 int32_t ds_accel_mem_register(ds_accel_device_t *device, void *pointer, uint64_t size_bytes,
                               uint32_t flags)
@@ -321,13 +309,21 @@ int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
 int32_t ds_accel_is_pinned(ds_accel_t *context, const void *pointer, uint32_t *is_pinned_out)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+    enum ds_accel__pinned_place place;
     int32_t status = ds_accel_mem_pointer_info(context, pointer, &info);
 
-    if (status >= 0 && is_pinned_out == NULL) {
+    if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
+        return status;
+    }
+    if (is_pinned_out == NULL) {
         return ds_accel__refuse("is_pinned", "output", NULL);
     }
-    if (status >= 0) {
-        *is_pinned_out = info.kind == DS_ACCEL_POINTER_PINNED;
+    /* What the pool keeps for later is locked, and nobody's. */
+    place = ds_accel__pinned_find(context, (const void *)(uintptr_t)info.base_address, pointer);
+    if (status >= 0 || place != DS_ACCEL__PINNED_FOREIGN) {
+        *is_pinned_out = place == DS_ACCEL__PINNED_FOREIGN ? info.kind == DS_ACCEL_POINTER_PINNED
+                                                           : place == DS_ACCEL__PINNED_LIVE;
+        status = DS_ACCEL_OK;
     }
     return status;
 }

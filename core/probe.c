@@ -163,7 +163,7 @@ bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
 /* ---- starting a helper ---------------------------------------------------------------------- */
 
 /* libexec/ds-accel/ds-accel-probe of the prefix that the library is in, or was built for. */
-static char *find_program(void)
+char *ds_accel__probe_program(void)
 {
     char *library = ds_accel__library_dir();
     char *path =
@@ -190,7 +190,7 @@ static int32_t make_prober(ds_accel_t *context)
     if (prober == NULL) {
         return ds_accel__no_memory();
     }
-    prober->program = find_program();
+    prober->program = ds_accel__probe_program();
     if (prober->program == NULL) {
         free(prober);
         return ds_accel__no_memory();

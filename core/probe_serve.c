@@ -154,6 +154,12 @@ static void end_tree(void)
     }
 }
 
+void ds_accel__probe_end_tree(void)
+{
+    server.pid = getpid();
+    end_tree();
+}
+
 /* What a plugin started must not be there for longer than the process that would end it. */
 static _Noreturn void leave(int code)
 {
@@ -614,6 +620,10 @@ int ds_accel__probe_main(int argc, char **argv)
 {
     struct ds_accel__frame frame;
 
+    if (argc == 2 && strcmp(argv[1], "--conformance") == 0 &&
+        fcntl(DS_ACCEL__PROBE_CHANNEL, F_GETFD) >= 0) {
+        return ds_accel__conformance_main();
+    }
     /* With the one who asks ends this one too: until there is a thread that sees to it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!is_started_by_library(argc, argv)) {

@@ -79,6 +79,7 @@ void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
         ds_accel__plugin_unlock();
     }
     ds_accel__fork_unwatch(&candidate->watch);
+    ds_accel__layers_remove(candidate);
 }
 
 void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)

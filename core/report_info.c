@@ -36,8 +36,14 @@ static const struct ds_accel_plugin *table_of(const struct ds_accel__facts *fact
 
 json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value)
 {
-    json_t *value = ds_accel__operator_fact(facts->context, facts->name, key);
+    const char *setting = ds_accel__setting(facts->context, facts->name, key);
+    json_t *value;
 
+    if (setting != NULL) {
+        json_decref(plugin_value);
+        return ds_accel__json_text(setting);
+    }
+    value = ds_accel__operator_fact(facts->context, facts->name, key);
     if (value == NULL && plugin_value != NULL) {
         return plugin_value;
     }
@@ -373,9 +379,21 @@ static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *f
     set_text(tree, "current_device_name", name, failed);
 }
 
-static void set_facts(json_t *tree, const struct ds_accel__facts *facts, bool *failed)
+/* The operator's word on one dtype holds for the list of what the device computes with, too. */
+static int by_operator(const struct ds_accel__facts *facts, const char *key, int bit, int bits)
 {
-    int dtypes = computed_dtypes(facts);
+    json_t *word = ds_accel__operator_fact(facts->context, facts->name, key);
+
+    if (bits < 0 || !json_is_boolean(word)) {
+        return bits;
+    }
+    return json_is_true(word) ? bits | bit : bits & ~bit;
+}
+
+void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed)
+{
+    int dtypes = by_operator(facts, "is_bf16_supported", 4,
+                             by_operator(facts, "is_fp16_supported", 2, computed_dtypes(facts)));
     const struct {
         const char *key;
         json_t *value;
@@ -384,6 +402,8 @@ static void set_facts(json_t *tree, const struct ds_accel__facts *facts, bool *f
         {"is_bf16_supported", dtypes < 0 ? NULL : json_boolean((dtypes & 4) != 0)},
         {"is_fp16_supported", dtypes < 0 ? NULL : json_boolean((dtypes & 2) != 0)},
         {"is_triton_supported", flag(facts, DS_ACCEL_FLAG_TRITON)},
+        {"prefer_triton_grouped_mm", flag(facts, DS_ACCEL_FLAG_TRITON_GROUPED_MM)},
+        {"supports_range_domains", flag(facts, DS_ACCEL_FLAG_RANGE_DOMAINS)},
         {"graph_supported", flag(facts, DS_ACCEL_FLAG_GRAPHS)},
         {"is_synchronized_device", flag(facts, DS_ACCEL_FLAG_SYNCHRONIZED)},
         {"use_host_timers", flag(facts, DS_ACCEL_FLAG_HOST_TIMERS)},
@@ -397,6 +417,12 @@ static void set_facts(json_t *tree, const struct ds_accel__facts *facts, bool *f
         ds_accel__json_set(tree, rows[i].key, ds_accel__fact(facts, rows[i].key, rows[i].value),
                            failed);
     }
+    ds_accel__json_set(
+        tree, "visible_devices_envs",
+        names_tree(facts, "visible_devices_envs", DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, failed),
+        failed);
+    ds_accel__json_set(tree, "export_envs",
+                       names_tree(facts, "export_envs", DS_ACCEL_ENV_LIST_EXPORT, failed), failed);
 }
 
 static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
@@ -422,14 +448,7 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
                        available ? devices_tree(facts, count, &limit, &failed) : json_null(),
                        &failed);
     ds_accel__json_set(tree, "memory_limit", limit != NULL ? limit : json_null(), &failed);
-    set_facts(tree, facts, &failed);
-    ds_accel__json_set(
-        tree, "visible_devices_envs",
-        names_tree(facts, "visible_devices_envs", DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, &failed),
-        &failed);
-    ds_accel__json_set(tree, "export_envs",
-                       names_tree(facts, "export_envs", DS_ACCEL_ENV_LIST_EXPORT, &failed),
-                       &failed);
+    ds_accel__facts_set(tree, facts, &failed);
     ds_accel__json_set(tree, "op_builders", op_builders_tree(facts, &failed), &failed);
     if (failed) {
         json_decref(tree);

@@ -283,6 +283,8 @@ static void write_info(struct page *page, json_t *tree)
         "is_bf16_supported",
         "is_fp16_supported",
         "is_triton_supported",
+        "prefer_triton_grouped_mm",
+        "supports_range_domains",
         "graph_supported",
         "is_synchronized_device",
         "use_host_timers",
@@ -431,6 +433,83 @@ static void write_lint(struct page *page, json_t *tree)
     } else {
         ds_accel__text_add(&page->text, "%s keeps every rule that a file can be checked for\n",
                            get_text(tree, "path"));
+    }
+}
+
+/* ---- conformance ---------------------------------------------------------------------------- */
+
+static void write_check(struct page *page, json_t *check, int group)
+{
+    const char *detail = get_text(check, "detail");
+
+    ds_accel__text_add(&page->text, "%-9s ", get_text(check, "rule"));
+    add_word(page, get_text(check, "result"), 9);
+    ds_accel__text_add(&page->text, "%-*s%s%s%s\n", group, get_text(check, "group"),
+                       get_text(check, "name"), detail[0] != '\0' ? ": " : "", detail);
+}
+
+/* How many checks of a group there are with a result. */
+static size_t count_results(json_t *checks, const char *group, const char *result)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < json_array_size(checks); i++) {
+        json_t *check = json_array_get(checks, i);
+
+        count += strcmp(get_text(check, "group"), group) == 0 &&
+                 strcmp(get_text(check, "result"), result) == 0;
+    }
+    return count;
+}
+
+/* One line for each group, in the order in which they come up. */
+static void write_groups(struct page *page, json_t *checks, int width)
+{
+    static const char *const results[] = {"passed", "failed", "skipped"};
+
+    for (size_t i = 0; i < json_array_size(checks); i++) {
+        const char *group = get_text(json_array_get(checks, i), "group");
+        bool is_first = true;
+
+        for (size_t k = 0; k < i && is_first; k++) {
+            is_first = strcmp(get_text(json_array_get(checks, k), "group"), group) != 0;
+        }
+        if (!is_first) {
+            continue;
+        }
+        ds_accel__text_add(&page->text, "%-*s", width, group);
+        for (size_t k = 0; k < DS_ACCEL__ARRAY_SIZE(results); k++) {
+            ds_accel__text_add(&page->text, "%3zu %s%s", count_results(checks, group, results[k]),
+                               results[k], k < 2 ? "  " : "\n");
+        }
+    }
+}
+
+/* With -v, and where nothing was run, check by check; else by group, with what failed. */
+static void write_conformance(struct page *page, json_t *tree)
+{
+    json_t *checks = json_object_get(tree, "checks");
+    json_t *summary = json_object_get(tree, "summary");
+    int group = widest(checks, "group", 5) + 2;
+    bool is_list = get_text(tree, "path")[0] == '\0';
+
+    if (!page->verbose && !is_list) {
+        write_groups(page, checks, group);
+    }
+    for (size_t i = 0; i < json_array_size(checks); i++) {
+        json_t *check = json_array_get(checks, i);
+
+        if (page->verbose || is_list || strcmp(get_text(check, "result"), "failed") == 0) {
+            write_check(page, check, group);
+        }
+    }
+    if (!is_list) {
+        ds_accel__text_add(&page->text, "%s, device %lld: %lld passed, %lld failed, %lld skipped\n",
+                           get_text(tree, "name"),
+                           (long long)json_integer_value(json_object_get(tree, "device")),
+                           (long long)json_integer_value(json_object_get(summary, "passed")),
+                           (long long)json_integer_value(json_object_get(summary, "failed")),
+                           (long long)json_integer_value(json_object_get(summary, "skipped")));
     }
 }
 
@@ -645,6 +724,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
         {DS_ACCEL_REPORT_QUARANTINE, write_quarantine},
         {DS_ACCEL__REPORT_CONFIG_CHECK, write_config_check},
         {DS_ACCEL__REPORT_LINT, write_lint},
+        {DS_ACCEL__REPORT_CONFORMANCE, write_conformance},
         {DS_ACCEL_REPORT_DOCTOR, write_doctor},
     };
     struct page page = {

@@ -52,18 +52,39 @@ static struct ds_accel__stream *wrap(struct ds_accel__device *device,
     return stream;
 }
 
-int32_t ds_accel__default_stream_make(struct ds_accel__device *device)
+/* The one that got there first stays; a second handle for it is put away again. */
+static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
+                                             struct ds_accel__stream *made)
+{
+    struct ds_accel__stream *kept = NULL;
+
+    if (__atomic_compare_exchange_n(&device->default_stream, &kept, made, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        return made;
+    }
+    ds_accel__stream_destroy(made);
+    return kept;
+}
+
+/* Asked for when somebody wants it: opening a device is no reason to. */
+static int32_t get_default(struct ds_accel__device *device, struct ds_accel__stream **stream_out)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel__stream *stream = __atomic_load_n(&device->default_stream, __ATOMIC_ACQUIRE);
     ds_accel_plugin_stream_t *handle = NULL;
-    int32_t status = device->abi.table->stream_get_default(device->abi.handle, &handle, &error);
+    int32_t status;
 
-    if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
-        return ds_accel__fail(status, &error);
+    if (stream == NULL) {
+        status = device->abi.table->stream_get_default(device->abi.handle, &handle, &error);
+        /* A backend without streams has a default one all the same, for memory to belong to. */
+        if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
+            return ds_accel__fail(status, &error);
+        }
+        stream = wrap(device, handle, true);
+        stream = stream != NULL ? keep_default(device, stream) : NULL;
     }
-    /* A backend without streams has a default one all the same, for memory to belong to. */
-    device->default_stream = wrap(device, handle, true);
-    return device->default_stream != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+    *stream_out = stream;
+    return stream != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
 }
 
 int32_t ds_accel_stream_create(ds_accel_device_t *device, uint32_t flags, int32_t priority,
@@ -211,6 +232,29 @@ ds_accel_device_t *ds_accel_stream_device(const ds_accel_stream_t *stream)
                : NULL;
 }
 
+int32_t ds_accel__stream_wait(struct ds_accel__stream *stream)
+{
+    int32_t status = ds_accel_stream_synchronize(&stream->abi);
+
+    return status == DS_ACCEL_ERR_UNSUPPORTED
+               ? ds_accel_device_synchronize(&stream->child.device->abi)
+               : status;
+}
+
+int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+    int32_t status =
+        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error);
+
+    if (status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED) {
+        return ds_accel__fail(status, &error);
+    }
+    *is_capturing_out = status >= 0 && capturing != DS_ACCEL_CAPTURING_NO;
+    return DS_ACCEL_OK;
+}
+
 /* ---- the current stream --------------------------------------------------------------------- */
 
 /* A thread's own choice on one device. Handles are told apart by their ids, which never return. */
@@ -307,10 +351,11 @@ static int32_t get_current(struct ds_accel__device *device, struct ds_accel__str
         return ds_accel__fail(status, &error);
     }
     choice = find_choice(device->child.id);
-    *stream_out = choice != NULL && choice->stream->child.id == choice->stream_id
-                      ? choice->stream
-                      : device->default_stream;
-    return DS_ACCEL_OK;
+    if (choice != NULL && choice->stream->child.id == choice->stream_id) {
+        *stream_out = choice->stream;
+        return DS_ACCEL_OK;
+    }
+    return get_default(device, stream_out);
 }
 
 struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
@@ -333,13 +378,18 @@ struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
 int32_t ds_accel_default_stream(ds_accel_device_t *device, ds_accel_stream_t **stream_out)
 {
     struct ds_accel__device *ours = ds_accel__device_check(device, "default_stream");
+    struct ds_accel__stream *stream = NULL;
+    int32_t status;
 
     if (ours == NULL || stream_out == NULL) {
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("default_stream", "output", NULL);
     }
-    *stream_out = &ours->default_stream->abi;
-    return DS_ACCEL_OK;
+    status = get_default(ours, &stream);
+    if (status >= 0) {
+        *stream_out = &stream->abi;
+    }
+    return status;
 }
 
 int32_t ds_accel_current_stream(ds_accel_device_t *device, ds_accel_stream_t **stream_out)

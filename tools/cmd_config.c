@@ -40,5 +40,6 @@ const struct tool_command cmd_config = {
             "show --env  prints the DS_* variables with value, origin and meaning",
     .least = 1,
     .most = 1,
+    .own_options = "env",
     .run = run,
 };

@@ -42,5 +42,6 @@ const struct tool_command cmd_info = {
         "      --memory-map[=FILE]  in place of it a picture (SVG; with --json the figures) of\n"
         "                           the devices' memory now, or of a snapshot of an allocator",
     .most = 1,
+    .own_options = "memory-map",
     .run = run,
 };

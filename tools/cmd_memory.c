@@ -63,5 +63,6 @@ const struct tool_command cmd_memory = {
             "  -o, --output FILE        write to a file",
     .least = 2,
     .most = 2,
+    .own_options = "output pickle pickle-segments svg",
     .run = run,
 };

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list, &cmd_info,   &cmd_explain, &cmd_env,        &cmd_doctor,
-    &cmd_config, &cmd_lint, &cmd_memory, &cmd_cache,   &cmd_quarantine,
+    &cmd_detect, &cmd_list,   &cmd_info,       &cmd_explain,     &cmd_env,
+    &cmd_doctor, &cmd_config, &cmd_lint,       &cmd_conformance, &cmd_bench,
+    &cmd_memory, &cmd_cache,  &cmd_quarantine,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -24,27 +25,41 @@ enum {
     OPTION_CONFIG,
     OPTION_ROOT,
     OPTION_ENV,
+    OPTION_GROUP,
+    OPTION_LIST,
     OPTION_MEMORY_MAP,
+    OPTION_ONLY,
     OPTION_PICKLE,
     OPTION_PICKLE_SEGMENTS,
+    OPTION_RULE,
+    OPTION_SIZE,
     OPTION_SVG,
+    OPTION_TIME,
+    OPTION_DEVICE,
     OPTION_VERSION
 };
 
 static const struct option long_options[] = {
     {"accelerator", required_argument, NULL, 'a'},
     {"config", required_argument, NULL, OPTION_CONFIG},
+    {"device", required_argument, NULL, OPTION_DEVICE},
     {"env", no_argument, NULL, OPTION_ENV},
+    {"group", required_argument, NULL, OPTION_GROUP},
     {"help", no_argument, NULL, 'h'},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"list", no_argument, NULL, OPTION_LIST},
     {"memory-map", optional_argument, NULL, OPTION_MEMORY_MAP},
+    {"only", required_argument, NULL, OPTION_ONLY},
     {"output", required_argument, NULL, 'o'},
     {"pickle", no_argument, NULL, OPTION_PICKLE},
     {"pickle-segments", no_argument, NULL, OPTION_PICKLE_SEGMENTS},
     {"plugin-dir", required_argument, NULL, OPTION_PLUGIN_DIR},
     {"quiet", no_argument, NULL, 'q'},
     {"root", required_argument, NULL, OPTION_ROOT},
+    {"rule", required_argument, NULL, OPTION_RULE},
+    {"size", required_argument, NULL, OPTION_SIZE},
     {"svg", no_argument, NULL, OPTION_SVG},
+    {"time", required_argument, NULL, OPTION_TIME},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -125,23 +140,8 @@ static int finish_output(bool failed, int code)
 
 int tool_write(const struct tool *tool, void *data, size_t size_bytes, int code)
 {
-    FILE *file = tool->output != NULL ? fopen(tool->output, "wb") : answer;
-    bool failed;
-
-    if (file == NULL) {
-        fprintf(stderr, "ds-accel: %s: %s\n", tool->output, strerror(errno));
-        ds_accel_free_data(data);
-        return EXIT_PROBLEMS;
-    }
-    failed = fwrite(data, 1, size_bytes, file) != size_bytes;
+    code = tool_answer(tool, data, size_bytes, code);
     ds_accel_free_data(data);
-    if (file == answer) {
-        return finish_output(failed, code);
-    }
-    if (fclose(file) != 0 || failed) {
-        fprintf(stderr, "ds-accel: writing %s failed: %s\n", tool->output, strerror(errno));
-        return EXIT_PROBLEMS;
-    }
     return code;
 }
 
@@ -158,6 +158,14 @@ int tool_print(char *text, int code)
     return finish_output(failed, code);
 }
 
+int tool_answer(const struct tool *tool, const char *text, size_t size_bytes, int code)
+{
+    if (tool->output != NULL) {
+        return tool_save(tool->output, text, size_bytes) ? code : EXIT_PROBLEMS;
+    }
+    return finish_output(fwrite(text, 1, size_bytes, answer) != size_bytes, code);
+}
+
 uint32_t tool_format(const struct tool *tool)
 {
     const char *no_colour = getenv("NO_COLOR");
@@ -170,8 +178,8 @@ uint32_t tool_format(const struct tool *tool)
     if (tool->memory_map != NULL) {
         return DS_ACCEL_FORMAT_SVG;
     }
-    if (isatty(fileno(answer)) && (no_colour == NULL || no_colour[0] == '\0') && term != NULL &&
-        strcmp(term, "dumb") != 0) {
+    if (tool->output == NULL && isatty(fileno(answer)) &&
+        (no_colour == NULL || no_colour[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0) {
         format |= DS_ACCEL_FORMAT_COLOUR;
     }
     return format;
@@ -220,7 +228,7 @@ static int print_help(const struct tool_command *command)
                              "Finds this machine's accelerator through plugins, and says why.\n\n"
                              "commands:\n") < 0;
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        failed |= fprintf(answer, "  %-10s %-11s %s\n", commands[i]->name, commands[i]->arguments,
+        failed |= fprintf(answer, "  %-11s %-14s %s\n", commands[i]->name, commands[i]->arguments,
                           commands[i]->summary) < 0;
     }
     failed |= fprintf(answer, "\n%s", common_help) < 0;
@@ -229,8 +237,44 @@ static int print_help(const struct tool_command *command)
 
 /* ---- parsing -------------------------------------------------------------------------------- */
 
-/* One option; -1 to go on, else the exit code. */
-static int take_option(struct tool *tool, int option)
+/* One value more of an option that may be given again. */
+static int take_another(const struct tool *tool, const char *option, const char **values,
+                        size_t *count)
+{
+    if (*count == TOOL_LISTS) {
+        return tool_usage(tool, "more than %d %s", TOOL_LISTS, option);
+    }
+    values[(*count)++] = optarg;
+    return -1;
+}
+
+/* Whether the command has an option of this name of its own. */
+static bool has_own(const struct tool_command *command, const char *name)
+{
+    const char *own = command->own_options != NULL ? command->own_options : "";
+    size_t length = strlen(name);
+
+    for (; *own != '\0'; own += strcspn(own, " "), own += *own == ' ') {
+        if (strncmp(own, name, length) == 0 && (own[length] == ' ' || own[length] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether only some commands have it. */
+static bool is_own(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (has_own(commands[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One option that all commands have; -1 to go on, else the exit code. */
+static int take_common_option(struct tool *tool, int option)
 {
     switch (option) {
     case 'a':
@@ -239,26 +283,8 @@ static int take_option(struct tool *tool, int option)
     case OPTION_CONFIG:
         tool->options.config_file = optarg;
         return -1;
-    case OPTION_ENV:
-        tool->show_env = true;
-        return -1;
     case OPTION_JSON:
         tool->json = true;
-        return -1;
-    case OPTION_MEMORY_MAP:
-        tool->memory_map = optarg != NULL ? optarg : "";
-        return -1;
-    case OPTION_PICKLE:
-        tool->pickle = true;
-        return -1;
-    case OPTION_PICKLE_SEGMENTS:
-        tool->pickle_segments = true;
-        return -1;
-    case OPTION_SVG:
-        tool->svg = true;
-        return -1;
-    case 'o':
-        tool->output = optarg;
         return -1;
     case OPTION_PLUGIN_DIR:
         if (tool->options.plugin_dir_count == TOOL_PLUGIN_DIRS) {
@@ -284,6 +310,61 @@ static int take_option(struct tool *tool, int option)
     default:
         return EXIT_USAGE;
     }
+}
+
+/* One option that only some commands have. Which one it will be is not known yet. */
+static int take_own_option(struct tool *tool, int option)
+{
+    switch (option) {
+    case OPTION_DEVICE:
+        tool->device = optarg;
+        return -1;
+    case OPTION_ENV:
+        tool->show_env = true;
+        return -1;
+    case OPTION_GROUP:
+        tool->group = optarg;
+        return -1;
+    case OPTION_LIST:
+        tool->list = true;
+        return -1;
+    case OPTION_MEMORY_MAP:
+        tool->memory_map = optarg != NULL ? optarg : "";
+        return -1;
+    case OPTION_ONLY:
+        return take_another(tool, "--only", tool->groups, &tool->group_count);
+    case 'o':
+        tool->output = optarg;
+        return -1;
+    case OPTION_PICKLE:
+        tool->pickle = true;
+        return -1;
+    case OPTION_PICKLE_SEGMENTS:
+        tool->pickle_segments = true;
+        return -1;
+    case OPTION_RULE:
+        tool->rule = optarg;
+        return -1;
+    case OPTION_SIZE:
+        return take_another(tool, "--size", tool->sizes, &tool->size_count);
+    case OPTION_SVG:
+        tool->svg = true;
+        return -1;
+    default:
+        tool->time = optarg;
+        return -1;
+    }
+}
+
+static int take_option(struct tool *tool, int option)
+{
+    for (size_t i = 0; long_options[i].name != NULL; i++) {
+        if (long_options[i].val == option && is_own(long_options[i].name)) {
+            tool->given |= UINT64_C(1) << i;
+            return take_own_option(tool, option);
+        }
+    }
+    return take_common_option(tool, option);
 }
 
 /*
@@ -322,23 +403,25 @@ static int parse(struct tool *tool, int argc, char **argv, const char *short_opt
     return -1;
 }
 
-/* Options that only some commands have, given to another: the exit code, or -1. */
+/* An option that other commands have, given to this one: the exit code, or -1. */
 static int check_options(const struct tool *tool)
 {
-    if (tool->show_env && tool->command != &cmd_config) {
-        return tool_usage(tool, "--env is an option of config show");
-    }
-    if (tool->memory_map != NULL && tool->command != &cmd_info) {
-        return tool_usage(tool, "--memory-map is an option of info");
-    }
-    if ((tool->svg || tool->pickle || tool->pickle_segments) && tool->command != &cmd_memory) {
-        return tool_usage(tool, "%s is an option of memory show",
-                          tool->svg      ? "--svg"
-                          : tool->pickle ? "--pickle"
-                                         : "--pickle-segments");
-    }
-    if (tool->output != NULL && tool->command != &cmd_memory) {
-        return tool_usage(tool, "--output is an option of memory");
+    for (size_t i = 0; long_options[i].name != NULL; i++) {
+        const char *name = long_options[i].name;
+        char owners[128] = "";
+
+        if ((tool->given >> i & 1) == 0 || has_own(tool->command, name)) {
+            continue;
+        }
+        for (size_t j = 0; j < COMMAND_COUNT; j++) {
+            if (has_own(commands[j], name)) {
+                size_t length = strlen(owners);
+
+                snprintf(owners + length, sizeof(owners) - length, "%s%s",
+                         length > 0 ? " and " : "", commands[j]->name);
+            }
+        }
+        return tool_usage(tool, "--%s is an option of %s", name, owners);
     }
     return -1;
 }

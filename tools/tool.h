@@ -21,6 +21,7 @@ enum {
 };
 
 #define TOOL_PLUGIN_DIRS 64
+#define TOOL_LISTS 32 /* of one option that may be given again */
 
 /* The options every command takes, as parsed. */
 struct tool {
@@ -30,23 +31,31 @@ struct tool {
     bool json;
     bool show_env;                     /* config show --env */
     bool svg, pickle, pickle_segments; /* memory show */
+    bool list;                         /* conformance */
     const char *memory_map;            /* info: a snapshot's file, "" none; NULL: not given */
-    const char *output;                /* memory; NULL: stdout */
+    const char *output;                /* bench, memory; NULL: stdout */
+    const char *device;                /* bench, conformance; NULL: not given, as the next ones */
+    const char *group, *rule;          /* conformance */
+    const char *time;                  /* bench */
+    const char *sizes[TOOL_LISTS], *groups[TOOL_LISTS]; /* bench --size, --only */
+    size_t size_count, group_count;
+    uint64_t given; /* options that only some commands have: bits of their places */
     bool quiet;
     int verbosity;
 };
 
 struct tool_command {
     const char *name;
-    const char *arguments; /* "[NAME]" */
-    const char *summary;   /* one line */
-    const char *help;      /* paragraphs, after the usage */
-    int least, most;       /* number of arguments */
+    const char *arguments;   /* "[NAME]" */
+    const char *summary;     /* one line */
+    const char *help;        /* paragraphs, after the usage */
+    int least, most;         /* number of arguments */
+    const char *own_options; /* long ones, one blank between; NULL: none but what all have */
     int (*run)(struct tool *tool, int argument_count, char **arguments);
 };
 
-extern const struct tool_command cmd_cache, cmd_config, cmd_detect, cmd_doctor, cmd_env,
-    cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine;
+extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conformance, cmd_detect,
+    cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine;
 
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);
@@ -61,6 +70,10 @@ int tool_print(char *text, int code);
 int tool_write(const struct tool *tool, void *data, size_t size_bytes, int code);
 /* True if the answer goes to somebody's terminal. */
 bool tool_is_terminal(const struct tool *tool);
+/* The same for a text of the command's own, to the file of --output if there is one. */
+int tool_answer(const struct tool *tool, const char *text, size_t size_bytes, int code);
+/* Write a whole file, or leave it as it was: prints what went wrong. */
+bool tool_save(const char *path, const char *data, size_t size_bytes);
 uint32_t tool_format(const struct tool *tool);
 /* Make a context, write one report of it, release it. */
 int tool_report(struct tool *tool, uint32_t report, const char *name);

@@ -13,6 +13,7 @@
  *  - all other device memory: fresh pages, which a node can be preferred for. Preferred, not bound:
  *    a full node makes memory slower, it doesn't kill the job;
  *  - pinned memory: fresh pages, so that unlocking one block can't unlock another;
+ *  - mappings of virtual memory: vmem.c, which alone makes and releases them;
  *  - registered memory: the caller's. Its first and last page may be shared with another
  *    registration, and the kernel doesn't count locks, so unlocking has to spare those pages.
  *
@@ -136,7 +137,8 @@ static int range_is_registered(const ds_accel_plugin_instance_t *instance, uintp
 /* ---- pages ---------------------------------------------------------------------------------- */
 
 /* Fresh pages at a multiple of align_bytes, a power of two; NULL and errno. */
-char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, uint64_t *mapped_bytes_out)
+char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, int protection,
+                    uint64_t *mapped_bytes_out)
 {
     const uint64_t page = cpu_page_bytes();
     const uint64_t length = (size_bytes + page - 1) & ~(page - 1);
@@ -149,8 +151,9 @@ char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, uint64_t *mapped_
         errno = ENOMEM;
         return NULL;
     }
-    mapping = mmap(NULL, (size_t)(length + slack), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mapping = mmap(NULL, (size_t)(length + slack), protection,
+                   MAP_PRIVATE | MAP_ANONYMOUS | (protection == PROT_NONE ? MAP_NORESERVE : 0), -1,
+                   0);
     if (mapping == MAP_FAILED) {
         return NULL;
     }
@@ -256,10 +259,12 @@ int32_t cpu_block_take(ds_accel_plugin_device_t *device, const void *pointer, ui
                            "%s(%p): not the start of the memory at %p, %llu bytes", call, pointer,
                            (void *)block->base, (unsigned long long)block->size_bytes);
     }
-    right_call = block->source == CPU_SOURCE_CALLER       ? "mem_unregister"
+    right_call = block->source == CPU_SOURCE_MAPPING      ? "vmem_unmap"
+                 : block->source == CPU_SOURCE_CALLER     ? "mem_unregister"
                  : block->kind == DS_ACCEL_POINTER_PINNED ? "mem_free_pinned"
                                                           : "mem_free";
-    if (block->kind != kind || (block->source == CPU_SOURCE_CALLER) != is_registered) {
+    if (block->kind != kind || block->source == CPU_SOURCE_MAPPING ||
+        (block->source == CPU_SOURCE_CALLER) != is_registered) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s(%p): this memory is released with %s",
                            call, pointer, right_call);
     }

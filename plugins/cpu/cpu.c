@@ -6,21 +6,28 @@
  * It is the backend that is always there, so it has two duties. It must answer the whole interface
  * the way a device would, down to refusing what a device refuses, so that a program developed on it
  * runs elsewhere; and it must not change anything in the process that hosts it: no affinity, no
- * signal handler, no thread, no write to /proc.
+ * signal handler, no write to /proc, and no thread but those that option async asks for.
  *
  *   machine.c  nodes, device count, cpuinfo, caches, resident set: what is read, and from where
  *   device.c   identity, facts, current device, peers
  *   block.c    what is allocated or registered, by address
  *   memory.c   device memory, pinned memory, the caller's registered memory
+ *   vmem.c     addresses, and physical memory mapped under them
  *   usage.c    how much memory there is and is used; peaks and the limit
- *   stream.c   streams and events
- *   work.c     what a stream can be given: copies, fills, host tasks; done at once or kept
- *   graph.c    captures and graphs: the kept work, done again
+ *   sensors.c  utilization, temperature, clock
+ *   place.c    the NUMA node: pages and threads on it
+ *   stream.c   streams
+ *   event.c    events
+ *   queue.c    what is behind streams and events with option async: queues, workers, marks
+ *   work.c     what a stream can be given: copies, fills, host tasks; done at once, queued or kept
+ *   capture.c  what capturing streams were given, kept in the order of the calls
+ *   graph.c    graphs: the kept work, done again
  *
- * Work is done by the calling thread before the call returns. A stream is therefore always idle, an
- * event that was recorded is always reached, and nothing ever waits. The exception is a stream that
- * captures: its work is kept, in the order of the calls, and a graph is that list. Since the list
- * is replayed in one thread, no dependency has to be stored.
+ * Without option async, work is done by the calling thread before the call returns. A stream is
+ * then always idle, an event that was recorded is always reached, and nothing ever waits. With
+ * async: true each stream has a thread of its own that does its work in order, and nothing but
+ * events orders streams (docs/decisions/0015). The option is for programs whose host and device
+ * work shall overlap, and for those that want to know whether they wait where a device makes them.
  *
  * Everything belongs to an instance, and instances share nothing, except for the counter of
  * allocation ids (block.c), which the ABI wants unique in the process. Facts that can't change
@@ -34,14 +41,52 @@
 #define CPU_CCL_MISSING 1u
 #define CPU_CCL_PRESENT 2u
 
+/* Option async; ERR_INVALID, with the option and its text, for anything but true and false. */
+static int32_t read_async(const struct ds_accel_host *host, uint32_t *is_async_out,
+                          struct ds_accel_error *error)
+{
+    char text[16] = "";
+    int32_t status = host->config_get(host, "async", text, sizeof(text), NULL);
+
+    if (status == DS_ACCEL_ERR_NOT_FOUND) {
+        *is_async_out = 0;
+        return DS_ACCEL_OK;
+    }
+    if (status < 0 || (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "option async: \"%s\" is neither \"true\" nor \"false\"",
+                           status < 0 ? "(too long)" : text);
+    }
+    *is_async_out = text[0] == 't';
+    return DS_ACCEL_OK;
+}
+
+static void answer_bad_option(struct ds_accel_verdict *verdict, const char *problem)
+{
+    struct ds_accel_verdict answer;
+
+    memset(&answer, 0, sizeof(answer));
+    answer.state = DS_ACCEL_PROBE_ERROR;
+    answer.reason = DS_ACCEL_REASON_BAD_OPTION;
+    snprintf(answer.detail, sizeof(answer.detail), "%s", problem);
+    ds_accel_write(verdict, &answer, sizeof(answer));
+}
+
 static int32_t cpu_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
                          struct ds_accel_error *error)
 {
     struct cpu_machine machine;
     struct ds_accel_verdict answer;
+    struct ds_accel_error problem = {.struct_size = sizeof(problem)};
     const char *plural;
-    int32_t status = cpu_machine_scan(host, 1, &machine, error);
+    uint32_t is_async;
+    int32_t status;
 
+    if (read_async(host, &is_async, &problem) < 0) {
+        answer_bad_option(verdict, problem.message);
+        return DS_ACCEL_OK;
+    }
+    status = cpu_machine_scan(host, 1, &machine, error);
     if (status < 0) {
         return status;
     }
@@ -72,16 +117,25 @@ static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instan
         return plugin_fail(error, status, "init: no memory for the instance");
     }
     instance->host = host;
+    status = read_async(host, &instance->is_async, error);
+    if (status < 0) {
+        goto out_free;
+    }
+    if (instance->is_async && cpu_fork_watch(&instance->fork_count) != 0) {
+        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory to watch for forks");
+        goto out_free;
+    }
     status = cpu_machine_scan(host, 0, &instance->machine, error);
     if (status < 0) {
         goto out_free;
     }
     cpu_model_read(host, &instance->model);
     instance->devices = calloc(instance->machine.device_count, sizeof(*instance->devices));
-    if (instance->devices == NULL) {
+    instance->samples = calloc(instance->machine.device_count, sizeof(*instance->samples));
+    if (instance->devices == NULL || instance->samples == NULL) {
         status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for %u devices",
                              instance->machine.device_count);
-        goto out_release_machine;
+        goto out_free_devices;
     }
     failure = pthread_key_create(&instance->current_key, NULL);
     if (failure != 0) {
@@ -92,13 +146,13 @@ static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instan
     /* With default attributes neither can fail on the C libraries of Linux. */
     pthread_mutex_init(&instance->pin_lock, NULL);
     pthread_mutex_init(&instance->lock, NULL);
-    atomic_init(&instance->next_capture_id, 1);
+    atomic_init(&instance->last_ticket, 0);
     *instance_out = instance;
     return DS_ACCEL_OK;
 
 out_free_devices:
+    free(instance->samples);
     free(instance->devices);
-out_release_machine:
     cpu_machine_release(&instance->machine);
 out_free:
     free(instance);
@@ -116,6 +170,7 @@ static void cpu_shutdown(ds_accel_plugin_instance_t *instance)
         }
     }
     free(instance->blocks);
+    free(instance->samples);
     free(instance->devices);
     pthread_key_delete(instance->current_key);
     pthread_mutex_destroy(&instance->lock);
@@ -161,7 +216,7 @@ static int32_t cpu_backend_info(ds_accel_plugin_instance_t *instance,
     pthread_mutex_unlock(&instance->lock);
 
     memset(&info, 0, sizeof(info));
-    info.flags = CPU_FLAGS;
+    info.flags = cpu_flags(instance);
     info.flags_known = DS_ACCEL_FLAGS_ALL;
     snprintf(info.communication_backend, sizeof(info.communication_backend), "%s",
              ccl == CPU_CCL_PRESENT ? "ccl" : "gloo");
@@ -178,9 +233,13 @@ static void fill_table(struct ds_accel_plugin *table)
     table->backend_info = cpu_backend_info;
     cpu_device_fill(table);
     cpu_memory_fill(table);
+    cpu_vmem_fill(table);
     cpu_usage_fill(table);
+    cpu_telemetry_fill(table);
     cpu_stream_fill(table);
+    cpu_event_fill(table);
     cpu_work_fill(table);
+    cpu_capture_fill(table);
     cpu_graph_fill(table);
 }
 

@@ -12,9 +12,12 @@
 #define CPU_ALIGN_BYTES 64u
 #define CPU_MAX_DEVICES 4096u
 #define CPU_FLAGS \
+    (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_HOST_ACCESSIBLE | DS_ACCEL_FLAG_UNIFIED_ADDRESSES | \
+     DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY)
+/* Only while the calling thread does all work itself. */
+#define CPU_FLAGS_SYNCHRONIZED \
     (DS_ACCEL_FLAG_SYNCHRONIZED | DS_ACCEL_FLAG_HOST_TIMERS | \
      DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES | DS_ACCEL_FLAG_HANDLES_BACKPRESSURE | \
-     DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_HOST_ACCESSIBLE | DS_ACCEL_FLAG_UNIFIED_ADDRESSES | \
      DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS)
 
 /* ---- machine.c: what the host and the files under machine_root say -------------------------- */
@@ -46,6 +49,20 @@ struct cpu_model {
     uint32_t has_bfloat16;
 };
 
+/* What some CPUs did since the machine began, in 1/sysconf(_SC_CLK_TCK) s. */
+struct cpu_ticks {
+    uint64_t busy;
+    uint64_t total;
+    uint32_t cpu_count;
+};
+
+/* sensors.c: a device's latest look at its CPUs. */
+struct cpu_sample {
+    struct cpu_ticks ticks;
+    uint32_t busy_percent;
+    uint64_t period_ns;
+};
+
 struct cpu_resident {
     uint64_t now_bytes;
     uint64_t peak_bytes; /* since the process began */
@@ -62,6 +79,10 @@ const struct cpu_node *cpu_machine_node(const struct cpu_machine *machine, uint3
 /* Memory of a node now; both 0 where the host does not say. */
 void cpu_node_memory(const struct cpu_machine *machine, const struct cpu_node *node,
                      uint64_t *total_bytes_out, uint64_t *available_bytes_out);
+/* A file under machine_root; NULL and errno. */
+FILE *cpu_file_open(const struct ds_accel_host *host, const char *path);
+/* Its first line, without the newline; 0, or -1 if there is none. */
+int cpu_file_line(const struct ds_accel_host *host, const char *path, char *line, int line_size);
 void cpu_model_read(const struct ds_accel_host *host, struct cpu_model *model_out);
 uint32_t cpu_online_count(const struct ds_accel_host *host);
 uint64_t cpu_l2_bytes(const struct ds_accel_host *host, uint32_t cpu);
@@ -75,6 +96,7 @@ int32_t cpu_resident_read(const struct ds_accel_host *host, struct cpu_resident 
 #define CPU_SOURCE_HEAP 1u
 #define CPU_SOURCE_PAGES 2u
 #define CPU_SOURCE_CALLER 3u
+#define CPU_SOURCE_MAPPING 4u /* vmem_map */
 
 struct cpu_block {
     char *base;
@@ -84,22 +106,29 @@ struct cpu_block {
     uint32_t kind; /* DS_ACCEL_POINTER_* */
     uint32_t source;
     ds_accel_plugin_device_t *device;
+    ds_accel_plugin_vmem_t *vmem; /* CPU_SOURCE_MAPPING: what is mapped; a reference */
 };
+
+/* What current_key holds: device index + 1, NULL while never set; and in workers this bit. */
+#define CPU_CURRENT_WORKER ((uintptr_t)1 << 31)
 
 struct ds_accel_plugin_instance {
     const struct ds_accel_host *host;
     struct cpu_machine machine; /* this and model are never written after init */
     struct cpu_model model;
-    pthread_key_t current_key; /* per thread: device index + 1, NULL while never set */
+    uint32_t is_async;         /* option async: streams have workers; likewise */
+    uint32_t fork_count;       /* queue.c: of the process that made the instance; likewise */
+    pthread_key_t current_key; /* per thread */
     atomic_uint rank_warned;
     atomic_uint bind_warned;
-    atomic_uint_fast64_t next_capture_id;
+    atomic_uint_fast64_t last_ticket; /* of the queued work of all streams, in order */
 
     /* Held around mlock() and munlock() of the caller's pages, where the answer to "who else needs
      * this page?" has to stay true. Taken before lock. */
     pthread_mutex_t pin_lock;
     /* Guards everything below and the counters of every device. */
     pthread_mutex_t lock;
+    struct cpu_sample *samples;              /* [device_count] */
     uint32_t ccl_state;                      /* cpu.c: is oneCCL there? */
     struct ds_accel_plugin_device **devices; /* [device_count], NULL while not open */
     struct cpu_block **blocks;               /* live, by address */
@@ -107,42 +136,73 @@ struct ds_accel_plugin_instance {
     size_t block_capacity;
 };
 
-/* Work that a capture keeps for later; which members count depends on the kind. */
+struct cpu_reservation;
+struct cpu_queue;   /* queue.c: the work of a stream, and the thread that does it */
+struct cpu_mark;    /* queue.c: a place in a queue that can be waited for */
+struct cpu_capture; /* capture.c: what capturing streams were given so far */
+struct cpu_launch;  /* graph.c: one run of a graph */
+
+/* What a stream was given; which members count depends on the kind. */
 #define CPU_WORK_COPY 1u
 #define CPU_WORK_FILL 2u
 #define CPU_WORK_TASK 3u
 #define CPU_WORK_RECORD 4u
+#define CPU_WORK_WAIT 5u /* this and what follows: in a queue, never in a capture */
+#define CPU_WORK_LAUNCH 6u
+#define CPU_WORK_FREE 7u
 
 struct cpu_work {
     uint32_t kind;
     uint32_t pattern_bytes;
     unsigned char pattern[4];
+    uint32_t is_joined; /* captured: the stream that began the capture comes after it */
     void *destination;
     const void *source;
     uint64_t size_bytes;
     ds_accel_host_task_t task;
     void *user_data;
-    ds_accel_plugin_event_t *event;
+    ds_accel_plugin_event_t *event; /* captured RECORD; a reference */
+    struct cpu_mark *mark;          /* queued RECORD, WAIT; a reference */
+    struct cpu_launch *launch;      /* LAUNCH; taken */
+    struct cpu_block *block;        /* FREE; taken, has left the register */
+    size_t edge_start;              /* captured: the nodes before it are edges[edge_start ...] */
+    size_t edge_count;
 };
 
+/* The work of a capture, in the order of the calls. */
 struct cpu_work_list {
     struct cpu_work *items;
     size_t count;
     size_t capacity;
+    size_t *edges;
+    size_t edge_count;
+    size_t edge_capacity;
+    size_t record_count;
 };
 
 struct ds_accel_plugin_stream {
     ds_accel_plugin_device_t *device;
-    uint32_t capturing; /* DS_ACCEL_CAPTURING_* */
-    uint64_t capture_id;
-    struct cpu_work_list captured;
+    struct cpu_queue *queue;     /* NULL where the calling thread does the work; a reference */
+    struct cpu_capture *capture; /* NULL: not capturing; a reference */
+    size_t *tail;                /* [tail_count]: nodes that its next captured work comes after */
+    size_t tail_count;
+    size_t tail_capacity;
+};
+
+/* What an event stands for: one of these, or nothing while it was never recorded. */
+struct cpu_recording {
+    uint64_t recorded_ns;        /* reached by the calling thread, CLOCK_MONOTONIC; or 0 */
+    struct cpu_mark *mark;       /* in a queue; a reference */
+    struct cpu_capture *capture; /* in a capture that was not launched since; a reference */
+    size_t node;                 /* and which of its works it is */
 };
 
 struct ds_accel_plugin_event {
+    ds_accel_plugin_instance_t *instance;
     uint32_t flags;
-    atomic_uint references;           /* the caller's, and one per captured record of it */
-    atomic_uint_fast64_t recorded_ns; /* CLOCK_MONOTONIC; 0: never recorded */
-    atomic_uint_fast64_t capture_id;  /* not 0: its latest mark lies in that capture */
+    atomic_uint references; /* the caller's, and one per captured record of it */
+    pthread_mutex_t lock;   /* guards latest */
+    struct cpu_recording latest;
 };
 
 struct cpu_peak {
@@ -160,13 +220,21 @@ struct ds_accel_plugin_device {
     /* guarded by instance->lock */
     uint32_t open_count;
     uint64_t live_bytes;
-    uint64_t limit_bytes; /* 0: none */
+    uint64_t limit_bytes;                 /* 0: none */
+    struct cpu_reservation *reservations; /* vmem.c: addresses without memory */
+    struct cpu_queue *queues; /* with workers, perhaps of streams that are destroyed already */
+    uint32_t queue_count;     /* made so far */
     uint64_t alloc_count;
     uint64_t free_count;
     uint64_t out_of_memory_count;
     struct cpu_peak allocated_peak;
     struct cpu_peak reserved_peak;
 };
+
+static inline uint64_t cpu_flags(const ds_accel_plugin_instance_t *instance)
+{
+    return instance->is_async ? CPU_FLAGS : CPU_FLAGS | CPU_FLAGS_SYNCHRONIZED;
+}
 
 /* Refuse a NULL argument; what is "stream_query: stream". */
 static inline int32_t cpu_null(struct ds_accel_error *error, const char *what)
@@ -179,11 +247,13 @@ static inline int32_t cpu_null(struct ds_accel_error *error, const char *what)
 void cpu_device_fill(struct ds_accel_plugin *table);
 void cpu_device_destroy(ds_accel_plugin_device_t *device);
 
-/* ---- block.c, memory.c, usage.c ------------------------------------------------------------- */
+/* ---- block.c, memory.c, vmem.c, usage.c
+ * ------------------------------------------------------------- */
 
 uint64_t cpu_page_bytes(void);
 /* Fresh pages at a multiple of align_bytes, a power of two; NULL and errno. */
-char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, uint64_t *mapped_bytes_out);
+char *cpu_pages_map(uint64_t size_bytes, uint64_t align_bytes, int protection,
+                    uint64_t *mapped_bytes_out);
 struct cpu_block *cpu_block_create(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                    uint32_t kind, uint32_t source);
 /* The block that holds an address, NULL if none does. */
@@ -201,29 +271,142 @@ int32_t cpu_block_take(ds_accel_plugin_device_t *device, const void *pointer, ui
 /* Give back a block that left the register, or never entered it. Needs no lock, but for
  * CPU_SOURCE_CALLER both. */
 void cpu_block_release(struct cpu_block *block);
+/* The same for device memory that counts against the limit; takes instance->lock. */
+void cpu_block_free(struct cpu_block *block);
 /* Release all that the device still holds; takes the locks. */
 void cpu_blocks_release(ds_accel_plugin_device_t *device);
 
 void cpu_memory_fill(struct ds_accel_plugin *table);
+/* Count device memory against what the machine and the limit allow; undo that; and count the call.
+ * All take instance->lock. */
+int32_t cpu_memory_charge(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
+                          struct ds_accel_error *error);
+void cpu_memory_uncharge(ds_accel_plugin_device_t *device, uint64_t size_bytes);
+void cpu_memory_count(ds_accel_plugin_device_t *device, int32_t status);
+void cpu_vmem_fill(struct ds_accel_plugin *table);
+/* Unmap and release what the device still holds; takes instance->lock. */
+void cpu_vmem_release(ds_accel_plugin_device_t *device);
 void cpu_usage_fill(struct ds_accel_plugin *table);
+void cpu_telemetry_fill(struct ds_accel_plugin *table);
 /* Total, available and limit of the device; process_bytes stays 0. */
 int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
                         struct ds_accel_memory_info *info_out, struct ds_accel_error *error);
 
-/* ---- work.c, stream.c, graph.c -------------------------------------------------------------- */
+/* ---- place.c: where memory lies and workers run --------------------------------------------- */
+
+/* Prefer the device's node for fresh pages; does nothing where there is no choice. */
+void cpu_place_pages(const ds_accel_plugin_device_t *device, void *pages, uint64_t size_bytes);
+/* Non-zero if the machine has nodes to choose from, and is not a recorded one. */
+int cpu_place_matters(const struct cpu_machine *machine);
+/* Let threads made with the attributes run on the device's node, as far as the process may. */
+void cpu_place_thread(const ds_accel_plugin_device_t *device, pthread_attr_t *attributes);
+
+/* ---- queue.c: marks and queues; locks: instance->lock before a queue's ---------------------- */
+
+#define CPU_NEVER UINT64_MAX
+
+uint64_t cpu_now_ns(void);
+/* When a timeout of the ABI has passed, CLOCK_MONOTONIC. */
+uint64_t cpu_deadline_ns(uint64_t timeout_ns);
+/* Called once before the first worker; 0, or an errno. */
+int cpu_fork_watch(uint32_t *fork_count_out);
+/* Refuse to wait, or to queue, in a child that has none of the workers. */
+int32_t cpu_fork_check(const ds_accel_plugin_instance_t *instance, const char *call,
+                       struct ds_accel_error *error);
+
+struct cpu_mark *cpu_mark_create(struct cpu_queue *queue);
+void cpu_mark_get(struct cpu_mark *mark);
+void cpu_mark_put(struct cpu_mark *mark); /* NULL is ignored */
+/* When it was reached, or 0. */
+uint64_t cpu_mark_reached_ns(struct cpu_mark *mark);
+int cpu_mark_is_of(const struct cpu_mark *mark, const struct cpu_queue *queue);
+void cpu_mark_reach(struct cpu_mark *mark);
+/* 0, or ETIMEDOUT. */
+int cpu_mark_wait(struct cpu_mark *mark, uint64_t deadline_ns);
+
+/* With two references, the stream's and the device's. NULL without memory. */
+struct cpu_queue *cpu_queue_create(ds_accel_plugin_device_t *device);
+/* Into the list of its device; instance->lock is held. */
+void cpu_queue_enter(struct cpu_queue *queue);
+struct cpu_item; /* room for work in a queue */
+/* Queue the work, and take what it refers to; on failure nothing is queued or taken. */
+int32_t cpu_queue_submit(struct cpu_queue *queue, const struct cpu_work *work, const char *call,
+                         struct ds_accel_error *error);
+/* The same in two steps, of which the second cannot fail. NULL and *error. */
+struct cpu_item *cpu_item_create(struct cpu_queue *queue, const char *call,
+                                 struct ds_accel_error *error);
+void cpu_item_discard(struct cpu_item *item); /* NULL is ignored */
+void cpu_queue_push(struct cpu_queue *queue, struct cpu_item *item, const struct cpu_work *work);
+int cpu_queue_is_idle(struct cpu_queue *queue);
+/* Wait for what the queue holds now. */
+int32_t cpu_queue_wait(struct cpu_queue *queue, uint64_t timeout_ns, const char *call,
+                       struct ds_accel_error *error);
+/* Wait for what the streams hold now, of one device or, with NULL, of all of the instance. */
+int32_t cpu_queues_wait(ds_accel_plugin_instance_t *instance,
+                        const ds_accel_plugin_device_t *device, uint64_t timeout_ns,
+                        const char *call, struct ds_accel_error *error);
+/* The stream has gone: its worker ends after the work that is left. Puts the reference. */
+void cpu_queue_close(struct cpu_queue *queue);
+/* End all workers of a device, after their work. */
+void cpu_queues_end(ds_accel_plugin_device_t *device);
+/* ERR_STATE on a worker, which would wait for itself. */
+int32_t cpu_check_not_worker(const ds_accel_plugin_instance_t *instance, const char *call,
+                             struct ds_accel_error *error);
+
+/* ---- work.c, stream.c, event.c -------------------------------------------------------------- */
 
 void cpu_work_fill(struct ds_accel_plugin *table);
-/* Do it now or, while the stream captures, keep it. */
+/* Do it now, queue it or, while the stream captures, keep it. What it refers to is taken, unless
+ * the call fails. */
 int32_t cpu_work_submit(ds_accel_plugin_stream_t *stream, const struct cpu_work *work,
-                        struct ds_accel_error *error);
-void cpu_work_list_run(const struct cpu_work_list *list);
-int cpu_work_list_copy(const struct cpu_work_list *list, struct cpu_work_list *copy_out);
-void cpu_work_list_release(struct cpu_work_list *list);
+                        const char *call, struct ds_accel_error *error);
+void cpu_work_run(const struct cpu_work *work);
+/* Put what queued work refers to. */
+void cpu_work_release(struct cpu_work *work);
 
 void cpu_stream_fill(struct ds_accel_plugin *table);
-void cpu_event_mark(ds_accel_plugin_event_t *event);
+/* Make the stream's later work wait; it does not capture. */
+int32_t cpu_stream_wait_mark(ds_accel_plugin_stream_t *stream, struct cpu_mark *mark,
+                             const char *call, struct ds_accel_error *error);
+int32_t cpu_stream_wait_events(ds_accel_plugin_stream_t *stream,
+                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
+                               const char *call, struct ds_accel_error *error);
+/* ERR_INVALID for NULL, ERR_STATE while it captures. */
+int32_t cpu_stream_check(ds_accel_plugin_stream_t *stream, const char *call,
+                         struct ds_accel_error *error);
+
+void cpu_event_fill(struct ds_accel_plugin *table);
 void cpu_event_get(ds_accel_plugin_event_t *event);
 void cpu_event_put(ds_accel_plugin_event_t *event);
+/* The latest recording; to be put. */
+void cpu_event_recording(ds_accel_plugin_event_t *event, struct cpu_recording *recording_out);
+void cpu_recording_put(struct cpu_recording *recording);
+/* It becomes: reached now; this mark. */
+void cpu_event_set_reached(ds_accel_plugin_event_t *event);
+void cpu_event_set_mark(ds_accel_plugin_event_t *event, struct cpu_mark *mark);
+
+/* ---- capture.c, graph.c --------------------------------------------------------------------- */
+
+void cpu_capture_fill(struct ds_accel_plugin *table);
+/* DS_ACCEL_CAPTURING_*; a stream leaves a capture that was ended elsewhere. */
+uint32_t cpu_capture_state(ds_accel_plugin_stream_t *stream);
+/* Keep the work. *node_out: its number. The stream captures. */
+int32_t cpu_capture_append(ds_accel_plugin_stream_t *stream, const struct cpu_work *work,
+                           const char *call, size_t *node_out, struct ds_accel_error *error);
+/* Wait for a node: a stream that does not capture is drawn into the capture. */
+int32_t cpu_capture_wait(ds_accel_plugin_stream_t *stream, struct cpu_capture *capture, size_t node,
+                         const char *call, struct ds_accel_error *error);
+void cpu_capture_break(ds_accel_plugin_stream_t *stream, const char *why);
+/* The stream goes: a capture that it began is dropped, one that it was drawn into is broken. */
+void cpu_capture_leave(ds_accel_plugin_stream_t *stream);
+void cpu_capture_get(struct cpu_capture *capture);
+void cpu_capture_put(struct cpu_capture *capture); /* NULL is ignored */
+void cpu_work_list_release(struct cpu_work_list *list);
+
 void cpu_graph_fill(struct ds_accel_plugin *table);
+/* Takes the list; NULL without memory. */
+ds_accel_plugin_graph_t *cpu_graph_create(struct cpu_work_list *list);
+void cpu_launch_run(struct cpu_launch *launch);
+void cpu_launch_release(struct cpu_launch *launch);
 
 #endif

@@ -25,6 +25,7 @@ static int32_t cpu_device_count(ds_accel_plugin_instance_t *instance, uint32_t *
     return DS_ACCEL_OK;
 }
 
+/* instance->lock is held. */
 static ds_accel_plugin_device_t *create_device(ds_accel_plugin_instance_t *instance,
                                                uint32_t device_index)
 {
@@ -35,6 +36,14 @@ static ds_accel_plugin_device_t *create_device(ds_accel_plugin_instance_t *insta
         device->index = device_index;
         device->node = cpu_machine_node(&instance->machine, device_index);
         device->default_stream.device = device;
+    }
+    if (device != NULL && instance->is_async) {
+        device->default_stream.queue = cpu_queue_create(device);
+        if (device->default_stream.queue == NULL) {
+            free(device);
+            return NULL;
+        }
+        cpu_queue_enter(device->default_stream.queue);
     }
     return device;
 }
@@ -72,8 +81,12 @@ static int32_t cpu_device_open(ds_accel_plugin_instance_t *instance, uint32_t de
 
 void cpu_device_destroy(ds_accel_plugin_device_t *device)
 {
+    if (device->default_stream.queue != NULL) {
+        cpu_queue_close(device->default_stream.queue);
+    }
+    cpu_queues_end(device);
+    cpu_vmem_release(device);
     cpu_blocks_release(device);
-    cpu_work_list_release(&device->default_stream.captured);
     free(device);
 }
 
@@ -157,7 +170,7 @@ static int32_t cpu_device_info(ds_accel_plugin_device_t *device,
     info.max_core_clock_khz = cpu_clock_khz(host, first_cpu);
     info.l2_cache_bytes = cpu_l2_bytes(host, first_cpu);
     info.allocation_align_bytes = CPU_ALIGN_BYTES;
-    info.flags = CPU_FLAGS;
+    info.flags = cpu_flags(device->instance);
     info.flags_known = DS_ACCEL_FLAGS_ALL;
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;
@@ -239,7 +252,7 @@ static int32_t cpu_device_get_current(ds_accel_plugin_instance_t *instance,
     if (instance == NULL || device_index_out == NULL) {
         return cpu_null(error, "device_get_current: instance or device_index_out");
     }
-    chosen = (uintptr_t)pthread_getspecific(instance->current_key);
+    chosen = (uintptr_t)pthread_getspecific(instance->current_key) & ~CPU_CURRENT_WORKER;
     *device_index_out = chosen != 0 ? (uint32_t)(chosen - 1) : rank_device(instance);
     return DS_ACCEL_OK;
 }
@@ -260,13 +273,13 @@ static int32_t cpu_device_set_current(ds_accel_plugin_device_t *device,
     return DS_ACCEL_OK;
 }
 
-/* All work is done before the call that asks for it returns, so there is nothing to wait for. */
-/* Nothing is ever queued, so that no deadline can pass. */
 static int32_t cpu_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                       struct ds_accel_error *error)
 {
-    (void)timeout_ns;
-    return device == NULL ? cpu_null(error, "device_synchronize: device") : DS_ACCEL_OK;
+    if (device == NULL) {
+        return cpu_null(error, "device_synchronize: device");
+    }
+    return cpu_queues_wait(device->instance, device, timeout_ns, "device_synchronize", error);
 }
 
 static int32_t cpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)

@@ -1,94 +1,185 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures and graphs. A capture is the list of what a stream was given; ending it turns the list
- * into a graph; instantiating copies the graph into an exec; launching runs the exec's list from
- * front to back. An exec holds everything it needs, so that its graph may go first.
+ * Graphs. The list of a capture becomes a program, which never changes again: a graph, its execs
+ * and the launches that are under way share it and count their references. An exec or a graph may
+ * therefore go, or take another program, while a launch is still queued.
+ *
+ * A launch runs the program from front to back in one piece, on the thread of its stream, whichever
+ * streams the work was captured from: the order of the calls is one that the graph allows. It has
+ * a mark for every event that the program records, which becomes the event's latest recording when
+ * the launch is queued, and one for its end, which a launch of the same exec on another stream
+ * waits for.
  */
 #include "cpu.h"
 
+struct cpu_program {
+    atomic_uint references;
+    struct cpu_work_list list;
+};
+
 struct ds_accel_plugin_graph {
-    struct cpu_work_list works;
+    struct cpu_program *program;
 };
 
 struct ds_accel_plugin_graph_exec {
-    struct cpu_work_list works;
+    struct cpu_program *program;
+    struct cpu_mark *latest; /* the end of its latest queued launch, or NULL */
 };
 
-/* ---- capture -------------------------------------------------------------------------------- */
+struct cpu_launch {
+    struct cpu_program *program;
+    size_t mark_count;
+    struct cpu_mark *marks[]; /* of the program's records in their order, and of the end */
+};
 
-static int32_t cpu_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_t mode,
-                                       struct ds_accel_error *error)
+static struct cpu_program *get_program(struct cpu_program *program)
 {
-    if (stream == NULL) {
-        return cpu_null(error, "graph_capture_begin: stream");
+    atomic_fetch_add(&program->references, 1);
+    return program;
+}
+
+static void put_program(struct cpu_program *program)
+{
+    if (atomic_fetch_sub(&program->references, 1) == 1) {
+        cpu_work_list_release(&program->list);
+        free(program);
     }
-    /* No call of any thread can disturb a capture here, so the modes mean the same. */
-    if (mode > DS_ACCEL_CAPTURE_RELAXED) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "graph_capture_begin: no mode %u", mode);
+}
+
+/* ---- launches ------------------------------------------------------------------------------- */
+
+void cpu_launch_release(struct cpu_launch *launch)
+{
+    for (size_t i = 0; i < launch->mark_count; i++) {
+        cpu_mark_put(launch->marks[i]);
     }
-    if (stream == &stream->device->default_stream) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "graph_capture_begin: the default stream can't capture; create one");
+    put_program(launch->program);
+    free(launch);
+}
+
+static struct cpu_launch *create_launch(struct cpu_program *program, struct cpu_queue *queue)
+{
+    const size_t mark_count = program->list.record_count + 1;
+    struct cpu_launch *launch = calloc(1, sizeof(*launch) + mark_count * sizeof(launch->marks[0]));
+
+    if (launch == NULL) {
+        return NULL;
     }
-    if (stream->capturing != DS_ACCEL_CAPTURING_NO) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "graph_capture_begin: the stream is capturing already");
+    launch->program = get_program(program);
+    for (size_t i = 0; i < mark_count; i++) {
+        launch->marks[i] = cpu_mark_create(queue);
+        if (launch->marks[i] == NULL) {
+            cpu_launch_release(launch);
+            return NULL;
+        }
+        launch->mark_count++;
     }
-    stream->capturing = DS_ACCEL_CAPTURING_YES;
-    stream->capture_id = atomic_fetch_add(&stream->device->instance->next_capture_id, 1);
+    return launch;
+}
+
+void cpu_launch_run(struct cpu_launch *launch)
+{
+    const struct cpu_work_list *list = &launch->program->list;
+    size_t record = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].kind == CPU_WORK_RECORD) {
+            cpu_mark_reach(launch->marks[record++]);
+        } else {
+            cpu_work_run(&list->items[i]);
+        }
+    }
+    cpu_mark_reach(launch->marks[record]);
+}
+
+/* The events stand for this launch from now on. */
+static void set_marks(const struct cpu_work_list *list, struct cpu_mark *const *marks)
+{
+    size_t record = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].kind == CPU_WORK_RECORD) {
+            cpu_event_set_mark(list->items[i].event, marks[record++]);
+        }
+    }
+}
+
+static int32_t queue_launch(ds_accel_plugin_graph_exec_t *exec, struct cpu_queue *queue,
+                            struct ds_accel_error *error)
+{
+    struct ds_accel_error cause = {.struct_size = sizeof(cause)};
+    struct cpu_launch *launch = create_launch(exec->program, queue);
+    struct cpu_work work;
+    struct cpu_item *item;
+
+    if (launch == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "graph_launch: no memory for a launch");
+    }
+    item = cpu_item_create(queue, "graph_launch", &cause);
+    if (item == NULL) {
+        cpu_launch_release(launch);
+        ds_accel_write(error, &cause, sizeof(cause));
+        return cause.code;
+    }
+    memset(&work, 0, sizeof(work));
+    work.kind = CPU_WORK_LAUNCH;
+    work.launch = launch;
+    /* Now, since the worker may have done with the launch before push returns. */
+    set_marks(&exec->program->list, launch->marks);
+    cpu_mark_put(exec->latest);
+    exec->latest = launch->marks[launch->mark_count - 1];
+    cpu_mark_get(exec->latest);
+    cpu_queue_push(queue, item, &work);
     return DS_ACCEL_OK;
 }
 
-static int32_t cpu_graph_capture_end(ds_accel_plugin_stream_t *stream,
-                                     ds_accel_plugin_graph_t **graph_out,
-                                     struct ds_accel_error *error)
+static int32_t cpu_graph_launch(ds_accel_plugin_graph_exec_t *exec,
+                                ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
 {
-    ds_accel_plugin_graph_t *graph = NULL;
     int32_t status = DS_ACCEL_OK;
 
-    if (stream == NULL || graph_out == NULL) {
-        return cpu_null(error, "graph_capture_end: stream or graph_out");
+    if (exec == NULL || stream == NULL) {
+        return cpu_null(error, "graph_launch: exec or stream");
     }
-    if (stream->capturing == DS_ACCEL_CAPTURING_NO) {
+    if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "graph_capture_end: the stream is not capturing");
+                           "graph_launch: the stream is capturing; a graph can't hold a graph");
     }
-    if (stream->capturing == DS_ACCEL_CAPTURING_BROKEN) {
-        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
-                             "graph_capture_end: memory for the capture ran out; it is dropped");
-    } else if ((graph = calloc(1, sizeof(*graph))) == NULL) {
-        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                             "graph_capture_end: no memory for a graph; the capture is dropped");
+    if (stream->queue == NULL) {
+        for (size_t i = 0; i < exec->program->list.count; i++) {
+            cpu_work_run(&exec->program->list.items[i]);
+        }
+        return DS_ACCEL_OK;
     }
-    stream->capturing = DS_ACCEL_CAPTURING_NO;
-    stream->capture_id = 0;
-    if (graph == NULL) {
-        cpu_work_list_release(&stream->captured);
-        return status;
+    if (exec->latest != NULL) {
+        status = cpu_stream_wait_mark(stream, exec->latest, "graph_launch", error);
     }
-    graph->works = stream->captured;
-    memset(&stream->captured, 0, sizeof(stream->captured));
-    *graph_out = graph;
-    return DS_ACCEL_OK;
-}
-
-static int32_t cpu_graph_capture_status(ds_accel_plugin_stream_t *stream, uint32_t *status_out,
-                                        struct ds_accel_error *error)
-{
-    if (stream == NULL || status_out == NULL) {
-        return cpu_null(error, "graph_capture_status: stream or status_out");
-    }
-    *status_out = stream->capturing;
-    return DS_ACCEL_OK;
+    return status < 0 ? status : queue_launch(exec, stream->queue, error);
 }
 
 /* ---- graphs and execs ----------------------------------------------------------------------- */
 
+ds_accel_plugin_graph_t *cpu_graph_create(struct cpu_work_list *list)
+{
+    ds_accel_plugin_graph_t *graph = calloc(1, sizeof(*graph));
+    struct cpu_program *program = calloc(1, sizeof(*program));
+
+    if (graph == NULL || program == NULL) {
+        free(program);
+        free(graph);
+        return NULL;
+    }
+    atomic_init(&program->references, 1);
+    program->list = *list;
+    graph->program = program;
+    return graph;
+}
+
 static void cpu_graph_destroy(ds_accel_plugin_graph_t *graph)
 {
     if (graph != NULL) {
-        cpu_work_list_release(&graph->works);
+        put_program(graph->program);
         free(graph);
     }
 }
@@ -107,11 +198,11 @@ static int32_t cpu_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t fl
                            flags);
     }
     exec = calloc(1, sizeof(*exec));
-    if (exec == NULL || cpu_work_list_copy(&graph->works, &exec->works) != 0) {
-        free(exec);
+    if (exec == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "graph_instantiate: no memory for %zu nodes", graph->works.count);
+                           "graph_instantiate: no memory for an instance");
     }
+    exec->program = get_program(graph->program);
     *exec_out = exec;
     return DS_ACCEL_OK;
 }
@@ -119,32 +210,26 @@ static int32_t cpu_graph_instantiate(ds_accel_plugin_graph_t *graph, uint32_t fl
 static void cpu_graph_exec_destroy(ds_accel_plugin_graph_exec_t *exec)
 {
     if (exec != NULL) {
-        cpu_work_list_release(&exec->works);
+        cpu_mark_put(exec->latest);
+        put_program(exec->program);
         free(exec);
     }
 }
 
-static int32_t cpu_graph_launch(ds_accel_plugin_graph_exec_t *exec,
-                                ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
-{
-    if (exec == NULL || stream == NULL) {
-        return cpu_null(error, "graph_launch: exec or stream");
-    }
-    if (stream->capturing != DS_ACCEL_CAPTURING_NO) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "graph_launch: the stream is capturing; a graph can't hold a graph");
-    }
-    cpu_work_list_run(&exec->works);
-    return DS_ACCEL_OK;
-}
-
+/* The same kinds of work, in the same order, that come after the same. */
 static int is_same_shape(const struct cpu_work_list *first, const struct cpu_work_list *second)
 {
-    if (first->count != second->count) {
+    if (first->count != second->count || first->edge_count != second->edge_count) {
         return 0;
     }
     for (size_t i = 0; i < first->count; i++) {
-        if (first->items[i].kind != second->items[i].kind) {
+        if (first->items[i].kind != second->items[i].kind ||
+            first->items[i].edge_count != second->items[i].edge_count) {
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < first->edge_count; i++) {
+        if (first->edges[i] != second->edges[i]) {
             return 0;
         }
     }
@@ -155,21 +240,18 @@ static int32_t cpu_graph_exec_update(ds_accel_plugin_graph_exec_t *exec,
                                      ds_accel_plugin_graph_t *graph, uint32_t *result_out,
                                      struct ds_accel_error *error)
 {
-    struct cpu_work_list works;
+    struct cpu_program *before;
 
     if (exec == NULL || graph == NULL || result_out == NULL) {
         return cpu_null(error, "graph_exec_update: exec, graph or result_out");
     }
-    if (!is_same_shape(&exec->works, &graph->works)) {
+    if (!is_same_shape(&exec->program->list, &graph->program->list)) {
         *result_out = DS_ACCEL_GRAPH_REBUILD_NEEDED;
         return DS_ACCEL_OK;
     }
-    if (cpu_work_list_copy(&graph->works, &works) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "graph_exec_update: no memory for %zu nodes", graph->works.count);
-    }
-    cpu_work_list_release(&exec->works);
-    exec->works = works;
+    before = exec->program;
+    exec->program = get_program(graph->program);
+    put_program(before);
     *result_out = DS_ACCEL_GRAPH_UPDATED;
     return DS_ACCEL_OK;
 }
@@ -180,7 +262,7 @@ static int32_t cpu_graph_node_count(ds_accel_plugin_graph_t *graph, uint64_t *co
     if (graph == NULL || count_out == NULL) {
         return cpu_null(error, "graph_node_count: graph or count_out");
     }
-    *count_out = graph->works.count;
+    *count_out = graph->program->list.count;
     return DS_ACCEL_OK;
 }
 
@@ -208,21 +290,25 @@ static void describe(const struct cpu_work *work, char *text, size_t text_size)
     }
 }
 
-/* One node, and the edge from the one before. */
-static int32_t dump_node(const struct cpu_work_list *works, size_t position,
+/* One node, and the edges to it. */
+static int32_t dump_node(const struct cpu_work_list *list, size_t position,
                          ds_accel_text_sink_t sink, void *user_data)
 {
+    const struct cpu_work *work = &list->items[position];
     char label[128];
     char line[256];
+    int32_t status;
     int length;
 
-    describe(&works->items[position], label, sizeof(label));
+    describe(work, label, sizeof(label));
     length = snprintf(line, sizeof(line), "    n%zu [label=\"%s\"];\n", position, label);
-    if (position > 0) {
-        length += snprintf(line + length, sizeof(line) - (size_t)length, "    n%zu -> n%zu;\n",
-                           position - 1, position);
+    status = sink(user_data, line, (size_t)length);
+    for (size_t i = 0; i < work->edge_count && status == DS_ACCEL_OK; i++) {
+        length = snprintf(line, sizeof(line), "    n%zu -> n%zu;\n",
+                          list->edges[work->edge_start + i], position);
+        status = sink(user_data, line, (size_t)length);
     }
-    return sink(user_data, line, (size_t)length);
+    return status;
 }
 
 static int32_t cpu_graph_dump(ds_accel_plugin_graph_t *graph, ds_accel_text_sink_t sink,
@@ -236,8 +322,8 @@ static int32_t cpu_graph_dump(ds_accel_plugin_graph_t *graph, ds_accel_text_sink
         return cpu_null(error, "graph_dump: graph or sink");
     }
     status = sink(user_data, head, sizeof(head) - 1);
-    for (size_t i = 0; i < graph->works.count && status == DS_ACCEL_OK; i++) {
-        status = dump_node(&graph->works, i, sink, user_data);
+    for (size_t i = 0; i < graph->program->list.count && status == DS_ACCEL_OK; i++) {
+        status = dump_node(&graph->program->list, i, sink, user_data);
     }
     if (status == DS_ACCEL_OK) {
         status = sink(user_data, tail, sizeof(tail) - 1);
@@ -252,9 +338,6 @@ static int32_t cpu_graph_dump(ds_accel_plugin_graph_t *graph, ds_accel_text_sink
 
 void cpu_graph_fill(struct ds_accel_plugin *table)
 {
-    table->graph_capture_begin = cpu_graph_capture_begin;
-    table->graph_capture_end = cpu_graph_capture_end;
-    table->graph_capture_status = cpu_graph_capture_status;
     table->graph_destroy = cpu_graph_destroy;
     table->graph_instantiate = cpu_graph_instantiate;
     table->graph_exec_destroy = cpu_graph_exec_destroy;

@@ -191,7 +191,7 @@ void cpu_node_memory(const struct cpu_machine *machine, const struct cpu_node *n
 
 /* ---- files under machine_root --------------------------------------------------------------- */
 
-static FILE *open_file(const struct ds_accel_host *host, const char *path)
+FILE *cpu_file_open(const struct ds_accel_host *host, const char *path)
 {
     char full[PATH_MAX];
     int length = snprintf(full, sizeof(full), "%s%s", host->machine_root, path);
@@ -203,10 +203,9 @@ static FILE *open_file(const struct ds_accel_host *host, const char *path)
     return fopen(full, "re");
 }
 
-/* The first line of a file, without its newline; 0, or -1 if there is none. */
-static int read_line(const struct ds_accel_host *host, const char *path, char *line, int line_size)
+int cpu_file_line(const struct ds_accel_host *host, const char *path, char *line, int line_size)
 {
-    FILE *file = open_file(host, path);
+    FILE *file = cpu_file_open(host, path);
     char *found;
 
     if (file == NULL) {
@@ -258,7 +257,7 @@ static void read_features(char *words, struct cpu_model *model)
 
 void cpu_model_read(const struct ds_accel_host *host, struct cpu_model *model_out)
 {
-    FILE *file = open_file(host, "/proc/cpuinfo");
+    FILE *file = cpu_file_open(host, "/proc/cpuinfo");
     char implementer[32] = "";
     char part[32] = "";
     char *line = NULL;
@@ -298,7 +297,7 @@ uint32_t cpu_online_count(const struct ds_accel_host *host)
     char *next = line;
     uint32_t count = 0;
 
-    if (read_line(host, "/sys/devices/system/cpu/online", line, sizeof(line)) != 0) {
+    if (cpu_file_line(host, "/sys/devices/system/cpu/online", line, sizeof(line)) != 0) {
         return 0;
     }
     while (isdigit((unsigned char)*next)) {
@@ -321,7 +320,7 @@ uint64_t cpu_l2_bytes(const struct ds_accel_host *host, uint32_t cpu)
 
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cache/index%u/level", cpu,
                  index);
-        if (read_line(host, path, line, sizeof(line)) != 0) {
+        if (cpu_file_line(host, path, line, sizeof(line)) != 0) {
             break;
         }
         if (strcmp(line, "2") != 0) {
@@ -329,7 +328,7 @@ uint64_t cpu_l2_bytes(const struct ds_accel_host *host, uint32_t cpu)
         }
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cache/index%u/size", cpu,
                  index);
-        if (read_line(host, path, line, sizeof(line)) != 0) {
+        if (cpu_file_line(host, path, line, sizeof(line)) != 0) {
             break;
         }
         size = strtoull(line, &unit, 10);
@@ -346,7 +345,7 @@ uint32_t cpu_clock_khz(const struct ds_accel_host *host, uint32_t cpu)
     uint64_t khz;
 
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cpufreq/cpuinfo_max_freq", cpu);
-    if (read_line(host, path, line, sizeof(line)) != 0 || plugin_parse_u64(line, &khz) != 0 ||
+    if (cpu_file_line(host, path, line, sizeof(line)) != 0 || plugin_parse_u64(line, &khz) != 0 ||
         khz > UINT32_MAX) {
         return 0;
     }
@@ -358,7 +357,7 @@ int32_t cpu_resident_read(const struct ds_accel_host *host, struct cpu_resident 
 {
     static const char path[] = "/proc/self/status";
     struct cpu_resident resident = {0, 0};
-    FILE *file = open_file(host, path);
+    FILE *file = cpu_file_open(host, path);
     char line[512];
     char *value;
     uint32_t found = 0;

@@ -3,14 +3,12 @@
 /* Device memory, pinned memory and the caller's registered memory; block.c keeps the register. */
 #include "cpu.h"
 
-#include <numaif.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #define SMALL_BYTES (64u << 10)
 #define LARGE_BYTES (UINT64_C(256) << 20)
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
-#define MAX_NODES 1024u
 
 /*
  * Linux promises more memory than it has, and kills when that is used. What can't fit in any case
@@ -48,12 +46,19 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
 
 /* ---- device memory -------------------------------------------------------------------------- */
 
-static int32_t charge(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                      struct ds_accel_error *error)
+int32_t cpu_memory_charge(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *call,
+                          struct ds_accel_error *error)
 {
+    int32_t status = cpu_fork_check(device->instance, call, error);
     uint64_t live;
     uint64_t limit;
 
+    if (status == DS_ACCEL_OK) {
+        status = check_size(device, size_bytes, call, error);
+    }
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&device->instance->lock);
     live = device->live_bytes;
     limit = device->limit_bytes;
@@ -64,41 +69,38 @@ static int32_t charge(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     pthread_mutex_unlock(&device->instance->lock);
     if (limit != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "mem_alloc(%llu bytes, device %u): %llu bytes are live and the limit "
-                           "of mem_set_limit is %llu",
-                           (unsigned long long)size_bytes, device->index, (unsigned long long)live,
-                           (unsigned long long)limit);
+                           "%s(%llu bytes, device %u): %llu bytes are live and the limit of "
+                           "mem_set_limit is %llu",
+                           call, (unsigned long long)size_bytes, device->index,
+                           (unsigned long long)live, (unsigned long long)limit);
     }
     return DS_ACCEL_OK;
 }
 
-/* Containers often forbid mbind(); memory that lies elsewhere still works, so this only warns. */
-static void prefer_node(const ds_accel_plugin_device_t *device, void *pages, uint64_t size_bytes)
+void cpu_memory_uncharge(ds_accel_plugin_device_t *device, uint64_t size_bytes)
 {
-    const unsigned bits = 8 * sizeof(unsigned long);
-    unsigned long nodes[MAX_NODES / (8 * sizeof(unsigned long))] = {0};
-    ds_accel_plugin_instance_t *instance = device->instance;
+    pthread_mutex_lock(&device->instance->lock);
+    device->live_bytes -= size_bytes;
+    pthread_mutex_unlock(&device->instance->lock);
+}
 
-    if (device->node->id >= MAX_NODES) {
-        return;
-    }
-    nodes[device->node->id / bits] = 1ul << (device->node->id % bits);
-    /* The kernel looks at one bit less than it is told. */
-    if (mbind(pages, size_bytes, MPOL_PREFERRED, nodes, MAX_NODES + 1, 0) != 0 &&
-        atomic_exchange(&instance->bind_warned, 1) == 0) {
-        cpu_log(instance->host, DS_ACCEL_LOG_WARN,
-                "mbind() to NUMA node %u: %m; device memory may lie on any node", device->node->id);
-    }
+void cpu_memory_count(ds_accel_plugin_device_t *device, int32_t status)
+{
+    pthread_mutex_lock(&device->instance->lock);
+    device->alloc_count += status == DS_ACCEL_OK;
+    device->out_of_memory_count += status == DS_ACCEL_ERR_NO_MEMORY;
+    pthread_mutex_unlock(&device->instance->lock);
 }
 
 static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t align_bytes,
                         void **pointer_out, struct ds_accel_error *error)
 {
     const struct cpu_machine *machine = &device->instance->machine;
-    const int has_place = machine->node_count > 1 && machine->host->machine_root[0] == '\0';
-    const int is_small = size_bytes < SMALL_BYTES && align_bytes <= CPU_ALIGN_BYTES && !has_place;
+    const int is_small = size_bytes < SMALL_BYTES && align_bytes <= CPU_ALIGN_BYTES &&
+                         !cpu_place_matters(machine);
     struct cpu_block *block = cpu_block_create(device, size_bytes, DS_ACCEL_POINTER_DEVICE,
                                                is_small ? CPU_SOURCE_HEAP : CPU_SOURCE_PAGES);
+    void *pointer;
     int32_t status;
 
     if (block != NULL && is_small) {
@@ -106,7 +108,8 @@ static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
         block->base = aligned_alloc(CPU_ALIGN_BYTES, (size_t)((size_bytes + CPU_ALIGN_BYTES - 1) &
                                                               ~(uint64_t)(CPU_ALIGN_BYTES - 1)));
     } else if (block != NULL) {
-        block->base = cpu_pages_map(size_bytes, align_bytes, &block->mapped_bytes);
+        block->base =
+            cpu_pages_map(size_bytes, align_bytes, PROT_READ | PROT_WRITE, &block->mapped_bytes);
     }
     if (block == NULL || block->base == NULL) {
         status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_alloc(%llu bytes, device %u): %m",
@@ -114,18 +117,21 @@ static int32_t allocate(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
         free(block);
         return status;
     }
-    if (has_place) {
-        prefer_node(device, block->base, block->mapped_bytes);
+    if (!is_small) {
+        cpu_place_pages(device, block->base, block->mapped_bytes);
     }
-    *pointer_out = block->base;
-    return cpu_block_enter(block, "mem_alloc", error);
+    pointer = block->base;
+    status = cpu_block_enter(block, "mem_alloc", error);
+    if (status == DS_ACCEL_OK) {
+        *pointer_out = pointer;
+    }
+    return status;
 }
 
 static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                              uint64_t align_bytes, uint32_t flags, void **pointer_out,
                              struct ds_accel_error *error)
 {
-    void *pointer = NULL;
     int32_t status;
 
     if (device == NULL || pointer_out == NULL) {
@@ -137,30 +143,51 @@ static int32_t cpu_mem_alloc(ds_accel_plugin_device_t *device, uint64_t size_byt
                            (unsigned long long)align_bytes, flags);
     }
     align_bytes = align_bytes > CPU_ALIGN_BYTES ? align_bytes : CPU_ALIGN_BYTES;
-    status = check_size(device, size_bytes, "mem_alloc", error);
-    if (status < 0) {
-        goto out;
+    status = cpu_memory_charge(device, size_bytes, "mem_alloc", error);
+    if (status == DS_ACCEL_OK) {
+        status = allocate(device, size_bytes, align_bytes, pointer_out, error);
+        if (status < 0) {
+            cpu_memory_uncharge(device, size_bytes);
+        }
     }
-    status = charge(device, size_bytes, error);
-    if (status < 0) {
-        goto out;
-    }
-    status = allocate(device, size_bytes, align_bytes, &pointer, error);
-    if (status < 0) {
-        pthread_mutex_lock(&device->instance->lock);
-        device->live_bytes -= size_bytes;
-        pthread_mutex_unlock(&device->instance->lock);
-        goto out;
-    }
-    *pointer_out = pointer;
-out:
+    cpu_memory_count(device, status);
+    return status;
+}
+
+void cpu_block_free(struct cpu_block *block)
+{
+    cpu_memory_uncharge(block->device, block->size_bytes);
+    cpu_block_release(block);
+}
+
+/* Take the block at a pointer out of the register, for a free that is asked for now. */
+static int32_t take_for_free(ds_accel_plugin_device_t *device, const void *pointer, uint32_t kind,
+                             const char *call, struct cpu_block **block_out,
+                             struct ds_accel_error *error)
+{
+    int32_t status;
+
     pthread_mutex_lock(&device->instance->lock);
-    device->alloc_count += status == DS_ACCEL_OK;
-    device->out_of_memory_count += status == DS_ACCEL_ERR_NO_MEMORY;
+    status = cpu_block_take(device, pointer, kind, 0, call, block_out, error);
+    device->free_count += status == DS_ACCEL_OK && kind == DS_ACCEL_POINTER_DEVICE;
     pthread_mutex_unlock(&device->instance->lock);
     return status;
 }
 
+/* May the calling thread wait for what is queued? Asked before anything is taken. */
+static int32_t check_free(const ds_accel_plugin_device_t *device, const char *call,
+                          struct ds_accel_error *error)
+{
+    int32_t status;
+
+    if (device == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: device is NULL", call);
+    }
+    status = cpu_fork_check(device->instance, call, error);
+    return status < 0 ? status : cpu_check_not_worker(device->instance, call, error);
+}
+
+/* Streams of any device, and host tasks, may use the memory: what they hold now is waited for. */
 static int32_t cpu_mem_free(ds_accel_plugin_device_t *device, void *pointer,
                             struct ds_accel_error *error)
 {
@@ -170,18 +197,66 @@ static int32_t cpu_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     if (pointer == NULL) {
         return DS_ACCEL_OK;
     }
-    if (device == NULL) {
-        return cpu_null(error, "mem_free: device");
-    }
-    pthread_mutex_lock(&device->instance->lock);
-    status = cpu_block_take(device, pointer, DS_ACCEL_POINTER_DEVICE, 0, "mem_free", &block, error);
+    status = check_free(device, "mem_free", error);
     if (status == DS_ACCEL_OK) {
-        device->live_bytes -= block->size_bytes;
-        device->free_count++;
+        status = take_for_free(device, pointer, DS_ACCEL_POINTER_DEVICE, "mem_free", &block, error);
     }
-    pthread_mutex_unlock(&device->instance->lock);
     if (status == DS_ACCEL_OK) {
-        cpu_block_release(block);
+        cpu_queues_wait(device->instance, NULL, CPU_NEVER, "mem_free", error);
+        cpu_block_free(block);
+    }
+    return status;
+}
+
+/* ---- stream-ordered device memory ----------------------------------------------------------- */
+
+/* Fresh memory is in nobody's use, so that only freeing has an order to keep. */
+static int32_t cpu_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
+                                   uint32_t flags, ds_accel_plugin_event_t *const *waits,
+                                   uint32_t wait_count, void **pointer_out,
+                                   struct ds_accel_error *error)
+{
+    int32_t status = cpu_stream_check(stream, "mem_alloc_async", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = cpu_stream_wait_events(stream, waits, wait_count, "mem_alloc_async", error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    return cpu_mem_alloc(stream->device, size_bytes, 0, flags, pointer_out, error);
+}
+
+static int32_t cpu_mem_free_async(ds_accel_plugin_stream_t *stream, void *pointer,
+                                  ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
+                                  struct ds_accel_error *error)
+{
+    struct ds_accel_error cause = {.struct_size = sizeof(cause)};
+    struct cpu_work work = {.kind = CPU_WORK_FREE};
+    struct cpu_item *item = NULL;
+    int32_t status = cpu_stream_check(stream, "mem_free_async", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = cpu_stream_wait_events(stream, waits, wait_count, "mem_free_async", error);
+    }
+    if (status < 0 || pointer == NULL) {
+        return status;
+    }
+    if (stream->queue != NULL) {
+        item = cpu_item_create(stream->queue, "mem_free_async", &cause);
+        if (item == NULL) {
+            ds_accel_write(error, &cause, sizeof(cause));
+            return cause.code;
+        }
+    }
+    status = take_for_free(stream->device, pointer, DS_ACCEL_POINTER_DEVICE, "mem_free_async",
+                           &work.block, error);
+    if (status < 0) {
+        cpu_item_discard(item);
+    } else if (item != NULL) {
+        cpu_queue_push(stream->queue, item, &work);
+    } else {
+        cpu_block_free(work.block);
     }
     return status;
 }
@@ -252,7 +327,8 @@ static int32_t allocate_pinned(ds_accel_plugin_device_t *device, uint64_t size_b
     int32_t status;
 
     if (block != NULL) {
-        pages = cpu_pages_map(size_bytes, align_bytes, &block->mapped_bytes);
+        pages =
+            cpu_pages_map(size_bytes, align_bytes, PROT_READ | PROT_WRITE, &block->mapped_bytes);
         block->base = pages;
     }
     if (pages == NULL) {
@@ -266,6 +342,7 @@ static int32_t allocate_pinned(ds_accel_plugin_device_t *device, uint64_t size_b
         /* Asked before the pages exist; where the kernel has none it gives small ones. */
         (void)madvise(pages, (size_t)block->mapped_bytes, MADV_HUGEPAGE);
     }
+    cpu_place_pages(device, pages, block->mapped_bytes); /* before mlock() touches them */
     if (mlock(pages, (size_t)block->mapped_bytes) != 0) {
         const int cause = errno;
 
@@ -296,6 +373,9 @@ static int32_t cpu_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t s
     }
     status = check_pinned_flags(flags, "mem_alloc_pinned", error);
     if (status == DS_ACCEL_OK) {
+        status = cpu_fork_check(device->instance, "mem_alloc_pinned", error);
+    }
+    if (status == DS_ACCEL_OK) {
         status = check_size(device, size_bytes, "mem_alloc_pinned", error);
     }
     if (status < 0) {
@@ -313,14 +393,13 @@ static int32_t cpu_mem_free_pinned(ds_accel_plugin_device_t *device, void *point
     if (pointer == NULL) {
         return DS_ACCEL_OK;
     }
-    if (device == NULL) {
-        return cpu_null(error, "mem_free_pinned: device");
-    }
-    pthread_mutex_lock(&device->instance->lock);
-    status = cpu_block_take(device, pointer, DS_ACCEL_POINTER_PINNED, 0, "mem_free_pinned", &block,
-                            error);
-    pthread_mutex_unlock(&device->instance->lock);
+    status = check_free(device, "mem_free_pinned", error);
     if (status == DS_ACCEL_OK) {
+        status = take_for_free(device, pointer, DS_ACCEL_POINTER_PINNED, "mem_free_pinned", &block,
+                               error);
+    }
+    if (status == DS_ACCEL_OK) {
+        cpu_queues_wait(device->instance, NULL, CPU_NEVER, "mem_free_pinned", error);
         cpu_block_release(block);
     }
     return status;
@@ -490,6 +569,8 @@ void cpu_memory_fill(struct ds_accel_plugin *table)
 {
     table->mem_alloc = cpu_mem_alloc;
     table->mem_free = cpu_mem_free;
+    table->mem_alloc_async = cpu_mem_alloc_async;
+    table->mem_free_async = cpu_mem_free_async;
     table->mem_alloc_pinned = cpu_mem_alloc_pinned;
     table->mem_free_pinned = cpu_mem_free_pinned;
     table->mem_register = cpu_mem_register;

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams and events. A stream has no queue: what it is given is done when the call returns, so it
- * is idle whenever somebody asks, and priorities have nothing to decide.
- *
- * An event that was recorded is reached. One that was recorded into a capture is a node of the
- * graph instead; its mark is made when the graph runs. A vendor's runtime would draw a stream that
- * waits for such an event into the capture. Here its work would run ahead of the graph without a
- * word, so that the wait is refused.
+ * Streams. Without option async a stream has no queue: what it is given is done when the call
+ * returns, so that it is idle whenever somebody asks. With it a stream has a queue and a worker of
+ * its own (queue.c), and nothing orders it with other streams but events; this holds for the
+ * default stream too, so that DS_ACCEL_STREAM_NON_BLOCKING asks for what is there anyway. Either
+ * way there is one priority.
  */
 #include "cpu.h"
-
-#include <time.h>
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
@@ -20,6 +16,7 @@ static int32_t cpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flag
                                  struct ds_accel_error *error)
 {
     ds_accel_plugin_stream_t *stream;
+    int32_t status;
 
     if (device == NULL || stream_out == NULL) {
         return cpu_null(error, "stream_create: device or stream_out");
@@ -31,11 +28,24 @@ static int32_t cpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flag
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "stream_create: priority %d; the range is 0 to 0", priority);
     }
+    status = cpu_fork_check(device->instance, "stream_create", error);
+    if (status < 0) {
+        return status;
+    }
     stream = calloc(1, sizeof(*stream));
-    if (stream == NULL) {
+    if (stream != NULL && device->instance->is_async) {
+        stream->queue = cpu_queue_create(device);
+    }
+    if (stream == NULL || (device->instance->is_async && stream->queue == NULL)) {
+        free(stream);
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_create: no memory for a stream");
     }
     stream->device = device;
+    if (stream->queue != NULL) {
+        pthread_mutex_lock(&device->instance->lock);
+        cpu_queue_enter(stream->queue);
+        pthread_mutex_unlock(&device->instance->lock);
+    }
     *stream_out = stream;
     return DS_ACCEL_OK;
 }
@@ -46,7 +56,10 @@ static void cpu_stream_destroy(ds_accel_plugin_stream_t *stream)
     if (stream == NULL || stream == &stream->device->default_stream) {
         return;
     }
-    cpu_work_list_release(&stream->captured);
+    cpu_capture_leave(stream);
+    if (stream->queue != NULL) {
+        cpu_queue_close(stream->queue);
+    }
     free(stream);
 }
 
@@ -72,184 +85,134 @@ static int32_t cpu_stream_priority_range(ds_accel_plugin_device_t *device, int32
     return DS_ACCEL_OK;
 }
 
-static int32_t check_idle(const ds_accel_plugin_stream_t *stream, const char *call,
-                          struct ds_accel_error *error)
+/* Asking what only a launch will tell breaks the capture, as it does on other devices. */
+int32_t cpu_stream_check(ds_accel_plugin_stream_t *stream, const char *call,
+                         struct ds_accel_error *error)
 {
     if (stream == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: stream is NULL", call);
     }
-    if (stream->capturing != DS_ACCEL_CAPTURING_NO) {
+    if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
+        cpu_capture_break(stream, "the host was to wait for its stream");
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "%s: the stream is capturing; its work runs when the graph is launched",
+                           "%s: the stream is capturing; its work runs when the graph is launched, "
+                           "and the capture is broken",
                            call);
     }
     return DS_ACCEL_OK;
 }
 
+/* ---- waiting for a stream ------------------------------------------------------------------- */
+
 static int32_t cpu_stream_synchronize(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
                                       struct ds_accel_error *error)
 {
-    (void)timeout_ns;
-    return check_idle(stream, "stream_synchronize", error);
+    int32_t status = cpu_stream_check(stream, "stream_synchronize", error);
+
+    if (status < 0 || stream->queue == NULL) {
+        return status;
+    }
+    return cpu_queue_wait(stream->queue, timeout_ns, "stream_synchronize", error);
 }
 
 static int32_t cpu_stream_query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
 {
-    return check_idle(stream, "stream_query", error);
+    int32_t status = cpu_stream_check(stream, "stream_query", error);
+
+    if (status < 0 || stream->queue == NULL) {
+        return status;
+    }
+    status = cpu_fork_check(stream->device->instance, "stream_query", error);
+    if (status < 0) {
+        return status;
+    }
+    return cpu_queue_is_idle(stream->queue) ? DS_ACCEL_OK : DS_ACCEL_NOT_READY;
+}
+
+/* ---- waiting of a stream -------------------------------------------------------------------- */
+
+int32_t cpu_stream_wait_mark(ds_accel_plugin_stream_t *stream, struct cpu_mark *mark,
+                             const char *call, struct ds_accel_error *error)
+{
+    struct cpu_work work;
+    int32_t status;
+
+    /* What lies behind is ordered already, by time or by the queue. */
+    if (cpu_mark_reached_ns(mark) != 0 || cpu_mark_is_of(mark, stream->queue)) {
+        return DS_ACCEL_OK;
+    }
+    memset(&work, 0, sizeof(work));
+    work.kind = CPU_WORK_WAIT;
+    work.mark = mark;
+    cpu_mark_get(mark);
+    status = cpu_queue_submit(stream->queue, &work, call, error);
+    if (status < 0) {
+        cpu_mark_put(mark);
+    }
+    return status;
+}
+
+/* A recording that the event had outside of every capture, NULL if it was none or is long done. */
+static int32_t wait_recorded(ds_accel_plugin_stream_t *stream, struct cpu_mark *mark,
+                             int was_recorded, const char *call, struct ds_accel_error *error)
+{
+    if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
+        if (!was_recorded) {
+            return DS_ACCEL_OK;
+        }
+        cpu_capture_break(stream, "it was to wait for an event that was recorded outside of it");
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "%s: the event was recorded outside of the capture, which is broken now",
+                           call);
+    }
+    return mark == NULL ? DS_ACCEL_OK : cpu_stream_wait_mark(stream, mark, call, error);
+}
+
+static int32_t wait_event(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
+                          const char *call, struct ds_accel_error *error)
+{
+    struct cpu_recording recording;
+    int32_t status = cpu_fork_check(stream->device->instance, call, error);
+
+    if (status < 0) {
+        return status;
+    }
+    cpu_event_recording(event, &recording);
+    if (recording.capture != NULL) {
+        status = cpu_capture_wait(stream, recording.capture, recording.node, call, error);
+    } else {
+        status = wait_recorded(stream, recording.mark,
+                               recording.mark != NULL || recording.recorded_ns != 0, call, error);
+    }
+    cpu_recording_put(&recording);
+    return status;
 }
 
 static int32_t cpu_stream_wait_event(ds_accel_plugin_stream_t *stream,
                                      ds_accel_plugin_event_t *event, struct ds_accel_error *error)
 {
-    uint64_t capture_id;
-
     if (stream == NULL || event == NULL) {
         return cpu_null(error, "stream_wait_event: stream or event");
     }
-    capture_id = atomic_load(&event->capture_id);
-    if (capture_id != 0 &&
-        (stream->capturing == DS_ACCEL_CAPTURING_NO || stream->capture_id != capture_id)) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "stream_wait_event: the event was recorded into a capture that was not "
-                           "launched since; this plugin captures one stream at a time");
-    }
-    return DS_ACCEL_OK;
+    return wait_event(stream, event, "stream_wait_event", error);
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
-
-static int32_t cpu_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
-                                ds_accel_plugin_event_t **event_out, struct ds_accel_error *error)
+int32_t cpu_stream_wait_events(ds_accel_plugin_stream_t *stream,
+                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
+                               const char *call, struct ds_accel_error *error)
 {
-    ds_accel_plugin_event_t *event;
+    int32_t status = DS_ACCEL_OK;
 
-    if (device == NULL || event_out == NULL) {
-        return cpu_null(error, "event_create: device or event_out");
+    if (waits == NULL && wait_count > 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: waits is NULL", call);
     }
-    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
-                           "event_create: this backend's events belong to one process");
-    }
-    if ((flags & ~(DS_ACCEL_EVENT_TIMING | DS_ACCEL_EVENT_BLOCKING_SYNC)) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "event_create: unknown flags 0x%x", flags);
-    }
-    event = calloc(1, sizeof(*event));
-    if (event == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory for an event");
-    }
-    event->flags = flags;
-    atomic_init(&event->references, 1);
-    *event_out = event;
-    return DS_ACCEL_OK;
-}
-
-void cpu_event_get(ds_accel_plugin_event_t *event)
-{
-    atomic_fetch_add(&event->references, 1);
-}
-
-void cpu_event_put(ds_accel_plugin_event_t *event)
-{
-    if (atomic_fetch_sub(&event->references, 1) == 1) {
-        free(event);
-    }
-}
-
-/* Graphs that hold the event keep it alive. */
-static void cpu_event_destroy(ds_accel_plugin_event_t *event)
-{
-    if (event != NULL) {
-        cpu_event_put(event);
-    }
-}
-
-void cpu_event_mark(ds_accel_plugin_event_t *event)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    atomic_store(&event->recorded_ns,
-                 (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec);
-    atomic_store(&event->capture_id, 0);
-}
-
-static int32_t cpu_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
-                                struct ds_accel_error *error)
-{
-    struct cpu_work work;
-    int32_t status;
-
-    if (event == NULL || stream == NULL) {
-        return cpu_null(error, "event_record: event or stream");
-    }
-    memset(&work, 0, sizeof(work));
-    work.kind = CPU_WORK_RECORD;
-    work.event = event;
-    status = cpu_work_submit(stream, &work, error);
-    if (status == DS_ACCEL_OK && stream->capturing != DS_ACCEL_CAPTURING_NO) {
-        atomic_store(&event->capture_id, stream->capture_id);
+    for (uint32_t i = 0; i < wait_count && status == DS_ACCEL_OK; i++) {
+        if (waits[i] == NULL) {
+            return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: waits[%u] is NULL", call, i);
+        }
+        status = wait_event(stream, waits[i], call, error);
     }
     return status;
-}
-
-/* DS_ACCEL_OK unless the event's latest mark lies in a capture, where no launch has made it yet. */
-static int32_t check_reached(ds_accel_plugin_event_t *event, const char *call,
-                             struct ds_accel_error *error)
-{
-    if (event == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: the event is NULL", call);
-    }
-    if (atomic_load(&event->capture_id) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "%s: the event was recorded in a capture that was not launched yet",
-                           call);
-    }
-    return DS_ACCEL_OK;
-}
-
-static int32_t cpu_event_query(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
-{
-    return check_reached(event, "event_query", error);
-}
-
-static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
-                                     struct ds_accel_error *error)
-{
-    (void)timeout_ns;
-    return check_reached(event, "event_synchronize", error);
-}
-
-static int32_t cpu_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
-                                    double *elapsed_ms_out, struct ds_accel_error *error)
-{
-    uint64_t start_ns;
-    uint64_t end_ns;
-    int32_t status;
-
-    if (start == NULL || end == NULL || elapsed_ms_out == NULL) {
-        return cpu_null(error, "event_elapsed_ms: start, end or elapsed_ms_out");
-    }
-    if ((start->flags & end->flags & DS_ACCEL_EVENT_TIMING) == 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "event_elapsed_ms: the %s event was created without timing",
-                           (start->flags & DS_ACCEL_EVENT_TIMING) == 0 ? "start" : "end");
-    }
-    status = check_reached(start, "event_elapsed_ms", error);
-    if (status >= 0) {
-        status = check_reached(end, "event_elapsed_ms", error);
-    }
-    if (status < 0) {
-        return status;
-    }
-    start_ns = atomic_load(&start->recorded_ns);
-    end_ns = atomic_load(&end->recorded_ns);
-    if (start_ns == 0 || end_ns == 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "event_elapsed_ms: the %s event was never recorded",
-                           start_ns == 0 ? "start" : "end");
-    }
-    *elapsed_ms_out = (double)(int64_t)(end_ns - start_ns) / 1e6;
-    return DS_ACCEL_OK;
 }
 
 void cpu_stream_fill(struct ds_accel_plugin *table)
@@ -261,10 +224,4 @@ void cpu_stream_fill(struct ds_accel_plugin *table)
     table->stream_synchronize = cpu_stream_synchronize;
     table->stream_query = cpu_stream_query;
     table->stream_wait_event = cpu_stream_wait_event;
-    table->event_create = cpu_event_create;
-    table->event_destroy = cpu_event_destroy;
-    table->event_record = cpu_event_record;
-    table->event_query = cpu_event_query;
-    table->event_synchronize = cpu_event_synchronize;
-    table->event_elapsed_ms = cpu_event_elapsed_ms;
 }

@@ -2,8 +2,12 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What a stream can be given: copies, fills, host tasks, marks of events. Each becomes a struct
- * cpu_work, which is done at once or, while the stream captures, kept in the order of the calls.
- * Arguments are checked either way, so that a graph holds nothing that can't be run.
+ * cpu_work, which is done at once, queued for the stream's worker or, while the stream captures,
+ * kept in the order of the calls. Arguments are checked first, so that neither a queue nor a graph
+ * holds anything that can fail.
+ *
+ * mem_copy() is no work of a stream: the calling thread does it at once, without regard to what is
+ * queued. Who copies what a stream works on waits for the stream first.
  */
 #include "cpu.h"
 
@@ -31,7 +35,7 @@ static void fill(char *destination, const unsigned char *pattern, uint32_t patte
     }
 }
 
-static void run(const struct cpu_work *work)
+void cpu_work_run(const struct cpu_work *work)
 {
     switch (work->kind) {
     case CPU_WORK_COPY:
@@ -49,87 +53,44 @@ static void run(const struct cpu_work *work)
         work->task(work->user_data, DS_ACCEL_OK);
         break;
     case CPU_WORK_RECORD:
-        cpu_event_mark(work->event);
+        if (work->mark != NULL) {
+            cpu_mark_reach(work->mark);
+        } else {
+            cpu_event_set_reached(work->event);
+        }
+        break;
+    case CPU_WORK_WAIT:
+        cpu_mark_wait(work->mark, CPU_NEVER);
+        break;
+    case CPU_WORK_LAUNCH:
+        cpu_launch_run(work->launch);
+        break;
+    case CPU_WORK_FREE:
+        cpu_block_free(work->block);
         break;
     }
 }
 
-/* ---- keeping -------------------------------------------------------------------------------- */
-
-static int append(struct cpu_work_list *list, const struct cpu_work *work)
+void cpu_work_release(struct cpu_work *work)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-        struct cpu_work *items = realloc(list->items, capacity * sizeof(*items));
-
-        if (items == NULL) {
-            return -1;
-        }
-        list->items = items;
-        list->capacity = capacity;
+    cpu_mark_put(work->mark);
+    if (work->launch != NULL) {
+        cpu_launch_release(work->launch);
     }
-    list->items[list->count++] = *work;
-    if (work->event != NULL) {
-        cpu_event_get(work->event);
-    }
-    return 0;
-}
-
-void cpu_work_list_run(const struct cpu_work_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        run(&list->items[i]);
-    }
-}
-
-/* 0, or -1 if there is no memory for a copy. */
-int cpu_work_list_copy(const struct cpu_work_list *list, struct cpu_work_list *copy_out)
-{
-    struct cpu_work_list copy = {NULL, 0, 0};
-
-    if (list->count > 0) {
-        copy.items = malloc(list->count * sizeof(*copy.items));
-        if (copy.items == NULL) {
-            return -1;
-        }
-        copy.capacity = list->count;
-    }
-    /* The room is there, so that append() has nothing to fail at. */
-    for (size_t i = 0; i < list->count; i++) {
-        append(&copy, &list->items[i]);
-    }
-    *copy_out = copy;
-    return 0;
-}
-
-void cpu_work_list_release(struct cpu_work_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->items[i].event != NULL) {
-            cpu_event_put(list->items[i].event);
-        }
-    }
-    free(list->items);
-    memset(list, 0, sizeof(*list));
 }
 
 int32_t cpu_work_submit(ds_accel_plugin_stream_t *stream, const struct cpu_work *work,
-                        struct ds_accel_error *error)
+                        const char *call, struct ds_accel_error *error)
 {
-    if (stream->capturing == DS_ACCEL_CAPTURING_NO) {
-        run(work);
-        return DS_ACCEL_OK;
+    size_t node;
+
+    if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
+        return cpu_capture_append(stream, work, call, &node, error);
     }
-    if (stream->capturing == DS_ACCEL_CAPTURING_BROKEN) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "the stream's capture is broken: memory for it ran out earlier");
+    if (stream->queue != NULL) {
+        return cpu_queue_submit(stream->queue, work, call, error);
     }
-    if (append(&stream->captured, work) != 0) {
-        stream->capturing = DS_ACCEL_CAPTURING_BROKEN;
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                           "no memory to capture call number %zu; the capture is broken",
-                           stream->captured.count + 1);
-    }
+    cpu_work_run(work);
     return DS_ACCEL_OK;
 }
 
@@ -185,7 +146,7 @@ static int32_t cpu_mem_copy(ds_accel_plugin_device_t *device, void *destination,
         status = check_copy("mem_copy", destination, source, size_bytes, error);
     }
     if (status == DS_ACCEL_OK) {
-        run(&work);
+        cpu_work_run(&work);
     }
     return status;
 }
@@ -204,7 +165,7 @@ static int32_t cpu_mem_copy_async(ds_accel_plugin_stream_t *stream, void *destin
     if (status == DS_ACCEL_OK) {
         status = check_copy("mem_copy_async", destination, source, size_bytes, error);
     }
-    return status < 0 ? status : cpu_work_submit(stream, &work, error);
+    return status < 0 ? status : cpu_work_submit(stream, &work, "mem_copy_async", error);
 }
 
 static int32_t cpu_mem_copy_peer_async(ds_accel_plugin_stream_t *stream,
@@ -220,7 +181,7 @@ static int32_t cpu_mem_copy_peer_async(ds_accel_plugin_stream_t *stream,
         return cpu_null(error, "mem_copy_peer_async: stream, destination_device or source_device");
     }
     status = check_copy("mem_copy_peer_async", destination, source, size_bytes, error);
-    return status < 0 ? status : cpu_work_submit(stream, &work, error);
+    return status < 0 ? status : cpu_work_submit(stream, &work, "mem_copy_peer_async", error);
 }
 
 static int32_t cpu_mem_fill_async(ds_accel_plugin_stream_t *stream, void *destination,
@@ -253,7 +214,7 @@ static int32_t cpu_mem_fill_async(ds_accel_plugin_stream_t *stream, void *destin
     work.size_bytes = size_bytes;
     work.pattern_bytes = pattern_bytes;
     memcpy(work.pattern, pattern, pattern_bytes);
-    return cpu_work_submit(stream, &work, error);
+    return cpu_work_submit(stream, &work, "mem_fill_async", error);
 }
 
 /* ---- host tasks ----------------------------------------------------------------------------- */
@@ -270,7 +231,7 @@ static int32_t cpu_stream_host_task(ds_accel_plugin_stream_t *stream, ds_accel_h
     work.kind = CPU_WORK_TASK;
     work.task = task;
     work.user_data = user_data;
-    return cpu_work_submit(stream, &work, error);
+    return cpu_work_submit(stream, &work, "stream_host_task", error);
 }
 
 void cpu_work_fill(struct ds_accel_plugin *table)

@@ -38,6 +38,7 @@ static int32_t mock_device_identity(ds_accel_plugin_instance_t *instance, uint32
                                     struct ds_accel_error *error)
 {
     struct ds_accel_device_identity identity;
+    uint32_t number;
     int32_t status = mock_enter_index(instance, device_index, "device_identity", error);
 
     if (status < 0) {
@@ -46,16 +47,17 @@ static int32_t mock_device_identity(ds_accel_plugin_instance_t *instance, uint32
     if (identity_out == NULL) {
         return mock_null(error, "device_identity", "identity_out");
     }
+    number = instance->options.visible[device_index];
     memset(&identity, 0, sizeof(identity));
     identity.device_index = device_index;
     identity.valid = DS_ACCEL_IDENTITY_VENDOR_INDEX;
-    identity.vendor_index = device_index;
+    identity.vendor_index = number;
     identity.total_memory_bytes = instance->options.memory_bytes;
     identity.partition_kind = DS_ACCEL_PARTITION_NONE;
     identity.power_state = DS_ACCEL_POWER_ACTIVE;
-    make_uuid(device_index, &identity);
-    if (device_index < PCI_DEVICE_COUNT) {
-        snprintf(identity.pci_address, sizeof(identity.pci_address), "0000:e%x:00.0", device_index);
+    make_uuid(number, &identity);
+    if (number < PCI_DEVICE_COUNT) {
+        snprintf(identity.pci_address, sizeof(identity.pci_address), "0000:e%x:00.0", number);
     }
     snprintf(identity.name, sizeof(identity.name), "%s", instance->options.device_name);
     ds_accel_write(identity_out, &identity, sizeof(identity));
@@ -164,7 +166,7 @@ static int32_t mock_device_info(ds_accel_plugin_device_t *device,
     info.memory_bus_bits = 256;
     info.l2_cache_bytes = UINT64_C(4) << 20;
     info.allocation_align_bytes = MOCK_ALIGN_BYTES;
-    info.flags = MOCK_FLAGS;
+    info.flags = MOCK_FLAGS | (device->instance->options.ipc ? MOCK_FLAGS_IPC : 0);
     info.flags_known = DS_ACCEL_FLAGS_ALL;
     ds_accel_write(info_out, &info, sizeof(info));
     return DS_ACCEL_OK;

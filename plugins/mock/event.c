@@ -35,8 +35,27 @@ void mock_mark_put(struct mock_mark *mark)
 {
     mark->references--;
     if (mark->references == 0) {
+        mock_mark_unshare(mark);
         free(mark);
     }
+}
+
+/* As with vendors' runtimes, an event for several processes has no timing. */
+static int32_t check_interprocess(const ds_accel_plugin_device_t *device, uint32_t flags,
+                                  struct ds_accel_error *error)
+{
+    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) == 0) {
+        return DS_ACCEL_OK;
+    }
+    if (!device->instance->options.ipc) {
+        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
+                           "event_create: this device has no events between processes");
+    }
+    if ((flags & DS_ACCEL_EVENT_TIMING) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "event_create: an event between processes can't have timing");
+    }
+    return DS_ACCEL_OK;
 }
 
 static int32_t mock_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
@@ -52,13 +71,19 @@ static int32_t mock_event_create(ds_accel_plugin_device_t *device, uint32_t flag
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "event_create: event_out is NULL or flags %#x are unknown", flags);
     }
-    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
-                           "event_create: this device has no events between processes");
+    status = check_interprocess(device, flags, error);
+    if (status < 0) {
+        return status;
     }
     event = mock_event_make(device, flags, NULL);
     if (event == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory");
+    }
+    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0 && mock_mark_share(event->mark) != 0) {
+        free(event->mark);
+        free(event);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "event_create: no memory to share the event");
     }
     *event_out = event;
     return DS_ACCEL_OK;
@@ -105,6 +130,7 @@ static int32_t mark_done_ns(const ds_accel_plugin_event_t *event, const char *sl
     uint64_t done_ns;
 
     pthread_mutex_lock(&event->device->instance->lock);
+    mock_mark_refresh(event->mark);
     capture_id = event->mark->capture_id;
     done_ns = event->mark->recorded ? event->mark->done_ns : 0;
     pthread_mutex_unlock(&event->device->instance->lock);

@@ -204,7 +204,7 @@ static int32_t mock_env_name_get(ds_accel_plugin_instance_t *instance, uint32_t 
         return plugin_fail(error, DS_ACCEL_ERR_NOT_FOUND,
                            "env_name_get: list %u has no position %u", which, position);
     }
-    text = which == DS_ACCEL_ENV_LIST_EXPORT ? "MOCK_" : "MOCK_VISIBLE_DEVICES";
+    text = which == DS_ACCEL_ENV_LIST_EXPORT ? "MOCK_" : MOCK_VISIBLE_VARIABLE;
     if (name == NULL || name_size <= strlen(text)) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "env_name_get: \"%s\" does not fit into %u bytes", text, name_size);
@@ -231,7 +231,7 @@ static int32_t mock_visible_devices_value(ds_accel_plugin_instance_t *instance,
         (device_indices == NULL && device_index_count > 0)) {
         return mock_null(error, slot, "variable, value or device_indices");
     }
-    if (strcmp(variable, "MOCK_VISIBLE_DEVICES") != 0) {
+    if (strcmp(variable, MOCK_VISIBLE_VARIABLE) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_NOT_FOUND, "%s: %.64s is not a variable of the mock",
                            slot, variable);
     }
@@ -243,7 +243,7 @@ static int32_t mock_visible_devices_value(ds_accel_plugin_instance_t *instance,
                                slot, i, device_indices[i]);
         }
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", i > 0 ? "," : "",
-                                 device_indices[i]);
+                                 instance->options.visible[device_indices[i]]);
     }
     if (needed_out != NULL) {
         *needed_out = (uint32_t)used + 1;

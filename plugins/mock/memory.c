@@ -3,12 +3,14 @@
 /*
  * Device, managed, pinned and registered memory.
  *
- * All of it is host memory from the C library's heap; the kinds differ in what they are counted
- * against and in what may be done with them. Pinned memory is not locked, so that a test machine
- * with a small RLIMIT_MEMLOCK runs the same tests; option pinned_limit_bytes plays that limit.
+ * All of it is host memory from the C library's heap, or with option ipc from memfds (share.c); the
+ * kinds differ in what they are counted against and in what may be done with them. Pinned memory is
+ * not locked, so that a test machine with a small RLIMIT_MEMLOCK runs the same tests; option
+ * pinned_limit_bytes plays that limit.
  */
 #include "mock.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PINNED_ALIGN_BYTES 64u
@@ -30,6 +32,49 @@ static int fits(ds_accel_plugin_device_t *device, uint64_t size_bytes)
     return answer;
 }
 
+/* Bytes for the block from the heap or, to be shared, from a file; NULL. */
+static void *get_bytes(const ds_accel_plugin_instance_t *instance, struct mock_block *block,
+                       uint64_t align_bytes)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t mapped = (block->size_bytes + page - 1) & ~(page - 1);
+    void *pointer = NULL;
+
+    if (!instance->options.ipc) {
+        return posix_memalign(&pointer, (size_t)mock_max_u64(align_bytes, MOCK_ALIGN_BYTES),
+                              (size_t)block->size_bytes) == 0
+                   ? pointer
+                   : NULL;
+    }
+    block->source = MOCK_SOURCE_FILE;
+    block->fd = mock_file_create(block->size_bytes);
+    if (block->fd < 0) {
+        return NULL;
+    }
+    pointer = mock_reserve_aligned(mapped, mock_max_u64(align_bytes, page));
+    if (pointer != NULL && mmap(pointer, (size_t)mapped, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED, block->fd, 0) == MAP_FAILED) {
+        munmap(pointer, (size_t)mapped);
+        pointer = NULL;
+    }
+    if (pointer == NULL) {
+        close(block->fd);
+    }
+    return pointer;
+}
+
+static void give_bytes(const struct mock_block *block)
+{
+    if (block->source == MOCK_SOURCE_HEAP) {
+        free(block->base);
+    } else if (block->source == MOCK_SOURCE_FILE) {
+        munmap(block->base, (size_t)block->size_bytes);
+        close(block->fd);
+    } else if (block->source == MOCK_SOURCE_IMPORT || block->source == MOCK_SOURCE_DMABUF) {
+        munmap(block->base, (size_t)block->size_bytes);
+    }
+}
+
 /*
  * NULL when the device or the heap is full. The first look keeps a request that can't be met away
  * from the heap; only the second one, under the lock of the insertion, decides.
@@ -43,15 +88,15 @@ static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_
                                .source = MOCK_SOURCE_HEAP,
                                .access = DS_ACCEL_VMEM_ACCESS_READ_WRITE,
                                .device = device};
-    void *pointer = NULL;
     int is_taken;
 
-    if (size_bytes > PTRDIFF_MAX || !fits(device, size_bytes) ||
-        posix_memalign(&pointer, (size_t)mock_max_u64(align_bytes, MOCK_ALIGN_BYTES),
-                       (size_t)size_bytes) != 0) {
+    if (size_bytes > PTRDIFF_MAX || !fits(device, size_bytes)) {
         return NULL;
     }
-    block.base = pointer;
+    block.base = get_bytes(instance, &block, align_bytes);
+    if (block.base == NULL) {
+        return NULL;
+    }
     pthread_mutex_lock(&instance->lock);
     is_taken = mock_usage_fits(device, size_bytes) && mock_block_insert(instance, &block) == 0;
     if (is_taken) {
@@ -59,10 +104,10 @@ static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_
     }
     pthread_mutex_unlock(&instance->lock);
     if (!is_taken) {
-        free(pointer);
+        give_bytes(&block);
         return NULL;
     }
-    return pointer;
+    return block.base;
 }
 
 static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t size_bytes,
@@ -124,14 +169,18 @@ static int32_t free_device_memory(ds_accel_plugin_device_t *device, void *pointe
                                   struct ds_accel_error *error)
 {
     ds_accel_plugin_instance_t *instance = device->instance;
+    struct mock_block taken = {0};
     struct mock_block *block;
     int is_ours;
 
     pthread_mutex_lock(&instance->lock);
     block = mock_block_find(instance, pointer);
     is_ours = block != NULL && block->base == pointer && block->device == device &&
-              block->source == MOCK_SOURCE_HEAP && is_device_memory(block);
+              (block->source == MOCK_SOURCE_HEAP || block->source == MOCK_SOURCE_FILE) &&
+              is_device_memory(block);
     if (is_ours) {
+        taken = *block;
+        mock_share_forget(device, block->id);
         mock_usage_give(device, block->size_bytes);
         mock_block_remove(instance, block);
     }
@@ -141,7 +190,7 @@ static int32_t free_device_memory(ds_accel_plugin_device_t *device, void *pointe
                            "%s: %p is not the start of a live allocation of device %u", slot,
                            pointer, device->index);
     }
-    free(pointer);
+    give_bytes(&taken);
     return DS_ACCEL_OK;
 }
 
@@ -460,14 +509,15 @@ size_t mock_memory_release(ds_accel_plugin_device_t *device)
         if (block->device != device || block->source == MOCK_SOURCE_MAPPING) {
             continue;
         }
-        if (is_device_memory(block)) {
+        if (block->source == MOCK_SOURCE_IMPORT || block->source == MOCK_SOURCE_DMABUF) {
+            /* Another process's, and never counted here. */
+        } else if (is_device_memory(block)) {
             mock_usage_give(device, block->size_bytes);
         } else {
             instance->pinned_bytes -= block->size_bytes;
         }
-        if (block->source == MOCK_SOURCE_HEAP) {
-            free(block->base);
-        }
+        mock_share_forget(device, block->id);
+        give_bytes(block);
         mock_block_remove(instance, block);
         released++;
     }

@@ -36,6 +36,7 @@
  *   device.c   devices, peers, dtypes      stream.c, event.c, graph.c
  *   facts.c    telemetry, links, ops, environment
  *   ranges.c   profiler ranges             native.c   native handles
+ *   share.c    between processes
  *
  * Options: DS_ACCEL_MOCK_<KEY> in the environment, or backends.mock.options.<key>. Built under
  * another name with -DMOCK_NAME='"cuda"', that name takes the place of mock in both.
@@ -48,6 +49,7 @@
  *   variant             (empty)      the variant in the verdict, up to 31 bytes
  *   device_name         Mock Device  up to 127 bytes
  *   bf16, fp16          true         whether the device computes in that type
+ *   ipc                 true         memory and events can be shared with other processes
  *   alloc_latency_ns    0            an allocation takes so long
  *   copy_latency_ns     0            a copy or fill, before its bytes
  *   copy_bytes_per_s    0            and its bytes; 0: no time
@@ -56,6 +58,8 @@
  *   probe_latency_ms    0            the probe; for deadlines
  *   pinned_limit_bytes  0            pinned and registered memory of the instance; 0: no limit
  *   fail                (empty)      which calls fail, and how: script.c has the grammar
+ *
+ * The vendor's variable MOCK_VISIBLE_DEVICES, "1,0", leaves these of the devices, in this order.
  *
  * A value that is malformed makes probe answer ERROR, BAD_OPTION, and init ERR_INVALID, with the
  * option, the value and what was expected. Latencies go up to an hour.
@@ -245,6 +249,11 @@ static int32_t mock_backend_info(ds_accel_plugin_instance_t *instance,
     }
     memset(&info, 0, sizeof(info));
     info.flags = MOCK_FLAGS;
+    if (instance->options.ipc) {
+        info.flags |= MOCK_FLAGS_IPC;
+        info.memory_handle_bytes = MOCK_HANDLE_BYTES;
+        info.event_handle_bytes = MOCK_HANDLE_BYTES;
+    }
     info.flags_known = DS_ACCEL_FLAGS_ALL;
     snprintf(info.communication_backend, sizeof(info.communication_backend), "gloo");
     snprintf(info.compile_backend, sizeof(info.compile_backend), "inductor");
@@ -268,6 +277,7 @@ static void fill_table(struct ds_accel_plugin *table)
     mock_usage_fill(table);
     mock_work_fill(table);
     mock_vmem_fill(table);
+    mock_share_fill(table);
     mock_graph_fill(table);
     mock_facts_fill(table);
     mock_ranges_fill(table);

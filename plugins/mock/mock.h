@@ -18,6 +18,8 @@
     (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES | \
      DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY | \
      DS_ACCEL_FLAG_RANGE_DOMAINS | DS_ACCEL_FLAG_HOST_ACCESSIBLE)
+#define MOCK_FLAGS_IPC (DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF)
+#define MOCK_HANDLE_BYTES 64u /* of memory and of events */
 
 /* ---- the pretended vendor's objects: what our handles are put around ------------------------ */
 
@@ -64,7 +66,11 @@ struct mock_mark {
     uint32_t recorded;
     uint64_t done_ns;
     uint64_t capture_id; /* not 0: its latest record was captured and has not been run since */
+    struct mock_shared *shared; /* share.c: where other processes see done_ns; NULL: nowhere */
+    int fd;                     /* the file of shared */
 };
+
+#define MOCK_VISIBLE_VARIABLE "MOCK_VISIBLE_DEVICES"
 
 /* ---- options.c, script.c: what the tester asked for ----------------------------------------- */
 
@@ -92,8 +98,11 @@ struct mock_options {
     uint64_t probe_latency_ms;
     uint64_t copy_bytes_per_s; /* 0: copies take no time beyond the latency */
     uint64_t pinned_limit_bytes;
+    uint32_t visible[MOCK_MAX_DEVICES]; /* [device_count]: the vendor's number of each device */
+    uint32_t is_hidden;                 /* there are devices, and the variable shows none */
     uint32_t bf16;
     uint32_t fp16;
+    uint32_t ipc;        /* device memory lies in files that can be shared */
     uint32_t state;      /* DS_ACCEL_PROBE_* */
     uint32_t reason;     /* DS_ACCEL_REASON_*; NONE when AVAILABLE */
     int32_t init_status; /* what init returns when not AVAILABLE */
@@ -118,6 +127,7 @@ int32_t mock_vendor_fail(struct ds_accel_error *error, int32_t status, const cha
 
 struct mock_block;       /* block.c: one allocation, registration or mapping */
 struct mock_reservation; /* vmem.c: addresses without memory */
+struct mock_export;      /* share.c: a handle that other processes may open */
 struct mock_range;       /* ranges.c: open profiler ranges of a thread */
 
 /* One per index, made by init; opening counts. */
@@ -137,6 +147,7 @@ struct ds_accel_plugin_device {
     uint64_t free_count;
     uint64_t out_of_memory_count;
     struct mock_reservation *reservations;
+    struct mock_export *exports;
     ds_accel_plugin_stream_t *default_stream;
 };
 
@@ -213,6 +224,9 @@ uint64_t mock_max_u64(uint64_t a, uint64_t b);
 #define MOCK_SOURCE_HEAP 1u
 #define MOCK_SOURCE_CALLER 2u  /* mem_register */
 #define MOCK_SOURCE_MAPPING 3u /* vmem_map */
+#define MOCK_SOURCE_FILE 4u    /* mem_alloc with option ipc */
+#define MOCK_SOURCE_IMPORT 5u  /* ipc_memory_open */
+#define MOCK_SOURCE_DMABUF 6u  /* dmabuf_import */
 
 struct mock_block {
     char *base;
@@ -224,6 +238,8 @@ struct mock_block {
     uint32_t access; /* DS_ACCEL_VMEM_ACCESS_* */
     ds_accel_plugin_device_t *device;
     ds_accel_plugin_vmem_t *vmem;
+    int fd;                /* MOCK_SOURCE_FILE */
+    uint64_t offset_bytes; /* of the pointer that importing gave */
 };
 
 /* The block that holds the address, or NULL. Valid until the register changes. */
@@ -255,6 +271,8 @@ void mock_memory_fill(struct ds_accel_plugin *table);
 void mock_vmem_put(ds_accel_plugin_vmem_t *vmem);
 void mock_vmem_release(ds_accel_plugin_device_t *device);
 void mock_vmem_fill(struct ds_accel_plugin *table);
+/* Addresses without memory, at a multiple of align_bytes; NULL. */
+char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes);
 
 /* ---- work.c, stream.c, graph.c -------------------------------------------------------------- */
 
@@ -293,6 +311,20 @@ void mock_stream_destroy(ds_accel_plugin_stream_t *stream);
 void mock_stream_fill(struct ds_accel_plugin *table);
 void mock_event_fill(struct ds_accel_plugin *table);
 void mock_graph_fill(struct ds_accel_plugin *table);
+
+/* ---- share.c -------------------------------------------------------------------------------- */
+
+/* A memfd of that size; -1. */
+int mock_file_create(uint64_t size_bytes);
+/* With instance->lock held: withdraw the exports of a block. */
+void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id);
+/* Let other processes see the mark; 0 or -1. The others do nothing for a mark that they don't. */
+int mock_mark_share(struct mock_mark *mark);
+void mock_mark_unshare(struct mock_mark *mark);
+/* With instance->lock held: tell the others, and learn from them, when the mark is reached. */
+void mock_mark_publish(struct mock_mark *mark);
+void mock_mark_refresh(struct mock_mark *mark);
+void mock_share_fill(struct ds_accel_plugin *table);
 
 /* ---- device.c, facts.c, ranges.c, native.c -------------------------------------------------- */
 

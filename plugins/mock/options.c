@@ -111,11 +111,41 @@ static int32_t read_numbers(const struct ds_accel_host *host, struct mock_option
     return DS_ACCEL_OK;
 }
 
-static int32_t read_switch(const struct ds_accel_host *host, const char *key, uint32_t *value_out,
-                           struct ds_accel_error *error)
+/* The devices that a launcher left us: the vendor's numbers, in the order in which we count. */
+static int32_t read_visible(struct mock_options *options, struct ds_accel_error *error)
+{
+    const char *text = getenv(MOCK_VISIBLE_VARIABLE);
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < options->device_count; i++) {
+        options->visible[i] = i;
+    }
+    if (text == NULL) {
+        return DS_ACCEL_OK;
+    }
+    while (*text != '\0') {
+        char *end;
+        unsigned long number = strtoul(text, &end, 10);
+
+        if (!isdigit((unsigned char)text[0]) || number >= options->device_count ||
+            count == MOCK_MAX_DEVICES || (*end != ',' && *end != '\0')) {
+            return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                               MOCK_VISIBLE_VARIABLE ": \"%.64s\" begins with no device of %llu",
+                               text, (unsigned long long)options->device_count);
+        }
+        options->visible[count++] = (uint32_t)number;
+        text = *end == ',' ? end + 1 : end;
+    }
+    options->is_hidden = count == 0 && options->device_count > 0;
+    options->device_count = count;
+    return DS_ACCEL_OK;
+}
+
+static int32_t read_switch(const struct ds_accel_host *host, const char *key, const char *initial,
+                           uint32_t *value_out, struct ds_accel_error *error)
 {
     char text[32];
-    int32_t status = read_text(host, key, "true", text, sizeof(text), error);
+    int32_t status = read_text(host, key, initial, text, sizeof(text), error);
 
     if (status < 0) {
         return status;
@@ -156,7 +186,9 @@ static int32_t read_state(const struct ds_accel_host *host, struct mock_options 
                            "option available: \"%s\" is not \"true\", \"false\" or \"error\"",
                            available);
     }
-    usual = options->state == DS_ACCEL_PROBE_ERROR ? "driver_failed" : "no_device";
+    usual = options->state == DS_ACCEL_PROBE_ERROR ? "driver_failed"
+            : options->is_hidden                   ? "hidden"
+                                                   : "no_device";
     status = read_text(host, "reason", usual, name, sizeof(name), error);
     if (status < 0) {
         return status;
@@ -187,6 +219,8 @@ static int32_t read_texts(const struct ds_accel_host *host, struct mock_options 
     if (options->state == DS_ACCEL_PROBE_AVAILABLE) {
         snprintf(usual, sizeof(usual), "option device_count: %llu",
                  (unsigned long long)options->device_count);
+    } else if (options->is_hidden) {
+        snprintf(usual, sizeof(usual), MOCK_VISIBLE_VARIABLE " is empty");
     } else {
         snprintf(usual, sizeof(usual), "options available, reason or device_count say so");
     }
@@ -214,11 +248,19 @@ int32_t mock_options_read(const struct ds_accel_host *host, struct mock_options 
     if (status < 0) {
         return status;
     }
-    status = read_switch(host, "bf16", &options.bf16, error);
+    status = read_visible(&options, error);
     if (status < 0) {
         return status;
     }
-    status = read_switch(host, "fp16", &options.fp16, error);
+    status = read_switch(host, "bf16", "true", &options.bf16, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_switch(host, "fp16", "true", &options.fp16, error);
+    if (status < 0) {
+        return status;
+    }
+    status = read_switch(host, "ipc", "true", &options.ipc, error);
     if (status < 0) {
         return status;
     }

@@ -36,10 +36,11 @@ int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *s
 }
 
 /* Lock held. NULL, or why the queue can't wait for the mark. */
-static const char *wait_mark(ds_accel_plugin_stream_t *stream, const struct mock_mark *mark)
+static const char *wait_mark(ds_accel_plugin_stream_t *stream, struct mock_mark *mark)
 {
     struct mock_queue *queue = stream->queue;
 
+    mock_mark_refresh(mark);
     if (queue->capturing == DS_ACCEL_CAPTURING_BROKEN) {
         return "the stream's capture is broken";
     }

@@ -137,7 +137,7 @@ static int32_t mock_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t 
 }
 
 /* mmap() aligns to pages only: ask for more, and give back what lies before and behind. */
-static char *reserve_aligned(uint64_t size_bytes, uint64_t align_bytes)
+char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes)
 {
     uint64_t asked = size_bytes + align_bytes;
     uint64_t before;
@@ -183,7 +183,7 @@ static int32_t mock_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size
     }
     reservation = calloc(1, sizeof(*reservation));
     if (reservation != NULL) {
-        reservation->base = reserve_aligned(size_bytes, align);
+        reservation->base = mock_reserve_aligned(size_bytes, align);
     }
     if (reservation == NULL || reservation->base == NULL) {
         free(reservation);
@@ -236,17 +236,6 @@ static int32_t mock_vmem_unreserve(ds_accel_plugin_device_t *device, void *addre
     return DS_ACCEL_OK;
 }
 
-static int make_memory_file(uint64_t size_bytes)
-{
-    int fd = memfd_create("ds_accel_mock", MFD_CLOEXEC);
-
-    if (fd >= 0 && ftruncate(fd, (off_t)size_bytes) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 static int32_t mock_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                 uint32_t flags, ds_accel_plugin_vmem_t **vmem_out,
                                 struct ds_accel_error *error)
@@ -280,7 +269,7 @@ static int32_t mock_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_
         .device = device, .size_bytes = size_bytes, .references = 1, .fd = -1};
     pthread_mutex_lock(&device->instance->lock);
     if (mock_usage_fits(device, size_bytes)) {
-        vmem->fd = make_memory_file(size_bytes);
+        vmem->fd = mock_file_create(size_bytes);
         is_taken = vmem->fd >= 0;
     }
     if (is_taken) {

@@ -203,6 +203,7 @@ void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *wor
         work->mark->recorded = 1;
         work->mark->capture_id = 0;
         work->mark->done_ns = stream->queue->done_ns;
+        mock_mark_publish(work->mark);
     }
     pthread_mutex_unlock(&instance->lock);
 }

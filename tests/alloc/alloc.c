@@ -9,8 +9,10 @@
 #include "ds_accel.h"
 
 #include <dlfcn.h>
+#include <dlpack/dlpack.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,17 +25,18 @@ void *__libc_realloc(void *pointer, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 void __libc_free(void *pointer);
 
-static bool counting;
-static unsigned long calls;   /* since counting began */
-static unsigned long fail_at; /* the call that fails; 0: none */
-static long live;             /* blocks made minus blocks freed while counting */
+/* Atomic, since the cpu plugin's workers free what they have done with. */
+static atomic_bool counting;
+static atomic_ulong calls;   /* since counting began */
+static atomic_ulong fail_at; /* the call that fails; 0: none */
+static atomic_long live;     /* blocks made minus blocks freed while counting */
 
 static bool must_fail(void)
 {
     if (!counting) {
         return false;
     }
-    if (++calls == fail_at) {
+    if (atomic_fetch_add(&calls, 1) + 1 == fail_at) {
         errno = ENOMEM;
         return true;
     }
@@ -128,11 +131,13 @@ static char share[512];
 static char etc[512];
 static char plugins[512];
 static char bad[512];
+static char layered[512];
 static char broken[512];
 static char machine[512];
 static char snapshot[512];
 static char trace[512];
 static char crashing[512];
+static char asynchronous[512];
 static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the folder of the cache */
 static char verdicts[sizeof(remembered) + 16];
 static const char *plugin_dirs[] = {plugins};
@@ -184,6 +189,119 @@ static int32_t check_bad_config(void)
         status = DS_ACCEL_OK;
     }
     ds_accel_free_text(text);
+    return status;
+}
+
+/* ---- work on queues ---- */
+
+/* The device that the work is for: opened by the first run, which is not counted. */
+static ds_accel_device_t *open_queues(void)
+{
+    static ds_accel_t *context;
+    static ds_accel_device_t *device;
+    struct ds_accel_options options = make_options();
+
+    options.config_file = asynchronous;
+    options.plugin_dir_count = 0;
+    if (device == NULL && ds_accel_create(&options, &context) >= 0 &&
+        ds_accel_detect(context) >= 0) {
+        ds_accel_device_open(context, 0, &device);
+    }
+    return device;
+}
+
+struct queued {
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_device_t *device;
+    ds_accel_plugin_stream_t *streams[2];
+    ds_accel_plugin_event_t *events[2];
+    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_exec_t *exec;
+    unsigned char bytes[4];
+    struct ds_accel_error error;
+};
+
+static int32_t copy_byte(struct queued *work, int stream, int to, int from)
+{
+    return work->table->mem_copy_async(work->streams[stream], &work->bytes[to], &work->bytes[from],
+                                       1, DS_ACCEL_COPY_INFER, &work->error);
+}
+
+/* Byte 0 to 1 on one stream, then to 2 on the other, then to 3 on the first. */
+static int32_t capture_graph(struct queued *work)
+{
+    const struct ds_accel_plugin *table = work->table;
+    struct ds_accel_error *error = &work->error;
+    int32_t status = table->graph_capture_begin(work->streams[0], 0, error);
+
+    for (int i = 0; i < 3 && status >= 0; i++) {
+        status = copy_byte(work, i % 2, i + 1, i);
+        if (status >= 0 && i < 2) {
+            status = table->event_record(work->events[i], work->streams[i], error);
+        }
+        if (status >= 0 && i < 2) {
+            status = table->stream_wait_event(work->streams[1 - i], work->events[i], error);
+        }
+    }
+    if (status >= 0) {
+        status = table->graph_capture_end(work->streams[0], &work->graph, error);
+    }
+    return status < 0 ? status : table->graph_instantiate(work->graph, 0, &work->exec, error);
+}
+
+static int32_t fill_queues(struct queued *work)
+{
+    const struct ds_accel_plugin *table = work->table;
+    struct ds_accel_error *error = &work->error;
+    void *memory = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        status = table->stream_create(work->device, 0, 0, &work->streams[i], error);
+        if (status >= 0) {
+            status = table->event_create(work->device, 0, &work->events[i], error);
+        }
+    }
+    status = status < 0 ? status : capture_graph(work);
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        status = table->graph_launch(work->exec, work->streams[i], error);
+    }
+    if (status >= 0) {
+        status = table->mem_alloc_async(work->streams[0], 100, 0, work->events, 2, &memory, error);
+    }
+    if (status >= 0) {
+        status = table->mem_fill_async(work->streams[0], memory, "\1", 1, 100, error);
+    }
+    if (memory != NULL &&
+        table->mem_free_async(work->streams[0], memory, work->events, 2, error) < 0) {
+        status = status < 0 ? status : DS_ACCEL_ERR_NO_MEMORY;
+        table->mem_free(work->device, memory, error); /* it is still ours */
+    }
+    return status;
+}
+
+static int32_t queue_work(void)
+{
+    ds_accel_device_t *device = open_queues();
+    struct queued work = {.bytes = {7}, .error = {.struct_size = sizeof(work.error)}};
+    int32_t status;
+
+    if (device == NULL) {
+        return DS_ACCEL_ERR_NOT_USABLE;
+    }
+    work.table = ds_accel_device_table(device);
+    work.device = ds_accel_device_handle(device);
+    status = fill_queues(&work);
+    if (work.table->device_synchronize(work.device, UINT64_MAX, &work.error) < 0 ||
+        (status >= 0 && work.bytes[3] != 7)) {
+        status = DS_ACCEL_ERR_INTERNAL;
+    }
+    work.table->graph_exec_destroy(work.exec);
+    work.table->graph_destroy(work.graph);
+    for (int i = 0; i < 2; i++) {
+        work.table->event_destroy(work.events[i]);
+        work.table->stream_destroy(work.streams[i]);
+    }
     return status;
 }
 
@@ -372,6 +490,61 @@ static int32_t report_doctor(void)
     return status;
 }
 
+/* What a program does with a device whose calls go through all layers. */
+static int32_t use_device(ds_accel_t *context)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_device_t *handle;
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_event_t *event = NULL;
+    ds_accel_device_t *device = NULL;
+    void *memory = NULL;
+    char *text = NULL;
+    int32_t status = ds_accel_device_open(context, 0, &device);
+
+    if (status < 0) {
+        return status;
+    }
+    table = ds_accel_device_table(device);
+    handle = ds_accel_device_handle(device);
+    status = table->stream_create(handle, 0, 0, &stream, &error);
+    status = status < 0 ? status : table->event_create(handle, 0, &event, &error);
+    status = status < 0 ? status : table->mem_alloc(handle, 64, 0, 0, &memory, &error);
+    status = status < 0 ? status : table->mem_fill_async(stream, memory, "x", 1, 64, &error);
+    status = status < 0 ? status : table->event_record(event, stream, &error);
+    status = status < 0 ? status : table->event_synchronize(event, UINT64_MAX, &error);
+    status = status < 0 ? status : ds_accel_layer_report(context, "leak", &text);
+    ds_accel_free_text(text);
+    if (memory != NULL && table->mem_free(handle, memory, &error) < 0) {
+        status = DS_ACCEL_ERR_INTERNAL; /* giving back needs no memory */
+    }
+    table->event_destroy(event);
+    table->stream_destroy(stream);
+    ds_accel_device_close(device);
+    return status;
+}
+
+static int32_t use_layers(void)
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+    int32_t status;
+
+    options.config_file = layered;
+    options.accelerator = "mock";
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_detect(context);
+    if (status >= 0) {
+        status = use_device(context);
+    }
+    ds_accel_destroy(context);
+    return status;
+}
+
 static int32_t lint(void)
 {
     struct ds_accel_options options = make_options();
@@ -499,7 +672,6 @@ static int32_t use_memory(void)
     return status;
 }
 
-
 static int32_t convert(const char *path, uint32_t format)
 {
     void *data = NULL;
@@ -531,6 +703,192 @@ static int32_t draw_devices(void)
     return report(DS_ACCEL_REPORT_MEMORY, "mock", DS_ACCEL_FORMAT_SVG);
 }
 
+/* With an accelerator that is chosen. */
+static int32_t with_device(const char *accelerator,
+                           int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
+{
+    struct ds_accel_options options = make_options();
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    int32_t status;
+
+    options.accelerator = accelerator;
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_detect(context);
+    status = status < 0 ? status : ds_accel_device_open(context, 0, &device);
+    if (status >= 0) {
+        status = use(context, device);
+        ds_accel_device_close(device);
+    }
+    ds_accel_destroy(context);
+    return status;
+}
+
+/* Enough blocks to let the table of addresses grow, each used by a stream, and the pool emptied. */
+static int32_t use_pinned(ds_accel_t *context, ds_accel_device_t *device)
+{
+    enum {
+        COUNT = 70
+    };
+    ds_accel_stream_t *stream;
+    void *blocks[COUNT];
+    int32_t status = ds_accel_stream_create(device, 0, 0, &stream);
+
+    (void)context;
+    for (int i = 0; i < COUNT && status >= 0; i++) {
+        status = ds_accel_mem_alloc_pinned(device, 64, 1, 0, &blocks[i]);
+    }
+    for (int i = 0; i < 3 && status >= 0; i++) {
+        status = ds_accel_mem_record_stream(device, blocks[i], stream);
+    }
+    for (int i = 0; i < COUNT && status >= 0; i++) {
+        status = ds_accel_mem_free_pinned(device, blocks[i]);
+    }
+    status = status < 0 ? status : ds_accel_mem_alloc_pinned(device, 64, 1, 0, &blocks[0]);
+    return status < 0 ? status : ds_accel_pinned_empty_cache(device);
+}
+
+/*
+ * The memory of destroyed handles is kept, and serves again once enough have been destroyed: so
+ * many that from now on every handle has the memory of an older one.
+ */
+static int32_t wear_handles(ds_accel_t *context, ds_accel_device_t *device)
+{
+    enum {
+        COUNT = 300
+    };
+    int32_t status = DS_ACCEL_OK;
+
+    for (int i = 0; i < COUNT && status >= 0; i++) {
+        ds_accel_device_t *other;
+        ds_accel_timer_t *timer;
+        ds_accel_event_t *event;
+        ds_accel_stream_t *stream;
+        ds_accel_graph_t *graph;
+
+        status = ds_accel_device_open(context, 1, &other);
+        status = status < 0 ? status : ds_accel_timer_create(device, &timer);
+        status = status < 0 ? status : ds_accel_event_create(device, 0, &event);
+        status = status < 0 ? status : ds_accel_stream_create(device, 0, 0, &stream);
+        status = status < 0 ? status : ds_accel_graph_create(device, &graph);
+        if (status >= 0) {
+            ds_accel_graph_destroy(graph);
+            ds_accel_stream_destroy(stream);
+            ds_accel_event_destroy(event);
+            ds_accel_timer_destroy(timer);
+            ds_accel_device_close(other);
+        }
+    }
+    return status;
+}
+
+static int32_t pinned_pool(void)
+{
+    return with_device("mock", use_pinned);
+}
+
+static void count_call(void *user_data, int32_t status)
+{
+    *(int *)user_data += status == DS_ACCEL_OK;
+}
+
+static int32_t use_facts(ds_accel_t *context, ds_accel_device_t *device)
+{
+    static const uint32_t index = 0;
+    ds_accel_timer_t *timer;
+    uint64_t flags;
+    char value[32];
+    int made = 0;
+    int32_t status = ds_accel_flags(context, &flags, NULL);
+
+    status = status < 0 ? status : ds_accel_lazy_call(context, count_call, &made);
+    if (status >= 0 && made != 1) {
+        return DS_ACCEL_ERR_INTERNAL;
+    }
+    status = status < 0 ? status : ds_accel_set_compile_backend(context, "eager");
+    if (status >= 0) {
+        status = ds_accel_visible_devices_value(context, NULL, &index, 1, value, 32, NULL);
+    }
+    status = status < 0 ? status : ds_accel_timer_create(device, &timer);
+    if (status >= 0) {
+        ds_accel_timer_destroy(timer);
+    }
+    return status;
+}
+
+static int32_t facts(void)
+{
+    return with_device("mock", use_facts);
+}
+
+static int32_t move_tensors(ds_accel_device_t *device, ds_accel_tensor_t *tensor)
+{
+    ds_accel_tensor_t *there = NULL;
+    ds_accel_tensor_t *turned = NULL;
+    ds_accel_tensor_t *back = NULL;
+    void *managed = NULL;
+    int32_t status = ds_accel_tensor_to(tensor, device, NULL, &there);
+
+    status = status < 0 ? status : ds_accel_tensor_transpose(there, 0, 1, &turned);
+    status = status < 0 ? status : ds_accel_tensor_to_dlpack(turned, 0, 0, &managed);
+    status = status < 0 ? status : ds_accel_tensor_from_dlpack(NULL, managed, 0, &back);
+    if (status < 0 && managed != NULL) { /* still ours */
+        DLManagedTensor *unused = managed;
+
+        unused->deleter(unused);
+    }
+    status = status < 0 ? status : ds_accel_tensor_zero(back, NULL);
+    ds_accel_tensor_put(back);
+    ds_accel_tensor_put(turned);
+    ds_accel_tensor_put(there);
+    return status;
+}
+
+static int32_t use_tensors_once(ds_accel_device_t *device)
+{
+    const int64_t shape[] = {4, 5};
+    ds_accel_tensor_t *tensor = NULL;
+    ds_accel_rng_t *rng = NULL;
+    int32_t status = ds_accel_rng_create(device, 1, 0, &rng);
+
+    if (status >= 0) {
+        status =
+            ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_FLOAT32, 2, shape, 1, &tensor);
+    }
+    if (status >= 0) {
+        status = ds_accel_rng_normal(rng, NULL, ds_accel_tensor_data(tensor), 20,
+                                     DS_ACCEL_DTYPE_FLOAT32, 0, 1);
+    }
+    status = status < 0 ? status : move_tensors(device, tensor);
+    ds_accel_tensor_put(tensor);
+    ds_accel_rng_destroy(rng);
+    return status;
+}
+
+/* On a device that stays open. The memory of a destroyed handle is kept for later ones, so as many
+ * are made first as are kept. */
+static int32_t use_tensors(void)
+{
+    static ds_accel_device_t *device;
+    struct ds_accel_options options = make_options();
+    ds_accel_t *context;
+
+    if (device == NULL) {
+        options.accelerator = "cpu";
+        if (ds_accel_create(&options, &context) < 0 || ds_accel_detect(context) < 0 ||
+            ds_accel_device_open(context, 0, &device) < 0) {
+            return DS_ACCEL_ERR_INTERNAL;
+        }
+        for (int i = 0; i < 300; i++) {
+            use_tensors_once(device);
+        }
+    }
+    return use_tensors_once(device);
+}
+
 static const struct {
     const char *name;
     int32_t (*run)(void);
@@ -553,8 +911,13 @@ static const struct {
     {"env", report_env},
     {"config show --env", report_config},
     {"doctor", report_doctor},
+    {"layers", use_layers},
     {"lint", lint},
     {"device memory", use_memory},
+    {"work on queues", queue_work},
+    {"pinned pool", pinned_pool},
+    {"facts and settings", facts},
+    {"tensors and random numbers", use_tensors},
     {"memory show", show_memory},
     {"memory show --svg with a trace", draw_trace},
     {"info --memory-map", draw_devices},
@@ -614,6 +977,8 @@ int main(int argc, char **argv)
     snprintf(share, sizeof(share), "%s/conf", argv[2]);
     snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", argv[2]);
     snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", argv[2]);
+    snprintf(layered, sizeof(layered), "%s/tests/alloc/layered.json", argv[2]);
+    snprintf(asynchronous, sizeof(asynchronous), "%s/tests/alloc/async.json", argv[2]);
     snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
     snprintf(snapshot, sizeof(snapshot), "%s/tests/fixtures/memory/torch_1.json", argv[2]);
     snprintf(trace, sizeof(trace), "%s/tests/fixtures/memory/traces.json", argv[2]);
@@ -624,6 +989,10 @@ int main(int argc, char **argv)
         return 2;
     }
     snprintf(verdicts, sizeof(verdicts), "%s/verdicts", remembered);
+    if (with_device("mock", wear_handles) < 0) {
+        printf("FAILED: handles: %s\n", ds_accel_last_error());
+        failed++;
+    }
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
         bool reached = true;
 

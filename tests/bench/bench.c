@@ -7,6 +7,7 @@
  *   plugins.c   folders full of plugins      dispatch.c   a program of its own: cost of a call
  *   bare.c      the baseline of the start    trivial.c    the baseline of a call
  *   allocate.c  a program of its own: device memory beside host allocators
+ *   pinned.c    a program of its own: cost of pinned memory
  *
  * Contestants take turns (A B A B) and figures are medians, since virtual machines drift by tens of
  * per cent within minutes. Only ratios say much from one machine to the next.
@@ -310,7 +311,7 @@ static double find_figure(const char *text, const char *name)
     double figure = 0;
 
     if (line == NULL || sscanf(line + strlen(name), "%lf", &figure) != 1) {
-        bench_die("dispatch: it printed no%s", name);
+        bench_die("a program printed no%s", name);
     }
     return figure;
 }
@@ -357,12 +358,48 @@ static void measure_dispatch(struct bench *bench)
     snprintf(row->note, sizeof(row->note), "on top of an empty loop's %.2f ns", empty);
     add_call_row(bench, "device_synchronize()", wrapper, plt);
     row = &bench->report.rows[bench->report.count - 1];
-    snprintf(row->note, sizeof(row->note), "cpu; with the plugin's function, %.2f ns by itself",
-             direct);
+    snprintf(row->note, sizeof(row->note),
+             "cpu; with the plugin's function, %.2f ns by itself; the exported copy takes %.2f ns",
+             direct, find_figure(text, "\nexported "));
     add_call_row(bench, "dispatch alone", wrapper - direct, plt);
     row = &bench->report.rows[bench->report.count - 1];
     snprintf(row->note, sizeof(row->note),
              "device_synchronize() less the plugin's function called by its address");
+    add_call_row(bench, "stream_query()", find_figure(text, "\nquery "), plt);
+    row = &bench->report.rows[bench->report.count - 1];
+    snprintf(row->note, sizeof(row->note), "cpu; with the plugin's function, %.2f ns by itself",
+             find_figure(text, "\nquery_direct "));
+}
+
+/* ---- pinned memory -------------------------------------------------------------------------- */
+
+static void measure_pinned(struct bench *bench)
+{
+    char path[BENCH_PATH_SIZE];
+    char text[1024] = "\n";
+    const char *argv[] = {path, NULL};
+    const char *env[] = {bench->env[0], bench->env[1], "DS_ACCELERATOR=cpu", NULL};
+    struct bench_row *row;
+
+    format_path(path, bench->dir, "pinned");
+    bench_capture(argv, env, text + 1, sizeof(text) - 1);
+    row = bench_add(&bench->report);
+    row->name = "pinned memory, first";
+    row->ours = find_figure(text, "\nfirst ") / 1e6;
+    row->unit = "ms";
+    row->baseline = find_figure(text, "\nbare ") / 1e6;
+    row->baseline_name = "mlock";
+    row->goal = 1.1;
+    row->goal_is_ratio = true;
+    snprintf(row->note, sizeof(row->note),
+             "%.0f MiB with 2 MiB pages; mlock is mmap, madvise, mlock",
+             find_figure(text, "\nbytes ") / (1 << 20));
+    row = bench_add(&bench->report);
+    row->name = "pinned memory, pooled";
+    row->ours = find_figure(text, "\npooled ");
+    row->unit = "ns";
+    row->goal = 100;
+    snprintf(row->note, sizeof(row->note), "allocation and free together");
 }
 
 /* ---- device memory -------------------------------------------------------------------------- */
@@ -475,6 +512,7 @@ int main(int argc, char **argv)
     measure_casualty(&bench);
     measure_dispatch(&bench);
     measure_allocation(&bench);
+    measure_pinned(&bench);
     bench_write(&bench.report, bench.dir);
     remove_cache(&bench);
     printf("%.0f s\n", (bench_now_ns() - start_ns) / 1e9);

@@ -8,7 +8,7 @@ BENCH_SOURCE := tests/bench
 BENCH_DIR := $(BUILD)/bench
 BENCH := $(BENCH_DIR)/bench
 BENCH_OBJECTS := $(foreach f,bench process plugins report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
-BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/allocate \
+BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/allocate $(BENCH_DIR)/pinned \
     $(BENCH_DIR)/placeholder.so
 # As wide as the names that take its place: p000 and so on.
 BENCH_PLACEHOLDER := pxxx
@@ -45,6 +45,10 @@ $(BENCH_DIR)/allocate: $(BUILD)/obj/$(BENCH_SOURCE)/allocate.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -lpthread -ldl \
 	    $(SANFLAGS) $(LDFLAGS)
+
+$(BENCH_DIR)/pinned: $(BUILD)/obj/$(BENCH_SOURCE)/pinned.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' $(SANFLAGS) $(LDFLAGS)
 
 # Without symbols and debugging information, as plugins are shipped: hundreds of copies are made. It
 # has no device, so that all of them are asked.

@@ -22,6 +22,8 @@
 /* Where a loop begins must not depend on what stands before it. */
 #define LOOP static __attribute__((noinline, aligned(64)))
 
+static ds_accel_stream_t *default_stream;
+
 LOOP uintptr_t loop_empty(uintptr_t chain, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -65,6 +67,44 @@ LOOP uintptr_t loop_direct(uintptr_t given, uint32_t count)
     return handle;
 }
 
+/* The library's copy of the inline function, by its address: who has another language, or -O0. */
+LOOP uintptr_t loop_exported(uintptr_t device, uint32_t count)
+{
+    int32_t (*call)(ds_accel_device_t *) = ds_accel_device_synchronize;
+
+    for (uint32_t i = 0; i < count; i++) {
+        __asm__ volatile("" : "+r"(device), "+r"(call) : : "memory");
+        device += (uintptr_t)call((ds_accel_device_t *)device);
+    }
+    return device;
+}
+
+/* A second call, of the kind that programs poll with. */
+LOOP uintptr_t loop_query(uintptr_t device, uint32_t count)
+{
+    uintptr_t stream = (uintptr_t)default_stream;
+
+    for (uint32_t i = 0; i < count; i++) {
+        stream += (uintptr_t)ds_accel_stream_query((ds_accel_stream_t *)stream);
+        __asm__ volatile("" : "+r"(stream) : : "memory");
+    }
+    return device + stream;
+}
+
+LOOP uintptr_t loop_query_direct(uintptr_t device, uint32_t count)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t (*call)(ds_accel_plugin_stream_t *, struct ds_accel_error *) =
+        default_stream->table->stream_query;
+    uintptr_t handle = (uintptr_t)default_stream->handle;
+
+    for (uint32_t i = 0; i < count; i++) {
+        handle += (uintptr_t)call((ds_accel_plugin_stream_t *)handle, &error);
+        __asm__ volatile("" : "+r"(handle), "+r"(call) : : "memory");
+    }
+    return device + handle;
+}
+
 LOOP uintptr_t loop_plt(uintptr_t handle, uint32_t count)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -80,8 +120,14 @@ static const struct {
     const char *name;
     uintptr_t (*run)(uintptr_t first, uint32_t count);
 } loops[] = {
-    {"empty", loop_empty},   {"get", loop_get}, {"wrapper", loop_wrapper},
-    {"direct", loop_direct}, {"plt", loop_plt},
+    {"empty", loop_empty},
+    {"get", loop_get},
+    {"wrapper", loop_wrapper},
+    {"direct", loop_direct},
+    {"exported", loop_exported},
+    {"query", loop_query},
+    {"query_direct", loop_query_direct},
+    {"plt", loop_plt},
 };
 #define LOOP_COUNT (sizeof(loops) / sizeof(loops[0]))
 
@@ -128,7 +174,8 @@ int main(void)
     ds_accel_t *context = ds_accel_get();
     ds_accel_device_t *device;
 
-    if (context == NULL || ds_accel_device_open(context, 0, &device) < 0) {
+    if (context == NULL || ds_accel_device_open(context, 0, &device) < 0 ||
+        ds_accel_default_stream(device, &default_stream) < 0) {
         fprintf(stderr, "dispatch: %s\n", ds_accel_last_error());
         return 1;
     }

@@ -1364,3 +1364,30 @@ Test(core_allocator, gives_everything_back_when_the_device_is_closed)
     EXPECT_STAT(device, "allocation.all.allocated", 0);
     finish(context, device);
 }
+
+Test(core_allocator, tells_layers_of_every_block)
+{
+    static const char *const modes[] = {"caching", "debug"};
+
+    for (int i = 0; i < 2; i++) {
+        ds_accel_device_t *device;
+        ds_accel_stream_t *stream;
+        ds_accel_t *context;
+        void *pointer;
+
+        setenv("DS_ACCEL_LAYERS", "validate", 1);
+        setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
+        context = start(&device);
+        stream = make_stream(device);
+        pointer = take(device, stream, 1024);
+        EXPECT_STATUS(ds_accel_mem_set_async(stream, pointer, 1, 1024), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_set_async(stream, pointer, 1, 8192), DS_ACCEL_ERR_INVALID);
+        EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_set_async(stream, pointer, 1, 1024), DS_ACCEL_ERR_INVALID);
+        pointer = take(device, stream, 1024);
+        EXPECT_STATUS(ds_accel_mem_set_async(stream, pointer, 1, 1024), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        finish(context, device);
+    }
+}

@@ -535,7 +535,8 @@ Test(core_config, rejects_unknown_key_with_all_that_are_known)
 {
     expect_refused("{\"colour\": \"blue\"}", "1:2",
                    "unknown key \"colour\"; expected one of accelerator, detection_order, "
-                   "plugin_dirs, allow, deny, probe, trust, allocator, backends");
+                   "plugin_dirs, allow, deny, probe, trust, layers, validate, trace, "
+                   "communication_backends, compile_backends, allocator, backends");
     expect_refused("{\"probe\": {\"colour\": 1}}", "1:12", "expected one of mode, timeout_ms");
 }
 

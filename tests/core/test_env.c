@@ -50,6 +50,8 @@ Test(core_env, every_variable_is_listed_with_value_and_origin)
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_CACHE_DIR\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_ALLOCATOR\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_DECISION\"");
+    EXPECT_HAS(report, "\"name\":\"DS_ACCEL_LAYERS\"");
+    EXPECT_HAS(report, "\"name\":\"DS_ACCEL_TRACE_FILE\"");
     ds_accel_free_text(report);
 }
 

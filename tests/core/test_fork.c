@@ -149,6 +149,26 @@ Test(core_fork, child_starts_an_accelerator_of_its_own, .init = start, .fini = s
     in_child(start_anew);
 }
 
+static void start_layered(void)
+{
+    setenv("DS_ACCEL_LAYERS", "validate,leak", 1);
+    start();
+}
+
+Test(core_fork, layers_tell_nothing_of_what_the_parent_has, .init = start_layered, .fini = stop)
+{
+    void *memory = NULL;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    cr_assert_eq(table->mem_alloc(ds_accel_device_handle(device), 64, 0, 0, &memory, &error),
+                 DS_ACCEL_OK);
+    in_child(use_device);
+    in_child(destroy_all);
+    in_child(start_anew);
+    cr_expect_eq(table->mem_free(ds_accel_device_handle(device), memory, &error), DS_ACCEL_OK, "%s",
+                 error.message);
+}
+
 static ds_accel_t *default_context;
 
 static void get_default(void)

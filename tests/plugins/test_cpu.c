@@ -672,6 +672,7 @@ Test(plugin_cpu, fills_repeat_their_pattern)
     for (size_t i = 0; i < 3; i++) {
         memset(bytes, 99, sizeof(bytes));
         EXPECT_OK(table->mem_fill_async(stream, bytes, pattern, sizes[i], 100, &error));
+        EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
         for (size_t at = 0; at < 100; at++) {
             cr_assert_eq(bytes[at], pattern[at % sizes[i]]);
         }
@@ -748,6 +749,7 @@ Test(plugin_cpu, events_measure_real_milliseconds)
     ASSERT_OK(table->event_create(handle, DS_ACCEL_EVENT_TIMING, &end, &error));
     EXPECT_OK(table->event_query(end, &error));
     EXPECT_OK(table->event_record(start, stream, &error));
+    EXPECT_OK(table->event_synchronize(start, UINT64_MAX, &error));
     EXPECT_FAIL(table->event_elapsed_ms(start, end, &elapsed, &error), DS_ACCEL_ERR_STATE,
                 "the end event was never recorded");
     between = milliseconds();
@@ -858,9 +860,6 @@ Test(plugin_cpu, captures_out_of_place_are_refused)
     cr_expect_eq(state, DS_ACCEL_CAPTURING_YES);
     EXPECT_FAIL(table->graph_capture_begin(stream, 0, &error), DS_ACCEL_ERR_STATE,
                 "capturing already");
-    EXPECT_FAIL(table->stream_synchronize(stream, UINT64_MAX, &error), DS_ACCEL_ERR_STATE,
-                "is capturing");
-    EXPECT_FAIL(table->stream_query(stream, &error), DS_ACCEL_ERR_STATE, "is capturing");
     ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
     EXPECT_OK(table->graph_capture_status(stream, &state, &error));
     cr_expect_eq(state, DS_ACCEL_CAPTURING_NO);
@@ -872,6 +871,28 @@ Test(plugin_cpu, captures_out_of_place_are_refused)
     table->graph_exec_destroy(NULL);
     table->graph_destroy(graph);
     table->graph_destroy(NULL);
+    close_cpu();
+}
+
+Test(plugin_cpu, asking_a_stream_that_captures_breaks_the_capture)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    uint32_t state = 99;
+
+    open_cpu();
+    for (int i = 0; i < 2; i++) {
+        ds_accel_plugin_stream_t *stream = begin_capture();
+
+        EXPECT_FAIL(i == 0 ? table->stream_synchronize(stream, UINT64_MAX, &error)
+                           : table->stream_query(stream, &error),
+                    DS_ACCEL_ERR_STATE, "is capturing");
+        EXPECT_OK(table->graph_capture_status(stream, &state, &error));
+        cr_expect_eq(state, DS_ACCEL_CAPTURING_BROKEN);
+        EXPECT_FAIL(table->graph_capture_end(stream, &graph, &error), DS_ACCEL_ERR_STATE, "broken");
+        cr_expect_null(graph);
+        EXPECT_OK(table->stream_query(stream, &error));
+        table->stream_destroy(stream);
+    }
     close_cpu();
 }
 
@@ -901,6 +922,7 @@ Test(plugin_cpu, an_event_of_a_capture_is_reached_by_launching)
     ASSERT_OK(table->graph_instantiate(graph, 0, &exec, &error));
     table->graph_destroy(graph);
     EXPECT_OK(table->graph_launch(exec, standard, &error));
+    EXPECT_OK(table->event_synchronize(end, UINT64_MAX, &error));
     EXPECT_OK(table->event_elapsed_ms(start, end, &elapsed, &error));
     cr_expect_geq(elapsed, 0.0);
     EXPECT_OK(table->stream_wait_event(standard, end, &error));
@@ -924,6 +946,7 @@ Test(plugin_cpu, an_event_recorded_again_into_a_capture_is_not_reached)
     ASSERT_OK(table->stream_get_default(handle, &standard, &error));
     ASSERT_OK(table->event_create(handle, DS_ACCEL_EVENT_TIMING, &event, &error));
     EXPECT_OK(table->event_record(event, standard, &error));
+    EXPECT_OK(table->stream_synchronize(standard, UINT64_MAX, &error));
     EXPECT_OK(table->event_query(event, &error));
     EXPECT_OK(table->event_elapsed_ms(event, event, &elapsed, &error));
     stream = begin_capture();
@@ -934,6 +957,7 @@ Test(plugin_cpu, an_event_recorded_again_into_a_capture_is_not_reached)
                 "captur");
     table->stream_destroy(stream);
     EXPECT_OK(table->event_record(event, standard, &error));
+    EXPECT_OK(table->stream_synchronize(standard, UINT64_MAX, &error));
     EXPECT_OK(table->event_query(event, &error));
     EXPECT_OK(table->event_elapsed_ms(event, event, &elapsed, &error));
     table->event_destroy(event);
@@ -970,10 +994,12 @@ Test(plugin_cpu, an_exec_takes_a_graph_of_the_same_shape)
     EXPECT_OK(table->graph_exec_update(exec, graphs[1], &result, &error));
     cr_expect_eq(result, DS_ACCEL_GRAPH_UPDATED);
     EXPECT_OK(table->graph_launch(exec, standard, &error));
+    EXPECT_OK(table->stream_synchronize(standard, UINT64_MAX, &error));
     cr_expect_eq(byte, 2);
     EXPECT_OK(table->graph_exec_update(exec, graphs[2], &result, &error));
     cr_expect_eq(result, DS_ACCEL_GRAPH_REBUILD_NEEDED);
     EXPECT_OK(table->graph_launch(exec, standard, &error));
+    EXPECT_OK(table->stream_synchronize(standard, UINT64_MAX, &error));
     cr_expect_eq(byte, 2);
     table->graph_exec_destroy(exec);
     for (size_t i = 0; i < 3; i++) {
@@ -1134,6 +1160,17 @@ static void drop_log(const struct ds_accel_host *host, uint32_t level, const cha
     (void)message;
 }
 
+static int32_t no_option(const struct ds_accel_host *host, const char *key, char *value,
+                         uint32_t value_size, uint32_t *needed_out)
+{
+    (void)host;
+    (void)key;
+    (void)value;
+    (void)value_size;
+    (void)needed_out;
+    return DS_ACCEL_ERR_NOT_FOUND;
+}
+
 static int32_t no_nodes(const struct ds_accel_host *host, uint32_t *count_out)
 {
     (void)host;
@@ -1160,6 +1197,7 @@ static const void *find_extension(const struct ds_accel_host *host, const char *
 static const struct ds_accel_host own_host = {.struct_size = sizeof(own_host),
                                               .abi_major = DS_ACCEL_ABI_MAJOR,
                                               .log = drop_log,
+                                              .config_get = no_option,
                                               .machine_root = "",
                                               .extension = find_extension};
 

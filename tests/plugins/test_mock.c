@@ -2129,6 +2129,7 @@ Test(plugin_mock, priorities_and_flags_have_a_range)
     int32_t least = 9;
     int32_t greatest = 9;
 
+    option("ipc", "false");
     open_mock();
     EXPECT_OK(table->stream_priority_range(handle, &least, &greatest, &error));
     cr_expect_eq(least, 0);
@@ -2739,6 +2740,7 @@ Test(plugin_mock, the_backend_says_what_it_can)
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
     const void *extension = NULL;
 
+    option("ipc", "false");
     open_mock();
     EXPECT_OK(table->backend_info(instance, &info, &error));
     cr_expect_eq(info.flags, DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES |
@@ -2842,6 +2844,28 @@ Test(plugin_mock, visible_devices_are_listed_in_their_order)
     EXPECT_FAIL(table->visible_devices_value(instance, "MOCK_VISIBLE_DEVICES", indices, 3, value,
                                              64, NULL, &error),
                 DS_ACCEL_ERR_INVALID, "position 2 of the list: device 10 does not exist");
+    close_mock();
+}
+
+Test(plugin_mock, a_variable_shows_some_devices)
+{
+    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
+    const uint32_t index = 1;
+    uint32_t count = 0;
+    char value[8] = "";
+
+    option("device_count", "4");
+    setenv("MOCK_VISIBLE_DEVICES", "3,1", 1);
+    open_mock();
+    EXPECT_OK(table->device_count(instance, &count, &error));
+    cr_expect_eq(count, 2);
+    EXPECT_OK(table->device_identity(instance, 0, &identity, &error));
+    cr_expect_eq(identity.vendor_index, 3);
+    cr_expect_str_eq(identity.pci_address, "0000:e3:00.0");
+    /* For a child that is started with this environment. */
+    EXPECT_OK(table->visible_devices_value(instance, "MOCK_VISIBLE_DEVICES", &index, 1, value,
+                                           sizeof(value), NULL, &error));
+    cr_expect_str_eq(value, "1");
     close_mock();
 }
 

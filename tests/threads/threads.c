@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define THREADS 16
@@ -25,18 +26,23 @@ static ds_accel_device_t *shared_device;
 /* One thread's part of a scenario; false if an answer was wrong. */
 typedef bool (*part_t)(unsigned thread);
 
-static ds_accel_t *create(const char *accelerator)
+/* With the environment only where an option has to come from there. */
+static ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
     const char *dirs[] = {mocks};
     ds_accel_t *context = NULL;
 
-    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT |
-                    DS_ACCEL_OPTION_NO_CACHE;
+    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_CACHE | environment_flag;
     options.accelerator = accelerator;
     options.plugin_dirs = dirs;
     options.plugin_dir_count = 1;
     return ds_accel_create(&options, &context) >= 0 ? context : NULL;
+}
+
+static ds_accel_t *create(const char *accelerator)
+{
+    return create_with(accelerator, DS_ACCEL_OPTION_NO_ENVIRONMENT);
 }
 
 /* ---- scenarios ------------------------------------------------------------------------------ */
@@ -121,6 +127,121 @@ static bool one_device(unsigned thread)
     return right;
 }
 
+/* Blocks of the pool, with streams that use them; each is one thread's at a time. */
+static bool pinned_pool(unsigned thread)
+{
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+    ds_accel_stream_t *stream;
+    bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
+
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        uint64_t size_bytes = 100 + 5000 * (round % 3);
+        unsigned char *block;
+        uint32_t is_pinned = 0;
+        void *memory = NULL;
+        void *taken = NULL;
+
+        right = ds_accel_mem_alloc_pinned(shared_device, size_bytes, 1, 0, &taken) >= 0;
+        block = taken;
+        if (!right) {
+            break;
+        }
+        memset(block, (int)thread, size_bytes);
+        right = ds_accel_mem_alloc(shared_device, stream, size_bytes, &memory) >= 0 &&
+                ds_accel_mem_copy_async(stream, memory, block, size_bytes,
+                                        DS_ACCEL_COPY_HOST_TO_DEVICE) >= 0 &&
+                ds_accel_mem_record_stream(shared_device, block, stream) >= 0 &&
+                ds_accel_is_pinned(shared, block + 50, &is_pinned) >= 0 && is_pinned == 1 &&
+                ds_accel_stream_synchronize(stream) >= 0 && block[0] == thread &&
+                block[size_bytes - 1] == thread;
+        right = ds_accel_mem_free_pinned(shared_device, block) >= 0 && right;
+        right = ds_accel_mem_free(shared_device, stream, memory) >= 0 && right;
+        right = ds_accel_pinned_stats(shared_device, &stats) >= 0 && right;
+        if (round % 8 == 7) {
+            right = ds_accel_pinned_empty_cache(shared_device) >= 0 && right;
+        }
+    }
+    ds_accel_stream_destroy(stream);
+    return right;
+}
+
+/* The first to ask finds out for all. */
+static bool ask_facts(unsigned thread)
+{
+    char name[32];
+    uint64_t flags;
+    uint64_t known;
+    uint32_t answer;
+    bool right = true;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        right = right && ds_accel_flags(shared, &flags, &known) >= 0 && known != 0 &&
+                ds_accel_is_bf16_supported(shared, &answer) >= 0 && answer <= 1 &&
+                ds_accel_set_compile_backend(shared, thread % 2 == 0 ? "inductor" : NULL) >= 0 &&
+                ds_accel_compile_backend(shared, name, sizeof(name)) >= 0 &&
+                strcmp(name, "inductor") == 0;
+    }
+    return right;
+}
+
+static unsigned lazy_calls; /* atomic */
+
+static void count_call(void *user_data, int32_t status)
+{
+    (void)user_data;
+    if (status == DS_ACCEL_OK) {
+        __atomic_add_fetch(&lazy_calls, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Some come before the detection, some while its calls are made, some after. */
+static bool call_lazily(unsigned thread)
+{
+    bool right = true;
+
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        right = ds_accel_lazy_call(shared, count_call, NULL) >= 0 &&
+                (round != thread % ROUNDS || ds_accel_detect(shared) >= 0);
+    }
+    return right;
+}
+
+/* Two streams per thread that take turns by an event, and what layers are asked meanwhile. */
+static bool layered_device(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    bool right = one_device(thread);
+
+    for (int round = 0; round < ROUNDS && right; round++) {
+        ds_accel_plugin_stream_t *streams[2] = {NULL, NULL};
+        ds_accel_plugin_event_t *event = NULL;
+        uint64_t count = 1;
+        char *text = NULL;
+        void *memory = NULL;
+
+        right = table->stream_create(device, 0, 0, &streams[0], &error) >= 0 &&
+                table->stream_create(device, 0, 0, &streams[1], &error) >= 0 &&
+                table->event_create(device, 0, &event, &error) >= 0 &&
+                table->mem_alloc(device, 64, 0, 0, &memory, &error) >= 0 &&
+                table->mem_fill_async(streams[0], memory, "x", 1, 64, &error) >= 0 &&
+                table->event_record(event, streams[0], &error) >= 0 &&
+                table->stream_wait_event(streams[1], event, &error) >= 0 &&
+                ds_accel_note_access(device, streams[1], memory, 64, DS_ACCEL_ACCESS_WRITE) >= 0 &&
+                table->stream_synchronize(streams[1], UINT64_MAX, &error) >= 0 &&
+                table->mem_free(device, memory, &error) >= 0 &&
+                table->stream_query(NULL, &error) == DS_ACCEL_ERR_INVALID &&
+                ds_accel_race_count(shared, &count) >= 0 && count == 0 &&
+                ds_accel_layer_report(shared, "leak", &text) >= 0;
+        ds_accel_free_text(text);
+        table->event_destroy(event);
+        table->stream_destroy(streams[0]);
+        table->stream_destroy(streams[1]);
+    }
+    return right;
+}
+
 static bool open_devices(unsigned thread)
 {
     bool right = true;
@@ -142,7 +263,202 @@ static bool open_devices(unsigned thread)
     return right;
 }
 
+/* What the threads of async_streams() share: an event each, asked for by the next thread. */
+static ds_accel_plugin_event_t *shared_events[THREADS];
+static pthread_barrier_t between;
+
+static void add_one(void *data, int32_t status)
+{
+    *(uint64_t *)data += status == DS_ACCEL_OK;
+}
+
+#define LINKS 4
+
+/* A value handed from stream to stream, each waiting for the one before; the last frees. */
+static bool hand_on(const struct ds_accel_plugin *table, ds_accel_plugin_stream_t **streams,
+                    ds_accel_plugin_event_t *event, uint64_t *values, struct ds_accel_error *error)
+{
+    void *memory = NULL;
+    bool right = table->mem_alloc_async(streams[0], 4096, 0, NULL, 0, &memory, error) >= 0 &&
+                 table->mem_fill_async(streams[0], memory, "\1\2\3\4", 4, 4096, error) >= 0;
+
+    for (int i = 0; i < LINKS && right; i++) {
+        right = table->stream_host_task(streams[i], add_one, &values[i], error) >= 0 &&
+                table->event_record(event, streams[i], error) >= 0 &&
+                table->stream_wait_event(streams[(i + 1) % LINKS], event, error) >= 0 &&
+                table->mem_copy_async(streams[(i + 1) % LINKS], &values[i + 1], &values[i],
+                                      sizeof(values[0]), DS_ACCEL_COPY_INFER, error) >= 0;
+    }
+    return right && table->mem_free_async(streams[0], memory, NULL, 0, error) >= 0;
+}
+
+/* Streams that come and go, a graph on each of them, and events between them. */
+static bool async_streams(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_event_t *next;
+    ds_accel_plugin_event_t *event = NULL;
+    bool right = table->event_create(device, 0, &event, &error) >= 0;
+
+    shared_events[thread] = event;
+    pthread_barrier_wait(&between);
+    next = shared_events[(thread + 1) % THREADS];
+    for (int round = 0; round < ROUNDS && right; round++) {
+        ds_accel_plugin_stream_t *streams[LINKS] = {NULL};
+        ds_accel_plugin_graph_exec_t *exec = NULL;
+        ds_accel_plugin_graph_t *graph = NULL;
+        uint64_t values[LINKS + 1] = {0};
+        uint64_t tasks = 0;
+
+        for (int i = 0; i < LINKS; i++) {
+            right = right && table->stream_create(device, 0, 0, &streams[i], &error) >= 0;
+        }
+        right = right && hand_on(table, streams, event, values, &error) &&
+                table->graph_capture_begin(streams[1], 0, &error) >= 0 &&
+                table->stream_host_task(streams[1], add_one, &tasks, &error) >= 0 &&
+                table->graph_capture_end(streams[1], &graph, &error) >= 0 &&
+                table->graph_instantiate(graph, 0, &exec, &error) >= 0;
+        for (int i = 0; i < LINKS && right; i++) {
+            right = table->graph_launch(exec, streams[i], &error) >= 0;
+        }
+        right = right && table->event_query(next, &error) >= 0 &&
+                table->event_synchronize(next, UINT64_MAX, &error) >= 0;
+        table->graph_exec_destroy(exec);
+        table->graph_destroy(graph);
+        for (int i = 0; i < LINKS; i++) {
+            table->stream_destroy(streams[i]); /* with work left */
+        }
+        right = table->device_synchronize(device, UINT64_MAX, &error) >= 0 && right &&
+                values[LINKS] == LINKS && tasks == LINKS;
+    }
+    if (!right) {
+        printf("thread %u: %s\n", thread, error.message);
+    }
+    pthread_barrier_wait(&between);
+    table->event_destroy(event);
+    return right;
+}
+
+/* Two threads give work to one capture, each on its stream; the first joins and launches. */
+static struct {
+    ds_accel_plugin_stream_t *streams[2];
+    ds_accel_plugin_event_t *events[2];
+    uint64_t counts[2];
+} captured;
+
+#define CAPTURED 200
+
+static bool capture_part(const struct ds_accel_plugin *table, unsigned thread,
+                         struct ds_accel_error *error)
+{
+    bool right = true;
+
+    for (int i = 0; i < CAPTURED && right; i++) {
+        right = table->stream_host_task(captured.streams[thread], add_one, &captured.counts[thread],
+                                        error) >= 0;
+    }
+    return right;
+}
+
+static bool one_capture(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    bool right = table->stream_create(device, 0, 0, &captured.streams[thread], &error) >= 0 &&
+                 table->event_create(device, 0, &captured.events[thread], &error) >= 0;
+
+    if (right && thread == 0) {
+        right = table->graph_capture_begin(captured.streams[0], 0, &error) >= 0 &&
+                table->event_record(captured.events[0], captured.streams[0], &error) >= 0;
+    }
+    pthread_barrier_wait(&barrier);
+    if (right && thread == 1) {
+        right = table->stream_wait_event(captured.streams[1], captured.events[0], &error) >= 0;
+    }
+    right = right && capture_part(table, thread, &error);
+    if (right && thread == 1) {
+        right = table->event_record(captured.events[1], captured.streams[1], &error) >= 0;
+    }
+    pthread_barrier_wait(&barrier);
+    if (right && thread == 0) {
+        right = table->stream_wait_event(captured.streams[0], captured.events[1], &error) >= 0 &&
+                table->graph_capture_end(captured.streams[0], &graph, &error) >= 0 &&
+                table->graph_instantiate(graph, 0, &exec, &error) >= 0 &&
+                table->graph_launch(exec, captured.streams[0], &error) >= 0 &&
+                table->stream_synchronize(captured.streams[0], UINT64_MAX, &error) >= 0 &&
+                captured.counts[0] == CAPTURED && captured.counts[1] == CAPTURED;
+    }
+    pthread_barrier_wait(&barrier);
+    if (!right) {
+        printf("thread %u: %s\n", thread, error.message);
+    }
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    table->event_destroy(captured.events[thread]);
+    table->stream_destroy(captured.streams[thread]);
+    return right;
+}
+
 /* ---- running them --------------------------------------------------------------------------- */
+
+/* Numbers of the default generator, views of one tensor, one of them by way of DLPack. */
+static ds_accel_tensor_t *shared_tensor;
+static ds_accel_tensor_t *shared_views[THREADS];
+
+static bool numbers_and_tensors(unsigned thread)
+{
+    const int64_t shape[] = {100};
+    bool right = true;
+
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        ds_accel_tensor_t *own = NULL;
+        ds_accel_tensor_t *view = NULL;
+        ds_accel_tensor_t *again = NULL;
+        ds_accel_rng_t *rng = NULL;
+        void *managed = NULL;
+
+        right = ds_accel_default_rng(shared_device, &rng) >= 0 &&
+                ds_accel_tensor_create(shared_device, DS_ACCEL_DTYPE_FLOAT32, 1, shape, &own) >=
+                    0 &&
+                ds_accel_rng_normal(rng, NULL, ds_accel_tensor_data(own), 100,
+                                    DS_ACCEL_DTYPE_FLOAT32, 0, 1) >= 0 &&
+                (round % 8 != thread % 8 || ds_accel_manual_seed_all(shared, thread) >= 0) &&
+                ds_accel_tensor_get(shared_tensor) == shared_tensor &&
+                ds_accel_tensor_slice(shared_tensor, 0, thread, thread + 1, 1, &view) >= 0 &&
+                ds_accel_tensor_zero(view, NULL) >= 0 &&
+                ds_accel_tensor_to_dlpack(shared_tensor, 0, 0, &managed) >= 0 &&
+                ds_accel_tensor_from_dlpack(shared, managed, 0, &again) >= 0;
+        ds_accel_tensor_put(shared_tensor);
+        ds_accel_tensor_put(again);
+        ds_accel_tensor_put(view);
+        ds_accel_tensor_put(own);
+    }
+    return right;
+}
+
+/* The last of them ends the device and the context, which were closed and destroyed before. */
+static bool put_last(unsigned thread)
+{
+    ds_accel_tensor_put(shared_views[thread]);
+    return true;
+}
+
+static bool make_views(void)
+{
+    const int64_t shape[] = {THREADS, 3};
+    bool right =
+        ds_accel_tensor_create(shared_device, DS_ACCEL_DTYPE_INT64, 2, shape, &shared_tensor) >= 0;
+
+    for (unsigned i = 0; i < THREADS && right; i++) {
+        right = ds_accel_tensor_slice(shared_tensor, 0, i, i + 1, 1, &shared_views[i]) >= 0;
+    }
+    return right;
+}
 
 struct job {
     part_t part;
@@ -195,13 +511,65 @@ static void check(const char *name, bool right)
 static void with_shared(const char *accelerator)
 {
     shared = create(accelerator);
-    check("one context", shared != NULL && run(one_context, THREADS));
+    lazy_calls = 0;
+    check("lazy calls", shared != NULL && run(call_lazily, THREADS));
+    check("lazy calls, once each", lazy_calls == THREADS * ROUNDS);
+    check("facts", run(ask_facts, THREADS));
+    check("one context", run(one_context, THREADS));
     check("open devices", run(open_devices, THREADS));
     if (ds_accel_device_open(shared, 0, &shared_device) >= 0) {
         check("one device", run(one_device, THREADS));
+        check("pinned pool", run(pinned_pool, THREADS));
+        check("views of one tensor", make_views());
+        check("random numbers and tensors", run(numbers_and_tensors, THREADS));
+        ds_accel_tensor_put(shared_tensor);
         ds_accel_device_close(shared_device);
     } else {
         check("one device", false);
+    }
+    ds_accel_destroy(shared);
+    check("tensors that outlive the context", run(put_last, THREADS));
+    check("the last one ends it",
+          ds_accel_device_synchronize(shared_device) == DS_ACCEL_ERR_INVALID);
+}
+
+/* The cpu backend with workers of its own. */
+static void with_workers(void)
+{
+    setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
+    shared = create_with("cpu", 0);
+    pthread_barrier_init(&between, NULL, THREADS);
+    if (shared != NULL && ds_accel_detect(shared) >= 0 &&
+        ds_accel_device_open(shared, 0, &shared_device) >= 0) {
+        check("one device with workers", run(one_device, THREADS));
+        check("streams with workers", run(async_streams, THREADS));
+        check("one capture of two threads", run(one_capture, 2));
+        ds_accel_device_close(shared_device);
+    } else {
+        check("a device with workers", false);
+    }
+    pthread_barrier_destroy(&between);
+    ds_accel_destroy(shared);
+    unsetenv("DS_ACCEL_CPU_ASYNC");
+}
+
+/* All layers over the mock, whose file of the trace is dropped. */
+static void with_layers(void)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options),
+                                       .flags = DS_ACCEL_OPTION_NO_USER_CONFIG |
+                                                DS_ACCEL_OPTION_NO_CACHE,
+                                       .accelerator = "mock"};
+    bool right;
+
+    setenv("DS_ACCEL_LAYERS", "trace,validate,leak", 1);
+    setenv("DS_ACCEL_TRACE_FILE", "/dev/null", 1);
+    shared = NULL;
+    right = ds_accel_create(&options, &shared) >= 0 && ds_accel_detect(shared) >= 0 &&
+            ds_accel_device_open(shared, 0, &shared_device) >= 0;
+    check("layers", right && run(layered_device, THREADS));
+    if (right) {
+        ds_accel_device_close(shared_device);
     }
     ds_accel_destroy(shared);
 }
@@ -248,6 +616,8 @@ int main(int argc, char **argv)
     check("contexts of their own", run(own_contexts, THREADS));
     with_shared("cpu");
     with_shared("mock");
+    with_layers();
+    with_workers();
     printf("threads: %u passed, %u failed\n", passed, failed);
     return failed != 0;
 }

@@ -68,15 +68,30 @@ offers() {
 
 offers "ds-accel " "$commands"
 offers "ds-accel help " "$commands"
-offers "ds-accel con" config
+offers "ds-accel con" "config
+conformance"
 offers "ds-accel --" "$long"
 offers "ds-accel -" "$options"
 offers "ds-accel --plu" --plugin-dir
 offers "ds-accel detect --" "$long"
 offers "ds-accel config show --" "$long
 --env"
-offers "ds-accel --json --root / -q con" config
-offers "ds-accel -- con" config
+offers "ds-accel bench --" "$long
+--device
+--only
+--output
+--size
+--time"
+offers "ds-accel bench --size 4K --o" "--only
+--output"
+offers "ds-accel bench --device 1 onp" onpath
+offers "ds-accel bench --only s" stream
+offers "ds-accel bench --only=f" fill
+offers "ds-accel bench --time " ""
+offers "ds-accel bench -o te" text.txt
+offers "ds-accel detect --si" ""
+offers "ds-accel --json --root / -q confi" config
+offers "ds-accel -- confi" config
 offers "ds-accel nosuch " "$options"
 
 printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }
@@ -87,6 +102,10 @@ while read -r command argument; do
 folder
 full.json" ;;
     show) offers "ds-accel $command " show ;;
+    "[NAME|FILE.so]") offers "ds-accel $command " "$on_path
+ds_accel_x.so
+folder
+full.json" ;;
     NAME | "[NAME]") offers "ds-accel $command " "$on_path" ;;
     *"|"*)
         offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
@@ -129,6 +148,18 @@ my own.json"
 offers "ds-accel explain xpu.e" xpu.external
 offers "ds-accel quarantine clear xpu.e" xpu.external
 offers "ds-accel quarantine clear " "$on_path"
+offers "ds-accel conformance mo" mock
+offers "ds-accel conformance ds" ds_accel_x.so
+offers "ds-accel conformance --" "$long
+--device
+--group
+--list
+--rule"
+offers "ds-accel conformance --group str" "stream
+structs"
+offers "ds-accel conformance --rule DSA-P1" "$("$program" conformance --list | awk '{ print $1 }' |
+    grep '^DSA-P1' | sort -u)"
+offers "ds-accel conformance --device 1 mo" mock
 offers "ds-accel explain cuda " "$options"
 offers "ds-accel explain cuda x" ""
 offers "ds-accel -- explain cuda -" ""

@@ -159,6 +159,7 @@ printf '%s\n' "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 }
 on { print $1, $2 }' >"$dir/commands"
 while read -r command argument; do
     case $argument in
+    *FILE.so*) lines "$command is in the manual" "$text" 1 "^\\.It Cm $command\\b" ;;
     *"|"*) # one item for each
         for word in $(printf '%s\n' "$argument" | tr '|' ' '); do
             lines "$command $word is in the manual" "$text" 1 "^\\.It Cm $command $word\\b"
@@ -203,6 +204,8 @@ places = {
     "/properties/probe": "The object probe",
     "/properties/trust": "The object trust",
     "/properties/allocator": "The object allocator",
+    "/properties/validate": "The object validate",
+    "/properties/trace": "The object trace",
     "/$defs/backend": "The objects in backends",
     "/$defs/env_rule": "The objects in env",
     "/$defs/op_builder": "The objects in op_builders",

@@ -172,7 +172,7 @@ run "$program" memory show "$snapshots/small.json" -o "$dir/nosuch/file"
 is "a file that cannot be written" "1 ds-accel: $dir/nosuch/file: No such file or directory" "$code $err"
 if [ -c /dev/full ]; then
     run "$program" memory show "$snapshots/small.json" -o /dev/full
-    is "a full disk" "1 ds-accel: writing /dev/full failed: No space left on device" "$code $err"
+    is "a full disk" "1 ds-accel: /dev/full: No space left on device" "$code $err"
 fi
 
 # usage NAME TEXT ARGUMENTS...
@@ -187,10 +187,10 @@ usage() {
 usage "no file" "memory takes show FILE, and 1 argument was given" memory show
 usage "an unknown word" "not \"frob\"" memory frob file
 usage "two formats" "exclude each other" memory show file --json --svg
-usage "another command's option" "--svg is an option of memory show" list --svg
-usage "another command's option, before it" "--pickle is an option of memory show" --pickle list
+usage "another command's option" "--svg is an option of memory" list --svg
+usage "another command's option, before it" "--pickle is an option of memory" --pickle list
 usage "a name and a snapshot" "\"mock\" is one too many" info mock --memory-map=file
 usage "another command's map" "--memory-map is an option of info" detect --memory-map
-usage "another command's output" "--output is an option of memory" -o file list
+usage "another command's output" "--output is an option of bench and memory" -o file list
 
 finish

@@ -14,7 +14,7 @@ exported() {
     nm -D --defined-only "$1" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort
 }
 
-listed=$(sed -n 's/^    \(ds_accel[a-z_]*\);$/\1/p' "$source/core/ds_accel.map" | sort)
+listed=$(sed -n 's/^    \(ds_accel[a-z0-9_]*\);$/\1/p' "$source/core/ds_accel.map" | sort)
 is "nm -D of the library equals the map" "$listed" "$(exported "$build/lib/libds_accel.so")"
 for symbol in $listed; do
     if grep -q "\\b$symbol\\b" "$source/core/ds_accel.h"; then

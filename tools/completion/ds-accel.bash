@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env config lint doctor memory cache quarantine help'
+_ds_accel_commands='detect list info explain env config lint conformance doctor memory bench cache quarantine help'
 
 # Backends that the configuration names, asked for once per shell and program.
 _ds_accel_known=
@@ -76,6 +76,22 @@ _ds_accel_files() {
     compopt -o filenames 2>/dev/null # also quotes what needs it
 }
 
+# _ds_accel_checks PREFIX PROGRAM COLUMN: rules or groups of the conformance suite. Runs no plugin.
+_ds_accel_checks() {
+    _ds_accel_offer "$1" "$("${2/#\~\//$HOME/}" conformance --list 2>/dev/null |
+        awk -v column="$3" '{ print $column }' | sort -u)"
+}
+
+# _ds_accel_groups PREFIX: what bench --only takes; after a comma, another one.
+_ds_accel_groups() {
+    local done='' word
+
+    [[ $1 != *,* ]] || done=${1%,*},
+    for word in copy fill peer alloc event stream launch graph dispatch; do
+        [[ $done$word == "$1"* ]] && COMPREPLY+=("$done$word")
+    done
+}
+
 # _ds_accel_argument COMMAND POSITION BEFORE CURRENT PROGRAM FOLDER...: a command's argument, from 1,
 # after the argument before it; fails if it takes none there.
 _ds_accel_argument() {
@@ -88,10 +104,14 @@ _ds_accel_argument() {
     quarantine:1:*) _ds_accel_offer "$current" "list clear" ;;
     quarantine:2:clear) _ds_accel_names "$current" "$@" ;;
     help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
-    info:1:* | explain:1:* | env:1:*) _ds_accel_names "$current" "$@" ;;
+    info:1:* | explain:1:* | env:1:* | bench:1:*) _ds_accel_names "$current" "$@" ;;
     memory:1:*) _ds_accel_offer "$current" "show" ;;
     memory:2:*) _ds_accel_files "$current" .json ;;
     lint:1:*) _ds_accel_files "$current" .so ;;
+    conformance:1:*)
+        _ds_accel_names "$current" "$@"
+        _ds_accel_files "$current" .so
+        ;;
     *) return 1 ;;
     esac
     return 0
@@ -119,7 +139,8 @@ _ds_accel() {
             only_arguments=1
         elif [[ -z $only_arguments && $word == -* ]]; then
             case $word in
-            --accelerator | --config | --output | --plugin-dir | --root) previous=$word ;;
+            --accelerator | --config | --plugin-dir | --root) previous=$word ;;
+            --device | --group | --only | --output | --rule | --size | --time) previous=$word ;;
             --plugin-dir=*) folders+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
@@ -149,10 +170,16 @@ _ds_accel() {
     --config | --memory-map) _ds_accel_files "$current" .json ;;
     -o | --output) _ds_accel_files "$current" '*' ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
+    --only) _ds_accel_groups "$current" ;;
+    --device | --size | --time) ;;
+    --group) _ds_accel_checks "$current" "$program" 3 ;;
+    --rule) _ds_accel_checks "$current" "$program" 1 ;;
     *)
         [[ $command != config ]] || options+=' --env'
         [[ $command != info ]] || options+=' --memory-map'
         [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg'
+        [[ $command != conformance ]] || options+=' --device --group --list --rule'
+        [[ $command != bench ]] || options+=' --device --only -o --output --size --time'
         [[ -z $only_arguments ]] || options=''
         if [[ -n $options && $current == -* ]]; then
             _ds_accel_offer "$current" "$options"

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What the files of the conformance suite share. conformance.c starts a process for the checks and
+ * makes the report, conformance_serve.c is that process, conformance_list.c knows which checks
+ * there are, most other conformance_*.c hold them, and this is what a check is written with.
+ *
+ * A check is a function that makes calls and says what it expects of them:
+ *
+ *     static void check_default(struct ds_accel__run *run)
+ *     {
+ *         ds_accel_plugin_stream_t *first = NULL;
+ *         ds_accel_plugin_stream_t *second = NULL;
+ *
+ *         WANT(run, DS_ACCEL_OK, stream_get_default, run->device, &first);
+ *         WANT(run, DS_ACCEL_OK, stream_get_default, run->device, &second);
+ *         EXPECT(run, first == second, "two calls gave two handles");
+ *     }
+ *
+ * The first expectation that is not met ends the process: whatever the plugin was doing has no
+ * chance to spoil the next check, which gets a process of its own, and no check has to clean up
+ * after a failure. A check that returns has passed, unless it called ds_accel__skip().
+ */
+#ifndef DS_ACCEL_CONFORMANCE_H
+#define DS_ACCEL_CONFORMANCE_H
+
+#include "internal.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* How far the plugin has to be brought up before a check. */
+enum ds_accel__stage {
+    DS_ACCEL__STAGE_FILE,     /* not loaded: the check does that itself, in a process of its own */
+    DS_ACCEL__STAGE_TABLE,    /* loaded */
+    DS_ACCEL__STAGE_INSTANCE, /* probed and started */
+    DS_ACCEL__STAGE_DEVICE    /* the device of the run is open, and a stream if there are any */
+};
+
+/* Of a check. */
+#define DS_ACCEL__CHECK_ALONE 1u /* in a process that ran no other check and runs none after it */
+#define DS_ACCEL__CHECK_TRAP 2u  /* a crash breaks the check's own rule, not DSA-P26 */
+
+#define DS_ACCEL__CHECK_SLOTS 6
+
+struct ds_accel__run {
+    const char *path;
+    json_t *request;       /* of the suite's caller */
+    const char *name;      /* of the backend */
+    uint32_t device_index; /* the device to work with */
+    size_t position;       /* of the check that runs */
+    bool is_skipped;       /* it was not made, for this reason */
+    char reason[256];
+    struct ds_accel__candidate *candidate; /* who the host logs for */
+    const struct ds_accel_host *host;      /* the host's table, as any plugin gets it */
+    struct ds_accel__guard *guard;         /* the process before any code of the plugin */
+    ds_accel__module_t *module;
+    const struct ds_accel_plugin *theirs; /* the plugin's own table */
+    struct ds_accel_plugin table;         /* what both know of it; absent slots are NULL */
+    bool has_table;
+    struct ds_accel_verdict verdict;
+    ds_accel_plugin_instance_t *instance;
+    uint32_t device_count;
+    ds_accel_plugin_device_t *device;
+    ds_accel_plugin_stream_t *stream; /* NULL where there are no streams */
+    struct ds_accel_backend_info info;
+    struct ds_accel_error error; /* of the latest call */
+};
+
+struct ds_accel__check {
+    uint32_t rule;
+    const char *group;
+    const char *name; /* what is checked, as a sentence without its end */
+    enum ds_accel__stage stage;
+    uint32_t flags; /* DS_ACCEL__CHECK_* */
+    void (*run)(struct ds_accel__run *run);
+    size_t slots[DS_ACCEL__CHECK_SLOTS]; /* that it needs, as offsets into the table; 0 ends them */
+};
+
+/* For the tables of checks: the slots that one needs, or it is skipped. */
+#define SLOT(name) offsetof(struct ds_accel_plugin, name)
+
+struct ds_accel__check_list {
+    const struct ds_accel__check *checks;
+    size_t count;
+};
+
+extern const struct ds_accel__check_list ds_accel__checks_life, ds_accel__checks_calls,
+    ds_accel__checks_structs, ds_accel__checks_device, ds_accel__checks_stream,
+    ds_accel__checks_event, ds_accel__checks_memory, ds_accel__checks_host_memory,
+    ds_accel__checks_vmem, ds_accel__checks_graph, ds_accel__checks_facts, ds_accel__checks_native,
+    ds_accel__checks_sharing;
+
+/* conformance_list.c. The check number position of all, in the order in which they run; NULL past
+ * the last. */
+const struct ds_accel__check *ds_accel__check_at(size_t position);
+/* True if only names the check's rule or group, or is NULL. */
+bool ds_accel__check_is_chosen(const struct ds_accel__check *check, const char *only);
+/* The rule in a few words, as docs/plugin-abi.md has it; NULL if there is none of that number. */
+const char *ds_accel__rule_title(uint32_t rule);
+/* "mem_alloc" for the slot at an offset of the table. */
+const char *ds_accel__slot_name(size_t offset);
+bool ds_accel__has_slot(const struct ds_accel__run *run, size_t offset);
+
+/* One line of JSON to the suite's caller, in the form of json_pack(). */
+void ds_accel__say(const char *format, ...);
+
+/* ---- what checks are written with (conformance_kit.c) --------------------------------------- */
+
+/* Say that the check failed, and why, and end the process. From any thread. */
+_Noreturn void ds_accel__check_fail(const struct ds_accel__run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Say why the check, which has to return then, was not made. */
+void ds_accel__skip(struct ds_accel__run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The run's error as a host gives it to a call: sizes set, codes zero, texts empty. */
+struct ds_accel_error *ds_accel__fresh_error(struct ds_accel__run *run);
+/* Fail unless the status that a slot returned is the one wanted. */
+void ds_accel__want(struct ds_accel__run *run, int32_t wanted, const char *slot, int32_t status);
+/* Fail unless it is an error: whichever, since the ABI does not say. */
+void ds_accel__want_error(struct ds_accel__run *run, const char *slot, int32_t status);
+const char *ds_accel__status_text(int32_t status);
+
+#define EXPECT(run, condition, ...) \
+    do { \
+        if (!(condition)) { \
+            ds_accel__check_fail(run, __VA_ARGS__); \
+        } \
+    } while (0)
+/* Call a slot with the error as its last argument. */
+#define CALL(run, slot, ...) ((run)->table.slot(__VA_ARGS__, ds_accel__fresh_error(run)))
+#define WANT(run, wanted, slot, ...) \
+    ds_accel__want(run, wanted, #slot, CALL(run, slot, __VA_ARGS__))
+#define WANT_ERROR(run, slot, ...) ds_accel__want_error(run, #slot, CALL(run, slot, __VA_ARGS__))
+
+/* Memory of the run's device; a failure to get or free it fails the check. */
+void *ds_accel__take(struct ds_accel__run *run, uint64_t size_bytes);
+void ds_accel__give(struct ds_accel__run *run, void *pointer);
+/* Copy to and from the device, and wait. */
+void ds_accel__put(struct ds_accel__run *run, void *device, const void *host, size_t size_bytes);
+void ds_accel__get(struct ds_accel__run *run, void *host, const void *device, size_t size_bytes);
+/* A pattern that differs at every position and from seed to seed. */
+void ds_accel__pattern(unsigned char *bytes, size_t size_bytes, unsigned seed);
+/* Fail unless the device's memory holds the pattern of this seed. */
+void ds_accel__want_pattern(struct ds_accel__run *run, const void *device, size_t size_bytes,
+                            unsigned seed, const char *what);
+/* A stream of the run's device. */
+ds_accel_plugin_stream_t *ds_accel__stream(struct ds_accel__run *run);
+ds_accel_plugin_event_t *ds_accel__event(struct ds_accel__run *run, uint32_t flags);
+void ds_accel__wait(struct ds_accel__run *run, ds_accel_plugin_stream_t *stream);
+
+/* Work that takes a while: a host task that sleeps. is_done is 1 once it has ended. */
+struct ds_accel__slow {
+    atomic_int runs;
+    atomic_int is_done;
+    int32_t status; /* that the task was given */
+};
+#define DS_ACCEL__SLOW_NS 2000000
+
+void ds_accel__slow_start(struct ds_accel__run *run, struct ds_accel__slow *slow,
+                          ds_accel_plugin_stream_t *stream);
+
+/* Load and enter the plugin; in a check of the stage FILE. False: it cannot be, and says why. */
+bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size);
+/* Start another instance with a host, and open its device. Both fail the check. */
+ds_accel_plugin_instance_t *ds_accel__run_init(struct ds_accel__run *run,
+                                               const struct ds_accel_host *host);
+ds_accel_plugin_device_t *ds_accel__run_open(struct ds_accel__run *run,
+                                             ds_accel_plugin_instance_t *instance,
+                                             uint32_t device_index);
+/*
+ * Start the plugin in another process and have told what it sees there: *count_out devices, the
+ * first DS_ACCEL__PEER_DEVICES of them as ds_accel__describe_device() says. Before it is started,
+ * set its input: a variable of its environment, and exported memory that it is to open, read and
+ * write. False if it did not get to the end; problem may say why.
+ */
+#define DS_ACCEL__PEER_DEVICES 8u
+#define DS_ACCEL__PEER_HANDLE 1024u
+#define DS_ACCEL__PEER_BYTES \
+    5000u                       /* of shared memory: the pattern PEER_SEED when it is opened... */
+#define DS_ACCEL__PEER_SEED 50u /* ... and the next one when it is closed */
+struct ds_accel__peer {
+    const char *variable; /* NULL: none */
+    const char *value;
+    const void *handle; /* of backend_info's memory_handle_bytes; NULL: none */
+    uint32_t count;
+    char devices[DS_ACCEL__PEER_DEVICES][160];
+    char problem[256];
+};
+bool ds_accel__run_peer(struct ds_accel__run *run, struct ds_accel__peer *peer);
+/* In the other process: all of the above. */
+void ds_accel__serve_peer(struct ds_accel__run *run);
+/* Who a device is, in whatever the plugin tells of it that is not its index. */
+void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index, char *text,
+                               size_t text_size);
+/* Threads and descriptors of this process. */
+size_t ds_accel__count_threads(void);
+size_t ds_accel__count_descriptors(void);
+
+/* One of everything: a valid call of each slot that needs no more than a device
+ * (conformance_calls.c checks with them what holds for every call). */
+struct ds_accel__tour_stop {
+    const char *group;
+    size_t slot;
+    int32_t (*call)(struct ds_accel__run *run);
+};
+typedef void (*ds_accel__tour_t)(struct ds_accel__run *run, const struct ds_accel__tour_stop *stop,
+                                 int32_t status, void *user_data);
+/* Make the calls of every slot that is there, each followed by visit (or NULL). */
+void ds_accel__tour(struct ds_accel__run *run, ds_accel__tour_t visit, void *user_data);
+
+/* A call that has to be refused, with its outputs poisoned before. */
+struct ds_accel__refusal {
+    const char *what; /* "size 0" */
+    size_t slot;
+    bool is_unknown; /* a bit or number that nobody knows: DSA-P18 */
+};
+typedef void (*ds_accel__refusal_t)(struct ds_accel__run *run,
+                                    const struct ds_accel__refusal *refusal, int32_t status,
+                                    bool is_touched, void *user_data);
+/* Make every call that is to be refused and whose slot is there. */
+void ds_accel__refuse_all(struct ds_accel__run *run, ds_accel__refusal_t visit, void *user_data);
+
+/* True if a text ends within its field, is one line and UTF-8. */
+bool ds_accel__is_clean_text(const char *text, size_t text_size);
+
+#endif

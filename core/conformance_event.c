@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Conformance checks: events. */
+#include "conformance.h"
+
+#define GROUP "event"
+
+static void check_never_recorded(struct ds_accel__run *run)
+{
+    ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
+
+    WANT(run, DS_ACCEL_OK, event_query, event);
+    WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+    WANT(run, DS_ACCEL_OK, stream_wait_event, run->stream, event);
+    ds_accel__wait(run, run->stream);
+    run->table.event_destroy(event);
+}
+
+static void check_reached(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_event_t *event = ds_accel__event(run, DS_ACCEL_EVENT_BLOCKING_SYNC);
+    struct ds_accel__slow slow;
+    int32_t status;
+
+    ds_accel__slow_start(run, &slow, stream);
+    WANT(run, DS_ACCEL_OK, event_record, event, stream);
+    status = CALL(run, event_query, event);
+    EXPECT(run, status == DS_ACCEL_OK || status == DS_ACCEL_NOT_READY,
+           "event_query: expected DS_ACCEL_OK or DS_ACCEL_NOT_READY, got %s",
+           ds_accel__status_text(status));
+    EXPECT(run, status != DS_ACCEL_OK || atomic_load(&slow.is_done),
+           "event_query: DS_ACCEL_OK before the work was done");
+    /* What a query says is reached needs no waiting. */
+    WANT(run, DS_ACCEL_OK, event_synchronize, event, status == DS_ACCEL_OK ? 0 : UINT64_MAX);
+    EXPECT(run, atomic_load(&slow.is_done), "event_synchronize returned before the work was done");
+    WANT(run, DS_ACCEL_OK, event_query, event);
+    run->table.event_destroy(event);
+    run->table.stream_destroy(stream);
+}
+
+static void check_timeout(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
+    struct ds_accel__slow slow;
+    int32_t status;
+
+    ds_accel__slow_start(run, &slow, stream);
+    WANT(run, DS_ACCEL_OK, event_record, event, stream);
+    status = CALL(run, event_synchronize, event, 0);
+    EXPECT(run, status == DS_ACCEL_OK || status == DS_ACCEL_ERR_TIMEOUT,
+           "event_synchronize with timeout 0: got %s", ds_accel__status_text(status));
+    EXPECT(run, status != DS_ACCEL_OK || atomic_load(&slow.is_done),
+           "event_synchronize with timeout 0: DS_ACCEL_OK before the work was done");
+    WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+    run->table.event_destroy(event);
+    run->table.stream_destroy(stream);
+}
+
+/* Behind the first mark there is more to do: another event, recorded after it, tells. */
+static void check_record_again(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
+    ds_accel_plugin_event_t *between = ds_accel__event(run, 0);
+    struct ds_accel__slow slow;
+
+    WANT(run, DS_ACCEL_OK, event_record, event, stream);
+    WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+    ds_accel__slow_start(run, &slow, stream);
+    WANT(run, DS_ACCEL_OK, event_record, between, stream);
+    WANT(run, DS_ACCEL_OK, event_record, event, stream);
+    WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+    EXPECT(run, atomic_load(&slow.is_done) && CALL(run, event_query, between) == DS_ACCEL_OK,
+           "the event is reached, and what was queued before its second mark is not done");
+    run->table.event_destroy(event);
+    run->table.event_destroy(between);
+    run->table.stream_destroy(stream);
+}
+
+static void check_times(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_event_t *events[3];
+    double first = -1;
+    double second = -1;
+    double whole = -1;
+    struct ds_accel__slow slow[2];
+
+    for (int i = 0; i < 3; i++) {
+        events[i] = ds_accel__event(run, DS_ACCEL_EVENT_TIMING);
+    }
+    for (int i = 0; i < 3; i++) {
+        WANT(run, DS_ACCEL_OK, event_record, events[i], stream);
+        if (i < 2) {
+            ds_accel__slow_start(run, &slow[i], stream);
+        }
+    }
+    ds_accel__wait(run, stream);
+    WANT(run, DS_ACCEL_OK, event_elapsed_ms, events[0], events[1], &first);
+    WANT(run, DS_ACCEL_OK, event_elapsed_ms, events[1], events[2], &second);
+    WANT(run, DS_ACCEL_OK, event_elapsed_ms, events[0], events[2], &whole);
+    EXPECT(run, first >= 0 && second >= 0 && whole >= 0, "%g ms, %g ms and %g ms in one stream",
+           first, second, whole);
+    /* A float of a vendor has seven digits, and clocks of half a microsecond are common. */
+    EXPECT(run, first + second - whole < 0.01 && whole - first - second < 0.01,
+           "%g ms and %g ms are together %g ms", first, second, whole);
+    for (int i = 0; i < 3; i++) {
+        run->table.event_destroy(events[i]);
+    }
+    run->table.stream_destroy(stream);
+}
+
+static void check_no_times(struct ds_accel__run *run)
+{
+    ds_accel_plugin_event_t *untimed = ds_accel__event(run, 0);
+    ds_accel_plugin_event_t *timed = ds_accel__event(run, DS_ACCEL_EVENT_TIMING);
+    ds_accel_plugin_event_t *unrecorded = ds_accel__event(run, DS_ACCEL_EVENT_TIMING);
+    double time = 0;
+
+    WANT(run, DS_ACCEL_OK, event_record, untimed, run->stream);
+    WANT(run, DS_ACCEL_OK, event_record, timed, run->stream);
+    ds_accel__wait(run, run->stream);
+    WANT(run, DS_ACCEL_ERR_STATE, event_elapsed_ms, untimed, timed, &time);
+    WANT(run, DS_ACCEL_ERR_STATE, event_elapsed_ms, timed, untimed, &time);
+    WANT(run, DS_ACCEL_ERR_STATE, event_elapsed_ms, timed, unrecorded, &time);
+    run->table.event_destroy(untimed);
+    run->table.event_destroy(timed);
+    run->table.event_destroy(unrecorded);
+}
+
+#define DEVICE DS_ACCEL__STAGE_DEVICE
+#define TASKS \
+    SLOT(event_create), SLOT(event_record), SLOT(event_synchronize), SLOT(stream_host_task), \
+        SLOT(stream_create)
+
+static const struct ds_accel__check checks[] = {
+    {55,
+     GROUP,
+     "an event that was never recorded",
+     DEVICE,
+     0,
+     check_never_recorded,
+     {SLOT(event_create), SLOT(event_query), SLOT(event_synchronize), SLOT(stream_wait_event),
+      SLOT(stream_create)}},
+    {56, GROUP, "an event behind work", DEVICE, 0, check_reached, {TASKS, SLOT(event_query)}},
+    {47, GROUP, "the timeout of an event", DEVICE, 0, check_timeout, {TASKS}},
+    {57,
+     GROUP,
+     "an event that is recorded twice",
+     DEVICE,
+     0,
+     check_record_again,
+     {TASKS, SLOT(event_query)}},
+    {58, GROUP, "times of three events", DEVICE, 0, check_times, {TASKS, SLOT(event_elapsed_ms)}},
+    {59,
+     GROUP,
+     "events without a time",
+     DEVICE,
+     0,
+     check_no_times,
+     {SLOT(event_create), SLOT(event_record), SLOT(event_elapsed_ms), SLOT(stream_create)}},
+};
+
+const struct ds_accel__check_list ds_accel__checks_event = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Conformance checks: the vendor's handles in ours, and ours around the vendor's. */
+#include "conformance.h"
+
+#define GROUP "native"
+
+static uint64_t native_of(struct ds_accel__run *run, uint32_t kind, const void *object)
+{
+    uint64_t native = 0;
+    uint64_t offset = 0;
+
+    WANT(run, DS_ACCEL_OK, native_get, run->device, kind, object, &native, &offset);
+    return native;
+}
+
+static void check_same(struct ds_accel__run *run)
+{
+    EXPECT(run,
+           native_of(run, DS_ACCEL_NATIVE_DEVICE, run->device) ==
+               native_of(run, DS_ACCEL_NATIVE_DEVICE, run->device),
+           "two calls gave two handles of the device");
+    EXPECT(run,
+           native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream) ==
+               native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream),
+           "two calls gave two handles of a stream");
+}
+
+/* A handle around the run's stream: work goes there, and destroying it leaves the stream. */
+static void check_wrapped(struct ds_accel__run *run)
+{
+    uint64_t native = native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream);
+    struct ds_accel__slow slow;
+    void *wrapped = NULL;
+    int32_t status = CALL(run, native_wrap, run->device, DS_ACCEL_NATIVE_STREAM, native, &wrapped);
+
+    if (status == DS_ACCEL_ERR_UNSUPPORTED) {
+        ds_accel__skip(run, "streams are not wrapped here");
+        return;
+    }
+    ds_accel__want(run, DS_ACCEL_OK, "native_wrap", status);
+    EXPECT(run, native_of(run, DS_ACCEL_NATIVE_STREAM, wrapped) == native,
+           "what was wrapped is told as another handle");
+    ds_accel__slow_start(run, &slow, wrapped);
+    run->table.stream_destroy(wrapped);
+    ds_accel__wait(run, run->stream);
+    EXPECT(run, atomic_load(&slow.is_done), "work of the wrapped handle did not go to its stream");
+    EXPECT(run, native_of(run, DS_ACCEL_NATIVE_STREAM, run->stream) == native,
+           "the stream has another handle once its wrapper was destroyed");
+}
+
+static const struct ds_accel__check checks[] = {
+    {98,
+     GROUP,
+     "handles of the device and a stream",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_same,
+     {SLOT(native_get), SLOT(stream_create)}},
+    {99,
+     GROUP,
+     "a second handle of a stream",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_wrapped,
+     {SLOT(native_get), SLOT(native_wrap), SLOT(stream_create), SLOT(stream_host_task)}},
+};
+
+const struct ds_accel__check_list ds_accel__checks_native = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What the files of the layers share. Below device.c, above the registry of plugins.
+ *
+ * A started accelerator with layers has a *stack*. Each slot of its table holds a small function
+ * (made of slots.def) that notes slot, arguments and call site in a *call*, lets each layer look at
+ * it before and after, and calls the plugin in between. Layers refuse a call, or are told what
+ * came of it; they know nothing of each other, so that they can stand in any order.
+ */
+#ifndef DS_ACCEL_LAYER_H
+#define DS_ACCEL_LAYER_H
+
+#include "internal.h"
+
+/* What an argument is. Kinds of handles come first: they are also the kinds of objects. */
+enum ds_accel__meaning {
+    DS_ACCEL__INSTANCE,
+    DS_ACCEL__DEVICE,
+    DS_ACCEL__STREAM,
+    DS_ACCEL__EVENT,
+    DS_ACCEL__GRAPH,
+    DS_ACCEL__EXEC,
+    DS_ACCEL__VMEM,
+    DS_ACCEL__OBJECT_COUNT,
+    DS_ACCEL__INSTANCE_OUT = DS_ACCEL__OBJECT_COUNT, /* the same order: *_OUT - COUNT is the kind */
+    DS_ACCEL__DEVICE_OUT,
+    DS_ACCEL__STREAM_OUT,
+    DS_ACCEL__EVENT_OUT,
+    DS_ACCEL__GRAPH_OUT,
+    DS_ACCEL__EXEC_OUT,
+    DS_ACCEL__VMEM_OUT,
+    DS_ACCEL__POINTER_OUT, /* never NULL on success */
+    DS_ACCEL__U32_OUT,
+    DS_ACCEL__U64_OUT,
+    DS_ACCEL__F64_OUT,
+    DS_ACCEL__STRUCT_OUT, /* begins with struct_size */
+    DS_ACCEL__NEEDED_OUT, /* uint32_t, may be NULL, written with ERR_LIMIT too */
+    DS_ACCEL__ARRAY,      /* elements; stride and capacity follow */
+    DS_ACCEL__BUFFER,     /* a text to be written; its size follows; NULL with size 0 */
+    DS_ACCEL__HOST,
+    DS_ACCEL__DEVICE_OR_NULL,
+    DS_ACCEL__EVENTS,   /* handles; their count follows */
+    DS_ACCEL__TEXT,     /* not NULL */
+    DS_ACCEL__MEMORY,   /* not NULL */
+    DS_ACCEL__FUNCTION, /* not NULL */
+    DS_ACCEL__ANY,      /* a pointer that may be NULL, or that its slot checks */
+    DS_ACCEL__INDEX,    /* of a device */
+    DS_ACCEL__SIZE,     /* > 0 */
+    DS_ACCEL__ALIGN,    /* 0 or a power of two */
+    DS_ACCEL__FLAGS,
+    DS_ACCEL__NUMBER,
+    DS_ACCEL__REAL
+};
+
+#define DS_ACCEL__ARGUMENTS 7
+
+enum ds_accel__slot {
+#define CALL(name, ...) DS_ACCEL__SLOT_##name,
+#define DROP(name, ...) DS_ACCEL__SLOT_##name,
+#include "slots.def"
+#undef CALL
+#undef DROP
+    DS_ACCEL__SLOT_COUNT
+};
+
+struct ds_accel__slot_info {
+    const char *name;
+    size_t offset; /* in the table */
+    uint32_t count;
+    bool is_void;
+    unsigned char meanings[DS_ACCEL__ARGUMENTS]; /* enum ds_accel__meaning */
+    const char *names[DS_ACCEL__ARGUMENTS];
+};
+
+extern const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT];
+
+union ds_accel__argument {
+    uint64_t number;
+    uintptr_t pointer;
+    double real;
+};
+
+struct ds_accel__call;
+struct ds_accel__clock;         /* layer_race.c */
+struct ds_accel__race_object;   /* likewise, of one object */
+struct ds_accel__race_findings; /* likewise, of one stack */
+struct ds_accel__trace_file;    /* layer_trace.c */
+
+/* What one layer does. Every function may be NULL. */
+struct ds_accel__layer_ops {
+    const char *name;
+    int32_t (*start)(struct ds_accel__stack *stack);
+    void (*stop)(struct ds_accel__stack *stack);
+    void (*before)(struct ds_accel__call *call); /* may refuse the call */
+    void (*after)(struct ds_accel__call *call);  /* only if its before ran */
+};
+
+extern const struct ds_accel__layer_ops ds_accel__layer_validate;
+extern const struct ds_accel__layer_ops ds_accel__layer_race;
+extern const struct ds_accel__layer_ops ds_accel__layer_leak;
+extern const struct ds_accel__layer_ops ds_accel__layer_trace;
+
+#define DS_ACCEL__LAYER_LIMIT 8
+
+/* The layers of one started accelerator. */
+struct ds_accel__stack {
+    struct ds_accel__stack *next;
+    struct ds_accel__candidate *candidate;
+    ds_accel_t *context;
+    struct ds_accel_plugin plugin; /* what lay in the table before */
+    const struct ds_accel__layer_ops *layers[DS_ACCEL__LAYER_LIMIT]; /* the outermost first */
+    size_t layer_count;
+    uint64_t id; /* never reused */
+    uint32_t device_count;
+    bool has_flags;
+    uint64_t flags;         /* DS_ACCEL_FLAG_* of the backend */
+    bool fails_on_races;    /* validate.races is "fail" */
+    bool separates_threads; /* validate.threads is "separate" */
+    struct ds_accel__race_findings *races;
+    struct ds_accel__trace_file *trace;
+};
+
+/* One live handle. Lock held wherever it is touched. */
+struct ds_accel__object {
+    struct ds_accel__object *next; /* in its bucket */
+    uint32_t kind;
+    uint32_t device_index;
+    const void *handle;
+    struct ds_accel__stack *stack;
+    const void *instance;
+    const void *device; /* the handle of its device; NULL for an instance */
+    const void *site;   /* where it was made */
+    uint64_t number;    /* counts the objects of its stack: "stream 3" */
+    uint32_t opens;     /* of a device */
+    uint32_t flags;     /* that it was created with */
+    bool is_lent;       /* a default or current stream: not the caller's to destroy */
+    bool is_default;
+    bool is_capturing;
+    bool has_device_flags;
+    uint64_t device_flags;
+    struct ds_accel__race_object *race; /* NULL: none */
+};
+
+/* One live range of addresses. */
+struct ds_accel__range {
+    uint64_t space; /* of addresses: 0 is the process's, others are of one device */
+    uint64_t begin;
+    uint64_t size_bytes;
+    struct ds_accel__stack *stack;
+    const void *instance;
+    const void *device;
+    uint32_t device_index;
+    uint32_t slot;        /* that made it */
+    bool is_unsized;      /* another process's or the vendor's: nobody said how large it is */
+    const void *site;     /* where */
+    const void *freed_at; /* only in what is remembered of freed ones */
+};
+
+enum ds_accel__register {
+    DS_ACCEL__ALLOCATIONS, /* memory of every kind, mapped ranges too */
+    DS_ACCEL__RESERVATIONS,
+    DS_ACCEL__BLOCKS, /* parts of allocations that an allocator gave out */
+    DS_ACCEL__REGISTER_COUNT
+};
+
+#define DS_ACCEL__CANARY_BYTES 64
+
+/* One call on its way through the layers. */
+struct ds_accel__call {
+    uint32_t slot;
+    int32_t status;
+    const void *site;             /* the program's */
+    struct ds_accel_error *given; /* the program's, or NULL */
+    struct ds_accel__stack *stack;
+    const void *instance; /* of the first argument; NULL: not known */
+    const struct ds_accel_plugin *plugin;
+    union ds_accel__argument arguments[DS_ACCEL__ARGUMENTS];
+    size_t depth; /* layers that were asked before */
+    bool is_refused;
+    struct ds_accel__object *spare_object; /* for what the call gives: memory for it is had first */
+    struct ds_accel__range *spare_range;
+    struct ds_accel__range removed; /* what goes with this call; size 0: nothing */
+    struct {
+        struct ds_accel_error error; /* what the plugin is given */
+        unsigned char canary[DS_ACCEL__CANARY_BYTES];
+    } own;
+    struct {
+        union ds_accel__argument given[DS_ACCEL__ARGUMENTS]; /* before it was redirected */
+        uint64_t cells[DS_ACCEL__ARGUMENTS][3];
+        unsigned char *copies[DS_ACCEL__ARGUMENTS]; /* of structs */
+        bool is_redirected;
+    } validate;
+    struct {
+        struct ds_accel__clock *clock; /* as it was when the call began */
+        void *task;
+    } race;
+    struct {
+        uint64_t begin_ns;
+        uint64_t number; /* of a handle that the call ends */
+    } trace;
+};
+
+/* Guards the registry, the registers and what the race detector keeps. No plugin is called and
+ * nothing is logged under it. */
+void ds_accel__layer_lock(void);
+void ds_accel__layer_unlock(void);
+
+/* Refuse the call with a message; for a slot without a status it is logged. */
+void ds_accel__layer_refuse(struct ds_accel__call *call, int32_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "module+0x1234 (function+0x12)" of a call site. */
+void ds_accel__layer_site(const void *site, char *text, size_t text_size);
+/* The program's own place on the way to a function of ours that returns to address. */
+const void *ds_accel__layer_caller(const void *address);
+
+/* Lock held for all of these. NULL: not a live one. */
+struct ds_accel__object *ds_accel__object_find(uint32_t kind, const void *handle);
+void ds_accel__objects_visit(void (*visit)(void *user_data, struct ds_accel__object *object),
+                             void *user_data);
+/* Where a handle was destroyed that is not live; NULL: not known. */
+const void *ds_accel__object_grave(uint32_t kind, const void *handle);
+const char *ds_accel__kind_name(uint32_t kind);
+/* The range that holds an address; and the first one that begins at it or later. */
+struct ds_accel__range *ds_accel__range_find(enum ds_accel__register in, uint64_t space,
+                                             uint64_t address);
+/* One that was freed of late and held the address. */
+const struct ds_accel__range *ds_accel__range_grave(uint64_t space, uint64_t address);
+void ds_accel__ranges_visit(enum ds_accel__register in,
+                            void (*visit)(void *user_data, const struct ds_accel__range *range),
+                            void *user_data);
+/* The new object, or the one that is there already. */
+struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
+                                              const void *handle, const void *device);
+void ds_accel__object_end(struct ds_accel__object *object, const void *site);
+/* All of a stack, or those of an instance, or of a device (not NULL). */
+void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
+                           const void *device, const void *site);
+void ds_accel__ranges_end(const struct ds_accel__stack *stack, const void *instance,
+                          const void *device);
+/* Room for what calls that are under way may add. False: no memory. */
+bool ds_accel__ranges_make_room(enum ds_accel__register in);
+/* Put it in *spare, which is taken. What lay there before is no more. */
+void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__range *range,
+                         struct ds_accel__range **spare);
+void ds_accel__range_end(enum ds_accel__register in, const struct ds_accel__range *range,
+                         const void *site);
+/* The address space of a device's memory. */
+uint64_t ds_accel__space_of(const struct ds_accel__object *device);
+/* Flags of an object's device; asked of the plugin in ds_accel__layer_before. */
+uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
+
+/* A pointer argument as T *. */
+#define DS_ACCEL__POINTER(call, position) ((void *)(call)->arguments[position].pointer)
+/* What an output argument holds, NULL for a NULL argument. */
+void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
+
+/* Once per process, before the first call. */
+void ds_accel__layer_registry_open(void);
+void ds_accel__layer_site_open(void);
+/* layer_track.c: memory for what the call will give (false: there is none, and the plugin is not
+ * asked), what it ends, and what came of it. No lock held. */
+bool ds_accel__track_reserve(struct ds_accel__call *call);
+void ds_accel__track_before(struct ds_accel__call *call);
+void ds_accel__track_after(struct ds_accel__call *call);
+
+/* layer_race.c: what is to be done with an object and a range that end. Lock held. */
+void ds_accel__race_object_end(struct ds_accel__object *object);
+/* Report of races; every race in the stack. New texts. */
+char *ds_accel__race_text(struct ds_accel__stack *stack);
+uint64_t ds_accel__race_total(struct ds_accel__stack *stack);
+void ds_accel__race_tell(void); /* log what was found; no lock held */
+void ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
+                         const void *pointer, uint64_t size_bytes, uint32_t access,
+                         const void *site);
+void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,
+                          const void *pointer, uint64_t size_bytes, const void *site);
+/* layer_leak.c: what is live, of an instance and device or (NULL) of all; a new text, "" if nothing
+ * is. */
+char *ds_accel__leak_text(const struct ds_accel__stack *stack, const void *instance,
+                          const void *device);
+/* layer_trace.c: spans of the plugin's own. */
+void ds_accel__trace_begin(struct ds_accel__stack *stack, const char *category, const char *name);
+void ds_accel__trace_end(struct ds_accel__stack *stack);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The pool of pinned memory, between pinned_pool.c, which keeps it, and pinned.c, which uses it. */
+#ifndef DS_ACCEL_PINNED_H
+#define DS_ACCEL_PINNED_H
+
+#include "internal.h"
+
+#define DS_ACCEL__PINNED_LISTS 256u
+
+enum ds_accel__pinned_state {
+    DS_ACCEL__PINNED_IN_USE,
+    DS_ACCEL__PINNED_READY,
+    DS_ACCEL__PINNED_WAITING /* freed, while streams use it */
+};
+
+/* A stream that uses a block; after the block was freed, what says that it is done. */
+struct ds_accel__pinned_use {
+    struct ds_accel__stream *stream;
+    uint64_t stream_id;
+    ds_accel_plugin_event_t *event; /* NULL: the device must have been idle */
+};
+
+struct ds_accel__pinned_block {
+    struct ds_accel__pinned_block *next_in_bucket;
+    struct ds_accel__pinned_block *next; /* of those that are ready or wait */
+    char *pointer;
+    uint64_t size_bytes;
+    uint64_t asked_bytes; /* of the live one */
+    uint32_t flags;
+    enum ds_accel__pinned_state state;
+    struct ds_accel__pinned_use *uses;
+    uint32_t use_count;
+    uint32_t use_capacity;
+};
+
+struct ds_accel__pinned {
+    struct ds_accel__device *device;
+    uint64_t page_bytes;
+    /* Guards all below. */
+    pthread_mutex_t lock;
+    struct ds_accel__pinned_block **buckets; /* by address */
+    size_t bucket_count;                     /* a power of two */
+    struct ds_accel__pinned_block *ready[DS_ACCEL__PINNED_LISTS];
+    struct ds_accel__pinned_block *waiting;
+    ds_accel_plugin_event_t **events; /* spare ones; room for all that exist */
+    size_t event_count;
+    size_t events_made;
+    uint64_t kept_limit_bytes;
+    struct ds_accel_pinned_stats stats;
+};
+
+/* The device's pool, made by its first use; NULL: no memory. */
+struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device);
+
+/* All below: lock held, unless they say otherwise. */
+
+/* The size that a request is rounded to; needs no lock. */
+uint64_t ds_accel__pinned_class(uint64_t size_bytes);
+/* The block that starts there, in whatever state; NULL: none. */
+struct ds_accel__pinned_block *ds_accel__pinned_block(const struct ds_accel__pinned *pool,
+                                                      const void *pointer);
+/* Enter a block that came from the runtime. */
+void ds_accel__pinned_insert(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
+/* A block that is ready and fits, out of its list; NULL: there is none. */
+struct ds_accel__pinned_block *ds_accel__pinned_take(struct ds_accel__pinned *pool,
+                                                     uint64_t size_bytes, uint64_t align_bytes,
+                                                     uint32_t flags);
+/* Take a freed block back. What is over the limit is returned: a list to release. */
+struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *pool,
+                                                    struct ds_accel__pinned_block *block);
+/* Take what is ready out of the pool until it keeps no more than that: a list to release. */
+struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned *pool,
+                                                        uint64_t kept_bytes);
+/* Give a list of blocks back to the runtime, without the lock. True if there was one. */
+bool ds_accel__pinned_release(struct ds_accel__pinned *pool,
+                              struct ds_accel__pinned_block *surplus);
+
+#endif

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Accesses of the race detector: who makes them, at which time of which clock, and what calls
+ * touch. All of it is guarded by the layers' lock.
+ */
+#include "race.h"
+
+#include <stdlib.h>
+
+_Thread_local const struct ds_accel__race_task *ds_accel__race_task;
+
+/* ---- objects -------------------------------------------------------------------------------- */
+
+struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object)
+{
+    if (object != NULL && object->race == NULL) {
+        object->race = calloc(1, sizeof(*object->race));
+        if (object->race == NULL) {
+            ds_accel__race_is_blind = true;
+        } else if (object->kind == DS_ACCEL__STREAM) {
+            object->race->component = ds_accel__component_take(ds_accel__race_host_clock);
+        }
+    }
+    return object != NULL ? object->race : NULL;
+}
+
+struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void *handle)
+{
+    return ds_accel__race_of(ds_accel__object_find(kind, handle));
+}
+
+void ds_accel__capture_put(struct ds_accel__capture *capture)
+{
+    if (capture == NULL || --capture->references > 0) {
+        return;
+    }
+    for (size_t i = 0; i < capture->count; i++) {
+        if (capture->items[i].access != NULL) {
+            ds_accel__access_put(capture->items[i].access);
+        }
+    }
+    free(capture->items);
+    free(capture);
+}
+
+void ds_accel__race_object_end(struct ds_accel__object *object)
+{
+    struct ds_accel__race_object *race = object->race;
+
+    if (race == NULL) {
+        return;
+    }
+    if (object->kind == DS_ACCEL__STREAM) {
+        struct ds_accel__race_object *device =
+            ds_accel__race_of_handle(DS_ACCEL__DEVICE, object->device);
+
+        if (device != NULL) {
+            ds_accel__clock_join(&device->clock, race->clock); /* its work goes on */
+        }
+        ds_accel__component_retire(race->component);
+    }
+    ds_accel__clock_put(race->clock);
+    ds_accel__clock_put(race->in_capture);
+    ds_accel__capture_put(race->capture);
+    free(race);
+    object->race = NULL;
+}
+
+/* ---- making accesses ------------------------------------------------------------------------ */
+
+struct default_stream {
+    const struct ds_accel__object *of;
+    race_clock_t **clock;
+};
+
+static void join_if_ordered(void *user_data, struct ds_accel__object *object)
+{
+    struct default_stream *seek = user_data;
+    const struct ds_accel__object *of = seek->of;
+
+    if (object->kind == DS_ACCEL__STREAM && object != of && object->race != NULL &&
+        object->stack == of->stack && object->device_index == of->device_index &&
+        (of->is_default || object->is_default) &&
+        ((of->flags | object->flags) & DS_ACCEL_STREAM_NON_BLOCKING) == 0) {
+        ds_accel__clock_join(seek->clock, object->race->clock);
+    }
+}
+
+/* The stream's clock takes in all that comes before what the thread queues now. */
+void ds_accel__race_reach(const struct ds_accel__object *stream, struct ds_accel__race_object *race,
+                          const struct ds_accel__race_thread *thread)
+{
+    struct default_stream seek = {stream, &race->clock};
+
+    ds_accel__clock_join(&race->clock, thread->clock);
+    if ((ds_accel__device_flags(stream) & DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS) != 0) {
+        ds_accel__objects_visit(join_if_ordered, &seek);
+    }
+}
+
+/* What a thread gets to know by the return of a call that queued something. */
+void ds_accel__race_return(const struct ds_accel__object *stream,
+                           const struct ds_accel__race_object *race,
+                           struct ds_accel__race_thread *thread)
+{
+    if ((ds_accel__device_flags(stream) & DS_ACCEL_FLAG_SYNCHRONIZED) != 0) {
+        /* Whatever holds a clock counts: this one is held by the stream. */
+        ds_accel__clock_join(&thread->clock, race->clock); // NOLINT(clang-analyzer-unix.Malloc)
+    }
+    ds_accel__race_leave(thread);
+}
+
+void ds_accel__race_access(const struct ds_accel__access *pattern)
+{
+    struct ds_accel__access *access = ds_accel__race_is_blind ? NULL
+                                                              : ds_accel__access_make(pattern);
+
+    if (access != NULL) {
+        ds_accel__access_check(access);
+        ds_accel__access_keep(access);
+        ds_accel__access_put(access);
+    }
+}
+
+/* Takes the item's access. */
+void ds_accel__capture_add(struct ds_accel__capture *capture,
+                           const struct ds_accel__capture_item *item)
+{
+    if (capture->count == capture->capacity) {
+        size_t capacity = capture->capacity > 0 ? 2 * capture->capacity : 16;
+        struct ds_accel__capture_item *larger = realloc(capture->items, capacity * sizeof(*larger));
+
+        if (larger == NULL) {
+            ds_accel__race_is_blind = true;
+            if (item->access != NULL) {
+                ds_accel__access_put(item->access);
+            }
+            return;
+        }
+        capture->items = larger;
+        capture->capacity = capacity;
+    }
+    capture->items[capture->count++] = *item;
+}
+
+/* Accesses within one graph: only other streams of the capture can race. */
+void ds_accel__capture_access(struct ds_accel__race_object *race,
+                              const struct ds_accel__access *pattern)
+{
+    struct ds_accel__capture_item item = {.access = ds_accel__access_make(pattern)};
+
+    if (item.access == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < race->capture->count; i++) {
+        const struct ds_accel__access *other = race->capture->items[i].access;
+
+        if (other != NULL && other->space == pattern->space &&
+            other->begin < pattern->begin + pattern->size_bytes &&
+            pattern->begin < other->begin + other->size_bytes &&
+            (other->is_write || pattern->is_write) && !ds_accel__access_is_before(other, pattern)) {
+            ds_accel__race_find(other, item.access);
+        }
+    }
+    ds_accel__capture_add(race->capture, &item);
+}
+
+/* Fill component, time, clock and stream of accesses by a thread of the host. Borrowed clock. */
+bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__access *access)
+{
+    struct ds_accel__race_thread *thread;
+
+    if (ds_accel__race_task != NULL) {
+        access->component = ds_accel__race_task->place.component;
+        access->time = ds_accel__race_task->place.time;
+        access->clock = ds_accel__race_task->place.clock;
+        access->stream = ds_accel__race_task->place.stream;
+        access->is_on_stream = true;
+        return true;
+    }
+    thread = ds_accel__race_enter(stack);
+    if (thread == NULL) {
+        return false;
+    }
+    access->component = thread->component;
+    access->time = ds_accel__clock_tick(&thread->clock, thread->component);
+    access->clock = thread->clock;
+    return !ds_accel__race_is_blind;
+}
+
+/* The same on a stream, outside of captures, or (true in *captured_out) inside of one. */
+bool ds_accel__race_place_stream(struct ds_accel__object *stream,
+                                 struct ds_accel__race_thread *thread,
+                                 struct ds_accel__access *access, bool *captured_out)
+{
+    struct ds_accel__race_object *race = ds_accel__race_of(stream);
+
+    if (race == NULL || ds_accel__race_is_blind) {
+        return false;
+    }
+    access->component = race->component;
+    access->stream = stream->number;
+    access->is_on_stream = true;
+    *captured_out = race->capture != NULL;
+    if (race->capture != NULL) {
+        access->time = ds_accel__clock_tick(&race->in_capture, race->component);
+        access->clock = race->in_capture;
+    } else {
+        ds_accel__race_reach(stream, race, thread);
+        access->time = ds_accel__clock_tick(&race->clock, race->component);
+        access->clock = race->clock;
+    }
+    return !ds_accel__race_is_blind;
+}
+
+#define RANGE_LIMIT 2
+
+/* The ranges that a call touches, and on what. */
+struct touch {
+    const void *stream; /* NULL: the host */
+    struct {
+        uint64_t space;
+        uint64_t begin;
+        uint64_t size_bytes;
+        bool is_write;
+    } ranges[RANGE_LIMIT];
+    uint32_t count;
+};
+
+/* Where an address of a device's call lies: host memory is not the device's own. */
+uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t address)
+{
+    if (device == NULL || ds_accel__space_of(device) == 0 ||
+        ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address) != NULL) {
+        return 0;
+    }
+    return ds_accel__space_of(device);
+}
+
+static void add_touch(struct touch *touch, const struct ds_accel__object *device, uint64_t address,
+                      uint64_t size_bytes, bool is_write)
+{
+    if (size_bytes == 0 || address > UINT64_MAX - size_bytes) {
+        return;
+    }
+    touch->ranges[touch->count].space = ds_accel__race_space(device, address);
+    touch->ranges[touch->count].begin = address;
+    touch->ranges[touch->count].size_bytes = size_bytes;
+    touch->ranges[touch->count].is_write = is_write;
+    touch->count++;
+}
+
+static uint64_t dtype_bytes(uint64_t dtype)
+{
+    switch (dtype) {
+    case DS_ACCEL_DTYPE_FLOAT64:
+    case DS_ACCEL_DTYPE_INT64:
+        return 8;
+    case DS_ACCEL_DTYPE_FLOAT32:
+    case DS_ACCEL_DTYPE_INT32:
+        return 4;
+    case DS_ACCEL_DTYPE_FLOAT16:
+    case DS_ACCEL_DTYPE_BFLOAT16:
+    case DS_ACCEL_DTYPE_INT16:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+const struct ds_accel__object *ds_accel__race_device_of(const void *handle)
+{
+    const struct ds_accel__object *stream = ds_accel__object_find(DS_ACCEL__STREAM, handle);
+
+    return stream != NULL ? ds_accel__object_find(DS_ACCEL__DEVICE, stream->device) : NULL;
+}
+
+static void touch_copy(const struct ds_accel__call *call, const struct ds_accel__object *device,
+                       struct touch *touch)
+{
+    uint64_t kind = call->arguments[4].number;
+    uint64_t size_bytes = call->arguments[3].number;
+    bool to_host = kind == DS_ACCEL_COPY_HOST_TO_HOST || kind == DS_ACCEL_COPY_DEVICE_TO_HOST;
+    bool from_host = kind == DS_ACCEL_COPY_HOST_TO_HOST || kind == DS_ACCEL_COPY_HOST_TO_DEVICE;
+
+    add_touch(touch, to_host ? NULL : device, call->arguments[1].pointer, size_bytes, true);
+    add_touch(touch, from_host ? NULL : device, call->arguments[2].pointer, size_bytes, false);
+}
+
+/* What a call reads and writes; none for most. */
+static void touched_by(const struct ds_accel__call *call, struct touch *touch)
+{
+    const union ds_accel__argument *arguments = call->arguments;
+    const void *first = DS_ACCEL__POINTER(call, 0);
+
+    memset(touch, 0, sizeof(*touch));
+    switch (call->slot) {
+    case DS_ACCEL__SLOT_mem_copy:
+        touch_copy(call, ds_accel__object_find(DS_ACCEL__DEVICE, first), touch);
+        break;
+    case DS_ACCEL__SLOT_mem_copy_async:
+        touch->stream = first;
+        touch_copy(call, ds_accel__race_device_of(first), touch);
+        break;
+    case DS_ACCEL__SLOT_mem_copy_peer_async:
+        touch->stream = first;
+        add_touch(touch, ds_accel__object_find(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 1)),
+                  arguments[2].pointer, arguments[5].number, true);
+        add_touch(touch, ds_accel__object_find(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 3)),
+                  arguments[4].pointer, arguments[5].number, false);
+        break;
+    case DS_ACCEL__SLOT_mem_fill_async:
+        touch->stream = first;
+        add_touch(touch, ds_accel__race_device_of(first), arguments[1].pointer, arguments[4].number,
+                  true);
+        break;
+    case DS_ACCEL__SLOT_rng_uniform:
+    case DS_ACCEL__SLOT_rng_normal:
+        touch->stream = first;
+        if (arguments[2].number < UINT64_MAX / 8) {
+            add_touch(touch, ds_accel__race_device_of(first), arguments[1].pointer,
+                      arguments[2].number * dtype_bytes(arguments[3].number), true);
+        }
+        break;
+    case DS_ACCEL__SLOT_mem_alloc_async:
+        touch->stream = first;
+        add_touch(touch, ds_accel__race_device_of(first),
+                  (uintptr_t)ds_accel__layer_output(call, 5), arguments[1].number, true);
+        break;
+    default:
+        break;
+    }
+}
+
+void ds_accel__race_join_waits(const struct ds_accel__call *call,
+                               struct ds_accel__race_object *race, uint32_t position)
+{
+    ds_accel_plugin_event_t *const *waits = DS_ACCEL__POINTER(call, position);
+    uint64_t count = call->arguments[position + 1].number;
+
+    for (uint64_t i = 0; waits != NULL && race != NULL && i < count; i++) {
+        const struct ds_accel__object *event = ds_accel__object_find(DS_ACCEL__EVENT, waits[i]);
+
+        if (event != NULL && event->race != NULL && event->race->recorded_in == 0) {
+            ds_accel__clock_join(&race->clock, event->race->clock);
+        }
+    }
+}
+
+void ds_accel__race_touch(const struct ds_accel__call *call)
+{
+    struct ds_accel__access access = {.stack = call->stack, .slot = call->slot, .site = call->site};
+    struct ds_accel__object *stream = NULL;
+    struct ds_accel__race_thread *thread;
+    struct touch touch;
+    bool is_captured = false;
+    bool is_placed;
+
+    touched_by(call, &touch);
+    if (touch.count == 0 || (thread = ds_accel__race_enter(call->stack)) == NULL) {
+        return;
+    }
+    if (touch.stream != NULL) {
+        stream = ds_accel__object_find(DS_ACCEL__STREAM, touch.stream);
+        if (stream == NULL) {
+            return;
+        }
+        if (call->slot == DS_ACCEL__SLOT_mem_alloc_async) {
+            ds_accel__race_join_waits(call, ds_accel__race_of(stream), 3);
+        }
+        is_placed = ds_accel__race_place_stream(stream, thread, &access, &is_captured);
+    } else {
+        is_placed = ds_accel__race_place_host(call->stack, &access);
+    }
+    for (uint32_t i = 0; i < touch.count && is_placed; i++) {
+        access.space = touch.ranges[i].space;
+        access.begin = touch.ranges[i].begin;
+        access.size_bytes = touch.ranges[i].size_bytes;
+        access.is_write = touch.ranges[i].is_write;
+        if (is_captured) {
+            ds_accel__capture_access(stream->race, &access);
+        } else {
+            ds_accel__race_access(&access);
+        }
+    }
+    if (stream != NULL && is_placed && !is_captured) {
+        ds_accel__race_return(stream, stream->race, thread);
+    } else {
+        ds_accel__race_leave(thread);
+    }
+}
+
+/*
+ * With validate.races "fail": would the call race? The clock it would have is joined for the
+ * question only; a time that nobody has seen stands for the one it would get.
+ */
+bool ds_accel__race_would(const struct ds_accel__call *call)
+{
+    struct ds_accel__access access = {
+        .stack = call->stack, .slot = call->slot, .site = call->site, .time = UINT64_MAX};
+    const struct ds_accel__race_thread *thread;
+    struct touch touch;
+    bool is_raced = false;
+
+    touched_by(call, &touch);
+    if (touch.count == 0 || call->slot == DS_ACCEL__SLOT_mem_alloc_async ||
+        (thread = ds_accel__race_enter(call->stack)) == NULL) {
+        return false;
+    }
+    access.component = thread->component;
+    access.clock = ds_accel__clock_get(thread->clock);
+    if (touch.stream != NULL) {
+        struct ds_accel__object *stream = ds_accel__object_find(DS_ACCEL__STREAM, touch.stream);
+        struct ds_accel__race_object *race = ds_accel__race_of(stream);
+
+        if (race == NULL || race->capture != NULL) {
+            ds_accel__clock_put(access.clock);
+            return false;
+        }
+        ds_accel__race_reach(stream, race, thread); /* queueing comes before the work in any case */
+        access.component = race->component;
+        access.stream = stream->number;
+        access.is_on_stream = true;
+        ds_accel__clock_join(&access.clock, race->clock);
+    }
+    for (uint32_t i = 0; i < touch.count; i++) {
+        access.space = touch.ranges[i].space;
+        access.begin = touch.ranges[i].begin;
+        access.size_bytes = touch.ranges[i].size_bytes;
+        access.is_write = touch.ranges[i].is_write;
+        is_raced = ds_accel__access_check(&access) != NULL || is_raced;
+    }
+    ds_accel__clock_put(access.clock);
+    return is_raced;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Captures: what capturing streams are given is kept, in the order of the calls.
+ *
+ * A capture begins on one stream. Another stream is drawn into it by waiting for an event that was
+ * recorded in it, as with a vendor's runtime; from then on its work is kept too. Each work becomes
+ * a node, with edges from the nodes that it comes after: of a stream, the nodes of its tail are the
+ * latest that nothing of this stream has followed yet, usually one, more after it waited for other
+ * streams. A node therefore comes after all nodes that it depends on, so that the list is an order
+ * in which the graph can be run; the edges are there to find streams that were never joined, and to
+ * be drawn.
+ *
+ * Ending the capture on its stream asks that all nodes lead to that stream's tail: work of a stream
+ * that was drawn in and never joined would be in nobody's order. Streams that were drawn in leave
+ * the capture when they next look at it.
+ *
+ * The capture's lock guards all of it, since its streams may be used by different threads.
+ */
+#include "cpu.h"
+
+struct cpu_capture {
+    atomic_uint references;                 /* one for each stream in it, and each event */
+    const ds_accel_plugin_stream_t *origin; /* where it began; compared, never followed */
+
+    pthread_mutex_t lock; /* guards what follows */
+    uint32_t state;       /* DS_ACCEL_CAPTURING_*; NO: it was ended */
+    const char *broken_by;
+    struct cpu_work_list list;
+};
+
+/* ---- lists of work -------------------------------------------------------------------------- */
+
+/* Room for one more element of an array that grows by doubling; 0 or -1. */
+static int make_room(void **array, size_t count, size_t *capacity, size_t element_size)
+{
+    size_t wanted = *capacity == 0 ? 16 : *capacity * 2;
+    void *grown;
+
+    if (count < *capacity) {
+        return 0;
+    }
+    grown = realloc(*array, wanted * element_size);
+    if (grown == NULL) {
+        return -1;
+    }
+    *array = grown;
+    *capacity = wanted;
+    return 0;
+}
+
+/* Append the work with edges from the nodes of a tail; 0 or -1. */
+static int append(struct cpu_work_list *list, const struct cpu_work *work, const size_t *tail,
+                  size_t tail_count)
+{
+    const size_t edge_start = list->edge_count;
+    struct cpu_work *item;
+
+    if (make_room((void **)&list->items, list->count, &list->capacity, sizeof(*list->items)) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < tail_count; i++) {
+        if (make_room((void **)&list->edges, list->edge_count, &list->edge_capacity,
+                      sizeof(*list->edges)) != 0) {
+            list->edge_count = edge_start;
+            return -1;
+        }
+        list->edges[list->edge_count++] = tail[i];
+    }
+    item = &list->items[list->count++];
+    *item = *work;
+    item->edge_start = edge_start;
+    item->edge_count = tail_count;
+    list->record_count += work->kind == CPU_WORK_RECORD;
+    if (work->event != NULL) {
+        cpu_event_get(work->event);
+    }
+    return 0;
+}
+
+void cpu_work_list_release(struct cpu_work_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].event != NULL) {
+            cpu_event_put(list->items[i].event);
+        }
+    }
+    free(list->edges);
+    free(list->items);
+    memset(list, 0, sizeof(*list));
+}
+
+/* ---- who is in a capture -------------------------------------------------------------------- */
+
+void cpu_capture_get(struct cpu_capture *capture)
+{
+    atomic_fetch_add(&capture->references, 1);
+}
+
+void cpu_capture_put(struct cpu_capture *capture)
+{
+    if (capture != NULL && atomic_fetch_sub(&capture->references, 1) == 1) {
+        cpu_work_list_release(&capture->list);
+        pthread_mutex_destroy(&capture->lock);
+        free(capture);
+    }
+}
+
+static void forget(ds_accel_plugin_stream_t *stream)
+{
+    cpu_capture_put(stream->capture);
+    free(stream->tail);
+    stream->capture = NULL;
+    stream->tail = NULL;
+    stream->tail_count = 0;
+    stream->tail_capacity = 0;
+}
+
+uint32_t cpu_capture_state(ds_accel_plugin_stream_t *stream)
+{
+    struct cpu_capture *capture = stream->capture;
+    uint32_t state;
+
+    if (capture == NULL) {
+        return DS_ACCEL_CAPTURING_NO;
+    }
+    pthread_mutex_lock(&capture->lock);
+    state = capture->state;
+    pthread_mutex_unlock(&capture->lock);
+    if (state == DS_ACCEL_CAPTURING_NO) {
+        forget(stream);
+    }
+    return state;
+}
+
+/* The first cause counts. The lock is held. */
+static void break_capture(struct cpu_capture *capture, const char *why)
+{
+    if (capture->state == DS_ACCEL_CAPTURING_YES) {
+        capture->state = DS_ACCEL_CAPTURING_BROKEN;
+        capture->broken_by = why;
+    }
+}
+
+void cpu_capture_break(ds_accel_plugin_stream_t *stream, const char *why)
+{
+    pthread_mutex_lock(&stream->capture->lock);
+    break_capture(stream->capture, why);
+    pthread_mutex_unlock(&stream->capture->lock);
+}
+
+/* End it, and give the list to the caller. The lock is held. */
+static struct cpu_work_list end_capture(struct cpu_capture *capture)
+{
+    struct cpu_work_list list = capture->list;
+
+    memset(&capture->list, 0, sizeof(capture->list));
+    capture->state = DS_ACCEL_CAPTURING_NO;
+    return list;
+}
+
+void cpu_capture_leave(ds_accel_plugin_stream_t *stream)
+{
+    struct cpu_work_list list = {0};
+    struct cpu_capture *capture = stream->capture;
+
+    if (capture == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&capture->lock);
+    if (capture->origin == stream) {
+        list = end_capture(capture);
+    } else {
+        break_capture(capture, "a stream that was drawn into it was destroyed");
+    }
+    pthread_mutex_unlock(&capture->lock);
+    cpu_work_list_release(&list);
+    forget(stream);
+}
+
+/* ---- keeping work --------------------------------------------------------------------------- */
+
+static int32_t fail_broken(const char *call, const char *why, struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream's capture is broken: %s", call,
+                       why);
+}
+
+int32_t cpu_capture_append(ds_accel_plugin_stream_t *stream, const struct cpu_work *work,
+                           const char *call, size_t *node_out, struct ds_accel_error *error)
+{
+    struct cpu_capture *capture = stream->capture;
+    const char *why;
+    size_t node = 0;
+    int failed = 0;
+
+    pthread_mutex_lock(&capture->lock);
+    why = capture->broken_by;
+    if (why == NULL) {
+        node = capture->list.count;
+        failed = make_room((void **)&stream->tail, 0, &stream->tail_capacity,
+                           sizeof(*stream->tail)) != 0 ||
+                 append(&capture->list, work, stream->tail, stream->tail_count) != 0;
+        if (failed) {
+            break_capture(capture, "memory for it ran out");
+        }
+    }
+    pthread_mutex_unlock(&capture->lock);
+    if (why != NULL) {
+        return fail_broken(call, why, error);
+    }
+    if (failed) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "%s: no memory to capture call number %zu; the capture is broken", call,
+                           node + 1);
+    }
+    stream->tail[0] = node;
+    stream->tail_count = 1;
+    *node_out = node;
+    return DS_ACCEL_OK;
+}
+
+/* What the stream captures next comes after the node; 0 or -1. */
+static int add_to_tail(ds_accel_plugin_stream_t *stream, size_t node)
+{
+    for (size_t i = 0; i < stream->tail_count; i++) {
+        if (stream->tail[i] == node) {
+            return 0;
+        }
+    }
+    if (make_room((void **)&stream->tail, stream->tail_count, &stream->tail_capacity,
+                  sizeof(*stream->tail)) != 0) {
+        return -1;
+    }
+    stream->tail[stream->tail_count++] = node;
+    return 0;
+}
+
+static int32_t wait_within(ds_accel_plugin_stream_t *stream, size_t node, const char *call,
+                           struct ds_accel_error *error)
+{
+    if (add_to_tail(stream, node) != 0) {
+        cpu_capture_break(stream, "memory for it ran out");
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "%s: no memory to capture a wait; the capture is broken", call);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Let a stream that does not capture take part from here on. */
+static int32_t draw_in(ds_accel_plugin_stream_t *stream, struct cpu_capture *capture, size_t node,
+                       const char *call, struct ds_accel_error *error)
+{
+    uint32_t state;
+
+    pthread_mutex_lock(&capture->lock);
+    state = capture->state;
+    pthread_mutex_unlock(&capture->lock);
+    if (state != DS_ACCEL_CAPTURING_YES || stream == &stream->device->default_stream) {
+        return plugin_fail(
+            error, DS_ACCEL_ERR_STATE, "%s: the event was recorded into a capture that %s", call,
+            state == DS_ACCEL_CAPTURING_YES ? "the default stream can't be drawn into"
+                                            : "was not launched since");
+    }
+    if (add_to_tail(stream, node) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "%s: no memory to draw the stream into the capture", call);
+    }
+    cpu_capture_get(capture);
+    stream->capture = capture;
+    return DS_ACCEL_OK;
+}
+
+int32_t cpu_capture_wait(ds_accel_plugin_stream_t *stream, struct cpu_capture *capture, size_t node,
+                         const char *call, struct ds_accel_error *error)
+{
+    const uint32_t state = cpu_capture_state(stream);
+    const char *why = NULL;
+
+    if (state == DS_ACCEL_CAPTURING_NO) {
+        return draw_in(stream, capture, node, call, error);
+    }
+    if (stream->capture == capture && state == DS_ACCEL_CAPTURING_YES) {
+        return wait_within(stream, node, call, error);
+    }
+    cpu_capture_break(stream, "it was to wait for an event that was recorded outside of it");
+    pthread_mutex_lock(&stream->capture->lock);
+    why = stream->capture->broken_by;
+    pthread_mutex_unlock(&stream->capture->lock);
+    return fail_broken(call, why, error);
+}
+
+/* ---- beginning and ending ------------------------------------------------------------------- */
+
+static int32_t cpu_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_t mode,
+                                       struct ds_accel_error *error)
+{
+    struct cpu_capture *capture;
+
+    if (stream == NULL) {
+        return cpu_null(error, "graph_capture_begin: stream");
+    }
+    /* No call of any thread can disturb a capture here, so the modes mean the same. */
+    if (mode > DS_ACCEL_CAPTURE_RELAXED) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "graph_capture_begin: no mode %u", mode);
+    }
+    if (stream == &stream->device->default_stream) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "graph_capture_begin: the default stream can't capture; create one");
+    }
+    if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "graph_capture_begin: the stream is capturing already");
+    }
+    capture = calloc(1, sizeof(*capture));
+    if (capture == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "graph_capture_begin: no memory for a capture");
+    }
+    atomic_init(&capture->references, 1);
+    capture->origin = stream;
+    pthread_mutex_init(&capture->lock, NULL);
+    capture->state = DS_ACCEL_CAPTURING_YES;
+    stream->capture = capture;
+    return DS_ACCEL_OK;
+}
+
+/* Do all nodes come before the end of the stream? */
+static int is_joined(struct cpu_work_list *list, const ds_accel_plugin_stream_t *stream)
+{
+    int all = 1;
+
+    for (size_t i = 0; i < stream->tail_count; i++) {
+        list->items[stream->tail[i]].is_joined = 1;
+    }
+    for (size_t i = list->count; i-- > 0 && all;) {
+        const struct cpu_work *item = &list->items[i];
+
+        all = item->is_joined != 0;
+        for (size_t edge = 0; edge < item->edge_count; edge++) {
+            list->items[list->edges[item->edge_start + edge]].is_joined = 1;
+        }
+    }
+    return all;
+}
+
+static int32_t cpu_graph_capture_end(ds_accel_plugin_stream_t *stream,
+                                     ds_accel_plugin_graph_t **graph_out,
+                                     struct ds_accel_error *error)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    struct cpu_work_list list;
+    const char *why;
+    int32_t status = DS_ACCEL_OK;
+
+    if (stream == NULL || graph_out == NULL) {
+        return cpu_null(error, "graph_capture_end: stream or graph_out");
+    }
+    if (cpu_capture_state(stream) == DS_ACCEL_CAPTURING_NO) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "graph_capture_end: the stream is not capturing");
+    }
+    if (stream->capture->origin != stream) {
+        cpu_capture_break(stream, "it was to be ended on a stream that was drawn into it");
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "graph_capture_end: the capture began on another stream, where it ends; "
+                           "it is broken");
+    }
+    pthread_mutex_lock(&stream->capture->lock);
+    why = stream->capture->broken_by;
+    list = end_capture(stream->capture);
+    pthread_mutex_unlock(&stream->capture->lock);
+    if (why != NULL) {
+        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
+                             "graph_capture_end: the capture is broken and dropped: %s", why);
+    } else if (!is_joined(&list, stream)) {
+        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
+                             "graph_capture_end: work of a stream that was drawn in is not joined: "
+                             "let this stream wait for an event behind it; the capture is dropped");
+    } else if ((graph = cpu_graph_create(&list)) == NULL) {
+        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                             "graph_capture_end: no memory for a graph; the capture is dropped");
+    }
+    forget(stream);
+    if (graph == NULL) {
+        cpu_work_list_release(&list);
+        return status;
+    }
+    *graph_out = graph;
+    return DS_ACCEL_OK;
+}
+
+static int32_t cpu_graph_capture_status(ds_accel_plugin_stream_t *stream, uint32_t *status_out,
+                                        struct ds_accel_error *error)
+{
+    if (stream == NULL || status_out == NULL) {
+        return cpu_null(error, "graph_capture_status: stream or status_out");
+    }
+    *status_out = cpu_capture_state(stream);
+    return DS_ACCEL_OK;
+}
+
+void cpu_capture_fill(struct ds_accel_plugin *table)
+{
+    table->graph_capture_begin = cpu_graph_capture_begin;
+    table->graph_capture_end = cpu_graph_capture_end;
+    table->graph_capture_status = cpu_graph_capture_status;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Events. What an event stands for is its latest recording, and that is one of
+ *
+ *  - a time: the calling thread did the stream's work, and had reached this place;
+ *  - a mark in a queue (queue.c), reached when the stream's worker gets there;
+ *  - a node of a capture. Nothing is reached until the graph is launched, which replaces the
+ *    recording by a time or by a mark of that launch.
+ *
+ * An event may be asked and waited for from any thread while it is recorded, so that a lock of its
+ * own guards the recording; who waits takes a copy of it and then needs the event no more.
+ */
+#include "cpu.h"
+
+static int32_t cpu_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
+                                ds_accel_plugin_event_t **event_out, struct ds_accel_error *error)
+{
+    ds_accel_plugin_event_t *event;
+
+    if (device == NULL || event_out == NULL) {
+        return cpu_null(error, "event_create: device or event_out");
+    }
+    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
+                           "event_create: this backend's events belong to one process");
+    }
+    if ((flags & ~(DS_ACCEL_EVENT_TIMING | DS_ACCEL_EVENT_BLOCKING_SYNC)) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "event_create: unknown flags 0x%x", flags);
+    }
+    event = calloc(1, sizeof(*event));
+    if (event == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory for an event");
+    }
+    event->instance = device->instance;
+    event->flags = flags;
+    atomic_init(&event->references, 1);
+    pthread_mutex_init(&event->lock, NULL);
+    *event_out = event;
+    return DS_ACCEL_OK;
+}
+
+void cpu_event_get(ds_accel_plugin_event_t *event)
+{
+    atomic_fetch_add(&event->references, 1);
+}
+
+void cpu_event_put(ds_accel_plugin_event_t *event)
+{
+    if (atomic_fetch_sub(&event->references, 1) == 1) {
+        cpu_recording_put(&event->latest);
+        pthread_mutex_destroy(&event->lock);
+        free(event);
+    }
+}
+
+/* Graphs that hold the event keep it alive; who waits for its mark has the mark. */
+static void cpu_event_destroy(ds_accel_plugin_event_t *event)
+{
+    if (event != NULL) {
+        cpu_event_put(event);
+    }
+}
+
+/* ---- recordings ----------------------------------------------------------------------------- */
+
+void cpu_recording_put(struct cpu_recording *recording)
+{
+    cpu_mark_put(recording->mark);
+    cpu_capture_put(recording->capture);
+    memset(recording, 0, sizeof(*recording));
+}
+
+void cpu_event_recording(ds_accel_plugin_event_t *event, struct cpu_recording *recording_out)
+{
+    pthread_mutex_lock(&event->lock);
+    *recording_out = event->latest;
+    if (recording_out->mark != NULL) {
+        cpu_mark_get(recording_out->mark);
+    }
+    if (recording_out->capture != NULL) {
+        cpu_capture_get(recording_out->capture);
+    }
+    pthread_mutex_unlock(&event->lock);
+}
+
+/* Takes the references of the new recording. */
+static void replace(ds_accel_plugin_event_t *event, struct cpu_recording recording)
+{
+    struct cpu_recording before;
+
+    pthread_mutex_lock(&event->lock);
+    before = event->latest;
+    event->latest = recording;
+    pthread_mutex_unlock(&event->lock);
+    cpu_recording_put(&before);
+}
+
+void cpu_event_set_reached(ds_accel_plugin_event_t *event)
+{
+    replace(event, (struct cpu_recording){.recorded_ns = cpu_now_ns()});
+}
+
+void cpu_event_set_mark(ds_accel_plugin_event_t *event, struct cpu_mark *mark)
+{
+    cpu_mark_get(mark);
+    replace(event, (struct cpu_recording){.mark = mark});
+}
+
+static int32_t record_in_capture(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
+                                 struct ds_accel_error *error)
+{
+    struct cpu_recording recording = {.capture = stream->capture};
+    struct cpu_work work;
+    int32_t status;
+
+    memset(&work, 0, sizeof(work));
+    work.kind = CPU_WORK_RECORD;
+    work.event = event;
+    status = cpu_capture_append(stream, &work, "event_record", &recording.node, error);
+    if (status == DS_ACCEL_OK) {
+        cpu_capture_get(recording.capture);
+        replace(event, recording);
+    }
+    return status;
+}
+
+static int32_t record_in_queue(ds_accel_plugin_event_t *event, struct cpu_queue *queue,
+                               struct ds_accel_error *error)
+{
+    struct cpu_mark *mark = cpu_mark_create(queue);
+    struct cpu_work work;
+    int32_t status;
+
+    if (mark == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_record: no memory for a mark");
+    }
+    memset(&work, 0, sizeof(work));
+    work.kind = CPU_WORK_RECORD;
+    work.mark = mark;
+    cpu_mark_get(mark);
+    status = cpu_queue_submit(queue, &work, "event_record", error);
+    if (status == DS_ACCEL_OK) {
+        cpu_event_set_mark(event, mark);
+    } else {
+        cpu_mark_put(mark);
+    }
+    cpu_mark_put(mark);
+    return status;
+}
+
+static int32_t cpu_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
+                                struct ds_accel_error *error)
+{
+    if (event == NULL || stream == NULL) {
+        return cpu_null(error, "event_record: event or stream");
+    }
+    if (cpu_capture_state(stream) != DS_ACCEL_CAPTURING_NO) {
+        return record_in_capture(event, stream, error);
+    }
+    if (stream->queue != NULL) {
+        return record_in_queue(event, stream->queue, error);
+    }
+    cpu_event_set_reached(event);
+    return DS_ACCEL_OK;
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* The latest recording, unless it lies in a capture, where no launch has reached it yet. */
+static int32_t get_recording(ds_accel_plugin_event_t *event, const char *call,
+                             struct cpu_recording *recording_out, struct ds_accel_error *error)
+{
+    int32_t status;
+
+    if (event == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: the event is NULL", call);
+    }
+    status = cpu_fork_check(event->instance, call, error);
+    if (status < 0) {
+        return status;
+    }
+    cpu_event_recording(event, recording_out);
+    if (recording_out->capture != NULL) {
+        cpu_recording_put(recording_out);
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "%s: the event was recorded in a capture that was not launched yet",
+                           call);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t cpu_event_query(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
+{
+    struct cpu_recording recording = {0};
+    int32_t status = get_recording(event, "event_query", &recording, error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (recording.mark != NULL && cpu_mark_reached_ns(recording.mark) == 0) {
+        status = DS_ACCEL_NOT_READY;
+    }
+    cpu_recording_put(&recording);
+    return status;
+}
+
+static int32_t cpu_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
+                                     struct ds_accel_error *error)
+{
+    struct cpu_recording recording = {0};
+    int32_t status = get_recording(event, "event_synchronize", &recording, error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (recording.mark != NULL && cpu_mark_reached_ns(recording.mark) == 0) {
+        status = cpu_check_not_worker(event->instance, "event_synchronize", error);
+        if (status == DS_ACCEL_OK &&
+            cpu_mark_wait(recording.mark, cpu_deadline_ns(timeout_ns)) != 0) {
+            status = plugin_fail(error, DS_ACCEL_ERR_TIMEOUT,
+                                 "event_synchronize: the event is not reached after %llu ns",
+                                 (unsigned long long)timeout_ns);
+        }
+    }
+    cpu_recording_put(&recording);
+    return status;
+}
+
+/* When the event was reached; ERR_STATE if it was not. */
+static int32_t get_time(ds_accel_plugin_event_t *event, const char *which, uint64_t *time_ns_out,
+                        struct ds_accel_error *error)
+{
+    struct cpu_recording recording = {0};
+    int32_t status = get_recording(event, "event_elapsed_ms", &recording, error);
+    uint64_t time_ns;
+    int is_pending;
+
+    if (status < 0) {
+        return status;
+    }
+    time_ns = recording.mark == NULL ? recording.recorded_ns : cpu_mark_reached_ns(recording.mark);
+    is_pending = recording.mark != NULL && time_ns == 0;
+    cpu_recording_put(&recording);
+    if (time_ns == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE, "event_elapsed_ms: the %s event %s", which,
+                           is_pending ? "is not reached yet" : "was never recorded");
+    }
+    *time_ns_out = time_ns;
+    return DS_ACCEL_OK;
+}
+
+static int32_t cpu_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
+                                    double *elapsed_ms_out, struct ds_accel_error *error)
+{
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    int32_t status;
+
+    if (start == NULL || end == NULL || elapsed_ms_out == NULL) {
+        return cpu_null(error, "event_elapsed_ms: start, end or elapsed_ms_out");
+    }
+    if ((start->flags & end->flags & DS_ACCEL_EVENT_TIMING) == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "event_elapsed_ms: the %s event was created without timing",
+                           (start->flags & DS_ACCEL_EVENT_TIMING) == 0 ? "start" : "end");
+    }
+    status = get_time(start, "start", &start_ns, error);
+    if (status == DS_ACCEL_OK) {
+        status = get_time(end, "end", &end_ns, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        *elapsed_ms_out = (double)(int64_t)(end_ns - start_ns) / 1e6;
+    }
+    return status;
+}
+
+void cpu_event_fill(struct ds_accel_plugin *table)
+{
+    table->event_create = cpu_event_create;
+    table->event_destroy = cpu_event_destroy;
+    table->event_record = cpu_event_record;
+    table->event_query = cpu_event_query;
+    table->event_synchronize = cpu_event_synchronize;
+    table->event_elapsed_ms = cpu_event_elapsed_ms;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Where a device's memory lies and where its workers run: on its NUMA node.
+ *
+ * The pages of a range take the node that is preferred for the range when they are first touched,
+ * whichever thread touches them. Preferred, not bound: a full node makes memory slower, it does not
+ * kill the job. Workers are bound to the node's CPUs as far as the process may use them; where it
+ * may use none of them, as with a recorded machine, they run wherever the process does.
+ */
+#include "cpu.h"
+
+#include <numaif.h>
+#include <sched.h>
+
+#define MAX_NODES 1024u
+#define MAX_CPUS 8192u
+
+int cpu_place_matters(const struct cpu_machine *machine)
+{
+    return machine->node_count > 1 && machine->host->machine_root[0] == '\0';
+}
+
+/* Containers often forbid mbind(); memory that lies elsewhere still works, so this only warns. */
+void cpu_place_pages(const ds_accel_plugin_device_t *device, void *pages, uint64_t size_bytes)
+{
+    const unsigned bits = 8 * sizeof(unsigned long);
+    unsigned long nodes[MAX_NODES / (8 * sizeof(unsigned long))] = {0};
+    ds_accel_plugin_instance_t *instance = device->instance;
+
+    if (!cpu_place_matters(&instance->machine) || device->node->id >= MAX_NODES) {
+        return;
+    }
+    nodes[device->node->id / bits] = 1ul << (device->node->id % bits);
+    /* The kernel looks at one bit less than it is told. */
+    if (mbind(pages, size_bytes, MPOL_PREFERRED, nodes, MAX_NODES + 1, 0) != 0 &&
+        atomic_exchange(&instance->bind_warned, 1) == 0) {
+        cpu_log(instance->host, DS_ACCEL_LOG_WARN,
+                "mbind() to NUMA node %u: %m; device memory may lie on any node", device->node->id);
+    }
+}
+
+/* Keep of a set the CPUs that the kernel's list "0-3,8" names; how many are left. */
+static int narrow(cpu_set_t *set, size_t set_size, const char *list)
+{
+    cpu_set_t *listed = CPU_ALLOC(MAX_CPUS);
+    char *next = (char *)list;
+    int count;
+
+    if (listed == NULL) {
+        return 0;
+    }
+    CPU_ZERO_S(set_size, listed);
+    while (isdigit((unsigned char)*next)) {
+        unsigned long first = strtoul(next, &next, 10);
+        unsigned long last = *next == '-' ? strtoul(next + 1, &next, 10) : first;
+
+        for (unsigned long cpu = first; cpu <= last && cpu < MAX_CPUS; cpu++) {
+            CPU_SET_S(cpu, set_size, listed);
+        }
+        next += *next == ',';
+    }
+    CPU_AND_S(set_size, set, set, listed);
+    count = CPU_COUNT_S(set_size, set);
+    CPU_FREE(listed);
+    return count;
+}
+
+void cpu_place_thread(const ds_accel_plugin_device_t *device, pthread_attr_t *attributes)
+{
+    const size_t set_size = CPU_ALLOC_SIZE(MAX_CPUS);
+    cpu_set_t *set;
+
+    /* A list that was too long for its field says nothing of the CPUs behind its end. */
+    if (device->node == NULL || strstr(device->node->cpus, "...") != NULL) {
+        return;
+    }
+    set = CPU_ALLOC(MAX_CPUS);
+    if (set == NULL) {
+        return;
+    }
+    CPU_ZERO_S(set_size, set);
+    if (sched_getaffinity(0, set_size, set) == 0 && narrow(set, set_size, device->node->cpus) > 0) {
+        pthread_attr_setaffinity_np(attributes, set_size, set);
+    }
+    CPU_FREE(set);
+}

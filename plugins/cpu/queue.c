@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Queues: what streams are with option async.
+ *
+ * A queue is a list of work and one thread, the worker, that does it from front to back. The thread
+ * is started by the first work, so that a stream that is never used costs none, and ended when its
+ * stream was destroyed and the work that was left is done; who destroys the stream does not wait
+ * for that. A queue therefore outlives its stream: the device keeps a list of its queues, joins
+ * workers that have ended whenever a stream is made or destroyed, and all of them when it is
+ * closed.
+ *
+ * Work is numbered. Every push takes the next ticket of the instance while it holds the queue's
+ * lock, so that tickets grow along each queue, and "all that was queued before this call" is one
+ * number for any number of queues: a queue has passed a ticket when its oldest unfinished work, the
+ * first of the list, has a higher one. Work stays in the list while it runs.
+ *
+ * A mark is one recording of an event, made once and reached once. Who waits for an event takes its
+ * present mark, so that recording the event again or destroying it changes nothing for him. A mark
+ * refers to its queue, whose condition it is waited on. A wait can only be queued for a mark that
+ * was queued before, so that workers can't wait for each other in a circle.
+ *
+ * Locks: a queue's lock guards its list, and is held for a few instructions, never while work runs
+ * or anything else is locked (starting the worker excepted). instance->lock guards the lists of
+ * queues, and may be held when a queue's is taken.
+ *
+ * After fork() the child has the queues and none of the workers. It may not use the plugin; calls
+ * that would wait for ever there, or lock what a worker may have held, are refused.
+ */
+#include "cpu.h"
+
+#include <signal.h>
+#include <time.h>
+
+struct cpu_item {
+    struct cpu_item *next;
+    uint64_t ticket;
+    struct cpu_work work;
+};
+
+struct cpu_mark {
+    atomic_uint references;
+    struct cpu_queue *queue;         /* a reference */
+    atomic_uint_fast64_t reached_ns; /* CLOCK_MONOTONIC; 0: not yet */
+};
+
+struct cpu_queue {
+    atomic_uint references;           /* the stream's, the device's, and one for each mark */
+    ds_accel_plugin_device_t *device; /* lives until the worker was joined */
+    struct cpu_queue *next;           /* guarded by instance->lock */
+    uint32_t number;                  /* of the device's queues, from 0 */
+
+    pthread_mutex_t lock;    /* guards what follows */
+    pthread_cond_t wake;     /* to the worker: work has come, or the stream has gone */
+    pthread_cond_t progress; /* to those who wait; CLOCK_MONOTONIC */
+    struct cpu_item *first;  /* runs, or is next */
+    struct cpu_item *last;
+    uint64_t last_ticket;
+    uint64_t wanted; /* the lowest ticket that somebody waits for, or CPU_NEVER */
+    uint32_t has_worker;
+    uint32_t is_closing;
+    uint32_t has_exited; /* the worker touches nothing any more */
+    pthread_t worker;
+};
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+uint64_t cpu_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t cpu_deadline_ns(uint64_t timeout_ns)
+{
+    const uint64_t now = cpu_now_ns();
+
+    return timeout_ns < CPU_NEVER - now ? now + timeout_ns : CPU_NEVER;
+}
+
+/* Sleep on a condition until it is signalled or the deadline has passed; 0 or ETIMEDOUT. */
+static int sleep_on(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline_ns)
+{
+    struct timespec when;
+
+    if (deadline_ns == CPU_NEVER) {
+        return pthread_cond_wait(condition, lock);
+    }
+    when.tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000));
+    when.tv_nsec = (long)(deadline_ns % UINT64_C(1000000000));
+    return pthread_cond_timedwait(condition, lock, &when);
+}
+
+/* ---- fork() --------------------------------------------------------------------------------- */
+
+static atomic_uint fork_count; /* forks between the process that loaded the plugin and this one */
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+static int watch_failure;
+
+static void count_fork(void)
+{
+    atomic_fetch_add(&fork_count, 1);
+}
+
+static void start_watch(void)
+{
+    watch_failure = pthread_atfork(NULL, NULL, count_fork);
+}
+
+int cpu_fork_watch(uint32_t *fork_count_out)
+{
+    pthread_once(&watch_once, start_watch);
+    *fork_count_out = atomic_load(&fork_count);
+    return watch_failure;
+}
+
+static int is_forked(const ds_accel_plugin_instance_t *instance)
+{
+    return instance->is_async && atomic_load(&fork_count) != instance->fork_count;
+}
+
+int32_t cpu_fork_check(const ds_accel_plugin_instance_t *instance, const char *call,
+                       struct ds_accel_error *error)
+{
+    if (!is_forked(instance)) {
+        return DS_ACCEL_OK;
+    }
+    return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                       "%s: this process was forked after the cpu backend was started; its workers "
+                       "are not here",
+                       call);
+}
+
+int32_t cpu_check_not_worker(const ds_accel_plugin_instance_t *instance, const char *call,
+                             struct ds_accel_error *error)
+{
+    const uintptr_t current = (uintptr_t)pthread_getspecific(instance->current_key);
+
+    if (instance->is_async && (current & CPU_CURRENT_WORKER) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "%s: a host task can't wait for streams; it is work of one", call);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* ---- the life of a queue -------------------------------------------------------------------- */
+
+static void put_references(struct cpu_queue *queue, unsigned count)
+{
+    if (atomic_fetch_sub(&queue->references, count) == count) {
+        pthread_cond_destroy(&queue->progress);
+        pthread_cond_destroy(&queue->wake);
+        pthread_mutex_destroy(&queue->lock);
+        free(queue);
+    }
+}
+
+static void put_queue(struct cpu_queue *queue)
+{
+    put_references(queue, 1);
+}
+
+static void get_queue(struct cpu_queue *queue)
+{
+    atomic_fetch_add(&queue->references, 1);
+}
+
+struct cpu_queue *cpu_queue_create(ds_accel_plugin_device_t *device)
+{
+    struct cpu_queue *queue = calloc(1, sizeof(*queue));
+    pthread_condattr_t monotonic;
+
+    if (queue == NULL) {
+        return NULL;
+    }
+    atomic_init(&queue->references, 2);
+    queue->device = device;
+    queue->wanted = CPU_NEVER;
+    /* None of these can fail on the C libraries of Linux. */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->wake, NULL);
+    pthread_cond_init(&queue->progress, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return queue;
+}
+
+void cpu_queue_enter(struct cpu_queue *queue)
+{
+    ds_accel_plugin_device_t *device = queue->device;
+
+    queue->number = device->queue_count++;
+    queue->next = device->queues;
+    device->queues = queue;
+}
+
+/* Take a queue out of its device's list; 0 if somebody else did. instance->lock is held. */
+static int unlink_queue(struct cpu_queue *queue)
+{
+    struct cpu_queue **link = &queue->device->queues;
+
+    while (*link != NULL && *link != queue) {
+        link = &(*link)->next;
+    }
+    if (*link == NULL) {
+        return 0;
+    }
+    *link = queue->next;
+    return 1;
+}
+
+/* Tell the worker to end when its work is done. Non-zero: it has none, so that it ends now. */
+static int close_queue(struct cpu_queue *queue)
+{
+    int is_idle;
+
+    pthread_mutex_lock(&queue->lock);
+    queue->is_closing = 1;
+    is_idle = queue->first == NULL;
+    pthread_cond_signal(&queue->wake);
+    pthread_mutex_unlock(&queue->lock);
+    return is_idle;
+}
+
+/* The queue has left the list: wait for its worker, and put the list's reference and others. */
+static void join_queue(struct cpu_queue *queue, unsigned other_references)
+{
+    if (queue->has_worker) {
+        pthread_join(queue->worker, NULL);
+    }
+    put_references(queue, 1 + other_references);
+}
+
+/* Join the workers of destroyed streams that have ended meanwhile. */
+static void reap_queues(ds_accel_plugin_device_t *device)
+{
+    pthread_mutex_t *lock = &device->instance->lock;
+    struct cpu_queue **link = &device->queues;
+    struct cpu_queue *ended = NULL;
+
+    pthread_mutex_lock(lock);
+    while (*link != NULL) {
+        struct cpu_queue *queue = *link;
+        int has_exited;
+
+        pthread_mutex_lock(&queue->lock);
+        has_exited = queue->has_exited;
+        pthread_mutex_unlock(&queue->lock);
+        if (!has_exited) {
+            link = &queue->next;
+            continue;
+        }
+        *link = queue->next;
+        queue->next = ended;
+        ended = queue;
+    }
+    pthread_mutex_unlock(lock);
+    while (ended != NULL) {
+        struct cpu_queue *queue = ended;
+
+        ended = queue->next;
+        join_queue(queue, 0);
+    }
+}
+
+void cpu_queue_close(struct cpu_queue *queue)
+{
+    ds_accel_plugin_device_t *device = queue->device;
+    int is_last = 0;
+
+    if (is_forked(device->instance)) {
+        return;
+    }
+    if (close_queue(queue)) {
+        pthread_mutex_lock(&device->instance->lock);
+        is_last = unlink_queue(queue);
+        pthread_mutex_unlock(&device->instance->lock);
+    }
+    if (is_last) {
+        join_queue(queue, 1);
+    } else {
+        put_queue(queue);
+    }
+    reap_queues(device);
+}
+
+void cpu_queues_end(ds_accel_plugin_device_t *device)
+{
+    struct cpu_queue *queue;
+
+    if (is_forked(device->instance)) {
+        return;
+    }
+    pthread_mutex_lock(&device->instance->lock);
+    for (queue = device->queues; queue != NULL; queue = queue->next) {
+        close_queue(queue);
+    }
+    while ((queue = device->queues) != NULL) {
+        device->queues = queue->next;
+        pthread_mutex_unlock(&device->instance->lock);
+        join_queue(queue, 0);
+        pthread_mutex_lock(&device->instance->lock);
+    }
+    pthread_mutex_unlock(&device->instance->lock);
+}
+
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+struct cpu_mark *cpu_mark_create(struct cpu_queue *queue)
+{
+    struct cpu_mark *mark = malloc(sizeof(*mark));
+
+    if (mark != NULL) {
+        atomic_init(&mark->references, 1);
+        atomic_init(&mark->reached_ns, 0);
+        mark->queue = queue;
+        get_queue(queue);
+    }
+    return mark;
+}
+
+void cpu_mark_get(struct cpu_mark *mark)
+{
+    atomic_fetch_add(&mark->references, 1);
+}
+
+void cpu_mark_put(struct cpu_mark *mark)
+{
+    if (mark != NULL && atomic_fetch_sub(&mark->references, 1) == 1) {
+        put_queue(mark->queue);
+        free(mark);
+    }
+}
+
+uint64_t cpu_mark_reached_ns(struct cpu_mark *mark)
+{
+    return atomic_load(&mark->reached_ns);
+}
+
+int cpu_mark_is_of(const struct cpu_mark *mark, const struct cpu_queue *queue)
+{
+    return mark->queue == queue;
+}
+
+void cpu_mark_reach(struct cpu_mark *mark)
+{
+    atomic_store(&mark->reached_ns, cpu_now_ns());
+    pthread_mutex_lock(&mark->queue->lock);
+    pthread_cond_broadcast(&mark->queue->progress);
+    pthread_mutex_unlock(&mark->queue->lock);
+}
+
+int cpu_mark_wait(struct cpu_mark *mark, uint64_t deadline_ns)
+{
+    struct cpu_queue *queue = mark->queue;
+    int failure = 0;
+
+    if (atomic_load(&mark->reached_ns) != 0) {
+        return 0;
+    }
+    pthread_mutex_lock(&queue->lock);
+    while (atomic_load(&mark->reached_ns) == 0 && failure == 0) {
+        failure = sleep_on(&queue->progress, &queue->lock, deadline_ns);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return atomic_load(&mark->reached_ns) != 0 ? 0 : failure;
+}
+
+/* ---- the worker ----------------------------------------------------------------------------- */
+
+/* Take the finished work out of the list, and tell those who waited for it. The lock is held. */
+static struct cpu_item *pop(struct cpu_queue *queue)
+{
+    struct cpu_item *item = queue->first;
+
+    queue->first = item->next;
+    if (queue->first == NULL) {
+        queue->last = NULL;
+    }
+    if (queue->wanted != CPU_NEVER &&
+        (queue->first == NULL || queue->first->ticket > queue->wanted)) {
+        queue->wanted = CPU_NEVER;
+        pthread_cond_broadcast(&queue->progress);
+    }
+    return item;
+}
+
+static void introduce_worker(const struct cpu_queue *queue)
+{
+    const uintptr_t current = CPU_CURRENT_WORKER | (queue->device->index + 1);
+    char name[64];
+
+    /* Without memory for it, a host task that waits for its own stream is not caught. */
+    (void)pthread_setspecific(queue->device->instance->current_key, (const void *)current);
+
+    snprintf(name, sizeof(name), "ds-accel cpu%u.%u", queue->device->index, queue->number);
+    name[15] = '\0'; /* what the kernel has room for */
+    pthread_setname_np(pthread_self(), name);
+}
+
+static void *work_off(void *data)
+{
+    struct cpu_queue *queue = data;
+
+    introduce_worker(queue);
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        struct cpu_item *item;
+
+        while (queue->first == NULL && !queue->is_closing) {
+            pthread_cond_wait(&queue->wake, &queue->lock);
+        }
+        item = queue->first;
+        if (item == NULL) {
+            break;
+        }
+        pthread_mutex_unlock(&queue->lock);
+        cpu_work_run(&item->work);
+        cpu_work_release(&item->work);
+        pthread_mutex_lock(&queue->lock);
+        free(pop(queue));
+    }
+    queue->has_exited = 1;
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+/* Start the worker, with every signal blocked: they are for the program's own threads. The lock is
+ * held. 0 or an errno. */
+static int start_worker(struct cpu_queue *queue)
+{
+    pthread_attr_t attributes;
+    sigset_t all;
+    sigset_t before;
+    int failure = pthread_attr_init(&attributes);
+
+    if (failure != 0) {
+        return failure;
+    }
+    cpu_place_thread(queue->device, &attributes);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failure = pthread_create(&queue->worker, &attributes, work_off, queue);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    queue->has_worker = failure == 0;
+    return failure;
+}
+
+/* ---- giving it work ------------------------------------------------------------------------- */
+
+struct cpu_item *cpu_item_create(struct cpu_queue *queue, const char *call,
+                                 struct ds_accel_error *error)
+{
+    struct cpu_item *item;
+    int failure = 0;
+
+    if (cpu_fork_check(queue->device->instance, call, error) < 0) {
+        return NULL;
+    }
+    item = malloc(sizeof(*item));
+    if (item == NULL) {
+        plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory to queue the work", call);
+        return NULL;
+    }
+    pthread_mutex_lock(&queue->lock);
+    if (!queue->has_worker) {
+        failure = start_worker(queue);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (failure != 0) {
+        free(item);
+        errno = failure;
+        plugin_fail(error, failure == ENOMEM ? DS_ACCEL_ERR_NO_MEMORY : DS_ACCEL_ERR_LIMIT,
+                    "%s: the stream's thread can't be started: %m", call);
+        return NULL;
+    }
+    return item;
+}
+
+void cpu_item_discard(struct cpu_item *item)
+{
+    free(item);
+}
+
+void cpu_queue_push(struct cpu_queue *queue, struct cpu_item *item, const struct cpu_work *work)
+{
+    item->next = NULL;
+    item->work = *work;
+    pthread_mutex_lock(&queue->lock);
+    item->ticket = atomic_fetch_add(&queue->device->instance->last_ticket, 1) + 1;
+    queue->last_ticket = item->ticket;
+    if (queue->first == NULL) {
+        queue->first = item;
+        pthread_cond_signal(&queue->wake);
+    } else {
+        queue->last->next = item;
+    }
+    queue->last = item;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+int32_t cpu_queue_submit(struct cpu_queue *queue, const struct cpu_work *work, const char *call,
+                         struct ds_accel_error *error)
+{
+    struct ds_accel_error cause = {.struct_size = sizeof(cause)};
+    struct cpu_item *item = cpu_item_create(queue, call, &cause);
+
+    if (item == NULL) {
+        ds_accel_write(error, &cause, sizeof(cause));
+        return cause.code;
+    }
+    cpu_queue_push(queue, item, work);
+    return DS_ACCEL_OK;
+}
+
+/* ---- waiting for it ------------------------------------------------------------------------- */
+
+int cpu_queue_is_idle(struct cpu_queue *queue)
+{
+    int is_idle;
+
+    pthread_mutex_lock(&queue->lock);
+    is_idle = queue->first == NULL;
+    pthread_mutex_unlock(&queue->lock);
+    return is_idle;
+}
+
+/* The queue's lock is held. */
+static int has_passed(const struct cpu_queue *queue, uint64_t ticket)
+{
+    return queue->first == NULL || queue->first->ticket > ticket;
+}
+
+/* 0 or ETIMEDOUT. */
+static int wait_for_ticket(struct cpu_queue *queue, uint64_t ticket, uint64_t deadline_ns)
+{
+    int failure = 0;
+    int is_passed;
+
+    pthread_mutex_lock(&queue->lock);
+    while (!has_passed(queue, ticket) && failure == 0) {
+        queue->wanted = queue->wanted < ticket ? queue->wanted : ticket;
+        failure = sleep_on(&queue->progress, &queue->lock, deadline_ns);
+    }
+    is_passed = has_passed(queue, ticket);
+    pthread_mutex_unlock(&queue->lock);
+    return is_passed ? 0 : failure;
+}
+
+static int32_t fail_timeout(uint64_t timeout_ns, const char *call, struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_TIMEOUT, "%s: work is left after %llu ns", call,
+                       (unsigned long long)timeout_ns);
+}
+
+/* May this thread, in this process, wait at all? */
+static int32_t check_waiting(const ds_accel_plugin_instance_t *instance, const char *call,
+                             struct ds_accel_error *error)
+{
+    int32_t status = cpu_fork_check(instance, call, error);
+
+    return status < 0 ? status : cpu_check_not_worker(instance, call, error);
+}
+
+int32_t cpu_queue_wait(struct cpu_queue *queue, uint64_t timeout_ns, const char *call,
+                       struct ds_accel_error *error)
+{
+    int32_t status = check_waiting(queue->device->instance, call, error);
+    uint64_t ticket;
+
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&queue->lock);
+    ticket = queue->last_ticket;
+    pthread_mutex_unlock(&queue->lock);
+    if (wait_for_ticket(queue, ticket, cpu_deadline_ns(timeout_ns)) != 0) {
+        return fail_timeout(timeout_ns, call, error);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* A queue of the device that has not passed the ticket, with a reference, or NULL.
+ * instance->lock is held. */
+static struct cpu_queue *find_busy(const ds_accel_plugin_device_t *device, uint64_t ticket)
+{
+    for (struct cpu_queue *queue = device->queues; queue != NULL; queue = queue->next) {
+        int is_passed;
+
+        pthread_mutex_lock(&queue->lock);
+        is_passed = has_passed(queue, ticket);
+        pthread_mutex_unlock(&queue->lock);
+        if (!is_passed) {
+            get_queue(queue);
+            return queue;
+        }
+    }
+    return NULL;
+}
+
+static struct cpu_queue *find_busy_anywhere(ds_accel_plugin_instance_t *instance,
+                                            const ds_accel_plugin_device_t *device, uint64_t ticket)
+{
+    struct cpu_queue *busy = NULL;
+
+    pthread_mutex_lock(&instance->lock);
+    for (uint32_t i = 0; i < instance->machine.device_count && busy == NULL; i++) {
+        const ds_accel_plugin_device_t *candidate = instance->devices[i];
+
+        if (candidate != NULL && (device == NULL || candidate == device)) {
+            busy = find_busy(candidate, ticket);
+        }
+    }
+    pthread_mutex_unlock(&instance->lock);
+    return busy;
+}
+
+int32_t cpu_queues_wait(ds_accel_plugin_instance_t *instance,
+                        const ds_accel_plugin_device_t *device, uint64_t timeout_ns,
+                        const char *call, struct ds_accel_error *error)
+{
+    struct cpu_queue *busy;
+    uint64_t deadline_ns;
+    uint64_t ticket;
+    int failure = 0;
+    int32_t status;
+
+    if (!instance->is_async) {
+        return DS_ACCEL_OK;
+    }
+    status = check_waiting(instance, call, error);
+    if (status < 0) {
+        return status;
+    }
+    deadline_ns = cpu_deadline_ns(timeout_ns);
+    ticket = atomic_load(&instance->last_ticket);
+    /* Who has passed a ticket has passed it for good, so that every queue is waited for once. */
+    while (failure == 0 && (busy = find_busy_anywhere(instance, device, ticket)) != NULL) {
+        failure = wait_for_ticket(busy, ticket, deadline_ns);
+        put_queue(busy);
+    }
+    return failure == 0 ? DS_ACCEL_OK : fail_timeout(timeout_ns, call, error);
+}

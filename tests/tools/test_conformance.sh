@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The conformance suite passes the mock and the cpu plugin, and finds each mistake of mutants.txt by
+# its rule and by no other. Every rule that a check is about has a mutant.  test_conformance.sh BUILD
+set -eu
+build=$1
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+program=$build/bin/ds-accel
+plugins=$build/lib/ds-accel
+mutant=$build/tests/fixtures/mutants/ds_accel_mock.so
+mutants=$source/tests/fixtures/mutants.txt
+python=${PYTHON:-/usr/bin/python3}
+schema=$source/conf/schema/conformance.json
+
+# valid NAME: the last output has the shape of conformance.json.
+valid() {
+    if message=$(printf '%s\n' "$out" | "$python" "$source/tests/tools/validate.py" "$schema" 2>&1); then
+        pass
+    else
+        fail "$1 has the shape of conformance.json" "$message"
+    fi
+}
+
+# at PATH...: values of the last output.
+at() {
+    printf '%s\n' "$out" | "$python" "$source/tests/tools/validate.py" - "$@" 2>&1 | paste -sd ' ' -
+}
+
+# broken: the rules that the last output, a text, says are broken.
+broken() {
+    printf '%s\n' "$out" | awk '$2 == "failed" { print $1 }' | sort -u | paste -sd ' ' -
+}
+
+# ---- the list -----------------------------------------------------------------------------------
+
+run "$program" conformance --list --json
+is "exit code of --list" 0 "$code"
+valid "--list"
+listed=$(printf '%s\n' "$out" | sed -n 's/^ *"rule": "\(.*\)",$/\1/p' | sort -u)
+is "nothing is run for it" "listed" "$(at 'checks/*/result' | tr ' ' '\n' | sort -u)"
+is "every rule that is checked has a mutant" "$listed" "$(awk '{ print $2 }' "$mutants" | sort -u)"
+printf '%s\n' "$out" | sed -n 's/^ *"rule": "\(.*\)",$/\1/p; s/^ *"title": "\(.*\)",$/\1/p' |
+    paste -d ' ' - - | sort -u >"$dir/titles"
+while read -r rule title; do
+    is "title of $rule" "$title." \
+        "$(sed -n "s/^- \\*\\*$rule\\*\\* //p" "$source/docs/plugin-abi.md" | tr -d '\`')"
+done <"$dir/titles"
+run "$program" conformance --list --group stream
+is "--list of a group" "0 stream" "$code $(printf '%s\n' "$out" | awk '{ print $3 }' | sort -u)"
+run "$program" conformance --list --rule DSA-P19
+is "--list of a rule" "0 DSA-P19" "$code $(printf '%s\n' "$out" | awk '{ print $1 }' | sort -u)"
+
+# ---- plugins that pass --------------------------------------------------------------------------
+
+for name in mock cpu async; do
+    asynchronous=false
+    if [ "$name" = async ]; then
+        name=cpu asynchronous=true
+    fi
+    run env DS_ACCEL_CPU_ASYNC="$asynchronous" "$program" conformance --json "$name"
+    is "conformance $name" "0 " "$code $err"
+    valid "conformance $name"
+    is "conformance $name" "true 0" "$(at ok summary/failed)"
+    is "its file" "$name $plugins/ds_accel_$name.so" "$(at name path)"
+done
+run "$program" conformance "$plugins/ds_accel_mock.so" --device 1
+is "another device, a file" "0 mock, device 1: " "$code $(printf '%s\n' "$out" | sed -n 's/^\(mock, device 1: \).*, 0 failed.*/\1/p')"
+run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=3000000 DS_ACCEL_MOCK_COPY_LATENCY_NS=20000 \
+    DS_ACCEL_MOCK_DEVICE_COUNT=1 "$program" conformance mock
+is "a device that takes its time, alone" "0 " "$code $(broken)"
+run "$program" conformance mock --group stream -v
+is "one group" "0 stream" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $3 }' | sort -u)"
+run "$program" conformance mock --rule DSA-P29 -v
+is "one rule" "0 DSA-P29 passed" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $1, $2 }')"
+run "$program" conformance "$mutant"
+is "the mutants' plugin without a mistake" "0  0 skipped" \
+    "$code $(broken) $(printf '%s\n' "$out" | sed -n 's/.*, \([0-9]* skipped\)$/\1/p')"
+
+# ---- mistakes -----------------------------------------------------------------------------------
+
+while read -r name rule; do
+    run env MUTANT="$name" "$program" conformance "$mutant"
+    is "mutant $name" "1 $rule" "$code $(broken)"
+done <"$mutants"
+
+run env MUTANT=aborts "$program" conformance --json "$mutant" --rule DSA-P26
+is "a crash" "1 failed" "$code $(at checks/0/result)"
+has "a crash says how" "$(at checks/0/detail)" "SIGABRT ended the process"
+valid "a crash"
+printf '{"probe": {"timeout_ms": 200}}\n' >"$dir/short.json"
+run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=100000000000 "$program" --config "$dir/short.json" \
+    conformance --json mock --rule DSA-P52
+is "a check that does not end" "1 no answer within 200 ms" "$code $(at checks/0/detail)"
+
+# ---- what cannot be had -------------------------------------------------------------------------
+
+# refuses CODE PART COMMAND...
+refuses() {
+    wanted=$1
+    part=$2
+    shift 2
+    run "$@"
+    is "exit code of $*" "$wanted" "$code"
+    has "what $* says" "$err" "$part"
+    is "$* prints nothing" "" "$out"
+}
+
+refuses 4 "mock is not available: no_driver" env DS_ACCEL_MOCK_AVAILABLE=false DS_ACCEL_MOCK_REASON=no_driver \
+    "$program" conformance mock
+refuses 4 "bad_option" env DS_ACCEL_MOCK_DEVICE_COUNT=many "$program" conformance mock
+refuses 1 "no plugin of the name" "$program" conformance nosuch
+refuses 1 "No such file" "$program" conformance "$dir/ds_accel_none.so"
+refuses 2 "expected ds_accel_<name>.so" "$program" conformance "$dir/other.so"
+refuses 2 "or --list" "$program" conformance
+refuses 2 "takes no argument" "$program" conformance --list mock
+refuses 2 "either --rule or --group" "$program" conformance mock --rule DSA-P9 --group life
+refuses 2 "no check is of the rule or group" "$program" conformance mock --rule DSA-P1
+refuses 2 "is not a number of a device" "$program" conformance mock --device x
+refuses 2 "option of conformance" "$program" detect --list
+broken=$build/tests/fixtures
+refuses 4 "does not load" "$program" conformance "$broken/undefined_symbol/ds_accel_undefined_symbol.so"
+refuses 4 "gives no table" "$program" conformance "$broken/entry_null/ds_accel_entry_null.so"
+refuses 4 "no_note: there is no note" "$program" conformance "$broken/no_note/ds_accel_no_note.so"
+run "$program" conformance "$broken/none/ds_accel_none.so"
+is "a plugin of seven functions" "0 " "$code $(broken)"
+run "$program" conformance "$broken/size_zero/ds_accel_size_zero.so"
+is "a table without a size" "1 DSA-P10 DSA-P11" "$code $(broken)"
+run "$program" conformance mock --device 9 --group stream
+has "a device that is not there is skipped" "$code $out" "0 stream"
+run "$build/libexec/ds-accel/ds-accel-probe" --conformance
+is "the helper alone" 2 "$code"
+
+finish

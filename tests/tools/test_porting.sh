@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# docs/porting.md and ds_accel.h know the same functions, but for those that have no counterpart
+# elsewhere; no method of DeepSpeed's accelerator interface is left out; docs/programming.md names
+# functions that there are.  test_porting.sh BUILD
+set -eu
+build=$(cd "$1" && pwd)
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+table=$source/docs/porting.md
+
+# What only this library has: contexts, candidates and verdicts, reports, checking plugins, the cache
+# of verdicts, layers, other settings for a recorded trace, and what Python frees by itself.
+cat >"$dir/ours" <<'END'
+ds_accel_cache_clear
+ds_accel_candidate_count
+ds_accel_candidate_get
+ds_accel_check
+ds_accel_config_check
+ds_accel_conformance
+ds_accel_create
+ds_accel_destroy
+ds_accel_detect
+ds_accel_free_data
+ds_accel_free_text
+ds_accel_layer_report
+ds_accel_lint
+ds_accel_memory_replay
+ds_accel_note_access
+ds_accel_quarantine_clear
+ds_accel_race_count
+ds_accel_register
+ds_accel_report
+ds_accel_set_method
+ds_accel_version
+END
+
+# Functions of the header: a name that is declared or defined, not one that a comment or a body has.
+"${PYTHON:-/usr/bin/python3}" - "$build/include/ds-accel/ds_accel.h" >"$dir/declared" <<'END'
+import re, sys
+text = re.sub(r"/\*.*?\*/", "", open(sys.argv[1], encoding="utf-8").read(), flags=re.S)
+names = re.findall(r"^(?:DS_ACCEL_(?:EXPORT|HOT|INLINE)\b[^;{(]*?)\b(ds_accel_[a-z0-9]\w*)\s*\(", text, flags=re.M)
+print("\n".join(sorted(set(names))))
+END
+grep -o '\bds_accel_[a-z0-9][a-z0-9_]*()' "$table" | tr -d '()' | sort -u >"$dir/named"
+has "the header has functions" "$(cat "$dir/declared")" "ds_accel_mem_copy_async"
+has "inline ones too" "$(cat "$dir/declared")" "ds_accel_get
+"
+has "the table has functions" "$(cat "$dir/named")" "ds_accel_mem_copy_async"
+
+is "every function of the table is declared" "" "$(comm -13 "$dir/declared" "$dir/named" | paste -sd ' ' -)"
+is "every function with a counterpart is in the table" "" \
+    "$(comm -23 "$dir/declared" "$dir/named" | comm -23 - "$dir/ours" | paste -sd ' ' -)"
+is "none of those without is" "" "$(comm -12 "$dir/ours" "$dir/named" | paste -sd ' ' -)"
+
+grep -o '\bds_accel_[a-z0-9][a-z0-9_]*()' "$source/docs/programming.md" | tr -d '()' | sort -u >"$dir/guide"
+has "the guide has functions" "$(cat "$dir/guide")" "ds_accel_graph_replay"
+is "every function of the guide is declared" "" "$(comm -13 "$dir/declared" "$dir/guide" | paste -sd ' ' -)"
+
+# DeepSpeed's interface, 0.19, and what 0.18 had besides.
+methods="is_synchronized_device use_host_timers resolves_data_dependency handles_memory_backpressure
+supports_nvtx_domain communication_backend_name communication_backend_version device_name device
+set_device current_device current_device_name device_count synchronize is_available random
+set_rng_state get_rng_state manual_seed manual_seed_all initial_seed default_generator seed Stream
+Event stream current_stream default_stream empty_cache memory_allocated max_memory_allocated
+reset_max_memory_allocated memory_cached max_memory_cached reset_max_memory_cached memory_stats
+reset_peak_memory_stats memory_reserved max_memory_reserved total_memory available_memory
+is_bf16_supported is_fp16_supported supported_dtypes range_push range_pop lazy_call
+is_triton_supported prefer_triton_grouped_mm create_graph capture_to_graph replay_graph
+BFloat16Tensor ByteTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor on_accelerator
+pin_memory is_pinned unpin_memory op_builder_dir create_op_builder get_op_builder build_extension
+visible_devices_envs set_visible_devices_envs export_envs get_compile_backend set_compile_backend
+amp"
+# The second column, and the lines after the table.
+awk -F '|' '/^\|/ { print $3 }' "$table" >"$dir/theirs"
+sed -n '/^|/,$p' "$table" | grep -v '^|' >>"$dir/theirs"
+for method in $methods; do
+    if grep -q "[\`. ]${method}[(\`,]" "$dir/theirs"; then
+        pass
+    else
+        fail "$method is in the table"
+    fi
+done
+
+# A row is a row: five cells, one function of ours in the fourth.
+is "every row has five cells" "" "$(awk -F '|' '/^\|/ && NF != 7' "$table")"
+is "every row is about a function of ours" "" "$(awk -F '|' '
+/^\|/ && $2 !~ /\*\*/ && $5 !~ /^ `ds_accel_[a-z0-9_]*\(\)` $/ && !/^\|---/ && !/^\| torch/' "$table")"
+is "and no function has two" "" "$(awk -F '|' '/^\|/ { print $5 }' "$table" | grep ds_accel | sort | uniq -d)"
+
+finish

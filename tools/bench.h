@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the files of ds-accel bench share; cmd_bench.c explains how they fit together. */
+#ifndef DS_ACCEL_BENCH_TOOL_H
+#define DS_ACCEL_BENCH_TOOL_H
+
+#include "tool.h"
+
+#include <stdio.h>
+
+#define BENCH_MAX_SIZES 32
+#define BENCH_MAX_SAMPLES 1000
+#define BENCH_SMALL_BYTES 4096u /* what rows without a size copy, fill and capture */
+#define BENCH_GRAPH_NODES 32u
+
+/* A status of ours beside the library's: Ctrl-C was pressed. */
+#define BENCH_INTERRUPTED 1000
+
+enum bench_unit {
+    BENCH_BYTES_PER_S,
+    BENCH_NS
+};
+enum bench_state {
+    BENCH_MEASURED,
+    BENCH_SKIPPED,
+    BENCH_FAILED
+};
+
+/* Where a transfer begins and ends. */
+enum bench_place {
+    BENCH_HOST_IN, /* pageable, holds the pattern */
+    BENCH_HOST_OUT,
+    BENCH_PINNED,
+    BENCH_DEVICE,
+    BENCH_DEVICE_OTHER, /* a second range of the same device */
+    BENCH_PEER,
+    BENCH_PLACES
+};
+
+struct bench;
+
+/* What one row measures. */
+struct bench_case {
+    const char *group;
+    const char *name;
+    bool sized; /* once for each size */
+    enum bench_unit unit;
+    bool queued; /* once() only queues: waited for at the end of a sample, with device events */
+    enum bench_place destination, source; /* of a transfer */
+    uint32_t kind;                        /* DS_ACCEL_COPY_* */
+    /* Make what it needs and check that the operation does what it should; may be NULL. */
+    int32_t (*prepare)(struct bench *bench);
+    /* One operation; or, where calling through a pointer would be felt, many of them. */
+    int32_t (*once)(struct bench *bench);
+    int32_t (*many)(struct bench *bench, uint64_t repetitions);
+    void (*finish)(struct bench *bench); /* also after a prepare() that failed; may be NULL */
+};
+
+struct bench_row {
+    const struct bench_case *test;
+    uint64_t size_bytes; /* 0: without a size */
+    enum bench_state state;
+    bool device_clock;
+    double median, least, greatest,
+        deviation; /* in the unit; deviation is the median absolute one */
+    uint32_t samples;
+    uint64_t repetitions; /* operations of one sample */
+    char reason[512];
+};
+
+/* What is being measured on, and with. */
+struct bench {
+    ds_accel_t *context;
+    ds_accel_device_t *device;
+    ds_accel_device_t *peer; /* NULL: there is none, or none that opens */
+    char peer_reason[256];   /* why it does not */
+    uint32_t device_index;
+    uint32_t peer_index;
+    ds_accel_stream_t *stream;
+    ds_accel_event_t *start, *end; /* with timing; NULL: the host's clock serves */
+    double time_s;
+
+    const struct bench_case *test; /* at hand */
+    uint64_t size_bytes;
+    void *places[BENCH_PLACES]; /* of size_bytes each; NULL with the reason below */
+    int32_t place_status[BENCH_PLACES];
+    char place_reason[BENCH_PLACES][256];
+
+    void *small; /* device memory of BENCH_SMALL_BYTES */
+    void *small_host;
+    ds_accel_event_t *event;
+    ds_accel_graph_t *graph;
+    ds_accel_stream_t *other_stream;
+    uint64_t tasks_queued, tasks_run;
+    char reason[512]; /* why the row at hand fails; "": what the library says */
+
+    struct bench_row *rows;
+    size_t row_count;
+};
+
+/* ---- bench_cases.c: transfers; bench_calls.c: everything else ------------------------------- */
+
+extern const struct bench_case bench_transfers[];
+extern const size_t bench_transfer_count;
+extern const struct bench_case bench_calls[];
+extern const size_t bench_call_count;
+
+/* Set the reason of a failure, and return its status. */
+int32_t bench_fail(struct bench *bench, int32_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Memory of every place that can be had, of bench->size_bytes, the pattern in BENCH_HOST_IN. */
+void bench_places_make(struct bench *bench);
+void bench_places_release(struct bench *bench);
+
+/* ---- bench_measure.c ------------------------------------------------------------------------ */
+
+/* Wait for the stream, unless Ctrl-C is pressed. */
+int32_t bench_wait(struct bench *bench);
+
+/* Prepare, check, calibrate, measure, finish. Only BENCH_INTERRUPTED is returned as a failure. */
+int32_t bench_measure(struct bench *bench, struct bench_row *row);
+
+/* ---- bench_progress.c: the bar, and Ctrl-C -------------------------------------------------- */
+
+/* From now on SIGINT, SIGTERM and SIGHUP are remembered; a second one kills. */
+void bench_signals_catch(void);
+/* The signal, or 0. */
+int bench_signal(void);
+/* Give the signals back, and die of the one that came, if one did. */
+void bench_signals_release(void);
+
+/* A bar on stderr, if that is a terminal and wanted. */
+void bench_progress_begin(bool wanted);
+void bench_progress_show(size_t done, size_t total, const struct bench_row *row);
+void bench_progress_end(void);
+/* A log sink that takes the bar away before the tool's own sink (its user_data) writes. */
+void bench_progress_log(void *user_data, uint32_t level, const char *topic, const char *message);
+
+/* ---- bench_report.c ------------------------------------------------------------------------- */
+
+struct bench_report {
+    const char *accelerator;
+    struct ds_accel_device_identity identity;
+    char device_name[128];
+    const uint64_t *sizes_bytes;
+    size_t size_count;
+};
+
+/* "4 KiB", "1000 B". */
+void bench_format_size(uint64_t size_bytes, char *text, size_t text_size);
+void bench_write_text(FILE *file, const struct bench *bench, const struct bench_report *report,
+                      bool colour);
+void bench_write_json(FILE *file, const struct bench *bench, const struct bench_report *report);
+
+#endif
