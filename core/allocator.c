@@ -509,7 +509,12 @@ static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *ar
         return ds_accel__allocator_fail(request.arena, size_bytes);
     }
     if (status >= 0) {
-        if (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG) {
+        bool is_debug = allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG;
+
+        /* With its red zone, which is filled. */
+        ds_accel__layer_block_alloc(allocator->device, (void *)(uintptr_t)block->address,
+                                    is_debug ? block->fit_bytes : size_bytes, arena->stream);
+        if (is_debug) {
             ds_accel__debug_allocated(block);
         }
         *pointer_out = (void *)(uintptr_t)block->address;
@@ -747,10 +752,13 @@ static __attribute__((noinline)) int32_t free_slowly(struct ds_accel__allocator 
     if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
         (__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_POOLS) == 0) {
         ds_accel__latch_release(&home->latch);
-        return allocator->options.mode == DS_ACCEL__ALLOCATOR_OFF
-                   ? free_to_driver(block, freeing)
-                   : ds_accel__debug_free(block, freeing);
+        if (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG) {
+            return ds_accel__debug_free(block, freeing);
+        }
+        ds_accel__layer_block_free(allocator->device, pointer, NULL);
+        return free_to_driver(block, freeing);
     }
+    ds_accel__layer_block_free(allocator->device, pointer, NULL);
     if (block->uses != NULL || block->user->id != home->id ||
         (freeing != NULL && freeing->id != home->id)) {
         ds_accel__latch_release(&home->latch);
@@ -1117,6 +1125,9 @@ int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
     allocator->limit_bytes = limit_of(allocator);
     if (options->mode != DS_ACCEL__ALLOCATOR_CACHING || options->roundup_power2_divisions > 1) {
         allocator->special |= DS_ACCEL__SPECIAL_MODE;
+    }
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) != 0) {
+        allocator->special |= DS_ACCEL__SPECIAL_LAYERS; /* they are told of each block */
     }
     if ((options->mode == DS_ACCEL__ALLOCATOR_DEBUG && ds_accel__debug_init(allocator) < 0) ||
         (options->history_entries > 0 && options->mode != DS_ACCEL__ALLOCATOR_DEBUG &&

@@ -263,6 +263,7 @@ struct ds_accel__quarantine;
 #define DS_ACCEL__SPECIAL_HISTORY 1u
 #define DS_ACCEL__SPECIAL_POOLS 2u
 #define DS_ACCEL__SPECIAL_MODE 4u
+#define DS_ACCEL__SPECIAL_LAYERS 8u
 
 struct ds_accel__allocator {
     /* Under the lock below: what was at most, and the totals of arenas that are gone. */

@@ -247,6 +247,7 @@ int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__are
     int32_t later;
     char said[600];
 
+    ds_accel__layer_block_free(allocator->device, (void *)(uintptr_t)block->address, NULL);
     if (!is_done) { /* the usual way keeps the order */
         return ds_accel__free_in_order(block, freeing);
     }

@@ -1,132 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The texts of the allocator's failures. Out of memory: how much was asked for, where the memory
- * is, and the one setting that would have helped and isn't on. A pointer that is no live block's:
- * what it is instead.
+ * The allocator's failures: the facts behind an out of memory, which oom.c puts into words, and for
+ * a pointer that is no live block's what it is instead.
  */
 #include "allocator.h"
+#include "memory_snapshot.h"
 
 #include <stdio.h>
 
-struct facts {
-    uint64_t asked_bytes;
-    uint64_t allocated_bytes;
-    uint64_t reserved_bytes;
-    uint64_t free_bytes; /* reserved, and in no live block */
-    uint64_t largest_bytes;
-    uint64_t limit_bytes;   /* UINT64_MAX: none */
-    uint64_t private_bytes; /* free in private pools that are in use */
-    uint64_t device_bytes;  /* available outside of the allocator; UINT64_MAX: not known */
-    bool is_growable;
-    bool may_grow;
-};
-
-static void read_arena(const struct ds_accel__arena *arena, struct facts *facts)
+/* All locks are held. What is free elsewhere helps nobody here. */
+static void read_arena(const struct ds_accel__arena *arena, const struct ds_accel__arena *asker,
+                       struct ds_accel__oom_facts *facts)
 {
+    bool is_elsewhere = arena->owner != asker->owner;
+
     for (const struct ds_accel__segment *segment = arena->segments; segment != NULL;
          segment = segment->next) {
         for (const struct ds_accel__block *block = segment->first; block != NULL;
              block = block->next) {
-            if (block->state == DS_ACCEL__BLOCK_LIVE || block->state == DS_ACCEL__BLOCK_TAKEN) {
-                continue;
-            }
-            facts->free_bytes += block->size_bytes;
-            if (block->size_bytes > facts->largest_bytes) {
-                facts->largest_bytes = block->size_bytes;
-            }
-            if (arena->owner != NULL && !arena->owner->is_gone) {
-                facts->private_bytes += block->size_bytes;
+            if (block->state == DS_ACCEL__BLOCK_PENDING) {
+                facts->pending_bytes += block->size_bytes;
+            } else if (block->state == DS_ACCEL__BLOCK_LIVE ||
+                       block->state == DS_ACCEL__BLOCK_TAKEN) {
+                facts->allocated_bytes += block->size_bytes;
+            } else if (is_elsewhere) {
+                facts->elsewhere_bytes += block->size_bytes;
+            } else if (block->size_bytes > facts->largest_free_bytes) {
+                facts->largest_free_bytes = block->size_bytes;
             }
         }
     }
 }
 
-static void read_facts(struct ds_accel__allocator *allocator, struct facts *facts)
+static void read_facts(struct ds_accel__arena *asker, struct ds_accel__oom_facts *facts)
 {
+    struct ds_accel__allocator *allocator = asker->allocator;
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
     struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-    facts->device_bytes = UINT64_MAX;
     if (allocator->table->mem_info(allocator->device, &info, &error) == DS_ACCEL_OK &&
         (info.valid & DS_ACCEL_MEMORY_AVAILABLE) != 0) {
-        facts->device_bytes = info.available_bytes;
+        facts->device_total_bytes = info.total_bytes;
+        facts->device_free_bytes = info.available_bytes;
     }
     pthread_mutex_lock(&allocator->lock);
     allocator->failure_count++;
-    facts->limit_bytes = allocator->limit_bytes;
+    facts->limit_bytes = allocator->limit_bytes == UINT64_MAX ? 0 : allocator->limit_bytes;
     facts->reserved_bytes = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current;
     ds_accel__arenas_lock(allocator);
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
          arena = arena->next) {
-        facts->allocated_bytes += (uint64_t)ds_accel__figures_current(
-            &arena->figures, DS_ACCEL__ALL, DS_ACCEL__LANE_ALLOCATED_BYTES);
-        read_arena(arena, facts);
+        read_arena(arena, asker, facts);
     }
     ds_accel__arenas_unlock(allocator);
     pthread_mutex_unlock(&allocator->lock);
+    facts->max_split_bytes = allocator->options.max_split_bytes;
     facts->is_growable = allocator->options.growable_segments;
-    facts->may_grow =
+    facts->can_grow =
         !ds_accel__slot_is_absent(allocator->table, offsetof(struct ds_accel_plugin, vmem_reserve));
-}
-
-/* "1.50 GiB"; exact below 1 KiB. */
-static const char *human(uint64_t bytes, char text[32])
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-
-    while (value >= 1024 && unit + 1 < DS_ACCEL__ARRAY_SIZE(units)) {
-        value /= 1024;
-        unit++;
-    }
-    snprintf(text, 32, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
-    return text;
-}
-
-/* What would have made it succeed; "" if nothing of ours would. */
-static const char *find_help(const struct facts *facts)
-{
-    if (facts->limit_bytes != UINT64_MAX &&
-        facts->reserved_bytes + facts->asked_bytes > facts->limit_bytes &&
-        facts->device_bytes >= facts->asked_bytes) {
-        return "; the limit is in the way: ds_accel_memory_set_limit() or limit_bytes raises it";
-    }
-    if (facts->free_bytes - facts->private_bytes >= facts->asked_bytes && !facts->is_growable &&
-        facts->may_grow) {
-        return "; enough is free but in pieces: growable_segments would have kept it together";
-    }
-    if (facts->free_bytes - facts->private_bytes >= facts->asked_bytes) {
-        return "; enough is free but in pieces: max_split_bytes would have kept large blocks whole";
-    }
-    if (facts->private_bytes >= facts->asked_bytes) {
-        return "; private pools hold enough: destroy those that no graph needs";
-    }
-    return "";
 }
 
 int32_t ds_accel__allocator_fail(struct ds_accel__arena *arena, uint64_t size_bytes)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
-    struct facts facts = {.asked_bytes = size_bytes};
-    char texts[6][32];
-    double fragmentation;
+    struct ds_accel__oom_facts facts = {.asked_bytes = size_bytes};
+    char device[32];
+    char text[512];
 
-    read_facts(allocator, &facts);
+    snprintf(device, sizeof(device), "device %u", allocator->device_index);
+    facts.device = device;
+    read_facts(arena, &facts);
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_OOM, 0, size_bytes, arena->stream_id);
-    fragmentation =
-        facts.free_bytes == 0 ? 0 : 1 - (double)facts.largest_bytes / (double)facts.free_bytes;
-    return ds_accel__error(
-        DS_ACCEL_ERR_NO_MEMORY,
-        "out of memory on device %u: asked %s (%llu bytes), allocated %s, reserved %s, largest "
-        "free block %s, fragmentation %.0f%%, limit %s, available on the device %s%s",
-        allocator->device_index, human(size_bytes, texts[0]), (unsigned long long)size_bytes,
-        human(facts.allocated_bytes, texts[1]), human(facts.reserved_bytes, texts[2]),
-        human(facts.largest_bytes, texts[3]), 100 * fragmentation,
-        facts.limit_bytes == UINT64_MAX ? "none" : human(facts.limit_bytes, texts[4]),
-        facts.device_bytes == UINT64_MAX ? "not known" : human(facts.device_bytes, texts[5]),
-        find_help(&facts));
+    ds_accel__oom_describe(&facts, text, sizeof(text));
+    return ds_accel__error(DS_ACCEL_ERR_NO_MEMORY, "%s", text);
 }
 
 /* ---- pointers ------------------------------------------------------------------------------- */

@@ -748,8 +748,6 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *
 DS_ACCEL_EXPORT int32_t ds_accel_memory_record_history(ds_accel_device_t *device, uint32_t flags,
                                                        uint64_t max_entries);
 
-#define DS_ACCEL_SNAPSHOT_JSON 1u /**< laid out as torch.cuda.memory._snapshot() is */
-
 /**
  * A picture of the memory as it is: segments, blocks, statistics, and the history that was kept.
  *
@@ -760,7 +758,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_record_history(ds_accel_device_t *device
  * @param[out] size_bytes_out  how many
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE in a forked child; ERR_NO_MEMORY
  * @threads any; holds the device's allocator meanwhile
- * @owner  caller; release with ds_accel_free_text()
+ * @owner  caller; release with ds_accel_free_data()
  * @source torch.cuda.memory_snapshot
  */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device,

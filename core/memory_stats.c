@@ -5,7 +5,7 @@
  * history. A device that nothing was allocated on has an allocator as soon as one of them is
  * called, but no memory.
  */
-#include "internal.h"
+#include "memory_snapshot.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -389,7 +389,7 @@ int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device,
 {
     struct ds_accel__device *ours = NULL;
     json_t *tree = NULL;
-    char *text;
+    json_t *complete = NULL;
     int32_t status = find_whole(&context, device, &ours);
 
     if (status < 0) {
@@ -398,22 +398,17 @@ int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device,
     if (data_out == NULL || size_bytes_out == NULL) {
         return ds_accel__refuse("memory_snapshot", "output", NULL);
     }
-    if (format != DS_ACCEL_SNAPSHOT_JSON) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "memory_snapshot: there is no format %u",
-                               format);
-    }
     status = ds_accel__memory_snapshot_tree(context, ours, &tree);
     if (status < 0) {
         return status;
     }
-    text = json_dumps(tree, JSON_INDENT(1));
+    status = ds_accel__memory_snapshot_complete(tree, &complete);
     json_decref(tree);
-    if (text == NULL) {
-        return ds_accel__no_memory();
+    if (status >= 0) {
+        status = ds_accel__memory_snapshot_write(complete, format, data_out, size_bytes_out);
+        json_decref(complete);
     }
-    *data_out = text;
-    *size_bytes_out = strlen(text);
-    return DS_ACCEL_OK;
+    return status;
 }
 
 /* ---- private pools -------------------------------------------------------------------------- */
