@@ -320,6 +320,26 @@ DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot_convert(const char *path, uint32_t format,
                                                          void **data_out, size_t *size_bytes_out);
 
+/**
+ * Run the allocations that a snapshot recorded again, through the caching allocator over a
+ * simulated device, with the recorded settings and with others, and compare what each would have
+ * needed.
+ *
+ * @param[in]  path       as for ds_accel_memory_snapshot_convert()
+ * @param[in]  tries      each "key=value,...", put in the place of the recorded settings: the keys
+ *                        of the allocator's settings, and capacity_bytes, the device's memory
+ * @param[in]  try_count  at most 64; 0: a handful of sensible alternatives
+ * @param[in]  format     0: a table; DS_ACCEL_FORMAT_JSON: conf/schema/memory-replay.json
+ * @param[out] text_out   written only on DS_ACCEL_OK
+ * @return DS_ACCEL_OK; ERR_INVALID a try is none, the snapshot has no events, or as for
+ *         ds_accel_memory_snapshot_convert(); ERR_NOT_FOUND; ERR_IO; ERR_NO_MEMORY
+ * @threads any
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_memory_replay(const char *path, const char *const *tries,
+                                               uint32_t try_count, uint32_t format,
+                                               char **text_out);
+
 /** Release data that this library made; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_free_data(void *data);
 

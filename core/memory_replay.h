@@ -50,4 +50,13 @@ ds_accel_plugin_device_t *ds_accel__replay_device_handle(struct ds_accel__replay
 ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay_device *device,
                                                          uint32_t number);
 
+/*
+ * memory_replay.c: run a snapshot's longest trace with the recorded settings and with each of the
+ * tries, "key=value,...", or with alternatives of its own if there are none. A report's tree.
+ * ERR_INVALID no trace, or a try that is none; ERR_NO_MEMORY.
+ */
+int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
+                                json_t **report_out);
+char *ds_accel__memory_replay_text(json_t *report); /* NULL: no memory */
+
 #endif

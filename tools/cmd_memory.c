@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* ds-accel memory show FILE */
+/* ds-accel memory show|replay FILE */
 #include "tool.h"
 
 #include <string.h>
@@ -37,8 +37,24 @@ static int show(struct tool *tool, const char *path)
     if (format == 0) {
         return code;
     }
+    if (tool->try_count > 0) {
+        return tool_usage(tool, "--try is an option of memory replay");
+    }
     status = ds_accel_memory_snapshot_convert(path, format, &data, &size_bytes);
     return status < 0 ? tool_fail(status) : tool_write(tool, data, size_bytes, EXIT_OK);
+}
+
+static int replay(struct tool *tool, const char *path)
+{
+    char *text;
+    int32_t status;
+
+    if (tool->svg || tool->pickle || tool->pickle_segments) {
+        return tool_usage(tool, "memory replay writes a table, or JSON");
+    }
+    status = ds_accel_memory_replay(path, tool->tries, (uint32_t)tool->try_count,
+                                    tool->json ? DS_ACCEL_FORMAT_JSON : 0, &text);
+    return status < 0 ? tool_fail(status) : tool_write(tool, text, strlen(text), EXIT_OK);
 }
 
 static int run(struct tool *tool, int argument_count, char **arguments)
@@ -47,13 +63,16 @@ static int run(struct tool *tool, int argument_count, char **arguments)
     if (strcmp(arguments[0], "show") == 0) {
         return show(tool, arguments[1]);
     }
-    return tool_usage(tool, "memory takes show FILE, not \"%s\"", arguments[0]);
+    if (strcmp(arguments[0], "replay") == 0) {
+        return replay(tool, arguments[1]);
+    }
+    return tool_usage(tool, "memory takes show FILE or replay FILE, not \"%s\"", arguments[0]);
 }
 
 const struct tool_command cmd_memory = {
     .name = "memory",
-    .arguments = "show FILE",
-    .summary = "show a snapshot of a caching allocator",
+    .arguments = "show|replay FILE",
+    .summary = "show a snapshot of an allocator, or try other settings on it",
     .help = "show FILE  prints segments and blocks of a snapshot, as this library and torch write\n"
             "           them, as a table\n"
             "\n"
@@ -63,6 +82,6 @@ const struct tool_command cmd_memory = {
             "  -o, --output FILE        write to a file",
     .least = 2,
     .most = 2,
-    .own_options = "output pickle pickle-segments svg",
+    .own_options = "output pickle pickle-segments svg try",
     .run = run,
 };

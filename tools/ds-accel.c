@@ -36,6 +36,7 @@ enum {
     OPTION_SVG,
     OPTION_TIME,
     OPTION_DEVICE,
+    OPTION_TRY,
     OPTION_VERSION
 };
 
@@ -60,6 +61,7 @@ static const struct option long_options[] = {
     {"size", required_argument, NULL, OPTION_SIZE},
     {"svg", no_argument, NULL, OPTION_SVG},
     {"time", required_argument, NULL, OPTION_TIME},
+    {"try", required_argument, NULL, OPTION_TRY},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -350,6 +352,8 @@ static int take_own_option(struct tool *tool, int option)
     case OPTION_SVG:
         tool->svg = true;
         return -1;
+    case OPTION_TRY:
+        return take_another(tool, "--try", tool->tries, &tool->try_count);
     default:
         tool->time = optarg;
         return -1;

@@ -28,6 +28,8 @@ struct tool {
     const struct tool_command *command;
     struct ds_accel_options options;
     const char *plugin_dirs[TOOL_PLUGIN_DIRS];
+    const char *tries[TOOL_LISTS]; /* memory replay */
+    size_t try_count;
     bool json;
     bool show_env;                     /* config show --env */
     bool svg, pickle, pickle_segments; /* memory show */

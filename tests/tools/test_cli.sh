@@ -788,7 +788,7 @@ explain [NAME]
 env [NAME]
 config check|show
 lint FILE.so
-memory show FILE
+memory show|replay FILE
 END
 has "config --help" "$("$program" config --help)" "show --env"
 version=$(sed -n 's/^#define DS_ACCEL_VERSION "\(.*\)"/\1/p' "$source/core/ds_accel.h")

@@ -101,7 +101,8 @@ while read -r command argument; do
     FILE.so) offers "ds-accel $command " "ds_accel_x.so
 folder
 full.json" ;;
-    show) offers "ds-accel $command " show ;;
+    "show|replay") offers "ds-accel $command " "show
+replay" ;;
     "[NAME|FILE.so]") offers "ds-accel $command " "$on_path
 ds_accel_x.so
 folder
@@ -125,7 +126,8 @@ memory_options="-o
 --output
 --pickle
 --pickle-segments
---svg"
+--svg
+--try"
 offers "ds-accel info --mem" --memory-map
 offers "ds-accel info -" "$options
 --memory-map"
@@ -141,6 +143,9 @@ offers "ds-accel memory show -" "$options
 $memory_options"
 offers "ds-accel memory show mine.json " "$options
 $memory_options"
+offers "ds-accel memory replay te" text.txt
+offers "ds-accel memory --try x=1 replay m" "mine.json
+my own.json"
 offers "ds-accel memory -o te" text.txt
 offers "ds-accel memory --output=te" text.txt
 offers "ds-accel memory --output x show m" "mine.json

@@ -112,6 +112,53 @@ is "and the snapshot" "0 $(cat "$dir/small.out.json")" "$code $out"
 run "$program" info --memory-map="$dir/nosuch.json"
 is "a snapshot that is not there" "1  ds-accel: $dir/nosuch.json: No such file or directory" "$code $out $err"
 
+# ---- replay -------------------------------------------------------------------------------------
+
+# replay NAME ARGUMENTS...: as JSON of its schema, into $dir/replay.
+replay() {
+    name=$1
+    shift
+    run "$program" memory replay --json "$@"
+    is "$name: replay" "0 " "$code $err"
+    printf '%s\n' "$out" >"$dir/replay"
+    run validate "$source/conf/schema/memory-replay.json" events "results/#" <"$dir/replay"
+    has "$name: is of its schema" "$code" 0
+}
+# result POSITION KEY
+result() {
+    validate - "results/$1/$2" <"$dir/replay"
+}
+
+replay "traces" "$snapshots/traces.json"
+# 40 MiB are reserved at the recorded failure, and 24 MiB are left.
+is "the device's memory" "67108864 45 0" "$(validate - capacity_bytes events blocks_before <"$dir/replay" | xargs)"
+is "the first is the recorded one" "as recorded" "$(result 0 settings)"
+is "20 layers of 1 MiB at most" 20971520 "$(result 0 peak_allocated_bytes)"
+is "the failure is seen again" "1 67108864" "$(result 0 failures) $(result 0 failed_bytes)"
+is "one is the best" 1 "$(validate - 'results/*/best' <"$dir/replay" | grep -c true)"
+replay "tries" "$snapshots/traces.json" --try capacity_bytes=1G --try growable_segments=true,capacity_bytes=512M
+is "as many as asked for, and the recorded" 3 "$(validate - "results/#" <"$dir/replay")"
+is "with more memory nothing fails" "0 0" "$(result 1 failures) $(result 2 failures)"
+is "the recorded one is not the best" false "$(result 0 best)"
+replay "torch's own" "$snapshots/torch_2.json"
+is "the same figures" "20971520 1" "$(result 0 peak_allocated_bytes) $(result 0 failures)"
+replay "large" "$dir/large.json" --try capacity_bytes=64M
+is "no recorded failure: memory without end" null "$(validate - capacity_bytes <"$dir/replay")"
+is "no failure either" 0 "$(result 0 failures)"
+[ "$(result 1 failures)" -gt 0 ] || fail "a small device runs out"
+run "$program" memory replay "$snapshots/traces.json"
+has "the table marks one" "$out" "
+* "
+has "the table has the failure" "$out" "1 times, first 64 MiB"
+run "$program" memory replay "$snapshots/small.json"
+is "nothing recorded" "1  ds-accel: the snapshot has no recorded events" "$code $out $err"
+for try in "max_split_bites=3,is \"max_split_bytes\" meant?" "gc_threshold=2,cannot be" "frob,is not key=value" \
+    "limit_bytes=-1,cannot be" "growable_segments=perhaps,cannot be" "limit_bytes=4X,cannot be"; do
+    run "$program" memory replay "$snapshots/traces.json" --try "${try%%,*}"
+    is "--try ${try%%,*}" "1 " "$code $out"
+    has "--try ${try%%,*}: what" "$err" "${try#*,}"
+done
+
 # ---- refusals -----------------------------------------------------------------------------------
 
 # refuses NAME POSITION TEXT JSON: the message has line:column and what is wrong.
@@ -184,11 +231,14 @@ usage() {
     is "$name: usage" "2 " "$code $out"
     has "$name: says so" "$err" "$part"
 }
-usage "no file" "memory takes show FILE, and 1 argument was given" memory show
+usage "no file" "memory takes show|replay FILE, and 1 argument was given" memory show
 usage "an unknown word" "not \"frob\"" memory frob file
 usage "two formats" "exclude each other" memory show file --json --svg
 usage "another command's option" "--svg is an option of memory" list --svg
 usage "another command's option, before it" "--pickle is an option of memory" --pickle list
+usage "a picture of a replay" "writes a table, or JSON" memory replay --svg file
+usage "a try to show" "--try is an option of memory replay" memory show --try x=1 file
+usage "another command's try" "--try is an option of memory" list --try x=1
 usage "a name and a snapshot" "\"mock\" is one too many" info mock --memory-map=file
 usage "another command's map" "--memory-map is an option of info" detect --memory-map
 usage "another command's output" "--output is an option of bench and memory" -o file list

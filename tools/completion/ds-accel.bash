@@ -105,7 +105,7 @@ _ds_accel_argument() {
     quarantine:2:clear) _ds_accel_names "$current" "$@" ;;
     help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
     info:1:* | explain:1:* | env:1:* | bench:1:*) _ds_accel_names "$current" "$@" ;;
-    memory:1:*) _ds_accel_offer "$current" "show" ;;
+    memory:1:*) _ds_accel_offer "$current" "show replay" ;;
     memory:2:*) _ds_accel_files "$current" .json ;;
     lint:1:*) _ds_accel_files "$current" .so ;;
     conformance:1:*)
@@ -135,12 +135,14 @@ _ds_accel() {
             previous=
         elif [[ $word == = && ${COMP_WORDS[i - 1]} == --memory-map ]]; then
             previous=--memory-map # which takes a value only behind "="
+        elif [[ $word == = ]]; then
+            i=$((i + 1)) # "key=value" is three words
         elif [[ -z $only_arguments && $word == -- ]]; then
             only_arguments=1
         elif [[ -z $only_arguments && $word == -* ]]; then
             case $word in
             --accelerator | --config | --plugin-dir | --root) previous=$word ;;
-            --device | --group | --only | --output | --rule | --size | --time) previous=$word ;;
+            --device | --group | --only | --output | --rule | --size | --time | --try) previous=$word ;;
             --plugin-dir=*) folders+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
@@ -168,6 +170,7 @@ _ds_accel() {
     case $previous in
     -a | --accelerator) _ds_accel_names "$current" "$program" "${folders[@]}" ;;
     --config | --memory-map) _ds_accel_files "$current" .json ;;
+    --try) ;;
     -o | --output) _ds_accel_files "$current" '*' ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
     --only) _ds_accel_groups "$current" ;;
@@ -177,7 +180,7 @@ _ds_accel() {
     *)
         [[ $command != config ]] || options+=' --env'
         [[ $command != info ]] || options+=' --memory-map'
-        [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg'
+        [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg --try'
         [[ $command != conformance ]] || options+=' --device --group --list --rule'
         [[ $command != bench ]] || options+=' --device --only -o --output --size --time'
         [[ -z $only_arguments ]] || options=''
