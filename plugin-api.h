@@ -660,7 +660,10 @@ struct ds_accel_plugin {
                                   struct ds_accel_error *error);
     /** DS_ACCEL_OK: idle; DS_ACCEL_NOT_READY: busy. */
     int32_t (*stream_query)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
-    /** Work queued on @p stream after this call waits on the device for @p event. */
+    /**
+     * Work queued on @p stream after this call waits on the device for @p event. Also while another
+     * thread uses the stream.
+     */
     int32_t (*stream_wait_event)(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                  struct ds_accel_error *error);
     /** Run @p task on the host when the stream gets there. */
@@ -672,7 +675,7 @@ struct ds_accel_plugin {
     int32_t (*event_create)(ds_accel_plugin_device_t *device, uint32_t flags,
                             ds_accel_plugin_event_t **event_out, struct ds_accel_error *error);
     void (*event_destroy)(ds_accel_plugin_event_t *event);
-    /** Recording again replaces the earlier mark. */
+    /** Recording again replaces the earlier mark. Also while another thread uses the stream. */
     int32_t (*event_record)(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
     /**
@@ -693,7 +696,7 @@ struct ds_accel_plugin {
     /**
      * @p size_bytes > 0. @p align_bytes 0: device_info's allocation_align_bytes; else a power of
      * two.
-     * @p flags: none so far, 0. Contents undefined.
+     * @p flags: none so far, 0. Contents undefined. Never a part of a capture, and breaks none.
      */
     int32_t (*mem_alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                          uint64_t align_bytes, uint32_t flags, void **pointer_out,

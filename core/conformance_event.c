@@ -3,6 +3,8 @@
 /* Conformance checks: events. */
 #include "conformance.h"
 
+#include <pthread.h>
+
 #define GROUP "event"
 
 static void check_never_recorded(struct ds_accel__run *run)
@@ -130,6 +132,54 @@ static void check_no_times(struct ds_accel__run *run)
     run->table.event_destroy(unrecorded);
 }
 
+/* What a thread does to the stream of another, as an allocator does for memory that moves on. */
+struct other_thread {
+    struct ds_accel__run *run;
+    ds_accel_plugin_stream_t *stream;
+    ds_accel_plugin_event_t *event;
+    int32_t statuses[2];
+};
+
+#define ROUNDS 200
+
+static void *mark_stream(void *given)
+{
+    struct other_thread *other = given;
+    struct ds_accel_plugin *table = &other->run->table;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ds_accel_error error = {.struct_size = sizeof(error)};
+        int32_t status = table->event_record(other->event, other->stream, &error);
+
+        other->statuses[0] = status < 0 ? status : other->statuses[0];
+        status = table->stream_wait_event(other->stream, other->event, &error);
+        other->statuses[1] = status < 0 ? status : other->statuses[1];
+    }
+    return NULL;
+}
+
+static void check_other_thread(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    struct other_thread other = {run, stream, ds_accel__event(run, 0), {DS_ACCEL_OK, DS_ACCEL_OK}};
+    ds_accel_plugin_event_t *own = ds_accel__event(run, 0);
+    pthread_t thread;
+
+    EXPECT(run, pthread_create(&thread, NULL, mark_stream, &other) == 0, "no thread can be had");
+    for (int i = 0; i < ROUNDS; i++) {
+        WANT(run, DS_ACCEL_OK, event_record, own, stream);
+    }
+    pthread_join(thread, NULL);
+    EXPECT(run, other.statuses[0] == DS_ACCEL_OK, "event_record by another thread: %s",
+           ds_accel__status_text(other.statuses[0]));
+    EXPECT(run, other.statuses[1] == DS_ACCEL_OK, "stream_wait_event by another thread: %s",
+           ds_accel__status_text(other.statuses[1]));
+    ds_accel__wait(run, stream);
+    run->table.event_destroy(own);
+    run->table.event_destroy(other.event);
+    run->table.stream_destroy(stream);
+}
+
 #define DEVICE DS_ACCEL__STAGE_DEVICE
 #define TASKS \
     SLOT(event_create), SLOT(event_record), SLOT(event_synchronize), SLOT(stream_host_task), \
@@ -161,6 +211,13 @@ static const struct ds_accel__check checks[] = {
      0,
      check_no_times,
      {SLOT(event_create), SLOT(event_record), SLOT(event_elapsed_ms), SLOT(stream_create)}},
+    {105,
+     GROUP,
+     "marks by another thread",
+     DEVICE,
+     0,
+     check_other_thread,
+     {SLOT(event_create), SLOT(event_record), SLOT(stream_wait_event), SLOT(stream_create)}},
 };
 
 const struct ds_accel__check_list ds_accel__checks_event = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

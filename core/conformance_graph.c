@@ -169,8 +169,8 @@ static void check_update(struct ds_accel__run *run)
 
 static void check_broken(struct ds_accel__run *run)
 {
-    ds_accel_plugin_stream_t *stream = begin(run);
     void *memory = ds_accel__take(run, BYTES);
+    ds_accel_plugin_stream_t *stream = begin(run);
     ds_accel_plugin_graph_t *graph = NULL;
 
     fill(run, stream, memory, 9);
@@ -180,6 +180,29 @@ static void check_broken(struct ds_accel__run *run)
     fill(run, stream, memory, 10); /* it has ended: the stream works again */
     ds_accel__wait(run, stream);
     want_bytes(run, memory, 10, "a stream whose capture was broken");
+    run->table.stream_destroy(stream);
+    ds_accel__give(run, memory);
+}
+
+/* Memory taken meanwhile is there at once, and no launch takes it again. */
+static void check_memory(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = begin(run);
+    void *memory = ds_accel__take(run, BYTES);
+    ds_accel_plugin_graph_exec_t *exec;
+    ds_accel_plugin_graph_t *graph;
+
+    fill(run, stream, memory, 13);
+    graph = end(run, stream);
+    fill(run, run->stream, memory, 14);
+    ds_accel__wait(run, run->stream);
+    want_bytes(run, memory, 14, "memory allocated while a stream captured");
+    exec = instantiate(run, graph);
+    launch(run, exec, run->stream);
+    launch(run, exec, run->stream);
+    want_bytes(run, memory, 13, "after two launches");
+    run->table.graph_exec_destroy(exec);
+    run->table.graph_destroy(graph);
     run->table.stream_destroy(stream);
     ds_accel__give(run, memory);
 }
@@ -303,6 +326,7 @@ static const struct ds_accel__check checks[] = {
      0,
      check_status,
      {SLOT(graph_capture_begin), SLOT(graph_capture_status)}},
+    {106, GROUP, "memory allocated while capturing", DEVICE, 0, check_memory, {FILLS}},
 };
 
 const struct ds_accel__check_list ds_accel__checks_graph = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

@@ -103,6 +103,8 @@ static const struct {
     {102, "Random numbers are within their bounds"},
     {103, "A value shows exactly the devices that it was made of"},
     {104, "Exported memory is one memory in every process"},
+    {105, "Another thread may mark a stream and let it wait"},
+    {106, "Memory can be allocated while a stream captures"},
 };
 
 static const struct {
