@@ -62,13 +62,20 @@ static void drop(struct ds_accel__graph *graph)
     graph->captured = NULL;
 }
 
+/* Lock held: what was captured goes with its stream, which the runtime does not have any more. */
+static bool has_lost_stream(const struct ds_accel__graph *graph)
+{
+    return graph->capturing != NULL &&
+           __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) != graph->capturing_id;
+}
+
 /* Lock held: end a capture whose graph nobody wants. */
 static void cancel(struct ds_accel__graph *graph)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_graph_t *captured = NULL;
 
-    if (graph->capturing != NULL &&
+    if (graph->capturing != NULL && !has_lost_stream(graph) &&
         graph->table->graph_capture_end(graph->capturing->abi.handle, &captured, &error) >= 0) {
         graph->table->graph_destroy(captured);
     }
@@ -116,15 +123,17 @@ int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t 
     }
     (void)pool;
     pthread_mutex_lock(&ours->lock);
-    if (ours->capturing != NULL) {
+    if (ours->capturing != NULL && !has_lost_stream(ours)) {
         pthread_mutex_unlock(&ours->lock);
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the graph is being captured already");
     }
+    ours->capturing = NULL;
     status = ours->table->graph_capture_begin(queue->abi.handle, mode, &error);
     if (status >= 0) {
         drop(ours);
         ours->capturing = queue;
+        ours->capturing_id = queue->child.id;
     }
     pthread_mutex_unlock(&ours->lock);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
@@ -144,6 +153,13 @@ int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
         pthread_mutex_unlock(&ours->lock);
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_end: the graph is not being captured");
+    }
+    if (has_lost_stream(ours)) {
+        ours->capturing = NULL;
+        pthread_mutex_unlock(&ours->lock);
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_end: the stream was destroyed while it was captured, "
+                               "and what was captured is dropped");
     }
     status = ours->table->graph_capture_end(ours->capturing->abi.handle, &ours->captured, &error);
     ours->capturing = NULL;

@@ -1164,6 +1164,7 @@ struct ds_accel__graph {
     ds_accel_plugin_graph_exec_t *exec; /* NULL: not instantiated */
     struct ds_accel__child child;
     struct ds_accel__stream *capturing; /* the stream while it is being captured */
+    uint64_t capturing_id;              /* of that stream, which may be destroyed meanwhile */
     pthread_mutex_t lock;               /* guards all above but table and child */
 };
 
