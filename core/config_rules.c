@@ -261,6 +261,7 @@ static const struct rule layer_element = {.types = STRING, .values = layer_names
 static const struct rule validate_members[] = {
     {.key = "races", .types = STRING | NUL, .values = race_modes},
     {.key = "threads", .types = STRING | NUL, .values = thread_modes},
+    {.key = "file", .types = STRING | NUL},
     {.types = 0},
 };
 

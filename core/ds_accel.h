@@ -834,24 +834,25 @@ DS_ACCEL_EXPORT int32_t ds_accel_layer_report(ds_accel_t *context, const char *l
 
 /* The library's own; public only because the inline function below uses them. */
 DS_ACCEL_EXPORT extern uint32_t ds_accel__layers_on; /* accelerators that have layers */
-DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_plugin_device_t *device,
-                                                    ds_accel_plugin_stream_t *stream,
-                                                    const void *pointer, uint64_t size_bytes,
-                                                    uint32_t access);
+DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_device_t *device,
+                                                    ds_accel_stream_t *stream, const void *pointer,
+                                                    uint64_t size_bytes, uint32_t access);
 
 /**
  * Tell the race detector of an access that it cannot see: by a kernel of the program's own that was
  * just queued on @p stream, or by host code. One load and one branch when no layer is on.
  *
+ * @param[in] device   whose memory it may be; memory of the host is found from any
  * @param[in] stream   NULL: the calling thread reads or writes now; in a host task: the task does
  * @param[in] pointer  where @p size_bytes begin; 0 bytes are no access
  * @param[in] access   DS_ACCEL_ACCESS_READ or DS_ACCEL_ACCESS_WRITE
- * @return DS_ACCEL_OK, also without layers; ERR_INVALID not a live handle, range or kind of access
- * @threads any
+ * @return DS_ACCEL_OK, and nothing is looked at, when no layer is on; ERR_INVALID not a live
+ * handle, range or kind of access, or a stream of another context; ERR_STATE in a forked child
+ * @threads any; the one call of this library that a host task may make
  */
-DS_ACCEL_INLINE int32_t ds_accel_note_access(ds_accel_plugin_device_t *device,
-                                             ds_accel_plugin_stream_t *stream, const void *pointer,
-                                             uint64_t size_bytes, uint32_t access)
+DS_ACCEL_INLINE int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                             const void *pointer, uint64_t size_bytes,
+                                             uint32_t access)
 {
     return __builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) == 0, 1)
                ? DS_ACCEL_OK

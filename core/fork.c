@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-#define LOCK_LIMIT 8
+#define LOCK_LIMIT 32
 
 /* Guards the three below; held over fork(), so that the child finds them whole. */
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -124,7 +124,7 @@ bool ds_accel__stub_describe(int32_t status, char *text, size_t text_size);
 struct ds_accel__fork_watch {
     struct ds_accel__fork_watch *next;
     struct ds_accel_plugin *table; /* filled with FORKED */
-    pthread_mutex_t *locks[3];     /* made anew; NULL: none */
+    pthread_mutex_t *locks[5];     /* made anew; NULL: none */
     pid_t pid;                     /* who started it */
     bool is_forked;                /* this process is a child of that one */
 };
@@ -150,6 +150,7 @@ enum ds_accel__variable {
     DS_ACCEL__VARIABLE_DECISION,
     DS_ACCEL__VARIABLE_LAYERS,
     DS_ACCEL__VARIABLE_TRACE_FILE,
+    DS_ACCEL__VARIABLE_RACE_FILE,
     DS_ACCEL__VARIABLE_COUNT
 };
 

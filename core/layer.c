@@ -479,15 +479,26 @@ static bool find_pair(const void *device, const void *stream,
            (stream == NULL || (*stream_out)->stack == (*device_out)->stack);
 }
 
-int32_t ds_accel__layer_note_access(ds_accel_plugin_device_t *device,
-                                    ds_accel_plugin_stream_t *stream, const void *pointer,
-                                    uint64_t size_bytes, uint32_t access)
+int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                    const void *pointer, uint64_t size_bytes, uint32_t access)
 {
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *device_object;
     struct ds_accel__object *stream_object;
+    struct ds_accel__device *ours = ds_accel__device_check(device, "note_access");
+    int32_t status;
     bool is_known;
 
+    if (ours == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    if (stream != NULL && (!ds_accel__handle_is_live(stream) || stream->table != device->table)) {
+        return ds_accel__refuse("note_access", "stream", stream);
+    }
+    status = ds_accel__device_fork_check(ours);
+    if (status < 0) {
+        return status;
+    }
     if (access != DS_ACCEL_ACCESS_READ && access != DS_ACCEL_ACCESS_WRITE) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: no kind of access %u", access);
     }
@@ -496,17 +507,16 @@ int32_t ds_accel__layer_note_access(ds_accel_plugin_device_t *device,
                                pointer, (unsigned long long)size_bytes);
     }
     ds_accel__layer_lock();
-    is_known = find_pair(device, stream, &device_object, &stream_object);
+    is_known = find_pair(device->handle, stream != NULL ? stream->handle : NULL, &device_object,
+                         &stream_object);
     if (is_known && size_bytes > 0) {
         ds_accel__race_note(device_object, stream_object, pointer, size_bytes, access, site);
     }
     ds_accel__layer_unlock();
-    ds_accel__race_tell();
-    return is_known ? DS_ACCEL_OK
-                    : ds_accel__error(DS_ACCEL_ERR_INVALID,
-                                      "note_access: device %p or stream %p is not a live handle of "
-                                      "an accelerator with layers",
-                                      (void *)device, (void *)stream);
+    if (is_known) {
+        ds_accel__race_tell(ours->candidate->layers);
+    }
+    return DS_ACCEL_OK; /* one of an accelerator without layers is nobody's concern */
 }
 
 void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
@@ -515,6 +525,7 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *device_object;
     struct ds_accel__object *stream_object;
+    struct ds_accel__stack *stack = NULL;
     struct ds_accel__range *spare;
 
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0 || size_bytes == 0) {
@@ -535,6 +546,7 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
             .site = site,
         };
 
+        stack = device_object->stack;
         ds_accel__race_block(device_object, stream_object, pointer, size_bytes, site);
         if (ds_accel__ranges_make_room(DS_ACCEL__BLOCKS)) {
             ds_accel__range_add(DS_ACCEL__BLOCKS, &range, &spare);
@@ -542,7 +554,7 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
     }
     ds_accel__layer_unlock();
     free(spare);
-    ds_accel__race_tell();
+    ds_accel__race_tell(stack);
 }
 
 void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,

@@ -255,6 +255,14 @@ uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 /* What an output argument holds, NULL for a NULL argument. */
 void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
 
+/* layer_file.c: where a layer writes: the variable, or "file" of an object of the configuration, or
+ * else usual, with the process for %p. A new text; NULL: nowhere. ERR_NO_MEMORY. */
+int32_t ds_accel__layer_path(ds_accel_t *context, enum ds_accel__variable variable,
+                             const char *object, const char *usual, char **path_out);
+/* A descriptor, or -1: none is wanted, or it can't be had, which is logged. */
+int ds_accel__race_file_open(ds_accel_t *context);
+void ds_accel__race_file_add(int fd, const char *line, size_t length);
+
 /* Once per process, before the first call. */
 void ds_accel__layer_registry_open(void);
 void ds_accel__layer_site_open(void);
@@ -269,7 +277,8 @@ void ds_accel__race_object_end(struct ds_accel__object *object);
 /* Report of races; every race in the stack. New texts. */
 char *ds_accel__race_text(struct ds_accel__stack *stack);
 uint64_t ds_accel__race_total(struct ds_accel__stack *stack);
-void ds_accel__race_tell(void); /* log what was found; no lock held */
+/* Log what a stack's calls have found, and write it to the file. NULL: nothing. No lock held. */
+void ds_accel__race_tell(struct ds_accel__stack *stack);
 void ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access,
                          const void *site);

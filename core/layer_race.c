@@ -492,7 +492,7 @@ static void race_after(struct ds_accel__call *call)
     warns = ds_accel__race_is_blind && !is_blind_told;
     is_blind_told = is_blind_told || ds_accel__race_is_blind;
     ds_accel__layer_unlock();
-    ds_accel__race_tell();
+    ds_accel__race_tell(call->stack);
     if (warns) {
         ds_accel__log(&call->stack->context->log, "race", DS_ACCEL_LOG_WARN,
                       "no race is looked for any more: memory is exhausted, or more than %u "
@@ -509,7 +509,7 @@ static int32_t race_start(struct ds_accel__stack *stack)
 
 static void race_stop(struct ds_accel__stack *stack)
 {
-    ds_accel__race_tell();
+    ds_accel__race_tell(stack);
     ds_accel__layer_lock();
     if (ds_accel__race_findings_close(stack)) {
         ds_accel__race_clocks_close(); /* of what was counted nothing is asked for again */

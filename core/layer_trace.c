@@ -87,22 +87,6 @@ static void append(struct ds_accel__trace_file *file, const char *line, size_t l
     }
 }
 
-/* "%p" is the process. A new string; NULL: no memory. */
-static char *expand(const char *pattern)
-{
-    struct ds_accel__text path = {0};
-
-    for (const char *c = pattern; *c != '\0'; c++) {
-        if (c[0] == '%' && c[1] == 'p') {
-            ds_accel__text_add(&path, "%ld", (long)getpid());
-            c++;
-        } else {
-            ds_accel__text_add_bytes(&path, c, 1);
-        }
-    }
-    return ds_accel__text_take(&path);
-}
-
 /* Takes path on success. */
 static int32_t open_file(char *path, struct ds_accel__trace_file **file_out)
 {
@@ -391,30 +375,17 @@ void ds_accel__trace_end(struct ds_accel__stack *stack)
 
 /* ---- the layer ------------------------------------------------------------------------------ */
 
-static char *path_of(ds_accel_t *context)
-{
-    const char *pattern = context->env.values[DS_ACCEL__VARIABLE_TRACE_FILE];
-    json_t *configured;
-    char *path;
-
-    pthread_mutex_lock(&context->config_lock);
-    configured = ds_accel__config_get(&context->config, "trace", "file", NULL);
-    if (pattern == NULL) {
-        pattern = json_is_string(configured) ? json_string_value(configured)
-                                             : "ds-accel-trace.%p.json";
-    }
-    path = expand(pattern);
-    pthread_mutex_unlock(&context->config_lock);
-    return path;
-}
-
 static int32_t trace_start(struct ds_accel__stack *stack)
 {
-    char *path = path_of(stack->context);
-    int32_t status;
+    char *path = NULL;
+    int32_t status = ds_accel__layer_path(stack->context, DS_ACCEL__VARIABLE_TRACE_FILE, "trace",
+                                          "ds-accel-trace.%p.json", &path);
 
+    if (status < 0) {
+        return status;
+    }
     if (path == NULL) {
-        return ds_accel__no_memory();
+        return ds_accel__error(DS_ACCEL_ERR_CONFIG, "the configuration's trace.file is empty");
     }
     ds_accel__fork_renew(&trace_lock);
     pthread_mutex_lock(&trace_lock);

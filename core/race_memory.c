@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define STRETCH_LIMIT 65536u
 #define FINDING_LIMIT 1000u
@@ -41,11 +42,11 @@ struct finding {
 
 struct ds_accel__race_findings {
     struct ds_accel__race_findings *next;
-    struct ds_accel__stack *stack;
     struct finding *items;
     size_t count;
     size_t told; /* were logged */
     uint64_t total;
+    int fd; /* of the file; -1: none */
 };
 
 static struct stretch **stretches; /* by space, then address; they do not overlap */
@@ -139,41 +140,43 @@ static void describe(const struct finding *finding, struct ds_accel__text *text)
                        (unsigned long long)finding->size_bytes, (unsigned long long)finding->begin);
 }
 
-static void log_finding(const ds_accel_t *context, const struct finding *finding)
+static void tell(const struct ds_accel__stack *stack, const struct finding *finding)
 {
+    static const char no_memory[] = "race: no memory is left to say where\n";
     struct ds_accel__text text = {0};
 
     describe(finding, &text);
-    ds_accel__log(&context->log, "race", DS_ACCEL_LOG_ERROR, "%s",
-                  text.failed ? "race: no memory is left to say where" : text.data);
+    ds_accel__log(&stack->context->log, "race", DS_ACCEL_LOG_ERROR, "%s",
+                  text.failed ? no_memory : text.data);
+    if (stack->races->fd >= 0) {
+        ds_accel__text_add(&text, "\n");
+        ds_accel__race_file_add(stack->races->fd, text.failed ? no_memory : text.data,
+                                text.failed ? sizeof(no_memory) - 1 : text.size_bytes);
+    }
     ds_accel__text_clear(&text);
 }
 
 /* The next one that nobody was told of; false: there is none. */
-static bool take_untold(struct finding *finding_out, const ds_accel_t **context_out)
+static bool take_untold(struct ds_accel__race_findings *findings, struct finding *finding_out)
 {
-    bool is_found = false;
+    bool is_found;
 
     ds_accel__layer_lock();
-    for (struct ds_accel__race_findings *set = all_findings; set != NULL; set = set->next) {
-        if (set->told < set->count) {
-            *finding_out = set->items[set->told++];
-            *context_out = set->stack->context;
-            is_found = true;
-            break;
-        }
+    is_found = findings->told < findings->count;
+    if (is_found) {
+        *finding_out = findings->items[findings->told++];
     }
     ds_accel__layer_unlock();
     return is_found;
 }
 
-void ds_accel__race_tell(void)
+/* Only of the caller's own stack, which its call keeps alive; another one may just be ended. */
+void ds_accel__race_tell(struct ds_accel__stack *stack)
 {
     struct finding finding;
-    const ds_accel_t *context;
 
-    while (take_untold(&finding, &context)) {
-        log_finding(context, &finding);
+    while (stack != NULL && stack->races != NULL && take_untold(stack->races, &finding)) {
+        tell(stack, &finding);
     }
 }
 
@@ -449,7 +452,7 @@ int32_t ds_accel__race_findings_open(struct ds_accel__stack *stack)
     if (findings == NULL) {
         return ds_accel__no_memory();
     }
-    findings->stack = stack;
+    findings->fd = ds_accel__race_file_open(stack->context);
     ds_accel__layer_lock();
     findings->next = all_findings;
     all_findings = findings;
@@ -467,6 +470,9 @@ bool ds_accel__race_findings_close(struct ds_accel__stack *stack)
     }
     *place = stack->races->next;
     forget_stack(stack);
+    if (stack->races->fd >= 0) {
+        close(stack->races->fd);
+    }
     free(stack->races->items);
     free(stack->races);
     stack->races = NULL;

@@ -67,6 +67,8 @@ void ds_accel__candidate_watch(struct ds_accel__candidate *candidate)
     candidate->watch.locks[0] = &context->lock;
     candidate->watch.locks[1] = &context->config_lock;
     candidate->watch.locks[2] = &context->topology_lock;
+    candidate->watch.locks[3] = &context->device_lock;
+    candidate->watch.locks[4] = &context->lazy.lock;
     ds_accel__fork_watch(&candidate->watch);
 }
 
@@ -91,10 +93,11 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
         ds_accel__candidate_stop(candidate, candidate->instance);
     }
     if (candidate->watch.is_forked) {
+        /* Handles that nobody may destroy here still ask its table, which answers for good. */
         ds_accel__module_abandon(candidate->module);
-    } else {
-        ds_accel__module_close(candidate->module);
+        return;
     }
+    ds_accel__module_close(candidate->module);
     while (candidate->details != NULL) {
         struct ds_accel__detail *next = candidate->details->next;
 

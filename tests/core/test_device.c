@@ -386,3 +386,61 @@ Test(core_graph, may_be_destroyed_while_it_is_captured)
     EXPECT_STATUS(ds_accel_stream_synchronize(stream), DS_ACCEL_OK);
     finish(context, device);
 }
+
+/* ---- ends in odd orders --------------------------------------------------------------------- */
+
+static void start_named(const char *accelerator, ds_accel_t **context_out,
+                        ds_accel_device_t **device_out)
+{
+    struct ds_accel_options options = test_options();
+
+    options.accelerator = accelerator;
+    *context_out = test_create_with(&options);
+    cr_assert_eq(ds_accel_detect(*context_out), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_assert_eq(ds_accel_device_open(*context_out, 0, device_out), DS_ACCEL_OK, "%s",
+                 ds_accel_last_error());
+}
+
+static const char *const accelerators[] = {"mock", "cpu"};
+
+/* The runtime has no such stream any more: it is asked for nothing of it. */
+Test(core_device, a_graph_outlives_the_stream_that_it_was_being_captured_on)
+{
+    setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
+    for (size_t i = 0; i < 2; i++) {
+        ds_accel_graph_t *graphs[3];
+        ds_accel_stream_t *streams[3];
+        ds_accel_stream_t *other;
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        uint64_t count = 0;
+        void *target;
+
+        start_named(accelerators[i], &context, &device);
+        EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 64, &target), DS_ACCEL_OK);
+        for (int j = 0; j < 3; j++) {
+            EXPECT_STATUS(ds_accel_stream_create(device, 0, 0, &streams[j]), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_graph_create(device, &graphs[j]), DS_ACCEL_OK);
+            EXPECT_STATUS(
+                ds_accel_graph_capture_begin(graphs[j], streams[j], NULL, DS_ACCEL_CAPTURE_RELAXED),
+                DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_mem_set_async(streams[j], target, 1, 64), DS_ACCEL_OK);
+            ds_accel_stream_destroy(streams[j]);
+        }
+        EXPECT_REFUSED(ds_accel_graph_capture_end(graphs[0]), DS_ACCEL_ERR_STATE,
+                       "the stream was destroyed while it was captured");
+        EXPECT_REFUSED(ds_accel_graph_capture_end(graphs[0]), DS_ACCEL_ERR_STATE,
+                       "is not being captured");
+        EXPECT_STATUS(ds_accel_stream_create(device, 0, 0, &other), DS_ACCEL_OK);
+        EXPECT_STATUS(
+            ds_accel_graph_capture_begin(graphs[1], other, NULL, DS_ACCEL_CAPTURE_RELAXED),
+            DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_set_async(other, target, 1, 64), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_capture_end(graphs[1]), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_node_count(graphs[1], &count), DS_ACCEL_OK);
+        cr_expect_eq(count, 1);
+        ds_accel_graph_destroy(graphs[2]);
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, target), DS_ACCEL_OK);
+        finish(context, device);
+    }
+}

@@ -3,6 +3,7 @@
 /* What a child finds after fork(): an answer to every call, and an accelerator of its own. */
 #include "fixture.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/wait.h>
@@ -182,6 +183,76 @@ Test(core_fork, default_context_stays_the_same, .init = start)
     cr_assert_eq(ds_accel_set_default(context), DS_ACCEL_OK);
     default_context = context;
     in_child(get_default);
+}
+
+static ds_accel_stream_t *stream;
+static ds_accel_event_t *event;
+static ds_accel_graph_t *graph;
+static ds_accel_timer_t *timer;
+
+static void make_handles(void)
+{
+    start();
+    cr_assert_eq(ds_accel_stream_create(device, 0, 0, &stream), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_event_create(device, 0, &event), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_graph_create(device, &graph), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_timer_create(device, &timer), DS_ACCEL_OK);
+}
+
+/* Every call with a handle: refused at once. */
+static void use_handles(void)
+{
+    ds_accel_stream_t *made = NULL;
+    ds_accel_graph_t *drawn = NULL;
+    uint64_t count = 0;
+    double elapsed_ms;
+    char *text;
+
+    CHECK(ds_accel_device_synchronize(device) == DS_ACCEL_ERR_STATE && says_why());
+    CHECK(ds_accel_device_health(device) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_stream_create(device, 0, 0, &made) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_stream_synchronize(stream) == DS_ACCEL_ERR_STATE && says_why());
+    CHECK(ds_accel_stream_query(stream) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_stream_wait_event(stream, event) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_stream_wait_stream(stream, stream) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_set_current_stream(stream) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_event_record(event, stream) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_event_query(event) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_event_synchronize(event) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_event_elapsed_ms(event, event, &elapsed_ms) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_graph_create(device, &drawn) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_graph_capture_begin(graph, stream, NULL, 0) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_graph_capture_end(graph) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_graph_instantiate(graph) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_graph_replay(graph, NULL) == DS_ACCEL_ERR_STATE && says_why());
+    CHECK(ds_accel_graph_node_count(graph, &count) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_graph_dump(graph, &text) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_timer_start(timer, stream) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_mem_copy_async(stream, &count, &count, 8, DS_ACCEL_COPY_HOST_TO_HOST) ==
+          DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_mem_set(device, &count, 0, 8) == DS_ACCEL_ERR_STATE);
+    CHECK(ds_accel_mem_free(device, stream, &count) == DS_ACCEL_ERR_STATE);
+    ds_accel_timer_destroy(timer);
+    ds_accel_graph_destroy(graph);
+    ds_accel_event_destroy(event);
+    ds_accel_stream_destroy(stream);
+    ds_accel_device_close(device);
+}
+
+static void use_handles_of_a_destroyed_context(void)
+{
+    use_handles();
+    mallopt(M_PERTURB, 0x5a); /* what is freed is overwritten */
+    ds_accel_destroy(context);
+    use_handles();
+}
+
+Test(core_fork, handles_answer_in_the_child_also_after_their_context, .init = make_handles,
+     .fini = stop)
+{
+    in_child(use_handles);
+    in_child(use_handles_of_a_destroyed_context);
+    cr_expect_eq(ds_accel_stream_synchronize(stream), DS_ACCEL_OK, "the parent is as it was");
 }
 
 /* ---- a lock that a thread holds which the child does not have -------------------------------- */

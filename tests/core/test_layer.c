@@ -771,6 +771,126 @@ Test(core_layer, trace_that_cannot_be_written_is_left_out)
     EXPECT_HAS(test_log, "1 x memory");
 }
 
+/* ---- the file of races ---------------------------------------------------------------------- */
+
+static void make_race(void)
+{
+    ds_accel_stream_t *one = NULL;
+    ds_accel_stream_t *two = NULL;
+    void *memory = allocate(64);
+
+    ASSERT_OK(ds_accel_stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &one));
+    ASSERT_OK(ds_accel_stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &two));
+    EXPECT_OK(ds_accel_note_access(device, one, memory, 64, DS_ACCEL_ACCESS_WRITE));
+    EXPECT_OK(ds_accel_note_access(device, two, memory, 64, DS_ACCEL_ACCESS_WRITE));
+    EXPECT_OK(ds_accel_device_synchronize(device));
+    EXPECT_OK(table->mem_free(handle, memory, &error));
+}
+
+static size_t line_count(const char *text, const char *start)
+{
+    size_t count = 0;
+
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        count += strncmp(line, start, strlen(start)) == 0;
+        cr_assert_not_null(strchr(line, '\n'), "the last line is whole");
+    }
+    return count;
+}
+
+/* Each race as soon as it is found; two runs add to one file, and a failed one leaves the rest. */
+Test(core_layer, races_are_written_to_the_file_of_the_configuration)
+{
+    char config[512];
+    char *text;
+
+    snprintf(config, sizeof(config), "{\"validate\": {\"file\": \"%s\"}}", test_path("races"));
+    test_write("etc/ds-accel.json", config);
+    test_write("races", "# kept\n");
+    for (size_t run = 1; run <= 2; run++) {
+        char *told;
+
+        start_layers("race");
+        cr_expect_eq(line_count(read_whole(test_path("races")), "race: "), run - 1);
+        make_race();
+        text = read_whole(test_path("races"));
+        cr_expect_eq(line_count(text, "race: "), run, "%s", text);
+        cr_expect_eq(line_count(text, "# kept"), 1, "%s", text);
+        told = report("race");
+        EXPECT_HAS(text, told);
+        ds_accel_free_text(told);
+        stop();
+    }
+}
+
+Test(core_layer, environment_names_a_file_of_races_for_each_process)
+{
+    char name[64];
+
+    test_write("etc/ds-accel.json", "{\"validate\": {\"file\": \"/nonexistent/races\"}}");
+    snprintf(name, sizeof(name), "races.%ld", (long)getpid());
+    setenv("DS_ACCEL_RACE_FILE", test_path("races.%p"), 1);
+    start_layers("validate");
+    make_race();
+    cr_expect_eq(line_count(read_whole(test_path(name)), "race: "), 1);
+    stop();
+    cr_expect_null(strstr(test_log, "not written"), "%s", test_log);
+}
+
+Test(core_layer, file_of_races_that_cannot_be_written_leaves_the_layer_on)
+{
+    setenv("DS_ACCEL_RACE_FILE", "/nonexistent/races", 1);
+    start_layers("race");
+    EXPECT_HAS(test_log, "races are not written to /nonexistent/races: No such file");
+    make_race();
+    cr_expect_eq(races(), 1);
+    stop();
+}
+
+Test(core_layer, file_of_races_is_no_link)
+{
+    test_write("target", "");
+    cr_assert_eq(symlink(test_path("target"), test_path("link")), 0);
+    setenv("DS_ACCEL_RACE_FILE", test_path("link"), 1);
+    start_layers("race");
+    EXPECT_HAS(test_log, "races are not written to");
+    make_race();
+    cr_expect_str_eq(read_whole(test_path("target")), "");
+    stop();
+}
+
+/* ---- what a program says -------------------------------------------------------------------- */
+
+Test(core_layer, note_access_refuses_what_is_no_handle_and_no_range)
+{
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_device_t *closed;
+    uint64_t count = 0;
+
+    start_layers("race");
+    ASSERT_OK(ds_accel_stream_create(device, 0, 0, &stream));
+    cr_expect_eq(ds_accel_note_access(NULL, NULL, &error, 1, DS_ACCEL_ACCESS_READ),
+                 DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "note_access: the device is NULL");
+    cr_expect_eq(ds_accel_note_access(device, stream, &error, 1, 3), DS_ACCEL_ERR_INVALID);
+    cr_expect_eq(ds_accel_note_access(device, stream, &error, UINT64_MAX, DS_ACCEL_ACCESS_READ),
+                 DS_ACCEL_ERR_INVALID);
+    EXPECT_OK(ds_accel_note_access(device, stream, NULL, 0, DS_ACCEL_ACCESS_WRITE));
+    ds_accel_stream_destroy(stream);
+    cr_expect_eq(ds_accel_note_access(device, stream, &error, 1, DS_ACCEL_ACCESS_READ),
+                 DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "note_access: the stream was destroyed");
+    cr_expect_eq(ds_accel_race_count(context, &count), DS_ACCEL_OK);
+    cr_expect_eq(count, 0);
+    closed = device;
+    ds_accel_device_close(device);
+    cr_expect_eq(ds_accel_note_access(closed, NULL, &error, 1, DS_ACCEL_ACCESS_READ),
+                 DS_ACCEL_ERR_INVALID);
+    ds_accel_destroy(context);
+    cr_expect_eq(ds_accel_note_access(closed, stream, &error, 1, DS_ACCEL_ACCESS_READ), DS_ACCEL_OK,
+                 "no layer is on any more");
+}
+
 /* ---- races: schedules, and each with one of its waits left out ------------------------------- */
 
 static int left_out; /* this one; -1: none */
@@ -781,6 +901,9 @@ static bool waits(void)
 {
     return wait_count++ != left_out;
 }
+
+/* The public handle of a plugin's stream, as far as inline calls look at it. */
+#define ON(stream) (&(struct ds_accel_stream){device->table, stream})
 
 static ds_accel_plugin_stream_t *first;
 static ds_accel_plugin_stream_t *second;
@@ -825,19 +948,19 @@ static void reuse_buffer(void)
     if (waits()) {
         EXPECT_OK(table->event_synchronize(event_a, UINT64_MAX, &error));
     }
-    EXPECT_OK(ds_accel_note_access(handle, NULL, buffer + 17, 1, DS_ACCEL_ACCESS_WRITE));
+    EXPECT_OK(ds_accel_note_access(device, NULL, buffer + 17, 1, DS_ACCEL_ACCESS_WRITE));
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
 }
 
 /* Kernels of the program's own, on two streams that take turns. */
 static void take_turns(void)
 {
-    EXPECT_OK(ds_accel_note_access(handle, first, memory_a, 8, DS_ACCEL_ACCESS_WRITE));
+    EXPECT_OK(ds_accel_note_access(device, ON(first), memory_a, 8, DS_ACCEL_ACCESS_WRITE));
     wait_on(second, first, event_a);
-    EXPECT_OK(ds_accel_note_access(handle, second, memory_a, 8, DS_ACCEL_ACCESS_READ));
-    EXPECT_OK(ds_accel_note_access(handle, second, memory_b, 8, DS_ACCEL_ACCESS_WRITE));
+    EXPECT_OK(ds_accel_note_access(device, ON(second), memory_a, 8, DS_ACCEL_ACCESS_READ));
+    EXPECT_OK(ds_accel_note_access(device, ON(second), memory_b, 8, DS_ACCEL_ACCESS_WRITE));
     wait_on(first, second, event_b);
-    EXPECT_OK(ds_accel_note_access(handle, first, memory_b, 8, DS_ACCEL_ACCESS_READ));
+    EXPECT_OK(ds_accel_note_access(device, ON(first), memory_b, 8, DS_ACCEL_ACCESS_READ));
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
 }
 
@@ -897,7 +1020,7 @@ static void stream_ordered(void)
 static void read_buffer(void *user_data, int32_t status)
 {
     cr_expect_eq(status, DS_ACCEL_OK);
-    cr_expect_eq(ds_accel_note_access(handle, NULL, user_data, 64, DS_ACCEL_ACCESS_READ),
+    cr_expect_eq(ds_accel_note_access(device, NULL, user_data, 64, DS_ACCEL_ACCESS_READ),
                  DS_ACCEL_OK);
 }
 
@@ -1627,7 +1750,7 @@ Test(core_layer, a_device_that_orders_dependent_work_has_no_races_among_streams)
     EXPECT_OK(write_from_here(first));
     EXPECT_OK(write_again(second));
     cr_expect_eq(races(), 0);
-    EXPECT_OK(ds_accel_note_access(handle, NULL, memory_a, 1, DS_ACCEL_ACCESS_WRITE));
+    EXPECT_OK(ds_accel_note_access(device, NULL, memory_a, 1, DS_ACCEL_ACCESS_WRITE));
     cr_expect_eq(races(), 2, "the host is not the device's to wait for: one for each stream: %s",
                  report("race"));
     stop_paper();
@@ -1685,7 +1808,7 @@ Test(core_layer, a_graph_of_two_streams_is_looked_at_while_it_is_captured)
         cr_expect_eq(races(), ordered ? 0 : 1);
         EXPECT_OK(table->graph_launch(exec, second, &error));
         cr_expect_eq(races(), ordered ? 0 : 1, "launches of one graph follow each other");
-        EXPECT_OK(ds_accel_note_access(handle, first, memory_a, 1, DS_ACCEL_ACCESS_READ));
+        EXPECT_OK(ds_accel_note_access(device, ON(first), memory_a, 1, DS_ACCEL_ACCESS_READ));
         cr_expect_eq(races(), ordered ? 1 : 2, "the second launch was on another stream");
         table->graph_exec_destroy(exec);
         table->graph_destroy(graph);

@@ -220,6 +220,7 @@ static bool layered_device(unsigned thread)
         uint64_t count = 1;
         char *text = NULL;
         void *memory = NULL;
+        struct ds_accel_stream last = {table, NULL};
 
         right = table->stream_create(device, 0, 0, &streams[0], &error) >= 0 &&
                 table->stream_create(device, 0, 0, &streams[1], &error) >= 0 &&
@@ -228,7 +229,9 @@ static bool layered_device(unsigned thread)
                 table->mem_fill_async(streams[0], memory, "x", 1, 64, &error) >= 0 &&
                 table->event_record(event, streams[0], &error) >= 0 &&
                 table->stream_wait_event(streams[1], event, &error) >= 0 &&
-                ds_accel_note_access(device, streams[1], memory, 64, DS_ACCEL_ACCESS_WRITE) >= 0 &&
+                (last.handle = streams[1]) != NULL &&
+                ds_accel_note_access(shared_device, &last, memory, 64, DS_ACCEL_ACCESS_WRITE) >=
+                    0 &&
                 table->stream_synchronize(streams[1], UINT64_MAX, &error) >= 0 &&
                 table->mem_free(device, memory, &error) >= 0 &&
                 table->stream_query(NULL, &error) == DS_ACCEL_ERR_INVALID &&

@@ -52,7 +52,7 @@ END
 has "the guide's command asks pkg-config" "$(fence sh 1)" "\$(pkg-config --cflags --libs ds-accel)"
 has "the guide's command has the flags used here" "$(fence sh 1)" " -std=c11 -Wall -Wextra -pedantic "
 flags=$(PKG_CONFIG_PATH=. pkg-config --cflags --libs ds-accel)
-export LD_LIBRARY_PATH="$build/lib"
+export LD_LIBRARY_PATH="$build/lib" DS_ACCEL_TRACE_FILE="$dir/trace.json"
 
 sanitize=${SAN:+-fsanitize=$SAN}
 # compile PROGRAM COMPILER STANDARD LANGUAGE
@@ -83,7 +83,7 @@ for program in move overlap replay; do
             # shellcheck disable=SC2086 # a list of words
             compile "$program" $way
         done
-        for layers in "" validate,leak; do
+        for layers in "" validate,leak leak,trace trace,validate; do
             try "$program" "on mock, layers $layers" DS_ACCELERATOR=mock DS_ACCEL_LAYERS=$layers
             try "$program" "on cpu, layers $layers" DS_ACCELERATOR=cpu DS_ACCEL_LAYERS=$layers
             try "$program" "on cpu with queues, layers $layers" DS_ACCELERATOR=cpu \

@@ -105,18 +105,31 @@ without() {
 : >tried
 without move 1 'check(ds_accel_mem_copy_async(stream, back, memory' 'check(ds_accel_note_access('
 without overlap 1 'check(ds_accel_mem_copy_async(copies, data[slot]' \
-    'check(ds_accel_note_access(handle, NULL, staging[slot]'
-without overlap 2 'check(ds_accel_note_access(handle, kernels->handle, data[slot]' \
+    'check(ds_accel_note_access(device, NULL, staging[slot]'
+without overlap 2 'check(ds_accel_note_access(device, kernels, data[slot]' \
     'check(ds_accel_mem_copy_async(copies, data[slot]'
 without overlap 3 'check(ds_accel_mem_copy_async(copies, data[slot]' \
-    'check(ds_accel_note_access(handle, kernels->handle, data[slot]'
+    'check(ds_accel_note_access(device, kernels, data[slot]'
 without overlap 4 'check(ds_accel_mem_copy_async(kernels, results' \
-    'check(ds_accel_note_access(handle, NULL, results'
+    'check(ds_accel_note_access(device, NULL, results'
 # What a graph does has two places: where it was launched, and where it was captured.
 without replay 1 'check(ds_accel_graph_replay(' 'check(ds_accel_mem_copy_async(stream, memory, input' \
-    'check(ds_accel_note_access(handle, NULL, input'
+    'check(ds_accel_note_access(device, NULL, input'
 without replay 2 'check(ds_accel_graph_replay(' 'check(ds_accel_mem_copy_async(stream, total' \
-    'check(ds_accel_note_access(handle, NULL, total'
+    'check(ds_accel_note_access(device, NULL, total'
+# A program that does not ask: nothing is printed, and the file has what there is.
+# shellcheck disable=SC2086 # a list of words
+run "${CC:-gcc}" -std=c11 -O2 -g ${SAN:+-fsanitize=$SAN} "-I$build/include" -o silent move_1.c \
+    "-L$build/lib" -lds_accel "-Wl,-rpath,$build/lib"
+is "a program that does not ask compiles" "0 " "$code $err"
+run env DS_ACCELERATOR=mock DS_ACCEL_LAYERS=validate ./silent
+is "nothing is printed unasked" "0 " "$code $err"
+run env DS_ACCELERATOR=mock DS_ACCEL_LAYERS=validate DS_ACCEL_RACE_FILE=found.txt ./silent
+is "nor with a file" "0 " "$code $err"
+run env DS_ACCELERATOR=mock DS_ACCEL_LAYERS=validate DS_ACCEL_RACE_FILE=found.txt ./silent
+is "each run adds its race" "2 2" "$(grep -c '^race: ' found.txt) $(wc -l <found.txt)"
+has "with its places" "$(cat found.txt)" "called at silent+0x"
+
 is "every wait was taken away once" "$(grep -c '/\* wait \*/' move.c overlap.c replay.c |
     awk -F '[.:]' '{ for (i = 1; i <= $3; i++) print $1, i }')" "$(cat tried)"
 
