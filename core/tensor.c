@@ -710,6 +710,9 @@ int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint32_t ndim, const 
         memcpy(wanted.shape, shape, ndim * sizeof(*shape));
     }
     status = infer_size(ours, ndim, wanted.shape);
+    if (status >= 0) { /* a size of 0 hides how large the others are */
+        status = check_shape("tensor_reshape", ours->dtype, ndim, wanted.shape, &count);
+    }
     if (status < 0) {
         return status;
     }

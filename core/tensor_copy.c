@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ROW_BYTES (UINT64_C(1) << 20) /* a multiple of every element's size */
 
@@ -500,8 +501,8 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
 {
     struct ds_accel__tensor *ours = ds_accel__tensor_check(tensor, "pin_memory");
     struct ds_accel__device *by = ds_accel__device_check(device, "pin_memory");
-    /* 1: however it is; 0: to a page, of the largest kind that hosts have by default */
-    const uint64_t align = align_bytes == 0 ? 65536 : align_bytes;
+    /* 1: however it is; 0: to a page */
+    const uint64_t align = align_bytes == 0 ? (uint64_t)sysconf(_SC_PAGESIZE) : align_bytes;
 
     if (ours == NULL || by == NULL) {
         return DS_ACCEL_ERR_INVALID;
@@ -510,6 +511,11 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
         return tensor_out == NULL
                    ? ds_accel__refuse("pin_memory", "output", NULL)
                    : ds_accel__error(DS_ACCEL_ERR_INVALID, "pin_memory: the tensor is on a device");
+    }
+    if ((align & (align - 1)) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "pin_memory: alignment %llu is neither 0, 1 nor a power of two",
+                               (unsigned long long)align_bytes);
     }
     if (ours->storage->place == DS_ACCEL_PLACE_PINNED && ours->storage->device == by &&
         (uintptr_t)ds_accel__tensor_data(ours) % align == 0) {
