@@ -452,6 +452,33 @@ Test(core_tensor, copies_where_the_host_cannot_reach)
     finish(context, device);
 }
 
+Test(core_tensor, keeps_memory_of_a_copy_that_failed_half_way)
+{
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+    ds_accel_device_t *device;
+    ds_accel_t *context = far_start(&device);
+    ds_accel_tensor_t *pinned;
+    ds_accel_tensor_t *gaps;
+    ds_accel_tensor_t *there;
+
+    MUST(ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_INT32, 1, SHAPE(8), 1, &pinned));
+    MUST(ds_accel_tensor_zero(pinned, NULL));
+    MUST(ds_accel_tensor_slice(pinned, 0, 0, 8, 2, &gaps));
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_INT32, 1, SHAPE(4), &there));
+    far_copy_count = 0;
+    far_fail_copy_at = 3;
+    EXPECT_STATUS(ds_accel_tensor_copy(there, gaps, NULL), DS_ACCEL_ERR_DRIVER);
+    far_fail_copy_at = 0;
+    cr_expect_eq(far_queued_count, 2, "copies that are under way");
+    ds_accel_tensor_put(gaps);
+    ds_accel_tensor_put(pinned);
+    MUST(ds_accel_pinned_stats(device, &stats));
+    cr_expect_gt(stats.waiting_bytes, 0, "a stream reads it still");
+    ds_accel_tensor_put(there);
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
+
 Test(core_tensor, goes_to_devices_and_back)
 {
     ds_accel_device_t *device;
