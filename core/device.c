@@ -257,7 +257,7 @@ int32_t ds_accel_set_device(ds_accel_t *context, uint32_t device_index)
     ds_accel_device_t *device = NULL;
     int32_t status = ds_accel_device_get(context, device_index, &device);
 
-    if (status < 0) {
+    if (device == NULL) {
         return status;
     }
     status = device->table->device_set_current(device->handle, &error);
