@@ -48,6 +48,21 @@ static const char *check_backend_name(const char *text)
                                            : "expected a backend's name, [a-z][a-z0-9_.]{0,30}";
 }
 
+/* As long as the structs of the public interface hold: a name cut short is another one. */
+static const char *check_library_name(const char *text)
+{
+    return text[0] != '\0' && strlen(text) < sizeof(((ds_accel_t *)0)->settings[0])
+               ? NULL
+               : "expected a name of 1 to 31 bytes";
+}
+
+static const char *check_op_builder_dir(const char *text)
+{
+    return text[0] != '\0' && strlen(text) < sizeof(((struct ds_accel__known *)0)->op_builder_dir)
+               ? NULL
+               : "expected a name of 1 to 63 bytes";
+}
+
 static const char *check_variable_list(const char *text)
 {
     return ds_accel__is_variable_name(text) ? NULL : "expected a variable's name, [A-Z_][A-Z0-9_]*";
@@ -160,6 +175,7 @@ static const char *const tolerable[] = {
 };
 
 static const struct rule text_element = {.types = STRING};
+static const struct rule library_name_element = {.types = STRING, .check = check_library_name};
 static const struct rule backend_element = {.types = STRING, .check = check_backend_name};
 static const struct rule path_element = {.types = STRING, .check = check_absolute};
 static const struct rule variable_element = {.types = STRING, .check = check_variable_list};
@@ -211,10 +227,10 @@ static const struct rule env_element = {
     .types = OBJECT, .members = env_members, .check_whole = check_env_rule};
 
 static const struct rule backend_members[] = {
-    {.key = "communication_backend", .types = STRING | NUL},
-    {.key = "communication_backends", .types = ARRAY | NUL, .element = &text_element},
-    {.key = "compile_backend", .types = STRING | NUL},
-    {.key = "compile_backends", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "communication_backend", .types = STRING | NUL, .check = check_library_name},
+    {.key = "communication_backends", .types = ARRAY | NUL, .element = &library_name_element},
+    {.key = "compile_backend", .types = STRING | NUL, .check = check_library_name},
+    {.key = "compile_backends", .types = ARRAY | NUL, .element = &library_name_element},
     {.key = "is_synchronized_device", .types = BOOLEAN | NUL},
     {.key = "use_host_timers", .types = BOOLEAN | NUL},
     {.key = "resolves_data_dependency", .types = BOOLEAN | NUL},
@@ -236,7 +252,7 @@ static const struct rule backend_members[] = {
     {.key = "tolerate", .types = ARRAY | NUL, .element = &tolerate_element},
     {.key = "demand_only", .types = BOOLEAN | NUL},
     {.key = "defers_to", .types = OBJECT | NUL, .element = &defer_element},
-    {.key = "op_builder_dir", .types = STRING | NUL},
+    {.key = "op_builder_dir", .types = STRING | NUL, .check = check_op_builder_dir},
     {.key = "op_builders", .types = OBJECT | NUL, .element = &op_element},
     {.key = "options", .types = OBJECT | NUL, .element = &option_element},
     {.types = 0},
@@ -301,8 +317,8 @@ static const struct rule root_members[] = {
     {.key = "layers", .types = ARRAY | NUL, .element = &layer_element},
     {.key = "validate", .types = OBJECT | NUL, .members = validate_members},
     {.key = "trace", .types = OBJECT | NUL, .members = trace_members},
-    {.key = "communication_backends", .types = ARRAY | NUL, .element = &text_element},
-    {.key = "compile_backends", .types = ARRAY | NUL, .element = &text_element},
+    {.key = "communication_backends", .types = ARRAY | NUL, .element = &library_name_element},
+    {.key = "compile_backends", .types = ARRAY | NUL, .element = &library_name_element},
     {.key = "allocator", .types = OBJECT | NUL, .members = allocator_members},
     {.key = "backends",
      .types = OBJECT | NUL,

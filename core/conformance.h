@@ -162,6 +162,9 @@ void ds_accel__slow_start(struct ds_accel__run *run, struct ds_accel__slow *slow
 
 /* Load and enter the plugin; in a check of the stage FILE. False: it cannot be, and says why. */
 bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size);
+/* End the run, and say why to its caller, if there are devices and the one to work with is not
+ * among them: skipping all that needs it would look like success. */
+void ds_accel__run_check_device(const struct ds_accel__run *run, uint32_t device_count);
 /* Start another instance with a host, and open its device. Both fail the check. */
 ds_accel_plugin_instance_t *ds_accel__run_init(struct ds_accel__run *run,
                                                const struct ds_accel_host *host);

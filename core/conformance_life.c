@@ -397,8 +397,16 @@ static void check_without_device(struct ds_accel__run *run)
     ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, run->host);
     struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
     struct ds_accel_telemetry telemetry = {.struct_size = sizeof(telemetry)};
+    uint32_t device_count = 0;
     uint32_t count = 0;
 
+    WANT(run, DS_ACCEL_OK, device_count, instance, &device_count);
+    ds_accel__run_check_device(run, device_count);
+    if (device_count == 0) {
+        run->table.shutdown(instance);
+        ds_accel__skip(run, "there is no device");
+        return;
+    }
     if (run->table.device_identity != NULL) {
         WANT(run, DS_ACCEL_OK, device_identity, instance, run->device_index, &identity);
     }

@@ -128,6 +128,17 @@ static void probe(struct ds_accel__run *run)
     }
 }
 
+void ds_accel__run_check_device(const struct ds_accel__run *run, uint32_t device_count)
+{
+    char text[128];
+
+    if (device_count > 0 && run->device_index >= device_count) {
+        snprintf(text, sizeof(text), "there is no device %u: %s has %u", run->device_index,
+                 run->name, device_count);
+        give_up(text);
+    }
+}
+
 static bool start(struct ds_accel__run *run, char *why, size_t why_size)
 {
     const struct ds_accel_plugin *table = &run->table;
@@ -152,6 +163,7 @@ static bool start(struct ds_accel__run *run, char *why, size_t why_size)
         run->instance = NULL;
         return false;
     }
+    ds_accel__run_check_device(run, run->device_count);
     run->info.struct_size = sizeof(run->info);
     if (table->backend_info != NULL) {
         CALL(run, backend_info, run->instance, &run->info);

@@ -121,7 +121,7 @@ int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *na
 
 int32_t ds_accel_current_device_name(ds_accel_t *context, char *name, size_t name_size)
 {
-    uint32_t index;
+    uint32_t index = 0;
     int32_t status = ds_accel_current_device(context, &index);
 
     return status < 0 ? status : ds_accel_device_name(context, (int32_t)index, name, name_size);
@@ -254,10 +254,10 @@ int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *device_index_out)
 int32_t ds_accel_set_device(ds_accel_t *context, uint32_t device_index)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    ds_accel_device_t *device;
+    ds_accel_device_t *device = NULL;
     int32_t status = ds_accel_device_get(context, device_index, &device);
 
-    if (status < 0) {
+    if (device == NULL) {
         return status;
     }
     status = device->table->device_set_current(device->handle, &error);
@@ -444,7 +444,10 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     struct ds_accel__device *device = NULL;
     int32_t status = get_chosen(context, device_out, &candidate);
 
-    status = status < 0 ? status : check_index(context, candidate, device_index);
+    if (candidate == NULL) {
+        return status;
+    }
+    status = check_index(context, candidate, device_index);
     if (status < 0) {
         return status;
     }
@@ -457,10 +460,10 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     }
     pthread_mutex_lock(&context->device_lock);
     status = open_locked(context, candidate, device_index, &device);
-    if (status >= 0 && !is_for_context && device->open_count > 1) {
+    if (device != NULL && !is_for_context && device->open_count > 1) {
         status = check_health(device);
         device->open_count -= status < 0;
-    } else if (status >= 0 && is_for_context) {
+    } else if (device != NULL && is_for_context) {
         device->open_count -= device->has_reference;
         device->has_reference = true;
     }

@@ -1125,8 +1125,9 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_transpose(ds_accel_tensor_t *tensor, uin
  * @param[in] stream  of the device, or of one of the two; NULL: the destination's current one, or
  *                    the source's. Both on the host: waited for, if given.
  * @return DS_ACCEL_OK; ERR_INVALID shapes, dtypes or contexts differ, the destination is read-only,
- *         or has one element in several places, or the two overlap; ERR_STATE a stream that
- * captures and ordinary host memory; ERR_NO_MEMORY; ERR_DRIVER
+ *         or has one element in several places, or the stretches of memory that the two lie in
+ *         overlap; ERR_STATE a stream that captures and ordinary host memory; ERR_NO_MEMORY;
+ *         ERR_DRIVER
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination,
                                              ds_accel_tensor_t *source, ds_accel_stream_t *stream);

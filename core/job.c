@@ -120,8 +120,8 @@ static int32_t join(const char *variable, const uint32_t *indices, uint32_t coun
             ds_accel__text_add_bytes(text, item, length);
         } else {
             return ds_accel__error(DS_ACCEL_ERR_STATE,
-                                   "device index %u: %s is \"%.64s\", which has no such item", i,
-                                   variable, list);
+                                   "device index %u: %s is \"%.64s\", which has no such item",
+                                   indices[i], variable, list);
         }
     }
     return text->failed ? ds_accel__no_memory() : DS_ACCEL_OK;

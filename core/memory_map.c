@@ -338,27 +338,30 @@ static void draw_legend(struct map *map)
 
 /* ---- timelines ------------------------------------------------------------------------------ */
 
-/* Bytes at one moment, and the most over a column of the picture. */
+/*
+ * Bytes at one moment, and the most over a column of the picture. Whatever sizes the events of a
+ * trace have, a double holds their sum.
+ */
 struct level {
-    int64_t now;
-    int64_t least; /* while only changes are added */
+    double now;
+    double least; /* while only changes are added */
     double peaks[COLUMN_COUNT];
 };
 
-static void change(struct level *level, int64_t bytes, size_t column)
+static void change(struct level *level, double bytes, size_t column)
 {
     level->now += bytes;
     level->least = level->now < level->least ? level->now : level->least;
-    if ((double)level->now > level->peaks[column]) {
-        level->peaks[column] = (double)level->now;
+    if (level->now > level->peaks[column]) {
+        level->peaks[column] = level->now;
     }
 }
 
 /* What an event adds to the bytes allocated and reserved. */
-static void weigh(const json_t *event, int64_t *allocated_out, int64_t *reserved_out)
+static void weigh(const json_t *event, double *allocated_out, double *reserved_out)
 {
     const char *action = json_string_value(json_object_get(event, "action"));
-    int64_t size = (int64_t)ds_accel__json_size(event, "size");
+    double size = (double)ds_accel__json_size(event, "size");
 
     *allocated_out = 0;
     *reserved_out = 0;
@@ -397,12 +400,12 @@ static void follow(const json_t *trace, const struct ds_accel__memory_sums *end,
                    struct level *allocated, struct level *reserved)
 {
     for (int pass = 0; pass < 2; pass++) {
-        int64_t first[2] = {0, 0};
+        double first[2] = {0, 0};
         size_t filled = 0;
 
         if (pass == 1) {
-            first[0] = (int64_t)end->allocated_bytes - allocated->now;
-            first[1] = (int64_t)end->reserved_bytes - reserved->now;
+            first[0] = (double)end->allocated_bytes - allocated->now;
+            first[1] = (double)end->reserved_bytes - reserved->now;
             first[0] = first[0] < -allocated->least ? -allocated->least : first[0];
             first[1] = first[1] < -reserved->least ? -reserved->least : first[1];
         }
@@ -410,8 +413,8 @@ static void follow(const json_t *trace, const struct ds_accel__memory_sums *end,
         *reserved = (struct level){.now = first[1]};
         for (size_t i = 0; i < json_array_size(trace); i++) {
             size_t column = column_of(trace, i);
-            int64_t a;
-            int64_t r;
+            double a;
+            double r;
 
             for (; filled <= column; filled++) { /* nothing happened since */
                 change(allocated, 0, filled);
@@ -442,6 +445,12 @@ static void draw_area(struct map *map, const char *classes, const struct level *
         }
     }
     ds_accel__text_add(map->out, "H%.1fV%.1fZ\"/>\n", LEFT + PLOT, bottom);
+}
+
+/* What a text of sizes can say. */
+static uint64_t to_bytes(double bytes)
+{
+    return bytes < 0x1p63 ? (uint64_t)bytes : UINT64_C(1) << 63;
 }
 
 static double peak_of(const struct level *level)
@@ -475,7 +484,7 @@ static int32_t draw_timeline(struct map *map, size_t device, const json_t *trace
     follow(trace, &end, &levels[0], &levels[1]);
     for (size_t i = 0; i < 2; i++) {
         peaks[i] = peak_of(&levels[i]);
-        ds_accel__size_text((uint64_t)peaks[i], texts[i], sizeof(texts[i]));
+        ds_accel__size_text(to_bytes(peaks[i]), texts[i], sizeof(texts[i]));
     }
     most = peaks[0] > peaks[1] ? peaks[0] : peaks[1];
     most = most > 0 ? most : 1;

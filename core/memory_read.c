@@ -438,10 +438,12 @@ static int compare_ranges(const void *a, const void *b)
     return left->address < right->address ? -1 : left->address > right->address;
 }
 
-static void check_overlap(struct reader *reader, json_t *segments)
+/* Segments fit beside each other, and their sizes add up to a number. */
+static void check_ranges(struct reader *reader, json_t *segments)
 {
     size_t count = json_array_size(segments);
     struct range *ranges = calloc(count + 1, sizeof(*ranges));
+    uint64_t total = 0;
 
     if (ranges == NULL) {
         reader->failed = true;
@@ -453,6 +455,15 @@ static void check_overlap(struct reader *reader, json_t *segments)
         ranges[i] = (struct range){json_integer_value(json_object_get(segment, "device")),
                                    json_integer_value(json_object_get(segment, "address")),
                                    json_integer_value(json_object_get(segment, "total_size")), i};
+    }
+    for (size_t i = 0; i < count && !is_bad(reader); i++) {
+        total += (uint64_t)ranges[i].size;
+        if (total >= (uint64_t)SIZE_LIMIT) {
+            size_t outside = enter_item(reader, i);
+
+            fail(reader, "total_size", "the segments add up to more than any machine's memory");
+            leave(reader, outside);
+        }
     }
     qsort(ranges, count, sizeof(*ranges), compare_ranges);
     for (size_t i = 1; i < count && !is_bad(reader); i++) {
@@ -480,7 +491,7 @@ static json_t *read_segments(struct reader *reader, json_t *segments, bool is_me
         leave(reader, above);
     }
     if (!is_bad(reader)) {
-        check_overlap(reader, copy);
+        check_ranges(reader, copy);
     }
     leave(reader, outside);
     return copy;

@@ -350,6 +350,10 @@ static int32_t vendor_state_size(struct ds_accel__rng *rng, uint64_t *size_out)
     uint64_t size_bytes = 0;
     int32_t status = rng->table->rng_state_size(rng->child.device->abi.handle, &size_bytes, &error);
 
+    if (status == DS_ACCEL_OK && size_bytes > UINT64_MAX - STATE_HEAD_BYTES) {
+        return ds_accel__error(DS_ACCEL_ERR_ABI, "the vendor's state has %llu bytes",
+                               (unsigned long long)size_bytes);
+    }
     *size_out = STATE_HEAD_BYTES + size_bytes;
     return finish(status, &error);
 }
@@ -490,11 +494,19 @@ int32_t ds_accel_manual_seed(ds_accel_t *context, uint64_t seed)
 
 int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed)
 {
+    const struct ds_accel__candidate *candidate;
     uint32_t count;
     int32_t status = ds_accel_device_count(context, &count);
 
     if (status < 0) {
         return status;
+    }
+    candidate = __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE);
+    if (candidate->watch.is_forked) { /* another thread may have had the lock */
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "manual_seed_all: the accelerator was started by process %ld before "
+                               "fork()",
+                               (long)ds_accel__fork_parent());
     }
     pthread_mutex_lock(&context->device_lock);
     context->has_default_seed = true;

@@ -261,6 +261,9 @@ int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
     uint64_t count = 0;
     int32_t status = check_shape("tensor_create", dtype, ndim, shape, &count);
 
+    if (status >= 0 && device != NULL) {
+        status = ds_accel__device_fork_check(device); /* before any of the device's locks */
+    }
     if (status < 0) {
         return status;
     }
@@ -295,10 +298,6 @@ static int32_t create(uint32_t place, ds_accel_device_t *device, uint32_t dtype,
         ours = ds_accel__device_check(device, "tensor_create");
         if (ours == NULL) {
             return DS_ACCEL_ERR_INVALID;
-        }
-        status = ds_accel__device_fork_check(ours);
-        if (status < 0) {
-            return status;
         }
     }
     status = ds_accel__tensor_create(place, ours, NULL, dtype, ndim, shape, align_bytes, &tensor);
@@ -710,6 +709,9 @@ int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint32_t ndim, const 
         memcpy(wanted.shape, shape, ndim * sizeof(*shape));
     }
     status = infer_size(ours, ndim, wanted.shape);
+    if (status >= 0) { /* a size of 0 hides how large the others are */
+        status = check_shape("tensor_reshape", ours->dtype, ndim, wanted.shape, &count);
+    }
     if (status < 0) {
         return status;
     }

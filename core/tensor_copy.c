@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ROW_BYTES (UINT64_C(1) << 20) /* a multiple of every element's size */
 
@@ -294,8 +295,7 @@ static int32_t find_stream(const struct ds_accel__tensor *tensor,
     return *stream_out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_INVALID;
 }
 
-/* Keep the memory until the stream has passed, also when it is released before. */
-static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream)
+static int32_t try_record(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream)
 {
     struct ds_accel__device *owner = tensor != NULL ? tensor->storage->device : NULL;
     struct ds_accel__stream *other;
@@ -314,6 +314,13 @@ static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *
     return ds_accel_tensor_record_stream((ds_accel_tensor_t *)tensor, &other->abi);
 }
 
+/* Keep the memory until the stream has passed, also when it is released before. Where that cannot
+ * be noted, wait for it: what is queued is queued. */
+static int32_t record(struct ds_accel__tensor *tensor, struct ds_accel__stream *stream)
+{
+    return try_record(tensor, stream) < 0 ? ds_accel__stream_wait(stream) : DS_ACCEL_OK;
+}
+
 static bool is_unpinned(const struct ds_accel__tensor *tensor)
 {
     return tensor != NULL && tensor->storage->place == DS_ACCEL_PLACE_HOST;
@@ -328,6 +335,7 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
     bool is_reachable = destination->storage->is_host_accessible &&
                         (source == NULL || source->storage->is_host_accessible);
     bool is_capturing = false;
+    int32_t recorded[2];
     int32_t status = ds_accel__stream_is_capturing(stream, &is_capturing);
 
     if (status >= 0 && is_capturing && must_wait) {
@@ -358,10 +366,10 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
 
         return status < 0 ? status : waited;
     }
-    if (status >= 0) {
-        status = record(destination, stream);
-    }
-    return status < 0 ? status : record(source, stream);
+    /* After a failure too: some runs may be under way, and the caller releases the memory. */
+    recorded[0] = record(destination, stream);
+    recorded[1] = record(source, stream);
+    return status < 0 ? status : recorded[0] < 0 ? recorded[0] : recorded[1];
 }
 
 /* Neither is on a device. */
@@ -430,19 +438,22 @@ int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place
 {
     struct ds_accel__tensor *made = NULL;
     ds_accel_stream_t *first = NULL;
-    int32_t status = follow_allocation(place == DS_ACCEL_PLACE_DEVICE ? device : NULL, stream);
+    int32_t status;
 
     if (device != NULL && stream != NULL && ds_accel_stream_device(stream) == &device->abi) {
         first = stream;
     }
-    if (status >= 0) {
-        status = ds_accel__tensor_create(place, device, first, tensor->dtype, tensor->ndim,
-                                         tensor->shape, align_bytes, &made);
-    }
+    status = ds_accel__tensor_create(place, device, first, tensor->dtype, tensor->ndim,
+                                     tensor->shape, align_bytes, &made);
     if (status < 0) {
         return status;
     }
-    status = ds_accel_tensor_copy((ds_accel_tensor_t *)made, (ds_accel_tensor_t *)tensor, stream);
+    /* Behind the allocation, which may have queued waits of its own. */
+    status = follow_allocation(place == DS_ACCEL_PLACE_DEVICE ? device : NULL, stream);
+    if (status >= 0) {
+        status =
+            ds_accel_tensor_copy((ds_accel_tensor_t *)made, (ds_accel_tensor_t *)tensor, stream);
+    }
     if (status < 0) {
         ds_accel_tensor_put((ds_accel_tensor_t *)made);
         return status;
@@ -500,8 +511,8 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
 {
     struct ds_accel__tensor *ours = ds_accel__tensor_check(tensor, "pin_memory");
     struct ds_accel__device *by = ds_accel__device_check(device, "pin_memory");
-    /* 1: however it is; 0: to a page, of the largest kind that hosts have by default */
-    const uint64_t align = align_bytes == 0 ? 65536 : align_bytes;
+    /* 1: however it is; 0: to a page */
+    const uint64_t align = align_bytes == 0 ? (uint64_t)sysconf(_SC_PAGESIZE) : align_bytes;
 
     if (ours == NULL || by == NULL) {
         return DS_ACCEL_ERR_INVALID;
@@ -510,6 +521,11 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
         return tensor_out == NULL
                    ? ds_accel__refuse("pin_memory", "output", NULL)
                    : ds_accel__error(DS_ACCEL_ERR_INVALID, "pin_memory: the tensor is on a device");
+    }
+    if ((align & (align - 1)) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "pin_memory: alignment %llu is neither 0, 1 nor a power of two",
+                               (unsigned long long)align_bytes);
     }
     if (ours->storage->place == DS_ACCEL_PLACE_PINNED && ours->storage->device == by &&
         (uintptr_t)ds_accel__tensor_data(ours) % align == 0) {

@@ -730,6 +730,28 @@ Test(core_config, rejects_an_env_rule_that_lacks_name_or_value)
     EXPECT_ALL_REFUSED(rows);
 }
 
+/* What ds_accel_communication_backend() and its like would cut short, or call nothing. */
+Test(core_config, rejects_names_that_do_not_fit_the_interface)
+{
+    static const struct bad rows[] = {
+        {"{\"backends\": {\"x\": {\"communication_backend\": "
+         "\"n2345678901234567890123456789012\"}}}",
+         "1:46", "expected a name of 1 to 31 bytes"},
+        {"{\"backends\": {\"x\": {\"compile_backend\": \"\"}}}", "1:40",
+         "expected a name of 1 to 31 bytes"},
+        {"{\"compile_backends\": [\"inductor\", \"n2345678901234567890123456789012\"]}", "1:35",
+         "expected a name of 1 to 31 bytes"},
+        {"{\"backends\": {\"x\": {\"op_builder_dir\": "
+         "\"op_builder.n2345678901234567890123456789012345678901234567890123\"}}}",
+         "1:39", "expected a name of 1 to 63 bytes"},
+    };
+
+    EXPECT_ALL_REFUSED(rows);
+    test_write("etc/ds-accel.json", "{\"backends\": {\"x\": {\"compile_backend\": "
+                                    "\"n234567890123456789012345678901\"}}}");
+    ds_accel_destroy(test_create());
+}
+
 Test(core_config, rejects_names_that_no_backend_can_have)
 {
     static const struct bad rows[] = {

@@ -657,8 +657,8 @@ Test(core_facts, write_visible_devices_without_the_plugin)
     cr_expect(strcmp(value, "5,GPU-a") == 0, "%s", value);
     EXPECT_STATUS(ds_accel_apply_visible_devices(context, both, 2), DS_ACCEL_OK);
     cr_expect_str_eq(getenv("TINY_DEVICES"), "5,GPU-a");
-    EXPECT_STATUS(ds_accel_visible_devices_value(context, NULL, both, 1, value, 32, NULL),
-                  DS_ACCEL_ERR_STATE);
+    EXPECT_REFUSED(ds_accel_visible_devices_value(context, NULL, both, 1, value, 32, NULL),
+                   DS_ACCEL_ERR_STATE, "device index 2:");
     ds_accel_destroy(context);
 }
 

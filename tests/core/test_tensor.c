@@ -268,6 +268,19 @@ Test(core_tensor, reshapes_whatever_strides_allow)
     }
 }
 
+Test(core_tensor, reshapes_nothing_to_no_shape_that_is_too_large)
+{
+    ds_accel_tensor_t *none;
+    ds_accel_tensor_t *tensor = NULL;
+
+    MUST(ds_accel_tensor_create_host(DS_ACCEL_DTYPE_INT8, 1, SHAPE(0), &none));
+    EXPECT_REFUSED(ds_accel_tensor_reshape(none, 3, SHAPE(0, 1LL << 40, 1LL << 40), &tensor),
+                   DS_ACCEL_ERR_INVALID, "too many elements");
+    MUST(ds_accel_tensor_reshape(none, 3, SHAPE(0, 1LL << 20, 1LL << 40), &tensor));
+    ds_accel_tensor_put(tensor);
+    ds_accel_tensor_put(none);
+}
+
 Test(core_tensor, refuses_views_outside_of_the_memory)
 {
     ds_accel_tensor_t *tensor = count_up(2, SHAPE(3, 4));
@@ -439,6 +452,33 @@ Test(core_tensor, copies_where_the_host_cannot_reach)
     finish(context, device);
 }
 
+Test(core_tensor, keeps_memory_of_a_copy_that_failed_half_way)
+{
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+    ds_accel_device_t *device;
+    ds_accel_t *context = far_start(&device);
+    ds_accel_tensor_t *pinned;
+    ds_accel_tensor_t *gaps;
+    ds_accel_tensor_t *there;
+
+    MUST(ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_INT32, 1, SHAPE(8), 1, &pinned));
+    MUST(ds_accel_tensor_zero(pinned, NULL));
+    MUST(ds_accel_tensor_slice(pinned, 0, 0, 8, 2, &gaps));
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_INT32, 1, SHAPE(4), &there));
+    far_copy_count = 0;
+    far_fail_copy_at = 3;
+    EXPECT_STATUS(ds_accel_tensor_copy(there, gaps, NULL), DS_ACCEL_ERR_DRIVER);
+    far_fail_copy_at = 0;
+    cr_expect_eq(far_queued_count, 2, "copies that are under way");
+    ds_accel_tensor_put(gaps);
+    ds_accel_tensor_put(pinned);
+    MUST(ds_accel_pinned_stats(device, &stats));
+    cr_expect_gt(stats.waiting_bytes, 0, "a stream reads it still");
+    ds_accel_tensor_put(there);
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
+
 Test(core_tensor, goes_to_devices_and_back)
 {
     ds_accel_device_t *device;
@@ -544,6 +584,33 @@ static void check_fill(ds_accel_device_t *device, uint32_t dtype, const void *va
     }
     ds_accel_tensor_put(dense);
     ds_accel_tensor_put(tensor);
+}
+
+Test(core_tensor, pins_to_a_page_once)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_tensor_t *pinned[4];
+    ds_accel_tensor_t *again = NULL;
+
+    for (size_t i = 0; i < 4; i++) { /* side by side: not all at multiples of a larger page */
+        ds_accel_tensor_t *plain = count_up(1, SHAPE(10));
+
+        MUST(ds_accel_pin_memory(plain, device, 0, &pinned[i]));
+        ds_accel_tensor_put(plain);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        MUST(ds_accel_pin_memory(pinned[i], device, 0, &again));
+        cr_expect_eq(again, pinned[i], "it is aligned to a page already");
+        ds_accel_tensor_put(again);
+        /* An alignment that cannot be is refused, also where the address is a multiple of it. */
+        EXPECT_REFUSED(ds_accel_pin_memory(pinned[i], device,
+                                           (uintptr_t)ds_accel_tensor_data(pinned[i]), &again),
+                       DS_ACCEL_ERR_INVALID, "power of two");
+        ds_accel_tensor_put(pinned[i]);
+    }
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
 }
 
 Test(core_tensor, fills_with_elements_of_every_size)

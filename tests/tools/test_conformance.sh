@@ -129,8 +129,9 @@ run "$program" conformance "$broken/none/ds_accel_none.so"
 is "a plugin of seven functions" "0 " "$code $(broken)"
 run "$program" conformance "$broken/size_zero/ds_accel_size_zero.so"
 is "a table without a size" "1 DSA-P10 DSA-P11" "$code $(broken)"
-run "$program" conformance mock --device 9 --group stream
-has "a device that is not there is skipped" "$code $out" "0 stream"
+refuses 4 "there is no device 9: mock has 2" "$program" conformance mock --device 9 --group stream
+refuses 4 "there is no device 9: mock has 2" "$program" conformance mock --device 9
+refuses 4 "there is no device 9: mock has 2" "$program" conformance mock --device 9 --rule DSA-P33
 run "$build/libexec/ds-accel/ds-accel-probe" --conformance
 is "the helper alone" 2 "$code"
 

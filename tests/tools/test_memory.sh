@@ -129,6 +129,11 @@ is "and the snapshot" "0 $(cat "$dir/small.out.json")" "$code $out"
 run "$program" info --memory-map="$dir/nosuch.json"
 is "a snapshot that is not there" "1  ds-accel: $dir/nosuch.json: No such file or directory" "$code $out $err"
 
+event='{"action": "alloc", "addr": 4096, "size": 4000000000000000000}'
+printf '{"segments": [], "device_traces": [[%s, %s, %s]]}' "$event" "$event" "$event" >"$dir/huge.json"
+run "$program" memory show --svg "$dir/huge.json"
+has "a history whose sizes add up to more than a number" "$code $out" ">device 0 over 3 events: at most 8 EiB allocated"
+
 # ---- replay -------------------------------------------------------------------------------------
 
 # replay NAME ARGUMENTS...: as JSON of its schema, into $dir/replay.
@@ -200,6 +205,9 @@ refuses "a segment without address" 1:2 'there is no "address", a whole number' 
 refuses "an address below 0" 1:14 '"address" is -1; expected at least 0' '[{"address": -1, "total_size": 4, "blocks": []}]'
 refuses "a size that is a text" 1:31 '"total_size" is not a whole number' '[{"address": 1, "total_size": "4", "blocks": []}]'
 refuses "a size past all memory" 1:31 "larger than any device" '[{"address": 1, "total_size": 9000000000000000000, "blocks": []}]'
+refuses "segments past all memory" 2:31 "add up to more than any machine's memory" \
+    '[{"address": 0, "total_size": 4000000000000000000, "blocks": [{"size": 4000000000000000000, "state": "inactive"}]},
+ {"address": 0, "total_size": 4000000000000000000, "device": 1, "blocks": [{"size": 4000000000000000000, "state": "inactive"}]}]'
 refuses "a number past all numbers" 1:50 "too big integer" '[{"address": 1, "total_size": 90000000000000000000, "blocks": []}]'
 refuses "a gap" 1:44 "the blocks add up to 3 bytes, and the segment has 4" \
     '[{"address": 1, "total_size": 4, "blocks": [{"size": 3, "state": "inactive"}]}]'
