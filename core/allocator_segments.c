@@ -147,7 +147,7 @@ static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32
     if (kind == DS_ACCEL__SMALL && fit_bytes <= options->small_segment_bytes) {
         return options->small_segment_bytes;
     }
-    if (fit_bytes < options->medium_limit_bytes) {
+    if (fit_bytes < options->medium_limit_bytes && fit_bytes <= options->medium_segment_bytes) {
         return options->medium_segment_bytes;
     }
     return round_up(fit_bytes, options->large_step_bytes);

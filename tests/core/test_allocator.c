@@ -127,6 +127,35 @@ Test(core_allocator, takes_segments_by_the_size_of_the_request)
     finish(context, device);
 }
 
+Test(core_allocator, takes_segments_that_hold_the_request_whatever_the_settings)
+{
+    static const char *const settings[] = {"medium_segment_bytes=1MiB",
+                                           "medium_segment_bytes=1000,small_segment_bytes=700",
+                                           "small_limit_bytes=64MiB,small_segment_bytes=512",
+                                           "large_step_bytes=1000,medium_limit_bytes=0"};
+
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        char *pointers[3];
+
+        setenv("DS_ACCEL_ALLOCATOR", settings[i], 1);
+        context = start(&device);
+        for (int k = 0; k < 3; k++) {
+            pointers[k] = take(device, NULL, 5 * MIB - 100);
+            cr_expect_geq(stat_of(device, "reserved_bytes.all.current"), (k + 1) * 5 * MIB - 300,
+                          "%s", settings[i]);
+        }
+        for (int k = 0; k < 3; k++) {
+            EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointers[k]), DS_ACCEL_OK);
+        }
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+        EXPECT_STAT(device, "inactive_split.all.current", 0);
+        finish(context, device);
+    }
+}
+
 Test(core_allocator, puts_pieces_together_again)
 {
     ds_accel_device_t *device;
