@@ -166,8 +166,9 @@ void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__c
 
 /*
  * A pending block that fits, its marks waited for by the stream that will have it: the arena's own,
- * or a thief's, to whom the arena's stream has a mark too. What is left over is free if the arena's
- * own stream waited; else it stays pending. The arena's lock is held.
+ * or a thief's, who has to wait for the arena's stream too. What is left over is free if the
+ * arena's own stream waited; else it stays pending, and the block keeps its marks until the thief
+ * has it for good. The arena's lock is held.
  */
 static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
                                             struct ds_accel__arena *user, uint32_t kind,
@@ -195,7 +196,11 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
     changes[kind].removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)best->size_bytes;
     best = ds_accel__block_cut(arena, best, fit_bytes, align_bytes, user == arena ? NULL : waits,
                                changes);
-    ds_accel__waits_put(allocator, waits);
+    if (best != NULL && user != arena) {
+        best->waits = waits;
+    } else {
+        ds_accel__waits_put(allocator, waits);
+    }
     return best;
 }
 
@@ -319,6 +324,22 @@ static struct ds_accel__block *take_from(const struct request *request,
     return block;
 }
 
+/* The thief could not have it: back to its arena, as it was. All locks are held. */
+static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *block)
+{
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    memset(changes, 0, sizeof(changes));
+    if (block->waits != NULL) {
+        changes[block->kind].added.lane[DS_ACCEL__LANE_ACTIVE]++;
+        changes[block->kind].added.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)block->size_bytes;
+        ds_accel__pending_push(victim, block);
+    } else {
+        ds_accel__block_release(victim, block, changes);
+    }
+    ds_accel__figures_count(victim, changes);
+}
+
 /*
  * A part of another arena's memory, of either kind, or what is of the other kind in the own: before
  * failing. The block stays the other arena's and returns there.
@@ -352,12 +373,8 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
     if (block != NULL && victim != request->arena &&
         (ds_accel__mark_record(victim, &mark) < 0 ||
          ds_accel__mark_wait(request->arena, mark) < 0)) {
-        struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
-
-        memset(changes, 0, sizeof(changes));
         ds_accel__arenas_lock(allocator);
-        ds_accel__block_release(victim, block, changes);
-        ds_accel__figures_count(victim, changes);
+        put_back(victim, block);
         ds_accel__arenas_unlock(allocator);
         block = NULL;
     }
@@ -368,6 +385,8 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
 
         memset(changes, 0, sizeof(changes));
         ds_accel__latch_take(&block->home->latch);
+        ds_accel__waits_put(allocator, block->waits);
+        block->waits = NULL;
         give(request, block, false, changes);
     }
     return block;

@@ -655,6 +655,36 @@ Test(core_allocator, takes_parts_of_other_streams_memory_before_it_fails)
     finish(context, device);
 }
 
+Test(core_allocator, keeps_pending_memory_pending_if_another_stream_cannot_have_it)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    ds_accel_stream_t *f;
+    void *part;
+    void *stolen = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "41943040", 1); /* 40 MiB */
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    setenv("DS_ACCEL_MOCK_FAIL", "event_record:2=driver,stream_synchronize:1=driver", 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    f = make_stream(device);
+    (void)take(device, a, 5 * MIB);
+    part = take(device, a, 5 * MIB);
+    (void)take(device, a, 10 * MIB);
+    (void)take(device, a, 20 * MIB);
+    occupy(f, part);
+    EXPECT_STATUS(ds_accel_mem_free(device, f, part), DS_ACCEL_OK);
+    /* b waits for f, but where a is cannot be marked: the block stays a's, and behind f. */
+    EXPECT_STATUS(ds_accel_mem_alloc(device, b, 5 * MIB, &stolen), DS_ACCEL_ERR_NO_MEMORY);
+    cr_expect_eq(take(device, a, 5 * MIB), part);
+    expect_waits(a, f);
+    finish(context, device);
+}
+
 Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
 {
     static const char *const slots[] = {"mem_alloc", "event_create", "event_record",
