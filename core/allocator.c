@@ -461,6 +461,9 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
     return status;
 }
 
+/* Whether this thread is in the program's callback: what that asks for itself may fail. */
+static _Thread_local bool is_asking;
+
 static int32_t ask_program(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -470,13 +473,19 @@ static int32_t ask_program(const struct request *request, struct ds_accel__block
          attempt++) {
         ds_accel_memory_failure_t callback;
         void *user_data;
+        int32_t answer;
 
         pthread_mutex_lock(&allocator->lock);
         callback = allocator->callback;
         user_data = allocator->callback_data;
         pthread_mutex_unlock(&allocator->lock);
-        if (callback == NULL ||
-            callback(user_data, allocator->handle, request->size_bytes, attempt) <= 0) {
+        if (callback == NULL || is_asking) {
+            break;
+        }
+        is_asking = true;
+        answer = callback(user_data, allocator->handle, request->size_bytes, attempt);
+        is_asking = false;
+        if (answer <= 0) {
             break;
         }
         status = try_all(request, block_out);

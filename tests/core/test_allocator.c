@@ -804,6 +804,42 @@ Test(core_allocator, lets_the_program_free_something_and_tries_again)
     finish(context, device);
 }
 
+/* A callback that needs memory itself. */
+static int32_t ask_again(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
+                         uint32_t attempt)
+{
+    struct spill *spill = user_data;
+    void *pointer = NULL;
+
+    (void)attempt;
+    spill->calls++;
+    if (spill->calls > 100) {
+        return 0;
+    }
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, size_bytes, &pointer), DS_ACCEL_ERR_NO_MEMORY);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, spill->pointers[0]), DS_ACCEL_OK);
+    spill->pointers[0] = NULL;
+    return 1;
+}
+
+Test(core_allocator, does_not_ask_a_callback_for_what_the_callback_itself_asks)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    struct spill spill = {0};
+    void *pointer = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
+    context = start(&device);
+    spill.pointers[0] = take(device, NULL, 90 * MIB);
+    EXPECT_STATUS(ds_accel_memory_set_failure_callback(device, ask_again, &spill), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 50 * MIB, &pointer), DS_ACCEL_OK);
+    cr_expect_eq(spill.calls, 1);
+    EXPECT_STAT(device, "num_ooms", 1);
+    finish(context, device);
+}
+
 /* ---- figures -------------------------------------------------------------------------------- */
 
 Test(core_allocator, knows_the_names_that_consumers_read)
