@@ -663,6 +663,28 @@ static void forget_users(struct ds_accel__block *block)
     }
 }
 
+/*
+ * A taken block stays out of use until marks can be made: a capture has ended, or the streams can
+ * be asked again. No lock is held.
+ */
+static void defer(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__allocator *allocator = home->allocator;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    bool is_known;
+
+    pthread_mutex_lock(&allocator->lock);
+    is_known = freeing == NULL || ds_accel__uses_add(block, freeing) >= 0;
+    pthread_mutex_unlock(&allocator->lock);
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    /* For ever, if there was no room to remember the stream. */
+    block->is_deferred = is_known ? DS_ACCEL__DEFERRED_MARKS : DS_ACCEL__DEFERRED_HELD;
+    change_of_free(block, false, true, &changes[block->kind]);
+    ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
+}
+
 /* Straight back to the driver, when all that used it are done. The block is taken; no lock held. */
 static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
@@ -681,6 +703,10 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
     status = status < 0 ? status : ds_accel__mark_synchronize(allocator, mark);
     ds_accel__waits_put(allocator, waits);
     ds_accel__mark_put(allocator, mark);
+    if (status < 0) {
+        defer(block, freeing);
+        return status;
+    }
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
     forget_users(block);
@@ -689,7 +715,7 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
     ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
                           block->size_bytes, home->stream_id);
-    return status < 0 ? status : ds_accel__segment_destroy(allocator, block->segment);
+    return ds_accel__segment_destroy(allocator, block->segment);
 }
 
 int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing)
@@ -703,24 +729,21 @@ int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__
 
     pthread_mutex_lock(&allocator->lock);
     is_deferred = is_in_capture(block, freeing);
-    if (is_deferred) {
-        status = freeing != NULL ? ds_accel__uses_add(block, freeing) : DS_ACCEL_OK;
-    } else {
+    if (!is_deferred) {
         status = ds_accel__waits_make(block, freeing, &waits);
     }
     pthread_mutex_unlock(&allocator->lock);
-    if (status < 0) { /* it stays out of use: nobody knows when the streams are done */
+    if (is_deferred || status < 0) {
+        defer(block, freeing);
         return status;
     }
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
-    block->is_deferred = is_deferred ? DS_ACCEL__DEFERRED_CAPTURE : DS_ACCEL__DEFERRED_NOT;
-    if (!is_deferred) {
-        forget_users(block);
-    }
-    change_of_free(block, false, waits != NULL || is_deferred, &changes[block->kind]);
+    block->is_deferred = DS_ACCEL__DEFERRED_NOT;
+    forget_users(block);
+    change_of_free(block, false, waits != NULL, &changes[block->kind]);
     block->waits = waits;
-    if (waits != NULL || is_deferred) {
+    if (waits != NULL) {
         ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
     } else {
         ds_accel__block_release(home, block, changes);
@@ -749,7 +772,7 @@ void ds_accel__deferred_settle(struct ds_accel__allocator *allocator)
         ds_accel__latch_take(&arena->latch);
         for (struct ds_accel__block *block = arena->pending; block != NULL;
              block = block->link_next) {
-            if (block->is_deferred == DS_ACCEL__DEFERRED_CAPTURE && !is_in_capture(block, NULL) &&
+            if (block->is_deferred == DS_ACCEL__DEFERRED_MARKS && !is_in_capture(block, NULL) &&
                 ds_accel__waits_make(block, NULL, &block->waits) >= 0) {
                 block->is_deferred = DS_ACCEL__DEFERRED_NOT;
                 forget_users(block);
@@ -1014,6 +1037,7 @@ int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t
     pthread_mutex_lock(&allocator->lock);
     allocator->sync_count++;
     pthread_mutex_unlock(&allocator->lock);
+    ds_accel__deferred_settle(allocator);
     ds_accel__segments_release(allocator, keep_bytes, UINT64_MAX);
     return status;
 }

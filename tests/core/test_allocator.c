@@ -555,6 +555,35 @@ Test(core_allocator, keeps_memory_out_of_use_if_no_order_can_be_had)
     finish(context, device);
 }
 
+Test(core_allocator, uses_memory_again_once_an_order_can_be_had)
+{
+    static const char *const modes[] = {"caching", "off"};
+
+    for (int i = 0; i < 2; i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        ds_accel_stream_t *a;
+        ds_accel_stream_t *b;
+        void *pointer;
+
+        setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
+        setenv("DS_ACCEL_MOCK_FAIL", "event_create:1=no_memory,stream_synchronize:1=driver", 1);
+        context = start(&device);
+        a = make_stream(device);
+        b = make_stream(device);
+        pointer = take(device, a, 30 * MIB);
+        EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_ERR_DRIVER);
+        EXPECT_STAT(device, "allocation.all.current", 0);
+        EXPECT_STAT(device, "allocated_bytes.all.current", 0);
+        EXPECT_STAT(device, "active_bytes.all.current", 30 * MIB);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STAT(device, "active_bytes.all.current", 0);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+        finish(context, device);
+    }
+}
+
 /* ---- out of memory -------------------------------------------------------------------------- */
 
 Test(core_allocator, says_where_the_memory_is_when_there_is_none)
