@@ -1262,6 +1262,34 @@ Test(core_allocator, puts_nothing_of_its_own_into_a_capture)
     finish(context, device);
 }
 
+Test(core_allocator, survives_that_a_stream_is_destroyed_while_it_captures)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *stream = make_stream(device);
+    ds_accel_stream_t *other = make_stream(device);
+    ds_accel_graph_t *graph = NULL;
+    void *theirs = take(device, other, 30 * MIB);
+    void *captured;
+
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, 0));
+    captured = take(device, stream, 40 * MIB);
+    MUST(ds_accel_mem_set_async(stream, captured, 5, 512));
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, theirs), DS_ACCEL_OK);
+    ds_accel_stream_destroy(stream);
+    EXPECT_REFUSED(ds_accel_graph_capture_end(graph), DS_ACCEL_ERR_STATE, "destroyed");
+    EXPECT_STATUS(ds_accel_graph_replay(graph, other), DS_ACCEL_ERR_STATE);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, captured), DS_ACCEL_OK);
+    MUST(ds_accel_graph_capture_begin(graph, other, NULL, 0)); /* it can be used again */
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    ds_accel_graph_destroy(graph);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "active_bytes.all.current", 0);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+    finish(context, device);
+}
+
 Test(core_allocator, shares_a_pool_between_captures)
 {
     ds_accel_device_t *device;
