@@ -167,7 +167,7 @@ int32_t ds_accel_stream_wait_stream(ds_accel_stream_t *stream, ds_accel_stream_t
 {
     struct ds_accel__stream *ours = ds_accel__stream_check(stream, "stream_wait_stream");
     struct ds_accel__stream *theirs = ds_accel__stream_check(other, "stream_wait_stream");
-    ds_accel_event_t *event;
+    ds_accel_event_t *event = NULL;
     int32_t status;
 
     if (ours == NULL || theirs == NULL) {
