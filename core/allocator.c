@@ -908,12 +908,24 @@ bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void 
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
-/* The allocator's lock is held: nothing refers to it any more. */
+/* No thread is about to count what it did in this arena. */
+static bool is_settled(const struct ds_accel__arena *arena)
+{
+    int64_t sum = 0;
+
+    for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
+        sum |= arena->figures.current[DS_ACCEL__SMALL].lane[i] |
+               arena->figures.current[DS_ACCEL__LARGE].lane[i];
+    }
+    return sum == 0;
+}
+
+/* The locks of allocator and arena are held: nothing refers to it any more. */
 static bool is_over(const struct ds_accel__arena *arena)
 {
     bool is_closed = arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
 
-    return is_closed && arena->segments == NULL && arena->pending == NULL &&
+    return is_closed && arena->segments == NULL && arena->pending == NULL && is_settled(arena) &&
            __atomic_load_n(&arena->use_count, __ATOMIC_RELAXED) == 0;
 }
 
