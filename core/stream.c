@@ -174,7 +174,7 @@ int32_t ds_accel_stream_wait_stream(ds_accel_stream_t *stream, ds_accel_stream_t
         return DS_ACCEL_ERR_INVALID;
     }
     status = ds_accel_event_create(&theirs->child.device->abi, 0, &event);
-    if (status < 0) {
+    if (event == NULL) {
         return status;
     }
     status = ds_accel_event_record(event, other);
