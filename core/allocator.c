@@ -166,8 +166,9 @@ void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__c
 
 /*
  * A pending block that fits, its marks waited for by the stream that will have it: the arena's own,
- * or a thief's, to whom the arena's stream has a mark too. What is left over is free if the arena's
- * own stream waited; else it stays pending. The arena's lock is held.
+ * or a thief's, who has to wait for the arena's stream too. What is left over is free if the
+ * arena's own stream waited; else it stays pending, and the block keeps its marks until the thief
+ * has it for good. The arena's lock is held.
  */
 static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
                                             struct ds_accel__arena *user, uint32_t kind,
@@ -195,7 +196,11 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
     changes[kind].removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)best->size_bytes;
     best = ds_accel__block_cut(arena, best, fit_bytes, align_bytes, user == arena ? NULL : waits,
                                changes);
-    ds_accel__waits_put(allocator, waits);
+    if (best != NULL && user != arena) {
+        best->waits = waits;
+    } else {
+        ds_accel__waits_put(allocator, waits);
+    }
     return best;
 }
 
@@ -319,6 +324,22 @@ static struct ds_accel__block *take_from(const struct request *request,
     return block;
 }
 
+/* The thief could not have it: back to its arena, as it was. All locks are held. */
+static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *block)
+{
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    memset(changes, 0, sizeof(changes));
+    if (block->waits != NULL) {
+        changes[block->kind].added.lane[DS_ACCEL__LANE_ACTIVE]++;
+        changes[block->kind].added.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)block->size_bytes;
+        ds_accel__pending_push(victim, block);
+    } else {
+        ds_accel__block_release(victim, block, changes);
+    }
+    ds_accel__figures_count(victim, changes);
+}
+
 /*
  * A part of another arena's memory, of either kind, or what is of the other kind in the own: before
  * failing. The block stays the other arena's and returns there.
@@ -352,12 +373,8 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
     if (block != NULL && victim != request->arena &&
         (ds_accel__mark_record(victim, &mark) < 0 ||
          ds_accel__mark_wait(request->arena, mark) < 0)) {
-        struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
-
-        memset(changes, 0, sizeof(changes));
         ds_accel__arenas_lock(allocator);
-        ds_accel__block_release(victim, block, changes);
-        ds_accel__figures_count(victim, changes);
+        put_back(victim, block);
         ds_accel__arenas_unlock(allocator);
         block = NULL;
     }
@@ -368,6 +385,8 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
 
         memset(changes, 0, sizeof(changes));
         ds_accel__latch_take(&block->home->latch);
+        ds_accel__waits_put(allocator, block->waits);
+        block->waits = NULL;
         give(request, block, false, changes);
     }
     return block;
@@ -442,6 +461,9 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
     return status;
 }
 
+/* Whether this thread is in the program's callback: what that asks for itself may fail. */
+static _Thread_local bool is_asking;
+
 static int32_t ask_program(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -451,13 +473,19 @@ static int32_t ask_program(const struct request *request, struct ds_accel__block
          attempt++) {
         ds_accel_memory_failure_t callback;
         void *user_data;
+        int32_t answer;
 
         pthread_mutex_lock(&allocator->lock);
         callback = allocator->callback;
         user_data = allocator->callback_data;
         pthread_mutex_unlock(&allocator->lock);
-        if (callback == NULL ||
-            callback(user_data, allocator->handle, request->size_bytes, attempt) <= 0) {
+        if (callback == NULL || is_asking) {
+            break;
+        }
+        is_asking = true;
+        answer = callback(user_data, allocator->handle, request->size_bytes, attempt);
+        is_asking = false;
+        if (answer <= 0) {
             break;
         }
         status = try_all(request, block_out);
@@ -635,6 +663,28 @@ static void forget_users(struct ds_accel__block *block)
     }
 }
 
+/*
+ * A taken block stays out of use until marks can be made: a capture has ended, or the streams can
+ * be asked again. No lock is held.
+ */
+static void defer(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__allocator *allocator = home->allocator;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    bool is_known;
+
+    pthread_mutex_lock(&allocator->lock);
+    is_known = freeing == NULL || ds_accel__uses_add(block, freeing) >= 0;
+    pthread_mutex_unlock(&allocator->lock);
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    /* For ever, if there was no room to remember the stream. */
+    block->is_deferred = is_known ? DS_ACCEL__DEFERRED_MARKS : DS_ACCEL__DEFERRED_HELD;
+    change_of_free(block, false, true, &changes[block->kind]);
+    ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
+}
+
 /* Straight back to the driver, when all that used it are done. The block is taken; no lock held. */
 static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
@@ -653,6 +703,10 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
     status = status < 0 ? status : ds_accel__mark_synchronize(allocator, mark);
     ds_accel__waits_put(allocator, waits);
     ds_accel__mark_put(allocator, mark);
+    if (status < 0) {
+        defer(block, freeing);
+        return status;
+    }
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
     forget_users(block);
@@ -661,7 +715,7 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
     ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
                           block->size_bytes, home->stream_id);
-    return status < 0 ? status : ds_accel__segment_destroy(allocator, block->segment);
+    return ds_accel__segment_destroy(allocator, block->segment);
 }
 
 int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing)
@@ -675,24 +729,21 @@ int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__
 
     pthread_mutex_lock(&allocator->lock);
     is_deferred = is_in_capture(block, freeing);
-    if (is_deferred) {
-        status = freeing != NULL ? ds_accel__uses_add(block, freeing) : DS_ACCEL_OK;
-    } else {
+    if (!is_deferred) {
         status = ds_accel__waits_make(block, freeing, &waits);
     }
     pthread_mutex_unlock(&allocator->lock);
-    if (status < 0) { /* it stays out of use: nobody knows when the streams are done */
+    if (is_deferred || status < 0) {
+        defer(block, freeing);
         return status;
     }
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
-    block->is_deferred = is_deferred ? DS_ACCEL__DEFERRED_CAPTURE : DS_ACCEL__DEFERRED_NOT;
-    if (!is_deferred) {
-        forget_users(block);
-    }
-    change_of_free(block, false, waits != NULL || is_deferred, &changes[block->kind]);
+    block->is_deferred = DS_ACCEL__DEFERRED_NOT;
+    forget_users(block);
+    change_of_free(block, false, waits != NULL, &changes[block->kind]);
     block->waits = waits;
-    if (waits != NULL || is_deferred) {
+    if (waits != NULL) {
         ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
     } else {
         ds_accel__block_release(home, block, changes);
@@ -721,7 +772,7 @@ void ds_accel__deferred_settle(struct ds_accel__allocator *allocator)
         ds_accel__latch_take(&arena->latch);
         for (struct ds_accel__block *block = arena->pending; block != NULL;
              block = block->link_next) {
-            if (block->is_deferred == DS_ACCEL__DEFERRED_CAPTURE && !is_in_capture(block, NULL) &&
+            if (block->is_deferred == DS_ACCEL__DEFERRED_MARKS && !is_in_capture(block, NULL) &&
                 ds_accel__waits_make(block, NULL, &block->waits) >= 0) {
                 block->is_deferred = DS_ACCEL__DEFERRED_NOT;
                 forget_users(block);
@@ -857,12 +908,24 @@ bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void 
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
-/* The allocator's lock is held: nothing refers to it any more. */
+/* No thread is about to count what it did in this arena. */
+static bool is_settled(const struct ds_accel__arena *arena)
+{
+    int64_t sum = 0;
+
+    for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
+        sum |= arena->figures.current[DS_ACCEL__SMALL].lane[i] |
+               arena->figures.current[DS_ACCEL__LARGE].lane[i];
+    }
+    return sum == 0;
+}
+
+/* The locks of allocator and arena are held: nothing refers to it any more. */
 static bool is_over(const struct ds_accel__arena *arena)
 {
     bool is_closed = arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
 
-    return is_closed && arena->segments == NULL && arena->pending == NULL &&
+    return is_closed && arena->segments == NULL && arena->pending == NULL && is_settled(arena) &&
            __atomic_load_n(&arena->use_count, __ATOMIC_RELAXED) == 0;
 }
 
@@ -986,6 +1049,7 @@ int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t
     pthread_mutex_lock(&allocator->lock);
     allocator->sync_count++;
     pthread_mutex_unlock(&allocator->lock);
+    ds_accel__deferred_settle(allocator);
     ds_accel__segments_release(allocator, keep_bytes, UINT64_MAX);
     return status;
 }

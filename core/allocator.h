@@ -110,8 +110,8 @@ enum ds_accel__block_state {
 /* Why a pending block waits for more than marks. */
 enum ds_accel__deferred {
     DS_ACCEL__DEFERRED_NOT,
-    DS_ACCEL__DEFERRED_CAPTURE, /* marks are made when a capture has ended */
-    DS_ACCEL__DEFERRED_HELD     /* it is in quarantine */
+    DS_ACCEL__DEFERRED_MARKS, /* they are made when a capture has ended, or can be made again */
+    DS_ACCEL__DEFERRED_HELD   /* it is in quarantine */
 };
 
 struct ds_accel__arena;
@@ -527,7 +527,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
 /* Where an allocation on this stream comes from: the capture's pool, the thread's, the common one.
  */
 struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common);
-/* Deferred blocks whose captures have ended become pending. No lock is held. */
+/* Deferred blocks of which marks can be made now become pending. No lock is held. */
 void ds_accel__deferred_settle(struct ds_accel__allocator *allocator);
 
 /* A taken block is free once the streams that use it are done. No lock is held. */

@@ -115,7 +115,7 @@ static uint32_t add(struct ds_accel__history *history, const struct entry *entry
     int depth = 0;
     uint32_t number = 0;
 
-    if ((history->flags & DS_ACCEL__HISTORY_STACKS) != 0) {
+    if ((__atomic_load_n(&history->flags, __ATOMIC_RELAXED) & DS_ACCEL__HISTORY_STACKS) != 0) {
         depth = backtrace(frames, STACK_DEPTH);
     }
     pthread_mutex_lock(&history->lock);
@@ -212,7 +212,7 @@ int32_t ds_accel__allocator_record_history(struct ds_accel__allocator *allocator
     history->entries = entries;
     history->capacity = flags != 0 ? max_entries : 0;
     history->count = 0;
-    history->flags = flags;
+    __atomic_store_n(&history->flags, flags, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&history->lock);
     if (flags != 0) {
         __atomic_or_fetch(&allocator->special, DS_ACCEL__SPECIAL_HISTORY, __ATOMIC_RELEASE);
@@ -449,6 +449,9 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_SNAPSHOT, 0, 0, 0);
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
+    if (allocator->history != NULL) { /* its stacks may move otherwise */
+        pthread_mutex_lock(&allocator->history->lock);
+    }
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
          arena = arena->next) {
         for (const struct ds_accel__segment *segment = arena->segments; segment != NULL && !failed;

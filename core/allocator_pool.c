@@ -190,16 +190,32 @@ static void set_capturing(struct ds_accel__arena *arena, struct ds_accel__privat
     }
 }
 
-void ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
+bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
                                        struct ds_accel__private *pool)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
+    bool is_first;
 
     pthread_mutex_lock(&allocator->lock);
-    allocator->capture_count += arena->capture == NULL;
-    set_capturing(arena, pool);
-    set_special(allocator);
+    is_first = arena->capture == NULL;
+    if (is_first) {
+        allocator->capture_count++;
+        set_capturing(arena, pool);
+        set_special(allocator);
+    }
     pthread_mutex_unlock(&allocator->lock);
+    return is_first;
+}
+
+bool ds_accel__allocator_is_capturing(struct ds_accel__arena *arena)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    bool is_capturing;
+
+    pthread_mutex_lock(&allocator->lock);
+    is_capturing = arena->capture != NULL;
+    pthread_mutex_unlock(&allocator->lock);
+    return is_capturing;
 }
 
 void ds_accel__allocator_capture_end(struct ds_accel__arena *arena)

@@ -147,7 +147,7 @@ static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32
     if (kind == DS_ACCEL__SMALL && fit_bytes <= options->small_segment_bytes) {
         return options->small_segment_bytes;
     }
-    if (fit_bytes < options->medium_limit_bytes) {
+    if (fit_bytes < options->medium_limit_bytes && fit_bytes <= options->medium_segment_bytes) {
         return options->medium_segment_bytes;
     }
     return round_up(fit_bytes, options->large_step_bytes);
@@ -304,7 +304,8 @@ static uint64_t missing_bytes(const struct ds_accel__segment *segment, uint64_t 
                : 0;
 }
 
-/* Memory is under the segment's new end: make it a block. Only grow_lock is held. */
+/* Memory is under the segment's new end: make it a block. Only grow_lock is held; on success the
+ * arena's lock too at the end. */
 static int32_t adopt(struct ds_accel__arena *arena, struct ds_accel__segment *segment, bool is_new,
                      uint64_t more, struct ds_accel__change *changes)
 {
@@ -328,6 +329,7 @@ static int32_t adopt(struct ds_accel__arena *arena, struct ds_accel__segment *se
         block = append(arena, segment, end, more);
     }
     if (block == NULL) {
+        ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
         return DS_ACCEL_ERR_NO_MEMORY;
     }
     segment->size_bytes += more;
@@ -387,9 +389,9 @@ static int32_t grow(struct ds_accel__arena *arena, struct ds_accel__segment *seg
     if (status < 0) {
         uint64_t end = segment->address + segment->size_bytes + more;
 
-        ds_accel__latch_release(&arena->latch);
         unmap_last(allocator, segment, end);
         pthread_mutex_lock(&allocator->lock);
+        allocator->device_free_count++;
         ds_accel__figures_segment(allocator, segment->kind, -(int64_t)is_new, -(int64_t)more);
         pthread_mutex_unlock(&allocator->lock);
     }

@@ -673,7 +673,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
 /**
  * Called when memory is exhausted, after the cache was emptied: free something (spill it to the
  * host) and have the allocation tried again. It runs on the thread that allocates, outside of all
- * locks, and may call this library, also to free on this device.
+ * locks, and may call this library, also to free on this device. What it allocates itself fails
+ * without asking it again.
  *
  * @param size_bytes  what is asked for
  * @param attempt     from 1; it is asked at most 16 times

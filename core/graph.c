@@ -66,30 +66,32 @@ static void drop(struct ds_accel__graph *graph)
     }
 }
 
-/* Lock held: the stream captures no more, in whatever way it ended. */
-static void leave_capture(struct ds_accel__graph *graph)
+/* Lock held: is the stream still there? */
+static bool has_stream(const struct ds_accel__graph *graph)
 {
-    struct ds_accel__arena *arena = graph->capturing->arena;
+    return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
+}
 
-    if (arena != NULL && graph->child.device->allocator != NULL) {
-        ds_accel__allocator_capture_end(arena);
+void ds_accel__graph_cancel(struct ds_accel__stream *stream)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_t *captured = NULL;
+
+    if (stream->abi.table->graph_capture_end(stream->abi.handle, &captured, &error) >= 0) {
+        stream->abi.table->graph_destroy(captured);
     }
-    graph->capturing = NULL;
+    if (stream->arena != NULL && stream->child.device->allocator != NULL) {
+        ds_accel__allocator_capture_end(stream->arena);
+    }
 }
 
 /* Lock held: end a capture whose graph nobody wants. */
 static void cancel(struct ds_accel__graph *graph)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    ds_accel_plugin_graph_t *captured = NULL;
-
-    if (graph->capturing == NULL) {
-        return;
+    if (graph->capturing != NULL && has_stream(graph)) {
+        ds_accel__graph_cancel(graph->capturing);
     }
-    if (graph->table->graph_capture_end(graph->capturing->abi.handle, &captured, &error) >= 0) {
-        graph->table->graph_destroy(captured);
-    }
-    leave_capture(graph);
+    graph->capturing = NULL;
 }
 
 void ds_accel__graph_destroy(struct ds_accel__graph *graph)
@@ -157,14 +159,20 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
     if (status < 0) {
         return status;
     }
+    /* Before the stream does: what the allocator records on it meanwhile would be captured. */
+    if (!ds_accel__allocator_capture_begin(arena, memory)) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_begin: the stream captures already");
+    }
     status = graph->table->graph_capture_begin(stream->abi.handle, mode, &error);
     if (status < 0) {
+        ds_accel__allocator_capture_end(arena);
         return ds_accel__fail(status, &error);
     }
     drop(graph);
     graph->capturing = stream;
+    graph->capturing_id = stream->child.id;
     graph->memory = memory;
-    ds_accel__allocator_capture_begin(arena, memory);
     return DS_ACCEL_OK;
 }
 
@@ -214,8 +222,15 @@ int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_end: the graph is not being captured");
     }
+    if (!has_stream(ours)) {
+        ours->capturing = NULL;
+        pthread_mutex_unlock(&ours->lock);
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_end: the stream was destroyed while it captured");
+    }
     status = ours->table->graph_capture_end(ours->capturing->abi.handle, &ours->captured, &error);
-    leave_capture(ours);
+    ds_accel__allocator_capture_end(ours->capturing->arena);
+    ours->capturing = NULL;
     pthread_mutex_unlock(&ours->lock);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }

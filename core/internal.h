@@ -1167,6 +1167,7 @@ struct ds_accel__graph {
     ds_accel_plugin_graph_exec_t *exec; /* NULL: not instantiated */
     struct ds_accel__child child;
     struct ds_accel__stream *capturing; /* the stream while it is being captured */
+    uint64_t capturing_id;              /* which it still is if it was not destroyed */
     struct ds_accel__private *memory;   /* what the capture allocated from; NULL: nothing was */
     pthread_mutex_t lock;               /* guards all above but table and child */
 };
@@ -1292,6 +1293,8 @@ void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
+/* End the stream's capture; nobody gets the graph. */
+void ds_accel__graph_cancel(struct ds_accel__stream *stream);
 void ds_accel__timer_destroy(struct ds_accel__timer *timer);
 
 /* ---- layer 5: pinned memory (pinned.c) ------------------------------------------------------ */
@@ -1460,9 +1463,11 @@ void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_acce
  * not from it. */
 int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_accel__private *pool,
                               bool is_begun);
-/* The stream captures from now on, with memory of the pool; and has ended it. */
-void ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
+/* The stream captures from now on, with memory of the pool; and has ended it. False: it captures
+ * already. */
+bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
                                        struct ds_accel__private *pool);
+bool ds_accel__allocator_is_capturing(struct ds_accel__arena *arena);
 void ds_accel__allocator_capture_end(struct ds_accel__arena *arena);
 /* flags: DS_ACCEL__HISTORY_*; 0 forgets what was kept. */
 int32_t ds_accel__allocator_record_history(struct ds_accel__allocator *allocator, uint32_t flags,

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define UNLIMITED_BYTES (UINT64_C(1) << 60)
+#define UNLIMITED_BYTES (UINT64_C(1) << 52) /* there are addresses for many times as much */
 #define TRY_LIMIT 64u
 
 enum operation_kind {
@@ -68,24 +68,27 @@ enum setting_kind {
 
 #define OPTION(member) offsetof(struct ds_accel__allocator_options, member)
 #define CAPACITY SIZE_MAX
+#define MOST_BYTES ((double)UNLIMITED_BYTES)
 
-static const struct {
+static const struct setting {
     const char *key;
     const char *other_key; /* torch's */
     enum setting_kind kind;
     size_t offset;
+    double minimum;
+    double maximum;
 } settings[] = {
-    {"growable_segments", "expandable_segments", SETTING_FLAG, OPTION(growable_segments)},
-    {"max_split_bytes", "max_split_size", SETTING_BYTES, OPTION(max_split_bytes)},
-    {"gc_threshold", "garbage_collection_threshold", SETTING_PART, OPTION(gc_threshold)},
-    {"limit_bytes", NULL, SETTING_BYTES, OPTION(limit_bytes)},
-    {"roundup_power2_divisions", NULL, SETTING_COUNT, OPTION(roundup_power2_divisions)},
-    {"small_limit_bytes", NULL, SETTING_BYTES, OPTION(small_limit_bytes)},
-    {"small_segment_bytes", NULL, SETTING_BYTES, OPTION(small_segment_bytes)},
-    {"medium_limit_bytes", NULL, SETTING_BYTES, OPTION(medium_limit_bytes)},
-    {"medium_segment_bytes", NULL, SETTING_BYTES, OPTION(medium_segment_bytes)},
-    {"large_step_bytes", NULL, SETTING_BYTES, OPTION(large_step_bytes)},
-    {"capacity_bytes", NULL, SETTING_BYTES, CAPACITY},
+    {"growable_segments", "expandable_segments", SETTING_FLAG, OPTION(growable_segments), 0, 1},
+    {"max_split_bytes", "max_split_size", SETTING_BYTES, OPTION(max_split_bytes), 0, MOST_BYTES},
+    {"gc_threshold", "garbage_collection_threshold", SETTING_PART, OPTION(gc_threshold), 0, 1},
+    {"limit_bytes", NULL, SETTING_BYTES, OPTION(limit_bytes), 0, MOST_BYTES},
+    {"roundup_power2_divisions", NULL, SETTING_COUNT, OPTION(roundup_power2_divisions), 0, 64},
+    {"small_limit_bytes", NULL, SETTING_BYTES, OPTION(small_limit_bytes), 512, MOST_BYTES},
+    {"small_segment_bytes", NULL, SETTING_BYTES, OPTION(small_segment_bytes), 512, MOST_BYTES},
+    {"medium_limit_bytes", NULL, SETTING_BYTES, OPTION(medium_limit_bytes), 0, MOST_BYTES},
+    {"medium_segment_bytes", NULL, SETTING_BYTES, OPTION(medium_segment_bytes), 512, MOST_BYTES},
+    {"large_step_bytes", NULL, SETTING_BYTES, OPTION(large_step_bytes), 512, MOST_BYTES},
+    {"capacity_bytes", NULL, SETTING_BYTES, CAPACITY, 0, MOST_BYTES},
 };
 
 static const char *const alternatives[] = {
@@ -93,19 +96,24 @@ static const char *const alternatives[] = {
     "roundup_power2_divisions=4", "medium_segment_bytes=64M", "small_segment_bytes=8M",
 };
 
-static void set_value(struct variant *variant, size_t setting, double value)
+/* False, and nothing is set: the allocator does not work with such a value. */
+static bool set_value(struct variant *variant, const struct setting *setting, double value)
 {
     char *options = (char *)&variant->options;
-    size_t offset = settings[setting].offset;
-    uint64_t whole = value > 0 ? (uint64_t)value : 0;
+    size_t offset = setting->offset;
+    bool is_possible = value >= setting->minimum && value <= setting->maximum;
+    uint64_t whole = is_possible ? (uint64_t)value : 0;
     uint32_t count = (uint32_t)whole;
     bool flag = value != 0;
 
+    if (!is_possible) {
+        return false;
+    }
     if (offset == CAPACITY) {
         variant->capacity_bytes = whole;
-        return;
+        return true;
     }
-    switch (settings[setting].kind) {
+    switch (setting->kind) {
     case SETTING_BYTES:
         memcpy(options + offset, &whole, sizeof(whole));
         break;
@@ -119,6 +127,7 @@ static void set_value(struct variant *variant, size_t setting, double value)
         memcpy(options + offset, &flag, sizeof(flag));
         break;
     }
+    return true;
 }
 
 /* "64M", "0.8", "true". */
@@ -146,8 +155,7 @@ static bool read_value(enum setting_kind kind, const char *text, double *value_o
         end += unit != NULL;
     }
     *value_out = value;
-    return *end == '\0' && errno == 0 && (kind != SETTING_PART || value <= 1) && value < 1e18 &&
-           (kind != SETTING_COUNT || value <= 64);
+    return *end == '\0' && errno == 0;
 }
 
 static int32_t apply_one(struct variant *variant, char *assignment)
@@ -166,10 +174,10 @@ static int32_t apply_one(struct variant *variant, char *assignment)
         if (strcmp(assignment, keys[i]) != 0) {
             continue;
         }
-        if (!read_value(settings[i].kind, value, &number)) {
+        if (!read_value(settings[i].kind, value, &number) ||
+            !set_value(variant, &settings[i], number)) {
             return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s cannot be \"%s\"", assignment, value);
         }
-        set_value(variant, i, number);
         return DS_ACCEL_OK;
     }
     nearest = ds_accel__nearest(assignment, keys, DS_ACCEL__ARRAY_SIZE(keys));
@@ -198,6 +206,7 @@ static int32_t make_variant(const struct variant *recorded, const char *text,
     return status;
 }
 
+/* Recorded values that are none stay at their defaults. */
 static void make_recorded(json_t *tree, uint64_t capacity_bytes, struct variant *variant)
 {
     const json_t *given = json_object_get(tree, "allocator_settings");
@@ -213,9 +222,9 @@ static void make_recorded(json_t *tree, uint64_t capacity_bytes, struct variant 
             value = json_object_get(given, settings[i].other_key);
         }
         if (json_is_number(value)) {
-            set_value(variant, i, json_number_value(value));
+            set_value(variant, &settings[i], json_number_value(value));
         } else if (json_is_boolean(value)) {
-            set_value(variant, i, json_is_true(value));
+            set_value(variant, &settings[i], json_is_true(value));
         }
     }
     variant->options.mode = DS_ACCEL__ALLOCATOR_CACHING;
@@ -318,30 +327,33 @@ static bool add_rest(struct script *script, const json_t *segment)
 /* What the device had: at the first recorded failure, what was reserved and what it had left. */
 static uint64_t find_capacity(const json_t *trace, uint64_t reserved_at_end)
 {
-    int64_t change = 0; /* from the first failure to the end */
+    int64_t reserved = reserved_at_end <= UNLIMITED_BYTES ? (int64_t)reserved_at_end : -1;
     uint64_t device_free = 0;
     bool has_failed = false;
+    bool overflow = false;
 
     for (size_t i = 0; i < json_array_size(trace); i++) {
         const json_t *event = json_array_get(trace, i);
         const char *action = json_string_value(json_object_get(event, "action"));
-        int64_t size = (int64_t)ds_accel__json_size(event, "size");
+        uint64_t given = ds_accel__json_size(event, "size");
+        int64_t size = given < UNLIMITED_BYTES ? (int64_t)given : (int64_t)UNLIMITED_BYTES;
 
         if (!has_failed && strcmp(action, "oom") == 0) {
             has_failed = true;
             device_free = ds_accel__json_size(event, "device_free");
         } else if (has_failed &&
                    (strcmp(action, "segment_alloc") == 0 || strcmp(action, "segment_map") == 0)) {
-            change += size;
+            overflow |= __builtin_sub_overflow(reserved, size, &reserved);
         } else if (has_failed &&
                    (strcmp(action, "segment_free") == 0 || strcmp(action, "segment_unmap") == 0)) {
-            change -= size;
+            overflow |= __builtin_add_overflow(reserved, size, &reserved);
         }
     }
-    if (!has_failed || (int64_t)reserved_at_end < change) {
+    if (!has_failed || overflow || reserved < 0 || reserved > (int64_t)UNLIMITED_BYTES ||
+        device_free > UNLIMITED_BYTES - (uint64_t)reserved) {
         return UNLIMITED_BYTES;
     }
-    return (uint64_t)((int64_t)reserved_at_end - change) + device_free;
+    return (uint64_t)reserved + device_free;
 }
 
 static int32_t read_script(json_t *tree, struct script *script)
@@ -467,6 +479,25 @@ static int32_t run_all(struct run *run, const struct operations *operations)
     return status;
 }
 
+/* On a device that is there; arenas and pointers as well. */
+static int32_t run_script(struct run *run, const struct script *script,
+                          const struct variant *variant)
+{
+    int32_t status = ds_accel__allocator_create(&run->device->table,
+                                                ds_accel__replay_device_handle(run->device),
+                                                &variant->options, &run->allocator);
+
+    if (status < 0) {
+        return status;
+    }
+    status = run_all(run, &script->before);
+    status = status < 0 ? status : run_all(run, &script->during);
+    ds_accel__allocator_visit_stats(run->allocator, keep_stat, run->result);
+    run->result->device_calls = run->device->alloc_count;
+    ds_accel__allocator_destroy(run->allocator);
+    return status;
+}
+
 static int32_t run_variant(const struct script *script, const struct variant *variant,
                            struct result *result)
 {
@@ -480,17 +511,10 @@ static int32_t run_variant(const struct script *script, const struct variant *va
     }
     run.arenas = calloc((size_t)script->stream_count + 1, sizeof(*run.arenas));
     run.pointers = calloc((size_t)script->block_count + 1, sizeof(*run.pointers));
-    status = run.arenas != NULL && run.pointers != NULL
-                 ? ds_accel__allocator_create(&run.device->table,
-                                              ds_accel__replay_device_handle(run.device),
-                                              &variant->options, &run.allocator)
-                 : ds_accel__no_memory();
-    status = status < 0 ? status : run_all(&run, &script->before);
-    status = status < 0 ? status : run_all(&run, &script->during);
-    if (run.allocator != NULL) {
-        ds_accel__allocator_visit_stats(run.allocator, keep_stat, result);
-        result->device_calls = run.device->alloc_count;
-        ds_accel__allocator_destroy(run.allocator);
+    if (run.arenas == NULL || run.pointers == NULL) {
+        status = ds_accel__no_memory();
+    } else {
+        status = run_script(&run, script, variant);
     }
     free(run.arenas);
     free(run.pointers);
@@ -582,23 +606,13 @@ static json_t *report_tree(const struct script *script, const struct variant *va
     return tree;
 }
 
-int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
-                                json_t **report_out)
+/* Room for the results is there. */
+static int32_t run_variants(json_t *tree, const char *const *texts, size_t count,
+                            struct variant *variants, struct result *results, json_t **report_out)
 {
-    const char *const *texts = try_count > 0 ? tries : alternatives;
-    size_t count = 1 + (try_count > 0 ? try_count : DS_ACCEL__ARRAY_SIZE(alternatives));
     struct script script = {0};
-    struct variant *variants;
-    struct result *results;
-    int32_t status;
+    int32_t status = read_script(tree, &script);
 
-    if (try_count > TRY_LIMIT) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "more than %u sets of settings", TRY_LIMIT);
-    }
-    variants = calloc(count, sizeof(*variants));
-    results = calloc(count, sizeof(*results));
-    status = variants != NULL && results != NULL ? read_script(tree, &script)
-                                                 : ds_accel__no_memory();
     if (status >= 0) {
         make_recorded(tree, script.capacity_bytes, &variants[0]);
     }
@@ -613,6 +627,28 @@ int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t
         status = *report_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     }
     clear_script(&script);
+    return status;
+}
+
+int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
+                                json_t **report_out)
+{
+    const char *const *texts = try_count > 0 ? tries : alternatives;
+    size_t count = 1 + (try_count > 0 ? try_count : DS_ACCEL__ARRAY_SIZE(alternatives));
+    struct variant *variants;
+    struct result *results;
+    int32_t status;
+
+    if (try_count > TRY_LIMIT) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "more than %u sets of settings", TRY_LIMIT);
+    }
+    variants = calloc(count, sizeof(*variants));
+    results = calloc(count, sizeof(*results));
+    if (variants == NULL || results == NULL) {
+        status = ds_accel__no_memory();
+    } else {
+        status = run_variants(tree, texts, count, variants, results, report_out);
+    }
     free(variants);
     free(results);
     return status;

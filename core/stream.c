@@ -125,6 +125,9 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
         bool is_borrowed = stream->is_borrowed;
 
         if (stream->arena != NULL && stream->child.device->allocator != NULL) {
+            if (ds_accel__allocator_is_capturing(stream->arena)) {
+                ds_accel__graph_cancel(stream); /* so that its end can be marked */
+            }
             ds_accel__allocator_stream_gone(stream->arena);
         }
         ds_accel__handle_put(DS_ACCEL__HANDLE_STREAM, stream);
@@ -171,7 +174,7 @@ int32_t ds_accel_stream_wait_stream(ds_accel_stream_t *stream, ds_accel_stream_t
         return DS_ACCEL_ERR_INVALID;
     }
     status = ds_accel_event_create(&theirs->child.device->abi, 0, &event);
-    if (status < 0) {
+    if (event == NULL) {
         return status;
     }
     status = ds_accel_event_record(event, other);

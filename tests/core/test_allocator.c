@@ -127,6 +127,35 @@ Test(core_allocator, takes_segments_by_the_size_of_the_request)
     finish(context, device);
 }
 
+Test(core_allocator, takes_segments_that_hold_the_request_whatever_the_settings)
+{
+    static const char *const settings[] = {"medium_segment_bytes=1MiB",
+                                           "medium_segment_bytes=1000,small_segment_bytes=700",
+                                           "small_limit_bytes=64MiB,small_segment_bytes=512",
+                                           "large_step_bytes=1000,medium_limit_bytes=0"};
+
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        char *pointers[3];
+
+        setenv("DS_ACCEL_ALLOCATOR", settings[i], 1);
+        context = start(&device);
+        for (int k = 0; k < 3; k++) {
+            pointers[k] = take(device, NULL, 5 * MIB - 100);
+            cr_expect_geq(stat_of(device, "reserved_bytes.all.current"), (k + 1) * 5 * MIB - 300,
+                          "%s", settings[i]);
+        }
+        for (int k = 0; k < 3; k++) {
+            EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointers[k]), DS_ACCEL_OK);
+        }
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+        EXPECT_STAT(device, "inactive_split.all.current", 0);
+        finish(context, device);
+    }
+}
+
 Test(core_allocator, puts_pieces_together_again)
 {
     ds_accel_device_t *device;
@@ -526,6 +555,35 @@ Test(core_allocator, keeps_memory_out_of_use_if_no_order_can_be_had)
     finish(context, device);
 }
 
+Test(core_allocator, uses_memory_again_once_an_order_can_be_had)
+{
+    static const char *const modes[] = {"caching", "off"};
+
+    for (int i = 0; i < 2; i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        ds_accel_stream_t *a;
+        ds_accel_stream_t *b;
+        void *pointer;
+
+        setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
+        setenv("DS_ACCEL_MOCK_FAIL", "event_create:1=no_memory,stream_synchronize:1=driver", 1);
+        context = start(&device);
+        a = make_stream(device);
+        b = make_stream(device);
+        pointer = take(device, a, 30 * MIB);
+        EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_ERR_DRIVER);
+        EXPECT_STAT(device, "allocation.all.current", 0);
+        EXPECT_STAT(device, "allocated_bytes.all.current", 0);
+        EXPECT_STAT(device, "active_bytes.all.current", 30 * MIB);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        EXPECT_STAT(device, "active_bytes.all.current", 0);
+        EXPECT_STAT(device, "reserved_bytes.all.current", 0);
+        finish(context, device);
+    }
+}
+
 /* ---- out of memory -------------------------------------------------------------------------- */
 
 Test(core_allocator, says_where_the_memory_is_when_there_is_none)
@@ -623,6 +681,36 @@ Test(core_allocator, takes_parts_of_other_streams_memory_before_it_fails)
     expect_waits(b, a);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, stolen), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_free(device, a, kept), DS_ACCEL_OK);
+    finish(context, device);
+}
+
+Test(core_allocator, keeps_pending_memory_pending_if_another_stream_cannot_have_it)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+    ds_accel_stream_t *f;
+    void *part;
+    void *stolen = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "41943040", 1); /* 40 MiB */
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    setenv("DS_ACCEL_MOCK_FAIL", "event_record:2=driver,stream_synchronize:1=driver", 1);
+    context = start(&device);
+    a = make_stream(device);
+    b = make_stream(device);
+    f = make_stream(device);
+    (void)take(device, a, 5 * MIB);
+    part = take(device, a, 5 * MIB);
+    (void)take(device, a, 10 * MIB);
+    (void)take(device, a, 20 * MIB);
+    occupy(f, part);
+    EXPECT_STATUS(ds_accel_mem_free(device, f, part), DS_ACCEL_OK);
+    /* b waits for f, but where a is cannot be marked: the block stays a's, and behind f. */
+    EXPECT_STATUS(ds_accel_mem_alloc(device, b, 5 * MIB, &stolen), DS_ACCEL_ERR_NO_MEMORY);
+    cr_expect_eq(take(device, a, 5 * MIB), part);
+    expect_waits(a, f);
     finish(context, device);
 }
 
@@ -742,6 +830,42 @@ Test(core_allocator, lets_the_program_free_something_and_tries_again)
     EXPECT_STATUS(ds_accel_memory_set_failure_callback(device, promise, &attempts), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 200 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY);
     cr_expect_eq(attempts, 16);
+    finish(context, device);
+}
+
+/* A callback that needs memory itself. */
+static int32_t ask_again(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
+                         uint32_t attempt)
+{
+    struct spill *spill = user_data;
+    void *pointer = NULL;
+
+    (void)attempt;
+    spill->calls++;
+    if (spill->calls > 100) {
+        return 0;
+    }
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, size_bytes, &pointer), DS_ACCEL_ERR_NO_MEMORY);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, spill->pointers[0]), DS_ACCEL_OK);
+    spill->pointers[0] = NULL;
+    return 1;
+}
+
+Test(core_allocator, does_not_ask_a_callback_for_what_the_callback_itself_asks)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    struct spill spill = {0};
+    void *pointer = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
+    context = start(&device);
+    spill.pointers[0] = take(device, NULL, 90 * MIB);
+    EXPECT_STATUS(ds_accel_memory_set_failure_callback(device, ask_again, &spill), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 50 * MIB, &pointer), DS_ACCEL_OK);
+    cr_expect_eq(spill.calls, 1);
+    EXPECT_STAT(device, "num_ooms", 1);
     finish(context, device);
 }
 
@@ -1135,6 +1259,34 @@ Test(core_allocator, puts_nothing_of_its_own_into_a_capture)
     EXPECT_STATUS(ds_accel_graph_node_count(graph, &nodes), DS_ACCEL_OK);
     cr_expect_eq(nodes, 1);
     cr_expect_eq(take(device, other, 30 * MIB), theirs);
+    finish(context, device);
+}
+
+Test(core_allocator, survives_that_a_stream_is_destroyed_while_it_captures)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = start(&device);
+    ds_accel_stream_t *stream = make_stream(device);
+    ds_accel_stream_t *other = make_stream(device);
+    ds_accel_graph_t *graph = NULL;
+    void *theirs = take(device, other, 30 * MIB);
+    void *captured;
+
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, 0));
+    captured = take(device, stream, 40 * MIB);
+    MUST(ds_accel_mem_set_async(stream, captured, 5, 512));
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, theirs), DS_ACCEL_OK);
+    ds_accel_stream_destroy(stream);
+    EXPECT_REFUSED(ds_accel_graph_capture_end(graph), DS_ACCEL_ERR_STATE, "destroyed");
+    EXPECT_STATUS(ds_accel_graph_replay(graph, other), DS_ACCEL_ERR_STATE);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, captured), DS_ACCEL_OK);
+    MUST(ds_accel_graph_capture_begin(graph, other, NULL, 0)); /* it can be used again */
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    ds_accel_graph_destroy(graph);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "active_bytes.all.current", 0);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 0);
     finish(context, device);
 }
 

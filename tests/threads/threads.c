@@ -165,6 +165,42 @@ static bool pinned_pool(unsigned thread)
     return right;
 }
 
+/* Some give memory from one stream to another, one looks at the history of it all. */
+static bool history(unsigned thread)
+{
+    ds_accel_stream_t *streams[2] = {NULL};
+    bool right = ds_accel_stream_create(shared_device, 0, 0, &streams[0]) >= 0 &&
+                 ds_accel_stream_create(shared_device, 0, 0, &streams[1]) >= 0;
+
+    for (unsigned round = 0; round < ROUNDS * 10 && right; round++) {
+        void *memory = NULL;
+        void *data = NULL;
+        size_t size_bytes = 0;
+
+        right = ds_accel_mem_alloc(shared_device, streams[round % 2], 500 + 4000 * (round % 5),
+                                   &memory) >= 0 &&
+                ds_accel_mem_record_stream(shared_device, memory, streams[round % 3 == 0]) >= 0 &&
+                ds_accel_mem_free(shared_device, streams[round % 3 == 1], memory) >= 0;
+        if (thread == 0 && round % 10 == 0 && right) {
+            right = ds_accel_memory_record_history(
+                        shared_device, DS_ACCEL_HISTORY_ON | DS_ACCEL_HISTORY_STACKS, 100) >= 0 &&
+                    ds_accel_memory_snapshot(NULL, shared_device, DS_ACCEL_SNAPSHOT_JSON, &data,
+                                             &size_bytes) >= 0;
+            ds_accel_free_data(data);
+        }
+        if (thread == 1 && round % 20 == 0) {
+            right = ds_accel_empty_cache(shared_device) >= 0 && right;
+        }
+    }
+    if (thread == 0) {
+        right = ds_accel_memory_record_history(shared_device, DS_ACCEL_HISTORY_OFF, 0) >= 0 &&
+                right;
+    }
+    ds_accel_stream_destroy(streams[0]);
+    ds_accel_stream_destroy(streams[1]);
+    return right;
+}
+
 /* The first to ask finds out for all. */
 static bool ask_facts(unsigned thread)
 {
@@ -523,6 +559,7 @@ static void with_shared(const char *accelerator)
     if (ds_accel_device_open(shared, 0, &shared_device) >= 0) {
         check("one device", run(one_device, THREADS));
         check("pinned pool", run(pinned_pool, THREADS));
+        check("history", run(history, THREADS));
         check("views of one tensor", make_views());
         check("random numbers and tensors", run(numbers_and_tensors, THREADS));
         ds_accel_tensor_put(shared_tensor);

@@ -168,6 +168,10 @@ replay "large" "$dir/large.json" --try capacity_bytes=64M
 is "no recorded failure: memory without end" null "$(validate - capacity_bytes <"$dir/replay")"
 is "no failure either" 0 "$(result 0 failures)"
 [ "$(result 1 failures)" -gt 0 ] || fail "a small device runs out"
+sed 's/"max_split_bytes": 0/"max_split_bytes": 1e300, "large_step_bytes": 0, "limit_bytes": -1/' \
+    "$snapshots/traces.json" >"$dir/impossible.json"
+replay "settings that cannot be" "$dir/impossible.json" --try capacity_bytes=1G
+is "are as by default" "20971520 1" "$(result 0 peak_allocated_bytes) $(result 0 failures)"
 run "$program" memory replay "$snapshots/traces.json"
 has "the table marks one" "$out" "
 * "
@@ -175,7 +179,7 @@ has "the table has the failure" "$out" "1 times, first 64 MiB"
 run "$program" memory replay "$snapshots/small.json"
 is "nothing recorded" "1  ds-accel: the snapshot has no recorded events" "$code $out $err"
 for try in "max_split_bites=3,is \"max_split_bytes\" meant?" "gc_threshold=2,cannot be" "frob,is not key=value" \
-    "limit_bytes=-1,cannot be" "growable_segments=perhaps,cannot be" "limit_bytes=4X,cannot be"; do
+    "large_step_bytes=0,cannot be" "roundup_power2_divisions=65,cannot be" "limit_bytes=-1,cannot be" "growable_segments=perhaps,cannot be" "limit_bytes=4X,cannot be"; do
     run "$program" memory replay "$snapshots/traces.json" --try "${try%%,*}"
     is "--try ${try%%,*}" "1 " "$code $out"
     has "--try ${try%%,*}: what" "$err" "${try#*,}"
