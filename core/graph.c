@@ -151,7 +151,7 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
     struct ds_accel__arena *arena = NULL;
     int32_t status;
 
-    if (graph->capturing != NULL) {
+    if (graph->capturing != NULL && has_stream(graph)) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the graph is being captured already");
     }

@@ -428,7 +428,7 @@ Test(core_device, a_graph_outlives_the_stream_that_it_was_being_captured_on)
             ds_accel_stream_destroy(streams[j]);
         }
         EXPECT_REFUSED(ds_accel_graph_capture_end(graphs[0]), DS_ACCEL_ERR_STATE,
-                       "the stream was destroyed while it was captured");
+                       "the stream was destroyed while it captured");
         EXPECT_REFUSED(ds_accel_graph_capture_end(graphs[0]), DS_ACCEL_ERR_STATE,
                        "is not being captured");
         EXPECT_STATUS(ds_accel_stream_create(device, 0, 0, &other), DS_ACCEL_OK);
