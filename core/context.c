@@ -439,6 +439,7 @@ int32_t ds_accel_set_default(ds_accel_t *context)
     if (status < 0) {
         return status;
     }
+    ds_accel__fork_renew(&default_lock);
     pthread_mutex_lock(&default_lock);
     if (ds_accel__default != NULL && ds_accel__default != context) {
         status = ds_accel__error(DS_ACCEL_ERR_STATE, "another context is the default already");

@@ -60,11 +60,19 @@ int mock_file_create(uint64_t size_bytes)
     return fd;
 }
 
+/* Bytes behind the file's end would end the process that touches them. */
 static char *map_file(int fd, uint64_t offset_bytes, uint64_t size_bytes)
 {
-    void *mapping =
-        mmap(NULL, (size_t)size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset_bytes);
+    struct stat info;
+    void *mapping;
 
+    if (size_bytes == 0 || fstat(fd, &info) != 0 || info.st_size < 0 ||
+        offset_bytes > (uint64_t)info.st_size ||
+        size_bytes > (uint64_t)info.st_size - offset_bytes) {
+        return NULL;
+    }
+    mapping =
+        mmap(NULL, (size_t)size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset_bytes);
     return mapping == MAP_FAILED ? NULL : mapping;
 }
 
@@ -317,14 +325,10 @@ static int32_t import_file(ds_accel_plugin_device_t *device, int fd, uint64_t of
                            void **pointer_out, struct ds_accel_error *error)
 {
     const uint64_t inside = offset_bytes % (uint64_t)sysconf(_SC_PAGESIZE);
-    struct stat info;
     char *base = NULL;
     int32_t status;
 
-    /* Bytes behind the end would end the process that touches them. */
-    if (size_bytes > 0 && fstat(fd, &info) == 0 && info.st_size >= 0 &&
-        offset_bytes <= (uint64_t)info.st_size &&
-        size_bytes <= (uint64_t)info.st_size - offset_bytes) {
+    if (size_bytes > 0 && size_bytes <= UINT64_MAX - inside) {
         base = map_file(fd, offset_bytes - inside, size_bytes + inside);
     }
     if (base == NULL) {

@@ -190,6 +190,36 @@ Test(plugin_mock_share, freeing_withdraws_the_handles)
     ds_accel_destroy(context);
 }
 
+Test(plugin_mock_share, a_damaged_handle_opens_nothing_that_is_not_there)
+{
+    unsigned char bytes[HANDLE_BYTES];
+    unsigned char *pointer;
+    int refused = 0;
+
+    open_mock();
+    pointer = (unsigned char *)allocate(100);
+    ASSERT_OK(table->ipc_memory_export(handle, pointer, bytes, sizeof(bytes), &error));
+    for (size_t i = 0; i + 8 <= sizeof(bytes); i += 8) {
+        const uint64_t large = UINT64_C(1) << 30;
+        unsigned char damaged[HANDLE_BYTES];
+        void *opened = NULL;
+
+        memcpy(damaged, bytes, sizeof(damaged));
+        memcpy(damaged + i, &large, sizeof(large));
+        if (table->ipc_memory_open(handle, damaged, sizeof(damaged), 0, &opened, &error) < 0) {
+            cr_expect_null(opened);
+            refused++;
+            continue;
+        }
+        pointer[0] = 7;
+        cr_expect_eq(*(unsigned char *)opened, 7, "word %zu", i / 8);
+        EXPECT_OK(table->ipc_memory_close(handle, opened, &error));
+    }
+    cr_expect_geq(refused, 5, "%d words were refused", refused);
+    EXPECT_OK(table->mem_free(handle, pointer, &error));
+    close_mock();
+}
+
 Test(plugin_mock_share, what_is_no_handle_is_refused)
 {
     unsigned char bytes[HANDLE_BYTES];
