@@ -748,6 +748,103 @@ Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
     }
 }
 
+/* What is counted is what is there, whichever call failed, and for whatever reason. */
+static void fail_once(const char *slot, int n, const char *status, const char *settings)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    ds_accel_stream_t *streams[2];
+    void *kept[12] = {NULL};
+    char fail[64];
+
+    snprintf(fail, sizeof(fail), "%s:%d=%s", slot, n, status);
+    setenv("DS_ACCEL_MOCK_FAIL", fail, 1);
+    setenv("DS_ACCEL_ALLOCATOR", settings, 1);
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "209715200", 1); /* 200 MiB */
+    context = start(&device);
+    streams[0] = make_stream(device);
+    streams[1] = make_stream(device);
+    for (int i = 0; i < 12; i++) {
+        int32_t code = ds_accel_mem_alloc(device, streams[i % 2],
+                                          (uint64_t)(i % 4 + 1) * 7 * MIB - 100, &kept[i]);
+
+        cr_expect_eq(code < 0, kept[i] == NULL, "%s", fail);
+        if (i >= 4) {
+            ds_accel_mem_free(device, streams[i / 2 % 2], kept[i - 4]);
+        }
+        if (i == 7) {
+            ds_accel_empty_cache(device);
+        }
+    }
+    for (int i = 8; i < 12; i++) {
+        ds_accel_mem_free(device, NULL, kept[i]);
+    }
+    cr_expect_eq(stat_of(device, "allocation.all.current"), 0, "%s with %s", fail, settings);
+    cr_expect_eq(stat_of(device, "requested_bytes.all.current"), 0, "%s with %s", fail, settings);
+    MUST(ds_accel_device_synchronize(device));
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK); /* what could be marked only now */
+    cr_expect_eq(stat_of(device, "active_bytes.all.current"), 0, "%s with %s", fail, settings);
+    cr_expect_eq(stat_of(device, "reserved_bytes.all.current"), 0, "%s with %s", fail, settings);
+    cr_expect_eq(stat_of(device, "inactive_split.all.current"), 0, "%s with %s", fail, settings);
+    cr_expect_eq(stat_of(device, "segment.all.current"), 0, "%s with %s", fail, settings);
+    finish(context, device);
+}
+
+Test(core_allocator, counts_right_whatever_fails_once)
+{
+    static const char *const slots[] = {
+        "mem_alloc",    "mem_free",   "event_create",    "event_record",     "stream_wait_event",
+        "event_query",  "mem_info",   "vmem_reserve",    "vmem_create",      "vmem_map",
+        "vmem_release", "vmem_unmap", "vmem_set_access", "event_synchronize"};
+    static const char *const statuses[] = {"no_memory", "driver"};
+    static const char *const settings[] = {"caching", "off", "growable_segments=true", "debug"};
+
+    for (size_t slot = 0; slot < sizeof(slots) / sizeof(slots[0]); slot++) {
+        for (int n = 1; n < 5; n++) {
+            fail_once(slots[slot], n, statuses[n % 2], settings[0]);
+            fail_once(slots[slot], n, statuses[n % 2], settings[1]);
+            fail_once(slots[slot], n, statuses[n / 2 % 2], settings[2]);
+            fail_once(slots[slot], n, statuses[n / 2 % 2], settings[3]);
+        }
+    }
+}
+
+Test(core_allocator, survives_a_device_that_is_lost)
+{
+    static const char *const slots[] = {"mem_alloc",    "mem_free",    "event_record",
+                                        "event_create", "event_query", "stream_wait_event"};
+    static const char *const settings[] = {"caching", "off", "debug"};
+
+    for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]) * 3; i++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context;
+        ds_accel_stream_t *streams[2];
+        void *pointers[6] = {NULL};
+        char fail[64];
+
+        snprintf(fail, sizeof(fail), "%s:2=device_lost", slots[i / 3]);
+        setenv("DS_ACCEL_MOCK_FAIL", fail, 1);
+        setenv("DS_ACCEL_ALLOCATOR", settings[i % 3], 1);
+        context = start(&device);
+        streams[0] = make_stream(device);
+        streams[1] = make_stream(device);
+        for (int k = 0; k < 6; k++) {
+            ds_accel_mem_alloc(device, streams[k % 2], 30 * MIB, &pointers[k]);
+            if (k % 2 == 1) {
+                ds_accel_mem_free(device, streams[0], pointers[k]);
+                ds_accel_empty_cache(device);
+            }
+        }
+        for (int k = 0; k < 6; k += 2) {
+            ds_accel_mem_free(device, streams[1], pointers[k]);
+        }
+        EXPECT_STAT(device, "allocation.all.current", 0);
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, device), DS_ACCEL_ERR_INVALID);
+        finish(context, device);
+    }
+}
+
 Test(core_allocator, holds_no_more_than_its_limit)
 {
     ds_accel_device_t *device;
