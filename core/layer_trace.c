@@ -155,6 +155,29 @@ static void put_file(struct ds_accel__trace_file *file)
     free(file);
 }
 
+/*
+ * The process ends in an orderly way with accelerators that nobody destroyed, as the one of
+ * ds_accel_get() is: what waits is written, and the array closed. A thread that is still within a
+ * call may hold the lock for ever: then the file stays as a signal would have left it.
+ */
+static __attribute__((destructor)) void finish_files(void)
+{
+    if (pthread_mutex_trylock(&trace_lock) != 0) {
+        return;
+    }
+    for (struct ds_accel__trace_file *file = files; file != NULL; file = file->next) {
+        if (file->pid == getpid() && file->fd >= 0) {
+            append(file, "\n]\n", 3);
+            flush(file);
+        }
+        if (file->fd >= 0) {
+            close(file->fd);
+            file->fd = -1; /* who calls later is not traced */
+        }
+    }
+    pthread_mutex_unlock(&trace_lock);
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 /* One event's text; what does not fit is left out, between members. */

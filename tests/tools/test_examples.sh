@@ -89,6 +89,9 @@ for program in move overlap replay; do
             try "$program" "on cpu with queues, layers $layers" DS_ACCELERATOR=cpu \
                 DS_ACCEL_CPU_ASYNC=true DS_ACCEL_LAYERS=$layers
         done
+        # The accelerator of ds_accel_get() is never destroyed: the process's end closes the array.
+        run "${PYTHON:-/usr/bin/python3}" -c 'import json, sys; print(len(json.load(open(sys.argv[1]))) > 3)' trace.json
+        is "the trace of $program is whole" "0 True" "$code $out"
         try "$program" "on a slow mock" DS_ACCELERATOR=mock DS_ACCEL_MOCK_COPY_LATENCY_NS=300000 \
             DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=500000
     done
