@@ -249,6 +249,7 @@ int32_t ds_accel_memory_set_limit(ds_accel_device_t *device, uint64_t limit_byte
 int32_t ds_accel_memory_set_fraction(ds_accel_device_t *device, double fraction)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
+    uint64_t limit_bytes;
     int32_t status;
 
     if (!(fraction > 0 && fraction <= 1)) {
@@ -256,9 +257,11 @@ int32_t ds_accel_memory_set_fraction(ds_accel_device_t *device, double fraction)
                                "memory_set_fraction: %g is not above 0 and at most 1", fraction);
     }
     status = ds_accel_device_memory(device, &info);
-    return status < 0
-               ? status
-               : ds_accel_memory_set_limit(device, (uint64_t)((double)info.total_bytes * fraction));
+    if (status < 0) {
+        return status;
+    }
+    limit_bytes = (uint64_t)((double)info.total_bytes * fraction);
+    return ds_accel_memory_set_limit(device, limit_bytes > 0 ? limit_bytes : 1); /* 0 is none */
 }
 
 int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *device,

@@ -869,6 +869,10 @@ Test(core_allocator, holds_no_more_than_its_limit)
     cr_expect_eq(available, 256 * MIB);
     EXPECT_STATUS(ds_accel_memory_set_limit(device, 0), DS_ACCEL_OK);
     pointer = take(device, NULL, 300 * MIB);
+    EXPECT_STATUS(ds_accel_memory_set_fraction(device, 1e-12), DS_ACCEL_OK); /* of a byte */
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    pointer = NULL;
+    EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 512, &pointer), DS_ACCEL_ERR_NO_MEMORY);
     EXPECT_REFUSED(ds_accel_memory_set_fraction(device, 0), DS_ACCEL_ERR_INVALID, "fraction");
     EXPECT_REFUSED(ds_accel_memory_set_fraction(device, 1.5), DS_ACCEL_ERR_INVALID, "fraction");
     finish(context, device);
