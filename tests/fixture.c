@@ -163,6 +163,24 @@ char *test_compact(char *json)
     return json;
 }
 
+ds_accel_t *test_start(const char *accelerator, ds_accel_device_t **device_out)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+
+    options.accelerator = accelerator;
+    context = test_create_with(&options);
+    MUST(ds_accel_detect(context));
+    MUST(ds_accel_device_open(context, 0, device_out));
+    return context;
+}
+
+void test_finish(ds_accel_t *context, ds_accel_device_t *device)
+{
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
+
 struct ds_accel_candidate test_candidate(ds_accel_t *context, const char *name)
 {
     struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};

@@ -45,6 +45,10 @@ struct ds_accel_options test_options(void);
 ds_accel_t *test_create_with(const struct ds_accel_options *options);
 /* The same with test_options(). */
 ds_accel_t *test_create(void);
+/* A context in which this accelerator is forced and chosen, and its device 0, open. Asserts. */
+ds_accel_t *test_start(const char *accelerator, ds_accel_device_t **device_out);
+/* Close that device, and destroy the context. */
+void test_finish(ds_accel_t *context, ds_accel_device_t *device);
 /* The candidate of a name; asserts that there is one. */
 struct ds_accel_candidate test_candidate(ds_accel_t *context, const char *name);
 /* A report as JSON text; asserts success. Free with ds_accel_free_text(). */
@@ -53,6 +57,20 @@ char *test_report(ds_accel_t *context, uint32_t report, const char *name, uint32
 /* Take the blanks between JSON's tokens away in place, so that facts can be looked for; returns
  * json. */
 char *test_compact(char *json);
+
+/* A call of the library that has to succeed for the test to make sense. */
+#define MUST(call) cr_assert_eq((call), DS_ACCEL_OK, "%s: %s", #call, ds_accel_last_error())
+#define EXPECT_STATUS(call, status) \
+    do { \
+        int32_t got_ = (call); \
+        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
+    } while (0)
+/* With these words in the error. */
+#define EXPECT_REFUSED(call, status, words) \
+    do { \
+        EXPECT_STATUS(call, status); \
+        EXPECT_HAS(ds_accel_last_error(), words); \
+    } while (0)
 
 #define EXPECT_HAS(text, part) \
     cr_expect_not_null(strstr(text, part), "no %s in:\n%s", part, (const char *)(text))

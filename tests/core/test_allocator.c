@@ -12,43 +12,6 @@
 #define MIB (KIB * 1024)
 #define GIB (MIB * 1024)
 
-/* A context whose accelerator is the backend, and its device 0. */
-static ds_accel_t *start_backend(const char *name, ds_accel_device_t **device_out)
-{
-    struct ds_accel_options options = test_options();
-    ds_accel_t *context;
-
-    options.accelerator = name;
-    context = test_create_with(&options);
-    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
-    cr_assert_eq(ds_accel_device_open(context, 0, device_out), DS_ACCEL_OK, "%s",
-                 ds_accel_last_error());
-    return context;
-}
-
-static ds_accel_t *start(ds_accel_device_t **device_out)
-{
-    return start_backend("mock", device_out);
-}
-
-static void finish(ds_accel_t *context, ds_accel_device_t *device)
-{
-    ds_accel_device_close(device);
-    ds_accel_destroy(context);
-}
-
-#define EXPECT_STATUS(call, status) \
-    do { \
-        int32_t got_ = (call); \
-        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
-    } while (0)
-#define EXPECT_REFUSED(call, status, words) \
-    do { \
-        EXPECT_STATUS(call, status); \
-        EXPECT_HAS(ds_accel_last_error(), words); \
-    } while (0)
-#define MUST(call) cr_assert_geq((call), 0, "%s: %s", #call, ds_accel_last_error())
-
 static ds_accel_stream_t *make_stream(ds_accel_device_t *device)
 {
     ds_accel_stream_t *stream = NULL;
@@ -85,7 +48,7 @@ static int64_t stat_of(ds_accel_device_t *device, const char *key)
 Test(core_allocator, gives_out_again_what_was_freed_without_asking_the_driver)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *first = take(device, NULL, 1000);
     void *second;
 
@@ -102,7 +65,7 @@ Test(core_allocator, gives_out_again_what_was_freed_without_asking_the_driver)
     EXPECT_STAT(device, "inactive_split.all.current", 1);
     EXPECT_STAT(device, "inactive_split_bytes.all.current", 2 * MIB - 1024);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, second), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, takes_segments_by_the_size_of_the_request)
@@ -114,7 +77,7 @@ Test(core_allocator, takes_segments_by_the_size_of_the_request)
                  {9 * MIB, 20 * MIB}, {10 * MIB, 10 * MIB}, {10 * MIB + 1, 12 * MIB},
                  {33 * MIB, 34 * MIB}};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         void *pointer = take(device, NULL, cases[i].request);
@@ -124,7 +87,7 @@ Test(core_allocator, takes_segments_by_the_size_of_the_request)
         EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
         EXPECT_STAT(device, "reserved_bytes.all.current", 0);
     }
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, takes_segments_that_hold_the_request_whatever_the_settings)
@@ -140,7 +103,7 @@ Test(core_allocator, takes_segments_that_hold_the_request_whatever_the_settings)
         char *pointers[3];
 
         setenv("DS_ACCEL_ALLOCATOR", settings[i], 1);
-        context = start(&device);
+        context = test_start("mock", &device);
         for (int k = 0; k < 3; k++) {
             pointers[k] = take(device, NULL, 5 * MIB - 100);
             cr_expect_geq(stat_of(device, "reserved_bytes.all.current"), (k + 1) * 5 * MIB - 300,
@@ -152,14 +115,14 @@ Test(core_allocator, takes_segments_that_hold_the_request_whatever_the_settings)
         EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
         EXPECT_STAT(device, "reserved_bytes.all.current", 0);
         EXPECT_STAT(device, "inactive_split.all.current", 0);
-        finish(context, device);
+        test_finish(context, device);
     }
 }
 
 Test(core_allocator, puts_pieces_together_again)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *pieces[8];
 
     for (int i = 0; i < 8; i++) {
@@ -173,13 +136,13 @@ Test(core_allocator, puts_pieces_together_again)
     EXPECT_STAT(device, "segment.large_pool.current", 1);
     EXPECT_STAT(device, "inactive_split.all.current", 0);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[0]), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, aligns_as_it_is_told)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *pointers[12];
 
     for (unsigned i = 0; i < 12; i++) {
@@ -193,13 +156,13 @@ Test(core_allocator, aligns_as_it_is_told)
                    DS_ACCEL_ERR_INVALID, "power of two");
     EXPECT_REFUSED(ds_accel_mem_alloc_aligned(device, NULL, 1000, UINT64_C(1) << 31, &pointers[0]),
                    DS_ACCEL_ERR_INVALID, "up to 1 GiB");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, says_how_fragmented_it_is)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
     double fragmentation = -1;
     uint64_t largest = 1;
@@ -219,7 +182,7 @@ Test(core_allocator, says_how_fragmented_it_is)
     EXPECT_STATUS(ds_accel_memory_fragmentation(device, &fragmentation, &largest), DS_ACCEL_OK);
     cr_expect_eq(fragmentation, 0.5);
     cr_expect_eq(largest, 5 * MIB);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- misuse --------------------------------------------------------------------------------- */
@@ -228,7 +191,7 @@ Test(core_allocator, refuses_what_is_not_a_live_block)
 {
     ds_accel_device_t *device;
     ds_accel_device_t *other;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     char *pointer = take(device, NULL, 4096);
     void *again = NULL;
     int local = 0;
@@ -258,14 +221,14 @@ Test(core_allocator, refuses_what_is_not_a_live_block)
     EXPECT_STATUS(ds_accel_mem_free(NULL, NULL, pointer), DS_ACCEL_ERR_INVALID);
     cr_expect_null(again);
     ds_accel_device_close(other);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, refuses_streams_that_are_not_the_devices)
 {
     ds_accel_device_t *device;
     ds_accel_device_t *other;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *pointer = take(device, NULL, 4096);
     void *more = NULL;
     ds_accel_stream_t *foreign;
@@ -281,13 +244,13 @@ Test(core_allocator, refuses_streams_that_are_not_the_devices)
     EXPECT_REFUSED(ds_accel_mem_free(device, gone, pointer), DS_ACCEL_ERR_INVALID, "destroyed");
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
     ds_accel_device_close(other);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, answers_at_once_in_a_forked_child)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *stream = make_stream(device);
     void *pointer = take(device, stream, 4096);
     uint64_t bytes;
@@ -312,7 +275,7 @@ Test(core_allocator, answers_at_once_in_a_forked_child)
     cr_assert_eq(waitpid(child, &result, 0), child);
     cr_expect_eq(result, 0);
     EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- the order of streams ------------------------------------------------------------------- */
@@ -351,7 +314,7 @@ Test(core_allocator, hands_memory_to_another_stream_behind_its_work)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     pointer = take(device, a, 30 * MIB);
@@ -363,7 +326,7 @@ Test(core_allocator, hands_memory_to_another_stream_behind_its_work)
     cr_expect_eq(ds_accel_stream_query(a), DS_ACCEL_NOT_READY);
     expect_waits(b, a);
     EXPECT_STAT(device, "num_device_alloc", 1);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, does_not_wait_within_one_stream)
@@ -378,7 +341,7 @@ Test(core_allocator, does_not_wait_within_one_stream)
     /* No event is made, or it would fail: nothing is recorded, waited for or synchronized. */
     setenv("DS_ACCEL_MOCK_FAIL",
            "event_create:1+=driver,stream_synchronize:1+=driver,device_synchronize:1+=driver", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     pointer = take(device, a, 30 * MIB);
     before = now_s();
@@ -388,7 +351,7 @@ Test(core_allocator, does_not_wait_within_one_stream)
         cr_expect_eq(take(device, a, 30 * MIB), pointer);
     }
     cr_expect(now_s() - before > 0.35 || ds_accel_stream_query(a) == DS_ACCEL_NOT_READY);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, waits_for_every_stream_that_was_recorded)
@@ -400,7 +363,7 @@ Test(core_allocator, waits_for_every_stream_that_was_recorded)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     pointer = take(device, a, 30 * MIB);
@@ -415,7 +378,7 @@ Test(core_allocator, waits_for_every_stream_that_was_recorded)
     expect_waits(a, b);
     EXPECT_STAT(device, "active.all.current", 1);
     EXPECT_STAT(device, "num_device_alloc", 1);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, waits_for_the_stream_that_freed)
@@ -427,7 +390,7 @@ Test(core_allocator, waits_for_the_stream_that_freed)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     pointer = take(device, a, 30 * MIB);
@@ -435,13 +398,13 @@ Test(core_allocator, waits_for_the_stream_that_freed)
     EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_OK);
     cr_expect_eq(take(device, a, 30 * MIB), pointer);
     expect_waits(a, b);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, knows_when_recorded_streams_are_done)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *b = make_stream(device);
     void *pointer = take(device, NULL, 30 * MIB);
 
@@ -450,7 +413,7 @@ Test(core_allocator, knows_when_recorded_streams_are_done)
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     EXPECT_STAT(device, "active.all.current", 0);
     EXPECT_STAT(device, "reserved_bytes.all.current", 0);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, keeps_the_order_of_streams_that_were_destroyed)
@@ -464,7 +427,7 @@ Test(core_allocator, keeps_the_order_of_streams_that_were_destroyed)
     void *freed_after;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     freed_before = take(device, a, 30 * MIB);
@@ -480,13 +443,13 @@ Test(core_allocator, keeps_the_order_of_streams_that_were_destroyed)
     MUST(ds_accel_stream_synchronize(b));
     cr_expect_eq(ds_accel_event_query(end), DS_ACCEL_OK);
     cr_expect_eq(take(device, b, 40 * MIB), freed_after);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, is_not_confused_by_streams_that_come_and_go)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *keeper = make_stream(device);
 
     /* The vendor gives the same handles out again and again; each stream uses the last one's. */
@@ -507,7 +470,7 @@ Test(core_allocator, is_not_confused_by_streams_that_come_and_go)
     }
     EXPECT_STAT(device, "allocation.all.current", 0);
     EXPECT_STAT(device, "num_device_alloc", 2);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, waits_itself_where_events_fail)
@@ -520,7 +483,7 @@ Test(core_allocator, waits_itself_where_events_fail)
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "50000000", 1);
     setenv("DS_ACCEL_MOCK_FAIL", "event_create:1=no_memory,event_record:1=driver", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     for (int i = 0; i < 3; i++) {
@@ -533,7 +496,7 @@ Test(core_allocator, waits_itself_where_events_fail)
             cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_NOT_READY);
         }
     }
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, keeps_memory_out_of_use_if_no_order_can_be_had)
@@ -545,14 +508,14 @@ Test(core_allocator, keeps_memory_out_of_use_if_no_order_can_be_had)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_FAIL", "event_create:1+=no_memory,stream_synchronize:1+=driver", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     pointer = take(device, a, 30 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, b, pointer), DS_ACCEL_ERR_DRIVER);
     cr_expect_neq(take(device, a, 30 * MIB), pointer);
     EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_ERR_INVALID);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, uses_memory_again_once_an_order_can_be_had)
@@ -568,7 +531,7 @@ Test(core_allocator, uses_memory_again_once_an_order_can_be_had)
 
         setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
         setenv("DS_ACCEL_MOCK_FAIL", "event_create:1=no_memory,stream_synchronize:1=driver", 1);
-        context = start(&device);
+        context = test_start("mock", &device);
         a = make_stream(device);
         b = make_stream(device);
         pointer = take(device, a, 30 * MIB);
@@ -580,7 +543,7 @@ Test(core_allocator, uses_memory_again_once_an_order_can_be_had)
         EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
         EXPECT_STAT(device, "active_bytes.all.current", 0);
         EXPECT_STAT(device, "reserved_bytes.all.current", 0);
-        finish(context, device);
+        test_finish(context, device);
     }
 }
 
@@ -594,7 +557,7 @@ Test(core_allocator, says_where_the_memory_is_when_there_is_none)
     void *pointer = NULL;
 
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1); /* 100 MiB */
-    context = start(&device);
+    context = test_start("mock", &device);
     for (int i = 0; i < 5; i++) {
         pointers[i] = take(device, NULL, 20 * MIB);
     }
@@ -611,7 +574,7 @@ Test(core_allocator, says_where_the_memory_is_when_there_is_none)
     EXPECT_HAS(ds_accel_last_error(), "fragmentation ");
     EXPECT_STAT(device, "num_ooms", 1);
     EXPECT_STAT(device, "num_alloc_retries", 1);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, names_the_setting_that_would_have_helped)
@@ -622,7 +585,7 @@ Test(core_allocator, names_the_setting_that_would_have_helped)
     void *pointer = NULL;
 
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "83886080", 1); /* 80 MiB: four segments */
-    context = start(&device);
+    context = test_start("mock", &device);
     for (int i = 0; i < 4; i++) {
         pointers[i] = take(device, NULL, 9 * MIB);
         (void)take(device, NULL, 9 * MIB);
@@ -633,7 +596,7 @@ Test(core_allocator, names_the_setting_that_would_have_helped)
     EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 30 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
                    "growable_segments would have helped, and is off");
     EXPECT_HAS(ds_accel_last_error(), "fragmentation 80 %");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, gives_cached_memory_back_before_it_fails)
@@ -644,7 +607,7 @@ Test(core_allocator, gives_cached_memory_back_before_it_fails)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     pointer = take(device, a, 30 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
@@ -654,7 +617,7 @@ Test(core_allocator, gives_cached_memory_back_before_it_fails)
     pointer = take(device, NULL, 90 * MIB);
     EXPECT_STAT(device, "reserved_bytes.all.current", 90 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, takes_parts_of_other_streams_memory_before_it_fails)
@@ -669,7 +632,7 @@ Test(core_allocator, takes_parts_of_other_streams_memory_before_it_fails)
 
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "41943040", 1); /* 40 MiB */
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     kept = take(device, a, 5 * MIB);
@@ -681,7 +644,7 @@ Test(core_allocator, takes_parts_of_other_streams_memory_before_it_fails)
     expect_waits(b, a);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, stolen), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_free(device, a, kept), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, keeps_pending_memory_pending_if_another_stream_cannot_have_it)
@@ -697,7 +660,7 @@ Test(core_allocator, keeps_pending_memory_pending_if_another_stream_cannot_have_
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "41943040", 1); /* 40 MiB */
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
     setenv("DS_ACCEL_MOCK_FAIL", "event_record:2=driver,stream_synchronize:1=driver", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     a = make_stream(device);
     b = make_stream(device);
     f = make_stream(device);
@@ -711,7 +674,7 @@ Test(core_allocator, keeps_pending_memory_pending_if_another_stream_cannot_have_
     EXPECT_STATUS(ds_accel_mem_alloc(device, b, 5 * MIB, &stolen), DS_ACCEL_ERR_NO_MEMORY);
     cr_expect_eq(take(device, a, 5 * MIB), part);
     expect_waits(a, f);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
@@ -728,7 +691,7 @@ Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
 
             snprintf(fail, sizeof(fail), "%s:%d=no_memory", slots[slot], n);
             setenv("DS_ACCEL_MOCK_FAIL", fail, 1);
-            context = start(&device);
+            context = test_start("mock", &device);
             streams[0] = make_stream(device);
             streams[1] = make_stream(device);
             for (int i = 0; i < 12; i++) {
@@ -743,7 +706,7 @@ Test(core_allocator, fails_or_not_with_each_call_of_the_driver)
                 EXPECT_STAT(device, "allocation.all.current", 0);
             }
             EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-            finish(context, device);
+            test_finish(context, device);
         }
     }
 }
@@ -761,7 +724,7 @@ static void fail_once(const char *slot, int n, const char *status, const char *s
     setenv("DS_ACCEL_MOCK_FAIL", fail, 1);
     setenv("DS_ACCEL_ALLOCATOR", settings, 1);
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "209715200", 1); /* 200 MiB */
-    context = start(&device);
+    context = test_start("mock", &device);
     streams[0] = make_stream(device);
     streams[1] = make_stream(device);
     for (int i = 0; i < 12; i++) {
@@ -788,7 +751,7 @@ static void fail_once(const char *slot, int n, const char *status, const char *s
     cr_expect_eq(stat_of(device, "reserved_bytes.all.current"), 0, "%s with %s", fail, settings);
     cr_expect_eq(stat_of(device, "inactive_split.all.current"), 0, "%s with %s", fail, settings);
     cr_expect_eq(stat_of(device, "segment.all.current"), 0, "%s with %s", fail, settings);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, counts_right_whatever_fails_once)
@@ -826,7 +789,7 @@ Test(core_allocator, survives_a_device_that_is_lost)
         snprintf(fail, sizeof(fail), "%s:2=device_lost", slots[i / 3]);
         setenv("DS_ACCEL_MOCK_FAIL", fail, 1);
         setenv("DS_ACCEL_ALLOCATOR", settings[i % 3], 1);
-        context = start(&device);
+        context = test_start("mock", &device);
         streams[0] = make_stream(device);
         streams[1] = make_stream(device);
         for (int k = 0; k < 6; k++) {
@@ -841,14 +804,14 @@ Test(core_allocator, survives_a_device_that_is_lost)
         }
         EXPECT_STAT(device, "allocation.all.current", 0);
         EXPECT_STATUS(ds_accel_mem_free(device, NULL, device), DS_ACCEL_ERR_INVALID);
-        finish(context, device);
+        test_finish(context, device);
     }
 }
 
 Test(core_allocator, holds_no_more_than_its_limit)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *pointer = NULL;
     uint64_t total = 0;
     uint64_t available = 0;
@@ -875,7 +838,7 @@ Test(core_allocator, holds_no_more_than_its_limit)
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 512, &pointer), DS_ACCEL_ERR_NO_MEMORY);
     EXPECT_REFUSED(ds_accel_memory_set_fraction(device, 0), DS_ACCEL_ERR_INVALID, "fraction");
     EXPECT_REFUSED(ds_accel_memory_set_fraction(device, 1.5), DS_ACCEL_ERR_INVALID, "fraction");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 struct spill {
@@ -919,7 +882,7 @@ Test(core_allocator, lets_the_program_free_something_and_tries_again)
     void *pointer = NULL;
 
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     spill.device = device;
     for (int i = 0; i < 4; i++) {
         spill.pointers[i] = take(device, NULL, 24 * MIB);
@@ -931,7 +894,7 @@ Test(core_allocator, lets_the_program_free_something_and_tries_again)
     EXPECT_STATUS(ds_accel_memory_set_failure_callback(device, promise, &attempts), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 200 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY);
     cr_expect_eq(attempts, 16);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* A callback that needs memory itself. */
@@ -961,13 +924,13 @@ Test(core_allocator, does_not_ask_a_callback_for_what_the_callback_itself_asks)
     void *pointer = NULL;
 
     setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     spill.pointers[0] = take(device, NULL, 90 * MIB);
     EXPECT_STATUS(ds_accel_memory_set_failure_callback(device, ask_again, &spill), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 50 * MIB, &pointer), DS_ACCEL_OK);
     cr_expect_eq(spill.calls, 1);
     EXPECT_STAT(device, "num_ooms", 1);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- figures -------------------------------------------------------------------------------- */
@@ -991,7 +954,7 @@ Test(core_allocator, knows_the_names_that_consumers_read)
                                          "oversize_segments.allocated",
                                          "oversize_segments.freed"};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     char *text = NULL;
     int64_t value = 0;
 
@@ -1013,13 +976,13 @@ Test(core_allocator, knows_the_names_that_consumers_read)
     EXPECT_STATUS(ds_accel_memory_stats(device, &text), DS_ACCEL_OK);
     EXPECT_HAS(text, "\"reserved_bytes.large_pool.peak\": 0");
     ds_accel_free_text(text);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, keeps_exact_peaks_over_all_streams)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *a = make_stream(device);
     ds_accel_stream_t *b = make_stream(device);
     void *on_a = take(device, a, 3 * MIB);
@@ -1054,13 +1017,13 @@ Test(core_allocator, keeps_exact_peaks_over_all_streams)
     EXPECT_STATUS(ds_accel_max_memory_reserved(device, &bytes), DS_ACCEL_OK);
     cr_expect_eq(bytes, 20 * MIB);
     EXPECT_STATUS(ds_accel_reset_peak_memory_stats(device), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, trims_what_was_unused_the_longest)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *old = take(device, NULL, 30 * MIB);
     void *recent = take(device, NULL, 40 * MIB);
 
@@ -1072,7 +1035,7 @@ Test(core_allocator, trims_what_was_unused_the_longest)
     EXPECT_STAT(device, "reserved_bytes.all.current", 40 * MIB);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     EXPECT_STAT(device, "reserved_bytes.all.current", 0);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- settings ------------------------------------------------------------------------------- */
@@ -1085,7 +1048,7 @@ Test(core_allocator, grows_segments_where_memory_is_virtual)
     char *second;
 
     setenv("DS_ACCEL_ALLOCATOR", "growable_segments=true", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     first = take(device, NULL, 30 * MIB);
     second = take(device, NULL, 30 * MIB);
     cr_expect_eq(second, first + 30 * MIB, "one segment");
@@ -1097,7 +1060,7 @@ Test(core_allocator, grows_segments_where_memory_is_virtual)
     EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, first), DS_ACCEL_OK);
     cr_expect_eq(take(device, NULL, 100 * MIB), first, "in the same place, longer");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, does_not_split_large_blocks_if_told_so)
@@ -1107,7 +1070,7 @@ Test(core_allocator, does_not_split_large_blocks_if_told_so)
     void *pointer;
 
     setenv("DS_ACCEL_ALLOCATOR", "max_split_bytes=32MiB", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     pointer = take(device, NULL, 64 * MIB);
     EXPECT_STAT(device, "oversize_allocations.current", 1);
     EXPECT_STAT(device, "oversize_segments.current", 1);
@@ -1115,7 +1078,7 @@ Test(core_allocator, does_not_split_large_blocks_if_told_so)
     cr_expect_neq(take(device, NULL, 12 * MIB), pointer);
     cr_expect_eq(take(device, NULL, 60 * MIB), pointer);
     EXPECT_STAT(device, "max_split_size", 32 * MIB);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, rounds_sizes_up_if_told_so)
@@ -1124,10 +1087,10 @@ Test(core_allocator, rounds_sizes_up_if_told_so)
     ds_accel_t *context;
 
     setenv("DS_ACCEL_ALLOCATOR", "roundup_power2_divisions=4", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     (void)take(device, NULL, 1200 * KIB);
     EXPECT_STAT(device, "allocated_bytes.all.current", 1280 * KIB);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, refuses_settings_that_are_none)
@@ -1147,11 +1110,11 @@ Test(core_allocator, refuses_settings_that_are_none)
         void *pointer;
 
         setenv("DS_ACCEL_ALLOCATOR", cases[i].value, 1);
-        context = start(&device);
+        context = test_start("mock", &device);
         EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 512, &pointer), DS_ACCEL_ERR_CONFIG,
                        cases[i].words);
         EXPECT_HAS(ds_accel_last_error(), "DS_ACCEL_ALLOCATOR: ");
-        finish(context, device);
+        test_finish(context, device);
     }
 }
 
@@ -1163,15 +1126,15 @@ Test(core_allocator, reads_its_settings_from_the_configuration)
 
     test_write("etc/ds-accel.json",
                "{\"allocator\": {\"limit_bytes\": 33554432, \"small_segment_bytes\": 4194304}}");
-    context = start(&device);
+    context = test_start("mock", &device);
     (void)take(device, NULL, 512);
     EXPECT_STAT(device, "reserved_bytes.all.current", 4 * MIB);
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 40 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY);
-    finish(context, device);
+    test_finish(context, device);
     setenv("DS_ACCEL_ALLOCATOR", "limit_bytes=64MiB", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 40 * MIB, &pointer), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, asks_the_driver_every_time_when_it_is_off)
@@ -1183,7 +1146,7 @@ Test(core_allocator, asks_the_driver_every_time_when_it_is_off)
 
     setenv("DS_ACCEL_ALLOCATOR", "off", 1);
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "50000000", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     b = make_stream(device);
     pointer = take(device, NULL, 1000);
     EXPECT_STAT(device, "reserved_bytes.all.current", 1024);
@@ -1194,7 +1157,7 @@ Test(core_allocator, asks_the_driver_every_time_when_it_is_off)
     EXPECT_STAT(device, "reserved_bytes.all.current", 0);
     EXPECT_STAT(device, "num_device_free", 1);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_ERR_INVALID);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- debug ---------------------------------------------------------------------------------- */
@@ -1205,7 +1168,7 @@ static ds_accel_t *start_debug(const char *more, ds_accel_device_t **device_out)
 
     snprintf(value, sizeof(value), "debug%s", more);
     setenv("DS_ACCEL_ALLOCATOR", value, 1);
-    return start(device_out);
+    return test_start("mock", device_out);
 }
 
 Test(core_allocator, debug_fills_memory_and_keeps_it_from_being_used_again)
@@ -1225,7 +1188,7 @@ Test(core_allocator, debug_fills_memory_and_keeps_it_from_being_used_again)
     cr_expect_eq(bytes[50], 0xDD);
     cr_expect_neq(take(device, NULL, sizeof(bytes)), pointer);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, debug_finds_writes_past_the_end)
@@ -1239,7 +1202,7 @@ Test(core_allocator, debug_finds_writes_past_the_end)
                    "1 bytes behind it");
     EXPECT_HAS(ds_accel_last_error(), "allocated in ");
     EXPECT_STAT(device, "allocation.all.current", 0);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, debug_finds_use_after_free)
@@ -1260,7 +1223,7 @@ Test(core_allocator, debug_finds_use_after_free)
     MUST(ds_accel_mem_set(device, pointer, 1, 1));
     EXPECT_REFUSED(ds_accel_empty_cache(device), DS_ACCEL_ERR_INVALID, "use after free: byte 0");
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, debug_says_where_a_block_was_freed_before)
@@ -1273,7 +1236,7 @@ Test(core_allocator, debug_says_where_a_block_was_freed_before)
     EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_ERR_INVALID,
                    "was freed before; allocated in ");
     EXPECT_HAS(ds_accel_last_error(), "; freed in ");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- private pools and captures ------------------------------------------------------------- */
@@ -1281,7 +1244,7 @@ Test(core_allocator, debug_says_where_a_block_was_freed_before)
 Test(core_allocator, keeps_private_pools_apart)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_pool_t *pool = NULL;
     void *common = take(device, NULL, 30 * MIB);
     void *apart;
@@ -1305,13 +1268,13 @@ Test(core_allocator, keeps_private_pools_apart)
     EXPECT_STATUS(ds_accel_pool_begin(pool), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     EXPECT_STAT(device, "reserved_bytes.all.current", 0);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, gives_a_capture_memory_that_its_graph_keeps)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *stream = make_stream(device);
     ds_accel_stream_t *other = make_stream(device);
     ds_accel_graph_t *graph = NULL;
@@ -1337,13 +1300,13 @@ Test(core_allocator, gives_a_capture_memory_that_its_graph_keeps)
     MUST(ds_accel_stream_synchronize(stream));
     ds_accel_graph_destroy(graph);
     cr_expect_eq(take(device, stream, 30 * MIB), captured, "nobody needs it now");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, puts_nothing_of_its_own_into_a_capture)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *stream = make_stream(device);
     ds_accel_stream_t *other = make_stream(device);
     ds_accel_graph_t *graph = NULL;
@@ -1360,13 +1323,13 @@ Test(core_allocator, puts_nothing_of_its_own_into_a_capture)
     EXPECT_STATUS(ds_accel_graph_node_count(graph, &nodes), DS_ACCEL_OK);
     cr_expect_eq(nodes, 1);
     cr_expect_eq(take(device, other, 30 * MIB), theirs);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, survives_that_a_stream_is_destroyed_while_it_captures)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *stream = make_stream(device);
     ds_accel_stream_t *other = make_stream(device);
     ds_accel_graph_t *graph = NULL;
@@ -1388,14 +1351,14 @@ Test(core_allocator, survives_that_a_stream_is_destroyed_while_it_captures)
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     EXPECT_STAT(device, "active_bytes.all.current", 0);
     EXPECT_STAT(device, "reserved_bytes.all.current", 0);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, shares_a_pool_between_captures)
 {
     ds_accel_device_t *device;
     ds_accel_device_t *far;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *stream = make_stream(device);
     ds_accel_graph_t *graphs[2];
     ds_accel_pool_t *pool = NULL;
@@ -1423,7 +1386,7 @@ Test(core_allocator, shares_a_pool_between_captures)
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
     EXPECT_STAT(device, "reserved_bytes.all.current", 0);
     ds_accel_device_close(far);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, other_modes_leave_alone_what_a_graph_replays_with)
@@ -1440,7 +1403,7 @@ Test(core_allocator, other_modes_leave_alone_what_a_graph_replays_with)
         void *common;
 
         setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
-        context = start(&device);
+        context = test_start("mock", &device);
         stream = make_stream(device);
         common = take(device, stream, 3000);
         MUST(ds_accel_stream_synchronize(stream));
@@ -1459,7 +1422,7 @@ Test(core_allocator, other_modes_leave_alone_what_a_graph_replays_with)
         ds_accel_graph_destroy(graph);
         EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
         EXPECT_STAT(device, "reserved_bytes.all.current", 0);
-        finish(context, device);
+        test_finish(context, device);
     }
 }
 
@@ -1478,7 +1441,7 @@ static char *snapshot(ds_accel_t *context, ds_accel_device_t *device)
 Test(core_allocator, draws_a_snapshot_of_its_segments)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     char *text = snapshot(context, NULL);
     void *pointer;
 
@@ -1499,7 +1462,7 @@ Test(core_allocator, draws_a_snapshot_of_its_segments)
     EXPECT_HAS(text, "\"mode\":\"caching\"");
     ds_accel_free_text(text);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, writes_snapshots_in_every_format)
@@ -1513,7 +1476,7 @@ Test(core_allocator, writes_snapshots_in_every_format)
                  {DS_ACCEL_SNAPSHOT_TEXT, ""},
                  {DS_ACCEL_SNAPSHOT_PICKLE_SEGMENTS, "\x80"}};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
 
     EXPECT_STATUS(ds_accel_memory_record_history(device, DS_ACCEL_HISTORY_STACKS, 100),
                   DS_ACCEL_OK);
@@ -1529,13 +1492,13 @@ Test(core_allocator, writes_snapshots_in_every_format)
         cr_expect_eq(memcmp(data, cases[i].begins, strlen(cases[i].begins)), 0);
         ds_accel_free_data(data);
     }
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, remembers_the_latest_calls)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *data;
     size_t size;
     char *text;
@@ -1571,7 +1534,7 @@ Test(core_allocator, remembers_the_latest_calls)
     EXPECT_STATUS(ds_accel_memory_record_history(device, 77, 5), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_memory_snapshot(NULL, device, 99, &data, &size), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_memory_snapshot(NULL, NULL, 1, &data, &size), DS_ACCEL_ERR_INVALID);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -1579,7 +1542,7 @@ Test(core_allocator, remembers_the_latest_calls)
 Test(core_allocator, works_on_cpu)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start_backend("cpu", &device);
+    ds_accel_t *context = test_start("cpu", &device);
     uint64_t bytes = 1;
     char *pointer;
 
@@ -1591,13 +1554,13 @@ Test(core_allocator, works_on_cpu)
     cr_expect_eq(bytes, 3 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
     cr_expect_eq(take(device, NULL, 3 * MIB), pointer);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, gives_everything_back_when_the_device_is_closed)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *a = make_stream(device);
     ds_accel_pool_t *pool = NULL;
     ds_accel_graph_t *graph = NULL;
@@ -1615,7 +1578,7 @@ Test(core_allocator, gives_everything_back_when_the_device_is_closed)
     MUST(ds_accel_device_memory(device, &info));
     cr_expect_eq(info.available_bytes, info.total_bytes);
     EXPECT_STAT(device, "allocation.all.allocated", 0);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_allocator, tells_layers_of_every_block)
@@ -1630,7 +1593,7 @@ Test(core_allocator, tells_layers_of_every_block)
 
         setenv("DS_ACCEL_LAYERS", "validate", 1);
         setenv("DS_ACCEL_ALLOCATOR", modes[i], 1);
-        context = start(&device);
+        context = test_start("mock", &device);
         stream = make_stream(device);
         pointer = take(device, stream, 1024);
         EXPECT_STATUS(ds_accel_mem_set_async(stream, pointer, 1, 1024), DS_ACCEL_OK);
@@ -1641,6 +1604,6 @@ Test(core_allocator, tells_layers_of_every_block)
         EXPECT_STATUS(ds_accel_mem_set_async(stream, pointer, 1, 1024), DS_ACCEL_OK);
         EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
         EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-        finish(context, device);
+        test_finish(context, device);
     }
 }

@@ -5,43 +5,12 @@
 
 #include <pthread.h>
 
-/* A context whose accelerator is the mock, and its device 0. */
-static ds_accel_t *start(ds_accel_device_t **device_out)
-{
-    struct ds_accel_options options = test_options();
-    ds_accel_t *context;
-
-    options.accelerator = "mock";
-    context = test_create_with(&options);
-    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
-    cr_assert_eq(ds_accel_device_open(context, 0, device_out), DS_ACCEL_OK, "%s",
-                 ds_accel_last_error());
-    return context;
-}
-
-static void finish(ds_accel_t *context, ds_accel_device_t *device)
-{
-    ds_accel_device_close(device);
-    ds_accel_destroy(context);
-}
-
-#define EXPECT_STATUS(call, status) \
-    do { \
-        int32_t got_ = (call); \
-        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
-    } while (0)
-#define EXPECT_REFUSED(call, status, words) \
-    do { \
-        EXPECT_STATUS(call, status); \
-        EXPECT_HAS(ds_accel_last_error(), words); \
-    } while (0)
-
 Test(core_device, is_one_handle_however_often_it_is_opened)
 {
     ds_accel_device_t *device;
     ds_accel_device_t *again;
     ds_accel_device_t *kept;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
 
     EXPECT_STATUS(ds_accel_device_open(context, 0, &again), DS_ACCEL_OK);
     cr_expect_eq(again, device);
@@ -62,7 +31,7 @@ Test(core_device, is_found_by_any_of_its_names)
 {
     struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     uint32_t index = 7;
 
     EXPECT_STATUS(ds_accel_device_identity(context, 1, &identity), DS_ACCEL_OK);
@@ -83,7 +52,7 @@ Test(core_device, is_found_by_any_of_its_names)
     EXPECT_REFUSED(ds_accel_device_find(context, NULL, &index), DS_ACCEL_ERR_INVALID, "NULL");
     EXPECT_STATUS(ds_accel_device_find(context, "-1", &index), DS_ACCEL_ERR_NOT_FOUND);
     cr_expect_eq(index, 1, "written on failure");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 struct seen {
@@ -105,7 +74,7 @@ static void *set_one(void *given)
 Test(core_device, current_one_is_the_threads_own)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     struct seen seen = {context, 9, 9};
     char name[16] = "";
     pthread_t thread;
@@ -122,13 +91,13 @@ Test(core_device, current_one_is_the_threads_own)
     cr_expect_str_eq(name, "mock:1");
     EXPECT_REFUSED(ds_accel_set_device(context, 2), DS_ACCEL_ERR_INVALID, "mock has 2");
     EXPECT_STATUS(ds_accel_set_device(context, UINT32_MAX), DS_ACCEL_ERR_INVALID);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_device, refuses_handles_that_are_null_or_destroyed)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *stream;
     ds_accel_stream_t *dead;
     ds_accel_event_t *event;
@@ -171,7 +140,7 @@ Test(core_device, refuses_handles_that_are_null_or_destroyed)
     EXPECT_REFUSED(ds_accel_graph_node_count(graph, &number), DS_ACCEL_ERR_INVALID, "destroyed");
     cr_expect_null(ds_accel_stream_device(dead));
     cr_expect_eq(ds_accel_stream_device(stream), device);
-    finish(context, device);
+    test_finish(context, device);
     EXPECT_REFUSED(ds_accel_stream_query(stream), DS_ACCEL_ERR_INVALID, "destroyed");
     EXPECT_REFUSED(ds_accel_event_query(event), DS_ACCEL_ERR_INVALID, "destroyed");
     ds_accel_stream_destroy(stream);
@@ -181,7 +150,7 @@ Test(core_device, refuses_handles_that_are_null_or_destroyed)
 Test(core_device, destroyed_handles_do_not_serve_again_at_once)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_event_t *first;
     ds_accel_event_t *later;
 
@@ -193,15 +162,15 @@ Test(core_device, destroyed_handles_do_not_serve_again_at_once)
         ds_accel_event_destroy(later);
     }
     EXPECT_REFUSED(ds_accel_event_query(first), DS_ACCEL_ERR_INVALID, "destroyed");
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_device, refuses_what_is_of_another_context)
 {
     ds_accel_device_t *device;
     ds_accel_device_t *other_device;
-    ds_accel_t *context = start(&device);
-    ds_accel_t *other = start(&other_device);
+    ds_accel_t *context = test_start("mock", &device);
+    ds_accel_t *other = test_start("mock", &other_device);
     ds_accel_stream_t *stream;
     ds_accel_event_t *event;
     void *pointer;
@@ -215,14 +184,14 @@ Test(core_device, refuses_what_is_of_another_context)
                    "of device 0");
     EXPECT_REFUSED(ds_accel_mem_copy_peer_async(stream, other_device, stream, device, stream, 1),
                    DS_ACCEL_ERR_INVALID, "one context");
-    finish(other, other_device);
-    finish(context, device);
+    test_finish(other, other_device);
+    test_finish(context, device);
 }
 
 Test(core_stream, current_one_is_the_default_until_another_is_set)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *initial;
     ds_accel_stream_t *current;
     ds_accel_stream_t *stream;
@@ -241,13 +210,13 @@ Test(core_stream, current_one_is_the_default_until_another_is_set)
     EXPECT_STATUS(ds_accel_stream_query(initial), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_stream_create(device, 0, 100, &stream), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_stream_create(device, 1u << 30, 0, &stream), DS_ACCEL_ERR_INVALID);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_stream, wraps_the_vendors_own)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_stream_t *stream;
     ds_accel_stream_t *wrapped;
     uint64_t native = 0;
@@ -260,7 +229,7 @@ Test(core_stream, wraps_the_vendors_own)
     cr_expect_eq(again, native);
     ds_accel_stream_destroy(wrapped);
     EXPECT_STATUS(ds_accel_stream_query(stream), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_stream, waits_for_all_of_another, .init = NULL)
@@ -273,7 +242,7 @@ Test(core_stream, waits_for_all_of_another, .init = NULL)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "30000000", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     cr_assert_eq(ds_accel_stream_create(device, 0, 0, &slow), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_stream_create(device, 0, 0, &later), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_mem_alloc(device, slow, sizeof(bytes), &pointer), DS_ACCEL_OK);
@@ -287,7 +256,7 @@ Test(core_stream, waits_for_all_of_another, .init = NULL)
     EXPECT_STATUS(ds_accel_stream_synchronize(later), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_stream_query(slow), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_event, measures_time_in_milliseconds)
@@ -303,7 +272,7 @@ Test(core_event, measures_time_in_milliseconds)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "20000000", 1);
-    context = start(&device);
+    context = test_start("mock", &device);
     cr_assert_eq(ds_accel_default_stream(device, &stream), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_event_create(device, DS_ACCEL_EVENT_TIMING, &first), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_event_create(device, DS_ACCEL_EVENT_TIMING, &last), DS_ACCEL_OK);
@@ -324,13 +293,13 @@ Test(core_event, measures_time_in_milliseconds)
     EXPECT_STATUS(ds_accel_event_elapsed_ms(first, last, &elapsed_ms), DS_ACCEL_OK);
     cr_expect_float_eq(elapsed_ms, 20, 1, "%f ms", elapsed_ms);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_graph, is_captured_once_and_replayed)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_graph_t *graph;
     ds_accel_stream_t *stream;
     unsigned char *pointer;
@@ -368,13 +337,13 @@ Test(core_graph, is_captured_once_and_replayed)
     EXPECT_REFUSED(ds_accel_graph_replay(graph, stream), DS_ACCEL_ERR_STATE, "nothing was");
     EXPECT_STATUS(ds_accel_graph_capture_begin(graph, stream, NULL, 99), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_graph, may_be_destroyed_while_it_is_captured)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_graph_t *graph;
     ds_accel_stream_t *stream;
 
@@ -384,22 +353,10 @@ Test(core_graph, may_be_destroyed_while_it_is_captured)
                   DS_ACCEL_OK);
     ds_accel_graph_destroy(graph);
     EXPECT_STATUS(ds_accel_stream_synchronize(stream), DS_ACCEL_OK);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- ends in odd orders --------------------------------------------------------------------- */
-
-static void start_named(const char *accelerator, ds_accel_t **context_out,
-                        ds_accel_device_t **device_out)
-{
-    struct ds_accel_options options = test_options();
-
-    options.accelerator = accelerator;
-    *context_out = test_create_with(&options);
-    cr_assert_eq(ds_accel_detect(*context_out), DS_ACCEL_OK, "%s", ds_accel_last_error());
-    cr_assert_eq(ds_accel_device_open(*context_out, 0, device_out), DS_ACCEL_OK, "%s",
-                 ds_accel_last_error());
-}
 
 static const char *const accelerators[] = {"mock", "cpu"};
 
@@ -416,7 +373,7 @@ Test(core_device, a_graph_outlives_the_stream_that_it_was_being_captured_on)
         uint64_t count = 0;
         void *target;
 
-        start_named(accelerators[i], &context, &device);
+        context = test_start(accelerators[i], &device);
         EXPECT_STATUS(ds_accel_mem_alloc(device, NULL, 64, &target), DS_ACCEL_OK);
         for (int j = 0; j < 3; j++) {
             EXPECT_STATUS(ds_accel_stream_create(device, 0, 0, &streams[j]), DS_ACCEL_OK);
@@ -441,6 +398,6 @@ Test(core_device, a_graph_outlives_the_stream_that_it_was_being_captured_on)
         cr_expect_eq(count, 1);
         ds_accel_graph_destroy(graphs[2]);
         EXPECT_STATUS(ds_accel_mem_free(device, NULL, target), DS_ACCEL_OK);
-        finish(context, device);
+        test_finish(context, device);
     }
 }

@@ -7,17 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXPECT_STATUS(call, status) \
-    do { \
-        int32_t got_ = (call); \
-        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
-    } while (0)
-#define EXPECT_REFUSED(call, status, words) \
-    do { \
-        EXPECT_STATUS(call, status); \
-        EXPECT_HAS(ds_accel_last_error(), words); \
-    } while (0)
-
 /* A context with this accelerator, made and chosen. */
 static ds_accel_t *start(const char *accelerator)
 {

@@ -10,26 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXPECT_STATUS(call, status) \
-    do { \
-        int32_t got_ = (call); \
-        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
-    } while (0)
 #define REFUSED(call) EXPECT_STATUS(call, DS_ACCEL_ERR_INVALID)
-#define MUST(call) cr_assert_eq((call), DS_ACCEL_OK, "%s: %s", #call, ds_accel_last_error())
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
-
-static ds_accel_t *start(const char *accelerator, ds_accel_device_t **device_out)
-{
-    struct ds_accel_options options = test_options();
-    ds_accel_t *context;
-
-    options.accelerator = accelerator;
-    context = test_create_with(&options);
-    MUST(ds_accel_detect(context));
-    MUST(ds_accel_device_open(context, 0, device_out));
-    return context;
-}
 
 /* ---- NULL and numbers that cannot be -------------------------------------------------------- */
 
@@ -355,7 +337,7 @@ static void misuse_texts(void)
 static void misuse_all(const char *accelerator)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(accelerator, &device);
+    ds_accel_t *context = test_start(accelerator, &device);
 
     misuse_facts(context, device);
     misuse_sharing(context, device);

@@ -21,16 +21,6 @@
 #define HAS_SANITIZER 0
 #endif
 
-#define EXPECT_STATUS(call, status) \
-    do { \
-        int32_t got_ = (call); \
-        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
-    } while (0)
-#define EXPECT_REFUSED(call, status, words) \
-    do { \
-        EXPECT_STATUS(call, status); \
-        EXPECT_HAS(ds_accel_last_error(), words); \
-    } while (0)
 #define KIB(count) (UINT64_C(1024) * (count))
 #define MIB(count) (KIB(1024) * (count))
 

@@ -9,41 +9,6 @@
 #include <math.h>
 #include <pthread.h>
 
-#define EXPECT_STATUS(call, status) \
-    do { \
-        int32_t got_ = (call); \
-        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
-    } while (0)
-#define EXPECT_REFUSED(call, status, words) \
-    do { \
-        EXPECT_STATUS(call, status); \
-        EXPECT_HAS(ds_accel_last_error(), words); \
-    } while (0)
-#define MUST(call) cr_assert_eq(call, DS_ACCEL_OK, "%s: %s", #call, ds_accel_last_error())
-
-static ds_accel_t *start_named(const char *name, ds_accel_device_t **device_out)
-{
-    struct ds_accel_options options = test_options();
-    ds_accel_t *context;
-
-    options.accelerator = name;
-    context = test_create_with(&options);
-    MUST(ds_accel_detect(context));
-    MUST(ds_accel_device_open(context, 0, device_out));
-    return context;
-}
-
-static ds_accel_t *start(ds_accel_device_t **device_out)
-{
-    return start_named("mock", device_out);
-}
-
-static void finish(ds_accel_t *context, ds_accel_device_t *device)
-{
-    ds_accel_device_close(device);
-    ds_accel_destroy(context);
-}
-
 static void *allocate(ds_accel_device_t *device, uint64_t size_bytes)
 {
     void *pointer = NULL;
@@ -152,7 +117,7 @@ Test(core_rng, equals_the_published_vectors)
 
     for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
         ds_accel_device_t *device;
-        ds_accel_t *context = start_named(names[n], &device);
+        ds_accel_t *context = test_start(names[n], &device);
         uint32_t *words = allocate(device, 16);
         ds_accel_rng_t *rng;
 
@@ -170,7 +135,7 @@ Test(core_rng, equals_the_published_vectors)
             ds_accel_rng_destroy(rng);
         }
         MUST(ds_accel_mem_free(device, NULL, words));
-        finish(context, device);
+        test_finish(context, device);
     }
 }
 
@@ -220,14 +185,14 @@ static void check_uniform(ds_accel_rng_t *rng, ds_accel_device_t *device, void *
 Test(core_rng, maps_bits_to_uniform_numbers_as_documented)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *memory = allocate(device, COUNT * 8);
     ds_accel_rng_t *rng;
 
     MUST(ds_accel_rng_create(device, 0, 0, &rng));
     check_uniform(rng, device, memory);
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 static uint64_t hash_bytes(const void *data, size_t size)
@@ -247,7 +212,7 @@ Test(core_rng, maps_bits_to_normal_numbers_as_documented)
     static float narrow[COUNT];
     static uint16_t brain[COUNT];
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *memory = allocate(device, COUNT * 8);
     ds_accel_rng_t *rng;
 
@@ -276,14 +241,14 @@ Test(core_rng, maps_bits_to_normal_numbers_as_documented)
     cr_expect_eq(hash_bytes(brain, sizeof(brain)), UINT64_C(0x5430c379b8f499e6), "%#llx",
                  (unsigned long long)hash_bytes(brain, sizeof(brain)));
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_rng, gives_raw_bits_to_every_integer_type)
 {
     static unsigned char bytes[8 * COUNT];
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *memory = allocate(device, sizeof(bytes));
     ds_accel_rng_t *rng;
 
@@ -316,7 +281,7 @@ Test(core_rng, gives_raw_bits_to_every_integer_type)
         cr_assert_eq(bytes[i], (uint8_t)word_at(SEED, 4005 + i));
     }
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* Filled in pieces of all sizes, the numbers are those of one fill. */
@@ -330,7 +295,7 @@ Test(core_rng, does_not_care_how_a_fill_is_divided)
                  {DS_ACCEL_DTYPE_FLOAT64, 8, false}, {DS_ACCEL_DTYPE_FLOAT64, 8, true},
                  {DS_ACCEL_DTYPE_BFLOAT16, 2, true}, {DS_ACCEL_DTYPE_FLOAT16, 2, false}};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     char *whole = allocate(device, 5000 * 8);
     char *pieces = allocate(device, 5000 * 8);
     ds_accel_rng_t *rng;
@@ -361,7 +326,7 @@ Test(core_rng, does_not_care_how_a_fill_is_divided)
     }
     MUST(ds_accel_mem_free(device, NULL, whole));
     MUST(ds_accel_mem_free(device, NULL, pieces));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_rng, keeps_within_the_bounds_that_were_asked_for)
@@ -373,7 +338,7 @@ Test(core_rng, keeps_within_the_bounds_that_were_asked_for)
     static const uint32_t dtypes[] = {DS_ACCEL_DTYPE_FLOAT16, DS_ACCEL_DTYPE_BFLOAT16,
                                       DS_ACCEL_DTYPE_FLOAT32, DS_ACCEL_DTYPE_FLOAT64};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     void *memory = allocate(device, 100000 * 8);
     ds_accel_rng_t *rng;
 
@@ -408,7 +373,7 @@ Test(core_rng, keeps_within_the_bounds_that_were_asked_for)
     MUST(ds_accel_device_synchronize(device));
     cr_expect_eq(*(uint16_t *)memory, 0x7c00, "infinity");
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- sanity of the numbers ------------------------------------------------------------------ */
@@ -419,7 +384,7 @@ Test(core_rng, keeps_within_the_bounds_that_were_asked_for)
 Test(core_rng, has_the_moments_of_its_distributions)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     float *numbers = allocate(device, MANY * sizeof(*numbers));
     ds_accel_rng_t *rng;
 
@@ -455,7 +420,7 @@ Test(core_rng, has_the_moments_of_its_distributions)
         }
     }
     MUST(ds_accel_mem_free(device, NULL, numbers));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* 256 classes each: chi-square with 255 degrees of freedom has mean 255, deviation 22.6. */
@@ -477,7 +442,7 @@ Test(core_rng, fills_all_classes_equally)
     static size_t pairs[256];
     static size_t normal[256];
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     uint32_t *words = allocate(device, MANY * sizeof(*words));
     ds_accel_rng_t *rng;
 
@@ -501,7 +466,7 @@ Test(core_rng, fills_all_classes_equally)
     cr_expect(chi_square(pairs) > 150 && chi_square(pairs) < 370, "%f", chi_square(pairs));
     cr_expect(chi_square(normal) > 150 && chi_square(normal) < 370, "%f", chi_square(normal));
     MUST(ds_accel_mem_free(device, NULL, words));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- seeds, places, states ------------------------------------------------------------------ */
@@ -512,7 +477,7 @@ Test(core_rng, goes_where_its_state_or_place_says)
     unsigned char copy[128];
     struct ds_accel_rng_position place = {.struct_size = sizeof(place)};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     float *first = allocate(device, 4 * 1000);
     float *second = allocate(device, 4 * 1000);
     uint64_t needed = 0;
@@ -562,7 +527,7 @@ Test(core_rng, goes_where_its_state_or_place_says)
     EXPECT_REFUSED(ds_accel_rng_manual_seed(NULL, 1), DS_ACCEL_ERR_INVALID, "NULL");
     MUST(ds_accel_mem_free(device, NULL, first));
     MUST(ds_accel_mem_free(device, NULL, second));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_rng, ends_with_its_subsequence_and_does_not_begin_again)
@@ -572,7 +537,7 @@ Test(core_rng, ends_with_its_subsequence_and_does_not_begin_again)
     unsigned char state[64];
     uint64_t size = 0;
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     uint32_t *words = allocate(device, 64);
     ds_accel_rng_t *rng;
 
@@ -592,7 +557,7 @@ Test(core_rng, ends_with_its_subsequence_and_does_not_begin_again)
     MUST(ds_accel_rng_set_position(rng, &place));
     EXPECT_REFUSED(ds_accel_rng_set_position(rng, &bad), DS_ACCEL_ERR_INVALID, "below 4");
     MUST(ds_accel_mem_free(device, NULL, words));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_rng, seeds_devices_as_deepspeed_does)
@@ -601,7 +566,7 @@ Test(core_rng, seeds_devices_as_deepspeed_does)
     uint64_t size = 0;
     ds_accel_device_t *device;
     ds_accel_device_t *second;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_rng_t *rng;
     ds_accel_rng_t *again;
     ds_accel_rng_t *late;
@@ -641,7 +606,7 @@ Test(core_rng, seeds_devices_as_deepspeed_does)
     EXPECT_STATUS(ds_accel_manual_seed(NULL, 1), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_manual_seed_all(NULL, 1), DS_ACCEL_ERR_INVALID);
     ds_accel_device_close(second);
-    finish(context, device);
+    test_finish(context, device);
     EXPECT_REFUSED(ds_accel_rng_manual_seed(rng, 1), DS_ACCEL_ERR_INVALID, "destroyed");
 }
 
@@ -651,7 +616,7 @@ Test(core_rng, refuses_memory_streams_and_types_that_cannot_be_filled)
 {
     ds_accel_device_t *device;
     ds_accel_device_t *second;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     float *memory = allocate(device, 4096);
     float *theirs;
     ds_accel_stream_t *stream;
@@ -705,7 +670,7 @@ Test(core_rng, refuses_memory_streams_and_types_that_cannot_be_filled)
     MUST(ds_accel_mem_free(device, NULL, memory));
     MUST(ds_accel_mem_free(second, NULL, theirs));
     ds_accel_device_close(second);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 #define EACH 20000u
@@ -726,7 +691,7 @@ Test(core_rng, serves_several_threads_each_call_as_a_whole)
 {
     struct ds_accel_rng_position place = {.struct_size = sizeof(place)};
     ds_accel_device_t *device;
-    ds_accel_t *context = start_named("cpu", &device);
+    ds_accel_t *context = test_start("cpu", &device);
     pthread_t threads[4];
     ds_accel_rng_t *rng;
 
@@ -739,7 +704,7 @@ Test(core_rng, serves_several_threads_each_call_as_a_whole)
     }
     MUST(ds_accel_rng_position(rng, &place));
     cr_expect_eq(place.block, 4 * EACH / 4);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- a device that the host cannot write to ------------------------------------------------- */
@@ -750,7 +715,7 @@ Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
 {
     static float near_numbers[LARGE];
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_rng_t *rng;
     float *memory = allocate(device, sizeof(near_numbers));
 
@@ -758,7 +723,7 @@ Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
     MUST(ds_accel_rng_normal(rng, NULL, memory, LARGE, DS_ACCEL_DTYPE_FLOAT32, 1, 2));
     read_back(device, near_numbers, memory, sizeof(near_numbers));
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 
     context = far_start(&device);
     memory = allocate(device, sizeof(near_numbers));
@@ -771,7 +736,7 @@ Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
     cr_expect_eq(memcmp(memory, near_numbers, sizeof(near_numbers)), 0);
     ds_accel_rng_destroy(rng);
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 
     context = far_start_bare(&device);
     memory = allocate(device, sizeof(near_numbers));
@@ -781,7 +746,7 @@ Test(core_rng, gets_numbers_to_memory_that_the_host_cannot_touch)
     cr_expect_eq(memcmp(memory, near_numbers, sizeof(near_numbers)), 0);
     ds_accel_rng_destroy(rng);
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_rng, says_that_a_copy_failed_and_repeats_the_fill)
@@ -812,7 +777,7 @@ Test(core_rng, says_that_a_copy_failed_and_repeats_the_fill)
     MUST(ds_accel_device_synchronize(device));
     cr_expect_eq(memcmp(memory, again, sizeof(again)), 0);
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_rng, leaves_it_to_the_vendor_when_asked_to)
@@ -846,5 +811,5 @@ Test(core_rng, leaves_it_to_the_vendor_when_asked_to)
     MUST(ds_accel_rng_create(device, 42, 0, &ours));
     EXPECT_REFUSED(ds_accel_rng_set_state(ours, state, size), DS_ACCEL_ERR_INVALID, "another kind");
     MUST(ds_accel_mem_free(device, NULL, memory));
-    finish(context, device);
+    test_finish(context, device);
 }

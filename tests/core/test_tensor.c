@@ -8,41 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXPECT_STATUS(call, status) \
-    do { \
-        int32_t got_ = (call); \
-        cr_expect_eq(got_, status, "%s: %d: %s", #call, got_, ds_accel_last_error()); \
-    } while (0)
-#define EXPECT_REFUSED(call, status, words) \
-    do { \
-        EXPECT_STATUS(call, status); \
-        EXPECT_HAS(ds_accel_last_error(), words); \
-    } while (0)
-#define MUST(call) cr_assert_eq(call, DS_ACCEL_OK, "%s: %s", #call, ds_accel_last_error())
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
-
-static ds_accel_t *start_named(const char *name, ds_accel_device_t **device_out)
-{
-    struct ds_accel_options options = test_options();
-    ds_accel_t *context;
-
-    options.accelerator = name;
-    context = test_create_with(&options);
-    MUST(ds_accel_detect(context));
-    MUST(ds_accel_device_open(context, 0, device_out));
-    return context;
-}
-
-static ds_accel_t *start(ds_accel_device_t **device_out)
-{
-    return start_named("mock", device_out);
-}
-
-static void finish(ds_accel_t *context, ds_accel_device_t *device)
-{
-    ds_accel_device_close(device);
-    ds_accel_destroy(context);
-}
 
 static struct ds_accel_tensor_info info_of(const ds_accel_tensor_t *tensor)
 {
@@ -92,7 +58,7 @@ static int32_t number(const ds_accel_tensor_t *tensor, uint64_t n)
 Test(core_tensor, knows_its_shape_place_and_size)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     struct ds_accel_tensor_info info;
     ds_accel_tensor_t *tensor;
     uint32_t answer = 7;
@@ -142,14 +108,14 @@ Test(core_tensor, knows_its_shape_place_and_size)
     MUST(ds_accel_on_accelerator(tensor, &answer));
     cr_expect_eq(answer, 0);
     ds_accel_tensor_put(tensor);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_tensor, refuses_shapes_that_cannot_be)
 {
     static int64_t many[33];
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_tensor_t *tensor = NULL;
 
     for (size_t i = 0; i < 33; i++) {
@@ -185,7 +151,7 @@ Test(core_tensor, refuses_shapes_that_cannot_be)
     EXPECT_STATUS(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_INT8, 0, NULL, NULL),
                   DS_ACCEL_ERR_INVALID);
     cr_expect_null(tensor);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- views ---------------------------------------------------------------------------------- */
@@ -428,17 +394,17 @@ static void copy_at_random(ds_accel_device_t *device)
 Test(core_tensor, copies_whatever_lies_however_anywhere)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
 
     for (int i = 0; i < 2000; i++) {
         copy_at_random(device);
     }
-    finish(context, device);
-    context = start_named("cpu", &device);
+    test_finish(context, device);
+    context = test_start("cpu", &device);
     for (int i = 0; i < 500; i++) {
         copy_at_random(device);
     }
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_tensor, copies_where_the_host_cannot_reach)
@@ -449,7 +415,7 @@ Test(core_tensor, copies_where_the_host_cannot_reach)
     for (int i = 0; i < 1000; i++) {
         copy_at_random(device);
     }
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_tensor, keeps_memory_of_a_copy_that_failed_half_way)
@@ -483,7 +449,7 @@ Test(core_tensor, goes_to_devices_and_back)
 {
     ds_accel_device_t *device;
     ds_accel_device_t *second;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_tensor_t *whole = count_up(2, SHAPE(50, 60));
     ds_accel_tensor_t *turned;
     ds_accel_tensor_t *there;
@@ -521,13 +487,13 @@ Test(core_tensor, goes_to_devices_and_back)
     ds_accel_tensor_put(turned);
     ds_accel_tensor_put(whole);
     ds_accel_device_close(second);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_tensor, pins_memory_with_the_alignment_asked_for)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_tensor_t *plain = count_up(1, SHAPE(1000));
     ds_accel_tensor_t *pinned;
     ds_accel_tensor_t *again;
@@ -557,7 +523,7 @@ Test(core_tensor, pins_memory_with_the_alignment_asked_for)
     ds_accel_tensor_put(there);
     ds_accel_tensor_put(pinned);
     ds_accel_tensor_put(plain);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 static void check_fill(ds_accel_device_t *device, uint32_t dtype, const void *value)
@@ -589,7 +555,7 @@ static void check_fill(ds_accel_device_t *device, uint32_t dtype, const void *va
 Test(core_tensor, pins_to_a_page_once)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_tensor_t *pinned[4];
     ds_accel_tensor_t *again = NULL;
 
@@ -623,19 +589,19 @@ Test(core_tensor, fills_with_elements_of_every_size)
     ds_accel_t *context;
 
     for (int is_far = 0; is_far < 2; is_far++) {
-        context = is_far ? far_start(&device) : start(&device);
+        context = is_far ? far_start(&device) : test_start("mock", &device);
         for (size_t i = 0; i < 4; i++) {
             check_fill(device, dtypes[i], value);
             check_fill(device, dtypes[i], halves);
         }
-        finish(context, device);
+        test_finish(context, device);
     }
 }
 
 Test(core_tensor, refuses_copies_that_cannot_be)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     int32_t number_memory[4] = {1, 2, 3, 4};
     struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
                                             .dtype = DS_ACCEL_DTYPE_INT32,
@@ -686,13 +652,13 @@ Test(core_tensor, refuses_copies_that_cannot_be)
     ds_accel_tensor_put(five);
     ds_accel_tensor_put(four);
     ds_accel_tensor_put(constant);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_tensor, is_captured_with_its_gaps_and_replayed)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_tensor_t *plain = count_up(2, SHAPE(4, 6));
     ds_accel_tensor_t *pinned;
     ds_accel_tensor_t *turned;
@@ -732,7 +698,7 @@ Test(core_tensor, is_captured_with_its_gaps_and_replayed)
     ds_accel_tensor_put(there);
     ds_accel_tensor_put(pinned);
     ds_accel_tensor_put(plain);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- lifetimes ------------------------------------------------------------------------------ */
@@ -757,7 +723,7 @@ Test(core_tensor, calls_a_deleter_once_and_only_for_what_it_took)
                                             .user_data = &deleted};
     ds_accel_device_t *device;
     ds_accel_device_t *second;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_tensor_t *tensor = NULL;
     ds_accel_tensor_t *view;
     void *theirs;
@@ -813,13 +779,13 @@ Test(core_tensor, calls_a_deleter_once_and_only_for_what_it_took)
     cr_expect_null(tensor);
     cr_expect_eq(deleted, 3);
     ds_accel_device_close(second);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_tensor, keeps_its_device_open_and_its_context_alive)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_device_t *again;
     ds_accel_tensor_t *tensor;
     ds_accel_tensor_t *host;
@@ -889,7 +855,7 @@ Test(core_tensor, is_counted_right_by_many_threads)
 Test(core_tensor, is_left_alone_in_a_forked_child)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     ds_accel_tensor_t *tensor;
     ds_accel_tensor_t *other = NULL;
     int status = 0;
@@ -915,7 +881,7 @@ Test(core_tensor, is_left_alone_in_a_forked_child)
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%#x", (unsigned)status);
     MUST(ds_accel_tensor_zero(tensor, NULL));
     ds_accel_tensor_put(tensor);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 /* ---- DLPack --------------------------------------------------------------------------------- */
@@ -933,7 +899,7 @@ struct versioned {
 Test(core_tensor, exports_and_imports_both_structures_of_dlpack)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     struct ds_accel_tensor_info info;
     ds_accel_tensor_t *tensor;
     ds_accel_tensor_t *turned;
@@ -989,7 +955,7 @@ Test(core_tensor, exports_and_imports_both_structures_of_dlpack)
     cr_expect_eq(info_of(back).flags, DS_ACCEL_TENSOR_COPIED | DS_ACCEL_TENSOR_CONTIGUOUS);
     ds_accel_tensor_put(back);
     ds_accel_tensor_put(tensor);
-    finish(context, device);
+    test_finish(context, device);
     EXPECT_REFUSED(ds_accel_device_synchronize(device), DS_ACCEL_ERR_INVALID, "destroyed");
 }
 
@@ -1030,7 +996,7 @@ Test(core_tensor, refuses_what_it_cannot_take_and_leaves_it_alone)
     static float memory[6];
     int64_t shape[] = {2, 3};
     ds_accel_device_t *device;
-    ds_accel_t *context = start(&device);
+    ds_accel_t *context = test_start("mock", &device);
     DLManagedTensor plain = {.dl_tensor = {.data = memory,
                                            .device = {kDLCPU, 0},
                                            .ndim = 2,
@@ -1082,7 +1048,7 @@ Test(core_tensor, refuses_what_it_cannot_take_and_leaves_it_alone)
     plain.deleter = NULL;
     MUST(ds_accel_tensor_from_dlpack(context, &plain, 0, &tensor));
     ds_accel_tensor_put(tensor);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 static DLDevice exported_as(ds_accel_tensor_t *tensor)
@@ -1120,7 +1086,7 @@ Test(core_tensor, tells_dlpack_which_device_it_is)
         if (strcmp(backends[i].name, "mock") != 0) {
             test_add_mock(backends[i].name);
         }
-        context = start_named(backends[i].name, &first);
+        context = test_start(backends[i].name, &first);
         MUST(ds_accel_device_open(context, 1, &device));
         MUST(ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_INT8, 0, NULL, 1, &tensor));
         theirs = exported_as(tensor);
@@ -1136,7 +1102,7 @@ Test(core_tensor, tells_dlpack_which_device_it_is)
         ds_accel_tensor_put(back);
         ds_accel_tensor_put(tensor);
         ds_accel_device_close(device);
-        finish(context, first);
+        test_finish(context, first);
     }
 }
 
@@ -1155,7 +1121,7 @@ Test(core_tensor, orders_a_consumers_stream_behind_ours)
     /* A fill takes half a second there, by its clock. */
     setenv("DS_ACCEL_CUDA_COPY_LATENCY_NS", "500000000", 1);
     test_add_mock("cuda");
-    context = start_named("cuda", &device);
+    context = test_start("cuda", &device);
     MUST(ds_accel_stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &ours));
     MUST(ds_accel_stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &theirs));
     MUST(ds_accel_stream_native(theirs, &native));
@@ -1182,7 +1148,7 @@ Test(core_tensor, orders_a_consumers_stream_behind_ours)
     EXPECT_REFUSED(ds_accel_tensor_to_dlpack(tensor, 4, 0, &managed), DS_ACCEL_ERR_INVALID,
                    "flags");
     ds_accel_tensor_put(tensor);
-    finish(context, device);
+    test_finish(context, device);
 }
 
 Test(core_tensor, is_an_extension_device_where_the_host_cannot_reach)
@@ -1240,5 +1206,5 @@ Test(core_tensor, is_an_object_and_an_offset_for_opencl)
     ds_accel_tensor_put(whole);
     ds_accel_tensor_put(back);
     cr_expect_eq(far_wrapped_count, 0);
-    finish(context, device);
+    test_finish(context, device);
 }
