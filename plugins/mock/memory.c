@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define PINNED_ALIGN_BYTES 64u
+#define MAX_PINNED_BYTES (UINT64_C(1) << 39) /* no host has that much, and no heap need be asked */
 #define PINNED_FLAGS \
     (DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED | DS_ACCEL_PINNED_WRITE_COMBINED | \
      DS_ACCEL_PINNED_HUGE_PAGES)
@@ -344,7 +345,7 @@ static int32_t mock_mem_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t 
                            "of two",
                            slot, (unsigned long long)size_bytes, (unsigned long long)align_bytes);
     }
-    if (size_bytes > PTRDIFF_MAX || align > PTRDIFF_MAX ||
+    if (size_bytes > MAX_PINNED_BYTES || align > MAX_PINNED_BYTES ||
         posix_memalign(&pointer, (size_t)align, (size_t)size_bytes) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: the host has no %llu bytes", slot,
                            (unsigned long long)size_bytes);
