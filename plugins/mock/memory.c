@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define PINNED_ALIGN_BYTES 64u
-#define MAX_PINNED_BYTES (UINT64_C(1) << 39) /* no host has that much, and no heap need be asked */
+#define MAX_PINNED_BYTES (UINT64_C(1) << 39) /* no host has as much: no heap need be asked */
 #define PINNED_FLAGS \
     (DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED | DS_ACCEL_PINNED_WRITE_COMBINED | \
      DS_ACCEL_PINNED_HUGE_PAGES)
