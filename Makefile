@@ -202,7 +202,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build run check unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell fuzz \
+.PHONY: FORCE all build bench-programs run check unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
@@ -325,7 +325,7 @@ lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
 	@tools/deps.sh build check lint
 	clang-format --dry-run -Werror $(C_FILES)
 	$(MAKE) build BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
-	$(MAKE) build BUILD=$(BUILD)-werror WERROR=-Werror
+	$(MAKE) build bench-programs BUILD=$(BUILD)-werror WERROR=-Werror
 	clang-tidy --quiet $(TIDY_FILES) -- -std=c11 -D_GNU_SOURCE -I$(STAGE_PROGRAM) -Icore -Itools \
 	    -Iplugins/common $(DEPENDS_CFLAGS)
 	shellcheck -x $(SH_FILES)

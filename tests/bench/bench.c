@@ -6,8 +6,8 @@
  *   process.c   other programs, timed        report.c     table, JSON, SVG
  *   plugins.c   folders full of plugins      dispatch.c   a program of its own: cost of a call
  *   bare.c      the baseline of the start    trivial.c    the baseline of a call
- *   pinned.c    a program of its own: cost of pinned memory
  *   allocate.c  a program of its own: device memory beside host allocators
+ *   pinned.c    a program of its own: cost of pinned memory
  *
  * Contestants take turns (A B A B) and figures are medians, since virtual machines drift by tens of
  * per cent within minutes. Only ratios say much from one machine to the next.
@@ -511,12 +511,10 @@ int main(int argc, char **argv)
     measure_plugins(&bench);
     measure_casualty(&bench);
     measure_dispatch(&bench);
+    measure_allocation(&bench);
     measure_pinned(&bench);
-}
-
-measure_allocation(&bench);
-bench_write(&bench.report, bench.dir);
-remove_cache(&bench);
-printf("%.0f s\n", (bench_now_ns() - start_ns) / 1e9);
-return 0;
+    bench_write(&bench.report, bench.dir);
+    remove_cache(&bench);
+    printf("%.0f s\n", (bench_now_ns() - start_ns) / 1e9);
+    return 0;
 }

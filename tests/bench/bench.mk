@@ -60,6 +60,9 @@ $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/m
 
 -include $(wildcard $(BUILD)/obj/$(BENCH_SOURCE)/*.d)
 
+# Compiled by lint, too: who measures seldom finds out late.
+bench-programs: $(BENCH) $(BENCH_NEEDS)
+
 bench: build $(BENCH) $(BENCH_NEEDS) $(FIXTURE_DIR)/faults/probe_segv/ds_accel_faulty.so  ## measure, beside a bare baseline in the same run
 	@tools/deps.sh bench
 	@$(BENCH) $(abspath $(BUILD))
