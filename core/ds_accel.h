@@ -531,8 +531,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_event_elapsed_ms(ds_accel_event_t *start, ds_ac
 DS_ACCEL_EXPORT int32_t ds_accel_graph_create(ds_accel_device_t *device,
                                               ds_accel_graph_t **graph_out);
 /**
- * Memory that only this graph was captured with is behind the stream of the capture then: wait for
- * replays on other streams first. NULL is ignored.
+ * Memory that only this graph was captured with is behind the stream of the capture then. If it was
+ * replayed on other streams, it waits until the latest of these replays is done. NULL is ignored.
  */
 DS_ACCEL_EXPORT void ds_accel_graph_destroy(ds_accel_graph_t *graph);
 

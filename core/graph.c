@@ -53,9 +53,49 @@ int32_t ds_accel_graph_create(ds_accel_device_t *device, ds_accel_graph_t **grap
     return DS_ACCEL_OK;
 }
 
+/*
+ * Memory of the graph goes back in the order of the stream it was captured on, and a replay on
+ * another stream may use it still: remember where that ends. Launches of one graph are in order, so
+ * that the latest stands for all. Lock held.
+ */
+static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel__stream *stream)
+{
+    const struct ds_accel_plugin *table = graph->table;
+    ds_accel_plugin_device_t *device = graph->child.device->abi.handle;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status = DS_ACCEL_OK;
+
+    if (graph->memory == NULL || stream->child.id == graph->capturing_id) {
+        return DS_ACCEL_OK;
+    }
+    if (graph->replayed == NULL) {
+        status = table->event_create(device, 0, &graph->replayed, &error);
+    }
+    if (status == DS_ACCEL_OK && graph->replayed != NULL &&
+        table->event_record(graph->replayed, stream->abi.handle, &error) == DS_ACCEL_OK) {
+        graph->is_replaying = true;
+        return DS_ACCEL_OK;
+    }
+    status = table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error); /* without events */
+    return status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED ? ds_accel__fail(status, &error)
+                                                            : DS_ACCEL_OK;
+}
+
+/* Lock held: wait for what note_replay() noted. A device that fails has ended it, too. */
+static void wait_for_replay(struct ds_accel__graph *graph)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    if (graph->is_replaying) {
+        graph->table->event_synchronize(graph->replayed, UINT64_MAX, &error);
+        graph->is_replaying = false;
+    }
+}
+
 /* Lock held. */
 static void drop(struct ds_accel__graph *graph)
 {
+    wait_for_replay(graph);
     graph->table->graph_exec_destroy(graph->exec);
     graph->table->graph_destroy(graph->captured);
     graph->exec = NULL;
@@ -102,6 +142,7 @@ void ds_accel__graph_destroy(struct ds_accel__graph *graph)
     pthread_mutex_lock(&graph->lock);
     cancel(graph);
     drop(graph);
+    graph->table->event_destroy(graph->replayed);
     pthread_mutex_unlock(&graph->lock);
     pthread_mutex_destroy(&graph->lock);
     ds_accel__handle_put(DS_ACCEL__HANDLE_GRAPH, graph);
@@ -155,6 +196,7 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the graph is being captured already");
     }
+    wait_for_replay(graph); /* before the capture, which a wait might break */
     status = ds_accel__stream_arena(stream, &arena);
     if (status < 0) {
         return status;
@@ -294,7 +336,7 @@ int32_t ds_accel_graph_replay(ds_accel_graph_t *graph, ds_accel_stream_t *stream
     status = status < 0 ? status : instantiate(ours);
     if (status >= 0) {
         status = ours->table->graph_launch(ours->exec, queue->abi.handle, &error);
-        status = status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+        status = status < 0 ? ds_accel__fail(status, &error) : note_replay(ours, queue);
     }
     pthread_mutex_unlock(&ours->lock);
     return status;

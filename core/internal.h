@@ -1169,7 +1169,9 @@ struct ds_accel__graph {
     struct ds_accel__stream *capturing; /* the stream while it is being captured */
     uint64_t capturing_id;              /* which it still is if it was not destroyed */
     struct ds_accel__private *memory;   /* what the capture allocated from; NULL: nothing was */
-    pthread_mutex_t lock;               /* guards all above but table and child */
+    ds_accel_plugin_event_t *replayed; /* the end of the latest replay on another stream, or NULL */
+    bool is_replaying;                 /* that is recorded, and nobody has waited for it */
+    pthread_mutex_t lock;              /* guards all above but table and child */
 };
 
 /* A timer's table is only there to tell whether it was destroyed. */

@@ -1354,6 +1354,41 @@ Test(core_allocator, survives_that_a_stream_is_destroyed_while_it_captures)
     test_finish(context, device);
 }
 
+Test(core_allocator, keeps_a_graphs_memory_until_its_replay_elsewhere_is_done)
+{
+    ds_accel_device_t *device;
+    ds_accel_stream_t *captured;
+    ds_accel_stream_t *elsewhere;
+    ds_accel_graph_t *graph;
+    ds_accel_t *context;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", "50000000", 1);
+    context = test_start("mock", &device);
+    captured = make_stream(device);
+    elsewhere = make_stream(device);
+    for (int again = 0; again < 2; again++) { /* destroyed, and captured again */
+        MUST(ds_accel_graph_create(device, &graph));
+        MUST(ds_accel_graph_capture_begin(graph, captured, NULL, DS_ACCEL_CAPTURE_RELAXED));
+        pointer = take(device, captured, MIB);
+        MUST(ds_accel_mem_set_async(captured, pointer, 1, MIB));
+        MUST(ds_accel_mem_free(device, captured, pointer));
+        MUST(ds_accel_graph_capture_end(graph));
+        MUST(ds_accel_graph_replay(graph, captured));
+        MUST(ds_accel_stream_synchronize(captured));
+        MUST(ds_accel_graph_replay(graph, elsewhere));
+        EXPECT_STATUS(ds_accel_stream_query(elsewhere), DS_ACCEL_NOT_READY);
+        if (again) {
+            MUST(ds_accel_graph_capture_begin(graph, captured, NULL, DS_ACCEL_CAPTURE_RELAXED));
+            EXPECT_STATUS(ds_accel_stream_query(elsewhere), DS_ACCEL_OK);
+            MUST(ds_accel_graph_capture_end(graph));
+        }
+        ds_accel_graph_destroy(graph);
+        EXPECT_STATUS(ds_accel_stream_query(elsewhere), DS_ACCEL_OK);
+    }
+    test_finish(context, device);
+}
+
 Test(core_allocator, shares_a_pool_between_captures)
 {
     ds_accel_device_t *device;
