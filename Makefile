@@ -326,7 +326,7 @@ lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
 	clang-format --dry-run -Werror $(C_FILES)
 	$(MAKE) build BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
 	$(MAKE) build bench-programs BUILD=$(BUILD)-werror WERROR=-Werror
-	clang-tidy --quiet $(TIDY_FILES) -- -std=c11 -D_GNU_SOURCE -I$(STAGE_PROGRAM) -Icore -Itools \
+	clang-tidy --quiet $(TIDY_FILES) -- -std=c11 -D_GNU_SOURCE -I$(BUILD)-werror/stage/program -Icore -Itools \
 	    -Iplugins/common $(DEPENDS_CFLAGS)
 	shellcheck -x $(SH_FILES)
 	mandoc -T lint -W warning docs/*.[157] $(BUILD)-werror/share/man/man7/ds-accel-reasons.7
