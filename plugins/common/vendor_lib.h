@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * From "is there such hardware?" to a bound table of a vendor's functions: what each step finds is
+ * a struct vendor_problem, from which probe makes its verdict and init its error.
+ */
+#ifndef DS_ACCEL_VENDOR_LIB_H
+#define DS_ACCEL_VENDOR_LIB_H
+
+#include "plugin_util.h"
+
+/* Why a backend cannot be used, in the words of an operator. reason NONE: no problem. */
+struct vendor_problem {
+    uint32_t reason;      /* DS_ACCEL_REASON_* */
+    uint32_t is_error;    /* the verdict's state is ERROR: asking failed, the machine may be fine */
+    int64_t vendor_code;  /* the runtime's own; 0 if it was never asked */
+    char vendor_text[64]; /* its name for the code */
+    char detail[256];     /* one line: which file, library, symbol, variable, call */
+};
+
+/* Fill *problem; returns -1, for `return vendor_problem_set(...)`. */
+__attribute__((format(printf, 3, 4))) int
+vendor_problem_set(struct vendor_problem *problem, uint32_t reason, const char *format, ...);
+/* The status that init returns for it, with *error filled. */
+int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *call,
+                            struct ds_accel_error *error);
+
+/* ---- the hardware, before any library (vendor_presence.c) ----------------------------------- */
+
+/*
+ * The traces that a vendor's hardware leaves in sysfs and /dev; lists end with NULL and may be NULL
+ * themselves. Kept equal to conf/ds-accel.json's pci and device_nodes by a test.
+ */
+struct vendor_trace {
+    const char *const *pci;          /* "10de:03": vendor, and how the class begins */
+    const char *const *nodes;        /* fnmatch() patterns; wildcards in the last part only. A node
+                                        of a class that vendors share (/dev/dri, /dev/accel) counts
+                                        if its vendor in sysfs is one of pci's */
+    const char *const *needed_nodes; /* of nodes: without access to all of these nothing works */
+    const char *driver;              /* the kernel driver, to be named: "nvidia" */
+};
+
+/* What was found. */
+struct vendor_hardware {
+    uint32_t pci_count;
+    uint32_t node_count;        /* there */
+    uint32_t usable_node_count; /* and readable and writable by this process */
+    char first_pci[32];         /* "0000:65:00.0" */
+    char refused_node[64];      /* the first, needed ones before others, that is not usable */
+};
+
+/*
+ * Look for the hardware below host->machine_root: 0 if there is any that this process may use;
+ * -1 with the reason NO_DEVICE, NO_DRIVER (on the PCI bus, but no node) or NO_PERMISSION. The option
+ * presence = off makes it answer 0 unseen, for runtimes that reach their devices otherwise.
+ */
+int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
+                          struct vendor_hardware *hardware_out, struct vendor_problem *problem);
+/* The first line of a file below machine_root, without its newline; -1 if there is none. */
+int vendor_read_line(const struct ds_accel_host *host, const char *path, char *line,
+                     size_t line_size);
+/* numa_node and power state of a PCI device ("0000:65:00.0"), by sysfs; the node: -1 not known. */
+int32_t vendor_pci_numa_node(const struct ds_accel_host *host, const char *pci_address);
+uint32_t vendor_pci_power_state(const struct ds_accel_host *host, const char *pci_address);
+
+/* ---- the library (vendor_lib.c) ------------------------------------------------------------- */
+
+/* One function of a vendor's library and its place in the backend's table of pointers. */
+struct vendor_symbol {
+    const char *name; /* the exported name, with its suffix: "cuMemAlloc_v2" */
+    size_t offset;    /* of the pointer in the table */
+    uint32_t is_required;
+    const char *since; /* the version that has it, for people: "CUDA 11.2"; NULL */
+};
+#define VENDOR_REQUIRED(table, symbol) {#symbol, offsetof(table, symbol), 1, NULL}
+#define VENDOR_OPTIONAL(table, symbol, since) {#symbol, offsetof(table, symbol), 0, since}
+
+struct vendor_lib {
+    void *handle;   /* never closed: runtimes leave threads behind */
+    char path[256]; /* as the linker found it */
+};
+
+/*
+ * Open the first of names (NULL-terminated; sonames, then absolute paths) that can be, with RTLD_NOW,
+ * RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: none) takes the place
+ * of all names. -1: LIBRARY_MISSING, with every name and the linker's own text of the most telling
+ * failure: a library that is there and lacks another one says more than those that are not there.
+ */
+int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
+                    const char *option_key, const char *const *names,
+                    struct vendor_problem *problem);
+/*
+ * Look up symbols[count] and store them in *table, absent optional ones as NULL. -1: SYMBOL_MISSING,
+ * with the library's path and every required name that it lacks.
+ */
+int vendor_lib_bind(const struct vendor_lib *lib, const struct vendor_symbol *symbols,
+                    size_t count, void *table, struct vendor_problem *problem);
+
+#endif
