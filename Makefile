@@ -69,7 +69,9 @@ TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --
 
 # ---- sources ------------------------------------------------------------------------------------
 
-PLUGINS := cpu mock
+# A folder with the frame of plugins/common around its vendor's runtime; mps is built on Darwin only.
+VENDOR_PLUGINS := $(filter-out common cpu mock mps,$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
+PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
 CORE_SOURCES := $(sort $(wildcard core/*.c))
@@ -190,8 +192,11 @@ $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,lazy,-z,relro \
 	    -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
 
+VENDOR_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard plugins/common/*.c)))
+$(foreach plugin,$(VENDOR_PLUGINS),$(eval $(plugin)_FRAME := $(VENDOR_OBJECTS)))
+
 define plugin_rule
-$(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard plugins/$(1)/*.c)))
+$(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard plugins/$(1)/*.c))) $$($(1)_FRAME)
 	@mkdir -p $$(@D)
 	$$(CC) $$(PLUGIN_LDFLAGS) -o $$@ $$^ $$($(1)_LIBS) -lpthread -ldl
 endef
@@ -224,7 +229,7 @@ run: all  ## build, then say which accelerator this machine has
 # -- tests --
 
 UNIT := $(BUILD)/tests/unit
-SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh))
+SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh tests/sim/test_*.sh))
 
 $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
@@ -239,6 +244,7 @@ $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 include tests/fixtures/fixtures.mk
 include tests/abi/abi.mk
 include tests/allocator/allocator.mk
+include tests/sim/sim.mk
 
 check: deps-check  ## build and run every test
 	@$(MAKE) --no-print-directory unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell
@@ -287,7 +293,7 @@ $(BLOCKS): $(BUILD)/obj/tests/layer/blocks.o $(CORE_OBJECTS)
 test-layer: build $(BLOCKS)
 	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(BUILD))/lib/ds-accel
 
-test-shell: build $(FIXTURES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
+test-shell: build $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
 	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
 
 asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
