@@ -485,8 +485,7 @@ uint32_t ds_accel_candidate_count(ds_accel_t *context)
 int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                struct ds_accel_candidate *candidate_out)
 {
-    const struct ds_accel__candidate *candidate;
-    const struct ds_accel__reason *reason;
+    struct ds_accel__candidate *candidate;
     struct ds_accel_candidate answer = {.struct_size = sizeof(answer)};
 
     if (context == NULL || candidate_out == NULL) {
@@ -499,7 +498,13 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                position);
     }
     candidate = context->registry.candidates[position];
-    reason = ds_accel__reason(candidate->reason);
+    /* Callers borrow it for longer than the configuration stays as it is. */
+    answer.remedy = ds_accel__candidate_keep(
+        candidate, ds_accel__config_remedy(&context->config, candidate->name, candidate->reason));
+    if (answer.remedy == NULL) {
+        pthread_mutex_unlock(&context->lock);
+        return ds_accel__no_memory();
+    }
     answer.state = candidate->state;
     answer.device_count = candidate == context->selected ? context->device_count
                                                          : candidate->verdict.device_count;
@@ -512,7 +517,6 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
     answer.state_name = ds_accel__state_name(candidate->state);
     answer.reason = candidate->reason;
     answer.detail = candidate->detail != NULL ? candidate->detail : "";
-    answer.remedy = reason != NULL ? reason->remedy : "";
     answer.stage = candidate->stage;
     ds_accel_write(candidate_out, &answer, sizeof(answer));
     pthread_mutex_unlock(&context->lock);

@@ -84,11 +84,19 @@ static json_t *facts_of(const struct doctor *doctor, const char *backend)
     return ds_accel__config_get(&doctor->context->config, "backends", backend, NULL);
 }
 
-static const char *remedy_of(const char *reason)
+static const char *remedy_of(const struct doctor *doctor, const char *backend, const char *reason)
 {
-    const struct ds_accel__reason *known = ds_accel__reason(reason);
+    return ds_accel__config_remedy(&doctor->context->config, backend, reason);
+}
 
-    return known != NULL ? known->remedy : "";
+/* The same where the finding is no verdict of the plugin's: general is what is said of any backend.
+ */
+static const char *own_remedy(const struct doctor *doctor, const char *backend, const char *reason,
+                              const char *general)
+{
+    const char *remedy = remedy_of(doctor, backend, reason);
+
+    return remedy != ds_accel__reason(reason)->remedy ? remedy : general;
 }
 
 /* ---- choice, configuration ------------------------------------------------------------------ */
@@ -196,7 +204,7 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
         return;
     }
     add(doctor, judge_no(candidate->reason, hardware_of(&presence)), "plugin", candidate->name,
-        remedy_of(candidate->reason), "%s: %s", candidate->reason,
+        remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
         candidate->detail != NULL ? candidate->detail : "");
     ds_accel__presence_clear(&presence);
 }
@@ -205,7 +213,8 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
 static void add_quarantine(struct doctor *doctor, const struct ds_accel__candidate *candidate)
 {
     if (candidate->state == DS_ACCEL_STATE_QUARANTINED) {
-        add(doctor, PROBLEM, "quarantine", candidate->name, remedy_of("quarantined"), "%s",
+        add(doctor, PROBLEM, "quarantine", candidate->name,
+            remedy_of(doctor, candidate->name, "quarantined"), "%s",
             candidate->detail != NULL ? candidate->detail : "");
     } else if (candidate->strikes > 0) {
         add(doctor, WARNING, "strike", candidate->name,
@@ -251,12 +260,13 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
         check_age(doctor, candidate);
         break;
     case DS_ACCEL_STATE_SHADOWED:
-        add(doctor, WARNING, "plugin", candidate->path, remedy_of("shadowed"), "shadowed: %s",
-            detail);
+        add(doctor, WARNING, "plugin", candidate->path,
+            remedy_of(doctor, candidate->name, "shadowed"), "shadowed: %s", detail);
         break;
     case DS_ACCEL_STATE_DISABLED:
-        add(doctor, INFO, "plugin", candidate->name, remedy_of(candidate->reason), "%s: %s",
-            candidate->reason, detail);
+        add(doctor, INFO, "plugin", candidate->name,
+            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
+            detail);
         break;
     case DS_ACCEL_STATE_UNAVAILABLE:
         check_unavailable(doctor, candidate);
@@ -265,8 +275,9 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
     case DS_ACCEL_STATE_QUARANTINED:
         break;
     default:
-        add(doctor, PROBLEM, "plugin", candidate->path, remedy_of(candidate->reason), "%s: %s",
-            candidate->reason, detail);
+        add(doctor, PROBLEM, "plugin", candidate->path,
+            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
+            detail);
         break;
     }
     add_quarantine(doctor, candidate);
@@ -426,8 +437,12 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
     }
     if (path == NULL) {
         if (!has_finding(doctor, "library", preferred)) {
-            add(doctor, severity, "library", preferred,
-                "install the vendor's runtime, or name its folder in LD_LIBRARY_PATH",
+            char remedy[512];
+
+            snprintf(
+                remedy, sizeof(remedy), "%s; or name its folder in LD_LIBRARY_PATH",
+                own_remedy(doctor, backend, "library_missing", "install the vendor's runtime"));
+            add(doctor, severity, "library", preferred, remedy,
                 "the runtime of %s is in none of the folders that the dynamic linker knows",
                 backend);
         }
@@ -525,8 +540,12 @@ static void check_nodes(struct doctor *doctor, const char *backend, json_t *fact
     }
     if (presence->has_node_facts && presence->node_count == 0 && presence->device_count > 0 &&
         !has_finding(doctor, "device_node", presence->devices[0].address)) {
-        add(doctor, severity, "device_node", presence->devices[0].address,
-            "install and load the vendor's kernel driver; a container must be given its nodes",
+        char remedy[512];
+
+        snprintf(remedy, sizeof(remedy), "%s; a container must be given its nodes",
+                 own_remedy(doctor, backend, "no_driver",
+                            "install and load the vendor's kernel driver"));
+        add(doctor, severity, "device_node", presence->devices[0].address, remedy,
             "this device is there, but no device node for %s is: its driver is not loaded",
             backend);
     }
@@ -560,7 +579,7 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
         check_libraries(doctor, linker, backend, libraries, is_here && has_plugin ? PROBLEM : INFO);
     }
     if (is_here && ds_accel__registry_find(&doctor->context->registry, backend) == NULL) {
-        add(doctor, INFO, "plugin", backend, remedy_of("no_plugin"),
+        add(doctor, INFO, "plugin", backend, remedy_of(doctor, backend, "no_plugin"),
             "%s is here, but no ds_accel_%s.so",
             presence.device_count > 0 ? presence.devices[0].address : presence.nodes[0].path,
             backend);

@@ -293,6 +293,12 @@ const char *ds_accel__config_string(const struct ds_accel__config *config, const
 char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer);
 /* False if a file above the package layer sets it. */
 bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer);
+/*
+ * What turns a backend's "no" into a "yes": as the configuration's facts have it for this backend,
+ * else as the table of reasons has it for all; "" if the code is none. Borrowed.
+ */
+const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
+                                    const char *reason);
 const char *ds_accel__layer_name(enum ds_accel__layer layer);
 
 /* Called for each problem: the JSON pointer of the value, or of the key if is_key. */

@@ -256,7 +256,9 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
         entry = json_object();
         set_head(entry, candidate, &failed);
         set_text(entry, "meaning", reason != NULL ? reason->meaning : "", &failed);
-        set_text(entry, "remedy", reason != NULL ? reason->remedy : "", &failed);
+        set_text(entry, "remedy",
+                 ds_accel__config_remedy(&context->config, candidate->name, candidate->reason),
+                 &failed);
         set_text(entry, "stage", candidate->stage, &failed);
         ds_accel__json_set(entry, "elapsed_us", json_integer((json_int_t)candidate->elapsed_us),
                            &failed);
@@ -269,6 +271,11 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
     }
     ds_accel__json_set(tree, "candidates", array, &failed);
     ds_accel__json_set(tree, "without_plugin", without_plugin(context, name, &failed), &failed);
+    set_text(tree, "remedy",
+             name != NULL && ds_accel__registry_find(&context->registry, name) == NULL
+                 ? ds_accel__config_remedy(&context->config, name, "no_plugin")
+                 : "",
+             &failed);
     ds_accel__json_set(tree, "searched", searched_tree(context, &failed), &failed);
     return finish(tree, failed);
 }

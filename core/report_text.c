@@ -213,7 +213,7 @@ static void write_explain(struct page *page, json_t *tree)
         const struct ds_accel__reason *reason = ds_accel__reason("no_plugin");
 
         ds_accel__text_add(&page->text, "  reason no_plugin: %s\n  remedy %s\n", reason->meaning,
-                           reason->remedy);
+                           get_text(tree, "remedy"));
     }
     write_list_line(page, "folders searched:", json_object_get(tree, "searched"));
 }
@@ -305,6 +305,9 @@ static void write_info(struct page *page, json_t *tree)
     } else {
         ds_accel__text_add(&page->text, "not available: ");
         add_reason(page, tree);
+        if (get_text(tree, "remedy")[0] != '\0') {
+            ds_accel__text_add(&page->text, "  remedy %s\n", get_text(tree, "remedy"));
+        }
     }
     for (size_t i = 0; i < json_array_size(devices); i++) {
         write_device(page, json_array_get(devices, i));
