@@ -56,6 +56,8 @@ static int32_t keep_options(ds_accel_t *context, const struct ds_accel_options *
         status = copy_text(options->machine_root != NULL ? options->machine_root : "",
                            &context->machine_root);
     }
+    context->machine.root = context->machine_root;
+    context->survey.machine = &context->machine;
     if (status >= 0) {
         status = copy_text(options->cache_dir, &context->cache_dir);
     }
@@ -304,6 +306,8 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
         ds_accel_destroy(context);
         return NULL;
     }
+    context->machine.root = context->machine_root;
+    context->survey.machine = &context->machine;
     return context;
 }
 
@@ -324,6 +328,7 @@ void ds_accel__context_end(ds_accel_t *context)
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
     ds_accel__topology_clear(&context->topology);
+    ds_accel__survey_clear(&context->survey);
     ds_accel__cache_clear(&context->cache);
     free(context->cache_dir);
     ds_accel__trust_destroy(context->trust);
@@ -530,7 +535,7 @@ int32_t ds_accel__context_topology(ds_accel_t *context,
 
     pthread_mutex_lock(&context->topology_lock);
     if (!context->has_topology) {
-        status = ds_accel__topology_read(context->machine_root, &context->topology);
+        status = ds_accel__topology_read(&context->machine, &context->topology);
         context->has_topology = status >= 0;
     }
     pthread_mutex_unlock(&context->topology_lock);

@@ -50,6 +50,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_o
 int32_t ds_accel__asking_begin(ds_accel_t *context)
 {
     ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
     for (size_t i = 0; i < context->registry.count; i++) {
         context->registry.candidates[i]->has_look = false;
     }
@@ -61,6 +62,7 @@ void ds_accel__asking_end(ds_accel_t *context)
     ds_accel__verdicts_end(context);
     ds_accel__probe_finish(context);
     ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
 }
 
 /* The gates before load; *is_open_out: it is still to be asked. */

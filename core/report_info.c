@@ -439,8 +439,8 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
     ds_accel__json_set(tree, "available", json_boolean(available), &failed);
     set_text(tree, "reason", reason, &failed);
     set_text(tree, "detail", candidate != NULL ? candidate->detail : "", &failed);
-    set_text(tree, "remedy",
-             ds_accel__config_remedy(&facts->context->config, facts->name, reason), &failed);
+    set_text(tree, "remedy", ds_accel__config_remedy(&facts->context->config, facts->name, reason),
+             &failed);
     set_names(tree, facts, &failed);
     ds_accel__json_set(tree, "device_count", number_or_null(available, count), &failed);
     ds_accel__json_set(tree, "devices",
