@@ -1602,7 +1602,20 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
                           ds_accel_plugin_instance_t *instance);
 /* The members of the info report that no device's state changes. Lock held. */
 void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
+/*
+ * Evaluate a backend by name (NULL: the chosen one), start it if it is not, lend make_tree what it
+ * asks, and stop it again. ERR_NOT_FOUND: nobody knows the name. Lock held.
+ */
+int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
+                             json_t *(*make_tree)(const struct ds_accel__facts *facts,
+                                                  uint32_t count),
+                             json_t **tree_out);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
+/* names: separated by commas; NULL: of all that can be used. Every plugin was asked before then. */
+int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
+void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
+int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
+
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out);

@@ -470,9 +470,11 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
         }
         free(dump);
         *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
-    } else if (report == DS_ACCEL_REPORT_MEMORY) {
+    } else if (report == DS_ACCEL_REPORT_MEMORY ||
+               (report == DS_ACCEL_REPORT_TOPO && (format & DS_ACCEL_FORMAT_SVG) != 0)) {
         *text_out = NULL;
-        if (ds_accel__memory_tree_svg(tree, &text) >= 0) {
+        if ((report == DS_ACCEL_REPORT_TOPO ? ds_accel__topo_svg(tree, &text)
+                                            : ds_accel__memory_tree_svg(tree, &text)) >= 0) {
             *text_out = ds_accel__text_take(&text);
         }
         ds_accel__text_clear(&text);
@@ -506,7 +508,7 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
         }
     }
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
-        report == DS_ACCEL_REPORT_DOCTOR) {
+        report == DS_ACCEL_REPORT_DOCTOR || (report == DS_ACCEL_REPORT_TOPO && name == NULL)) {
         /* To explain a device's sleep is no reason to end it. */
         int32_t checked = ds_accel__check(context, name, false);
 
@@ -518,7 +520,7 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
             }
             pthread_mutex_unlock(&context->config_lock);
         }
-        return checked < 0 ? checked : (report == DS_ACCEL_REPORT_LIST ? DS_ACCEL_OK : status);
+        return checked < 0 ? checked : (tells_failure(report) ? status : DS_ACCEL_OK);
     }
     return status;
 }
@@ -564,6 +566,8 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
         return ds_accel__report_env(context, name, tree_out);
     case DS_ACCEL_REPORT_DOCTOR:
         return ds_accel__report_doctor(context, tree_out);
+    case DS_ACCEL_REPORT_TOPO:
+        return ds_accel__report_topo(context, name, tree_out);
     case DS_ACCEL_REPORT_CACHE:
         return ds_accel__report_cache(context, tree_out);
     case DS_ACCEL_REPORT_QUARANTINE:

@@ -456,10 +456,10 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
     return tree;
 }
 
-/* Evaluate the named backend and lend what make_tree asks: the same for info and env. */
-static int32_t with_facts(ds_accel_t *context, const char *name,
-                          json_t *(*make_tree)(const struct ds_accel__facts *facts, uint32_t count),
-                          json_t **tree_out)
+int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
+                             json_t *(*make_tree)(const struct ds_accel__facts *facts,
+                                                  uint32_t count),
+                             json_t **tree_out)
 {
     struct ds_accel__candidate *candidate;
     ds_accel_plugin_instance_t *instance;
@@ -498,12 +498,12 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
 
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, info_tree, tree_out);
+    return ds_accel__with_facts(context, name, info_tree, tree_out);
 }
 
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, ds_accel__memory_tree, tree_out);
+    return ds_accel__with_facts(context, name, ds_accel__memory_tree, tree_out);
 }
 
 /* ---- env ------------------------------------------------------------------------------------ */
@@ -606,5 +606,5 @@ static json_t *env_tree(const struct ds_accel__facts *facts, uint32_t count)
 
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, env_tree, tree_out);
+    return ds_accel__with_facts(context, name, env_tree, tree_out);
 }

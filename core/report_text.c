@@ -744,6 +744,9 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
         json_decref(copy);
         return NULL;
     }
+    if (report == DS_ACCEL_REPORT_TOPO) {
+        ds_accel__topo_write(&page.text, copy, page.colour);
+    }
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(writers); i++) {
         if (writers[i].report == report) {
             writers[i].write(&page, copy);
