@@ -538,6 +538,13 @@ report info 0 env LOCAL_SIZE=4 LOCAL_RANK=3 "$program" --root "$machine" info cp
 is "a launcher's ranks" "4 0 0 1 1" "$(at device_count 'devices/*/numa_node')"
 report detect 0 "$program" --root "$machine" -a cpu detect --json
 is "device count" "2" "$(at device_count)"
+report info 0 env MOCK_VISIBLE_DEVICES=1 "$program" info mock --json
+is "every name of a device that is the vendor's second" \
+    "0 1 MOCK-00000000-0000-0000-0000-000000000001 0000:e1:00.0 active null" \
+    "$(at devices/0/index devices/0/vendor_index devices/0/uuid devices/0/pci_address \
+        devices/0/power_state devices/0/partition)"
+run env MOCK_VISIBLE_DEVICES=1 "$program" info mock
+has "its names, as text" "$out" "    MOCK-00000000-0000-0000-0000-000000000001, 0000:e1:00.0, vendor's index 1"
 refuses 1 "No such file" "$program" --root "$dir/none" detect
 report detect 0 env DS_ACCEL_ROOT="$machine" "$program" -a cpu detect --json
 is "the root by the environment" "2" "$(at device_count)"
