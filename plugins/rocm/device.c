@@ -3,8 +3,6 @@
 /* Devices: what their codes mean, how many there are, who they are, what they can do. */
 #include "rocm.h"
 
-#include <sched.h>
-
 /* -- codes -- */
 
 hip_error_t rocm_code(const struct rocm *rocm, hip_error_t code)

@@ -4,34 +4,45 @@
 #include "rocm.h"
 
 /*
- * hipMalloc() of a thread with a capture in global mode would break the capture. The thread's mode
- * is relaxed around it, as PyTorch's allocator does.
+ * Allocating and freeing would break a capture in global mode, of whichever thread. This thread's
+ * mode is relaxed around them, as PyTorch's allocator does. The mode before, or -1.
  */
+static int relax(const struct hip_api *hip)
+{
+    int mode = HIP_CAPTURE_MODE_RELAXED;
+
+    return hip->hipThreadExchangeStreamCaptureMode != NULL &&
+                   hip->hipThreadExchangeStreamCaptureMode(&mode) == HIP_SUCCESS
+               ? mode
+               : -1;
+}
+
+static void restore(const struct rocm *rocm, int mode)
+{
+    if (mode >= 0) {
+        (void)rocm_code(rocm, rocm->hip.hipThreadExchangeStreamCaptureMode(&mode));
+    }
+}
+
 int32_t rocm_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                    struct ds_accel_error *error)
 {
-    const struct hip_api *hip = HIP_OF(device);
-    int mode = HIP_CAPTURE_MODE_RELAXED;
-    int is_exchanged = hip->hipThreadExchangeStreamCaptureMode != NULL &&
-                       hip->hipThreadExchangeStreamCaptureMode(&mode) == HIP_SUCCESS;
-    void *pointer = NULL;
-    hip_error_t code = rocm_code(ROCM_OF(device), hip->hipMalloc(&pointer, size_bytes));
-    int32_t status;
+    int mode = relax(HIP_OF(device));
+    hip_error_t code =
+        rocm_code(ROCM_OF(device), HIP_OF(device)->hipMalloc(pointer_out, size_bytes));
 
-    if (is_exchanged) {
-        (void)rocm_code(ROCM_OF(device), hip->hipThreadExchangeStreamCaptureMode(&mode));
-    }
-    status = vendor_check(device->instance, device, code, error, "hipMalloc(%llu bytes, device %u)",
-                          (unsigned long long)size_bytes, device->index);
-    if (status == DS_ACCEL_OK) {
-        *pointer_out = pointer;
-    }
-    return status;
+    restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error, "hipMalloc(%llu bytes, device %u)",
+                        (unsigned long long)size_bytes, device->index);
 }
 
 int32_t rocm_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
 {
-    return ROCM_CHECK(device, HIP_OF(device)->hipFree(pointer), error, "hipFree(%p)", pointer);
+    int mode = relax(HIP_OF(device));
+    hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipFree(pointer));
+
+    restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error, "hipFree(%p)", pointer);
 }
 
 static unsigned int host_flags(uint32_t flags)
@@ -52,23 +63,22 @@ int32_t rocm_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
 int32_t rocm_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
                          struct ds_accel_error *error)
 {
-    return ROCM_CHECK(device, HIP_OF(device)->hipHostFree(pointer), error, "hipHostFree(%p)",
-                      pointer);
+    int mode = relax(HIP_OF(device));
+    hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipHostFree(pointer));
+
+    restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error, "hipHostFree(%p)", pointer);
 }
 
 int32_t rocm_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                            uint32_t flags, struct ds_accel_error *error)
 {
-    if ((flags & DS_ACCEL_PINNED_WRITE_COMBINED) != 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "mem_register: flag 0x%x: memory that exists cannot be made "
-                           "write-combined",
-                           DS_ACCEL_PINNED_WRITE_COMBINED);
-    }
-    return ROCM_CHECK(device,
-                      HIP_OF(device)->hipHostRegister(pointer, size_bytes, host_flags(flags)),
+    /* Memory that exists cannot be made write-combined: a hint, which is dropped. */
+    unsigned int native_flags = host_flags(flags & ~DS_ACCEL_PINNED_WRITE_COMBINED);
+
+    return ROCM_CHECK(device, HIP_OF(device)->hipHostRegister(pointer, size_bytes, native_flags),
                       error, "hipHostRegister(%p, %llu bytes, flags 0x%x)", pointer,
-                      (unsigned long long)size_bytes, host_flags(flags));
+                      (unsigned long long)size_bytes, native_flags);
 }
 
 int32_t rocm_host_unregister(ds_accel_plugin_device_t *device, void *pointer,

@@ -180,16 +180,6 @@ static int is_presence_off(const struct ds_accel_host *host)
            strcmp(text, "off") == 0;
 }
 
-static int find_hardware(const struct ds_accel_host *host, struct vendor_problem *problem)
-{
-    struct vendor_hardware hardware;
-
-    if (vendor_presence_check(host, &trace, &hardware, problem) != 0) {
-        return -1;
-    }
-    return is_presence_off(host) ? 0 : rocm_topology_check(host, problem);
-}
-
 /*
  * The environment as HIP reads it: CUDA_VISIBLE_DEVICES only where HIP_VISIBLE_DEVICES is not set.
  * The table of the backend has the two that HIP itself documents for AMD.
@@ -210,6 +200,14 @@ static const char *find_hiding(char *text, size_t text_size)
                : vendor_visible_is_hiding(visible, 2, text, text_size);
 }
 
+/* Without its folder. */
+static const char *library_name(const struct rocm *rocm)
+{
+    const char *slash = strrchr(rocm->lib.path, '/');
+
+    return slash != NULL ? slash + 1 : rocm->lib.path;
+}
+
 static int no_device(const struct rocm *rocm, const char *call, hip_error_t code,
                      struct vendor_problem *problem)
 {
@@ -220,7 +218,7 @@ static int no_device(const struct rocm *rocm, const char *call, hip_error_t code
         return vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN, "%s", hiding);
     }
     vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "%s finds no device: %s: %s (%d)",
-                       rocm->lib.path, call, rocm->hip.hipGetErrorName(code), code);
+                       library_name(rocm), call, rocm->hip.hipGetErrorName(code), code);
     problem->vendor_code = code;
     return -1;
 }
@@ -271,7 +269,7 @@ static int rocm_open(const struct ds_accel_host *host, void **runtime_out,
     struct rocm *rocm;
     int failure;
 
-    if (find_hardware(host, problem) != 0) {
+    if (!is_presence_off(host) && rocm_topology_check(host, problem) != 0) {
         return -1;
     }
     rocm = calloc(1, sizeof(*rocm));

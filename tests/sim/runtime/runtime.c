@@ -529,7 +529,7 @@ int rt_host_device_pointer(void **device_out, void *host)
     return 0;
 }
 
-/* Does the memory lie where the kind says? Managed memory is on both sides. */
+/* May the memory be what the kind says? Pinned and managed memory has addresses on both sides. */
 static bool is_side(const void *pointer, bool wants_device)
 {
     struct sim_block block;
@@ -537,7 +537,7 @@ static bool is_side(const void *pointer, bool wants_device)
     if (!sim_find(pointer, &block)) {
         return !wants_device;
     }
-    return block.kind == SIM_MANAGED || (block.kind == SIM_DEVICE) == wants_device;
+    return block.kind != SIM_DEVICE || wants_device;
 }
 
 static bool is_whole(const void *pointer, size_t size_bytes)
