@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The engine of simulated runtimes by itself: tests/sim/self/self.c, plain and under the thread
+# sanitizer, and the tools around it.
+#
+#     test_engine.sh BUILD
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES 2>/dev/null || true
+: "${CC:=gcc}"
+
+# compile NAME FLAG...
+compile() {
+    name=$1
+    shift
+    # shellcheck disable=SC2046 # flags
+    "$CC" -std=c11 -D_GNU_SOURCE -g -O1 -I"$here" "$@" $(pkg-config --cflags jansson) \
+        "$here"/*.c "$here/self/self.c" -o "$dir/$name" $(pkg-config --libs jansson) -lpthread
+}
+
+# a_case PROGRAM CASE: with the machine and the script that the case is written for.
+a_case() {
+    SIM_MACHINE=$here/machines/cuda.json
+    set -- "$@" SIM_REPORT="$dir/report"
+    case $2 in
+    orders_*) SIM_MACHINE=$here/machines/node-8gpu.json ;;
+    event_times_*) set -- "$@" SIM_LATENCY_US=copy=3000 ;;
+    scripts_*) set -- "$@" SIM_FAIL='a:2=77,*:5,b:*=9' ;;
+    a_lost_*) set -- "$@" SIM_LOSE=0@copy:2 ;;
+    esac
+    export SIM_MACHINE
+    program=$1
+    case_name=$2
+    shift 2
+    rm -f "$dir/report"
+    run env "$@" timeout 60 "$dir/$program" "$case_name"
+}
+
+compile self
+for case in $("$dir/self"); do
+    a_case self "$case" 2>/dev/null
+    case $case in
+    dies:the_host_*) is "$case" 139 "$code" ;;
+    dies:*)
+        is "$case" 134 "$code"
+        has "$case: it is said what was wrong" "$err" "simulated runtime misused: "
+        ;;
+    scripts_*)
+        is "$case" "0 " "$code $err"
+        is "$case: the report" "calls 7
+failed a
+failed b
+failed a
+failed b
+alive stream 2
+alive device-memory 1" "$(cat "$dir/report")"
+        ;;
+    *) is "$case" "0 " "$code $err" ;;
+    esac
+done
+
+# The same under the thread sanitizer, where this compiler has it. A misuse is no race: those are left.
+if [ -z "${SAN-}" ] && compile self-threads -fsanitize=thread 2>/dev/null; then
+    export TSAN_OPTIONS=halt_on_error=1
+    for case in $("$dir/self"); do
+        case $case in
+        dies:* | memory_and_events_cross_*) ;;
+        *)
+            a_case self-threads "$case"
+            is "threads: $case" "0 " "$code $err"
+            ;;
+        esac
+    done
+else
+    echo "test_engine: not run under the thread sanitizer"
+fi
+
+# -- the machine's files, and the runner --
+
+sim="$here/ds-accel-sim"
+SIM_BUILD=$build
+export SIM_BUILD
+for machine in "$here"/machines/*.json; do
+    run "$here/machine.py" "$machine" "$dir/root"
+    is "$(basename "$machine"): it can be written" "0 " "$code $err"
+    rm -rf "$dir/root"
+done
+"$here/machine.py" "$here/machines/cuda+xpu.json" "$dir/root"
+is "a device on the bus" "0x10de 0x030200 0 active" \
+    "$(cd "$dir/root/sys/bus/pci/devices/0000:18:00.0" && cat vendor class numa_node power/runtime_status | xargs)"
+is "a node and its device" "0x8086" "$(cat "$dir/root/sys/class/drm/renderD129/device/vendor")"
+is "all slots" "4" "$(wc -l <"$dir/root/proc/bus/pci/devices" | xargs)"
+is "nodes are plain files" "666 regular empty file" "$(stat -c '%a %F' "$dir/root/dev/nvidia1")"
+rm -rf "$dir/root"
+
+cat >"$dir/odd.json" <<'END'
+{"vendors": {"cuda": {"driver": false, "devices": [{"name": "A", "pci": "0000:01:00.0"}]},
+             "npu": {"devices": [{"name": "B", "pci": "0000:02:00.0", "permission": false, "power": "suspended"}]}},
+ "files": {"/proc/odd": "text"}}
+END
+"$here/machine.py" "$dir/odd.json" "$dir/root"
+is "a card without its driver has no node" "0x10de none" \
+    "$(cat "$dir/root/sys/bus/pci/devices/0000:01:00.0/vendor") $([ -e "$dir/root/dev/nvidiactl" ] || echo none)"
+is "a node that nobody may open" "0 666" \
+    "$(stat -c %a "$dir/root/dev/davinci0") $(stat -c %a "$dir/root/dev/davinci_manager")"
+is "a device that sleeps" suspended "$(cat "$dir/root/sys/bus/pci/devices/0000:02:00.0/power/runtime_status")"
+is "files of the description's own" text "$(cat "$dir/root/proc/odd")"
+
+# shellcheck disable=SC2016 # for the shell inside
+run "$sim" node-8gpu sh -c 'echo "$SIM_MACHINE" "$DS_ACCEL_CACHE" "${LD_LIBRARY_PATH%%:*}"; ls "$DS_ACCEL_ROOT/dev"; echo "$DS_ACCEL_ROOT" >'"$dir/where"'; exit 7'
+is "the runner: the command's exit status" 7 "$code"
+has "the runner: what is set" "$out" "$here/machines/node-8gpu.json off $build/sim/lib"
+has "the runner: nodes with holes" "$out" "nvidia9"
+is "the runner: its folder is gone" gone "$([ -e "$(cat "$dir/where")" ] || echo gone)"
+# shellcheck disable=SC2016 # for the shell inside
+run env DS_ACCEL_ROOT="$dir/root" "$sim" cuda sh -c 'echo "$DS_ACCEL_ROOT"'
+is "the runner: a root that is set already stays" "$dir/root" "$out"
+run "$sim" nowhere true
+is "the runner: no such machine" 1 "$code"
+run "$sim" node-8gpu "$build/bin/ds-accel" info cpu --json
+has "the command sees that machine" "$out" '"Simulated CPU"'
+
+finish
