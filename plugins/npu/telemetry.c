@@ -84,20 +84,20 @@ const struct npu_chip *npu_chip_of(const struct npu_runtime *runtime, uint32_t l
     return NULL;
 }
 
-static int32_t chip_at(ds_accel_plugin_instance_t *instance, uint32_t device_index,
-                       const char *call, const struct npu_chip **chip_out,
-                       struct ds_accel_error *error)
+/* NULL: ERR_UNSUPPORTED, with *error filled. */
+static const struct npu_chip *chip_at(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                                      const char *call, struct ds_accel_error *error)
 {
     const struct npu_runtime *runtime = NPU(instance);
     uint32_t logic = instance->devices[device_index].identity.vendor_index;
+    const struct npu_chip *chip = npu_chip_of(runtime, logic);
 
-    *chip_out = npu_chip_of(runtime, logic);
-    if (*chip_out == NULL) {
-        return vendor_unsupported(error, call,
-                                  runtime->chip_count == 0 ? "libdcmi.so is not there, or refuses"
-                                                           : "libdcmi.so has no such chip");
+    if (chip == NULL) {
+        vendor_unsupported(error, call,
+                           runtime->chip_count == 0 ? "libdcmi.so is not there, or refuses"
+                                                    : "libdcmi.so has no such chip");
     }
-    return DS_ACCEL_OK;
+    return chip;
 }
 
 static uint32_t percent_of(const struct dcmi_api *dcmi, const struct npu_chip *chip, int type,
@@ -147,12 +147,11 @@ int32_t npu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
                       struct ds_accel_telemetry *telemetry, struct ds_accel_error *error)
 {
     const struct dcmi_api *dcmi = &NPU(instance)->dcmi;
-    const struct npu_chip *chip = NULL;
-    int32_t status = chip_at(instance, device_index, "telemetry_get", &chip, error);
+    const struct npu_chip *chip = chip_at(instance, device_index, "telemetry_get", error);
     int value = 0;
 
-    if (status != DS_ACCEL_OK) {
-        return status;
+    if (chip == NULL) {
+        return DS_ACCEL_ERR_UNSUPPORTED;
     }
     telemetry->utilization_percent =
         percent_of(dcmi, chip, DCMI_UTILIZATION_AICORE, DS_ACCEL_TELEMETRY_UTILIZATION, telemetry);
@@ -183,14 +182,13 @@ int32_t npu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
                       struct ds_accel_error *error)
 {
     const struct dcmi_api *dcmi = &NPU(instance)->dcmi;
-    const struct npu_chip *chip = NULL;
     struct dcmi_process found[MAX_PROCESSES];
-    int32_t status = chip_at(instance, device_index, "telemetry_processes", &chip, error);
+    const struct npu_chip *chip = chip_at(instance, device_index, "telemetry_processes", error);
     int count = MAX_PROCESSES;
     int code;
 
-    if (status != DS_ACCEL_OK) {
-        return status;
+    if (chip == NULL) {
+        return DS_ACCEL_ERR_UNSUPPORTED;
     }
     if (dcmi->dcmi_get_device_resource_info == NULL) {
         return vendor_unsupported(error, "telemetry_processes",
