@@ -85,6 +85,8 @@ struct vendor_lib {
  * RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: none) takes the place
  * of all names. -1: LIBRARY_MISSING, with every name and the linker's own text of the most telling
  * failure: a library that is there and lacks another one says more than those that are not there.
+ * With an option_key, it is the main library: problem->detail then holds its name when it returns
+ * 0, which is what a verdict tells of it. Optional libraries are opened with a problem of their own.
  */
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,
