@@ -332,50 +332,75 @@ void opencl_device_close(ds_accel_plugin_device_t *device)
 
 /* ---- the device as a whole ------------------------------------------------------------------ */
 
-/* The queues of its streams, retained, so that none ends while it is waited for. */
-static int32_t list_queues(ds_accel_plugin_device_t *device, cl_queue **queues_out,
+/* A stream as it was when somebody began to wait for it. */
+struct waited {
+    cl_queue queue; /* retained, so that it does not end meanwhile */
+    uint64_t place;
+};
+
+static int32_t list_queues(ds_accel_plugin_device_t *device, struct waited **waited_out,
                            size_t *count_out, struct ds_accel_error *error)
 {
     struct opencl_device *state = opencl_of(device);
+    int32_t code = CL_SUCCESS;
+    struct waited *waited;
     size_t count = 0;
-    cl_queue *queues;
 
     pthread_mutex_lock(&state->lock);
-    for (const struct opencl_stream *stream = state->streams; stream != NULL;
-         stream = stream->next) {
+    for (struct opencl_stream *stream = state->streams; stream != NULL; stream = stream->next) {
         count++;
     }
-    queues = calloc(count + 1, sizeof(cl_queue));
+    waited = calloc(count + 1, sizeof(*waited));
     count = 0;
-    for (const struct opencl_stream *stream = state->streams; stream != NULL && queues != NULL;
-         stream = stream->next) {
-        if (state->runtime->cl.clRetainCommandQueue(stream->queue) == CL_SUCCESS) {
-            queues[count++] = stream->queue;
+    for (struct opencl_stream *stream = state->streams;
+         stream != NULL && waited != NULL && code == CL_SUCCESS; stream = stream->next) {
+        code = state->runtime->cl.clRetainCommandQueue(stream->queue);
+        if (code == CL_SUCCESS) {
+            waited[count++] = (struct waited){stream->queue, atomic_load(&stream->place)};
         }
     }
     pthread_mutex_unlock(&state->lock);
-    *queues_out = queues;
+    *waited_out = waited;
     *count_out = count;
-    return queues != NULL ? DS_ACCEL_OK
-                          : plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
-                                        "device_synchronize: no memory to list the streams");
+    if (waited == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "device_synchronize: no memory to list the streams");
+    }
+    return vendor_check(device->instance, device, code, error, "clRetainCommandQueue(device %u)",
+                        device->index);
+}
+
+/* What was queued meanwhile has another place; places are unique. */
+static void note_finished(struct opencl_device *state, const struct waited *waited)
+{
+    pthread_mutex_lock(&state->lock);
+    for (struct opencl_stream *stream = state->streams; stream != NULL; stream = stream->next) {
+        if (stream->queue == waited->queue) {
+            atomic_store(&stream->finished, waited->place);
+        }
+    }
+    pthread_mutex_unlock(&state->lock);
 }
 
 int32_t opencl_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
-    const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
-    cl_queue *queues = NULL;
+    struct opencl_device *state = opencl_of(device);
+    const struct cl_calls *cl = &state->runtime->cl;
+    struct waited *waited = NULL;
     size_t count = 0;
-    int32_t status = list_queues(device, &queues, &count, error);
+    int32_t status = list_queues(device, &waited, &count, error);
 
     for (size_t i = 0; i < count; i++) {
         if (status == DS_ACCEL_OK) {
-            status = vendor_check(device->instance, device, cl->clFinish(queues[i]), error,
-                                  "clFinish(%p)", (const void *)queues[i]);
+            status = vendor_check(device->instance, device, cl->clFinish(waited[i].queue), error,
+                                  "clFinish(device %u)", device->index);
+            if (status == DS_ACCEL_OK) {
+                note_finished(state, &waited[i]);
+            }
         }
-        cl->clReleaseCommandQueue(queues[i]);
+        cl->clReleaseCommandQueue(waited[i].queue);
     }
-    free(queues);
+    free(waited);
     return status;
 }
 

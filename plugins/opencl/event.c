@@ -36,17 +36,24 @@ void opencl_event_destroy(ds_accel_plugin_device_t *device, void *native)
     free(event);
 }
 
-cl_event opencl_event_mark(struct opencl_event *event)
+int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
+                          cl_event *mark_out, struct ds_accel_error *error)
 {
+    int32_t code = CL_SUCCESS;
     cl_event mark;
 
     pthread_mutex_lock(&event->lock);
     mark = event->mark;
-    if (mark != NULL && event->runtime->cl.clRetainEvent(mark) != CL_SUCCESS) {
-        mark = NULL;
+    if (mark != NULL) {
+        code = event->runtime->cl.clRetainEvent(mark);
     }
     pthread_mutex_unlock(&event->lock);
-    return mark;
+    if (code != CL_SUCCESS) {
+        return vendor_check(device->instance, device, code, error, "clRetainEvent(device %u)",
+                            device->index);
+    }
+    *mark_out = mark;
+    return DS_ACCEL_OK;
 }
 
 void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture)
@@ -87,28 +94,11 @@ int32_t opencl_event_record(ds_accel_plugin_device_t *device, void *native, void
     return status;
 }
 
-/* Its mark, retained, or NULL; ERR_STATE if it is one of a capture. */
-static int32_t take_mark(struct opencl_event *event, const char *call, cl_event *mark_out,
-                         struct ds_accel_error *error)
-{
-    int is_captured;
-
-    pthread_mutex_lock(&event->lock);
-    is_captured = event->capture != NULL;
-    pthread_mutex_unlock(&event->lock);
-    if (is_captured) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "%s: the event was recorded in a capture that was not launched", call);
-    }
-    *mark_out = opencl_event_mark(event);
-    return DS_ACCEL_OK;
-}
-
 int32_t opencl_event_query(ds_accel_plugin_device_t *device, void *native,
                            struct ds_accel_error *error)
 {
     cl_event mark = NULL;
-    int32_t status = take_mark(native, "event_query", &mark, error);
+    int32_t status = opencl_event_mark(device, native, &mark, error);
 
     if (status == DS_ACCEL_OK && mark != NULL) {
         status = opencl_status_of(device, mark, error);
@@ -121,7 +111,7 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
                                  struct ds_accel_error *error)
 {
     cl_event mark = NULL;
-    int32_t status = take_mark(native, "event_synchronize", &mark, error);
+    int32_t status = opencl_event_mark(device, native, &mark, error);
 
     if (status == DS_ACCEL_OK && mark != NULL) {
         status = vendor_check(device->instance, device,
@@ -132,34 +122,25 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* When the event was reached, on the device's clock. */
+/* When the event was reached, which the caller has made sure of, on the device's clock. */
 static int32_t end_of(ds_accel_plugin_device_t *device, struct opencl_event *event,
                       uint64_t *end_ns_out, struct ds_accel_error *error)
 {
     const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
     cl_event mark = NULL;
-    int32_t status = take_mark(event, "event_elapsed_ms", &mark, error);
+    int32_t status = opencl_event_mark(device, event, &mark, error);
+    int32_t code;
 
-    if (status == DS_ACCEL_OK && mark == NULL) {
-        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
-                             "event_elapsed_ms: an event that was "
-                             "never recorded has no time");
+    if (status < 0 || mark == NULL) {
+        return status < 0 ? status
+                          : plugin_fail(error, DS_ACCEL_ERR_STATE,
+                                        "event_elapsed_ms: an event has no mark");
     }
-    if (status < 0) {
-        return status;
-    }
-    status = opencl_status_of(device, mark, error);
-    if (status == DS_ACCEL_NOT_READY) {
-        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
-                             "event_elapsed_ms: an event was not reached yet");
-    } else if (status == DS_ACCEL_OK) {
-        status = vendor_check(device->instance, device,
-                              cl->clGetEventProfilingInfo(mark, CL_PROFILING_COMMAND_END,
-                                                          sizeof(*end_ns_out), end_ns_out, NULL),
-                              error, "clGetEventProfilingInfo(CL_PROFILING_COMMAND_END)");
-    }
+    code = cl->clGetEventProfilingInfo(mark, CL_PROFILING_COMMAND_END, sizeof(*end_ns_out),
+                                       end_ns_out, NULL);
     cl->clReleaseEvent(mark);
-    return status;
+    return vendor_check(device->instance, device, code, error,
+                        "clGetEventProfilingInfo(CL_PROFILING_COMMAND_END)");
 }
 
 int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,

@@ -173,11 +173,13 @@ struct opencl_stream {
     cl_queue queue;
     atomic_uint is_shared;      /* the program has the queue too: it may have work unknown to us */
     struct opencl_stream *next; /* of the device */
+    atomic_uint_fast64_t place; /* of the latest that was queued; 0: nothing yet */
+    atomic_uint_fast64_t finished; /* a place that is known to be reached */
 
     pthread_mutex_t lock; /* guards what follows, and the order of what goes into the queue */
     struct opencl_capture *capture; /* NULL: none */
     cl_event mark;                  /* the latest one of a query; NULL: none */
-    uint32_t is_marked;             /* nothing was queued after mark */
+    uint64_t marked;                /* what mark is behind of: a place */
     struct opencl_worker *worker;   /* NULL until the first task */
 };
 
@@ -197,6 +199,8 @@ int32_t opencl_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint
                            void **native_out, struct ds_accel_error *error);
 void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
 
+/* Something is being queued on the locked stream. */
+void opencl_touch(struct opencl_stream *stream);
 /* The status of a call that queued something on the locked stream; flushes the queue if it did. */
 int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *call,
                       struct ds_accel_error *error);
@@ -246,7 +250,8 @@ int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, v
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
 /* Its mark, retained; NULL if there is none. */
-cl_event opencl_event_mark(struct opencl_event *event);
+int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
+                          cl_event *mark_out, struct ds_accel_error *error);
 /* Take over a mark, or a place in a capture, in place of the earlier one. */
 void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture);
 

@@ -6,17 +6,30 @@
  *
  * OpenCL cannot ask a queue whether it is idle: a marker is queued behind all there is, and its
  * status asked. The marker is kept until something else is queued, so that whoever polls does not
- * fill the queue with markers. If the program has the queue as well, it may have queued something
- * that nobody told us of; then a marker answers only for the moment it was queued at, and a fresh
- * one gets a moment to be reached before the queue is called busy.
+ * fill the queue with markers; and none is needed after the queue was finished. If the program has
+ * the queue as well, it may have queued something that nobody told us of; then a marker answers
+ * only for the moment it was queued at, and a fresh one gets a moment to be reached before the
+ * queue is called busy.
  */
 #include "opencl.h"
 
 #include <sched.h>
+#include <time.h>
 
-#define SHARED_TRIES 200 /* looks at a fresh marker of a queue that the program has too */
+#define FRESH_NS \
+    UINT64_C(1000000) /* what a fresh mark of a queue is given that others have too \
+                       */
 
 /* ---- what is queued ------------------------------------------------------------------------- */
+
+/* Numbers of what was queued: unique in the process, so that one of a stream that is gone fits
+   no other. */
+static atomic_uint_fast64_t next_place = 1;
+
+void opencl_touch(struct opencl_stream *stream)
+{
+    atomic_store(&stream->place, atomic_fetch_add(&next_place, 1));
+}
 
 int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *call,
                       struct ds_accel_error *error)
@@ -25,7 +38,7 @@ int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *ca
     int32_t status =
         vendor_check(device->instance, device, code, error, "%s(device %u)", call, device->index);
 
-    stream->is_marked = 0;
+    opencl_touch(stream);
     if (status < 0) {
         return status;
     }
@@ -72,7 +85,9 @@ int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
 
 /*
  * An event is known in its own context only. For a stream of another one there is a user event,
- * which the runtime's callback sets when the mark is reached.
+ * which the runtime's callback sets when the mark is reached. Its status is success also if the
+ * work before the mark failed, which the mark's own stream tells: PoCL 3.1 ends the process when a
+ * user event that a queue waits for gets an error.
  */
 struct bridge {
     int32_t (*set_status)(cl_event event,
@@ -86,9 +101,9 @@ static void cross(cl_event mark, int32_t status, void *given)
     struct bridge *bridge = given;
 
     (void)mark;
-    /* A stream that never goes on would be worse than one that goes on too early. */
-    if (bridge->set_status(bridge->far_side, status < 0 ? status : CL_COMPLETE) != CL_SUCCESS) {
-        bridge->set_status(bridge->far_side, CL_OUT_OF_RESOURCES);
+    (void)status;
+    if (bridge->set_status(bridge->far_side, CL_COMPLETE) != CL_SUCCESS) {
+        bridge->set_status(bridge->far_side, CL_COMPLETE);
     }
     bridge->release(bridge->far_side);
     free(bridge);
@@ -264,23 +279,37 @@ int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native
                                   struct ds_accel_error *error)
 {
     struct opencl_stream *stream = native;
+    uint64_t place;
     int32_t status;
 
     pthread_mutex_lock(&stream->lock);
     status = opencl_capture_refuse(stream, "stream_synchronize", error);
+    place = atomic_load(&stream->place);
     pthread_mutex_unlock(&stream->lock);
     if (status == DS_ACCEL_OK) {
         status = vendor_check(device->instance, device,
                               OPENCL_CALL(device, clFinish)(stream->queue), error,
                               "clFinish(device %u)", device->index);
     }
-    return status < 0 ? status : opencl_worker_failure(stream, error);
+    if (status < 0) {
+        return status;
+    }
+    atomic_store(&stream->finished, place);
+    return opencl_worker_failure(stream, error);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 /* The status of a new mark, which the stream keeps. */
 static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *error)
 {
-    int tries = atomic_load(&stream->is_shared) ? SHARED_TRIES : 1;
+    uint64_t end_ns = atomic_load(&stream->is_shared) ? now_ns() + FRESH_NS : 0;
     cl_event mark = NULL;
     int32_t status = opencl_mark(stream, &mark, error);
 
@@ -291,9 +320,9 @@ static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *err
         OPENCL_CALL(stream->device, clReleaseEvent)(stream->mark);
     }
     stream->mark = mark;
-    stream->is_marked = 1;
+    stream->marked = atomic_load(&stream->place);
     while ((status = opencl_status_of(stream->device, mark, error)) == DS_ACCEL_NOT_READY &&
-           --tries > 0) {
+           end_ns != 0 && now_ns() < end_ns) {
         sched_yield();
     }
     return status;
@@ -302,13 +331,15 @@ static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *err
 static int32_t ask(struct opencl_stream *stream, struct ds_accel_error *error)
 {
     int32_t status = opencl_capture_refuse(stream, "stream_query", error);
+    uint64_t place = atomic_load(&stream->place);
+    int is_ours = !atomic_load(&stream->is_shared);
 
-    if (status < 0) {
+    if (status < 0 || (is_ours && atomic_load(&stream->finished) == place)) {
         return status;
     }
     if (stream->mark != NULL) {
         status = opencl_status_of(stream->device, stream->mark, error);
-        if (status != DS_ACCEL_OK || (stream->is_marked && !atomic_load(&stream->is_shared))) {
+        if (status != DS_ACCEL_OK || (is_ours && stream->marked == place)) {
             return status;
         }
     }
@@ -333,14 +364,16 @@ int32_t opencl_stream_wait_event(ds_accel_plugin_device_t *device, void *native,
 {
     struct opencl_stream *stream = native;
     struct opencl_event *event = native_event;
-    int32_t status = DS_ACCEL_OK;
     struct opencl_capture *capture;
-    cl_event mark;
+    cl_event mark = NULL;
+    int32_t status = opencl_event_mark(device, event, &mark, error);
 
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&event->lock);
     capture = opencl_capture_get(event->capture);
     pthread_mutex_unlock(&event->lock);
-    mark = opencl_event_mark(event);
     pthread_mutex_lock(&stream->lock);
     if (capture != NULL) {
         status = opencl_capture_join(stream, capture, error);
@@ -363,6 +396,7 @@ int32_t opencl_stream_wait_event(ds_accel_plugin_device_t *device, void *native,
 
 uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
+    (void)device;
     if (kind == DS_ACCEL_NATIVE_STREAM) {
         struct opencl_stream *stream = native;
 
@@ -371,11 +405,11 @@ uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, v
     }
     if (kind == DS_ACCEL_NATIVE_EVENT) {
         struct opencl_event *event = native;
-        cl_event mark = opencl_event_mark(event);
+        cl_event mark;
 
-        if (mark != NULL) { /* borrowed from the event, which keeps it */
-            OPENCL_CALL(device, clReleaseEvent)(mark);
-        }
+        pthread_mutex_lock(&event->lock);
+        mark = event->mark; /* borrowed until it is recorded again */
+        pthread_mutex_unlock(&event->lock);
         return (uint64_t)(uintptr_t)mark;
     }
     return 0; /* captures are lists of ours */
@@ -472,9 +506,13 @@ int32_t opencl_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint
 
 void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
     if (kind == DS_ACCEL_NATIVE_STREAM) {
         opencl_stream_destroy(device, native);
-    } else {
+    } else if (kind == DS_ACCEL_NATIVE_EVENT) {
         opencl_event_destroy(device, native);
+    } else {
+        opencl_free(device, native, &ignored);
     }
 }

@@ -142,6 +142,15 @@ static void put_worker(struct opencl_worker *worker)
     }
 }
 
+static void keep_failure(struct opencl_worker *worker, int32_t code)
+{
+    pthread_mutex_lock(&worker->lock);
+    if (worker->failure == CL_SUCCESS) {
+        worker->failure = code;
+    }
+    pthread_mutex_unlock(&worker->lock);
+}
+
 static void run_job(struct job *job)
 {
     struct opencl_worker *worker = job->worker;
@@ -158,12 +167,10 @@ static void run_job(struct job *job)
         } else if (!is_orphaned) {
             code = run_copy(job);
         }
+        keep_failure(worker, code); /* before anybody can be told that the stream is done */
         open_gate(job, is_orphaned);
     }
     pthread_mutex_lock(&worker->lock);
-    if (code != CL_SUCCESS && worker->failure == CL_SUCCESS) {
-        worker->failure = code;
-    }
     if (state == JOB_WAITS) {
         atomic_store(&job->state, JOB_IS_DONE);
     }
@@ -334,7 +341,7 @@ static int32_t queue_parts(struct opencl_stream *stream, struct job *job, uint32
     int32_t code = cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
     int32_t status;
 
-    stream->is_marked = 0;
+    opencl_touch(stream);
     if (code != CL_SUCCESS) {
         return vendor_check(stream->device->instance, stream->device, code, error,
                             "clEnqueueMarkerWithWaitList(device %u)", stream->device->index);

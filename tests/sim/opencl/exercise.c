@@ -27,9 +27,17 @@ static long number;  /* of the round: the call that fails */
 static int failures; /* statuses below 0 in this round */
 static int told;     /* of these, with the runtime's code */
 
+static struct failing {
+    void (*fail)(long call);
+    long (*calls)(void);
+    int (*has_failed)(void);
+    const char *(*name)(void);
+    const char *(*left)(void);
+} failing;
+
 static void wrong(const char *what, const char *detail)
 {
-    fprintf(stderr, "call %ld fails: %s: %s\n", number, what, detail);
+    fprintf(stderr, "call %ld, %s, fails: %s: %s\n", number, failing.name(), what, detail);
     _exit(1);
 }
 
@@ -388,13 +396,6 @@ static void play(void)
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-struct failing {
-    void (*fail)(long call);
-    long (*calls)(void);
-    int (*has_failed)(void);
-    const char *(*left)(void);
-};
-
 static void *must(void *address, const char *what)
 {
     if (address == NULL) {
@@ -404,47 +405,47 @@ static void *must(void *address, const char *what)
     return address;
 }
 
-static void bind(struct failing *failing, const char *path)
+static void bind(const char *path)
 {
     void *handle = must(dlopen(path, RTLD_NOW | RTLD_LOCAL), path);
 
-    *(void **)&failing->fail = must(dlsym(handle, "failing_opencl_fail"), "fail");
-    *(void **)&failing->calls = must(dlsym(handle, "failing_opencl_calls"), "calls");
-    *(void **)&failing->has_failed = must(dlsym(handle, "failing_opencl_has_failed"), "has_failed");
-    *(void **)&failing->left = must(dlsym(handle, "failing_opencl_left"), "left");
+    *(void **)&failing.fail = must(dlsym(handle, "failing_opencl_fail"), "fail");
+    *(void **)&failing.calls = must(dlsym(handle, "failing_opencl_calls"), "calls");
+    *(void **)&failing.has_failed = must(dlsym(handle, "failing_opencl_has_failed"), "has_failed");
+    *(void **)&failing.name = must(dlsym(handle, "failing_opencl_name"), "name");
+    *(void **)&failing.left = must(dlsym(handle, "failing_opencl_left"), "left");
 }
 
 /* A callback may be on its way still. */
-static const char *settle(const struct failing *failing)
+static const char *settle(void)
 {
-    const char *left = failing->left();
+    const char *left = failing.left();
 
     for (int i = 0; i < 2000 && left != NULL; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        left = failing->left();
+        left = failing.left();
     }
     return left;
 }
 
-static int play_round(const struct failing *failing)
+static int play_round(void)
 {
     const char *left;
 
     alarm(60); /* a hang ends it, with the signal's status */
     failures = 0;
     memset(&scene, 0, sizeof(scene));
-    failing->fail(number);
+    failing.fail(number);
     play();
-    left = settle(failing);
+    left = settle();
     if (left != NULL) {
         wrong("left", left);
     }
-    return failing->has_failed();
+    return failing.has_failed();
 }
 
 int main(int argc, char **argv)
 {
-    struct failing failing;
     ds_accel_entry_v1_t entry;
     int silent = 0;
 
@@ -453,14 +454,14 @@ int main(int argc, char **argv)
         return 2;
     }
     library = argv[2];
-    bind(&failing, library);
+    bind(library);
     *(void **)&entry =
         must(dlsym(must(dlopen(argv[1], RTLD_NOW | RTLD_LOCAL), argv[1]), DS_ACCEL_ENTRY_V1_SYMBOL),
              DS_ACCEL_ENTRY_V1_SYMBOL);
     plugin = entry(&host);
-    play_round(&failing);
+    play_round();
     printf("%ld calls\n", failing.calls());
-    for (number = 1; number < ROUND_LIMIT && play_round(&failing); number++) {
+    for (number = 1; number < ROUND_LIMIT && play_round(); number++) {
         silent += failures == 0;
     }
     printf("%ld failed in turn, %d of them in silence, %d told by their code\n", number - 1, silent,

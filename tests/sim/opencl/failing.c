@@ -36,6 +36,7 @@ typedef void (*callback_t)(event_t, int32_t, void *);
 static atomic_long calls;
 static atomic_long failing;
 static atomic_int has_failed;
+static const char *failed_name = "no call";
 static atomic_long contexts, queues, memories, events, shared;
 
 /* ---- for the test --------------------------------------------------------------------------- */
@@ -43,6 +44,7 @@ static atomic_long contexts, queues, memories, events, shared;
 EXPORT void failing_opencl_fail(long call);
 EXPORT long failing_opencl_calls(void);
 EXPORT int failing_opencl_has_failed(void);
+EXPORT const char *failing_opencl_name(void);
 EXPORT const char *failing_opencl_left(void);
 
 /* Count from 1 again; call 0: none fails. */
@@ -61,6 +63,11 @@ long failing_opencl_calls(void)
 int failing_opencl_has_failed(void)
 {
     return atomic_load(&has_failed);
+}
+
+const char *failing_opencl_name(void)
+{
+    return failed_name;
 }
 
 /* Objects that were not released; NULL: none. */
@@ -96,13 +103,14 @@ static void *find(const char *name)
     return address;
 }
 
-static int fails(void)
+static int fails(const char *name)
 {
     long call = atomic_fetch_add(&calls, 1) + 1;
 
     if (call != atomic_load(&failing)) {
         return 0;
     }
+    failed_name = name;
     atomic_store(&has_failed, 1);
     return 1;
 }
@@ -134,25 +142,25 @@ static void *refused(int32_t *code_out)
     EXPORT int32_t name parameters; \
     int32_t name parameters \
     { \
-        return fails() ? FAILURE : REAL(name) arguments; \
+        return fails(__func__) ? FAILURE : REAL(name) arguments; \
     }
 #define QUEUES(name, parameters, arguments) \
     EXPORT int32_t name parameters; \
     int32_t name parameters \
     { \
-        return fails() ? FAILURE : came(REAL(name) arguments, &events, event != NULL); \
+        return fails(__func__) ? FAILURE : came(REAL(name) arguments, &events, event != NULL); \
     }
 #define RETAIN(name, type, book) \
     EXPORT int32_t name(type object); \
     int32_t name(type object) \
     { \
-        return fails() ? FAILURE : came(REAL(name)(object), &book, 1); \
+        return fails(__func__) ? FAILURE : came(REAL(name)(object), &book, 1); \
     }
 #define RELEASE(name, type, book) \
     EXPORT int32_t name(type object); \
     int32_t name(type object) \
     { \
-        int failed = fails(); \
+        int failed = fails(__func__); \
         int32_t code = came(REAL(name)(object), &book, -1); \
         return failed ? FAILURE : code; \
     }
@@ -232,7 +240,7 @@ QUEUES(clEnqueueSVMMemFill,
 EXPORT int32_t clSetUserEventStatus(event_t event, int32_t status);
 int32_t clSetUserEventStatus(event_t event, int32_t status)
 {
-    return fails() ? FAILURE : REAL(clSetUserEventStatus)(event, status);
+    return fails(__func__) ? FAILURE : REAL(clSetUserEventStatus)(event, status);
 }
 
 EXPORT void *clEnqueueMapBuffer(queue_t queue, memory_t buffer, uint32_t blocking, uint64_t flags,
@@ -240,9 +248,9 @@ EXPORT void *clEnqueueMapBuffer(queue_t queue, memory_t buffer, uint32_t blockin
 void *clEnqueueMapBuffer(queue_t queue, memory_t buffer, uint32_t blocking, uint64_t flags,
                          size_t offset, size_t size, EVENTS, int32_t *code_out)
 {
-    return fails() ? refused(code_out)
-                   : REAL(clEnqueueMapBuffer)(queue, buffer, blocking, flags, offset, size, GIVEN,
-                                              code_out);
+    return fails(__func__) ? refused(code_out)
+                           : REAL(clEnqueueMapBuffer)(queue, buffer, blocking, flags, offset, size,
+                                                      GIVEN, code_out);
 }
 
 EXPORT context_t clCreateContext(const intptr_t *properties, uint32_t count,
@@ -251,10 +259,10 @@ EXPORT context_t clCreateContext(const intptr_t *properties, uint32_t count,
 context_t clCreateContext(const intptr_t *properties, uint32_t count, const device_t *devices,
                           notify_t notify, void *user_data, int32_t *code_out)
 {
-    return fails() ? refused(code_out)
-                   : made(REAL(clCreateContext)(properties, count, devices, notify, user_data,
-                                                code_out),
-                          code_out, &contexts);
+    return fails(__func__) ? refused(code_out)
+                           : made(REAL(clCreateContext)(properties, count, devices, notify,
+                                                        user_data, code_out),
+                                  code_out, &contexts);
 }
 
 EXPORT queue_t clCreateCommandQueue(context_t context, device_t device, uint64_t properties,
@@ -262,9 +270,9 @@ EXPORT queue_t clCreateCommandQueue(context_t context, device_t device, uint64_t
 queue_t clCreateCommandQueue(context_t context, device_t device, uint64_t properties,
                              int32_t *code_out)
 {
-    return fails() ? refused(code_out)
-                   : made(REAL(clCreateCommandQueue)(context, device, properties, code_out),
-                          code_out, &queues);
+    return fails(__func__) ? refused(code_out)
+                           : made(REAL(clCreateCommandQueue)(context, device, properties, code_out),
+                                  code_out, &queues);
 }
 
 EXPORT queue_t clCreateCommandQueueWithProperties(context_t context, device_t device,
@@ -272,10 +280,10 @@ EXPORT queue_t clCreateCommandQueueWithProperties(context_t context, device_t de
 queue_t clCreateCommandQueueWithProperties(context_t context, device_t device,
                                            const uint64_t *properties, int32_t *code_out)
 {
-    return fails() ? refused(code_out)
-                   : made(REAL(clCreateCommandQueueWithProperties)(context, device, properties,
-                                                                   code_out),
-                          code_out, &queues);
+    return fails(__func__) ? refused(code_out)
+                           : made(REAL(clCreateCommandQueueWithProperties)(context, device,
+                                                                           properties, code_out),
+                                  code_out, &queues);
 }
 
 EXPORT memory_t clCreateBuffer(context_t context, uint64_t flags, size_t size, void *pointer,
@@ -283,22 +291,23 @@ EXPORT memory_t clCreateBuffer(context_t context, uint64_t flags, size_t size, v
 memory_t clCreateBuffer(context_t context, uint64_t flags, size_t size, void *pointer,
                         int32_t *code_out)
 {
-    return fails() ? refused(code_out)
-                   : made(REAL(clCreateBuffer)(context, flags, size, pointer, code_out), code_out,
-                          &memories);
+    return fails(__func__) ? refused(code_out)
+                           : made(REAL(clCreateBuffer)(context, flags, size, pointer, code_out),
+                                  code_out, &memories);
 }
 
 EXPORT event_t clCreateUserEvent(context_t context, int32_t *code_out);
 event_t clCreateUserEvent(context_t context, int32_t *code_out)
 {
-    return fails() ? refused(code_out)
-                   : made(REAL(clCreateUserEvent)(context, code_out), code_out, &events);
+    return fails(__func__) ? refused(code_out)
+                           : made(REAL(clCreateUserEvent)(context, code_out), code_out, &events);
 }
 
 EXPORT void *clSVMAlloc(context_t context, uint64_t flags, size_t size, uint32_t alignment);
 void *clSVMAlloc(context_t context, uint64_t flags, size_t size, uint32_t alignment)
 {
-    return fails() ? NULL : made(REAL(clSVMAlloc)(context, flags, size, alignment), NULL, &shared);
+    return fails(__func__) ? NULL
+                           : made(REAL(clSVMAlloc)(context, flags, size, alignment), NULL, &shared);
 }
 
 EXPORT void clSVMFree(context_t context, void *pointer);
