@@ -240,6 +240,14 @@ def locate(address):
     return {"domain": int(domain, 16), "location_id": int(bus, 16) << 8 | int(slot, 16) << 3 | int(function)}
 
 
+def counted(devices, how):
+    """Where the kernel's driver, and so the runtime on it, counts each device: by the vendor's order."""
+    positions = list(range(len(devices)))
+    if how in ("pci", "fastest"):
+        positions.sort(key=lambda i: (-devices[i].get("speed", 0) if how == "fastest" else 0, devices[i].get("pci", "")))
+    return {position: place for place, position in enumerate(positions)}
+
+
 def write_device(tree, facts, vendor, table, device, index):
     minor = device.get("minor", index)
     driver = vendor.get("driver", True)
@@ -250,7 +258,7 @@ def write_device(tree, facts, vendor, table, device, index):
         "minor": minor,
         "render": tree.render(128 + minor),
         "card": device.get("card", minor),
-        "node": index + len(facts["numa_nodes"]),
+        "node": counted(vendor["devices"], vendor.get("order"))[index] + len(facts["numa_nodes"]),
         "gpu_id": device.get("gpu_id", 4096 + index),
         **locate(device.get("pci", "")),
     }
