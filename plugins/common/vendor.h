@@ -38,6 +38,7 @@ struct ds_accel_plugin_instance {
     uint64_t flags;                     /* DS_ACCEL_FLAG_* that hold here */
     struct vendor_register *blocks;     /* addresses of all its devices (vendor_block.c) */
     pthread_mutex_t lock;               /* guards opening and closing devices */
+    atomic_uint capture_count;          /* streams that capture now; the frame's */
 };
 
 struct ds_accel_plugin_device {
@@ -104,7 +105,10 @@ vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *dev
              struct ds_accel_error *error, const char *format, ...);
 /* ERR_UNSUPPORTED: "mem_alloc_async: libcuda.so.1 has no cuMemAllocAsync (CUDA 11.2)". */
 int32_t vendor_unsupported(struct ds_accel_error *error, const char *call, const char *cause);
-/* A problem of open() or count(): the reason DRIVER_FAILED, or the one given, with code and name. */
+/*
+ * A problem of open() or count(): the reason DRIVER_FAILED, or the one given, with code and name.
+ * It returns -1, for `return vendor_problem_code(...)`.
+ */
 __attribute__((format(printf, 6, 7))) int
 vendor_problem_code(struct vendor_problem *problem, uint32_t reason, void *runtime, int64_t code,
                     uint32_t is_error, const char *format, ...);

@@ -42,7 +42,7 @@ struct vendor_trace {
 
 /* What was found. */
 struct vendor_hardware {
-    uint32_t pci_count;
+    uint32_t pci_count;         /* counted only where nodes alone do not decide */
     uint32_t node_count;        /* there */
     uint32_t usable_node_count; /* and readable and writable by this process */
     char first_pci[32];         /* "0000:65:00.0" */
@@ -85,6 +85,8 @@ struct vendor_lib {
  * RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: none) takes the place
  * of all names. -1: LIBRARY_MISSING, with every name and the linker's own text of the most telling
  * failure: a library that is there and lacks another one says more than those that are not there.
+ * With an option_key, it is the main library: problem->detail then holds its name when it returns
+ * 0, which is what a verdict tells of it. Optional libraries are opened with a problem of their own.
  */
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,

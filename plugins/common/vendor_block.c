@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The register of addresses: device memory, pinned and registered host memory, mappings, imports.
+ *
+ * A plugin that knows its addresses can refuse the wrong ones: a pointer freed twice or one of
+ * another allocator is ERR_INVALID here, and never reaches the vendor's runtime, where it would be
+ * a crash. Blocks of one space never overlap, so that a range that overlaps another can count as
+ * equal to it in a search tree: looking for one byte finds the block that has it.
+ *
+ * A space is one set of addresses. Most runtimes have one for all devices and the host; where the
+ * flag UNIFIED_ADDRESSES is not set, each device has its own, and the host another.
+ */
+#include "vendor_frame.h"
+
+#include <search.h>
+
+struct vendor_register {
+    pthread_mutex_t lock; /* guards the tree and the list, and the blocks in them */
+    void *tree;
+    struct vendor_block *all;
+};
+
+/* The ABI wants ids unique in the process, so the instances share this one counter. */
+static atomic_uint_fast64_t next_block_id = 1;
+
+/* Overlapping is equal. */
+static int compare_blocks(const void *a, const void *b)
+{
+    const struct vendor_block *left = a;
+    const struct vendor_block *right = b;
+
+    if (left->space != right->space) {
+        return left->space < right->space ? -1 : 1;
+    }
+    if (left->base < right->base) {
+        return right->base - left->base < left->size_bytes ? 0 : -1;
+    }
+    return left->base - right->base < right->size_bytes ? 0 : 1;
+}
+
+struct vendor_register *vendor_register_create(void)
+{
+    struct vendor_register *blocks = calloc(1, sizeof(*blocks));
+
+    if (blocks != NULL) {
+        pthread_mutex_init(&blocks->lock, NULL);
+    }
+    return blocks;
+}
+
+void vendor_register_destroy(struct vendor_register *blocks)
+{
+    if (blocks == NULL) {
+        return;
+    }
+    while (blocks->all != NULL) {
+        struct vendor_block *block = blocks->all;
+
+        vendor_block_remove(blocks, block);
+        vendor_block_free(block);
+    }
+    pthread_mutex_destroy(&blocks->lock);
+    free(blocks);
+}
+
+void vendor_register_lock(struct vendor_register *blocks)
+{
+    pthread_mutex_lock(&blocks->lock);
+}
+
+void vendor_register_unlock(struct vendor_register *blocks)
+{
+    pthread_mutex_unlock(&blocks->lock);
+}
+
+uint32_t vendor_block_space(const ds_accel_plugin_device_t *device, uint32_t kind)
+{
+    int is_device_memory = kind == DS_ACCEL_POINTER_DEVICE;
+
+    if ((vendor_backend.flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) != 0 || !is_device_memory) {
+        return 0;
+    }
+    return device->index + 1;
+}
+
+struct vendor_block *vendor_block_overlap(const struct vendor_register *blocks, uint32_t space,
+                                          const void *address, uint64_t size_bytes)
+{
+    const struct vendor_block key = {
+        .base = (uintptr_t)address, .size_bytes = size_bytes, .space = space};
+    struct vendor_block *const *found = tfind(&key, &blocks->tree, compare_blocks);
+
+    return found != NULL ? *found : NULL;
+}
+
+struct vendor_block *vendor_block_find(const struct vendor_register *blocks, uint32_t space,
+                                       const void *address)
+{
+    return vendor_block_overlap(blocks, space, address, 1);
+}
+
+struct vendor_block *vendor_block_look_up(const struct vendor_register *blocks,
+                                          const ds_accel_plugin_device_t *device,
+                                          const void *address)
+{
+    struct vendor_block *block = NULL;
+
+    if (device != NULL) {
+        block =
+            vendor_block_find(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE), address);
+    }
+    return block != NULL ? block : vendor_block_find(blocks, 0, address);
+}
+
+int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *block)
+{
+    struct vendor_block **place = tsearch(block, &blocks->tree, compare_blocks);
+
+    if (place == NULL || *place != block) {
+        return place == NULL ? -2 : -1;
+    }
+    block->previous = NULL;
+    block->next = blocks->all;
+    if (block->next != NULL) {
+        block->next->previous = block;
+    }
+    blocks->all = block;
+    return 0;
+}
+
+void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *block)
+{
+    tdelete(block, &blocks->tree, compare_blocks);
+    if (block->previous != NULL) {
+        block->previous->next = block->next;
+    } else {
+        blocks->all = block->next;
+    }
+    if (block->next != NULL) {
+        block->next->previous = block->previous;
+    }
+    block->next = NULL;
+    block->previous = NULL;
+}
+
+struct vendor_block *vendor_block_any(const struct vendor_register *blocks,
+                                      const ds_accel_plugin_device_t *device)
+{
+    struct vendor_block *block = blocks->all;
+
+    while (block != NULL && block->device != device) {
+        block = block->next;
+    }
+    return block;
+}
+
+struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
+                                         enum vendor_source source, uint32_t kind)
+{
+    struct vendor_block *block = calloc(1, sizeof(*block));
+
+    if (block != NULL) {
+        block->device = device;
+        block->source = source;
+        block->kind = kind;
+        block->space = vendor_block_space(device, kind);
+        block->id = atomic_fetch_add(&next_block_id, 1);
+    }
+    return block;
+}
+
+void vendor_block_free(struct vendor_block *block)
+{
+    if (block != NULL) {
+        vendor_share_withdraw(block);
+        free(block->handle);
+        free(block);
+    }
+}
+
+int32_t vendor_block_enter(struct vendor_block *block, const char *slot,
+                           struct ds_accel_error *error)
+{
+    struct vendor_register *blocks = block->device->instance->blocks;
+    void *base = (void *)block->base;
+    unsigned long long size_bytes = block->size_bytes;
+    int result;
+
+    vendor_register_lock(blocks);
+    result = vendor_block_insert(blocks, block);
+    vendor_register_unlock(blocks);
+    if (result == 0) {
+        return DS_ACCEL_OK;
+    }
+    vendor_block_free(block);
+    if (result == -2) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory for the register", slot);
+    }
+    return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                       "%s: a part of %p with %llu bytes is known already", slot, base, size_bytes);
+}
+
+/* Lock held. */
+static struct vendor_block *find_start(const struct vendor_register *blocks, uint32_t space,
+                                       const ds_accel_plugin_device_t *device, const void *pointer,
+                                       uint32_t sources)
+{
+    struct vendor_block *block = vendor_block_find(blocks, space, pointer);
+
+    return block != NULL && block->base == (uintptr_t)pointer && block->device == device &&
+                   (sources & (1u << block->source)) != 0
+               ? block
+               : NULL;
+}
+
+struct vendor_block *vendor_block_take(ds_accel_plugin_device_t *device, const void *pointer,
+                                       uint32_t sources)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    uint32_t space = vendor_block_space(device, DS_ACCEL_POINTER_DEVICE);
+    struct vendor_block *block;
+
+    vendor_register_lock(blocks);
+    block = find_start(blocks, space, device, pointer, sources);
+    if (block == NULL && space != 0) {
+        block = find_start(blocks, 0, device, pointer, sources);
+    }
+    if (block != NULL) {
+        vendor_block_remove(blocks, block);
+    }
+    vendor_register_unlock(blocks);
+    return block;
+}
+
+void vendor_block_put_back(struct vendor_block *block)
+{
+    struct vendor_register *blocks = block->device->instance->blocks;
+    int result;
+
+    vendor_register_lock(blocks);
+    result = vendor_block_insert(blocks, block);
+    vendor_register_unlock(blocks);
+    if (result != 0) {
+        vendor_log(block->device->instance->host, DS_ACCEL_LOG_WARN,
+                   "%p with %llu bytes is no longer known: no memory for the register",
+                   (void *)block->base, (unsigned long long)block->size_bytes);
+        vendor_block_free(block);
+    }
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Devices: who they are, opening and closing, the current one, health, peers, data types. */
+#include "vendor_frame.h"
+
+/* ---- the frames ----------------------------------------------------------------------------- */
+
+void vendor_devices_release(ds_accel_plugin_instance_t *instance)
+{
+    for (uint32_t i = 0; instance->devices != NULL && i < instance->device_count; i++) {
+        ds_accel_plugin_device_t *device = &instance->devices[i];
+        struct vendor_device *frame = device->frame;
+
+        vendor_usage_destroy(device->usage);
+        if (frame != NULL) {
+            pthread_mutex_destroy(&frame->lock);
+            pthread_mutex_destroy(&frame->task_lock);
+            free(frame);
+        }
+    }
+    free(instance->devices);
+    instance->devices = NULL;
+}
+
+int vendor_devices_make(ds_accel_plugin_instance_t *instance)
+{
+    instance->devices = calloc(instance->device_count, sizeof(*instance->devices));
+    if (instance->devices == NULL) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < instance->device_count; i++) {
+        ds_accel_plugin_device_t *device = &instance->devices[i];
+        struct vendor_device *frame = calloc(1, sizeof(*frame));
+
+        device->instance = instance;
+        device->index = i;
+        device->frame = frame;
+        device->usage = vendor_usage_create();
+        if (frame == NULL || device->usage == NULL) {
+            free(frame);
+            device->frame = NULL;
+            vendor_devices_release(instance);
+            return -1;
+        }
+        pthread_mutex_init(&frame->lock, NULL);
+        pthread_mutex_init(&frame->task_lock, NULL);
+    }
+    return 0;
+}
+
+/* ---- identity ------------------------------------------------------------------------------- */
+
+/* What the kernel knows of a PCI device, and the backend did not say. */
+static void add_sysfs(const ds_accel_plugin_instance_t *instance,
+                      struct ds_accel_device_identity *identity)
+{
+    int32_t node;
+
+    if (identity->pci_address[0] == '\0') {
+        return;
+    }
+    if ((identity->valid & DS_ACCEL_IDENTITY_NUMA_NODE) == 0) {
+        node = vendor_pci_numa_node(instance->host, identity->pci_address);
+        if (node >= 0) {
+            identity->valid |= DS_ACCEL_IDENTITY_NUMA_NODE;
+            identity->numa_node = (uint32_t)node;
+        }
+    }
+    if (identity->power_state == DS_ACCEL_POWER_UNKNOWN) {
+        identity->power_state = vendor_pci_power_state(instance->host, identity->pci_address);
+    }
+    if (identity->node_path[0] == '\0' && vendor_backend.trace != NULL) {
+        vendor_pci_node(instance->host, vendor_backend.trace, identity->pci_address,
+                        identity->node_path, sizeof(identity->node_path));
+    }
+}
+
+int32_t vendor_device_identify(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    struct vendor_device *frame = device->frame;
+    struct ds_accel_device_identity identity;
+    int32_t status = DS_ACCEL_OK;
+
+    memset(&identity, 0, sizeof(identity));
+    identity.struct_size = sizeof(identity);
+    identity.device_index = device->index;
+    if (vendor_backend.identify != NULL) {
+        status = vendor_backend.identify(device, &identity, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        device->identity = identity;
+        frame->is_identified = 1;
+    }
+    return status;
+}
+
+/* Its facts do not change; what identify() could not say at first is asked again. */
+static int32_t ensure_identity(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    struct vendor_device *frame = device->frame;
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&device->instance->lock);
+    if (!frame->is_identified) {
+        status = vendor_device_identify(device, error);
+    }
+    pthread_mutex_unlock(&device->instance->lock);
+    return status;
+}
+
+static int32_t vendor_device_identity(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                                      struct ds_accel_device_identity *identity_out,
+                                      struct ds_accel_error *error)
+{
+    struct ds_accel_device_identity identity;
+    int32_t status = vendor_check_index(instance, device_index, "device_identity", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (identity_out == NULL) {
+        return vendor_null(error, "device_identity", "identity_out");
+    }
+    status = ensure_identity(&instance->devices[device_index], error);
+    if (status < 0) {
+        return status;
+    }
+    identity = instance->devices[device_index].identity;
+    add_sysfs(instance, &identity);
+    ds_accel_write(identity_out, &identity, sizeof(identity));
+    return DS_ACCEL_OK;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* Instance lock held. Facts that every backend would fill alike come first. */
+static int32_t prepare(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    struct vendor_device *frame = device->frame;
+    struct ds_accel_device_info info;
+
+    memset(&info, 0, sizeof(info));
+    info.struct_size = sizeof(info);
+    info.device_index = device->index;
+    info.allocation_align_bytes = vendor_backend.allocation_align_bytes;
+    info.flags = device->instance->flags;
+    info.flags_known = DS_ACCEL_FLAGS_ALL & ~(vendor_backend.flags & ~info.flags);
+    info.total_memory_bytes = device->identity.total_memory_bytes;
+    memcpy(info.name, device->identity.name, sizeof(info.name));
+    device->info = info;
+    atomic_store(&device->is_lost, 0);
+    vendor_usage_reset(device->usage);
+    frame->least_priority = 0;
+    frame->greatest_priority = 0;
+    return frame->is_identified ? DS_ACCEL_OK : vendor_device_identify(device, error);
+}
+
+static int32_t read_priorities(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    struct vendor_device *frame = device->frame;
+    int32_t status = DS_ACCEL_OK;
+
+    if (vendor_backend.stream_priority_range != NULL) {
+        VENDOR_CALL(device, error, status,
+                    vendor_backend.stream_priority_range(device, &frame->least_priority,
+                                                         &frame->greatest_priority, error));
+    }
+    return status;
+}
+
+/* The first of several openings. Instance lock held. */
+static int32_t start_device(ds_accel_plugin_device_t *device, uint64_t native_context,
+                            struct ds_accel_error *error)
+{
+    int32_t status = prepare(device, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_backend.device_open(device, native_context, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    device->info.device_index = device->index;
+    device->info.flags &= device->instance->flags & device->info.flags_known;
+    status = read_priorities(device, error);
+    if (status == DS_ACCEL_OK) {
+        status = vendor_stream_open_default(device, error);
+    }
+    if (status < 0) {
+        vendor_backend.device_close(device);
+        device->native_context = 0;
+        device->state = NULL;
+    }
+    return status;
+}
+
+static int32_t open_device(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                           uint64_t native_context, const char *slot,
+                           ds_accel_plugin_device_t **device_out, struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device;
+    int32_t status = vendor_check_index(instance, device_index, slot, error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (device_out == NULL) {
+        return vendor_null(error, slot, "device_out");
+    }
+    device = &instance->devices[device_index];
+    pthread_mutex_lock(&instance->lock);
+    if (device->open_count == 0) {
+        status = start_device(device, native_context, error);
+    } else if (native_context != 0 && native_context != device->native_context) {
+        status = plugin_fail(error, DS_ACCEL_ERR_BUSY, "%s: device %u is open with another context",
+                             slot, device_index);
+    }
+    if (status == DS_ACCEL_OK) {
+        device->open_count++;
+    }
+    pthread_mutex_unlock(&instance->lock);
+    if (status == DS_ACCEL_OK) {
+        *device_out = device;
+    }
+    return status;
+}
+
+static int32_t vendor_device_open(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                                  ds_accel_plugin_device_t **device_out,
+                                  struct ds_accel_error *error)
+{
+    return open_device(instance, device_index, 0, "device_open", device_out, error);
+}
+
+static int32_t vendor_device_open_native(ds_accel_plugin_instance_t *instance,
+                                         uint32_t device_index, uint64_t native_context,
+                                         ds_accel_plugin_device_t **device_out,
+                                         struct ds_accel_error *error)
+{
+    if (native_context == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "device_open_native: the context is 0");
+    }
+    return open_device(instance, device_index, native_context, "device_open_native", device_out,
+                       error);
+}
+
+/* ---- closing -------------------------------------------------------------------------------- */
+
+/* Tasks of streams that were destroyed may still be on their way: what can run, runs. */
+static void finish_tasks(ds_accel_plugin_device_t *device)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status = vendor_is_lost(device) ? DS_ACCEL_ERR_DEVICE_LOST : DS_ACCEL_OK;
+
+    if (status == DS_ACCEL_OK && vendor_tasks_are_pending(device) &&
+        vendor_backend.device_synchronize != NULL) {
+        VENDOR_CALL(device, &error, status, vendor_backend.device_synchronize(device, &error));
+    }
+    vendor_tasks_abandon(device, status < 0 ? status : DS_ACCEL_ERR_STATE);
+}
+
+static void stop_device(ds_accel_plugin_device_t *device)
+{
+    int was_lost;
+    uint64_t left_bytes = 0;
+    uint32_t left;
+
+    finish_tasks(device);
+    vendor_copiers_release(device);
+    vendor_streams_release(device);
+    vendor_stream_close_default(device);
+    left = vendor_memory_release(device, &left_bytes);
+    was_lost = vendor_is_lost(device);
+    vendor_backend.device_close(device);
+    vendor_tasks_release(device);
+    device->native_context = 0;
+    device->state = NULL;
+    /* Of a lost device nothing could be freed, so that nobody is to blame. */
+    if (left > 0 && !was_lost) {
+        vendor_log(device->instance->host, DS_ACCEL_LOG_WARN,
+                   "device %u closed with %u allocations left, %llu bytes", device->index, left,
+                   (unsigned long long)left_bytes);
+    }
+}
+
+static void vendor_device_close(ds_accel_plugin_device_t *device)
+{
+    if (device == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&device->instance->lock);
+    if (device->open_count > 0) {
+        device->open_count--;
+        if (device->open_count == 0) {
+            stop_device(device);
+        }
+    }
+    pthread_mutex_unlock(&device->instance->lock);
+}
+
+static int32_t vendor_device_info(ds_accel_plugin_device_t *device,
+                                  struct ds_accel_device_info *info_out,
+                                  struct ds_accel_error *error)
+{
+    if (device == NULL || info_out == NULL) {
+        return vendor_null(error, "device_info", "the device or info_out");
+    }
+    ds_accel_write(info_out, &device->info, sizeof(device->info));
+    return DS_ACCEL_OK;
+}
+
+/* ---- the current device --------------------------------------------------------------------- */
+
+static int32_t vendor_device_get_current(ds_accel_plugin_instance_t *instance,
+                                         uint32_t *device_index_out, struct ds_accel_error *error)
+{
+    uint32_t index = UINT32_MAX;
+    int32_t status = vendor_check_instance(instance, "device_get_current", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (device_index_out == NULL) {
+        return vendor_null(error, "device_get_current", "device_index_out");
+    }
+    status = vendor_backend.get_current(instance, &index, error);
+    if (status == DS_ACCEL_OK) {
+        *device_index_out = index == UINT32_MAX ? 0 : index; /* none chosen: as vendors do, 0 */
+    }
+    return status;
+}
+
+static int32_t vendor_device_set_current(ds_accel_plugin_device_t *device,
+                                         struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_device(device, "device_set_current", error);
+
+    return status < 0 ? status : vendor_backend.set_current(device, error);
+}
+
+/* ---- waiting and health --------------------------------------------------------------------- */
+
+static int32_t ask_streams(void *subject, struct ds_accel_error *error)
+{
+    return vendor_streams_query(subject, error);
+}
+
+static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
+                                         struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_device(device, "device_synchronize", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (timeout_ns == UINT64_MAX && vendor_backend.device_synchronize != NULL) {
+        VENDOR_CALL(device, error, status, vendor_backend.device_synchronize(device, error));
+    } else {
+        status = vendor_poll(ask_streams, device, timeout_ns, "device_synchronize", error);
+    }
+    if (vendor_is_lost(device)) {
+        vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+    }
+    return status;
+}
+
+static int32_t vendor_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_device(device, "device_health", error);
+
+    if (status == DS_ACCEL_OK && vendor_backend.device_health != NULL) {
+        VENDOR_CALL(device, error, status, vendor_backend.device_health(device, error));
+    }
+    return status;
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+static int32_t check_peers(ds_accel_plugin_device_t *device, const ds_accel_plugin_device_t *peer,
+                           const char *slot, struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_device(device, slot, error);
+
+    return status < 0 ? status : vendor_check_peer(device, peer, slot, error);
+}
+
+static int32_t vendor_peer_can_access(ds_accel_plugin_device_t *device,
+                                      ds_accel_plugin_device_t *peer, uint32_t *can_out,
+                                      struct ds_accel_error *error)
+{
+    uint32_t can = 0;
+    int32_t status = check_peers(device, peer, "peer_can_access", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (can_out == NULL) {
+        return vendor_null(error, "peer_can_access", "can_out");
+    }
+    if (device == peer) {
+        can = 1; /* its own memory; runtimes differ in what they say of that */
+    } else {
+        VENDOR_CALL(device, error, status,
+                    vendor_backend.peer_can_access(device, peer, &can, error));
+    }
+    if (status == DS_ACCEL_OK) {
+        *can_out = can != 0;
+    }
+    return status;
+}
+
+static int32_t vendor_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                                  struct ds_accel_error *error)
+{
+    int32_t status = check_peers(device, peer, "peer_enable", error);
+
+    if (status == DS_ACCEL_OK && device != peer) {
+        VENDOR_CALL(device, error, status, vendor_backend.peer_enable(device, peer, error));
+    }
+    return status;
+}
+
+static int32_t vendor_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                                   struct ds_accel_error *error)
+{
+    int32_t status = check_peers(device, peer, "peer_disable", error);
+
+    if (status == DS_ACCEL_OK && device != peer) {
+        VENDOR_CALL(device, error, status, vendor_backend.peer_disable(device, peer, error));
+    }
+    return status;
+}
+
+/* ---- data types ----------------------------------------------------------------------------- */
+
+static int32_t vendor_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
+                                    uint32_t *support_out, struct ds_accel_error *error)
+{
+    uint32_t support = 0;
+    int32_t status = vendor_check_device(device, "dtype_support", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (support_out == NULL) {
+        return vendor_null(error, "dtype_support", "support_out");
+    }
+    if (dtype >= DS_ACCEL_DTYPE_FLOAT32 && dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ) {
+        status = vendor_backend.dtype_support(device, dtype, &support, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        *support_out = support;
+    }
+    return status;
+}
+
+void vendor_device_fill(struct ds_accel_plugin *table)
+{
+    const struct vendor_backend *backend = &vendor_backend;
+
+    table->device_identity = vendor_device_identity;
+    table->device_open = vendor_device_open;
+    table->device_open_native = backend->takes_native_context ? vendor_device_open_native : NULL;
+    table->device_close = vendor_device_close;
+    table->device_info = vendor_device_info;
+    table->device_get_current = backend->get_current != NULL ? vendor_device_get_current : NULL;
+    table->device_set_current = backend->set_current != NULL ? vendor_device_set_current : NULL;
+    table->device_synchronize = backend->device_synchronize != NULL || backend->stream_query != NULL
+                                    ? vendor_device_synchronize
+                                    : NULL;
+    table->device_health = vendor_device_health;
+    table->peer_can_access = backend->peer_can_access != NULL ? vendor_peer_can_access : NULL;
+    table->peer_enable = backend->peer_enable != NULL ? vendor_peer_enable : NULL;
+    table->peer_disable = backend->peer_disable != NULL ? vendor_peer_disable : NULL;
+    table->dtype_support = backend->dtype_support != NULL ? vendor_dtype_support : NULL;
+}

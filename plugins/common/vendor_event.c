@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Events. The frame knows one thing that runtimes answer differently: whether an event was ever
+ * recorded, and if in a capture. So the runtime is asked only of a mark that is there.
+ *
+ * An event that is shared between processes, or is the program's own, may be recorded where we do
+ * not see it; of these the runtime is always asked.
+ */
+#include "vendor_frame.h"
+
+#define EVENT_FLAGS \
+    (DS_ACCEL_EVENT_TIMING | DS_ACCEL_EVENT_BLOCKING_SYNC | DS_ACCEL_EVENT_INTERPROCESS)
+
+ds_accel_plugin_event_t *vendor_event_make(ds_accel_plugin_device_t *device, uint32_t flags,
+                                           void *native)
+{
+    ds_accel_plugin_event_t *event = calloc(1, sizeof(*event));
+
+    if (event != NULL) {
+        event->device = device;
+        event->flags = flags;
+        event->native = native;
+        pthread_mutex_init(&event->lock, NULL);
+    }
+    return event;
+}
+
+void vendor_event_drop(ds_accel_plugin_event_t *event)
+{
+    pthread_mutex_destroy(&event->lock);
+    free(event);
+}
+
+/* One word, read and written whole: the lock would cost as much as some runtimes' query. */
+uint32_t vendor_event_state(ds_accel_plugin_event_t *event)
+{
+    uint32_t state = __atomic_load_n(&event->recorded, __ATOMIC_ACQUIRE);
+
+    if (state == VENDOR_EVENT_NEVER &&
+        (event->is_wrapped || (event->flags & DS_ACCEL_EVENT_INTERPROCESS) != 0)) {
+        return VENDOR_EVENT_RECORDED;
+    }
+    return state;
+}
+
+static int32_t vendor_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
+                                   ds_accel_plugin_event_t **event_out,
+                                   struct ds_accel_error *error)
+{
+    ds_accel_plugin_event_t *event;
+    void *native = NULL;
+    int32_t status = vendor_check_device(device, "event_create", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_flags(flags, EVENT_FLAGS, "event_create", error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (event_out == NULL) {
+        return vendor_null(error, "event_create", "event_out");
+    }
+    if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0 && vendor_backend.ipc_event_export == NULL) {
+        return vendor_unsupported(error, "event_create", "no events between processes here");
+    }
+    VENDOR_CALL(device, error, status, vendor_backend.event_create(device, flags, &native, error));
+    if (status < 0) {
+        return status;
+    }
+    event = vendor_event_make(device, flags, native);
+    if (event == NULL) {
+        VENDOR_DESTROY(device, vendor_backend.event_destroy(device, native));
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory");
+    }
+    *event_out = event;
+    return DS_ACCEL_OK;
+}
+
+static void vendor_event_destroy(ds_accel_plugin_event_t *event)
+{
+    if (event == NULL) {
+        return;
+    }
+    if (!event->is_wrapped) {
+        VENDOR_DESTROY(event->device, vendor_backend.event_destroy(event->device, event->native));
+    } else if (vendor_backend.native_unwrap != NULL) {
+        VENDOR_DESTROY(event->device, vendor_backend.native_unwrap(
+                                          event->device, DS_ACCEL_NATIVE_EVENT, event->native));
+    }
+    vendor_event_drop(event);
+}
+
+static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
+                                   struct ds_accel_error *error)
+{
+    uint32_t is_capturing = 0;
+    int32_t status = vendor_check_event(event, "event_record", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_stream(stream, "event_record", error);
+    }
+    if (status == DS_ACCEL_OK && event->device != stream->device) {
+        status = vendor_check_peer(event->device, stream->device, "event_record", error);
+    }
+    if (status == DS_ACCEL_OK) {
+        status = vendor_stream_is_capturing(stream, &is_capturing, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.event_record(stream->device, event->native, stream->native, error));
+    if (status == DS_ACCEL_OK) {
+        __atomic_store_n(&event->recorded,
+                         is_capturing ? VENDOR_EVENT_CAPTURED : VENDOR_EVENT_RECORDED,
+                         __ATOMIC_RELEASE);
+    }
+    return status;
+}
+
+static int32_t fail_captured(const char *slot, struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                       "%s: the event was recorded in a capture, and not again since", slot);
+}
+
+static int32_t ask(void *subject, struct ds_accel_error *error)
+{
+    ds_accel_plugin_event_t *event = subject;
+    int32_t status;
+
+    VENDOR_WORK(event->device, error, status,
+                vendor_backend.event_query(event->device, event->native, error));
+    return status;
+}
+
+static int32_t vendor_event_query(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
+{
+    uint32_t state;
+    int32_t status = vendor_check_event(event, "event_query", error);
+
+    if (status < 0) {
+        return status;
+    }
+    state = vendor_event_state(event);
+    if (state == VENDOR_EVENT_RECORDED) {
+        return ask(event, error);
+    }
+    return state == VENDOR_EVENT_NEVER ? DS_ACCEL_OK : fail_captured("event_query", error);
+}
+
+static int32_t vendor_event_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
+                                        struct ds_accel_error *error)
+{
+    uint32_t state;
+    int32_t status = vendor_check_event(event, "event_synchronize", error);
+
+    if (status < 0) {
+        return status;
+    }
+    state = vendor_event_state(event);
+    if (state != VENDOR_EVENT_RECORDED) {
+        return state == VENDOR_EVENT_NEVER ? DS_ACCEL_OK
+                                           : fail_captured("event_synchronize", error);
+    }
+    if (vendor_backend.event_synchronize != NULL &&
+        (timeout_ns == UINT64_MAX || vendor_backend.event_query == NULL)) {
+        VENDOR_WORK(event->device, error, status,
+                    vendor_backend.event_synchronize(event->device, event->native, error));
+    } else {
+        status = vendor_poll(ask, event, timeout_ns, "event_synchronize", error);
+    }
+    if (vendor_is_lost(event->device)) {
+        vendor_tasks_abandon(event->device, DS_ACCEL_ERR_DEVICE_LOST);
+    }
+    return status;
+}
+
+/* A program's own event: whether it has timing only the runtime knows. */
+static int has_timing(const ds_accel_plugin_event_t *event)
+{
+    return event->is_wrapped || (event->flags & DS_ACCEL_EVENT_TIMING) != 0;
+}
+
+static int32_t check_reached(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
+{
+    int32_t status = DS_ACCEL_NOT_READY;
+
+    if (vendor_event_state(event) == VENDOR_EVENT_RECORDED) {
+        status = vendor_backend.event_query != NULL ? ask(event, error) : DS_ACCEL_OK;
+    }
+    if (status > 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "event_elapsed_ms: an event was never recorded, lies in a capture or is "
+                           "not reached yet");
+    }
+    return status;
+}
+
+static int32_t vendor_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
+                                       double *elapsed_ms_out, struct ds_accel_error *error)
+{
+    double elapsed_ms = 0;
+    int32_t status = vendor_check_event(start, "event_elapsed_ms", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_event(end, "event_elapsed_ms", error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (elapsed_ms_out == NULL) {
+        return vendor_null(error, "event_elapsed_ms", "elapsed_ms_out");
+    }
+    if (!has_timing(start) || !has_timing(end)) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "event_elapsed_ms: an event was created without "
+                           "DS_ACCEL_EVENT_TIMING");
+    }
+    status = check_reached(start, error);
+    if (status == DS_ACCEL_OK) {
+        status = check_reached(end, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        VENDOR_WORK(start->device, error, status,
+                    vendor_backend.event_elapsed_ms(start->device, start->native, end->native,
+                                                    &elapsed_ms, error));
+    }
+    if (status == DS_ACCEL_OK) {
+        *elapsed_ms_out = elapsed_ms;
+    }
+    return status;
+}
+
+void vendor_event_fill(struct ds_accel_plugin *table)
+{
+    const struct vendor_backend *backend = &vendor_backend;
+
+    if (backend->event_create == NULL) {
+        return;
+    }
+    table->event_create = vendor_event_create;
+    table->event_destroy = vendor_event_destroy;
+    table->event_record = backend->event_record != NULL ? vendor_event_record : NULL;
+    table->event_query = backend->event_query != NULL ? vendor_event_query : NULL;
+    table->event_synchronize = backend->event_synchronize != NULL || backend->event_query != NULL
+                                   ? vendor_event_synchronize
+                                   : NULL;
+    table->event_elapsed_ms = backend->event_elapsed_ms != NULL ? vendor_event_elapsed_ms : NULL;
+}

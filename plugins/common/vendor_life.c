@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Probe, start and end. Both probe and init walk the same way and stop at the first problem:
+ *
+ *      the hardware -> its library -> how many devices -> can they be used
+ *
+ * Probe makes a verdict of the problem, init an error.
+ */
+#include "vendor_frame.h"
+
+/* ---- the way -------------------------------------------------------------------------------- */
+
+/* No device, although the hardware is there: is it a variable that hides them all? */
+static void tell_hidden(struct vendor_problem *problem)
+{
+    char text[192];
+    int64_t code = problem->vendor_code;
+    char vendor_text[sizeof(problem->vendor_text)];
+
+    if (problem->reason != DS_ACCEL_REASON_NO_DEVICE ||
+        vendor_visible_is_hiding(vendor_backend.visible, vendor_backend.visible_count, text,
+                                 sizeof(text)) == NULL) {
+        return;
+    }
+    memcpy(vendor_text, problem->vendor_text, sizeof(vendor_text));
+    vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN, "%s", text);
+    problem->vendor_code = code;
+    memcpy(problem->vendor_text, vendor_text, sizeof(vendor_text));
+}
+
+/* *runtime_out is open and has *count_out > 0 devices; library: its name. */
+static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t *count_out,
+                 char *library, size_t library_size, struct vendor_problem *problem)
+{
+    struct vendor_hardware hardware;
+    void *runtime = NULL;
+    uint32_t count = 0;
+
+    memset(problem, 0, sizeof(*problem));
+    if (vendor_presence_check(host, vendor_backend.trace, &hardware, problem) != 0) {
+        return -1;
+    }
+    if (vendor_backend.open(host, &runtime, problem) != 0) {
+        tell_hidden(problem);
+        return -1;
+    }
+    snprintf(library, library_size, "%s",
+             problem->reason == DS_ACCEL_REASON_NONE && problem->detail[0] != '\0' ? problem->detail
+                                                                                   : "the library");
+    if (vendor_backend.count(runtime, &count, problem) != 0) {
+        tell_hidden(problem);
+    } else if (count == 0) {
+        vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "%.100s is present, no device",
+                           library);
+        tell_hidden(problem);
+    } else {
+        *runtime_out = runtime;
+        *count_out = count;
+        return 0;
+    }
+    vendor_backend.close(runtime);
+    return -1;
+}
+
+/* ---- probe ---------------------------------------------------------------------------------- */
+
+static void answer_problem(struct ds_accel_verdict *answer, const struct vendor_problem *problem)
+{
+    answer->state = problem->is_error ? DS_ACCEL_PROBE_ERROR : DS_ACCEL_PROBE_UNAVAILABLE;
+    answer->reason = problem->reason;
+    answer->vendor_code = problem->vendor_code;
+    answer->device_count = 0;
+    memcpy(answer->detail, problem->detail, sizeof(answer->detail));
+}
+
+/* "libcuda.so.1, driver 12.4, 2 devices" */
+static void tell_evidence(const struct ds_accel_host *host, void *runtime, const char *library,
+                          struct ds_accel_verdict *answer)
+{
+    ds_accel_plugin_instance_t instance = {.host = host, .runtime = runtime};
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    const uint32_t *version = info.driver_version;
+    char text[64] = "";
+
+    instance.device_count = answer->device_count;
+    if (vendor_backend.backend_info != NULL &&
+        vendor_backend.backend_info(&instance, &info, &ignored) == DS_ACCEL_OK) {
+        const char *which = "driver";
+
+        if (version[0] == 0 && version[1] == 0) {
+            version = info.runtime_version;
+            which = "runtime";
+        }
+        if (version[0] != 0 || version[1] != 0) {
+            snprintf(text, sizeof(text), version[2] != 0 ? ", %s %u.%u.%u" : ", %s %u.%u", which,
+                     version[0], version[1], version[2]);
+        }
+    }
+    snprintf(answer->detail, sizeof(answer->detail), "%.128s%s, %u device%s", library, text,
+             answer->device_count, answer->device_count == 1 ? "" : "s");
+}
+
+static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                            struct ds_accel_error *error)
+{
+    struct ds_accel_verdict answer;
+    struct vendor_problem problem;
+    char library[256];
+    void *runtime = NULL;
+    uint32_t count = 0;
+
+    if (host == NULL || verdict == NULL) {
+        return vendor_null(error, "probe", "host or verdict");
+    }
+    memset(&answer, 0, sizeof(answer));
+    if (start(host, &runtime, &count, library, sizeof(library), &problem) != 0) {
+        answer_problem(&answer, &problem);
+    } else {
+        answer.device_count = count;
+        if (vendor_backend.judge != NULL &&
+            vendor_backend.judge(runtime, count, &answer.device_count, answer.variant, &problem) !=
+                0) {
+            answer_problem(&answer, &problem);
+        } else {
+            answer.state = DS_ACCEL_PROBE_AVAILABLE;
+            answer.device_count = count; /* as device_count() will say */
+            tell_evidence(host, runtime, library, &answer);
+        }
+        vendor_backend.close(runtime);
+    }
+    ds_accel_write(verdict, &answer, sizeof(answer));
+    return DS_ACCEL_OK;
+}
+
+/* ---- init and shutdown ---------------------------------------------------------------------- */
+
+/* Flags whose functions the table has whether or not this library has them. */
+#define FLAGS_OF_SLOTS \
+    (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY | \
+     DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF)
+#define HANDLE_HEAD_BYTES 32u /* vendor_share.c's */
+
+static int32_t ask_backend(ds_accel_plugin_instance_t *instance, struct ds_accel_backend_info *info,
+                           struct ds_accel_error *error)
+{
+    memset(info, 0, sizeof(*info));
+    info->struct_size = sizeof(*info);
+    info->flags = vendor_backend.flags;
+    info->flags_known = DS_ACCEL_FLAGS_ALL;
+    info->memory_handle_bytes = vendor_backend.memory_handle_bytes > 0
+                                    ? vendor_backend.memory_handle_bytes + HANDLE_HEAD_BYTES
+                                    : 0;
+    info->event_handle_bytes = vendor_backend.event_handle_bytes;
+    if (vendor_backend.backend_info != NULL) {
+        int32_t status = vendor_backend.backend_info(instance, info, error);
+
+        if (status < 0) {
+            return status;
+        }
+    }
+    /* A slot that only other versions of the library have answers UNSUPPORTED: not "is not". */
+    info->flags_known &= ~(vendor_backend.flags & ~info->flags & FLAGS_OF_SLOTS);
+    info->flags &= info->flags_known;
+    info->reserved = 0;
+    return DS_ACCEL_OK;
+}
+
+static void identify_all(ds_accel_plugin_instance_t *instance)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    for (uint32_t i = 0; i < instance->device_count; i++) {
+        if (vendor_device_identify(&instance->devices[i], &error) < 0) {
+            vendor_log(instance->host, DS_ACCEL_LOG_WARN, "device %u: %.200s", i, error.message);
+        }
+    }
+}
+
+static int32_t make_instance(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error)
+{
+    struct ds_accel_backend_info info;
+    int32_t status = ask_backend(instance, &info, error);
+
+    if (status < 0) {
+        return status;
+    }
+    instance->flags = info.flags;
+    instance->blocks = vendor_register_create();
+    if (instance->blocks == NULL || vendor_devices_make(instance) != 0) {
+        vendor_register_destroy(instance->blocks);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for %u devices",
+                           instance->device_count);
+    }
+    identify_all(instance);
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_init(const struct ds_accel_host *host,
+                           ds_accel_plugin_instance_t **instance_out, struct ds_accel_error *error)
+{
+    ds_accel_plugin_instance_t *instance;
+    struct vendor_problem problem;
+    char library[256];
+    int32_t status;
+
+    if (host == NULL || instance_out == NULL) {
+        return vendor_null(error, "init", "host or instance_out");
+    }
+    instance = calloc(1, sizeof(*instance));
+    if (instance == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for the instance");
+    }
+    instance->host = host;
+    if (start(host, &instance->runtime, &instance->device_count, library, sizeof(library),
+              &problem) != 0) {
+        free(instance);
+        return vendor_problem_fail(&problem, "init", error);
+    }
+    pthread_mutex_init(&instance->lock, NULL);
+    status = make_instance(instance, error);
+    if (status < 0) {
+        vendor_backend.close(instance->runtime);
+        pthread_mutex_destroy(&instance->lock);
+        free(instance);
+        return status;
+    }
+    *instance_out = instance;
+    return DS_ACCEL_OK;
+}
+
+static void vendor_shutdown(ds_accel_plugin_instance_t *instance)
+{
+    if (instance == NULL) {
+        return;
+    }
+    vendor_register_destroy(instance->blocks);
+    vendor_devices_release(instance);
+    vendor_backend.close(instance->runtime);
+    pthread_mutex_destroy(&instance->lock);
+    free(instance);
+}
+
+/* ---- facts of the backend ------------------------------------------------------------------- */
+
+static int32_t vendor_extension(ds_accel_plugin_instance_t *instance, const char *id,
+                                const void **extension_out, struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_instance(instance, "extension", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (id == NULL || extension_out == NULL) {
+        return vendor_null(error, "extension", "id or extension_out");
+    }
+    return plugin_fail(error, DS_ACCEL_ERR_NOT_FOUND, "extension: no \"%.100s\" here", id);
+}
+
+static int32_t vendor_backend_info(ds_accel_plugin_instance_t *instance,
+                                   struct ds_accel_backend_info *info_out,
+                                   struct ds_accel_error *error)
+{
+    struct ds_accel_backend_info info;
+    int32_t status = vendor_check_instance(instance, "backend_info", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (info_out == NULL) {
+        return vendor_null(error, "backend_info", "info_out");
+    }
+    status = ask_backend(instance, &info, error);
+    if (status == DS_ACCEL_OK) {
+        ds_accel_write(info_out, &info, sizeof(info));
+    }
+    return status;
+}
+
+static int32_t vendor_device_count(ds_accel_plugin_instance_t *instance, uint32_t *count_out,
+                                   struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_instance(instance, "device_count", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (count_out == NULL) {
+        return vendor_null(error, "device_count", "count_out");
+    }
+    *count_out = instance->device_count;
+    return DS_ACCEL_OK;
+}
+
+void vendor_fill(struct ds_accel_plugin *table)
+{
+    table->probe = vendor_probe;
+    table->init = vendor_init;
+    table->shutdown = vendor_shutdown;
+    table->extension = vendor_extension;
+    table->backend_info = vendor_backend_info;
+    table->device_count = vendor_device_count;
+    vendor_device_fill(table);
+    vendor_stream_fill(table);
+    vendor_event_fill(table);
+    vendor_memory_fill(table);
+    vendor_usage_fill(table);
+    vendor_work_fill(table);
+    vendor_vmem_fill(table);
+    vendor_graph_fill(table);
+    vendor_share_fill(table);
+    vendor_facts_fill(table);
+    vendor_visible_fill(table);
+    vendor_native_fill(table);
+}

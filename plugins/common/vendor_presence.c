@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The hardware, before any library: PCI devices in sysfs and device nodes, below machine_root.
+ *
+ * Read are only files that the kernel answers from memory; a node is looked at and never opened, as
+ * that may wake its device. What is found decides between "no such hardware", "hardware without its
+ * kernel driver" and "a driver that lets this process not in", which an operator mends differently.
+ */
+#include "vendor_frame.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES 512
+
+static const char *root_of(const struct ds_accel_host *host)
+{
+    return DS_ACCEL_HAS(host, struct ds_accel_host, machine_root) && host->machine_root != NULL
+               ? host->machine_root
+               : "";
+}
+
+int vendor_read_line(const struct ds_accel_host *host, const char *path, char *line,
+                     size_t line_size)
+{
+    char full[PATH_BYTES];
+    ssize_t count;
+    int fd;
+
+    if ((size_t)snprintf(full, sizeof(full), "%s%s", root_of(host), path) >= sizeof(full)) {
+        return -1;
+    }
+    fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return -1;
+    }
+    do {
+        count = read(fd, line, line_size - 1);
+    } while (count < 0 && errno == EINTR);
+    close(fd);
+    if (count <= 0) {
+        return -1;
+    }
+    line[count] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    return 0;
+}
+
+/* ---- PCI devices ---------------------------------------------------------------------------- */
+
+/* "10de:03": the vendor 0x10de, classes that begin with 03. class NULL: not asked for. */
+static int is_of(const char *const *pci, const char *vendor, const char *class)
+{
+    for (size_t i = 0; pci != NULL && pci[i] != NULL; i++) {
+        const char *wanted = pci[i][4] == ':' ? pci[i] + 5 : "";
+
+        if (strncmp(vendor, "0x", 2) == 0 && strncmp(pci[i], vendor + 2, 4) == 0 &&
+            (class == NULL ||
+             (strncmp(class, "0x", 2) == 0 && strncmp(class + 2, wanted, strlen(wanted)) == 0))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_ours(const struct ds_accel_host *host, const char *address, const char *const *pci)
+{
+    char path[PATH_BYTES];
+    char vendor[16];
+    char class[16];
+
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.40s/vendor", address);
+    if (vendor_read_line(host, path, vendor, sizeof(vendor)) != 0 || !is_of(pci, vendor, NULL)) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.40s/class", address);
+    return vendor_read_line(host, path, class, sizeof(class)) == 0 && is_of(pci, vendor, class);
+}
+
+/*
+ * One file of /proc has a line "BBDD<tab>VVVVDDDD..." for each device: if none is of these vendors,
+ * hundreds of files of sysfs need not be read. Where there is no such file, sysfs decides alone.
+ */
+static int may_be_there(const struct ds_accel_host *host, const char *const *pci)
+{
+    char path[PATH_BYTES];
+    char *line = NULL;
+    size_t line_size = 0;
+    char vendor[7] = "0x";
+    int may_be = 0;
+    int has_lines = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/proc/bus/pci/devices", root_of(host));
+    file = fopen(path, "re");
+    while (file != NULL && !may_be && getline(&line, &line_size, file) > 0) {
+        has_lines = 1;
+        may_be = sscanf(line, "%*4x %4[0-9a-f]", vendor + 2) == 1 && is_of(pci, vendor, NULL);
+    }
+    free(line);
+    if (file != NULL) {
+        fclose(file);
+    }
+    return may_be || !has_lines;
+}
+
+static void find_pci(const struct ds_accel_host *host, const char *const *pci,
+                     struct vendor_hardware *found)
+{
+    char path[PATH_BYTES];
+    const struct dirent *entry;
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "%s/sys/bus/pci/devices", root_of(host));
+    folder = pci != NULL && may_be_there(host, pci) ? opendir(path) : NULL;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        if (entry->d_name[0] == '.' || !is_ours(host, entry->d_name, pci)) {
+            continue;
+        }
+        found->pci_count++;
+        if (found->first_pci[0] == '\0' || strcmp(entry->d_name, found->first_pci) < 0) {
+            snprintf(found->first_pci, sizeof(found->first_pci), "%.31s", entry->d_name);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+int32_t vendor_pci_numa_node(const struct ds_accel_host *host, const char *pci_address)
+{
+    char path[PATH_BYTES];
+    char line[16];
+    uint64_t node;
+
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.40s/numa_node", pci_address);
+    if (vendor_read_line(host, path, line, sizeof(line)) != 0 ||
+        plugin_parse_u64(line, &node) != 0 || node > INT32_MAX) {
+        return -1; /* the kernel writes -1 where it does not know */
+    }
+    return (int32_t)node;
+}
+
+uint32_t vendor_pci_power_state(const struct ds_accel_host *host, const char *pci_address)
+{
+    char path[PATH_BYTES];
+    char line[32];
+
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.40s/power/runtime_status", pci_address);
+    if (vendor_read_line(host, path, line, sizeof(line)) != 0) {
+        return DS_ACCEL_POWER_UNKNOWN;
+    }
+    if (strcmp(line, "suspended") == 0 || strcmp(line, "suspending") == 0) {
+        return DS_ACCEL_POWER_SUSPENDED;
+    }
+    return strcmp(line, "active") == 0 ? DS_ACCEL_POWER_ACTIVE : DS_ACCEL_POWER_UNKNOWN;
+}
+
+/* ---- device nodes --------------------------------------------------------------------------- */
+
+/* Nodes of /dev/dri and /dev/accel are numbered across vendors: sysfs tells whose one is. */
+static int is_of_other_vendor(const struct ds_accel_host *host, const char *path,
+                              const char *const *pci)
+{
+    const char *class = strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
+                        : strncmp(path, "/dev/accel/", 11) == 0 ? "accel"
+                                                                : NULL;
+    char file[PATH_BYTES];
+    char vendor[16];
+
+    if (class == NULL || pci == NULL) {
+        return 0;
+    }
+    snprintf(file, sizeof(file), "/sys/class/%s%s/device/vendor", class, strrchr(path, '/'));
+    return vendor_read_line(host, file, vendor, sizeof(vendor)) == 0 && !is_of(pci, vendor, NULL);
+}
+
+/* What one pattern finds. */
+struct node_search {
+    uint32_t count;
+    uint32_t usable_count;
+    char refused[64];
+};
+
+static void look_at_node(const struct ds_accel_host *host, const char *path, const char *const *pci,
+                         struct node_search *search)
+{
+    char full[PATH_BYTES];
+    struct stat info;
+
+    if ((size_t)snprintf(full, sizeof(full), "%s%s", root_of(host), path) >= sizeof(full) ||
+        stat(full, &info) != 0 || S_ISDIR(info.st_mode) || is_of_other_vendor(host, path, pci)) {
+        return;
+    }
+    search->count++;
+    if (faccessat(AT_FDCWD, full, R_OK | W_OK, AT_EACCESS) == 0) {
+        search->usable_count++;
+    } else if (search->refused[0] == '\0' || strcmp(path, search->refused) < 0) {
+        snprintf(search->refused, sizeof(search->refused), "%.63s", path);
+    }
+}
+
+static void search_nodes(const struct ds_accel_host *host, const char *pattern,
+                         const char *const *pci, struct node_search *search)
+{
+    int length = (int)(strrchr(pattern, '/') - pattern);
+    char path[PATH_BYTES];
+    const struct dirent *entry;
+    DIR *folder;
+
+    memset(search, 0, sizeof(*search));
+    snprintf(path, sizeof(path), "%s%.*s", root_of(host), length, pattern);
+    folder = opendir(path);
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        if (fnmatch(pattern + length + 1, entry->d_name, FNM_PERIOD) == 0) {
+            snprintf(path, sizeof(path), "%.*s/%.200s", length, pattern, entry->d_name);
+            look_at_node(host, path, pci, search);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_trace *trace,
+                     const char *pci_address, char *path, size_t path_size)
+{
+    static const char *const classes[][2] = {{"drm", "/dev/dri"}, {"accel", "/dev/accel"}};
+
+    path[0] = '\0';
+    for (size_t i = 0; i < 2 && path[0] == '\0'; i++) {
+        char name[PATH_BYTES];
+        const struct dirent *entry;
+        DIR *folder;
+
+        snprintf(name, sizeof(name), "%s/sys/bus/pci/devices/%.40s/%s", root_of(host), pci_address,
+                 classes[i][0]);
+        folder = opendir(name);
+        while (folder != NULL && path[0] == '\0' && (entry = readdir(folder)) != NULL) {
+            snprintf(name, sizeof(name), "%s/%.200s", classes[i][1], entry->d_name);
+            for (size_t k = 0; trace->nodes != NULL && trace->nodes[k] != NULL; k++) {
+                if (fnmatch(trace->nodes[k], name, FNM_PATHNAME | FNM_PERIOD) == 0 &&
+                    strlen(name) < path_size) {
+                    memcpy(path, name, strlen(name) + 1);
+                }
+            }
+        }
+        if (folder != NULL) {
+            closedir(folder);
+        }
+    }
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+/* 1 to look, 0 not to, -1 a problem. */
+static int read_option(const struct ds_accel_host *host, struct vendor_problem *problem)
+{
+    char text[32] = "";
+    int32_t status = host->config_get(host, "presence", text, sizeof(text), NULL);
+
+    if (status == DS_ACCEL_ERR_NOT_FOUND || (status == DS_ACCEL_OK && strcmp(text, "on") == 0)) {
+        return 1;
+    }
+    if (status == DS_ACCEL_OK && strcmp(text, "off") == 0) {
+        return 0;
+    }
+    return vendor_problem_set(problem, DS_ACCEL_REASON_BAD_OPTION,
+                              "option presence: expected on or off, not \"%s\"",
+                              status == DS_ACCEL_OK ? text : "(too long)");
+}
+
+static const char *first_of(const char *const *list)
+{
+    return list != NULL && list[0] != NULL ? list[0] : "";
+}
+
+static int is_in(const char *const *list, const char *text)
+{
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
+        if (strcmp(list[i], text) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Of each pattern that finds nodes at least one has to be usable; needed ones are told first. */
+static void find_nodes(const struct ds_accel_host *host, const struct vendor_trace *trace,
+                       struct vendor_hardware *found, const char **absent_out)
+{
+    int has_needed = 0;
+
+    *absent_out = NULL;
+    for (size_t i = 0; trace->nodes != NULL && trace->nodes[i] != NULL; i++) {
+        int is_needed = is_in(trace->needed_nodes, trace->nodes[i]);
+        struct node_search search;
+
+        search_nodes(host, trace->nodes[i], trace->pci, &search);
+        found->node_count += search.count;
+        found->usable_node_count += search.usable_count;
+        if (is_needed && search.count == 0) {
+            *absent_out = trace->nodes[i];
+        }
+        if (search.refused[0] != '\0' && (search.usable_count == 0 || is_needed) &&
+            (found->refused_node[0] == '\0' || (is_needed && !has_needed))) {
+            memcpy(found->refused_node, search.refused, sizeof(search.refused));
+            has_needed = is_needed;
+        }
+    }
+}
+
+static int tell_absence(const struct vendor_trace *trace, const struct vendor_hardware *found,
+                        const char *absent, struct vendor_problem *problem)
+{
+    if (found->node_count == 0 && found->pci_count == 0) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "no %s%s%s%s",
+                                  trace->pci != NULL ? "PCI device " : "", first_of(trace->pci),
+                                  trace->pci != NULL && trace->nodes != NULL ? " and no " : "",
+                                  first_of(trace->nodes));
+    }
+    return vendor_problem_set(
+        problem, DS_ACCEL_REASON_NO_DRIVER, "%s%s is there, but %s is not: the kernel driver %s %s",
+        found->pci_count > 0 ? "PCI device " : "a node of ",
+        found->pci_count > 0 ? found->first_pci : first_of(trace->nodes),
+        absent != NULL ? absent : first_of(trace->nodes),
+        trace->driver != NULL ? trace->driver : "of the vendor", "is not loaded");
+}
+
+int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
+                          struct vendor_hardware *hardware_out, struct vendor_problem *problem)
+{
+    const char *absent = NULL;
+    int option = read_option(host, problem);
+
+    memset(hardware_out, 0, sizeof(*hardware_out));
+    if (option <= 0 || trace == NULL || (trace->pci == NULL && trace->nodes == NULL)) {
+        return option < 0 ? -1 : 0;
+    }
+    find_nodes(host, trace, hardware_out, &absent);
+    if (hardware_out->refused_node[0] != '\0') {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_PERMISSION,
+                                  "%s: no permission to read and write for user %u",
+                                  hardware_out->refused_node, (unsigned)geteuid());
+    }
+    if (absent == NULL && hardware_out->node_count > 0) {
+        return 0;
+    }
+    find_pci(host, trace->pci, hardware_out); /* the bus tells a missing driver from no device */
+    return absent == NULL && trace->nodes == NULL && hardware_out->pci_count > 0
+               ? 0
+               : tell_absence(trace, hardware_out, absent, problem);
+}

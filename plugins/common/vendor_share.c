@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Sharing between processes.
+ *
+ * A vendor's handle names a whole allocation. Ours has the place in it before the vendor's bytes:
+ *
+ *      "dsah" | bytes of the vendor's handle | size of the allocation | offset of the pointer | pid
+ *
+ * A handle that the vendor needs to be told the end of is kept with its block, so that freeing the
+ * memory withdraws it too.
+ */
+#include "vendor_frame.h"
+
+#include <unistd.h>
+
+struct handle_head {
+    char magic[4];
+    uint32_t vendor_bytes;
+    uint64_t size_bytes;
+    uint64_t offset_bytes;
+    uint32_t pid;
+    uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct handle_head) == 32, "vendor_life.c adds it to memory_handle_bytes");
+
+struct vendor_export {
+    struct vendor_export *next;
+    unsigned char handle[]; /* the vendor's */
+};
+
+static const char magic[4] = {'d', 's', 'a', 'h'};
+
+static uint32_t handle_size(void)
+{
+    return vendor_backend.memory_handle_bytes + (uint32_t)sizeof(struct handle_head);
+}
+
+static int32_t check_handle(const void *handle, uint32_t handle_bytes, uint32_t wanted,
+                            const char *slot, struct ds_accel_error *error)
+{
+    if (handle == NULL || handle_bytes != wanted) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: handle is NULL or has %u bytes; expected %u", slot, handle_bytes,
+                           wanted);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* The head of a handle that is one of ours. */
+static int32_t read_head(const void *handle, uint32_t handle_bytes, const char *slot,
+                         struct handle_head *head_out, struct ds_accel_error *error)
+{
+    int32_t status = check_handle(handle, handle_bytes, handle_size(), slot, error);
+
+    if (status < 0) {
+        return status;
+    }
+    memcpy(head_out, handle, sizeof(*head_out));
+    if (memcmp(head_out->magic, magic, sizeof(magic)) != 0 ||
+        head_out->vendor_bytes != vendor_backend.memory_handle_bytes ||
+        head_out->offset_bytes >= head_out->size_bytes) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: the bytes are no such handle", slot);
+    }
+    return DS_ACCEL_OK;
+}
+
+static const unsigned char *vendors_part(const void *handle)
+{
+    return (const unsigned char *)handle + sizeof(struct handle_head);
+}
+
+/* ---- export --------------------------------------------------------------------------------- */
+
+void vendor_share_withdraw(struct vendor_block *block)
+{
+    while (block->exports != NULL) {
+        struct vendor_export *entry = block->exports;
+        struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+        block->exports = entry->next;
+        VENDOR_DESTROY(block->device,
+                       vendor_backend.ipc_memory_unexport(block->device, entry->handle, &ignored));
+        free(entry);
+    }
+}
+
+/* A copy of the block that has the whole range and is the device's own memory; 0 if none has. */
+static int find_own(ds_accel_plugin_device_t *device, const void *pointer, uint64_t size_bytes,
+                    uint32_t sources, struct vendor_block *block_out)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    const struct vendor_block *block;
+    int is_own;
+
+    vendor_register_lock(blocks);
+    block = vendor_block_look_up(blocks, device, pointer);
+    is_own = block != NULL && block->device == device && (sources & (1u << block->source)) != 0 &&
+             block->kind == DS_ACCEL_POINTER_DEVICE &&
+             size_bytes <= block->size_bytes - ((uintptr_t)pointer - block->base);
+    if (is_own) {
+        *block_out = *block;
+    }
+    vendor_register_unlock(blocks);
+    return is_own;
+}
+
+static int32_t fail_foreign(const char *slot, const void *pointer, struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                       "%s: %p is not in live memory of mem_alloc() of this device", slot, pointer);
+}
+
+/* Remember a handle that has to be withdrawn; 0, or -1 with the block gone or no memory. */
+static int keep_export(ds_accel_plugin_device_t *device, const void *pointer, uint64_t block_id,
+                       const unsigned char *handle)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    struct vendor_export *entry;
+    struct vendor_block *block;
+
+    if (vendor_backend.ipc_memory_unexport == NULL) {
+        return 0;
+    }
+    entry = malloc(sizeof(*entry) + vendor_backend.memory_handle_bytes);
+    if (entry == NULL) {
+        return -1;
+    }
+    memcpy(entry->handle, handle, vendor_backend.memory_handle_bytes);
+    vendor_register_lock(blocks);
+    block = vendor_block_look_up(blocks, device, pointer);
+    if (block != NULL && block->id == block_id) {
+        entry->next = block->exports;
+        block->exports = entry;
+        entry = NULL;
+    }
+    vendor_register_unlock(blocks);
+    free(entry);
+    return entry == NULL ? 0 : -1;
+}
+
+static int32_t export_block(ds_accel_plugin_device_t *device, const struct vendor_block *block,
+                            const void *pointer, unsigned char *made, struct ds_accel_error *error)
+{
+    struct handle_head head = {.vendor_bytes = vendor_backend.memory_handle_bytes,
+                               .size_bytes = block->start_size_bytes,
+                               .offset_bytes = (uintptr_t)pointer - (uintptr_t)block->start,
+                               .pid = (uint32_t)getpid()};
+    unsigned char *bytes = made + sizeof(head);
+    int32_t status;
+
+    memcpy(head.magic, magic, sizeof(magic));
+    memcpy(made, &head, sizeof(head));
+    VENDOR_CALL(device, error, status,
+                vendor_backend.ipc_memory_export(device, block->start, block->start_size_bytes,
+                                                 bytes, error));
+    if (status == DS_ACCEL_OK && keep_export(device, pointer, block->id, bytes) != 0) {
+        struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+        VENDOR_DESTROY(device, vendor_backend.ipc_memory_unexport(device, bytes, &ignored));
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "ipc_memory_export: no memory");
+    }
+    return status;
+}
+
+static int32_t vendor_ipc_memory_export(ds_accel_plugin_device_t *device, void *pointer,
+                                        void *handle, uint32_t handle_bytes,
+                                        struct ds_accel_error *error)
+{
+    const char *slot = "ipc_memory_export";
+    struct vendor_block block;
+    unsigned char *made;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = check_handle(handle, handle_bytes, handle_size(), slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (!find_own(device, pointer, 1, 1u << VENDOR_SOURCE_ALLOC, &block)) {
+        return fail_foreign(slot, pointer, error);
+    }
+    made = calloc(1, handle_bytes);
+    if (made == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
+    }
+    status = export_block(device, &block, pointer, made, error);
+    if (status == DS_ACCEL_OK) {
+        memcpy(handle, made, handle_bytes);
+    }
+    free(made);
+    return status;
+}
+
+/* Lock held: the entry of the handle, out of the list of whichever block has it. */
+static struct vendor_export *take_export(ds_accel_plugin_device_t *device, const void *handle)
+{
+    for (struct vendor_block *block = vendor_block_any(device->instance->blocks, device);
+         block != NULL; block = block->next) {
+        for (struct vendor_export **link = &block->exports; *link != NULL; link = &(*link)->next) {
+            struct vendor_export *entry = *link;
+
+            if (block->device == device && memcmp(entry->handle, vendors_part(handle),
+                                                  vendor_backend.memory_handle_bytes) == 0) {
+                *link = entry->next;
+                return entry;
+            }
+        }
+    }
+    return NULL;
+}
+
+static int32_t vendor_ipc_memory_unexport(ds_accel_plugin_device_t *device, const void *handle,
+                                          uint32_t handle_bytes, struct ds_accel_error *error)
+{
+    const char *slot = "ipc_memory_unexport";
+    struct vendor_export *entry;
+    struct handle_head head;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = read_head(handle, handle_bytes, slot, &head, error);
+    }
+    if (status < 0 || vendor_backend.ipc_memory_unexport == NULL) {
+        return status;
+    }
+    vendor_register_lock(device->instance->blocks);
+    entry = take_export(device, handle);
+    vendor_register_unlock(device->instance->blocks);
+    if (entry == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: this device has no such export, or withdrew it before", slot);
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.ipc_memory_unexport(device, entry->handle, error));
+    free(entry);
+    return status;
+}
+
+/* ---- import --------------------------------------------------------------------------------- */
+
+/* Lock held: the same memory, opened before, is one block that is closed as often. */
+static int is_open_already(struct vendor_register *blocks, const struct vendor_block *made)
+{
+    struct vendor_block *block = vendor_block_find(blocks, made->space, (const void *)made->base);
+
+    if (block == NULL || block->source != VENDOR_SOURCE_IMPORT || block->base != made->base ||
+        block->device != made->device) {
+        return 0;
+    }
+    block->open_count++;
+    return 1;
+}
+
+static int32_t enter_import(struct vendor_block *block, const char *slot,
+                            struct ds_accel_error *error)
+{
+    struct vendor_register *blocks = block->device->instance->blocks;
+    int is_known;
+
+    vendor_register_lock(blocks);
+    is_known = is_open_already(blocks, block);
+    vendor_register_unlock(blocks);
+    if (is_known) {
+        vendor_block_free(block);
+        return DS_ACCEL_OK;
+    }
+    return vendor_block_enter(block, slot, error);
+}
+
+static struct vendor_block *make_import(ds_accel_plugin_device_t *device, const void *handle,
+                                        const struct handle_head *head)
+{
+    struct vendor_block *block =
+        vendor_block_create(device, VENDOR_SOURCE_IMPORT, DS_ACCEL_POINTER_DEVICE);
+
+    if (block != NULL) {
+        block->size_bytes = head->size_bytes;
+        block->start_size_bytes = head->size_bytes;
+        block->open_count = 1;
+        block->handle = malloc(head->vendor_bytes);
+        if (block->handle == NULL) {
+            vendor_block_free(block);
+            return NULL;
+        }
+        memcpy(block->handle, vendors_part(handle), head->vendor_bytes);
+    }
+    return block;
+}
+
+static int32_t open_memory(ds_accel_plugin_device_t *device, const void *handle,
+                           const struct handle_head *head, void **pointer_out,
+                           struct ds_accel_error *error)
+{
+    struct vendor_block *block = make_import(device, handle, head);
+    char *base;
+    int32_t status;
+
+    if (block == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "ipc_memory_open: no memory");
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.ipc_memory_open(device, block->handle, head->size_bytes,
+                                               &block->start, error));
+    if (status < 0) {
+        vendor_block_free(block);
+        return status;
+    }
+    base = block->start;
+    block->base = (uintptr_t)base;
+    status = enter_import(block, "ipc_memory_open", error);
+    if (status < 0) {
+        struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+        VENDOR_DESTROY(
+            device, vendor_backend.ipc_memory_close(device, vendors_part(handle), base, &ignored));
+        return status;
+    }
+    *pointer_out = base + head->offset_bytes;
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_ipc_memory_open(ds_accel_plugin_device_t *device, const void *handle,
+                                      uint32_t handle_bytes, uint32_t flags, void **pointer_out,
+                                      struct ds_accel_error *error)
+{
+    const char *slot = "ipc_memory_open";
+    struct handle_head head;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_flags(flags, 0, slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (pointer_out == NULL) {
+        return vendor_null(error, slot, "pointer_out");
+    }
+    status = read_head(handle, handle_bytes, slot, &head, error);
+    return status < 0 ? status : open_memory(device, handle, &head, pointer_out, error);
+}
+
+/* Lock held: the import that has the pointer; out of the register when it is closed for the last
+ * time. */
+static struct vendor_block *close_import(ds_accel_plugin_device_t *device, const void *pointer,
+                                         int *is_last_out)
+{
+    struct vendor_block *block = vendor_block_look_up(device->instance->blocks, device, pointer);
+
+    if (block == NULL || block->source != VENDOR_SOURCE_IMPORT || block->device != device) {
+        return NULL;
+    }
+    block->open_count--;
+    *is_last_out = block->open_count == 0;
+    if (*is_last_out) {
+        vendor_block_remove(device->instance->blocks, block);
+    }
+    return block;
+}
+
+static int32_t vendor_ipc_memory_close(ds_accel_plugin_device_t *device, void *pointer,
+                                       struct ds_accel_error *error)
+{
+    struct vendor_block *block;
+    int is_last = 0;
+    int32_t status;
+
+    if (device == NULL) {
+        return vendor_null(error, "ipc_memory_close", "the device");
+    }
+    vendor_register_lock(device->instance->blocks);
+    block = close_import(device, pointer, &is_last);
+    vendor_register_unlock(device->instance->blocks);
+    if (block == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "ipc_memory_close: %p was not opened on device %u, or closed before",
+                           pointer, device->index);
+    }
+    if (is_last) {
+        status = vendor_memory_give(block, error);
+        if (status < 0 && !vendor_is_lost(device)) {
+            block->open_count = 1;
+            vendor_block_put_back(block);
+        }
+        return status;
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.ipc_memory_close(device, block->handle, block->start, error));
+    return status;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static int32_t vendor_ipc_event_export(ds_accel_plugin_event_t *event, void *handle,
+                                       uint32_t handle_bytes, struct ds_accel_error *error)
+{
+    const char *slot = "ipc_event_export";
+    unsigned char made[256] = {0};
+    int32_t status = vendor_check_event(event, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = check_handle(handle, handle_bytes, vendor_backend.event_handle_bytes, slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if ((event->flags & DS_ACCEL_EVENT_INTERPROCESS) == 0 || handle_bytes > sizeof(made)) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: the event is not DS_ACCEL_EVENT_INTERPROCESS", slot);
+    }
+    VENDOR_WORK(event->device, error, status,
+                vendor_backend.ipc_event_export(event->device, event->native, made, error));
+    if (status == DS_ACCEL_OK) {
+        memcpy(handle, made, handle_bytes);
+    }
+    return status;
+}
+
+static int32_t vendor_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle,
+                                     uint32_t handle_bytes, ds_accel_plugin_event_t **event_out,
+                                     struct ds_accel_error *error)
+{
+    const char *slot = "ipc_event_open";
+    ds_accel_plugin_event_t *event;
+    void *native = NULL;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = check_handle(handle, handle_bytes, vendor_backend.event_handle_bytes, slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (event_out == NULL) {
+        return vendor_null(error, slot, "event_out");
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.ipc_event_open(device, handle, &native, error));
+    if (status < 0) {
+        return status;
+    }
+    event = vendor_event_make(device, DS_ACCEL_EVENT_INTERPROCESS, native);
+    if (event == NULL) {
+        VENDOR_DESTROY(device, vendor_backend.event_destroy(device, native));
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
+    }
+    *event_out = event;
+    return DS_ACCEL_OK;
+}
+
+/* ---- dma-bufs ------------------------------------------------------------------------------- */
+
+static int32_t vendor_dmabuf_export(ds_accel_plugin_device_t *device, void *pointer,
+                                    uint64_t size_bytes, uint32_t flags, int32_t *fd_out,
+                                    uint64_t *offset_bytes_out, struct ds_accel_error *error)
+{
+    const char *slot = "dmabuf_export";
+    struct vendor_block block;
+    uint64_t offset = 0;
+    int32_t fd = -1;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_flags(flags, 0, slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (fd_out == NULL || offset_bytes_out == NULL || size_bytes == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: fd_out or offset_bytes_out is NULL or the size is 0", slot);
+    }
+    if (!find_own(device, pointer, size_bytes,
+                  1u << VENDOR_SOURCE_ALLOC | 1u << VENDOR_SOURCE_MAPPED, &block)) {
+        return fail_foreign(slot, pointer, error);
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.dmabuf_export(device, pointer, size_bytes, &fd, &offset, error));
+    if (status == DS_ACCEL_OK) {
+        *fd_out = fd;
+        *offset_bytes_out = offset;
+    }
+    return status;
+}
+
+static int32_t vendor_dmabuf_import(ds_accel_plugin_device_t *device, int32_t fd,
+                                    uint64_t offset_bytes, uint64_t size_bytes, void **pointer_out,
+                                    struct ds_accel_error *error)
+{
+    const char *slot = "dmabuf_import";
+    struct vendor_block *block;
+    void *start;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (pointer_out == NULL || size_bytes == 0 || fd < 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: pointer_out is NULL, the size is 0 or the descriptor %d", slot, fd);
+    }
+    block = vendor_block_create(device, VENDOR_SOURCE_DMABUF, DS_ACCEL_POINTER_DEVICE);
+    if (block == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
+    }
+    VENDOR_CALL(
+        device, error, status,
+        vendor_backend.dmabuf_import(device, fd, offset_bytes, size_bytes, &block->start, error));
+    if (status < 0) {
+        vendor_block_free(block);
+        return status;
+    }
+    start = block->start;
+    block->base = (uintptr_t)start;
+    block->size_bytes = size_bytes;
+    block->start_size_bytes = size_bytes;
+    status = vendor_block_enter(block, slot, error);
+    if (status < 0) {
+        struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+        VENDOR_DESTROY(device, vendor_backend.dmabuf_release(device, start, &ignored));
+        return status;
+    }
+    *pointer_out = start;
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_dmabuf_release(ds_accel_plugin_device_t *device, void *pointer,
+                                     struct ds_accel_error *error)
+{
+    struct vendor_block *block;
+    int32_t status;
+
+    if (device == NULL) {
+        return vendor_null(error, "dmabuf_release", "the device");
+    }
+    block = vendor_block_take(device, pointer, 1u << VENDOR_SOURCE_DMABUF);
+    if (block == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "dmabuf_release: %p was not imported on device %u, or released before",
+                           pointer, device->index);
+    }
+    status = vendor_memory_give(block, error);
+    if (status < 0 && !vendor_is_lost(device)) {
+        vendor_block_put_back(block);
+    }
+    return status;
+}
+
+void vendor_share_fill(struct ds_accel_plugin *table)
+{
+    const struct vendor_backend *backend = &vendor_backend;
+
+    if (backend->ipc_memory_export != NULL && backend->ipc_memory_open != NULL) {
+        table->ipc_memory_export = vendor_ipc_memory_export;
+        table->ipc_memory_unexport = vendor_ipc_memory_unexport;
+        table->ipc_memory_open = vendor_ipc_memory_open;
+        table->ipc_memory_close = vendor_ipc_memory_close;
+    }
+    if (backend->ipc_event_export != NULL && backend->ipc_event_open != NULL) {
+        table->ipc_event_export = vendor_ipc_event_export;
+        table->ipc_event_open = vendor_ipc_event_open;
+    }
+    table->dmabuf_export = backend->dmabuf_export != NULL ? vendor_dmabuf_export : NULL;
+    if (backend->dmabuf_import != NULL && backend->dmabuf_release != NULL) {
+        table->dmabuf_import = vendor_dmabuf_import;
+        table->dmabuf_release = vendor_dmabuf_release;
+    }
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Streams: handles around the vendor's, and the list of them that waiting with a deadline needs. */
+#include "vendor_frame.h"
+
+/* A handle and its frame are one allocation. */
+struct whole_stream {
+    struct ds_accel_plugin_stream handle;
+    struct vendor_stream frame;
+};
+
+ds_accel_plugin_stream_t *vendor_stream_make(ds_accel_plugin_device_t *device, void *native)
+{
+    struct vendor_device *frame = device->frame;
+    struct whole_stream *whole = calloc(1, sizeof(*whole));
+
+    if (whole == NULL) {
+        return NULL;
+    }
+    whole->handle.device = device;
+    whole->handle.native = native;
+    whole->handle.frame = &whole->frame;
+    pthread_mutex_lock(&frame->lock);
+    whole->frame.next = frame->streams;
+    if (frame->streams != NULL) {
+        struct vendor_stream *first = frame->streams->frame;
+
+        first->previous = &whole->handle;
+    }
+    frame->streams = &whole->handle;
+    pthread_mutex_unlock(&frame->lock);
+    return &whole->handle;
+}
+
+void vendor_stream_drop(ds_accel_plugin_stream_t *stream)
+{
+    struct vendor_device *frame = stream->device->frame;
+    struct vendor_stream *state = stream->frame;
+
+    pthread_mutex_lock(&frame->lock);
+    if (state->previous != NULL) {
+        struct vendor_stream *previous = state->previous->frame;
+
+        previous->next = state->next;
+    } else {
+        frame->streams = state->next;
+    }
+    if (state->next != NULL) {
+        struct vendor_stream *next = state->next->frame;
+
+        next->previous = state->previous;
+    }
+    pthread_mutex_unlock(&frame->lock);
+    free(stream);
+}
+
+/* ---- making and destroying ------------------------------------------------------------------ */
+
+static int32_t create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
+                      ds_accel_plugin_stream_t **stream_out, struct ds_accel_error *error)
+{
+    ds_accel_plugin_stream_t *stream;
+    void *native = NULL;
+    int32_t status;
+
+    VENDOR_CALL(device, error, status,
+                vendor_backend.stream_create(device, flags, priority, &native, error));
+    if (status < 0) {
+        return status;
+    }
+    stream = vendor_stream_make(device, native);
+    if (stream == NULL) {
+        VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, native));
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_create: no memory");
+    }
+    *stream_out = stream;
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_stream_create(ds_accel_plugin_device_t *device, uint32_t flags,
+                                    int32_t priority, ds_accel_plugin_stream_t **stream_out,
+                                    struct ds_accel_error *error)
+{
+    const struct vendor_device *frame;
+    int32_t status = vendor_check_device(device, "stream_create", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_flags(flags, DS_ACCEL_STREAM_NON_BLOCKING, "stream_create", error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    frame = device->frame;
+    if (stream_out == NULL || priority > frame->least_priority ||
+        priority < frame->greatest_priority) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "stream_create: stream_out is NULL or priority %d is not from %d to %d",
+                           priority, frame->greatest_priority, frame->least_priority);
+    }
+    return create(device, flags, priority, stream_out, error);
+}
+
+/* A capture that nobody ended goes with its stream. */
+static void end_capture(ds_accel_plugin_stream_t *stream)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    struct vendor_keep *keep = vendor_keep_close(stream);
+    void *graph = NULL;
+    int32_t status;
+
+    if (keep == NULL) {
+        return;
+    }
+    VENDOR_WORK(stream->device, &ignored, status,
+                vendor_backend.capture_end(stream->device, stream->native, &graph, &ignored));
+    if (status == DS_ACCEL_OK && graph != NULL) {
+        VENDOR_DESTROY(stream->device, vendor_backend.graph_destroy(stream->device, graph));
+    }
+    vendor_keep_put(keep);
+}
+
+static void destroy(ds_accel_plugin_stream_t *stream)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+
+    end_capture(stream);
+    if (!stream->is_wrapped) {
+        VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, stream->native));
+    } else if (vendor_backend.native_unwrap != NULL) {
+        VENDOR_DESTROY(
+            device, vendor_backend.native_unwrap(device, DS_ACCEL_NATIVE_STREAM, stream->native));
+    }
+    vendor_stream_drop(stream);
+    if (vendor_is_lost(device)) {
+        vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+    }
+}
+
+/* The default stream is borrowed: whoever destroys it has a defect, but no crash. */
+static void vendor_stream_destroy(ds_accel_plugin_stream_t *stream)
+{
+    if (stream != NULL && !stream->is_default) {
+        destroy(stream);
+    }
+}
+
+void vendor_streams_release(ds_accel_plugin_device_t *device)
+{
+    struct vendor_device *frame = device->frame;
+    ds_accel_plugin_stream_t *stream = frame->streams;
+
+    while (stream != NULL) {
+        struct vendor_stream *state = stream->frame;
+        ds_accel_plugin_stream_t *next = state->next;
+
+        if (!stream->is_default) {
+            destroy(stream);
+        }
+        stream = next;
+    }
+}
+
+/* ---- the default stream --------------------------------------------------------------------- */
+
+int32_t vendor_stream_open_default(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    ds_accel_plugin_stream_t *stream = NULL;
+    void *native = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    if (vendor_backend.stream_default != NULL) {
+        VENDOR_CALL(device, error, status, vendor_backend.stream_default(device, &native, error));
+        if (status == DS_ACCEL_OK) {
+            stream = vendor_stream_make(device, native);
+            if (stream == NULL) {
+                status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "device_open: no memory");
+            }
+        }
+    } else if (vendor_backend.stream_create != NULL) {
+        status = create(device, DS_ACCEL_STREAM_DEFAULT, 0, &stream, error);
+    }
+    if (stream != NULL) {
+        stream->is_default = 1;
+    }
+    device->default_stream = stream;
+    return status;
+}
+
+void vendor_stream_close_default(ds_accel_plugin_device_t *device)
+{
+    ds_accel_plugin_stream_t *stream = device->default_stream;
+
+    device->default_stream = NULL;
+    if (stream == NULL) {
+        return;
+    }
+    if (vendor_backend.stream_default != NULL) {
+        vendor_stream_drop(stream);
+    } else {
+        destroy(stream);
+    }
+}
+
+static int32_t vendor_stream_get_default(ds_accel_plugin_device_t *device,
+                                         ds_accel_plugin_stream_t **stream_out,
+                                         struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_device(device, "stream_get_default", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (stream_out == NULL) {
+        return vendor_null(error, "stream_get_default", "stream_out");
+    }
+    *stream_out = device->default_stream;
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
+                                            int32_t *greatest_out, struct ds_accel_error *error)
+{
+    const struct vendor_device *frame;
+    int32_t status = vendor_check_device(device, "stream_priority_range", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (least_out == NULL || greatest_out == NULL) {
+        return vendor_null(error, "stream_priority_range", "least_out or greatest_out");
+    }
+    frame = device->frame;
+    *least_out = frame->least_priority;
+    *greatest_out = frame->greatest_priority;
+    return DS_ACCEL_OK;
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+/* As long as nothing captures, which is most of the time, this is a look at a counter. */
+int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
+                                   struct ds_accel_error *error)
+{
+    const struct vendor_stream *state = stream->frame;
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+    int32_t status = DS_ACCEL_OK;
+
+    *is_capturing_out = state->capture != NULL;
+    if (state->capture != NULL || vendor_backend.capture_status == NULL ||
+        (!stream->is_wrapped && atomic_load_explicit(&stream->device->instance->capture_count,
+                                                     memory_order_relaxed) == 0)) {
+        return DS_ACCEL_OK;
+    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.capture_status(stream->device, stream->native, &capturing, error));
+    *is_capturing_out = capturing != DS_ACCEL_CAPTURING_NO;
+    return status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : status;
+}
+
+static int32_t query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
+{
+    int32_t status;
+
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.stream_query(stream->device, stream->native, error));
+    return status;
+}
+
+static int32_t ask_stream(void *subject, struct ds_accel_error *error)
+{
+    return query(subject, error);
+}
+
+int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    struct vendor_device *frame = device->frame;
+    int32_t result = DS_ACCEL_OK;
+
+    if (vendor_backend.stream_query == NULL) {
+        return DS_ACCEL_OK;
+    }
+    pthread_mutex_lock(&frame->lock);
+    for (ds_accel_plugin_stream_t *stream = frame->streams;
+         stream != NULL && result == DS_ACCEL_OK;) {
+        struct vendor_stream *state = stream->frame;
+
+        result = state->capture != NULL ? DS_ACCEL_OK : query(stream, error);
+        stream = state->next;
+    }
+    pthread_mutex_unlock(&frame->lock);
+    return result;
+}
+
+int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns, const char *slot,
+                           struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+    int32_t status;
+
+    if (timeout_ns == UINT64_MAX || vendor_backend.stream_query == NULL) {
+        VENDOR_WORK(device, error, status,
+                    vendor_backend.stream_synchronize(device, stream->native, error));
+    } else if (timeout_ns > 0 && vendor_backend.stream_synchronize_for != NULL) {
+        VENDOR_WORK(
+            device, error, status,
+            vendor_backend.stream_synchronize_for(device, stream->native, timeout_ns, error));
+    } else {
+        status = vendor_poll(ask_stream, stream, timeout_ns, slot, error);
+    }
+    if (vendor_is_lost(device)) {
+        vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+    }
+    return status;
+}
+
+static int32_t vendor_stream_synchronize(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
+                                         struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_stream(stream, "stream_synchronize", error);
+
+    return status < 0 ? status
+                      : vendor_stream_wait(stream, timeout_ns, "stream_synchronize", error);
+}
+
+static int32_t vendor_stream_query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_stream(stream, "stream_query", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = query(stream, error);
+        if (status < 0 && vendor_is_lost(stream->device)) {
+            vendor_tasks_abandon(stream->device, DS_ACCEL_ERR_DEVICE_LOST);
+        }
+    }
+    return status;
+}
+
+/*
+ * An event that was never recorded is reached: the runtime need not know. One of a capture is a
+ * dependency within it; once nothing captures any more, no stream can wait for it.
+ */
+int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
+                               const char *slot, struct ds_accel_error *error)
+{
+    uint32_t state = vendor_event_state(event);
+    int32_t status;
+
+    if (event->device->instance != stream->device->instance) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: event and stream belong to different instances", slot);
+    }
+    if (state == VENDOR_EVENT_NEVER) {
+        return DS_ACCEL_OK;
+    }
+    if (state == VENDOR_EVENT_CAPTURED &&
+        atomic_load(&stream->device->instance->capture_count) == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "%s: the event was recorded in a capture, and not again since", slot);
+    }
+    VENDOR_WORK(
+        stream->device, error, status,
+        vendor_backend.stream_wait_event(stream->device, stream->native, event->native, error));
+    return status;
+}
+
+static int32_t vendor_stream_wait_event(ds_accel_plugin_stream_t *stream,
+                                        ds_accel_plugin_event_t *event,
+                                        struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_stream(stream, "stream_wait_event", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (event == NULL) {
+        return vendor_null(error, "stream_wait_event", "the event");
+    }
+    return vendor_stream_wait_for(stream, event, "stream_wait_event", error);
+}
+
+static int32_t vendor_stream_host_task(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
+                                       void *user_data, struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_stream(stream, "stream_host_task", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (task == NULL) {
+        return vendor_null(error, "stream_host_task", "the task");
+    }
+    return vendor_task_submit(stream, task, user_data, error);
+}
+
+void vendor_stream_fill(struct ds_accel_plugin *table)
+{
+    const struct vendor_backend *backend = &vendor_backend;
+    int has_streams = backend->stream_create != NULL;
+    int has_default = has_streams || backend->stream_default != NULL;
+
+    table->stream_create = has_streams ? vendor_stream_create : NULL;
+    table->stream_destroy = has_streams ? vendor_stream_destroy : NULL;
+    table->stream_get_default = has_default ? vendor_stream_get_default : NULL;
+    table->stream_priority_range = has_streams ? vendor_stream_priority_range : NULL;
+    table->stream_synchronize = backend->stream_synchronize != NULL ? vendor_stream_synchronize
+                                                                    : NULL;
+    table->stream_query = backend->stream_query != NULL ? vendor_stream_query : NULL;
+    table->stream_wait_event = backend->stream_wait_event != NULL ? vendor_stream_wait_event : NULL;
+    table->stream_host_task = backend->stream_host_task != NULL ? vendor_stream_host_task : NULL;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Host tasks, and what a graph needs for as long as it can run.
+ *
+ * A task that was queued runs once, whatever happens: with DS_ACCEL_OK when the runtime calls it,
+ * or with the reason when the device was lost or is closed before that. Most runtimes call nothing
+ * any more after an error, and some do all the same; so whoever is first, the runtime or we, takes
+ * the task, and one that we took stays where it is until the device is closed, for the runtime to
+ * find that there is nothing left to do.
+ *
+ *      queued:    in device->pending -> the runtime calls it: runs, is freed
+ *                                    -> abandoned: runs with the error, kept until the device
+ * closes captured:  in the keep of the capture -> runs with each launch, freed with the keep
+ *
+ * A keep is counted: by the capture, then the graph, each instance of it, and each launch that is
+ * in flight, since an instance may be destroyed behind one. Its last holder may be a task, on a
+ * thread of the runtime, so that freeing it calls nothing but free().
+ */
+#include "vendor_frame.h"
+
+#define WAITING 0u
+#define TAKEN 1u
+
+struct vendor_task {
+    struct vendor_task *next, *previous;
+    struct vendor_task *chain; /* of those that vendor_tasks_abandon() calls */
+    ds_accel_plugin_device_t *device;
+    ds_accel_host_task_t call; /* NULL: only held, in a keep */
+    void *user_data;
+    void *memory;             /* freed with it */
+    struct vendor_keep *held; /* put with it */
+    atomic_uint state;
+};
+
+static void free_task(struct vendor_task *task)
+{
+    free(task->memory);
+    vendor_keep_put(task->held);
+    free(task);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static void link_task(struct vendor_task **list, struct vendor_task *task)
+{
+    task->previous = NULL;
+    task->next = *list;
+    if (task->next != NULL) {
+        task->next->previous = task;
+    }
+    *list = task;
+}
+
+static void unlink_task(struct vendor_task **list, struct vendor_task *task)
+{
+    if (task->previous != NULL) {
+        task->previous->next = task->next;
+    } else {
+        *list = task->next;
+    }
+    if (task->next != NULL) {
+        task->next->previous = task->previous;
+    }
+}
+
+static void free_list(struct vendor_task *list)
+{
+    while (list != NULL) {
+        struct vendor_task *task = list;
+
+        list = task->next;
+        free_task(task);
+    }
+}
+
+/* ---- keeps ---------------------------------------------------------------------------------- */
+
+struct vendor_keep *vendor_keep_create(ds_accel_plugin_device_t *device)
+{
+    struct vendor_keep *keep = calloc(1, sizeof(*keep));
+
+    if (keep != NULL) {
+        keep->device = device;
+        atomic_init(&keep->references, 1);
+        pthread_mutex_init(&keep->lock, NULL);
+    }
+    return keep;
+}
+
+void vendor_keep_get(struct vendor_keep *keep)
+{
+    if (keep != NULL) {
+        atomic_fetch_add(&keep->references, 1);
+    }
+}
+
+void vendor_keep_put(struct vendor_keep *keep)
+{
+    if (keep != NULL && atomic_fetch_sub(&keep->references, 1) == 1) {
+        free_list(keep->items);
+        pthread_mutex_destroy(&keep->lock);
+        free(keep);
+    }
+}
+
+int vendor_keep_is_empty(struct vendor_keep *keep)
+{
+    int answer;
+
+    if (keep == NULL) {
+        return 1;
+    }
+    pthread_mutex_lock(&keep->lock);
+    answer = keep->items == NULL;
+    pthread_mutex_unlock(&keep->lock);
+    return answer;
+}
+
+int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
+                         struct ds_accel_error *error)
+{
+    struct vendor_device *frame = stream->device->frame;
+    struct vendor_stream *state = stream->frame;
+    struct vendor_keep *keep = vendor_keep_create(stream->device);
+
+    if (keep == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
+    }
+    pthread_mutex_lock(&frame->task_lock);
+    keep->next = frame->captures;
+    frame->captures = keep;
+    pthread_mutex_unlock(&frame->task_lock);
+    state->capture = keep;
+    atomic_fetch_add(&stream->device->instance->capture_count, 1);
+    return DS_ACCEL_OK;
+}
+
+struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream)
+{
+    struct vendor_device *frame = stream->device->frame;
+    struct vendor_stream *state = stream->frame;
+    struct vendor_keep *keep = state->capture;
+    struct vendor_keep **link;
+
+    if (keep == NULL) {
+        return NULL;
+    }
+    atomic_fetch_sub(&stream->device->instance->capture_count, 1);
+    state->capture = NULL;
+    pthread_mutex_lock(&frame->task_lock);
+    for (link = &frame->captures; *link != keep; link = &(*link)->next) {
+    }
+    *link = keep->next;
+    keep->next = NULL;
+    pthread_mutex_unlock(&frame->task_lock);
+    return keep;
+}
+
+/*
+ * Put the task into the keep of the capture that records the stream. A stream that joined another
+ * one's capture through an event has no keep of its own: that of the device's only capture is it.
+ * With several nobody knows; then the task is kept until the device is closed.
+ */
+static int keep_task(ds_accel_plugin_stream_t *stream, struct vendor_task *task)
+{
+    struct vendor_device *frame = stream->device->frame;
+    struct vendor_stream *state = stream->frame;
+    struct vendor_keep *keep = state->capture;
+    int result = 0;
+
+    pthread_mutex_lock(&frame->task_lock);
+    if (keep == NULL && frame->captures != NULL && frame->captures->next == NULL) {
+        keep = frame->captures;
+    }
+    if (keep == NULL) {
+        keep = vendor_keep_create(stream->device);
+        if (keep != NULL) {
+            keep->next = frame->orphans;
+            frame->orphans = keep;
+        }
+    }
+    if (keep != NULL) {
+        pthread_mutex_lock(&keep->lock);
+        link_task(&keep->items, task);
+        pthread_mutex_unlock(&keep->lock);
+    } else {
+        result = -1;
+    }
+    pthread_mutex_unlock(&frame->task_lock);
+    return result;
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+static void run_captured(void *argument)
+{
+    struct vendor_task *task = argument;
+
+    task->call(task->user_data, DS_ACCEL_OK);
+}
+
+static void run_queued(void *argument)
+{
+    struct vendor_task *task = argument;
+    struct vendor_device *frame = task->device->frame;
+
+    if (atomic_exchange(&task->state, TAKEN) == TAKEN) {
+        return; /* abandoned: it ran, and goes with the device */
+    }
+    pthread_mutex_lock(&frame->task_lock);
+    unlink_task(&frame->pending, task);
+    pthread_mutex_unlock(&frame->task_lock);
+    task->call(task->user_data, DS_ACCEL_OK);
+    free_task(task);
+}
+
+void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status)
+{
+    struct vendor_device *frame = device->frame;
+    struct vendor_task *chain = NULL;
+    struct vendor_task *next;
+
+    pthread_mutex_lock(&frame->task_lock);
+    for (struct vendor_task *task = frame->pending; task != NULL; task = next) {
+        next = task->next;
+        if (atomic_exchange(&task->state, TAKEN) == WAITING) {
+            unlink_task(&frame->pending, task);
+            link_task(&frame->abandoned, task);
+            task->chain = chain; /* the latest was the list's first: in the order of their queue */
+            chain = task;
+        }
+    }
+    pthread_mutex_unlock(&frame->task_lock);
+    for (; chain != NULL; chain = chain->chain) {
+        chain->call(chain->user_data, status);
+    }
+}
+
+int vendor_tasks_are_pending(ds_accel_plugin_device_t *device)
+{
+    struct vendor_device *frame = device->frame;
+    int answer;
+
+    pthread_mutex_lock(&frame->task_lock);
+    answer = frame->pending != NULL;
+    pthread_mutex_unlock(&frame->task_lock);
+    return answer;
+}
+
+void vendor_tasks_release(ds_accel_plugin_device_t *device)
+{
+    struct vendor_device *frame = device->frame;
+
+    free_list(frame->abandoned);
+    frame->abandoned = NULL;
+    while (frame->orphans != NULL) {
+        struct vendor_keep *keep = frame->orphans;
+
+        frame->orphans = keep->next;
+        vendor_keep_put(keep);
+    }
+}
+
+/* ---- queueing ------------------------------------------------------------------------------- */
+
+static struct vendor_task *make_task(ds_accel_plugin_device_t *device, ds_accel_host_task_t call,
+                                     void *user_data)
+{
+    struct vendor_task *task = calloc(1, sizeof(*task));
+
+    if (task != NULL) {
+        task->device = device;
+        task->call = call;
+        task->user_data = user_data;
+        atomic_init(&task->state, WAITING);
+    }
+    return task;
+}
+
+/* Takes the task. It goes into the keep also when the runtime refuses it: to be freed, no more. */
+static int32_t submit_captured(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                               struct ds_accel_error *error)
+{
+    int32_t status;
+
+    if (keep_task(stream, task) != 0) {
+        free_task(task);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_host_task: no memory");
+    }
+    VENDOR_WORK(
+        stream->device, error, status,
+        vendor_backend.stream_host_task(stream->device, stream->native, run_captured, task, error));
+    return status;
+}
+
+/* Takes the task. Once it is in the list the runtime may have called it before it returns. */
+static int32_t submit_queued(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                             struct ds_accel_error *error)
+{
+    struct vendor_device *frame = stream->device->frame;
+    int32_t status;
+
+    pthread_mutex_lock(&frame->task_lock);
+    link_task(&frame->pending, task);
+    pthread_mutex_unlock(&frame->task_lock);
+    VENDOR_WORK(
+        stream->device, error, status,
+        vendor_backend.stream_host_task(stream->device, stream->native, run_queued, task, error));
+    if (status < 0 && atomic_exchange(&task->state, TAKEN) == WAITING) {
+        pthread_mutex_lock(&frame->task_lock);
+        unlink_task(&frame->pending, task);
+        pthread_mutex_unlock(&frame->task_lock);
+        free_task(task);
+    }
+    return status;
+}
+
+int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t call,
+                           void *user_data, struct ds_accel_error *error)
+{
+    uint32_t is_capturing = 0;
+    struct vendor_task *task;
+    int32_t status = vendor_stream_is_capturing(stream, &is_capturing, error);
+
+    if (status < 0) {
+        return status;
+    }
+    task = make_task(stream->device, call, user_data);
+    if (task == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_host_task: no memory");
+    }
+    return is_capturing ? submit_captured(stream, task, error) : submit_queued(stream, task, error);
+}
+
+static void forget(void *user_data, int32_t status)
+{
+    (void)user_data;
+    (void)status;
+}
+
+int32_t vendor_task_free_behind(ds_accel_plugin_stream_t *stream, void *memory,
+                                struct ds_accel_error *error)
+{
+    uint32_t is_capturing = 0;
+    struct vendor_task *task = make_task(stream->device, forget, NULL);
+    int32_t status = vendor_stream_is_capturing(stream, &is_capturing, error);
+
+    if (task == NULL) {
+        free(memory);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_fill_async: no memory");
+    }
+    task->memory = memory;
+    if (status == DS_ACCEL_OK && is_capturing) {
+        if (keep_task(stream, task) == 0) {
+            return DS_ACCEL_OK;
+        }
+        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_fill_async: no memory");
+    }
+    if (status == DS_ACCEL_OK && vendor_backend.stream_host_task != NULL) {
+        return submit_queued(stream, task, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        VENDOR_WORK(stream->device, error, status,
+                    vendor_backend.stream_synchronize(stream->device, stream->native, error));
+    }
+    free_task(task);
+    return status;
+}
+
+int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
+                                 struct ds_accel_error *error)
+{
+    struct vendor_task *task = make_task(stream->device, forget, NULL);
+
+    if (task == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "graph_launch: no memory");
+    }
+    vendor_keep_get(keep);
+    task->held = keep;
+    return submit_queued(stream, task, error);
+}
+
+int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
+                               struct ds_accel_error *error)
+{
+    struct vendor_task *task = make_task(stream->device, NULL, NULL);
+
+    if (task == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "graph_launch: no memory");
+    }
+    vendor_keep_get(keep);
+    task->held = keep;
+    if (keep_task(stream, task) != 0) {
+        free_task(task);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "graph_launch: no memory");
+    }
+    return DS_ACCEL_OK;
+}

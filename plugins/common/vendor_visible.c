@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The vendor's variables that choose devices: their names, and values for a child process. */
+#include "vendor_frame.h"
+
+const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
+                                     char *text, size_t text_size)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *value = getenv(variables[i].variable);
+
+        if (value != NULL) {
+            snprintf(text, text_size, "%s=\"%.96s\" hides every device", variables[i].variable,
+                     value);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static char *trim(char *token)
+{
+    char *end;
+
+    while (isspace((unsigned char)*token)) {
+        token++;
+    }
+    end = token + strlen(token);
+    while (end > token && isspace((unsigned char)end[-1])) {
+        *--end = '\0';
+    }
+    return token;
+}
+
+int vendor_visible_each(const char *variable, int (*take)(void *user_data, const char *token),
+                        void *user_data)
+{
+    const char *value = getenv(variable);
+    char *copy;
+    char *rest;
+    int result = 0;
+
+    if (value == NULL) {
+        return -1;
+    }
+    copy = strdup(value);
+    rest = copy;
+    while (rest != NULL && result == 0) {
+        char *token = rest;
+        char *comma = strchr(rest, ',');
+
+        if (comma != NULL) {
+            *comma = '\0';
+        }
+        rest = comma != NULL ? comma + 1 : NULL;
+        token = trim(token);
+        if (token[0] != '\0' || rest != NULL) {
+            result = take(user_data, token);
+        }
+    }
+    free(copy);
+    return result;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* Name number position of a list; NULL past its end. */
+static const char *name_at(uint32_t which, uint32_t position)
+{
+    const char *const *prefixes = vendor_backend.export_prefixes;
+
+    if (which == DS_ACCEL_ENV_LIST_VISIBLE_DEVICES) {
+        return position < vendor_backend.visible_count ? vendor_backend.visible[position].variable
+                                                       : NULL;
+    }
+    for (uint32_t i = 0; prefixes != NULL && prefixes[i] != NULL; i++) {
+        if (i == position) {
+            return prefixes[i];
+        }
+    }
+    return NULL;
+}
+
+static int32_t vendor_env_name_get(ds_accel_plugin_instance_t *instance, uint32_t which,
+                                   uint32_t position, char *name, uint32_t name_size,
+                                   struct ds_accel_error *error)
+{
+    const char *text;
+    int32_t status = vendor_check_instance(instance, "env_name_get", error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (which != DS_ACCEL_ENV_LIST_VISIBLE_DEVICES && which != DS_ACCEL_ENV_LIST_EXPORT) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "env_name_get: unknown list %u", which);
+    }
+    text = name_at(which, position);
+    if (text == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NOT_FOUND,
+                           "env_name_get: list %u has no position %u", which, position);
+    }
+    if (name == NULL || name_size <= strlen(text)) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "env_name_get: \"%s\" does not fit into %u bytes", text, name_size);
+    }
+    memcpy(name, text, strlen(text) + 1);
+    return DS_ACCEL_OK;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+#define TOKEN_BYTES 96u
+
+static int find_variable(const char *variable, uint32_t *which_out)
+{
+    for (uint32_t i = 0; i < vendor_backend.visible_count; i++) {
+        if (strcmp(vendor_backend.visible[i].variable, variable) == 0) {
+            *which_out = i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+/* *value_out: of malloc(). */
+static int32_t make_value(ds_accel_plugin_instance_t *instance, uint32_t which,
+                          const uint32_t *indices, uint32_t count, char **value_out,
+                          struct ds_accel_error *error)
+{
+    const struct vendor_visible *visible = &vendor_backend.visible[which];
+    const char *separator = visible->separator != NULL ? visible->separator : ",";
+    char *value = calloc((size_t)count + 1, TOKEN_BYTES);
+    size_t used = 0;
+
+    if (value == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "visible_devices_value: no memory");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        char token[TOKEN_BYTES - 8];
+        int32_t status = vendor_check_index(instance, indices[i], "visible_devices_value", error);
+
+        if (status == DS_ACCEL_OK &&
+            vendor_backend.visible_token(&instance->devices[indices[i]], which, token,
+                                         sizeof(token)) != 0) {
+            status = plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
+                                 "visible_devices_value: %s cannot name device %u",
+                                 visible->variable, indices[i]);
+        }
+        if (status < 0) {
+            free(value);
+            return status;
+        }
+        used +=
+            (size_t)snprintf(value + used, TOKEN_BYTES, "%.7s%s", i > 0 ? separator : "", token);
+    }
+    *value_out = value;
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_visible_devices_value(ds_accel_plugin_instance_t *instance,
+                                            const char *variable, const uint32_t *device_indices,
+                                            uint32_t device_index_count, char *value,
+                                            uint32_t value_size, uint32_t *needed_out,
+                                            struct ds_accel_error *error)
+{
+    const char *slot = "visible_devices_value";
+    char *made = NULL;
+    uint32_t which = 0;
+    uint32_t needed;
+    int32_t status = vendor_check_instance(instance, slot, error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (variable == NULL || (value == NULL && value_size > 0) ||
+        (device_indices == NULL && device_index_count > 0)) {
+        return vendor_null(error, slot, "variable, value or device_indices");
+    }
+    if (find_variable(variable, &which) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NOT_FOUND,
+                           "%s: %.64s is not a variable of this backend", slot, variable);
+    }
+    status = make_value(instance, which, device_indices, device_index_count, &made, error);
+    if (status < 0) {
+        return status;
+    }
+    needed = (uint32_t)strlen(made) + 1;
+    if (needed_out != NULL) {
+        *needed_out = needed;
+    }
+    if (needed > value_size) {
+        status = plugin_fail(error, DS_ACCEL_ERR_LIMIT, "%s: %u bytes do not fit into %u", slot,
+                             needed, value_size);
+    } else {
+        memcpy(value, made, needed);
+    }
+    free(made);
+    return status;
+}
+
+void vendor_visible_fill(struct ds_accel_plugin *table)
+{
+    table->env_name_get = vendor_env_name_get;
+    table->visible_devices_value = vendor_backend.visible_count > 0 &&
+                                           vendor_backend.visible_token != NULL
+                                       ? vendor_visible_devices_value
+                                       : NULL;
+}

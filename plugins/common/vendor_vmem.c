@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Virtual memory. A mapping is a block in the register of addresses, and holds its physical memory:
+ * that may be destroyed while it is mapped, and goes with the last mapping, whether or not the
+ * runtime counts by itself. Ranges for unmapping and access consist of whole mappings, which are
+ * given to the runtime one by one.
+ */
+#include "vendor_frame.h"
+
+/* vmem->frame: the caller's reference and one for each mapping. */
+static atomic_uint *references_of(ds_accel_plugin_vmem_t *vmem)
+{
+    return vmem->frame;
+}
+
+static int32_t check_range(const void *address, uint64_t size_bytes, const char *slot,
+                           struct ds_accel_error *error)
+{
+    if (address == NULL || size_bytes == 0 || size_bytes > UINTPTR_MAX - (uintptr_t)address) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: %p with %llu bytes is no range", slot,
+                           address, (unsigned long long)size_bytes);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
+                                       uint64_t *minimum_bytes_out, uint64_t *recommended_bytes_out,
+                                       struct ds_accel_error *error)
+{
+    const char *slot = "vmem_granularity";
+    uint64_t minimum = 0;
+    uint64_t recommended = 0;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_flags(flags, DS_ACCEL_VMEM_EXPORTABLE, slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (minimum_bytes_out == NULL || recommended_bytes_out == NULL) {
+        return vendor_null(error, slot, "minimum_bytes_out or recommended_bytes_out");
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.vmem_granularity(device, flags, &minimum, &recommended, error));
+    if (status == DS_ACCEL_OK) {
+        *minimum_bytes_out = minimum;
+        *recommended_bytes_out = recommended >= minimum ? recommended : minimum;
+    }
+    return status;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+static int32_t vendor_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                                   uint64_t align_bytes, void *hint, uint32_t flags,
+                                   void **address_out, struct ds_accel_error *error)
+{
+    const char *slot = "vmem_reserve";
+    void *address = NULL;
+    int32_t status = vendor_check_device(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_flags(flags, 0, slot, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (address_out == NULL || size_bytes == 0 || (align_bytes & (align_bytes - 1)) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: address_out is NULL, size %llu is 0 or alignment %llu is no power "
+                           "of two",
+                           slot, (unsigned long long)size_bytes, (unsigned long long)align_bytes);
+    }
+    VENDOR_CALL(
+        device, error, status,
+        vendor_backend.vmem_reserve(device, size_bytes, align_bytes, hint, &address, error));
+    if (status == DS_ACCEL_OK) {
+        *address_out = address;
+    }
+    return status;
+}
+
+static int32_t vendor_vmem_release(ds_accel_plugin_device_t *device, void *address,
+                                   uint64_t size_bytes, struct ds_accel_error *error)
+{
+    struct vendor_register *blocks;
+    int is_mapped;
+    int32_t status;
+
+    if (device == NULL) {
+        return vendor_null(error, "vmem_release", "the device");
+    }
+    status = check_range(address, size_bytes, "vmem_release", error);
+    if (status < 0) {
+        return status;
+    }
+    blocks = device->instance->blocks;
+    vendor_register_lock(blocks);
+    is_mapped = vendor_block_overlap(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE),
+                                     address, size_bytes) != NULL;
+    vendor_register_unlock(blocks);
+    if (is_mapped) {
+        return plugin_fail(error, DS_ACCEL_ERR_BUSY,
+                           "vmem_release: in %p with %llu bytes something is still mapped", address,
+                           (unsigned long long)size_bytes);
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.vmem_release(device, address, size_bytes, error));
+    return status;
+}
+
+/* ---- physical memory ------------------------------------------------------------------------ */
+
+static ds_accel_plugin_vmem_t *make_vmem(ds_accel_plugin_device_t *device, uint64_t size_bytes)
+{
+    ds_accel_plugin_vmem_t *vmem = calloc(1, sizeof(*vmem));
+    atomic_uint *references = malloc(sizeof(*references));
+
+    if (vmem == NULL || references == NULL) {
+        free(vmem);
+        free(references);
+        return NULL;
+    }
+    atomic_init(references, 1);
+    vmem->device = device;
+    vmem->size_bytes = size_bytes;
+    vmem->frame = references;
+    return vmem;
+}
+
+void vendor_vmem_put(ds_accel_plugin_vmem_t *vmem)
+{
+    if (atomic_fetch_sub(references_of(vmem), 1) != 1) {
+        return;
+    }
+    VENDOR_DESTROY(vmem->device, vendor_backend.vmem_destroy(vmem->device, vmem->native));
+    vendor_usage_give(vmem->device->usage, vmem->size_bytes);
+    free(vmem->frame);
+    free(vmem);
+}
+
+static int32_t create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                      ds_accel_plugin_vmem_t **vmem_out, struct ds_accel_error *error)
+{
+    ds_accel_plugin_vmem_t *vmem;
+    int32_t status;
+
+    if (size_bytes > INT64_MAX || vendor_usage_take(device->usage, size_bytes) != 0) {
+        return vendor_usage_refuse(device, size_bytes, "vmem_create", error);
+    }
+    vmem = make_vmem(device, size_bytes);
+    if (vmem == NULL) {
+        vendor_usage_fail(device->usage, size_bytes, DS_ACCEL_OK);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_create: no memory");
+    }
+    VENDOR_CALL(device, error, status,
+                vendor_backend.vmem_create(device, size_bytes, flags, &vmem->native, error));
+    if (status < 0) {
+        vendor_usage_fail(device->usage, size_bytes, status);
+        free(vmem->frame);
+        free(vmem);
+        return status;
+    }
+    vendor_usage_succeed(device->usage);
+    *vmem_out = vmem;
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                                  uint32_t flags, ds_accel_plugin_vmem_t **vmem_out,
+                                  struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_device(device, "vmem_create", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_flags(flags, DS_ACCEL_VMEM_EXPORTABLE, "vmem_create", error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (vmem_out == NULL || size_bytes == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "vmem_create: vmem_out is NULL or the size is 0");
+    }
+    return create(device, size_bytes, flags, vmem_out, error);
+}
+
+static void vendor_vmem_destroy(ds_accel_plugin_vmem_t *vmem)
+{
+    if (vmem != NULL) {
+        vendor_vmem_put(vmem);
+    }
+}
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+static int32_t map(ds_accel_plugin_device_t *device, struct vendor_block *block,
+                   uint64_t offset_bytes, struct ds_accel_error *error)
+{
+    ds_accel_plugin_vmem_t *vmem = block->vmem;
+    void *address = block->start;
+    uint64_t size_bytes = block->size_bytes;
+    int32_t status = vendor_block_enter(block, "vmem_map", error);
+
+    if (status < 0) {
+        return status;
+    }
+    VENDOR_CALL(
+        device, error, status,
+        vendor_backend.vmem_map(device, address, size_bytes, vmem->native, offset_bytes, error));
+    if (status < 0) {
+        vendor_block_free(vendor_block_take(vmem->device, address, 1u << VENDOR_SOURCE_MAPPED));
+        return status;
+    }
+    atomic_fetch_add(references_of(vmem), 1);
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                               ds_accel_plugin_vmem_t *vmem, uint64_t vmem_offset_bytes,
+                               struct ds_accel_error *error)
+{
+    struct vendor_block *block;
+    int32_t status = vendor_check_device(device, "vmem_map", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = check_range(address, size_bytes, "vmem_map", error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (vmem == NULL || vmem->device->instance != device->instance ||
+        vmem_offset_bytes > vmem->size_bytes || size_bytes > vmem->size_bytes - vmem_offset_bytes) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "vmem_map: vmem is NULL or of another instance, or has no %llu bytes at "
+                           "offset %llu",
+                           (unsigned long long)size_bytes, (unsigned long long)vmem_offset_bytes);
+    }
+    block = vendor_block_create(vmem->device, VENDOR_SOURCE_MAPPED, DS_ACCEL_POINTER_DEVICE);
+    if (block == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_map: no memory");
+    }
+    block->base = (uintptr_t)address;
+    block->size_bytes = size_bytes;
+    block->start = address;
+    block->start_size_bytes = size_bytes;
+    block->vmem = vmem;
+    return map(device, block, vmem_offset_bytes, error);
+}
+
+/* Lock held. Non-zero if the range consists of one or more whole mappings. */
+static int is_mapped_whole(const ds_accel_plugin_device_t *device, uintptr_t address,
+                           uint64_t size_bytes)
+{
+    uint32_t space = vendor_block_space(device, DS_ACCEL_POINTER_DEVICE);
+
+    while (size_bytes > 0) {
+        const struct vendor_block *block =
+            vendor_block_find(device->instance->blocks, space, (const void *)address);
+
+        if (block == NULL || block->source != VENDOR_SOURCE_MAPPED || block->base != address ||
+            block->size_bytes > size_bytes) {
+            return 0;
+        }
+        address += block->size_bytes;
+        size_bytes -= block->size_bytes;
+    }
+    return 1;
+}
+
+static int32_t check_mapped(const ds_accel_plugin_device_t *device, const void *address,
+                            uint64_t size_bytes, const char *slot, struct ds_accel_error *error)
+{
+    int is_mapped;
+    int32_t status = check_range(address, size_bytes, slot, error);
+
+    if (status < 0) {
+        return status;
+    }
+    vendor_register_lock(device->instance->blocks);
+    is_mapped = is_mapped_whole(device, (uintptr_t)address, size_bytes);
+    vendor_register_unlock(device->instance->blocks);
+    if (!is_mapped) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: %p with %llu bytes: not whole mappings", slot, address,
+                           (unsigned long long)size_bytes);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* The mapping that begins at the address, out of the register; of whichever device it is. */
+static struct vendor_block *take_mapping(const ds_accel_plugin_device_t *device,
+                                         const void *address)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    struct vendor_block *block;
+
+    vendor_register_lock(blocks);
+    block = vendor_block_find(blocks, vendor_block_space(device, DS_ACCEL_POINTER_DEVICE), address);
+    if (block != NULL && block->source == VENDOR_SOURCE_MAPPED) {
+        vendor_block_remove(blocks, block);
+    } else {
+        block = NULL;
+    }
+    vendor_register_unlock(blocks);
+    return block;
+}
+
+static int32_t vendor_vmem_unmap(ds_accel_plugin_device_t *device, void *address,
+                                 uint64_t size_bytes, struct ds_accel_error *error)
+{
+    char *position = address;
+    int32_t status;
+
+    if (device == NULL) {
+        return vendor_null(error, "vmem_unmap", "the device");
+    }
+    status = check_mapped(device, address, size_bytes, "vmem_unmap", error);
+    while (status == DS_ACCEL_OK && position < (char *)address + size_bytes) {
+        struct vendor_block *block = take_mapping(device, position);
+
+        if (block == NULL) {
+            return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                               "vmem_unmap: another thread unmapped %p", (void *)position);
+        }
+        position += block->size_bytes;
+        status = vendor_memory_give(block, error);
+        if (status < 0 && !vendor_is_lost(device)) {
+            vendor_block_put_back(block);
+        }
+    }
+    return status;
+}
+
+static int32_t vendor_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address,
+                                      uint64_t size_bytes, uint32_t access,
+                                      struct ds_accel_error *error)
+{
+    const char *slot = "vmem_set_access";
+    int32_t status = vendor_check_device(accessor, slot, error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (access != DS_ACCEL_VMEM_ACCESS_NONE && access != DS_ACCEL_VMEM_ACCESS_READ &&
+        access != DS_ACCEL_VMEM_ACCESS_READ_WRITE) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown access %u", slot, access);
+    }
+    status = check_mapped(accessor, address, size_bytes, slot, error);
+    if (status == DS_ACCEL_OK) {
+        VENDOR_CALL(accessor, error, status,
+                    vendor_backend.vmem_set_access(accessor, address, size_bytes, access, error));
+    }
+    return status;
+}
+
+void vendor_vmem_fill(struct ds_accel_plugin *table)
+{
+    if (vendor_backend.vmem_create == NULL || vendor_backend.vmem_reserve == NULL ||
+        vendor_backend.vmem_map == NULL) {
+        return;
+    }
+    table->vmem_granularity = vendor_vmem_granularity;
+    table->vmem_reserve = vendor_vmem_reserve;
+    table->vmem_release = vendor_vmem_release;
+    table->vmem_create = vendor_vmem_create;
+    table->vmem_destroy = vendor_vmem_destroy;
+    table->vmem_map = vendor_vmem_map;
+    table->vmem_unmap = vendor_vmem_unmap;
+    table->vmem_set_access = vendor_vmem_set_access;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Copies and fills.
+ *
+ * mem_copy() without a function of the backend is mem_copy_async() and waiting, on a stream of its
+ * own: none of the program's, whose work it would wait for, and which may be capturing. Streams for
+ * that are kept, as many as threads copy at the same time.
+ *
+ * Runtimes differ in the patterns that they fill with. One that is made of equal halves is a
+ * shorter one; a short one is a longer one where size and address allow it. What is left is made of
+ * copies: the first piece from the host, and from then on what is filled already, twice as much
+ * each time.
+ */
+#include "vendor_frame.h"
+
+struct vendor_copier {
+    struct vendor_copier *next;
+    void *native;
+};
+
+static int32_t check_copy(const void *destination, const void *source, uint64_t size_bytes,
+                          uint32_t kind, const char *slot, struct ds_accel_error *error)
+{
+    if (kind < DS_ACCEL_COPY_HOST_TO_HOST || kind > DS_ACCEL_COPY_INFER) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown kind %u", slot, kind);
+    }
+    if (kind == DS_ACCEL_COPY_INFER &&
+        (vendor_backend.flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "%s: DS_ACCEL_COPY_INFER needs unified addresses", slot);
+    }
+    if (size_bytes > 0 && (destination == NULL || source == NULL)) {
+        return vendor_null(error, slot, "destination or source");
+    }
+    return DS_ACCEL_OK;
+}
+
+/* ---- copies that are done when they return -------------------------------------------------- */
+
+/* Device entered. */
+static int32_t take_copier(ds_accel_plugin_device_t *device, struct vendor_copier **copier_out,
+                           struct ds_accel_error *error)
+{
+    struct vendor_device *frame = device->frame;
+    struct vendor_copier *copier;
+    int32_t status;
+
+    pthread_mutex_lock(&frame->lock);
+    copier = frame->copiers;
+    if (copier != NULL) {
+        frame->copiers = copier->next;
+    }
+    pthread_mutex_unlock(&frame->lock);
+    if (copier == NULL) {
+        copier = calloc(1, sizeof(*copier));
+        if (copier == NULL) {
+            return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_copy: no memory");
+        }
+        status = vendor_backend.stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0,
+                                              &copier->native, error);
+        if (status < 0) {
+            free(copier);
+            return status;
+        }
+    }
+    *copier_out = copier;
+    return DS_ACCEL_OK;
+}
+
+static void give_copier(ds_accel_plugin_device_t *device, struct vendor_copier *copier)
+{
+    struct vendor_device *frame = device->frame;
+
+    pthread_mutex_lock(&frame->lock);
+    copier->next = frame->copiers;
+    frame->copiers = copier;
+    pthread_mutex_unlock(&frame->lock);
+}
+
+void vendor_copiers_release(ds_accel_plugin_device_t *device)
+{
+    struct vendor_device *frame = device->frame;
+
+    while (frame->copiers != NULL) {
+        struct vendor_copier *copier = frame->copiers;
+
+        frame->copiers = copier->next;
+        VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, copier->native));
+        free(copier);
+    }
+}
+
+static int32_t copy_and_wait(ds_accel_plugin_device_t *device, void *destination,
+                             const void *source, uint64_t size_bytes, uint32_t kind,
+                             struct ds_accel_error *error)
+{
+    struct vendor_copier *copier = NULL;
+    void *native = device->default_stream != NULL ? device->default_stream->native : NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    if (vendor_backend.stream_create != NULL) {
+        status = take_copier(device, &copier, error);
+        if (status < 0) {
+            return status;
+        }
+        native = copier->native;
+    }
+    status =
+        vendor_backend.copy_async(device, native, destination, source, size_bytes, kind, error);
+    if (status == DS_ACCEL_OK) {
+        status = vendor_backend.stream_synchronize(device, native, error);
+    }
+    if (copier != NULL) {
+        give_copier(device, copier);
+    }
+    return status;
+}
+
+static int32_t vendor_mem_copy(ds_accel_plugin_device_t *device, void *destination,
+                               const void *source, uint64_t size_bytes, uint32_t kind,
+                               struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_device(device, "mem_copy", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = check_copy(destination, source, size_bytes, kind, "mem_copy", error);
+    }
+    if (status < 0 || size_bytes == 0) {
+        return status;
+    }
+    if (kind == DS_ACCEL_COPY_HOST_TO_HOST) {
+        memcpy(destination, source, (size_t)size_bytes);
+        return DS_ACCEL_OK;
+    }
+    if (vendor_backend.copy != NULL) {
+        VENDOR_CALL(device, error, status,
+                    vendor_backend.copy(device, destination, source, size_bytes, kind, error));
+    } else {
+        VENDOR_CALL(device, error, status,
+                    copy_and_wait(device, destination, source, size_bytes, kind, error));
+    }
+    return status;
+}
+
+/* ---- queued copies -------------------------------------------------------------------------- */
+
+static int32_t vendor_mem_copy_async(ds_accel_plugin_stream_t *stream, void *destination,
+                                     const void *source, uint64_t size_bytes, uint32_t kind,
+                                     struct ds_accel_error *error)
+{
+    int32_t status = vendor_check_stream(stream, "mem_copy_async", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = check_copy(destination, source, size_bytes, kind, "mem_copy_async", error);
+    }
+    if (status < 0 || size_bytes == 0) {
+        return status;
+    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.copy_async(stream->device, stream->native, destination, source,
+                                          size_bytes, kind, error));
+    return status;
+}
+
+static int32_t vendor_mem_copy_peer_async(ds_accel_plugin_stream_t *stream,
+                                          ds_accel_plugin_device_t *destination_device,
+                                          void *destination,
+                                          ds_accel_plugin_device_t *source_device,
+                                          const void *source, uint64_t size_bytes,
+                                          struct ds_accel_error *error)
+{
+    const char *slot = "mem_copy_peer_async";
+    int32_t status = vendor_check_stream(stream, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_peer(stream->device, destination_device, slot, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check_peer(stream->device, source_device, slot, error);
+    }
+    if (status == DS_ACCEL_OK && size_bytes > 0 && (destination == NULL || source == NULL)) {
+        status = vendor_null(error, slot, "destination or source");
+    }
+    if (status < 0 || size_bytes == 0) {
+        return status;
+    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.copy_peer_async(stream->device, stream->native, destination_device,
+                                               destination, source_device, source, size_bytes,
+                                               error));
+    return status;
+}
+
+/* ---- fills ---------------------------------------------------------------------------------- */
+
+#define FIRST_PIECE_BYTES UINT64_C(4096)
+
+/* A pattern as an element: its bytes are in the order of memory. */
+struct element {
+    unsigned char bytes[4];
+    uint32_t size_bytes;
+};
+
+static uint32_t value_of(const struct element *element)
+{
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+
+    switch (element->size_bytes) {
+    case 1:
+        memcpy(&one, element->bytes, sizeof(one));
+        return one;
+    case 2:
+        memcpy(&two, element->bytes, sizeof(two));
+        return two;
+    default:
+        memcpy(&four, element->bytes, sizeof(four));
+        return four;
+    }
+}
+
+/* The shortest element that repeats to the same bytes. */
+static void shorten(struct element *element)
+{
+    while (element->size_bytes > 1 &&
+           memcmp(element->bytes, element->bytes + element->size_bytes / 2,
+                  element->size_bytes / 2) == 0) {
+        element->size_bytes /= 2;
+    }
+}
+
+/* One that the runtime has and that fits size and address: 0, or -1. Larger ones are no slower. */
+static int choose(struct element *element, const void *destination, uint64_t size_bytes)
+{
+    shorten(element);
+    for (uint32_t width = element->size_bytes; width <= 4; width *= 2) {
+        if ((vendor_backend.fill_widths & width) != 0 && size_bytes % width == 0 &&
+            (uintptr_t)destination % width == 0) {
+            for (uint32_t i = element->size_bytes; i < width; i++) {
+                element->bytes[i] = element->bytes[i - element->size_bytes];
+            }
+            element->size_bytes = width;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int32_t queue_copy(ds_accel_plugin_stream_t *stream, void *destination, const void *source,
+                          uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error)
+{
+    int32_t status;
+
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.copy_async(stream->device, stream->native, destination, source,
+                                          size_bytes, kind, error));
+    return status;
+}
+
+/* The first piece lives until the stream has passed, or with the graph that captures it. */
+static int32_t fill_with_copies(ds_accel_plugin_stream_t *stream, char *destination,
+                                const struct element *element, uint64_t size_bytes,
+                                struct ds_accel_error *error)
+{
+    uint64_t done = size_bytes < FIRST_PIECE_BYTES ? size_bytes : FIRST_PIECE_BYTES;
+    char *piece = malloc((size_t)done);
+    int32_t status;
+
+    if (piece == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_fill_async: no host memory");
+    }
+    for (uint64_t i = 0; i < done; i++) {
+        piece[i] = (char)element->bytes[i % element->size_bytes];
+    }
+    status = queue_copy(stream, destination, piece, done, DS_ACCEL_COPY_HOST_TO_DEVICE, error);
+    if (status < 0) {
+        free(piece);
+        return status;
+    }
+    status = vendor_task_free_behind(stream, piece, error);
+    while (status == DS_ACCEL_OK && done < size_bytes) {
+        uint64_t next = done < size_bytes - done ? done : size_bytes - done;
+
+        status = queue_copy(stream, destination + done, destination, next,
+                            DS_ACCEL_COPY_DEVICE_TO_DEVICE, error);
+        done += next;
+    }
+    return status;
+}
+
+static int32_t check_fill(const void *destination, const void *pattern, uint32_t pattern_bytes,
+                          uint64_t size_bytes, struct ds_accel_error *error)
+{
+    if (pattern == NULL || (destination == NULL && size_bytes > 0)) {
+        return vendor_null(error, "mem_fill_async", "destination or pattern");
+    }
+    if ((pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4) ||
+        size_bytes % pattern_bytes != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "mem_fill_async: a pattern of %u bytes for %llu: expected 1, 2 or 4, "
+                           "and a multiple of it",
+                           pattern_bytes, (unsigned long long)size_bytes);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t vendor_mem_fill_async(ds_accel_plugin_stream_t *stream, void *destination,
+                                     const void *pattern, uint32_t pattern_bytes,
+                                     uint64_t size_bytes, struct ds_accel_error *error)
+{
+    struct element element = {.size_bytes = pattern_bytes};
+    int32_t status = vendor_check_stream(stream, "mem_fill_async", error);
+
+    if (status == DS_ACCEL_OK) {
+        status = check_fill(destination, pattern, pattern_bytes, size_bytes, error);
+    }
+    if (status < 0 || size_bytes == 0) {
+        return status;
+    }
+    memcpy(element.bytes, pattern, pattern_bytes);
+    if (choose(&element, destination, size_bytes) != 0) {
+        return fill_with_copies(stream, destination, &element, size_bytes, error);
+    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.fill_async(stream->device, stream->native, destination,
+                                          value_of(&element), element.size_bytes,
+                                          size_bytes / element.size_bytes, error));
+    return status;
+}
+
+void vendor_work_fill(struct ds_accel_plugin *table)
+{
+    const struct vendor_backend *backend = &vendor_backend;
+
+    table->mem_copy = backend->copy != NULL ||
+                              (backend->copy_async != NULL && backend->stream_synchronize != NULL)
+                          ? vendor_mem_copy
+                          : NULL;
+    table->mem_copy_async = backend->copy_async != NULL ? vendor_mem_copy_async : NULL;
+    table->mem_copy_peer_async = backend->copy_peer_async != NULL ? vendor_mem_copy_peer_async
+                                                                  : NULL;
+    table->mem_fill_async =
+        backend->fill_async != NULL || backend->copy_async != NULL ? vendor_mem_fill_async : NULL;
+}
