@@ -83,7 +83,7 @@ fi
 # -- the rules of CUDA's driver, as its simulator keeps them --
 
 "$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize="$SAN"} -I"$here" "$here/self/cuda.c" -o "$dir/cuda" \
-    "$build/sim/lib/libcuda.so.1" "$build/sim/lib/libsim_cuda.so" -Wl,-rpath,"$build/sim/lib" -lpthread
+    "$build/sim/lib/libcuda.so.1" "$build/sim/lib/libnvidia-ml.so.1" "$build/sim/lib/libsim_cuda.so" -Wl,-rpath,"$build/sim/lib" -lpthread
 for case in $("$dir/cuda"); do
     a_case cuda "$case" 2>/dev/null
     case $case in
