@@ -64,6 +64,13 @@ alive device-memory 1" "$(cat "$dir/report")"
     esac
 done
 
+SIM_MACHINE=$here/machines/cuda.json SIM_REPORT="$dir/of.%p" SIM_FAIL='a:2' "$dir/self" ends_at_once
+is "a report of each process, though it ends at once" "calls 2
+failed a
+alive event 1
+alive pinned-memory 1" "$(cat "$dir"/of.*)"
+rm -f "$dir"/of.*
+
 # The same under the thread sanitizer, where this compiler has it. A misuse is no race: those are left.
 if [ -z "${SAN-}" ] && compile self-threads -fsanitize=thread 2>/dev/null; then
     export TSAN_OPTIONS=halt_on_error=1
