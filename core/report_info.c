@@ -486,6 +486,7 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
 {
     const struct ds_accel__candidate *candidate = facts->candidate;
     bool available = facts->instance != NULL;
+    const char *reason = available ? "" : candidate != NULL ? candidate->reason : "no_plugin";
     bool failed = false;
     json_t *limit = NULL;
     json_t *tree = json_object();
@@ -493,12 +494,10 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
     ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
     set_text(tree, "name", facts->name, &failed);
     ds_accel__json_set(tree, "available", json_boolean(available), &failed);
-    set_text(tree, "reason",
-             available           ? ""
-             : candidate != NULL ? candidate->reason
-                                 : "no_plugin",
-             &failed);
+    set_text(tree, "reason", reason, &failed);
     set_text(tree, "detail", candidate != NULL ? candidate->detail : "", &failed);
+    set_text(tree, "remedy", ds_accel__config_remedy(&facts->context->config, facts->name, reason),
+             &failed);
     set_names(tree, facts, &failed);
     ds_accel__json_set(tree, "device_count", number_or_null(available, count), &failed);
     ds_accel__json_set(tree, "devices",
@@ -514,10 +513,10 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
     return tree;
 }
 
-/* Evaluate the named backend and lend what make_tree asks: the same for info and env. */
-static int32_t with_facts(ds_accel_t *context, const char *name,
-                          json_t *(*make_tree)(const struct ds_accel__facts *facts, uint32_t count),
-                          json_t **tree_out)
+int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
+                             json_t *(*make_tree)(const struct ds_accel__facts *facts,
+                                                  uint32_t count),
+                             json_t **tree_out)
 {
     struct ds_accel__candidate *candidate;
     ds_accel_plugin_instance_t *instance;
@@ -556,12 +555,12 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
 
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, info_tree, tree_out);
+    return ds_accel__with_facts(context, name, info_tree, tree_out);
 }
 
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, ds_accel__memory_tree, tree_out);
+    return ds_accel__with_facts(context, name, ds_accel__memory_tree, tree_out);
 }
 
 /* ---- env ------------------------------------------------------------------------------------ */
@@ -664,5 +663,5 @@ static json_t *env_tree(const struct ds_accel__facts *facts, uint32_t count)
 
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, env_tree, tree_out);
+    return ds_accel__with_facts(context, name, env_tree, tree_out);
 }

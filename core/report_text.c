@@ -213,7 +213,7 @@ static void write_explain(struct page *page, json_t *tree)
         const struct ds_accel__reason *reason = ds_accel__reason("no_plugin");
 
         ds_accel__text_add(&page->text, "  reason no_plugin: %s\n  remedy %s\n", reason->meaning,
-                           reason->remedy);
+                           get_text(tree, "remedy"));
     }
     write_list_line(page, "folders searched:", json_object_get(tree, "searched"));
 }
@@ -336,6 +336,9 @@ static void write_info(struct page *page, json_t *tree)
     } else {
         ds_accel__text_add(&page->text, "not available: ");
         add_reason(page, tree);
+        if (get_text(tree, "remedy")[0] != '\0') {
+            ds_accel__text_add(&page->text, "  remedy %s\n", get_text(tree, "remedy"));
+        }
     }
     for (size_t i = 0; i < json_array_size(devices); i++) {
         write_device(page, json_array_get(devices, i));
@@ -771,6 +774,9 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
                          (!split_outputs(copy) || !sanitize_tree(copy)))) {
         json_decref(copy);
         return NULL;
+    }
+    if (report == DS_ACCEL_REPORT_TOPO) {
+        ds_accel__topo_write(&page.text, copy, page.colour);
     }
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(writers); i++) {
         if (writers[i].report == report) {

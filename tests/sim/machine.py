@@ -109,6 +109,16 @@ VENDORS = {
         "device_files": {},
         "driver_version": "1.12.0",
     },
+    # Metal's device is on no bus that Linux knows.
+    "mps": {
+        "pci": ("", "", ""),
+        "driver": "",
+        "nodes": [],
+        "device_nodes": [],
+        "files": {},
+        "device_files": {},
+        "driver_version": "",
+    },
 }
 
 NIC_KINDS = {

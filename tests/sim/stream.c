@@ -21,6 +21,7 @@
 static struct sim_stream *streams;
 static uint64_t last_stamp;
 static atomic_bool lost[SIM_MAX_DEVICES];
+static _Thread_local bool is_worker;
 
 struct sim_stream *sim_streams(void)
 {
@@ -279,6 +280,7 @@ static void *work_on(void *argument)
     struct sim_stream *stream = argument;
     bool polls;
 
+    is_worker = true;
     sim_locked();
     for (;;) {
         struct sim_work *work = stream->head;
@@ -302,6 +304,11 @@ static void *work_on(void *argument)
     stream_free(stream);
     sim_unlocked();
     return NULL;
+}
+
+bool sim_is_worker(void)
+{
+    return is_worker;
 }
 
 /* Signals are for the program's own threads. */

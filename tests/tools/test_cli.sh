@@ -205,7 +205,28 @@ has "remedy" "$err" "Remedy: install the vendor's plugin"
 refuses 4 "no_permission: /dev/nvidia0 refuses" env DS_ACCELERATOR=cuda DS_ACCEL_CUDA_AVAILABLE=false \
     DS_ACCEL_CUDA_REASON=no_permission DS_ACCEL_CUDA_DETAIL="/dev/nvidia0 refuses" \
     "$program" --plugin-dir "$dir/cuda" detect
-has "remedy" "$err" "Remedy: add the user to the group"
+has "remedy, of this backend" "$err" "Remedy: give the user read and write permission on the node that the detail"
+run env DS_ACCELERATOR=mps "$program" detect
+has "a backend that cannot have a plugin here" "$code $err" "Remedy: run it on a Mac"
+printf '{"backends": {"cuda": {"remedies": {"no_permission": "ask Ann", "no_plugin": null}}}}\n' >"$dir/remedies.json"
+run env DS_ACCELERATOR=cuda DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_permission \
+    "$program" --config "$dir/remedies.json" --plugin-dir "$dir/cuda" detect
+has "the operator's remedy" "$code $err" "Remedy: ask Ann"
+for command in "explain cuda" "info cuda" doctor; do
+    # shellcheck disable=SC2086 # two words
+    run env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_permission \
+        "$program" --config "$dir/remedies.json" --plugin-dir "$dir/cuda" $command --json
+    has "the same in $command" "$out" '"remedy": "ask Ann"'
+done
+run env DS_ACCELERATOR=cuda "$program" --config "$dir/remedies.json" detect
+has "a remedy that is masked" "$err" "Remedy: install the vendor's plugin"
+# What the shipped configuration says of each.
+run "$program" config show --json
+for name in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
+    for reason in no_device no_driver no_permission library_missing; do
+        has "$name has a remedy for $reason" "$out" "\"backends.$name.remedies.$reason\""
+    done
+done
 refuses 4 "device_busy" env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=device_busy \
     "$program" --plugin-dir "$dir/cuda" -q --accelerator cuda detect
 refuses 4 "start_failed" env DS_ACCEL_CUDA_FAIL=init=driver \
@@ -371,7 +392,7 @@ is "explain" "0" "$code"
 has "the choice" "$out" "chosen: cpu (auto detect)"
 has "the failed gate" "$out" "  probe  failed  no module"
 has "the reason" "$out" "  reason no_driver: the device is there, its kernel driver is not"
-has "the remedy" "$out" "  remedy install and load the vendor's kernel driver"
+has "the remedy" "$out" "  remedy install and load NVIDIA's kernel driver (Debian, non-free: nvidia-driver"
 has "what has no plugin" "$out" "without a plugin file: xpu.external, xpu, npu"
 lacks "cuda has one" "$(printf '%s\n' "$out" | grep '^without')" "cuda"
 has "mock" "$out" "mock: not_probed (by name only)"
