@@ -75,6 +75,11 @@ uint32_t sim_order(const char *how, const char *otherwise, uint32_t *order, uint
  * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n".
  */
 int64_t sim_enter(const char *call);
+/*
+ * The runtime has been shut down, as after synDestroy(): a child that is forked from here on may
+ * start it, as one that is forked before the first call may.
+ */
+void sim_shut_down(void);
 /* The code for "*:N" without "=CODE": set by the shim before its first call. */
 extern int64_t sim_failure;
 /* Say what the caller did wrong, with the call, and abort(). */
@@ -148,6 +153,7 @@ bool sim_set_access(void *address, uint64_t size_bytes, uint32_t access); /* 0, 
 
 /* Between processes: 64 bytes that another process of the user can open while this one has it. */
 bool sim_export(const void *base, void *handle64);
+bool sim_export_is_ours(const void *handle64); /* made by this process */
 void *sim_import(uint32_t physical, const void *handle64, uint64_t *size_out); /* NULL: gone */
 bool sim_import_close(void *address);
 int sim_export_fd(const void *base, uint64_t size_bytes); /* a descriptor; -1 */
@@ -169,6 +175,8 @@ int sim_stream_query(struct sim_stream *stream);
 /* timeout_ns UINT64_MAX: for ever. 0, 1 not yet, -1 as above. */
 int sim_stream_synchronize(struct sim_stream *stream, uint64_t timeout_ns);
 int sim_device_synchronize(uint32_t physical);
+/* Is the calling thread a stream's: does it run a caller's task? */
+bool sim_is_worker(void);
 
 /*
  * Give work to a stream; while it captures, to its capture instead. 0; -1: lost, or the capture is
@@ -223,6 +231,8 @@ void sim_capture_forbid(uint32_t physical);
 void sim_capture_break(struct sim_stream *stream);
 /* Does any stream of this thread capture, in a mode that forbids unsafe calls? */
 bool sim_capture_is_strict(void);
+/* Has this thread such a capture of its own, whatever others have? */
+bool sim_capture_is_own(void);
 /* Does a stream of the device capture that the default stream would wait for? */
 bool sim_capture_is_blocking(uint32_t physical);
 /* May this thread end the stream's capture: did it begin there (or is its mode relaxed)? */

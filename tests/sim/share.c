@@ -76,6 +76,14 @@ bool sim_export(const void *base, void *handle64)
     return true;
 }
 
+bool sim_export_is_ours(const void *handle64)
+{
+    struct handle handle;
+
+    memcpy(&handle, handle64, sizeof(handle));
+    return handle.process == getpid();
+}
+
 /* What the exporter's table says of the block. */
 static bool is_live(int fd, const struct handle *handle)
 {
