@@ -5,9 +5,15 @@
  *
  *      the hardware -> its library -> how many devices -> can they be used
  *
- * Probe makes a verdict of the problem, init an error.
+ * Probe makes a verdict of the problem, init an error. A runtime that would stay behind in the
+ * process is asked in a child: it ends with it, and its threads, its descriptors and what it
+ * changed too.
  */
 #include "vendor_frame.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- the way -------------------------------------------------------------------------------- */
 
@@ -102,33 +108,102 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
              answer->device_count, answer->device_count == 1 ? "" : "s");
 }
 
-static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
-                            struct ds_accel_error *error)
+static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
-    struct ds_accel_verdict answer;
     struct vendor_problem problem;
     char library[256];
     void *runtime = NULL;
     uint32_t count = 0;
 
+    memset(answer, 0, sizeof(*answer));
+    if (start(host, &runtime, &count, library, sizeof(library), &problem) != 0) {
+        answer_problem(answer, &problem);
+        return;
+    }
+    answer->device_count = count;
+    if (vendor_backend.judge != NULL && vendor_backend.judge(runtime, count, &answer->device_count,
+                                                             answer->variant, &problem) != 0) {
+        answer_problem(answer, &problem);
+    } else {
+        answer->state = DS_ACCEL_PROBE_AVAILABLE;
+        answer->device_count = count; /* as device_count() will say */
+        tell_evidence(host, runtime, library, answer);
+    }
+    vendor_backend.close(runtime);
+}
+
+static void answer_failure(struct ds_accel_verdict *answer, const char *format, int number)
+{
+    struct vendor_problem problem;
+
+    vendor_problem_set(&problem, DS_ACCEL_REASON_DRIVER_FAILED, format, number);
+    memset(answer, 0, sizeof(*answer));
+    answer_problem(answer, &problem);
+}
+
+/* The child's answer, and its end; whoever waits for every child may have taken its status. */
+static void hear(pid_t child, int from, struct ds_accel_verdict *answer)
+{
+    size_t length = 0;
+    ssize_t part;
+    int status = 0;
+
+    do {
+        part = read(from, (char *)answer + length, sizeof(*answer) - length);
+        length += part > 0 ? (size_t)part : 0;
+    } while (length < sizeof(*answer) && (part > 0 || (part < 0 && errno == EINTR)));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (length < sizeof(*answer)) {
+        answer_failure(answer,
+                       WIFSIGNALED(status)
+                           ? "the runtime ended the process that asked it: signal %d"
+                           : "the runtime ended the process that asked it: code %d",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+}
+
+static void ask_in_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
+{
+    int ends[2];
+    pid_t child;
+
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        answer_failure(answer, "no pipe to ask through: errno %d", errno);
+        return;
+    }
+    child = fork();
+    if (child == 0) {
+        ask(host, answer);
+        _exit(write(ends[1], answer, sizeof(*answer)) == (ssize_t)sizeof(*answer) ? 0 : 1);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        answer_failure(answer, "no process to ask in: errno %d", errno);
+    } else {
+        hear(child, ends[0], answer);
+    }
+    close(ends[0]);
+}
+
+static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                            struct ds_accel_error *error)
+{
+    struct ds_accel_verdict answer;
+    struct vendor_hardware hardware;
+    struct vendor_problem problem;
+
     if (host == NULL || verdict == NULL) {
         return vendor_null(error, "probe", "host or verdict");
     }
-    memset(&answer, 0, sizeof(answer));
-    if (start(host, &runtime, &count, library, sizeof(library), &problem) != 0) {
+    memset(&problem, 0, sizeof(problem));
+    if (!vendor_backend.asks_in_child) {
+        ask(host, &answer);
+    } else if (vendor_presence_check(host, vendor_backend.trace, &hardware, &problem) != 0) {
+        memset(&answer, 0, sizeof(answer));
         answer_problem(&answer, &problem);
     } else {
-        answer.device_count = count;
-        if (vendor_backend.judge != NULL &&
-            vendor_backend.judge(runtime, count, &answer.device_count, answer.variant, &problem) !=
-                0) {
-            answer_problem(&answer, &problem);
-        } else {
-            answer.state = DS_ACCEL_PROBE_AVAILABLE;
-            answer.device_count = count; /* as device_count() will say */
-            tell_evidence(host, runtime, library, &answer);
-        }
-        vendor_backend.close(runtime);
+        ask_in_child(host, &answer);
     }
     ds_accel_write(verdict, &answer, sizeof(answer));
     return DS_ACCEL_OK;
