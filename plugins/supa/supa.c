@@ -573,6 +573,7 @@ const struct vendor_backend vendor_backend = {
     .visible_count = 1,
     .export_prefixes = export_prefixes,
     .allocation_align_bytes = 1, /* none is promised */
+    .asks_in_child = 1,
     .open = supa_open,
     .close = supa_close,
     .count = supa_count,
