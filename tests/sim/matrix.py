@@ -72,7 +72,8 @@ def libraries_of(build, vendors, folder):
     with open(os.path.join(build, "sim/sonames"), encoding="utf-8") as file:
         lines = file.read().splitlines()
     for vendor, soname in map(str.split, lines):
-        if vendor in vendors:
+        # One in a folder of its own is another version of what is there already.
+        if vendor in vendors and "/" not in soname:
             os.symlink(os.path.join(build, "sim/lib", soname), os.path.join(folder, soname))
 
 
