@@ -155,6 +155,9 @@ struct vendor_backend {
     uint32_t event_handle_bytes;
     uint32_t allocation_align_bytes; /* what alloc() gives at least; more is made by the frame */
     uint32_t frees_wait;             /* free() waits for the device's work by itself */
+    /* open() leaves descriptors or threads that close() cannot end, or the library does not survive a
+       fork: probe asks in a child process of its own. */
+    uint32_t probes_in_child;
 
     /* -- life; the vendor's device numbering below is the instance's: index 0 .. count-1 -- */
 
@@ -167,9 +170,6 @@ struct vendor_backend {
     void (*close)(void *runtime);
     /* Visible devices; 0 is no problem of this call: the frame tells HIDDEN from NO_DEVICE. */
     int (*count)(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
-    /* The runtime cannot be shut down, and a child that is forked after it was asked cannot start it
-       (DSA-P32): probe asks in a child of its own, which takes all that the runtime leaves behind. */
-    uint32_t asks_in_child;
     /* probe only, may be NULL: a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY). *usable_out
        = how many can. variant: struct ds_accel_verdict's, 32 bytes, "" so far. */
     int (*judge)(void *runtime, uint32_t count, uint32_t *usable_out, char *variant,

@@ -5,13 +5,13 @@
  *
  *      the hardware -> its library -> how many devices -> can they be used
  *
- * Probe makes a verdict of the problem, init an error. A runtime that would stay behind in the
- * process is asked in a child: it ends with it, and its threads, its descriptors and what it
- * changed too.
+ * Probe makes a verdict of the problem, init an error.
  */
 #include "vendor_frame.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,56 +132,89 @@ static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answe
     vendor_backend.close(runtime);
 }
 
-static void answer_failure(struct ds_accel_verdict *answer, const char *format, int number)
-{
-    struct vendor_problem problem;
+/* ---- asking in a child ---------------------------------------------------------------------- */
 
-    vendor_problem_set(&problem, DS_ACCEL_REASON_DRIVER_FAILED, format, number);
+#define CHILD_LIMIT_MS 60000
+
+/* The whole answer, or what the child came to instead. */
+static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
+{
+    struct pollfd waiting = {.fd = channel, .events = POLLIN};
+    struct vendor_problem problem;
+    size_t have = 0;
+    int status = 0;
+
+    while (have < sizeof(*answer) && poll(&waiting, 1, CHILD_LIMIT_MS) > 0) {
+        ssize_t size = read(channel, (char *)answer + have, sizeof(*answer) - have);
+
+        if (size <= 0) {
+            break;
+        }
+        have += (size_t)size;
+    }
+    if (have < sizeof(*answer)) {
+        kill(child, SIGKILL); /* it ended before, or hangs */
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (have == sizeof(*answer)) {
+        return;
+    }
     memset(answer, 0, sizeof(*answer));
+    vendor_problem_set(&problem, DS_ACCEL_REASON_DRIVER_FAILED,
+                       "the vendor's library ended the process that asked it, signal %d",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : 0);
     answer_problem(answer, &problem);
 }
 
-/* The child's answer, and its end; whoever waits for every child may have taken its status. */
-static void hear(pid_t child, int from, struct ds_accel_verdict *answer)
+static void write_answer(int channel, const struct ds_accel_verdict *answer)
 {
-    size_t length = 0;
-    ssize_t part;
-    int status = 0;
+    const char *bytes = (const char *)answer;
+    size_t left = sizeof(*answer);
 
-    do {
-        part = read(from, (char *)answer + length, sizeof(*answer) - length);
-        length += part > 0 ? (size_t)part : 0;
-    } while (length < sizeof(*answer) && (part > 0 || (part < 0 && errno == EINTR)));
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (length < sizeof(*answer)) {
-        answer_failure(answer,
-                       WIFSIGNALED(status)
-                           ? "the runtime ended the process that asked it: signal %d"
-                           : "the runtime ended the process that asked it: code %d",
-                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    while (left > 0) {
+        ssize_t size = write(channel, bytes, left);
+
+        if (size <= 0) {
+            return;
+        }
+        bytes += size;
+        left -= (size_t)size;
     }
 }
 
-static void ask_in_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
+/*
+ * Most runtimes cannot be given back once they have started, and do not survive a fork. So they are
+ * started where they go with the process. What needs no library is asked here: most machines do not
+ * have the hardware, and pay for no child.
+ */
+static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
+    struct vendor_hardware hardware;
+    struct vendor_problem problem;
     int ends[2];
     pid_t child;
 
+    memset(answer, 0, sizeof(*answer));
+    if (vendor_presence_check(host, vendor_backend.trace, &hardware, &problem) != 0) {
+        answer_problem(answer, &problem);
+        return;
+    }
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        answer_failure(answer, "no pipe to ask through: errno %d", errno);
+        ask(host, answer);
         return;
     }
     child = fork();
     if (child == 0) {
         ask(host, answer);
-        _exit(write(ends[1], answer, sizeof(*answer)) == (ssize_t)sizeof(*answer) ? 0 : 1);
+        write_answer(ends[1], answer);
+        _exit(0);
     }
     close(ends[1]);
     if (child < 0) {
-        answer_failure(answer, "no process to ask in: errno %d", errno);
+        ask(host, answer);
     } else {
-        hear(child, ends[0], answer);
+        read_answer(ends[0], child, answer);
     }
     close(ends[0]);
 }
@@ -190,20 +223,14 @@ static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_ve
                             struct ds_accel_error *error)
 {
     struct ds_accel_verdict answer;
-    struct vendor_hardware hardware;
-    struct vendor_problem problem;
 
     if (host == NULL || verdict == NULL) {
         return vendor_null(error, "probe", "host or verdict");
     }
-    memset(&problem, 0, sizeof(problem));
-    if (!vendor_backend.asks_in_child) {
-        ask(host, &answer);
-    } else if (vendor_presence_check(host, vendor_backend.trace, &hardware, &problem) != 0) {
-        memset(&answer, 0, sizeof(answer));
-        answer_problem(&answer, &problem);
+    if (vendor_backend.probes_in_child) {
+        ask_child(host, &answer);
     } else {
-        ask_in_child(host, &answer);
+        ask(host, &answer);
     }
     ds_accel_write(verdict, &answer, sizeof(answer));
     return DS_ACCEL_OK;
