@@ -461,6 +461,7 @@ const struct vendor_backend vendor_backend = {
     .event_handle_bytes = sizeof(cu_ipc_handle_t),
     .allocation_align_bytes = 256,
     .frees_wait = 1,
+    .probes_in_child = 1, /* cuInit() cannot be undone, nor be repeated in a forked child */
     .open = cuda_open,
     .close = cuda_close,
     .count = cuda_count,

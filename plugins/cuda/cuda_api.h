@@ -120,8 +120,9 @@ enum {
 #define CU_EVENT_INTERPROCESS 4u
 #define CU_HOST_PORTABLE 1u /* of cuMemHostAlloc and cuMemHostRegister alike */
 #define CU_HOST_MAPPED 2u
-#define CU_HOST_WRITE_COMBINED 4u /* of cuMemHostAlloc; 4 means other memory to cuMemHostRegister \
-                                   */
+#define CU_HOST_WRITE_COMBINED \
+    4u /* of cuMemHostAlloc; 4 means other memory to cuMemHostRegister \
+        */
 #define CU_ATTACH_GLOBAL 1u
 #define CU_CAPTURE_RELAXED 2
 #define CU_CAPTURE_ACTIVE 1
