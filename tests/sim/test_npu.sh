@@ -31,18 +31,7 @@ is "ACL does not start" "error driver_failed aclInit(): ACL_ERROR_RT_DEV_SETUP_E
 variant gone 'v["driver"] = False'
 has "no driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
 
-# Without the right to open a node (the superuser may open all).
-variant refused 'v["permission"] = False'
-mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
-chmod 755 "$dir" "$dir/refused"
-if [ "$(id -u)" != 0 ]; then
-    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
-elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
-else
-    refused="unavailable no_permission /dev/davinci_manager (not run: another user cannot reach $build)"
-fi
-has "no permission" "$refused" "unavailable no_permission"
+refused
 has "no permission: which node" "$refused" "/dev/davinci_manager"
 
 # The driver's libraries are not on LD_LIBRARY_PATH: the linker's words, which name what is missing.
@@ -141,12 +130,15 @@ has "bench: copies" "$out" '"state": "measured"'
 # What is skipped, ACL has not: managed memory, device addresses of pinned memory, a stream-ordered
 # allocator, counting, showing and updating graphs. Its virtual memory maps whole handles only.
 conforms "conformance" npu "91 passed, 0 failed, 22 skipped"
-variant wait 'v["pageable"] = "wait"'
+
 variant refuse 'v["pageable"] = "refuse"'
 variant ddr 'v["memory"] = "ddr"; v["devices"][0]["name"] = "Ascend310P3"'
 for where in refuse ddr; do
     conforms "conformance with $where" "$dir/$where.json" "91 passed, 0 failed, 22 skipped"
 done
+
+calls npu share
+has "memory and events for others" "$out" "event: 64 bytes"
 
 # ---- failures -----------------------------------------------------------------------------------
 
@@ -192,6 +184,8 @@ wrong "the stream before the model" 's/aclmdlRIExecuteAsync(exec, stream)/aclmdl
 wrong "total before free" 's/(attribute, &free_bytes, &total)/(attribute, \&total, \&free_bytes)/' memory.c wrong_works
 wrong "a key of 64 characters" 's/handle, ACL_IPC_KEY_BYTES,/handle, 64,/' memory.c wrong_conforms DSA-P104
 wrong "importers that were not named" 's/ ACL_IPC_DISABLE_PID_VALIDATION)/ 0)/' memory.c wrong_conforms DSA-P104
+wrong "an event of this process" 's/acl_flags = ACL_EVENT_IPC;/acl_flags = ACL_EVENT_SYNC;/' work.c \
+    wrong_says share "event: 64 bytes"
 wrong "a device that is set and not reset" \
     '/^void npu_leave/,/^}/ s/^    acl->aclrtResetDevice(state->user);$//' device.c wrong_works
 wrong "a device that is reset and not set" \

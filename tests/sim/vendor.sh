@@ -55,6 +55,23 @@ bare() {
     env DS_ACCEL_ROOT="$dir/root" "$@"
 }
 
+# refused: $refused is the verdict of one who may not open the nodes (the superuser may open all).
+refused() {
+    variant refused 'v["permission"] = False'
+    mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
+    chmod 755 "$dir" "$dir/refused"
+    if [ "$(id -u)" != 0 ]; then
+        refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
+    elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
+        refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups \
+            env DS_ACCEL_ROOT="$dir/refused")
+    else
+        echo "no permission: not run, another user cannot reach $build"
+        refused="unavailable no_permission /dev/davinci_manager /dev/cambricon_ctl"
+    fi
+    has "no permission" "$refused" "unavailable no_permission"
+}
+
 # conforms NAME MACHINE PASSED: the suite; prints its figures.
 conforms() {
     run "$sim" "$2" "$build/bin/ds-accel" conformance "$vendor" -v
@@ -140,12 +157,10 @@ wrong_works() {
 }
 
 wrong_conforms() {
-    timeout 60 "$sim" "$machine" "$build/bin/ds-accel" conformance "$wrong" --rule "$1"
+    timeout 60 "$sim" "${2:-$machine}" "$build/bin/ds-accel" conformance "$wrong" --rule "$1"
 }
 
 wrong_says() {
-    what=$1
-    wanted=$2
-    where=${3:-$machine}
-    "$sim" "$where" "$dir/calls" "$wrong" "$what" >"$dir/said" && grep -Fq "$wanted" "$dir/said"
+    # shellcheck disable=SC2086 # a command with its argument
+    "$sim" "$machine" "$dir/calls" "$wrong" $1 >"$dir/said" && grep -Fq "$2" "$dir/said"
 }

@@ -7,6 +7,7 @@
  *     calls PLUGIN telemetry [BYTES]  the sensors of each device, with BYTES allocated on device 0
  *     calls PLUGIN ranges             profiler ranges, nested
  *     calls PLUGIN memory             exhaust the memory of device 0, and go on
+ *     calls PLUGIN share              export memory and an event of device 0
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
  *
  * "failed CALL: STATUS VENDOR_CODE VENDOR_TEXT: MESSAGE" is printed for a call that fails; what was
@@ -253,6 +254,31 @@ static void do_memory(struct run *run)
     }
 }
 
+static void do_share(struct run *run)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    ds_accel_plugin_event_t *event = NULL;
+    unsigned char handle[256];
+    void *memory = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, backend_info, run->instance, &info) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory) < 0) {
+        return;
+    }
+    if (CALL(run, ipc_memory_export, run->device, (char *)memory + 4096, handle,
+             info.memory_handle_bytes) == DS_ACCEL_OK) {
+        printf("memory: %u bytes\n", info.memory_handle_bytes);
+        CALL(run, ipc_memory_unexport, run->device, handle, info.memory_handle_bytes);
+    }
+    if (CALL(run, event_create, run->device, DS_ACCEL_EVENT_INTERPROCESS, &event) == DS_ACCEL_OK &&
+        CALL(run, ipc_event_export, event, handle, info.event_handle_bytes) == DS_ACCEL_OK) {
+        printf("event: %u bytes\n", info.event_handle_bytes);
+    }
+    run->table->event_destroy(event);
+    RELEASE(run, mem_free, run->device, memory);
+}
+
 /* ---- work ----------------------------------------------------------------------------------- */
 
 static void task(void *user_data, int32_t status)
@@ -446,6 +472,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_ranges(run);
         } else if (strcmp(command, "memory") == 0) {
             do_memory(run);
+        } else if (strcmp(command, "share") == 0) {
+            do_share(run);
         } else {
             do_work(run);
         }
@@ -461,7 +489,7 @@ int main(int argc, char **argv)
 
     memset(&run, 0, sizeof(run));
     if (argc < 3) {
-        fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|work\n");
+        fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|work\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";
