@@ -240,7 +240,7 @@ run: all  ## build, then say which accelerator this machine has
 TESTBED := $(BUILD)/testbed
 TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe lib/libds_accel.so.$(VERSION) \
     lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so
-TESTBED_LINKS := include obj share tests
+TESTBED_LINKS := include obj share stage tests
 $(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) Makefile
 	rm -rf $(TESTBED)
 	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel libexec/ds-accel)

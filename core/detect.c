@@ -596,11 +596,12 @@ static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_d
            candidate->state != DS_ACCEL_STATE_SHADOWED;
 }
 
-/* The first that something can be done for; hardware that is not there comes last. */
+/* The first that something can be done for; then what has no hardware here; then what is denied. */
 static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
                                                        bool with_disabled)
 {
     const struct ds_accel__candidate *absent = NULL;
+    const struct ds_accel__candidate *disabled = NULL;
 
     for (size_t i = 0; i < context->registry.count; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
@@ -608,12 +609,15 @@ static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context
         if (!is_rejected(candidate, with_disabled)) {
             continue;
         }
-        if (strcmp(candidate->reason, "no_device") != 0) {
+        if (candidate->state == DS_ACCEL_STATE_DISABLED) {
+            disabled = disabled == NULL ? candidate : disabled;
+        } else if (strcmp(candidate->reason, "no_device") == 0) {
+            absent = absent == NULL ? candidate : absent;
+        } else {
             return candidate;
         }
-        absent = absent == NULL ? candidate : absent;
     }
-    return absent;
+    return absent != NULL ? absent : disabled;
 }
 
 /* "xpu, npu or cuda": everybody who has no device here. Empty when there is no memory for it. */
