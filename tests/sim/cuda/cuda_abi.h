@@ -123,7 +123,8 @@ CUresult cuda_enter(const char *call);
 CUresult cuda_enter_context(const char *call, CUcontext *context_out);
 /*
  * Of what gives something back: it does so on a lost device, and when a failure is scripted, which
- * is *code_out then. false: it cannot, for *code_out.
+ * is *code_out then. false: it cannot, for *code_out. What a caller may try again after a failure
+ * (memory, mappings) is left alone by a scripted one.
  */
 bool cuda_enter_release(const char *call, CUcontext *context_out, CUresult *code_out);
 /* And a device of this process; its physical number. */

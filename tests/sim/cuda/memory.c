@@ -97,12 +97,15 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
     CUresult code;
 
     REQUIRE(cuda_enter_release(__func__, &context, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(dptr != 0, code);
     REQUIRE(sim_find(address_of(dptr), &block) && block.address == address_of(dptr) &&
                 (block.kind == SIM_DEVICE || block.kind == SIM_MANAGED) && block.import_count == 0,
             INVALID_VALUE);
     REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_device_synchronize(block.physical);
+    /* Freed in its stream meanwhile? */
+    REQUIRE(sim_find(address_of(dptr), &block) && block.address == address_of(dptr), INVALID_VALUE);
     if (sim_handle_is(block.address, "pool-allocation")) {
         sim_handle_remove(block.address, "pool-allocation", __func__);
     }
@@ -135,6 +138,7 @@ SIM_EXPORT CUresult cuMemFreeHost(void *p)
     CUresult code;
 
     REQUIRE(cuda_enter_release(__func__, &context, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(p != NULL, code);
     REQUIRE(sim_find(p, &block) && block.address == p && block.kind == SIM_PINNED, INVALID_VALUE);
     REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
@@ -173,6 +177,7 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *p)
     CUresult code;
 
     REQUIRE(cuda_enter_release(__func__, &context, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(p != NULL, INVALID_VALUE);
     REQUIRE(sim_find(p, &block) && block.kind == SIM_REGISTERED && block.address == p,
             HOST_MEMORY_NOT_REGISTERED);
@@ -580,6 +585,7 @@ SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     CUresult code;
 
     REQUIRE(cuda_enter_release(__func__, &context, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(dptr != 0, code);
     REQUIRE(sim_handle_is(address_of(dptr), "pool-allocation"), INVALID_VALUE);
     stream = cuda_stream(hStream, context, __func__);

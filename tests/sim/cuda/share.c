@@ -121,6 +121,7 @@ SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
     CUresult code;
 
     REQUIRE(cuda_enter_release(__func__, &context, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(sim_find(address_of(dptr), &block) && block.import_count > 0, INVALID_VALUE);
     sim_device_synchronize(block.physical);
     return sim_import_close(address_of(dptr)) ? code : INVALID_VALUE;
@@ -191,6 +192,7 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
     CUresult code;
 
     REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     return sim_unreserve(address_of(ptr), size) ? code : INVALID_VALUE;
 }
 
@@ -238,6 +240,7 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     CUresult code;
 
     REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     if (sim_find(address_of(ptr), &block)) {
         sim_device_synchronize(block.physical);
     }
