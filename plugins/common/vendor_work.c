@@ -101,7 +101,7 @@ static int32_t copy_and_wait(ds_accel_plugin_device_t *device, void *destination
 
     if (vendor_backend.stream_create != NULL) {
         status = take_copier(device, &copier, error);
-        if (status < 0) {
+        if (copier == NULL) {
             return status;
         }
         native = copier->native;
