@@ -181,7 +181,7 @@ static int32_t vendor_visible_devices_value(ds_accel_plugin_instance_t *instance
                            "%s: %.64s is not a variable of this backend", slot, variable);
     }
     status = make_value(instance, which, device_indices, device_index_count, &made, error);
-    if (status < 0) {
+    if (made == NULL) {
         return status;
     }
     needed = (uint32_t)strlen(made) + 1;
