@@ -87,7 +87,8 @@ class Machine:
                        if not any(part in name for part in VENDOR_VARIABLES) and name != "DS_ACCELERATOR"}
         environment.update({"LD_LIBRARY_PATH": os.path.join(self.folder, "lib"), "LC_ALL": "C",
                             "SIM_MACHINE": self.description, "DS_ACCEL_CACHE": "off",
-                            "XDG_CONFIG_HOME": os.path.join(self.folder, "none")})
+                            "XDG_CONFIG_HOME": os.path.join(self.folder, "none"),
+                            "DS_ACCEL_SUPA_NUMBERING": "cuda"})
         environment.update(variables)
         answer = subprocess.run([os.path.join(self.build, "bin/ds-accel"), "--root", self.root, *arguments],
                                 env=environment, capture_output=True, text=True, timeout=120, check=False)
