@@ -39,7 +39,9 @@ is "no hardware: explain" "" "$(opened none explain)"
 is "no hardware: doctor" "" "$(opened none doctor)"
 cut -d ' ' -f 1 "$build/sim/sonames" | sort -u >"$dir/vendors"
 while read -r vendor; do
-    [ -f "$machines/$vendor.json" ] || continue
+    if [ ! -f "$machines/$vendor.json" ] || [ ! -f "$build/lib/ds-accel/ds_accel_$vendor.so" ]; then
+        continue
+    fi
     is "hardware of $vendor: list" "$vendor" "$(opened "$vendor" list)"
     is "hardware of $vendor: $vendor alone is asked when it is forced" "$vendor" \
         "$(DS_ACCELERATOR=$vendor opened "$vendor" detect)"
