@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices: what their codes mean, how many there are, who they are, what they can do. */
+/* Devices: what their codes mean, who they are, what they can do. */
 #include "rocm.h"
 
 /* -- codes -- */
@@ -51,24 +51,6 @@ void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char 
 
     *status_out = status_of(code);
     *name_out = rocm->hip.hipGetErrorName((hip_error_t)code);
-}
-
-/* -- how many -- */
-
-int rocm_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem)
-{
-    const struct rocm *rocm = runtime;
-    int count = 0;
-    hip_error_t code = rocm_code(rocm, rocm->hip.hipGetDeviceCount(&count));
-
-    if (code == HIP_NO_DEVICE || code == HIP_INVALID_DEVICE) {
-        count = 0;
-    } else if (code != HIP_SUCCESS) {
-        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
-                                   "hipGetDeviceCount");
-    }
-    *count_out = count > 0 ? (uint32_t)count : 0;
-    return 0;
 }
 
 /* -- who -- */
@@ -144,6 +126,8 @@ static int32_t read_address(ds_accel_plugin_device_t *device,
         return status;
     }
     lower(identity->pci_address);
+    rocm_topology_node(device->instance->host, identity->pci_address, identity->node_path,
+                       sizeof(identity->node_path));
     position = rocm_topology_index(device->instance->host, identity->pci_address);
     if (position >= 0) {
         identity->vendor_index = (uint32_t)position;

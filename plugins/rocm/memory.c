@@ -185,18 +185,17 @@ static int32_t check_pools(ds_accel_plugin_device_t *device, const char *call,
     return DS_ACCEL_OK;
 }
 
+/* Without a pool, nothing is kept that could be given back. */
 int32_t rocm_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error)
 {
     const struct hip_api *hip = HIP_OF(device);
     hip_pool_t pool = NULL;
-    int32_t status = check_pools(device, "mem_trim", error);
+    int32_t status;
 
-    if (status < 0) {
-        return status;
-    }
-    if (hip->hipDeviceGetDefaultMemPool == NULL || hip->hipMemPoolTrimTo == NULL) {
-        return vendor_unsupported(error, "mem_trim", "no hipMemPoolTrimTo (ROCm 5.2)");
+    if ((device->info.flags & DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY) == 0 ||
+        hip->hipDeviceGetDefaultMemPool == NULL || hip->hipMemPoolTrimTo == NULL) {
+        return DS_ACCEL_OK;
     }
     status = ROCM_CHECK(device, hip->hipDeviceGetDefaultMemPool(&pool, (int)device->index), error,
                         "hipDeviceGetDefaultMemPool(device %u)", device->index);

@@ -224,7 +224,7 @@ static int no_device(const struct rocm *rocm, const char *call, hip_error_t code
 }
 
 /* Without a device hipInit() says so in one release, and hipGetDeviceCount() in another. */
-static int start(const struct rocm *rocm, struct vendor_problem *problem)
+static int start(struct rocm *rocm, struct vendor_problem *problem)
 {
     struct affinity affinity;
     hip_error_t init_code;
@@ -241,15 +241,22 @@ static int start(const struct rocm *rocm, struct vendor_problem *problem)
                          problem);
     }
     if (code == HIP_INSUFFICIENT_DRIVER) {
-        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_MISMATCH, (void *)rocm, code, 0,
-                                   "%s: hipInit(0)", rocm->lib.path);
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_MISMATCH, rocm, code, 0,
+                                   "%s: hipInit(0)", library_name(rocm));
     }
     if (code != HIP_SUCCESS) {
-        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, (void *)rocm, code, 1,
-                                   "%s",
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, rocm, code, 1, "%s",
                                    init_code != HIP_SUCCESS ? "hipInit(0)" : "hipGetDeviceCount");
     }
+    rocm->device_count = count > 0 ? (uint32_t)count : 0;
     return count > 0 ? 0 : no_device(rocm, "hipGetDeviceCount", HIP_NO_DEVICE, problem);
+}
+
+static int rocm_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem)
+{
+    (void)problem;
+    *count_out = ((const struct rocm *)runtime)->device_count;
+    return 0;
 }
 
 static void rocm_close(void *runtime)

@@ -13,6 +13,7 @@ struct rocm {
     const struct ds_accel_host *host;
     struct vendor_lib lib;
     struct hip_api hip;
+    uint32_t device_count; /* visible; asked once, when the runtime is started */
     struct rocm_sensors *sensors;
 };
 
@@ -37,10 +38,13 @@ int rocm_topology_check(const struct ds_accel_host *host, struct vendor_problem 
    them; -1: not there. */
 int rocm_topology_index(const struct ds_accel_host *host, const char *pci_address);
 
+/* "/dev/dri/renderD128"; as it was if there is none. */
+void rocm_topology_node(const struct ds_accel_host *host, const char *pci_address, char *node,
+                        size_t node_size);
+
 /* -- device.c -- */
 
 void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out);
-int rocm_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
 /* "gfx90a:sramecc+:xnack-" */
 int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_t text_size);
 int32_t rocm_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,

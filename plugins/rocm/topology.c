@@ -7,6 +7,9 @@
  */
 #include "rocm.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define NODES_MAX 512
 
@@ -107,4 +110,46 @@ int rocm_topology_index(const struct ds_accel_host *host, const char *pci_addres
         index++;
     }
     return -1;
+}
+
+/* -- the node -- */
+
+/* Does the link "device" of /sys/class/drm/NAME lead to the address? */
+static int is_node_of(const struct ds_accel_host *host, const char *name, const char *pci_address)
+{
+    char path[512];
+    char target[256];
+    const char *slash;
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "%s/sys/class/drm/%.32s/device", host->machine_root, name);
+    length = readlink(path, target, sizeof(target) - 1);
+    if (length < 0) {
+        return 0;
+    }
+    target[length] = '\0';
+    slash = strrchr(target, '/');
+    return strcmp(slash != NULL ? slash + 1 : target, pci_address) == 0;
+}
+
+void rocm_topology_node(const struct ds_accel_host *host, const char *pci_address, char *node,
+                        size_t node_size)
+{
+    const struct dirent *entry;
+    char path[512];
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "%s/sys/class/drm", host->machine_root);
+    folder = opendir(path);
+    if (folder == NULL) {
+        return;
+    }
+    while ((entry = readdir(folder)) != NULL) {
+        if (strncmp(entry->d_name, "renderD", 7) == 0 &&
+            is_node_of(host, entry->d_name, pci_address)) {
+            snprintf(node, node_size, "/dev/dri/%.32s", entry->d_name);
+            break;
+        }
+    }
+    closedir(folder);
 }

@@ -142,7 +142,7 @@ static void open_brml(struct supa_sensors *sensors)
 
 /* BRML's device at the address, with the lock held; -1: none. */
 static int find_device(struct supa_sensors *sensors, const char *pci_address,
-                       brml_device_t *device_out, uint32_t *index_out)
+                       brml_device_t *device_out)
 {
     struct brml_pci pci;
     char address[32];
@@ -164,7 +164,6 @@ static int find_device(struct supa_sensors *sensors, const char *pci_address,
         snprintf(address, sizeof(address), "%04x:%02x:%02x.%x", pci.domain, pci.bus, pci.device,
                  pci.function);
         if (strcasecmp(address, pci_address) == 0) {
-            *index_out = i;
             return 0;
         }
     }
@@ -178,8 +177,7 @@ void supa_sensors_identify(struct supa_sensors *sensors, struct ds_accel_device_
     unsigned int minor = 0;
 
     pthread_mutex_lock(&sensors->lock);
-    if (find_device(sensors, identity->pci_address, &device, &identity->vendor_index) == 0) {
-        identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
+    if (find_device(sensors, identity->pci_address, &device) == 0) {
         if (sensors->brml.brmlDeviceGetUUID(device, identity->uuid_text,
                                             sizeof(identity->uuid_text)) != 0) {
             identity->uuid_text[0] = '\0';
@@ -229,14 +227,13 @@ int32_t supa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
     const char *pci_address = instance->devices[device_index].identity.pci_address;
     uint32_t power = vendor_pci_power_state(instance->host, pci_address);
     brml_device_t device = NULL;
-    uint32_t index;
 
     (void)error;
     if (power == DS_ACCEL_POWER_SUSPENDED || power == DS_ACCEL_POWER_OFF) {
         return DS_ACCEL_OK;
     }
     pthread_mutex_lock(&sensors->lock);
-    if (find_device(sensors, pci_address, &device, &index) == 0) {
+    if (find_device(sensors, pci_address, &device) == 0) {
         ask_brml(&sensors->brml, device, telemetry);
     }
     pthread_mutex_unlock(&sensors->lock);

@@ -382,6 +382,8 @@ static int32_t supa_identify(ds_accel_plugin_device_t *device,
                              struct ds_accel_device_identity *identity,
                              struct ds_accel_error *error)
 {
+    char token[64];
+    uint64_t number;
     char *at;
     int32_t status = SUPA_CHECK(device,
                                 API_OF(device)->get_pci_address(identity->pci_address,
@@ -394,6 +396,11 @@ static int32_t supa_identify(ds_accel_plugin_device_t *device,
     }
     for (at = identity->pci_address; *at != '\0'; at++) {
         *at = (char)tolower((unsigned char)*at);
+    }
+    if (supa_visible_token(device, 0, token, sizeof(token)) == 0 &&
+        plugin_parse_u64(token, &number) == 0 && number <= UINT32_MAX) {
+        identity->vendor_index = (uint32_t)number;
+        identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
     }
     device->native_device = device->index;
     snprintf(identity->name, sizeof(identity->name), "Biren GPU");

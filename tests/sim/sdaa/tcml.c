@@ -67,7 +67,8 @@ SIM_EXPORT tcmlReturn_t tcmlInitWithFlags(uint64_t flags)
     count = 0;
     for (uint32_t i = 0; i < total; i++) {
         if (strcmp(counts, "devices") == 0 ||
-            (strcmp(counts, "cards") == 0 && is_first_of_card(i)) || i < 3) {
+            (strcmp(counts, "cards") == 0 && is_first_of_card(i)) ||
+            (strcmp(counts, "nothing") == 0 && i < 3)) {
             order[count++] = i;
         }
     }

@@ -1,0 +1,254 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The rocm plugin over simulated HIP (6.3 and 5.2), rocm_smi, amd_smi and roctx; and, where Debian's
+# packages of them are installed, over the real runtime without a device.
+#
+#     test_rocm.sh BUILD
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck disable=SC2034 # for vendor.sh
+vendor=rocm
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+unset HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES ROCM_PATH HIP_PATH 2>/dev/null || true
+# shellcheck source=tests/sim/vendor.sh
+. "$here/vendor.sh"
+hip6=$build/sim/lib/libamdhip64.so.6
+hip5=$build/sim/lib/rocm-5/libamdhip64.so.5
+
+# ---- is it there? -------------------------------------------------------------------------------
+
+is "available" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" "$(verdict "$sim" rocm)"
+has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 1002:03"
+is "the library is absent" \
+    "unavailable library_missing /nowhere/libamdhip64.so.6: no such library is installed" \
+    "$(DS_ACCEL_ROCM_LIBRARY=/nowhere/libamdhip64.so.6 verdict bare)"
+is "the library is there, and no device" \
+    "unavailable no_device libamdhip64.so.6 finds no device: hipInit(0): hipErrorInvalidDevice (101)" \
+    "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib")"
+if [ -z "${SAN:-}" ] && ldconfig -p | grep -q 'libamdhip64\.so\.5 '; then
+    is "the real runtime is there, and no device" \
+        "unavailable no_device libamdhip64.so.5 finds no device: hipInit(0): hipErrorInvalidDevice (101)" \
+        "$(DS_ACCEL_ROCM_LIBRARY=libamdhip64.so.5 verdict bare)"
+    run env DS_ACCEL_ROOT="$dir/root" DS_ACCEL_ROCM_LIBRARY=libamdhip64.so.5 DS_ACCELERATOR=rocm \
+        "$build/bin/ds-accel" detect
+    is "the real runtime, forced" 4 "$code"
+    has "the real runtime, forced: why" "$err" "hipErrorInvalidDevice (101)"
+else
+    echo "rocm: not run: the real runtime is not installed (libamdhip64-5)"
+fi
+
+# By each variable; CUDA_VISIBLE_DEVICES counts only where HIP_VISIBLE_DEVICES is not set.
+is "hidden by HIP" 'unavailable hidden HIP_VISIBLE_DEVICES="" hides every device' \
+    "$(HIP_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+is "hidden by ROCR" 'unavailable hidden ROCR_VISIBLE_DEVICES="" hides every device' \
+    "$(ROCR_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+is "hidden by CUDA" 'unavailable hidden CUDA_VISIBLE_DEVICES="" hides every device' \
+    "$(CUDA_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+is "HIP before CUDA" "available - libamdhip64.so.6, driver 6.12.12, 1 device" \
+    "$(HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+
+variant gone 'v["driver"] = False'
+has "no driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
+# The driver lists no GPU: a card that ROCm cannot compute with.
+variant unlisted 'v["files"] = {}
+for d in v["devices"]: d["gpu_id"] = 0'
+is "the driver lists no GPU" \
+    "unavailable no_device /sys/class/kfd/kfd/topology/nodes: none of 4 nodes is a GPU (gpu_id 0)" \
+    "$(verdict "$sim" "$dir/unlisted.json")"
+has "a runtime that fails" "$(SIM_FAIL=hipInit:1=999 verdict "$sim" rocm)" \
+    "error driver_failed hipInit(0): hipErrorUnknown (999)"
+has "a runtime and a driver that disagree" "$(SIM_FAIL=hipInit:1=35 verdict "$sim" rocm)" \
+    "unavailable driver_mismatch libamdhip64.so.6: hipInit(0): hipErrorInsufficientDriver (35)"
+echo 'int hipInit(unsigned flags) { return flags != 0; }' |
+    "$CC" -xc -shared -fPIC -Wl,-soname,libamdhip64.so.6 -o "$dir/libamdhip64.so.6" -
+has "a library that is too old" "$(DS_ACCEL_ROCM_LIBRARY=$dir/libamdhip64.so.6 verdict bare)" \
+    "unavailable symbol_missing"
+
+# Without the right to open /dev/kfd (the superuser may open all).
+variant refused 'v["permission"] = False'
+mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
+chmod 755 "$dir" "$dir/refused"
+if [ "$(id -u)" != 0 ]; then
+    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
+elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
+    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
+else
+    refused="unavailable no_permission /dev/kfd (not run: another user cannot reach $build)"
+fi
+has "no permission" "$refused" "unavailable no_permission"
+has "no permission: which node" "$refused" "/dev/kfd"
+
+# Below ROCM_PATH, where the linker does not look.
+mkdir -p "$dir/rocm/lib"
+cp "$build/sim/lib/libsim_rocm.so" "$dir/rocm/lib/"
+cp "$hip6" "$dir/rocm/lib/libamdhip64.so.7"
+if ldconfig -p | grep -q libamdhip64; then
+    echo "rocm: not run: by ROCM_PATH, for the linker finds a runtime before"
+else
+    has "by ROCM_PATH" "$(verdict bare env SIM_MACHINE="$machine" ROCM_PATH="$dir/rocm")" \
+        "available - $dir/rocm/lib/libamdhip64.so.7"
+fi
+
+# ---- who is who ---------------------------------------------------------------------------------
+
+calls rocm facts
+has "device 0" "$out" "device 0 vendor 0 pci 0000:0c:00.0 uuid GPU-2e5b90c71fa84d36 node /dev/dri/renderD128 numa 0 memory 1073741824 name AMD Instinct MI300X"
+has "device 1" "$out" "device 1 vendor 1 pci 0000:8c:00.0 uuid GPU-7d10c4e8b5623fa9 node /dev/dri/renderD129 numa 1"
+has "the runtime's version" "$out" "runtime 6.3.42134"
+has "the driver's version" "$out" "driver 6.12.12"
+HIP_VISIBLE_DEVICES=1 calls rocm facts
+has "one visible device" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
+CUDA_VISIBLE_DEVICES=1 calls rocm facts
+has "one visible device, as CUDA has it" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
+# HIP counts in what ROCR leaves: its device 0 is ROCR's first, the physical 1.
+ROCR_VISIBLE_DEVICES=1,0 HIP_VISIBLE_DEVICES=0 calls rocm facts
+has "a variable of a variable" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
+ROCR_VISIBLE_DEVICES=GPU-7d10c4e8b5623fa9 calls rocm facts
+has "visible by UUID" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
+variant holes 'v["devices"][0]["minor"] = 7; v["devices"][1]["minor"] = 3'
+calls "$dir/holes.json" facts
+has "holes in the nodes: 0" "$out" "device 0 vendor 0 pci 0000:0c:00.0 uuid GPU-2e5b90c71fa84d36 node /dev/dri/renderD135"
+has "holes in the nodes: 1" "$out" "device 1 vendor 1 pci 0000:8c:00.0 uuid GPU-7d10c4e8b5623fa9 node /dev/dri/renderD131"
+for name in 0000:8c:00.0 GPU-7d10c4e8b5623fa9; do
+    run "$sim" rocm "$build/bin/ds-accel" bench rocm --json --only event --time 0.001 --device "$name"
+    is "bench of $name" "0 0000:8c:00.0" \
+        "$code $(printf '%s' "$out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["pci_address"])')"
+done
+
+# ---- facts --------------------------------------------------------------------------------------
+
+# Sensors are found by PCI address: rocm_smi heeds no variable.
+variant busy 'd = v["devices"][1]; d["utilization_percent"] = 63; d["edge_millidegrees"] = -1
+d["power_microwatts"] = 310500000; d["energy_count"] = 2000000'
+calls "$dir/busy.json" telemetry 67108864
+has "sensors" "$out" "device 0 valid 0x103f load 0% 0% heat 41000 power 90000/560000 clocks 0 0 memory 67108864/1073741824"
+has "sensors of another device; the junction's temperature" "$out" "device 1 valid 0x103f load 63% 0% heat 47000 power 310500/560000"
+HIP_VISIBLE_DEVICES=1 calls "$dir/busy.json" telemetry
+has "sensors of the only visible device" "$out" "device 0 valid 0x103f load 63% 0% heat 47000"
+DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere calls "$dir/busy.json" telemetry
+has "sensors by amd_smi, degrees and all" "$out" "device 0 valid 0x1027 load 0% 0% heat 41000"
+variant sysfs 'v["files"] = {"/sys/bus/pci/devices/0000:0c:00.0/" + k: t for k, t in {
+    "gpu_busy_percent": "21\n", "mem_info_vram_total": "1073741824\n", "mem_info_vram_used": "1048576\n",
+    "hwmon/hwmon4/temp1_input": "39000\n", "hwmon/hwmon4/power1_average": "77000000\n",
+    "hwmon/hwmon4/power1_cap": "300000000\n", "hwmon/hwmon4/freq1_input": "1200000000\n"}.items()}'
+SIM_FAIL='rsmi_init:1=8,amdsmi_init:1=34' calls "$dir/sysfs.json" telemetry
+has "sensors by sysfs alone" "$out" "device 0 valid 0x105d load 21% 0% heat 39000 power 77000/300000 clocks 1200000 0 memory 1048576/1073741824"
+variant asleep 'v["devices"][1]["power"] = "suspended"'
+calls "$dir/asleep.json" telemetry
+has "a suspended device is not asked" "$out" "device 1 valid 0x0 "
+# rsmi_init() prints where there is no /sys/class/drm: it is not called.
+"$here/machine.py" "$machine" "$dir/drmless"
+rm -r "$dir/drmless/sys/class/drm"
+DS_ACCEL_ROOT=$dir/drmless calls rocm telemetry
+is "without /sys/class/drm: no noise" "0 " "$code $err"
+has "without /sys/class/drm" "$out" "device 0 valid 0x0 "
+
+SIM_RANGES=$dir/ranges calls rocm ranges
+is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
+DS_ACCEL_ROCM_ROCTX_LIBRARY=/nowhere calls rocm ranges
+is "ranges without roctx" "0 " "$code $out"
+
+# bf16 in matrix units from gfx908 on, emulated before; fp16 always.
+for arch in gfx906:true:false gfx908:true:true gfx90a:sramecc+:xnack-:true:true gfx1030:true:false gfx1100:true:true; do
+    bf16=${arch##*:}
+    name=${arch%:*:*}
+    variant arch "for d in v['devices']: d['arch'] = '$name'"
+    run "$sim" "$dir/arch.json" "$build/bin/ds-accel" info rocm --json
+    has "info: bf16 on $name" "$out" "\"is_bf16_supported\": $bf16"
+    has "info: fp16 on $name" "$out" '"is_fp16_supported": true'
+    has "info: the architecture $name" "$out" "$name"
+done
+run "$sim" rocm "$build/bin/ds-accel" bench rocm --json --only copy,alloc --size 64K --time 0.001
+is "bench" 0 "$code"
+has "bench: copies" "$out" '"state": "measured"'
+
+# ---- conformance --------------------------------------------------------------------------------
+
+# What is skipped, HIP has not or the plugin does not offer: virtual memory, pictures of graphs.
+conforms "conformance" rocm "97 passed, 0 failed, 16 skipped"
+# 5.2: the struct of 792 bytes, no hipLaunchHostFunc, another flag for IPC.
+export DS_ACCEL_ROCM_LIBRARY="$hip5"
+calls rocm facts
+has "5.2: version" "$out" "runtime 5.2.21153"
+run "$sim" rocm "$build/bin/ds-accel" conformance rocm -v
+# It cannot put a host task into a graph: hipStreamAddCallback() is no part of a capture.
+is "5.2: what fails" "DSA-P81 a captured host task" \
+    "$(printf '%s\n' "$out" | sed -n 's/^\(DSA-P[0-9]*\) *failed *graph *\(a captured host task\):.*/\1 \2/p; t; s/^DSA-P[0-9]* *failed/&/p')"
+calls rocm work
+is "5.2: work" "0 " "$code $out"
+unset DS_ACCEL_ROCM_LIBRARY
+# A runtime that leaves the caller on one CPU is undone, in probe and after.
+variant narrow 'v["narrows_affinity"] = 1'
+conforms "conformance of a runtime that changes the affinity" "$dir/narrow.json" \
+    "97 passed, 0 failed, 16 skipped"
+variant poor 'for d in v["devices"]: d["memory_pools"] = 0; d["managed"] = 0'
+run "$sim" "$dir/poor.json" "$build/bin/ds-accel" conformance rocm -v
+has "without pools" "$out" "mem_alloc_async: the device has no memory pools"
+has "without managed memory" "$out" "mem_alloc_managed: the device has no managed memory"
+is "without both: what else fails" "" \
+    "$(printf '%s\n' "$out" | grep '^DSA-P[0-9]* *failed' | grep -Ev 'DSA-P(34|72|73) ' || true)"
+
+# ---- failures -----------------------------------------------------------------------------------
+
+calls rocm memory
+has "out of memory" "$out" "failed mem_alloc: -2 2 hipErrorOutOfMemory: hipMalloc(67108864 bytes, device 0): hipErrorOutOfMemory (2)"
+has "out of memory: and on" "$out" "and one that fits"
+SIM_FAIL='hipMalloc:1=424242' calls rocm work
+has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
+for copy in 1 2 3; do
+    SIM_LOSE="0@copy:$copy" calls rocm work
+    is "lost in copy $copy" 1 "$code"
+    has "lost in copy $copy: told" "$out" ": -10 719 hipErrorLaunchFailure: "
+    is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+done
+every_call 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
+
+# ---- what is easily got wrong -------------------------------------------------------------------
+
+# bf16 is told by the architecture's name.
+wrong_architecture() {
+    variant told "for d in v['devices']: d['arch'] = 'gfx90a'"
+    "$sim" "$dir/told.json" env DS_ACCELERATOR=rocm "$build/bin/ds-accel" --plugin-dir "$dir/wrong" info rocm --json |
+        grep -Fq '"is_bf16_supported": true'
+}
+
+# The calling program alone, which starts the runtime in its own process.
+wrong_affinity() {
+    timeout 60 "$sim" "$dir/narrow.json" "$build/bin/ds-accel" conformance "$wrong" --rule DSA-P28
+}
+
+# Each with the mistake made on purpose: the simulator has prototypes and numbers of its own, so that
+# the wrong plugin is refused, misuses the library (which aborts), or moves the wrong bytes.
+wrong "the stream before the kind, as in SUPA 1.x" \
+    's/HIP_OF(device)->hipMemcpyAsync(destination, source, size_bytes, (int)kind - 1,$/((hip_error_t (*)(void *, const void *, size_t, void *, int))(void *)HIP_OF(device)->hipMemcpyAsync)(destination, source, size_bytes, native_stream, (int)kind - 1),/; /^ *native_stream),$/d' \
+    memory.c wrong_works
+wrong "kinds numbered as the ABI does" 's/(int)kind - 1,/(int)kind,/' memory.c wrong_works
+wrong "kinds numbered as CNRT does" 's/(int)kind - 1,/(int)((const int[]){0, 3, 0, 2, 1, 5})[kind],/' memory.c wrong_works
+wrong "the event before the stream" 's/hipStreamWaitEvent(native, native_event, 0)/hipStreamWaitEvent(native_event, native, 0)/' \
+    stream.c wrong_works
+wrong "the stream before the event" 's/hipEventRecord(native, native_stream)/hipEventRecord(native_stream, native)/' \
+    stream.c wrong_works
+wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' stream.c wrong_works
+wrong "an event without timing" 's/== 0 ? HIP_EVENT_DISABLE_TIMING/!= 0 ? HIP_EVENT_DISABLE_TIMING/' stream.c wrong_works
+wrong "not ready is another number" 's/HIP_NOT_READY = 600/HIP_NOT_READY = 34/' hip.h wrong_conforms DSA-P49
+wrong "total before free" 's/hipMemGetInfo(&free_bytes, &total_bytes)/hipMemGetInfo(\&total_bytes, \&free_bytes)/' \
+    memory.c wrong_works
+wrong "IPC handles by address" \
+    's/hip->hipIpcOpenMemHandle(base_out, value, flags)/((hip_error_t (*)(void **, void *, unsigned int))(void *)hip->hipIpcOpenMemHandle)(base_out, (void *)(uintptr_t)handle, flags)/' \
+    memory.c wrong_conforms DSA-P104
+wrong "5.x's flag for 6.x" 's/HIP_IPC_LAZY_PEER_ACCESS_6 = 1/HIP_IPC_LAZY_PEER_ACCESS_6 = 0/' hip.h wrong_conforms DSA-P104
+wrong "the architecture at the old struct's place" \
+    's/size_t offset = HIP_PROPERTIES_ARCH_R0600/size_t offset = HIP_PROPERTIES_ARCH/' device.c wrong_architecture
+wrong "a plain name for the new struct" \
+    's/OPTIONAL(hipGetDevicePropertiesR0600, "ROCm 6.0")/{"hipGetDeviceProperties", offsetof(struct hip_api, hipGetDevicePropertiesR0600), 0, NULL}/' \
+    rocm.c wrong_architecture
+wrong "microwatts for milliwatts" 's|microwatts / 1000|microwatts|' sensors.c wrong_says telemetry "power 90000/560000"
+wrong "an affinity that is not put back" 's/^    restore_affinity(rocm->host, &affinity);$//' rocm.c wrong_affinity
+wrong "allocation in a strict capture" 's/int mode = HIP_CAPTURE_MODE_RELAXED/int mode = 0/' memory.c wrong_conforms DSA-P106
+wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' device.c wrong_conforms DSA-P38
+
+finish

@@ -1,0 +1,157 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The sdaa plugin over a simulated SDAARuntime of the current and of the first generation, TCML, TCPX.
+#
+#     test_sdaa.sh BUILD
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck disable=SC2034 # for vendor.sh
+vendor=sdaa
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+unset SDAA_VISIBLE_DEVICES SDAA_ROOT 2>/dev/null || true
+# shellcheck source=tests/sim/vendor.sh
+. "$here/vendor.sh"
+
+# ---- is it there? -------------------------------------------------------------------------------
+
+# Two cards of four devices each.
+is "available" "available - libsdaart.so, 8 devices" "$(verdict "$sim" sdaa)"
+is "no hardware" "unavailable no_device no /dev/tcaicard[0-9]*" "$(verdict "$sim" none)"
+is "the library is absent" \
+    "unavailable library_missing libsdaart.so, /opt/tecoai/lib64/libsdaart.so: no such library is installed" \
+    "$(verdict bare)"
+is "the library is there, and no device" \
+    "unavailable no_device libsdaart.so finds no device: sdaaGetDeviceCount: sdaaErrorNoDevice (100)" \
+    "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib")"
+is "hidden" 'unavailable hidden SDAA_VISIBLE_DEVICES="" hides every device' \
+    "$(SDAA_VISIBLE_DEVICES='' verdict "$sim" sdaa)"
+is "some are hidden" "available - libsdaart.so, 2 devices" "$(SDAA_VISIBLE_DEVICES=5,2 verdict "$sim" sdaa)"
+has "a runtime that fails" "$(SIM_FAIL=sdaaGetDeviceCount:1=999 verdict "$sim" sdaa)" \
+    "error driver_failed sdaaGetDeviceCount: sdaaErrorUnknown (999)"
+has "a runtime and a driver that disagree" "$(SIM_FAIL=sdaaGetDeviceCount:1=35 verdict "$sim" sdaa)" \
+    "unavailable driver_mismatch libsdaart.so: sdaaGetDeviceCount: "
+# Streams of the first generation are ints: none of its functions is called, which would abort.
+first=$(DS_ACCEL_SDAA_LIBRARY=$build/sim/lib/sdaa-first/libsdaart.so verdict "$sim" sdaa)
+has "the first generation is refused" "$first" "unavailable symbol_missing "
+has "the first generation is refused: by what" "$first" "has no sdaaGetErrorName: it is of the first generation, which is not supported"
+echo 'const char *sdaaGetErrorName(int e) { return e ? "a" : "b"; } int sdaaGetDeviceCount(int *c) { return *c = 0; }' |
+    "$CC" -xc -shared -fPIC -o "$dir/libsdaart.so" -
+has "a library that lacks functions" "$(DS_ACCEL_SDAA_LIBRARY=$dir/libsdaart.so verdict bare)" \
+    "unavailable symbol_missing $dir/libsdaart.so has no sdaaSetDevice, "
+mkdir -p "$dir/teco/lib64"
+cp "$build/sim/lib/libsim_sdaa.so" "$build/sim/lib/libsdaart.so" "$dir/teco/lib64/"
+is "below SDAA_ROOT" "available - $dir/teco/lib64/libsdaart.so, 8 devices" \
+    "$(verdict bare env SIM_MACHINE="$machine" SDAA_ROOT="$dir/teco")"
+
+variant refused 'v["permission"] = False
+for d in v["devices"]: d["permission"] = False'
+mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
+chmod 755 "$dir" "$dir/refused"
+if [ "$(id -u)" != 0 ]; then
+    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
+elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
+    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
+else
+    refused="unavailable no_permission /dev/tcaicard0 (not run: another user cannot reach $build)"
+fi
+has "no permission" "$refused" "unavailable no_permission"
+has "no permission: which node" "$refused" "/dev/tcaicard0"
+
+# ---- who is who ---------------------------------------------------------------------------------
+
+calls sdaa facts
+has "device 0" "$out" "device 0 vendor 0 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b00 node /dev/tcaicard0 numa 0 memory 1073741824 name TECO_AICARD_01"
+has "device 3 is of the first card" "$out" "device 3 vendor 3 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b03 node /dev/tcaicard0 numa 0"
+has "device 4 is of the second" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b10 node /dev/tcaicard1 numa 1"
+SDAA_VISIBLE_DEVICES=6,1 calls sdaa facts
+has "visible in another order: 0" "$out" "device 0 vendor 6 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b12 node /dev/tcaicard1 numa 1"
+has "visible in another order: 1" "$out" "device 1 vendor 1 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b01 node /dev/tcaicard0 numa 0"
+# The second card is node 5.
+variant holes 'for d in v["devices"][4:]: d["card"] = 5'
+calls "$dir/holes.json" facts
+has "holes in the nodes" "$out" "device 7 vendor 7 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b13 node /dev/tcaicard5 numa 1"
+run "$sim" sdaa "$build/bin/ds-accel" info sdaa --json
+has "info: fp16" "$out" '"is_fp16_supported": true'
+has "info: bf16 is emulated" "$out" '"is_bf16_supported": false'
+has "info: no graphs" "$out" '"graph_supported": false'
+run "$sim" sdaa "$build/bin/ds-accel" bench sdaa --json --only event --time 0.001 \
+    --device 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b11
+is "bench of a device by its UUID" "0 5" \
+    "$code $(printf '%s' "$out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["index"])')"
+
+# ---- sensors and ranges -------------------------------------------------------------------------
+
+variant busy 'd = v["devices"][5]; d["utilization_percent"] = 44; d["memory_utilization_percent"] = 12; d["temperature_c"] = 71'
+calls "$dir/busy.json" telemetry 67108864
+has "sensors: memory is total, free, used" "$out" "device 0 valid 0x1007 load 0% 0% heat 45000 power 0/0 clocks 0 0 memory 67108864/1073741824"
+has "sensors of another device" "$out" "device 5 valid 0x1007 load 44% 12% heat 71000"
+SDAA_VISIBLE_DEVICES=5 calls "$dir/busy.json" telemetry
+has "sensors of the only visible device" "$out" "device 0 valid 0x1007 load 44% 12% heat 71000"
+# Where TCML counts cards, a device has its card's load, and no memory of its own.
+variant cards 'v["tcml_counts"] = "cards"; d = v["devices"][4]; d["utilization_percent"] = 44; d["temperature_c"] = 71'
+calls "$dir/cards.json" telemetry
+has "sensors of cards" "$out" "device 6 valid 0x7 load 44% 0% heat 71000"
+variant unknown 'v["tcml_counts"] = "nothing"'
+calls "$dir/unknown.json" telemetry
+has "sensors that cannot be matched" "$out" "device 0 valid 0x0 "
+DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere calls sdaa telemetry
+has "no TCML" "$out" "device 0 valid 0x0 "
+DS_ACCEL_SDAA_TCPX_LIBRARY=$build/sim/lib/libtcpx.so SIM_RANGES=$dir/ranges calls sdaa ranges
+is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
+calls sdaa ranges
+is "ranges without TCPX" "0 " "$code $out"
+
+# ---- conformance, and it runs -------------------------------------------------------------------
+
+# What is skipped, SDAA has not (captures, managed memory, registered memory, peer access, virtual
+# memory) or is not verified (stream-ordered memory, memory IPC).
+conforms "conformance" sdaa "80 passed, 0 failed, 33 skipped"
+run "$sim" sdaa "$build/bin/ds-accel" bench sdaa --json --only copy,alloc --size 64K --time 0.001
+is "bench" 0 "$code"
+has "bench: copies" "$out" '"state": "measured"'
+
+calls sdaa opened
+is "an event between processes" "0 event: opened" "$code $out"
+
+# ---- failures -----------------------------------------------------------------------------------
+
+calls sdaa memory
+has "out of memory" "$out" "failed mem_alloc: -2 2 sdaaErrorOutOfMemory: sdaaMalloc(67108864 bytes, device 0): sdaaErrorOutOfMemory (2)"
+has "out of memory: and on" "$out" "and one that fits"
+SIM_FAIL='sdaaMalloc:1=424242' calls sdaa work
+has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
+for copy in 1 2 3; do
+    SIM_LOSE="0@copy:$copy" calls sdaa work
+    is "lost in copy $copy" 1 "$code"
+    has "lost in copy $copy: told" "$out" ": -10 719 sdaaErrorLaunchFailure: "
+    is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+done
+every_call 'Destroy|sdaaGetDevice|sdaaSetDevice' ' 1053 sdaaErrorRuntimeOther: '
+
+# ---- what is easily got wrong -------------------------------------------------------------------
+
+# Each with the mistake made on purpose: the simulator has prototypes and numbers of its own.
+wrong "the stream before the kind, as in SUPA 1.x" \
+    's/API_OF(device)->sdaaMemcpyAsync(destination, source, size_bytes,$/((sdaa_error_t (*)(void *, const void *, size_t, void *, int))(void *)API_OF(device)->sdaaMemcpyAsync)(destination, source, size_bytes, native_stream, SDAA_COPY_KIND(kind)),/; /^ *SDAA_COPY_KIND(kind), native_stream),$/d' \
+    work.c wrong_works
+wrong "kinds numbered as the ABI does" 's/((int)(kind)-1)/((int)(kind))/; /^_Static_assert(SDAA_COPY_KIND/,/;$/d' sdaa.h wrong_works
+wrong "the event before the stream" 's/sdaaStreamWaitEvent(native, native_event, 0)/sdaaStreamWaitEvent(native_event, native, 0)/' \
+    work.c wrong_works
+wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' work.c wrong_works
+wrong "not ready as in the first generation" 's/SDAA_NOT_READY = 600/SDAA_NOT_READY = 34/' sdaa.h wrong_conforms DSA-P49
+wrong "total before free" 's/sdaaMemGetInfo(&free_bytes, &total_bytes)/sdaaMemGetInfo(\&total_bytes, \&free_bytes)/' work.c wrong_works
+wrong "used before free, as HLML has it" 's/uint64_t total, free, used;/uint64_t total, used, free;/; /tcmlMemory_t.used is the last/d' \
+    sensors.c wrong_says telemetry "memory 0/1073741824"
+wrong "a device for a card" 's/SDAA_DEVICES_PER_CARD 4u/SDAA_DEVICES_PER_CARD 1u/' sdaa.h \
+    wrong_says facts "device 3 vendor 3 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b03 node /dev/tcaicard0"
+wrong "properties of no more than is known" 's/SDAA_PROPERTIES_BYTES 4096/SDAA_PROPERTIES_BYTES 288/' sdaa.h wrong_works
+wrong "event handles by address" \
+    's/API_OF(device)->sdaaIpcOpenEventHandle(native_out, value)/((sdaa_error_t (*)(void **, void *))(void *)API_OF(device)->sdaaIpcOpenEventHandle)(native_out, (void *)(uintptr_t)handle)/' \
+    work.c wrong_says opened "event: opened"
+wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' sdaa.c wrong_conforms DSA-P38
+
+finish

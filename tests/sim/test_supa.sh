@@ -1,0 +1,190 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The supa plugin over simulated SUPA runtimes of SDK 1.x and 2.x, BRML and BRTX. The simulated errors
+# have numbers of their own: only names tell what they are.
+#
+#     test_supa.sh BUILD
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck disable=SC2034 # for vendor.sh
+vendor=supa
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+unset SUPA_VISIBLE_DEVICES BIREN_HOME DS_ACCEL_SUPA_NUMBERING DS_ACCEL_SUPA_LIBRARY 2>/dev/null || true
+# shellcheck source=tests/sim/vendor.sh
+. "$here/vendor.sh"
+first=$build/sim/lib/libsupa-runtime.so
+second=$build/sim/lib/supa-2/libsupa-runtime.so
+
+# ---- is it there? -------------------------------------------------------------------------------
+
+# Nobody vouches for the numbers of copy kinds and flags: refused, and said how to go on.
+is "not vouched for" \
+    "error bad_option libsupa-runtime.so (SDK 1.x, 2 devices): its numbers of copy kinds and flags are not verified; if the SDK's headers have CUDA's, set option numbering to cuda" \
+    "$(verdict "$sim" supa)"
+is "not vouched for, 2.x" \
+    "error bad_option libsupa-runtime.so (SDK 2.x, 2 devices): its numbers of copy kinds and flags are not verified; if the SDK's headers have CUDA's, set option numbering to cuda" \
+    "$(DS_ACCEL_SUPA_LIBRARY=$second verdict "$sim" supa)"
+is "vouched for wrongly" 'error bad_option option numbering: "hip" is not cuda' \
+    "$(DS_ACCEL_SUPA_NUMBERING=hip verdict "$sim" supa)"
+run "$sim" supa env DS_ACCELERATOR=supa "$build/bin/ds-accel" detect
+is "forced" 4 "$code"
+has "forced: the remedy" "$err" "set DS_ACCEL_SUPA_NUMBERING=cuda"
+
+export DS_ACCEL_SUPA_NUMBERING=cuda
+is "available" "available - libsupa-runtime.so, 2 devices" "$(verdict "$sim" supa)"
+is "available, 2.x" "available - $second, 2 devices" "$(DS_ACCEL_SUPA_LIBRARY=$second verdict "$sim" supa)"
+is "no hardware" "unavailable no_device no /dev/biren/card_[0-9]*" "$(verdict "$sim" none)"
+has "the library is absent" "$(verdict bare)" \
+    "unavailable library_missing libsupa-runtime.so, libsupart.so, /usr/local/birensupa/sdk/latest/supa/lib/libsupa-runtime.so, "
+is "the library is there, and no device" \
+    "unavailable no_device libsupa-runtime.so finds no device: suGetDeviceCount: suErrorNoDevice (1004)" \
+    "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib")"
+is "the library is there, and no device, 2.x" \
+    "unavailable no_device libsupa-runtime.so finds no device: supaGetDeviceCount: supaErrorNoDevice (1004)" \
+    "$(verdict bare env SIM_MACHINE="$here/machines/none.json" DS_ACCEL_SUPA_LIBRARY="$second" LD_LIBRARY_PATH="$build/sim/lib")"
+is "hidden" 'unavailable hidden SUPA_VISIBLE_DEVICES="" hides every device' \
+    "$(SUPA_VISIBLE_DEVICES='' verdict "$sim" supa)"
+has "a runtime that fails" "$(SIM_FAIL=suGetDeviceCount:1=1022 verdict "$sim" supa)" \
+    "error driver_failed libsupa-runtime.so: suGetDeviceCount: suErrorOther (1022)"
+echo 'int suDeviceGetAttribute(int *v, int a, int d) { return *v = a + d; }' |
+    "$CC" -xc -shared -fPIC -o "$dir/libsupa-runtime.so" -
+is "neither generation" \
+    "unavailable symbol_missing $dir/libsupa-runtime.so has neither supaGetDeviceCount (SDK 2.x) nor suMallocDevice (SDK 1.x)" \
+    "$(DS_ACCEL_SUPA_LIBRARY=$dir/libsupa-runtime.so verdict bare)"
+echo 'int suMallocDevice(void **p, unsigned long n) { return *p = 0, n != 0; }' |
+    "$CC" -xc -shared -fPIC -o "$dir/libsupa-runtime.so" -
+has "a library that lacks functions" "$(DS_ACCEL_SUPA_LIBRARY=$dir/libsupa-runtime.so verdict bare)" \
+    "unavailable symbol_missing $dir/libsupa-runtime.so has no suGetDeviceCount, "
+mkdir -p "$dir/biren/supa/lib"
+cp "$build/sim/lib/libsim_supa.so" "$first" "$dir/biren/supa/lib/"
+is "below BIREN_HOME" "available - $dir/biren/supa/lib/libsupa-runtime.so, 2 devices" \
+    "$(verdict bare env SIM_MACHINE="$machine" BIREN_HOME="$dir/biren")"
+
+variant refused 'v["permission"] = False
+for d in v["devices"]: d["permission"] = False'
+mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
+chmod 755 "$dir" "$dir/refused"
+if [ "$(id -u)" != 0 ]; then
+    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
+elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
+    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
+else
+    refused="unavailable no_permission /dev/biren/card_0 (not run: another user cannot reach $build)"
+fi
+has "no permission" "$refused" "unavailable no_permission"
+has "no permission: which node" "$refused" "/dev/biren/card_0"
+
+# ---- numbers that are not CUDA's ----------------------------------------------------------------
+
+# Vouched for, and wrong: bytes are sent and received before the device is used. Either generation.
+variant other 'v["numbering"] = "other"'
+for library in "$first" "$second"; do
+    DS_ACCEL_SUPA_LIBRARY=$library calls "$dir/other.json" work
+    is "other numbers, $library" 1 "$code"
+    has "other numbers, $library: told" "$out" "rrorInvalidMemcpyDirection"
+    is "other numbers, $library: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+done
+
+# ---- who is who, in both generations ------------------------------------------------------------
+
+for library in "$first" "$second"; do
+    export DS_ACCEL_SUPA_LIBRARY="$library"
+    calls supa facts
+    has "device 0, $library" "$out" "device 0 vendor 0 pci 0000:5e:00.0 uuid b17e0106-3c4d-4e5f-a061-728394a5b6c7 node /dev/biren/card_0 numa 0 memory 1073741824"
+    has "device 1, $library" "$out" "device 1 vendor 1 pci 0000:de:00.0 uuid b17e0106-d8e9-4fa0-b1c2-d3e4f5061728 node /dev/biren/card_1 numa 1"
+    SUPA_VISIBLE_DEVICES=1 calls supa facts
+    has "one visible device, $library" "$out" "device 0 vendor 1 pci 0000:de:00.0 uuid b17e0106-d8e9-4fa0-b1c2-d3e4f5061728 node /dev/biren/card_1 numa 1"
+done
+unset DS_ACCEL_SUPA_LIBRARY
+variant holes 'v["devices"][0]["minor"] = 6; v["devices"][1]["minor"] = 2'
+calls "$dir/holes.json" facts
+has "holes in the nodes: 0" "$out" "device 0 vendor 0 pci 0000:5e:00.0 uuid b17e0106-3c4d-4e5f-a061-728394a5b6c7 node /dev/biren/card_6"
+has "holes in the nodes: 1" "$out" "device 1 vendor 1 pci 0000:de:00.0 uuid b17e0106-d8e9-4fa0-b1c2-d3e4f5061728 node /dev/biren/card_2"
+run "$sim" supa "$build/bin/ds-accel" info supa --json
+has "info: bf16" "$out" '"is_bf16_supported": true'
+
+# ---- sensors and ranges -------------------------------------------------------------------------
+
+variant busy 'd = v["devices"][1]; d["utilization_percent"] = 58; d["memory_utilization_percent"] = 9
+d["temperature_c"] = 66; d["power_milliwatts"] = 287500'
+calls "$dir/busy.json" telemetry 67108864
+has "sensors: memory is total, free, used" "$out" "device 0 valid 0x100f load 0% 0% heat 45000 power 80000/0 clocks 0 0 memory 67108864/1073741824"
+has "sensors of another device" "$out" "device 1 valid 0x100f load 58% 9% heat 66000 power 287500/0"
+SUPA_VISIBLE_DEVICES=1 calls "$dir/busy.json" telemetry
+has "sensors of the only visible device" "$out" "device 0 valid 0x100f load 58% 9% heat 66000"
+DS_ACCEL_SUPA_BRML_LIBRARY=/nowhere calls supa telemetry
+has "no BRML" "$out" "device 0 valid 0x0 "
+DS_ACCEL_SUPA_BRTX_LIBRARY=$build/sim/lib/libbrtx.so SIM_RANGES=$dir/ranges calls supa ranges
+is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
+calls supa ranges
+is "ranges without BRTX" "0 " "$code $out"
+
+# ---- conformance, and it runs -------------------------------------------------------------------
+
+# What is skipped, SUPA has not (managed, virtual and stream-ordered memory), or is not verified (IPC).
+conforms "conformance, 1.x" supa "92 passed, 0 failed, 21 skipped"
+export DS_ACCEL_SUPA_LIBRARY="$second"
+conforms "conformance, 2.x" supa "92 passed, 0 failed, 21 skipped"
+unset DS_ACCEL_SUPA_LIBRARY
+run "$sim" supa "$build/bin/ds-accel" bench supa --json --only copy,alloc --size 64K --time 0.001
+is "bench" 0 "$code"
+has "bench: copies" "$out" '"state": "measured"'
+
+# ---- failures -----------------------------------------------------------------------------------
+
+calls supa memory
+has "out of memory" "$out" "failed mem_alloc: -2 1002 suErrorMemoryAllocation: suMallocDevice(67108864 bytes, device 0): suErrorMemoryAllocation (1002)"
+has "out of memory: and on" "$out" "and one that fits"
+SIM_FAIL='suMallocDevice:2=424242' calls supa work
+has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
+for copy in 3 4 5; do
+    SIM_LOSE="0@copy:$copy" calls supa work
+    is "lost in copy $copy" 1 "$code"
+    has "lost in copy $copy: told" "$out" ": -10 1012 suErrorLaunchFailure: "
+    is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+done
+every_call 'Destroy|suGetDevice|suSetDevice|EndCapture|suFree' ' 1022 suErrorOther: '
+export DS_ACCEL_SUPA_LIBRARY="$second"
+calls supa work
+is "work, 2.x" "0 " "$code $out"
+SIM_FAIL='supaMalloc:2' calls supa work
+has "a failure, 2.x" "$out" "failed mem_alloc: -4 1022 supaErrorOther: supaMalloc("
+unset DS_ACCEL_SUPA_LIBRARY
+
+# ---- what is easily got wrong -------------------------------------------------------------------
+
+wrong_works_second() {
+    DS_ACCEL_SUPA_LIBRARY=$second wrong_works "$machine"
+}
+
+# suGetErrorName() is the driver's in 2.x: the simulator aborts when it is called.
+wrong_fails_second() {
+    SIM_FAIL='supaMalloc:2=1002' DS_ACCEL_SUPA_LIBRARY=$second timeout 60 "$sim" supa "$dir/calls" "$wrong" work >"$dir/said" || true
+    grep -Fq supaErrorMemoryAllocation "$dir/said"
+}
+
+# Each with the mistake made on purpose: the simulators have prototypes and numbers of their own.
+wrong "2.x's order for 1.x" \
+    's/? supa->api.copy_stream_kind(/? ((supa_error_t (*)(void *, const void *, size_t, int, void *))(void *)supa->api.copy_stream_kind)(/; s/native_stream, native_kind)$/native_kind, native_stream)/' \
+    memory.c wrong_works
+wrong "1.x's order for 2.x" \
+    's/: supa->api.copy_kind_stream(/: ((supa_error_t (*)(void *, const void *, size_t, void *, int))(void *)supa->api.copy_kind_stream)(/; s/native_kind, native_stream);$/native_stream, native_kind);/' \
+    memory.c wrong_works_second
+wrong "the driver's names for the runtime's" 's/"supaGetErrorName", error_name/"suGetErrorName", error_name/' \
+    supa.c wrong_fails_second
+wrong "not ready by CUDA's number" 's/if (!supa_is(supa, code, "NotReady"))/if (code != 600)/' stream.c wrong_conforms DSA-P49
+wrong "pinned memory freed by a function that 1.x may not have" \
+    's/api->host_free != NULL ? api->host_free(pointer) : api->free(pointer)/api->host_free(pointer)/' memory.c wrong_works
+wrong "the event before the stream" 's/stream_wait_event(native, native_event, 0)/stream_wait_event(native_event, native, 0)/' \
+    stream.c wrong_works
+wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' stream.c wrong_works
+wrong "total before free" 's/memory_info(&free_bytes, &total_bytes)/memory_info(\&total_bytes, \&free_bytes)/' memory.c wrong_works
+wrong "used before free, as HLML has it" 's/uint64_t total, free, used;/uint64_t total, used, free;/; /brmlMemory_t.used is the last/d' \
+    sensors.c wrong_says telemetry "memory 0/1073741824"
+wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' supa.c wrong_conforms DSA-P38
+
+finish
