@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154
 #
 # What the tests of npu and mlu share, behind tests/tools/lib.sh: verdicts, variants of a machine,
 # the calling program, every call that can fail, and wrong plugins. $build, $here and $vendor are set.
