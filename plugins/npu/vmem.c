@@ -156,7 +156,7 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     if (status != DS_ACCEL_OK) {
         return status;
     }
-    if (piece == 0 || size_bytes % piece != 0) {
+    if (size_bytes % piece != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "vmem_create: %llu bytes are no multiple of the granularity, %llu",
                            (unsigned long long)size_bytes, (unsigned long long)piece);
@@ -173,7 +173,7 @@ int32_t npu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
                         void **native_out, struct ds_accel_error *error)
 {
     struct physical *memory;
-    uint64_t piece = 0;
+    uint64_t piece = 1;
     int32_t status;
 
     if (!npu_has_vmem(NPU_ACL(device))) {
