@@ -39,6 +39,8 @@ uint64_t sim_latency_us(const char *name);
 /* One more work of that kind on the device: is it the one that SIM_LOSE names? */
 bool sim_loses(uint32_t physical, const char *what);
 
+/* Something has changed that the report tells of. Without locks. */
+void sim_report_update(void);
 /* One line "alive KIND COUNT" for each kind of live handles (handle.c); the length. */
 int sim_handle_report(char *text, size_t text_size);
 
