@@ -40,6 +40,12 @@
 /* aclrtMemAttr: which of a device's memories; the 310 class has DDR only. */
 #define ACL_DDR 0
 #define ACL_HBM 1
+#define ACL_DDR_HUGE 2
+#define ACL_HBM_HUGE 4
+#define ACL_LOCATION_DEVICE 1
+#define ACL_GRANULARITY_MINIMUM 0
+#define ACL_GRANULARITY_RECOMMENDED 1
+#define ACL_RESERVE_HUGE 1u
 
 #define ACL_STREAM_COMPLETE 0
 #define ACL_STREAM_NOT_READY 1
@@ -74,6 +80,18 @@ struct acl_ipc_event {
     char reserved[64]; /* passed by value */
 };
 
+/* aclrtPhysicalMemProp; both types have one value so far, 0. */
+struct acl_physical {
+    int handle_type;
+    int allocation_type;
+    int memory_attribute;
+    uint32_t location_id;
+    int location_type;
+    uint64_t reserved;
+};
+
+static_assert(sizeof(struct acl_physical) == 32, "acl_rt.h: aclrtPhysicalMemProp");
+static_assert(offsetof(struct acl_physical, location_id) == 12, "acl_rt.h: aclrtPhysicalMemProp");
 static_assert(sizeof(struct acl_uuid) == 16, "acl_rt.h: aclrtUuid");
 static_assert(sizeof(struct acl_ipc_event) == 64, "acl_rt.h: aclrtIpcEventHandle");
 
@@ -112,6 +130,18 @@ struct acl_api {
                                   size_t size, int kind, void *stream);
     acl_error (*aclrtMemsetAsync)(void *destination, size_t capacity, int32_t value, size_t size,
                                   void *stream);
+
+    acl_error (*aclrtMemGetAllocationGranularity)(struct acl_physical *how, int option,
+                                                  size_t *granularity);
+    acl_error (*aclrtReserveMemAddress)(void **address, size_t size, size_t alignment, void *wanted,
+                                        uint64_t flags);
+    acl_error (*aclrtReleaseMemAddress)(void *address);
+    acl_error (*aclrtMallocPhysical)(void **handle, size_t size, const struct acl_physical *how,
+                                     uint64_t flags);
+    acl_error (*aclrtFreePhysical)(void *handle);
+    acl_error (*aclrtMapMem)(void *address, size_t size, size_t offset, void *handle,
+                             uint64_t flags);
+    acl_error (*aclrtUnmapMem)(void *address);
 
     acl_error (*aclrtCreateStream)(void **stream);
     acl_error (*aclrtCreateStreamWithConfig)(void **stream, uint32_t priority, uint32_t flags);

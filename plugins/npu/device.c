@@ -243,23 +243,26 @@ static uint64_t attribute_of(const struct acl_api *acl, uint32_t user, int attri
 static int32_t find_memory(ds_accel_plugin_device_t *device, struct npu_device *state,
                            struct ds_accel_error *error)
 {
-    const struct acl_api *acl = NPU_ACL(device);
-    size_t free_bytes = 0;
-    size_t total = 0;
-    int32_t status;
+    static const int attributes[] = {ACL_HBM, ACL_DDR};
+    acl_error first = ACL_OK;
 
-    state->memory_attribute = ACL_HBM;
-    if (acl->aclrtGetMemInfo(ACL_HBM, &free_bytes, &total) != ACL_OK || total == 0) {
-        total = 0;
-        state->memory_attribute = ACL_DDR;
-        status = NPU_CHECK(device, acl->aclrtGetMemInfo(ACL_DDR, &free_bytes, &total), error,
-                           "aclrtGetMemInfo(ACL_DDR_MEM, device %d)", state->user);
-        if (status != DS_ACCEL_OK) {
-            return status;
+    for (size_t i = 0; i < 2; i++) {
+        size_t free_bytes = 0;
+        size_t total = 0;
+        acl_error code = NPU_ACL(device)->aclrtGetMemInfo(attributes[i], &free_bytes, &total);
+
+        if (code == ACL_OK && total > 0) {
+            state->memory_attribute = attributes[i];
+            device->info.total_memory_bytes = total;
+            return DS_ACCEL_OK;
         }
+        first = first == ACL_OK ? code : first;
     }
-    device->info.total_memory_bytes = total;
-    return DS_ACCEL_OK;
+    if (first != ACL_OK) {
+        return NPU_CHECK(device, first, error, "aclrtGetMemInfo(device %d)", state->user);
+    }
+    return plugin_fail(error, DS_ACCEL_ERR_DRIVER,
+                       "aclrtGetMemInfo(device %d): neither HBM nor DDR", state->user);
 }
 
 static void fill_info(ds_accel_plugin_device_t *device, struct npu_device *state)
@@ -356,6 +359,7 @@ void npu_device_close(ds_accel_plugin_device_t *device)
     struct npu_device *state = device->state;
 
     give_up(acl, state, current_context(acl));
+    npu_vmem_forget(state);
     device->state = NULL;
     device->native_context = 0;
     free(state);

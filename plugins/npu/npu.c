@@ -51,6 +51,13 @@ static const struct vendor_symbol acl_symbols[] = {
     NEWER(aclrtGetPhyDevIdByLogicDevId, "CANN 8"),
     NEWER(aclrtHostRegister, "CANN 7"),
     NEWER(aclrtHostUnregister, "CANN 7"),
+    NEWER(aclrtMemGetAllocationGranularity, "CANN 7"),
+    NEWER(aclrtReserveMemAddress, "CANN 7"),
+    NEWER(aclrtReleaseMemAddress, "CANN 7"),
+    NEWER(aclrtMallocPhysical, "CANN 7"),
+    NEWER(aclrtFreePhysical, "CANN 7"),
+    NEWER(aclrtMapMem, "CANN 7"),
+    NEWER(aclrtUnmapMem, "CANN 7"),
     NEWER(aclrtCreateStreamWithConfig, "CANN 6"),
     NEWER(aclrtDeviceGetStreamPriorityRange, "CANN 8"),
     NEWER(aclrtLaunchHostFunc, "CANN 8"),
@@ -281,6 +288,9 @@ static int32_t npu_backend_info(ds_accel_plugin_instance_t *instance,
         acl->aclmdlRIExecuteAsync == NULL || acl->aclmdlRIDestroy == NULL) {
         info->flags &= ~DS_ACCEL_FLAG_GRAPHS;
     }
+    if (!npu_has_vmem(acl)) {
+        info->flags &= ~DS_ACCEL_FLAG_VIRTUAL_MEMORY;
+    }
     if (acl->aclrtIpcMemGetExportKey == NULL || acl->aclrtIpcMemImportByKey == NULL ||
         acl->aclrtIpcMemClose == NULL) {
         info->flags &= ~DS_ACCEL_FLAG_MEMORY_IPC;
@@ -308,7 +318,8 @@ static const struct vendor_visible visible[] = {
 
 const struct vendor_backend vendor_backend = {
     .name = "npu",
-    .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC,
+    .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_VIRTUAL_MEMORY | DS_ACCEL_FLAG_MEMORY_IPC |
+             DS_ACCEL_FLAG_EVENT_IPC,
     .trace = &trace,
     .visible = visible,
     .visible_count = 1,
@@ -365,6 +376,15 @@ const struct vendor_backend vendor_backend = {
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,
     .memory_info = npu_memory_info,
+
+    .vmem_granularity = npu_vmem_granularity,
+    .vmem_reserve = npu_vmem_reserve,
+    .vmem_release = npu_vmem_release,
+    .vmem_create = npu_vmem_create,
+    .vmem_destroy = npu_vmem_destroy,
+    .vmem_map = npu_vmem_map,
+    .vmem_unmap = npu_vmem_unmap,
+    .vmem_set_access = npu_vmem_set_access,
 
     .capture_begin = npu_capture_begin,
     .capture_end = npu_capture_end,

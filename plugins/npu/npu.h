@@ -37,7 +37,8 @@ struct npu_device {
     void *context;        /* where work goes: primary, or the program's own */
     int memory_attribute; /* ACL_HBM or ACL_DDR */
     uint32_t has_bf16;
-    atomic_ullong peers; /* bit: peer access to that index is enabled */
+    atomic_ullong peers;          /* bit: peer access to that index is enabled */
+    struct npu_mapping *mappings; /* vmem.c */
 };
 
 #define NPU(instance) ((struct npu_runtime *)(instance)->runtime)
@@ -129,6 +130,27 @@ int32_t npu_ipc_open(ds_accel_plugin_device_t *device, const void *handle, uint6
                      void **base_out, struct ds_accel_error *error);
 int32_t npu_ipc_close(ds_accel_plugin_device_t *device, const void *handle, void *base,
                       struct ds_accel_error *error);
+
+/* vmem.c */
+uint32_t npu_has_vmem(const struct acl_api *acl);
+void npu_vmem_forget(struct npu_device *state);
+int32_t npu_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
+                             uint64_t *minimum_out, uint64_t *recommended_out,
+                             struct ds_accel_error *error);
+int32_t npu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                         uint64_t align_bytes, void *hint, void **address_out,
+                         struct ds_accel_error *error);
+int32_t npu_vmem_release(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                         struct ds_accel_error *error);
+int32_t npu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                        void **native_out, struct ds_accel_error *error);
+void npu_vmem_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t npu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                     void *native, uint64_t offset_bytes, struct ds_accel_error *error);
+int32_t npu_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                       struct ds_accel_error *error);
+int32_t npu_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
+                            uint32_t access, struct ds_accel_error *error);
 
 /* work.c */
 int32_t npu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,

@@ -119,7 +119,7 @@ for copy in 1 2 3; do
     has "lost in copy $copy: told" "$out" ": -10 632006 cnrtErrorDevice: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
-every_call 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destroy|cnrt[SG]etDevice|cnrtQueueEndCapture' \
+every_call work 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destroy|cnrt[SG]etDevice|cnrtQueueEndCapture' \
     ' 632015 cnrtErrorCndrvFuncCall: '
 
 # ---- what is easily got wrong -------------------------------------------------------------------

@@ -9,6 +9,7 @@
  *     calls PLUGIN memory             exhaust the memory of device 0, and go on
  *     calls PLUGIN share              export memory and an event of device 0
  *     calls PLUGIN opened             export an event of device 0 and open it
+ *     calls PLUGIN vmem               map two pieces of memory the other way round, and copy over
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
  *
  * "failed CALL: STATUS VENDOR_CODE VENDOR_TEXT: MESSAGE" is printed for a call that fails; what was
@@ -320,6 +321,56 @@ static void do_opened(struct run *run)
     run->table->event_destroy(event);
 }
 
+/* [first half, second half] of the memory at the second and the first half of the addresses. */
+static int32_t use_mapped(struct run *run, char *address, ds_accel_plugin_vmem_t *vmem,
+                          uint64_t half, unsigned char *bytes)
+{
+    if (CALL(run, vmem_map, run->device, address, half, vmem, half) < 0) {
+        return -1;
+    }
+    if (CALL(run, vmem_map, run->device, address + half, half, vmem, 0) == DS_ACCEL_OK) {
+        if (CALL(run, vmem_set_access, run->device, address, 2 * half,
+                 DS_ACCEL_VMEM_ACCESS_READ_WRITE) == DS_ACCEL_OK &&
+            CALL(run, mem_copy, run->device, address + half, bytes, half,
+                 DS_ACCEL_COPY_HOST_TO_DEVICE) == DS_ACCEL_OK &&
+            CALL(run, mem_copy, run->device, bytes + half, address + half, half,
+                 DS_ACCEL_COPY_DEVICE_TO_HOST) == DS_ACCEL_OK &&
+            memcmp(bytes, bytes + half, (size_t)half) != 0) {
+            wrong(run, "what was copied");
+        }
+        RELEASE(run, vmem_unmap, run->device, address + half, half);
+    }
+    RELEASE(run, vmem_unmap, run->device, address, half);
+    return 0;
+}
+
+static void do_vmem(struct run *run)
+{
+    ds_accel_plugin_vmem_t *vmem = NULL;
+    void *address = NULL;
+    uint64_t minimum = 0;
+    uint64_t half = 0;
+    unsigned char *bytes;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, vmem_granularity, run->device, 0, &minimum, &half) < 0 ||
+        CALL(run, vmem_reserve, run->device, 4 * minimum, 0, NULL, 0, &address) < 0) {
+        return;
+    }
+    half = 2 * minimum;
+    bytes = malloc(2 * (size_t)half);
+    if (bytes != NULL && CALL(run, vmem_create, run->device, 2 * half, 0, &vmem) == DS_ACCEL_OK) {
+        for (uint64_t i = 0; i < half; i++) {
+            bytes[i] = (unsigned char)(i * 7u + i / 251u);
+            bytes[half + i] = 0;
+        }
+        use_mapped(run, address, vmem, half, bytes);
+    }
+    run->table->vmem_destroy(vmem);
+    RELEASE(run, vmem_release, run->device, address, 4 * minimum);
+    free(bytes);
+}
+
 /* ---- work ----------------------------------------------------------------------------------- */
 
 static void task(void *user_data, int32_t status)
@@ -529,6 +580,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_share(run);
         } else if (strcmp(command, "opened") == 0) {
             do_opened(run);
+        } else if (strcmp(command, "vmem") == 0) {
+            do_vmem(run);
         } else {
             do_work(run);
         }
@@ -545,6 +598,7 @@ int main(int argc, char **argv)
     memset(&run, 0, sizeof(run));
     if (argc < 3) {
         fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|opened|work\n");
+        fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|vmem|work\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";

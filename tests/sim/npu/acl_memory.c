@@ -3,6 +3,8 @@
 /* Simulated AscendCL: memory, copies and fills. */
 #include "sim_acl.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEVICE_KINDS ((1u << SIM_DEVICE) | (1u << SIM_MANAGED))
@@ -133,6 +135,172 @@ SIM_EXPORT aclError aclrtHostUnregister(void *ptr)
 {
     BEGIN("aclrtHostUnregister");
     return sim_unregister(ptr) ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
+}
+
+/* ---- virtual memory ------------------------------------------------------------------------- */
+
+typedef struct aclrtPhysicalMemProp {
+    int handleType;
+    int allocationType;
+    int memAttr;
+    struct {
+        uint32_t id;
+        int type;
+    } location;
+    uint64_t reserve;
+} aclrtPhysicalMemProp;
+
+SIM_ASSERT(sizeof(aclrtPhysicalMemProp) == 32, "acl_rt.h");
+SIM_ASSERT(offsetof(aclrtPhysicalMemProp, location) == 12, "acl_rt.h");
+
+#define GRANULARITY ((size_t)2 << 20)
+
+/* A handle and its size, which is what may be mapped; or reserved addresses. */
+struct part {
+    struct sim_physical *memory;
+    size_t size;
+};
+
+static struct {
+    void *address;
+    size_t size;
+} ranges[4096]; /* reserved, and mapped: both are ended by their beginning */
+static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep_range(void *address, size_t size)
+{
+    pthread_mutex_lock(&ranges_lock);
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        if (ranges[i].address == NULL) {
+            ranges[i].address = address;
+            ranges[i].size = size;
+            pthread_mutex_unlock(&ranges_lock);
+            return;
+        }
+    }
+    sim_misuse("more ranges than the simulator keeps");
+}
+
+/* The size under which an end() of this address succeeds, reserved and mapped ones alike; 0. */
+static size_t end_range(void *address, bool (*end)(void *address, uint64_t size))
+{
+    size_t size = 0;
+
+    pthread_mutex_lock(&ranges_lock);
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && size == 0; i++) {
+        if (ranges[i].address == address && address != NULL && end(address, ranges[i].size)) {
+            size = ranges[i].size;
+            ranges[i].address = NULL;
+        }
+    }
+    pthread_mutex_unlock(&ranges_lock);
+    return size;
+}
+
+static bool is_described(const aclrtPhysicalMemProp *prop)
+{
+    bool has_hbm = strcmp(sim_vendor_text("memory", "hbm"), "hbm") == 0;
+
+    return prop->handleType == 0 && prop->allocationType == 0 && prop->location.type == 1 &&
+           acl_physical((int32_t)prop->location.id) >= 0 && prop->memAttr == (has_hbm ? 4 : 2);
+}
+
+SIM_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop, int option,
+                                                     size_t *granularity)
+{
+    BEGIN("aclrtMemGetAllocationGranularity");
+    if (!is_described(prop) || option < 0 || option > 1) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    *granularity = GRANULARITY;
+    return ACL_SUCCESS;
+}
+
+/* An alignment is not taken, only 0. */
+SIM_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
+                                           void *expectPtr, uint64_t flags)
+{
+    void *address;
+
+    BEGIN("aclrtReserveMemAddress");
+    if (alignment != 0 || flags > 1 || size == 0 || size % GRANULARITY != 0) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    address = sim_reserve(size, GRANULARITY, expectPtr);
+    if (address == NULL) {
+        return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    }
+    keep_range(address, size);
+    *virPtr = address;
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
+{
+    BEGIN("aclrtReleaseMemAddress");
+    return end_range(virPtr, sim_unreserve) != 0 ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
+}
+
+SIM_EXPORT aclError aclrtMallocPhysical(void **handle, size_t size,
+                                        const aclrtPhysicalMemProp *prop, uint64_t flags)
+{
+    struct part *part;
+
+    BEGIN("aclrtMallocPhysical");
+    if (!is_described(prop) || flags != 0 || size == 0 || size % GRANULARITY != 0) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    part = calloc(1, sizeof(*part));
+    if (part == NULL) {
+        return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    }
+    part->size = size;
+    part->memory = sim_physical_create((uint32_t)acl_physical((int32_t)prop->location.id), size);
+    if (part->memory == NULL) {
+        free(part);
+        return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    }
+    sim_handle_add(part, "physical");
+    *handle = part;
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtFreePhysical(void *handle)
+{
+    struct part *part = handle;
+
+    BEGIN("aclrtFreePhysical");
+    sim_handle_check(handle, "physical", "aclrtFreePhysical");
+    sim_handle_remove(handle, "physical", "aclrtFreePhysical");
+    sim_physical_put(part->memory);
+    free(part);
+    return ACL_SUCCESS;
+}
+
+/* All of a handle, from its beginning; the device of the handle may then use it. */
+SIM_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, void *handle,
+                                uint64_t flags)
+{
+    struct part *part = handle;
+
+    BEGIN("aclrtMapMem");
+    sim_handle_check(handle, "physical", "aclrtMapMem");
+    if (offset != 0 || flags != 0 || size != part->size ||
+        !sim_map(virPtr, size, part->memory, 0)) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    if (!sim_set_access(virPtr, size, 3)) {
+        sim_unmap(virPtr, size);
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    keep_range(virPtr, size);
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtUnmapMem(void *virPtr)
+{
+    BEGIN("aclrtUnmapMem");
+    return end_range(virPtr, sim_unmap) != 0 ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
