@@ -63,7 +63,8 @@ void hpu_process_end(struct hpu_runtime *runtime)
     }
     pthread_mutex_lock(&process.lock);
     process.open_count--;
-    if (process.open_count == 0 && process.is_ours) {
+    /* with a card that could not be released, Synapse ends with the process */
+    if (process.open_count == 0 && process.is_ours && process.card_count == 0) {
         runtime->syn.synDestroy();
     }
     pthread_mutex_unlock(&process.lock);
@@ -121,20 +122,34 @@ syn_status hpu_card_get(struct hpu_runtime *runtime, uint32_t module, struct hpu
     return code;
 }
 
-static void release(struct hpu_runtime *runtime, struct hpu_card *card)
+static void forget_card(struct hpu_card *card)
 {
     for (uint32_t i = 0; i < process.card_count; i++) {
         if (process.cards[i] == card) {
             process.cards[i] = process.cards[--process.card_count];
+            break;
         }
     }
+    pthread_mutex_destroy(&card->lock);
+    free(card);
+}
+
+/* A card that Synapse does not release stays in the list, for who opens it next. */
+static void release(struct hpu_runtime *runtime, struct hpu_card *card)
+{
+    syn_status code;
+
     pthread_mutex_lock(&card->lock);
     hpu_card_reap(runtime, card, 1);
     hpu_card_forget(runtime, card);
     pthread_mutex_unlock(&card->lock);
-    runtime->syn.synDeviceRelease(card->id);
-    pthread_mutex_destroy(&card->lock);
-    free(card);
+    code = runtime->syn.synDeviceRelease(card->id);
+    if (code == SYN_SUCCESS || code == SYN_DEVICE_RESET) {
+        forget_card(card);
+    } else {
+        vendor_log(runtime->host, DS_ACCEL_LOG_WARN, "synDeviceRelease(module %u): %d",
+                   card->module, code);
+    }
 }
 
 void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card)

@@ -130,6 +130,11 @@ hlml_return_t hlml_init(void)
 hlml_return_t hlml_shutdown(void)
 {
     ENTER();
+    for (uint32_t i = 0; i < sim_device_count("hpu"); i++) {
+        if (sim_handle_is(sim_device_at(i), "card")) {
+            sim_handle_remove(sim_device_at(i), "card", __func__);
+        }
+    }
     is_initialized = false;
     return HLML_SUCCESS;
 }
