@@ -173,6 +173,18 @@ bool sim_capture_is_strict(void)
     return is_strict;
 }
 
+bool sim_capture_is_own(void)
+{
+    bool is_own = false;
+
+    sim_locked();
+    for (const struct sim_captured *capture = captures; capture != NULL; capture = capture->next) {
+        is_own = is_own || (capture->mode != 2 && pthread_equal(capture->thread, pthread_self()));
+    }
+    sim_unlocked();
+    return is_own;
+}
+
 bool sim_capture_is_blocking(uint32_t physical)
 {
     bool is_blocking = false;

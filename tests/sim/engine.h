@@ -72,7 +72,9 @@ uint32_t sim_order(const char *how, const char *otherwise, uint32_t *order, uint
  * by name; the works copy, fill, task by theirs); SIM_LOSE="0@copy:5" (device 0 is lost when its
  * fifth copy is half done; a call's name: when that call begins). N "*" is every time.
  * SIM_REPORT=FILE gets, at exit, how many calls were made, which failures were given, and what is
- * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n".
+ * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n";
+ * with %p in FILE, the process's number, it is a file of this process alone that is up to date at any
+ * time, also after _exit().
  */
 int64_t sim_enter(const char *call);
 /*
@@ -153,6 +155,7 @@ bool sim_set_access(void *address, uint64_t size_bytes, uint32_t access); /* 0, 
 
 /* Between processes: 64 bytes that another process of the user can open while this one has it. */
 bool sim_export(const void *base, void *handle64);
+bool sim_export_is_ours(const void *handle64); /* made by this process */
 void *sim_import(uint32_t physical, const void *handle64, uint64_t *size_out); /* NULL: gone */
 bool sim_import_close(void *address);
 int sim_export_fd(const void *base, uint64_t size_bytes); /* a descriptor; -1 */
@@ -174,6 +177,8 @@ int sim_stream_query(struct sim_stream *stream);
 /* timeout_ns UINT64_MAX: for ever. 0, 1 not yet, -1 as above. */
 int sim_stream_synchronize(struct sim_stream *stream, uint64_t timeout_ns);
 int sim_device_synchronize(uint32_t physical);
+/* Is the calling thread a stream's: does it run a caller's task? */
+bool sim_is_worker(void);
 
 /*
  * Give work to a stream; while it captures, to its capture instead. 0; -1: lost, or the capture is
@@ -228,6 +233,8 @@ void sim_capture_forbid(uint32_t physical);
 void sim_capture_break(struct sim_stream *stream);
 /* Does any stream of this thread capture, in a mode that forbids unsafe calls? */
 bool sim_capture_is_strict(void);
+/* Has this thread such a capture of its own, whatever others have? */
+bool sim_capture_is_own(void);
 /* Does a stream of the device capture that the default stream would wait for? */
 bool sim_capture_is_blocking(uint32_t physical);
 /* May this thread end the stream's capture: did it begin there (or is its mode relaxed)? */

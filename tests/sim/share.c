@@ -76,6 +76,14 @@ bool sim_export(const void *base, void *handle64)
     return true;
 }
 
+bool sim_export_is_ours(const void *handle64)
+{
+    struct handle handle;
+
+    memcpy(&handle, handle64, sizeof(handle));
+    return handle.process == getpid();
+}
+
 /* What the exporter's table says of the block. */
 static bool is_live(int fd, const struct handle *handle)
 {
@@ -174,6 +182,7 @@ void *sim_memory_adopt(uint32_t physical, int fd, uint64_t offset_bytes, uint64_
         entry->block.import_count++;
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return entry != NULL ? entry->block.address : NULL;
 }
 
@@ -195,6 +204,7 @@ bool sim_import_close(void *address)
         free(entry);
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return is_import;
 }
 
