@@ -17,9 +17,21 @@ static struct {
     uint32_t card_count;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int is_busy(syn_status code)
+int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
+                struct vendor_problem *problem)
 {
-    return code == SYN_DEVICE_ALREADY_ACQUIRED || code == SYN_BUSY;
+    int is_busy = code == SYN_DEVICE_ALREADY_ACQUIRED || code == SYN_BUSY;
+    size_t length;
+
+    vendor_problem_code(problem,
+                        is_busy ? DS_ACCEL_REASON_DEVICE_BUSY : DS_ACCEL_REASON_DRIVER_FAILED,
+                        runtime, code, !is_busy, "%s", call);
+    length = strlen(problem->detail);
+    if (is_busy) {
+        snprintf(problem->detail + length, sizeof(problem->detail) - length,
+                 "; hl-smi shows who has the modules");
+    }
+    return -1;
 }
 
 static int initialize(struct hpu_runtime *runtime, struct vendor_problem *problem)
@@ -32,10 +44,7 @@ static int initialize(struct hpu_runtime *runtime, struct vendor_problem *proble
     }
     if (code != SYN_SUCCESS && code != SYN_OBJECT_ALREADY_INITIALIZED &&
         code != SYN_ALREADY_INITIALIZED) {
-        return vendor_problem_code(
-            problem, is_busy(code) ? DS_ACCEL_REASON_DEVICE_BUSY : DS_ACCEL_REASON_DRIVER_FAILED,
-            runtime, code, !is_busy(code), "synInitialize()%s",
-            is_busy(code) ? ", hl-smi shows who has the modules" : "");
+        return hpu_problem(runtime, code, "synInitialize()", problem);
     }
     process.is_ours = code == SYN_SUCCESS;
     return 0;

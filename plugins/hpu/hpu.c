@@ -244,8 +244,7 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
     if (!runtime->has_no_device) {
         code = runtime->syn.synDeviceGetCount(&count);
         if (code != SYN_SUCCESS && code != SYN_NO_DEVICE_FOUND) {
-            return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
-                                       "synDeviceGetCount()");
+            return hpu_problem(runtime, code, "synDeviceGetCount()", problem);
         }
         count = code == SYN_SUCCESS ? count : 0;
     }

@@ -78,6 +78,9 @@ struct hpu_card {
     atomic_uint hold_count;
 };
 
+/* What a call of open() or count() failed with; a module in other hands is DEVICE_BUSY. -1. */
+int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
+                struct vendor_problem *problem);
 /* Start Synapse for this process if nobody has; -1 with the problem. */
 int hpu_process_begin(struct hpu_runtime *runtime, struct vendor_problem *problem);
 void hpu_process_end(struct hpu_runtime *runtime);
