@@ -267,7 +267,7 @@ static void order(struct session *session, unsigned char *source, unsigned char 
         return;
     }
     want(is_bytes(sink, SIZE, 1), "the copy ran before the event that it waits for");
-    want(elapsed >= least && elapsed < 1000 * (least + 1), "the time between two events");
+    want(elapsed >= least && elapsed < 500 * (least + 1), "the time between two events");
 }
 
 static void use_host_memory(struct session *session, unsigned char *sink)
