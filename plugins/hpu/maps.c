@@ -72,12 +72,13 @@ syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, stru
     } else {
         code = runtime->syn.synHostUnmap(card->id, hpu_pointer(map->base));
     }
+    /* A lost device has no maps; memory of Synapse's that it does not take back is only lost. */
     if (code != SYN_SUCCESS && code != SYN_DEVICE_RESET && map->kind != HPU_MAP_STAGING) {
         map->kind = HPU_MAP_STUCK;
         return code;
     }
     hpu_map_remove(card, map);
-    return code;
+    return SYN_SUCCESS;
 }
 
 /* ---- copies in flight ----------------------------------------------------------------------- */
@@ -198,8 +199,7 @@ void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
         struct hpu_map *map = card->maps;
 
         /* synDeviceRelease() takes what is still there */
-        if (map->kind == HPU_MAP_PINNED ||
-            (hpu_map_drop(runtime, card, map) != SYN_SUCCESS && card->maps == map)) {
+        if (map->kind == HPU_MAP_PINNED || hpu_map_drop(runtime, card, map) != SYN_SUCCESS) {
             hpu_map_remove(card, map);
         }
     }

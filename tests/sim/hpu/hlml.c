@@ -4,8 +4,9 @@
  * A simulated libhlml.so. It sees every card, acquired or not, in the order of PCI addresses, and
  * what the simulated Synapse of the same process has allocated.
  *
- * Facts per device: "module_id", "minor", "utilization", "temperature", "power_mw", "power_limit_mw",
- * "energy_mj", "clock_mhz", "throttle" (1 power, 2 thermal), "used_bytes" (by other processes).
+ * Facts per device: "module_id", "minor", "utilization", "temperature", "power_mw",
+ * "power_limit_mw", "energy_mj", "clock_mhz", "throttle" (1 power, 2 thermal), "used_bytes" (by
+ * other processes).
  */
 #include "engine.h"
 
