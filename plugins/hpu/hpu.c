@@ -21,6 +21,9 @@
  *    PyTorch on hpu is such a recipe; copies and fills cannot be captured, and the graph slots stay
  *    empty. That `graph_supported` is true for hpu in the configuration is said of the framework.
  *  - A profiler there is (synProfilerStart), but ranges there are not.
+ *  - The interface's constructor turns deterministic algorithms on. That is a switch of PyTorch's
+ *    for its own kernels, with no variable and no call of Synapse's behind it: a program in C has
+ *    nothing to turn, and copies and fills are deterministic as they are.
  *  - The runtime orders dependent work and bounds what is in flight by itself: the interface's
  *    resolves_data_dependency and handles_memory_backpressure, both true.
  */

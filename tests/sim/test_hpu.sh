@@ -206,6 +206,26 @@ on hpu-holes DS_ACCELERATOR=hpu "$build/bin/ds-accel" bench --json --time 0.01 -
 is "bench" 0 "$code"
 has "bench has copies" "$out" '"h2d'
 
+# What each code of the vendor's means, told with its name; one that nobody knows keeps its number.
+while read -r number status name; do
+    on hpu-holes "SIM_FAIL=synDeviceMalloc:*=$number" "$dir/drive" "$plugin" work
+    has "code $number" "$out" "mem_alloc: $status, vendor $number ${name#-}: synDeviceMalloc("
+done <<END
+1 -1 synInvalidArgument
+3 -2 synOutOfHostMemory
+4 -2 synOutOfDeviceMemory
+8 -6 synNoDeviceFound
+14 -2 synFailedToAllocateDeviceMemory
+17 -10 synDeviceReset
+18 -3 synUnsupported
+22 -8 synBusy
+26 -4 synFail
+34 -1 synMappingNotFound
+42 -9 synTimeout
+27 -4 -
+4711 -4 -
+END
+
 # A source that cannot be mapped, as a read-only page, goes through memory that can.
 on hpu-holes 'SIM_FAIL=synHostMap:1=12' "$dir/drive" "$plugin" work
 is "a source that cannot be mapped" "0  " "$code $out $err"
