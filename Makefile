@@ -65,7 +65,7 @@ TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
 RPATH := $$ORIGIN/../lib$(if $(filter-out $(PREFIX)/lib,$(LIBDIR)),:$(LIBDIR))
 PROGRAM_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$(RPATH)' $(SANFLAGS) $(LDFLAGS)
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
-    -DTEST_BUILD='"$(abspath $(BUILD))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
+    -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
 
 # ---- sources ------------------------------------------------------------------------------------
 
@@ -235,6 +235,23 @@ run: all  ## build, then say which accelerator this machine has
 
 # -- tests --
 
+# Tests of the host see two plugins, whatever else is built, and whatever this machine has: a prefix
+# of its own with cpu and mock. Tests of vendors' plugins take the build folder itself.
+TESTBED := $(BUILD)/testbed
+TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe lib/libds_accel.so.$(VERSION) \
+    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so
+TESTBED_LINKS := include obj share tests
+$(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) Makefile
+	rm -rf $(TESTBED)
+	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel libexec/ds-accel)
+	for file in $(TESTBED_FILES); do ln $(BUILD)/$$file $(TESTBED)/$$file || exit 1; done
+	ln -s $(notdir $(LIBRARY_FILE)) $(TESTBED)/lib/libds_accel.so.$(SOVERSION)
+	ln -s libds_accel.so.$(SOVERSION) $(TESTBED)/lib/libds_accel.so
+	for name in $(TESTBED_LINKS); do ln -s ../$$name $(TESTBED)/$$name || exit 1; done
+	touch $@
+# What a test program is linked with finds the library there.
+TESTBED_RPATH := -Wl,-rpath,'$$ORIGIN/../testbed/lib'
+
 UNIT := $(BUILD)/tests/unit
 SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh tests/sim/test_*.sh))
 
@@ -245,7 +262,7 @@ $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
 $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o -L$(BUILD)/lib -lds_accel \
-	    -Wl,-rpath,'$$ORIGIN/../lib' $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl -lm \
+	    $(TESTBED_RPATH) $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl -lm \
 	    $(SANFLAGS) $(LDFLAGS)
 
 include tests/fixtures/fixtures.mk
@@ -256,7 +273,7 @@ include tests/sim/sim.mk
 check: deps-check  ## build and run every test
 	@$(MAKE) --no-print-directory unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell
 
-unit: build $(FIXTURES) $(UNIT)
+unit: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
 	DS_ACCEL_CPU_ASYNC=true $(UNIT) --jobs 2 --filter 'plugin_cpu/*'
 
@@ -264,29 +281,29 @@ unit: build $(FIXTURES) $(UNIT)
 ALLOC := $(BUILD)/tests/alloc
 $(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(LDFLAGS)
+	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) -ldl $(LDFLAGS)
 $(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
 
-test-alloc: build $(FIXTURES) $(if $(SAN),,$(ALLOC))
-	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(BUILD)) $(CURDIR))
+test-alloc: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
+	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(TESTBED)) $(CURDIR))
 
 THREADS := $(BUILD)/tests/threads
 $(THREADS): $(BUILD)/obj/tests/threads/threads.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' \
+	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
-test-threads: build $(FIXTURES) $(THREADS)
-	$(THREADS) $(abspath $(BUILD))
+test-threads: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
+	$(THREADS) $(abspath $(TESTBED))
 
 CALLER := $(BUILD)/tests/caller
 $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' \
+	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
-test-caller: build $(FIXTURES) $(CALLER)
-	$(CALLER) $(abspath $(BUILD))
+test-caller: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
+	$(CALLER) $(abspath $(TESTBED))
 
 # With the core's own objects: what it tests is not exported.
 BLOCKS := $(BUILD)/tests/blocks
@@ -297,11 +314,12 @@ $(BLOCKS): $(BUILD)/obj/tests/layer/blocks.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 
-test-layer: build $(BLOCKS)
-	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(BUILD))/lib/ds-accel
+test-layer: build $(TESTBED)/complete $(BLOCKS)
+	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(TESTBED))/lib/ds-accel
 
-test-shell: build $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
-	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
+test-shell: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
+	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $$(case $$test in \
+	    tests/tools/*) echo $(abspath $(TESTBED)) ;; *) echo $(abspath $(BUILD)) ;; esac); done
 
 asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
 	rm -rf $(BUILD)-asan/reports

@@ -393,6 +393,7 @@ const struct vendor_backend vendor_backend = {
     .event_handle_bytes = sizeof(struct hip_ipc_event),
     .allocation_align_bytes = 256,
     .frees_wait = 1,
+    .probes_in_child = 1,
     .open = rocm_open,
     .close = rocm_close,
     .count = rocm_count,

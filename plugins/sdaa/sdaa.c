@@ -476,6 +476,7 @@ const struct vendor_backend vendor_backend = {
     .export_prefixes = export_prefixes,
     .event_handle_bytes = sizeof(struct sdaa_ipc_event),
     .allocation_align_bytes = 1, /* none is promised */
+    .probes_in_child = 1,
     .open = sdaa_open,
     .close = sdaa_close,
     .count = sdaa_count,

@@ -256,7 +256,7 @@ def write_device(tree, facts, vendor, table, device, index):
         **{key: value for key, value in device.items() if isinstance(value, (str, int))},
         "index": index,
         "minor": minor,
-        "render": tree.render(128 + minor),
+        "render": tree.render(128 + minor) if "{render}" in str(table) else "",
         "card": device.get("card", minor),
         "node": counted(vendor["devices"], vendor.get("order"))[index] + len(facts["numa_nodes"]),
         "gpu_id": device.get("gpu_id", 4096 + index),

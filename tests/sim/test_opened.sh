@@ -39,7 +39,7 @@ is "no hardware: explain" "" "$(opened none explain)"
 is "no hardware: doctor" "" "$(opened none doctor)"
 cut -d ' ' -f 1 "$build/sim/sonames" | sort -u >"$dir/vendors"
 while read -r vendor; do
-    [ -f "$machines/$vendor.json" ] || continue
+    [ -f "$machines/$vendor.json" ] && [ -f "$build/lib/ds-accel/ds_accel_$vendor.so" ] || continue
     is "hardware of $vendor: list" "$vendor" "$(opened "$vendor" list)"
     is "hardware of $vendor: $vendor alone is asked when it is forced" "$vendor" \
         "$(DS_ACCELERATOR=$vendor opened "$vendor" detect)"

@@ -121,6 +121,12 @@ struct CUctx_st {
 CUresult cuda_enter(const char *call);
 /* And the current context, which has to be there and alive. */
 CUresult cuda_enter_context(const char *call, CUcontext *context_out);
+/*
+ * Of what gives something back: it does so on a lost device, and when a failure is scripted, which
+ * is *code_out then. false: it cannot, for *code_out. What a caller may try again after a failure
+ * (memory, mappings) is left alone by a scripted one.
+ */
+bool cuda_enter_release(const char *call, CUcontext *context_out, CUresult *code_out);
 /* And a device of this process; its physical number. */
 CUresult cuda_enter_device(const char *call, CUdevice device, uint32_t *physical_out);
 CUcontext cuda_context_of(uint32_t physical);

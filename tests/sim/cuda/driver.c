@@ -101,6 +101,29 @@ CUresult cuda_enter_context(const char *call, CUcontext *context_out)
     return sim_is_lost((*context_out)->physical) ? cuda_lost_code() : OK;
 }
 
+bool cuda_enter_release(const char *call, CUcontext *context_out, CUresult *code_out)
+{
+    int64_t scripted = enter(call);
+
+    *code_out = scripted != 0 ? (CUresult)scripted : NOT_INITIALIZED;
+    if (!atomic_load(&driver.is_started) || atomic_load(&driver.is_poisoned)) {
+        return false;
+    }
+    *code_out = sim_is_worker() ? NOT_PERMITTED : (CUresult)scripted;
+    if (sim_is_worker() || context_out == NULL) {
+        return !sim_is_worker();
+    }
+    *context_out = stack.depth > 0 ? stack.contexts[stack.depth - 1] : NULL;
+    if (*context_out == NULL || !is_alive(*context_out)) {
+        *code_out = *context_out == NULL ? INVALID_CONTEXT : CONTEXT_IS_DESTROYED;
+        return false;
+    }
+    if (*code_out == OK && sim_is_lost((*context_out)->physical)) {
+        *code_out = cuda_lost_code();
+    }
+    return true;
+}
+
 bool cuda_is_device(CUdevice device, uint32_t *physical_out)
 {
     if (device < 0 || (uint32_t)device >= driver.count) {
@@ -557,11 +580,12 @@ static void end_context(CUcontext context)
 /* What is still alive in it is the caller's leak: it stays registered, and is reported at exit. */
 SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-    CUresult code = OK;
     uint32_t physical;
     CUcontext context;
+    CUresult code;
 
-    ENTER_DEVICE(dev, physical);
+    REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
+    REQUIRE(cuda_is_device(dev, &physical), INVALID_DEVICE);
     context = cuda_context_of(physical);
     sim_device_synchronize(physical);
     pthread_mutex_lock(&driver.lock);

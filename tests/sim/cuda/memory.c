@@ -96,15 +96,16 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
     CUcontext context;
     CUresult code;
 
-    code = cuda_enter_context(__func__, &context);
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(dptr != 0, code);
     REQUIRE(sim_find(address_of(dptr), &block) && block.address == address_of(dptr) &&
                 (block.kind == SIM_DEVICE || block.kind == SIM_MANAGED) && block.import_count == 0,
             INVALID_VALUE);
-    code = code == OK ? cuda_forbidden(context) : code;
-    REQUIRE(code == OK || code == cuda_lost_code(), code);
+    REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_device_synchronize(block.physical);
+    /* Freed in its stream meanwhile? */
+    REQUIRE(sim_find(address_of(dptr), &block) && block.address == address_of(dptr), INVALID_VALUE);
     if (sim_handle_is(block.address, "pool-allocation")) {
         sim_handle_remove(block.address, "pool-allocation", __func__);
     }
@@ -134,13 +135,13 @@ SIM_EXPORT CUresult cuMemFreeHost(void *p)
 {
     struct sim_block block;
     CUcontext context;
-    CUresult code = cuda_enter_context(__func__, &context);
+    CUresult code;
 
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(p != NULL, code);
     REQUIRE(sim_find(p, &block) && block.address == p && block.kind == SIM_PINNED, INVALID_VALUE);
-    code = code == OK ? cuda_forbidden(context) : code;
-    REQUIRE(code == OK || code == cuda_lost_code(), code);
+    REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_device_synchronize(block.physical);
     sim_free(p, SIM_PINNED, __func__);
     return code;
@@ -173,8 +174,9 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *p)
 {
     struct sim_block block;
     CUcontext context;
-    CUresult code = cuda_enter_context(__func__, &context);
+    CUresult code;
 
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(p != NULL, INVALID_VALUE);
     REQUIRE(sim_find(p, &block) && block.kind == SIM_REGISTERED && block.address == p,
@@ -580,8 +582,9 @@ SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     struct sim_stream *stream;
     CUcontext context;
-    CUresult code = cuda_enter_context(__func__, &context);
+    CUresult code;
 
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(dptr != 0, code);
     REQUIRE(sim_handle_is(address_of(dptr), "pool-allocation"), INVALID_VALUE);
@@ -590,8 +593,7 @@ SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
         sim_capture_break(stream);
         return NOT_SUPPORTED;
     }
-    code = code == OK ? cuda_implicit(context, hStream) : code;
-    REQUIRE(code == OK || code == cuda_lost_code(), code);
+    REQUIRE(cuda_implicit(context, hStream) == OK, STREAM_CAPTURE_IMPLICIT);
     sim_handle_remove(address_of(dptr), "pool-allocation", __func__);
     sim_submit_step(stream, free_step, address_of(dptr));
     return code;

@@ -118,8 +118,9 @@ SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
     struct sim_block block;
     CUcontext context;
-    CUresult code = cuda_enter_context(__func__, &context);
+    CUresult code;
 
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     REQUIRE(code == OK || code == cuda_lost_code(), code);
     REQUIRE(sim_find(address_of(dptr), &block) && block.import_count > 0, INVALID_VALUE);
     sim_device_synchronize(block.physical);
@@ -188,8 +189,11 @@ SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t al
 
 SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-    ENTER();
-    return sim_unreserve(address_of(ptr), size) ? OK : INVALID_VALUE;
+    CUresult code;
+
+    REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
+    return sim_unreserve(address_of(ptr), size) ? code : INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
@@ -212,10 +216,12 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 /* Mappings keep the memory itself. */
 SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    ENTER();
+    CUresult code;
+
+    REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
     sim_handle_remove(address_of(handle), "memory-handle", __func__);
     sim_physical_put(address_of(handle));
-    return OK;
+    return code;
 }
 
 SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
@@ -231,12 +237,14 @@ SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     struct sim_block block;
+    CUresult code;
 
-    ENTER();
+    REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
+    REQUIRE(code == OK || code == cuda_lost_code(), code);
     if (sim_find(address_of(ptr), &block)) {
         sim_device_synchronize(block.physical);
     }
-    return sim_unmap(address_of(ptr), size) ? OK : INVALID_VALUE;
+    return sim_unmap(address_of(ptr), size) ? code : INVALID_VALUE;
 }
 
 /* The engine knows one access for all devices: what any of them is given. */

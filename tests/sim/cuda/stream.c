@@ -41,9 +41,9 @@ SIM_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
     CUcontext context;
-    CUresult code = cuda_enter_context(__func__, &context);
+    CUresult code;
 
-    REQUIRE(code == OK || code == cuda_lost_code(), code);
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     REQUIRE(hStream != NULL && hStream != STREAM_LEGACY && hStream != STREAM_PER_THREAD,
             INVALID_HANDLE);
     sim_handle_remove(hStream, "stream", __func__);
@@ -172,9 +172,9 @@ SIM_EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
     CUcontext context;
-    CUresult code = cuda_enter_context(__func__, &context);
+    CUresult code;
 
-    REQUIRE(code == OK || code == cuda_lost_code(), code);
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     sim_handle_remove(hEvent, "event", __func__);
     sim_event_destroy((struct sim_event *)hEvent);
     return code;
@@ -347,9 +347,9 @@ SIM_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     struct sim_graph *graph;
     enum sim_capture status;
     CUcontext context;
-    CUresult code = cuda_enter_context(__func__, &context);
+    CUresult code;
 
-    REQUIRE(code == OK || code == cuda_lost_code(), code);
+    REQUIRE(cuda_enter_release(__func__, &context, &code), code);
     REQUIRE(phGraph != NULL, INVALID_VALUE);
     stream = cuda_stream(hStream, context, __func__);
     status = sim_capture_status(stream);
@@ -372,12 +372,14 @@ SIM_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 
 SIM_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
-    ENTER();
+    CUresult code;
+
+    REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
     sim_handle_remove(hGraph, "graph", __func__);
     sim_graph_destroy(hGraph->graph);
     free(hGraph->nodes);
     free(hGraph);
-    return OK;
+    return code;
 }
 
 SIM_EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
@@ -450,10 +452,12 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgrap
 
 SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-    ENTER();
+    CUresult code;
+
+    REQUIRE(cuda_enter_release(__func__, NULL, &code), code);
     sim_handle_remove(hGraphExec, "graph-exec", __func__);
     sim_graph_destroy((struct sim_graph *)hGraphExec);
-    return OK;
+    return code;
 }
 
 SIM_EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)

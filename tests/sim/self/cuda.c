@@ -305,7 +305,8 @@ static void streams_and_events_have_their_rules(void)
     IS(NOT_READY, cuStreamQuery(stream));
     IS(NOT_READY, cuEventQuery(finish));
     IS(NOT_READY, cuEventElapsedTime(&milliseconds, start, finish));
-    usleep(2000);
+    IS(OK, cuEventSynchronize(start));
+    usleep(2000); /* all of it lies between the two events */
     pthread_mutex_unlock(&gate);
     IS(OK, cuEventSynchronize(untimed));
     IS(INVALID_HANDLE, cuEventElapsedTime(&milliseconds, start, untimed));

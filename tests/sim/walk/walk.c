@@ -4,6 +4,10 @@
  * Walk through a plugin: each slot once or twice, as a program uses them, whatever they answer.
  *
  *     walk PLUGIN.so [NAME=VALUE ...]
+ *     walk --facts PLUGIN.so [NAME=VALUE ...]
+ *
+ * With --facts it opens nothing, and prints what is known of each device without that: a line of
+ * identity, one of telemetry (only what is valid), one for each link and process.
  *
  * Meant to be run with failures of the simulated runtime (SIM_FAIL, SIM_LOSE): a call may fail, but
  * then it says so as docs/plugin-abi.md asks: a listed status, the same in the error, with a
@@ -407,6 +411,120 @@ static void walk_device(ds_accel_plugin_instance_t *instance, uint32_t count)
     table->device_close(device);
 }
 
+/* ---- facts alone ---------------------------------------------------------------------------- */
+
+static void print_identity(ds_accel_plugin_instance_t *instance, uint32_t index)
+{
+    struct ds_accel_device_identity it = {.struct_size = sizeof(it)};
+
+    if (CALL(device_identity, instance, index, &it) != DS_ACCEL_OK) {
+        return;
+    }
+    printf("%u: %s pci %s node %s arch %s memory %llu power %u", index, it.uuid_text,
+           it.pci_address, it.node_path, it.architecture, (unsigned long long)it.total_memory_bytes,
+           it.power_state);
+    if ((it.valid & DS_ACCEL_IDENTITY_VENDOR_INDEX) != 0) {
+        printf(" vendor_index %u", it.vendor_index);
+    }
+    if ((it.valid & DS_ACCEL_IDENTITY_NUMA_NODE) != 0) {
+        printf(" numa %u", it.numa_node);
+    }
+    if (it.partition_kind != DS_ACCEL_PARTITION_NONE) {
+        printf(" part %u of %s", it.partition_kind, it.parent_uuid_text);
+        if ((it.valid & DS_ACCEL_IDENTITY_PARTITION) != 0) {
+            printf(" instance %u/%u", it.partition_instance, it.partition_subinstance);
+        }
+    }
+    printf(" uuid");
+    for (size_t i = 0; i < sizeof(it.uuid); i++) {
+        printf("%s%02x", i == 0 ? " " : "", it.uuid[i]);
+    }
+    printf("\n");
+}
+
+struct figure {
+    uint64_t bit;
+    const char *name;
+    long long value;
+};
+
+static void print_telemetry(ds_accel_plugin_instance_t *instance, uint32_t index)
+{
+    struct ds_accel_telemetry it = {.struct_size = sizeof(it)};
+
+    if (CALL(telemetry_get, instance, index, &it) != DS_ACCEL_OK) {
+        return;
+    }
+    const struct figure values[] = {
+        {DS_ACCEL_TELEMETRY_UTILIZATION, "utilization", it.utilization_percent},
+        {DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION, "memory_utilization",
+         it.memory_utilization_percent},
+        {DS_ACCEL_TELEMETRY_TEMPERATURE, "temperature", it.temperature_millidegrees_c},
+        {DS_ACCEL_TELEMETRY_POWER, "power", (long long)it.power_milliwatts},
+        {DS_ACCEL_TELEMETRY_POWER_LIMIT, "power_limit", (long long)it.power_limit_milliwatts},
+        {DS_ACCEL_TELEMETRY_ENERGY, "energy", (long long)it.energy_millijoules},
+        {DS_ACCEL_TELEMETRY_CORE_CLOCK, "core_clock", it.core_clock_khz},
+        {DS_ACCEL_TELEMETRY_MEMORY_CLOCK, "memory_clock", it.memory_clock_khz},
+        {DS_ACCEL_TELEMETRY_FAN, "fan", it.fan_percent},
+        {DS_ACCEL_TELEMETRY_PCIE, "pcie_rx", (long long)it.pcie_rx_bytes_per_s},
+        {DS_ACCEL_TELEMETRY_PCIE, "pcie_tx", (long long)it.pcie_tx_bytes_per_s},
+        {DS_ACCEL_TELEMETRY_THROTTLE, "throttle", (long long)it.throttle_reasons},
+        {DS_ACCEL_TELEMETRY_ECC, "ecc_corrected", (long long)it.ecc_corrected_count},
+        {DS_ACCEL_TELEMETRY_ECC, "ecc_uncorrected", (long long)it.ecc_uncorrected_count},
+        {DS_ACCEL_TELEMETRY_MEMORY, "memory_total", (long long)it.memory_total_bytes},
+        {DS_ACCEL_TELEMETRY_MEMORY, "memory_used", (long long)it.memory_used_bytes},
+    };
+
+    printf("%u:", index);
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if ((it.valid & values[i].bit) != 0) {
+            printf(" %s %lld", values[i].name, values[i].value);
+        }
+    }
+    printf("\n");
+}
+
+static void print_arrays(ds_accel_plugin_instance_t *instance, uint32_t index)
+{
+    struct ds_accel_process processes[16] = {0};
+    struct ds_accel_link links[64] = {0};
+    uint32_t count = 0;
+
+    if (CALL(links_get, instance, index, links, (uint32_t)sizeof(links[0]), 64, &count) ==
+        DS_ACCEL_OK) {
+        for (uint32_t i = 0; i < count && i < 64; i++) {
+            printf("%u: link kind %u peer %d width %u generation %u up %u bytes_per_s %llu\n",
+                   index, links[i].kind, links[i].peer_index, links[i].width, links[i].generation,
+                   links[i].is_up, (unsigned long long)links[i].bandwidth_bytes_per_s);
+        }
+    }
+    if (CALL(telemetry_processes, instance, index, processes, (uint32_t)sizeof(processes[0]), 16,
+             &count) == DS_ACCEL_OK) {
+        for (uint32_t i = 0; i < count && i < 16; i++) {
+            printf("%u: process %d memory %llu\n", index, processes[i].pid,
+                   (unsigned long long)processes[i].memory_bytes);
+        }
+    }
+}
+
+static int print_facts(const struct ds_accel_host *host)
+{
+    ds_accel_plugin_instance_t *instance = NULL;
+    uint32_t count = 0;
+
+    if (CALL(init, host, &instance) != DS_ACCEL_OK) {
+        return 3;
+    }
+    CALL(device_count, instance, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        print_identity(instance, i);
+        print_telemetry(instance, i);
+        print_arrays(instance, i);
+    }
+    table->shutdown(instance);
+    return 0;
+}
+
 static const char *root(void)
 {
     const char *text = getenv("DS_ACCEL_ROOT");
@@ -455,9 +573,13 @@ int main(int argc, char **argv)
                                        .machine_root = root(),
                                        .extension = host_extension};
     ds_accel_entry_v1_t entry = NULL;
-    void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    int is_facts = argc > 1 && strcmp(argv[1], "--facts") == 0;
+    void *module;
     int code;
 
+    argc -= is_facts;
+    argv += is_facts;
+    module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     options = argv + 2;
     option_count = argc - 2;
     if (module != NULL) {
@@ -468,6 +590,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "walk: no plugin %s\n", argc > 1 ? argv[1] : "given");
         return 2;
     }
-    code = walk(&host);
+    code = is_facts ? print_facts(&host) : walk(&host);
     return wrong > 0 ? 1 : code;
 }
