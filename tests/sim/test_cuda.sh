@@ -295,7 +295,7 @@ walk() {
     rm -f "$dir/report"
     run env "$@" DS_ACCEL_ROOT="$dir/two" LD_LIBRARY_PATH="$build/sim/lib" \
         SIM_MACHINE="$dir/two.json" SIM_REPORT="$dir/report" timeout 60 "$dir/walk" "$plugin"
-    alive=$(sed -n 's/^alive //p' "$dir/report" 2>/dev/null)
+    alive=$(sed -n 's/^alive //p' "$dir/report" 2>/dev/null) || true
 }
 
 walk SIM_FAIL=cuMemAlloc_v2:1=2
@@ -328,7 +328,7 @@ is "the walk is long enough to mean something" yes "$([ "$calls" -gt 250 ] && ec
 number=1
 while [ "$number" -le "$calls" ]; do
     walk SIM_FAIL="*:$number"
-    call=$(sed -n 's/^failed //p' "$dir/report" 2>/dev/null)
+    call=$(sed -n 's/^failed //p' "$dir/report" 2>/dev/null) || true
     case $code in
     0 | 3) pass ;;
     *) fail "call $number, $call, fails" "exit code $code: $err" ;;
