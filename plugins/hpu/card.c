@@ -17,9 +17,21 @@ static struct {
     uint32_t card_count;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int is_busy(syn_status code)
+int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
+                struct vendor_problem *problem)
 {
-    return code == SYN_DEVICE_ALREADY_ACQUIRED || code == SYN_BUSY;
+    int is_busy = code == SYN_DEVICE_ALREADY_ACQUIRED || code == SYN_BUSY;
+    size_t length;
+
+    vendor_problem_code(problem,
+                        is_busy ? DS_ACCEL_REASON_DEVICE_BUSY : DS_ACCEL_REASON_DRIVER_FAILED,
+                        runtime, code, !is_busy, "%s", call);
+    length = strlen(problem->detail);
+    if (is_busy) {
+        snprintf(problem->detail + length, sizeof(problem->detail) - length,
+                 "; hl-smi shows who has the modules");
+    }
+    return -1;
 }
 
 static int initialize(struct hpu_runtime *runtime, struct vendor_problem *problem)
@@ -32,10 +44,7 @@ static int initialize(struct hpu_runtime *runtime, struct vendor_problem *proble
     }
     if (code != SYN_SUCCESS && code != SYN_OBJECT_ALREADY_INITIALIZED &&
         code != SYN_ALREADY_INITIALIZED) {
-        return vendor_problem_code(
-            problem, is_busy(code) ? DS_ACCEL_REASON_DEVICE_BUSY : DS_ACCEL_REASON_DRIVER_FAILED,
-            runtime, code, !is_busy(code), "synInitialize()%s",
-            is_busy(code) ? ", hl-smi shows who has the modules" : "");
+        return hpu_problem(runtime, code, "synInitialize()", problem);
     }
     process.is_ours = code == SYN_SUCCESS;
     return 0;
@@ -63,7 +72,8 @@ void hpu_process_end(struct hpu_runtime *runtime)
     }
     pthread_mutex_lock(&process.lock);
     process.open_count--;
-    if (process.open_count == 0 && process.is_ours) {
+    /* with a card that could not be released, Synapse ends with the process */
+    if (process.open_count == 0 && process.is_ours && process.card_count == 0) {
         runtime->syn.synDestroy();
     }
     pthread_mutex_unlock(&process.lock);
@@ -121,20 +131,34 @@ syn_status hpu_card_get(struct hpu_runtime *runtime, uint32_t module, struct hpu
     return code;
 }
 
-static void release(struct hpu_runtime *runtime, struct hpu_card *card)
+static void forget_card(struct hpu_card *card)
 {
     for (uint32_t i = 0; i < process.card_count; i++) {
         if (process.cards[i] == card) {
             process.cards[i] = process.cards[--process.card_count];
+            break;
         }
     }
+    pthread_mutex_destroy(&card->lock);
+    free(card);
+}
+
+/* A card that Synapse does not release stays in the list, for who opens it next. */
+static void release(struct hpu_runtime *runtime, struct hpu_card *card)
+{
+    syn_status code;
+
     pthread_mutex_lock(&card->lock);
     hpu_card_reap(runtime, card, 1);
     hpu_card_forget(runtime, card);
     pthread_mutex_unlock(&card->lock);
-    runtime->syn.synDeviceRelease(card->id);
-    pthread_mutex_destroy(&card->lock);
-    free(card);
+    code = runtime->syn.synDeviceRelease(card->id);
+    if (code == SYN_SUCCESS || code == SYN_DEVICE_RESET) {
+        forget_card(card);
+    } else {
+        vendor_log(runtime->host, DS_ACCEL_LOG_WARN, "synDeviceRelease(module %u): %d",
+                   card->module, code);
+    }
 }
 
 void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card)

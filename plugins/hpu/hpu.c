@@ -21,6 +21,9 @@
  *    PyTorch on hpu is such a recipe; copies and fills cannot be captured, and the graph slots stay
  *    empty. That `graph_supported` is true for hpu in the configuration is said of the framework.
  *  - A profiler there is (synProfilerStart), but ranges there are not.
+ *  - The interface's constructor turns deterministic algorithms on. That is a switch of PyTorch's
+ *    for its own kernels, with no variable and no call of Synapse's behind it: a program in C has
+ *    nothing to turn, and copies and fills are deterministic as they are.
  *  - The runtime orders dependent work and bounds what is in flight by itself: the interface's
  *    resolves_data_dependency and handles_memory_backpressure, both true.
  */
@@ -244,8 +247,7 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
     if (!runtime->has_no_device) {
         code = runtime->syn.synDeviceGetCount(&count);
         if (code != SYN_SUCCESS && code != SYN_NO_DEVICE_FOUND) {
-            return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
-                                       "synDeviceGetCount()");
+            return hpu_problem(runtime, code, "synDeviceGetCount()", problem);
         }
         count = code == SYN_SUCCESS ? count : 0;
     }

@@ -49,6 +49,7 @@ struct hpu_runtime {
 #define HPU_MAP_REGISTERED 2u /* synHostMap() for the caller */
 #define HPU_MAP_TEMPORARY 3u  /* synHostMap() for copies in flight */
 #define HPU_MAP_STAGING 4u    /* synHostMalloc() for one copy in flight */
+#define HPU_MAP_STUCK 5u      /* synHostUnmap() failed: of no use, and in the way */
 
 struct hpu_map {
     struct hpu_map *next;
@@ -77,6 +78,9 @@ struct hpu_card {
     atomic_uint hold_count;
 };
 
+/* What a call of open() or count() failed with; a module in other hands is DEVICE_BUSY. -1. */
+int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
+                struct vendor_problem *problem);
 /* Start Synapse for this process if nobody has; -1 with the problem. */
 int hpu_process_begin(struct hpu_runtime *runtime, struct vendor_problem *problem);
 void hpu_process_end(struct hpu_runtime *runtime);
@@ -153,8 +157,8 @@ uint64_t hpu_map_gap(struct hpu_card *card, uintptr_t address, uint64_t size_byt
 struct hpu_map *hpu_map_add(struct hpu_card *card, const void *base, uint64_t size_bytes,
                             uint32_t kind);
 void hpu_map_remove(struct hpu_card *card, struct hpu_map *map);
-/* Unmap, or free, what was ours, and remove the record. */
-void hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map);
+/* Unmap, or free, what was ours, and remove the record; a map that cannot be is stuck. */
+syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map);
 /* Keep the map until what the stream has so far is done. */
 void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
                   syn_stream stream);

@@ -63,21 +63,22 @@ void hpu_map_remove(struct hpu_card *card, struct hpu_map *map)
     free(map);
 }
 
-void hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map)
+syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map)
 {
-    syn_status code = SYN_SUCCESS;
+    syn_status code;
 
-    if (map->kind == HPU_MAP_TEMPORARY) {
-        code = runtime->syn.synHostUnmap(card->id, hpu_pointer(map->base));
-    } else if (map->kind == HPU_MAP_STAGING) {
+    if (map->kind == HPU_MAP_STAGING) {
         code = runtime->syn.synHostFree(card->id, hpu_pointer(map->base), 0);
+    } else {
+        code = runtime->syn.synHostUnmap(card->id, hpu_pointer(map->base));
     }
-    if (code != SYN_SUCCESS) {
-        vendor_log(runtime->host, DS_ACCEL_LOG_WARN,
-                   "module %u: a buffer of %llu bytes stays mapped: %d", card->module,
-                   (unsigned long long)map->size_bytes, code);
+    /* A lost device has no maps; memory of Synapse's that it does not take back is only lost. */
+    if (code != SYN_SUCCESS && code != SYN_DEVICE_RESET && map->kind != HPU_MAP_STAGING) {
+        map->kind = HPU_MAP_STUCK;
+        return code;
     }
     hpu_map_remove(card, map);
+    return SYN_SUCCESS;
 }
 
 /* ---- copies in flight ----------------------------------------------------------------------- */
@@ -195,7 +196,12 @@ void hpu_maps_reap(ds_accel_plugin_device_t *device)
 void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
 {
     while (card->maps != NULL) {
-        hpu_map_drop(runtime, card, card->maps);
+        struct hpu_map *map = card->maps;
+
+        /* synDeviceRelease() takes what is still there */
+        if (map->kind == HPU_MAP_PINNED || hpu_map_drop(runtime, card, map) != SYN_SUCCESS) {
+            hpu_map_remove(card, map);
+        }
     }
     while (card->spares != NULL) {
         struct hpu_hold *hold = card->spares;
@@ -219,6 +225,8 @@ struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *car
             map = map->next;
         } else if (map->kind == HPU_MAP_TEMPORARY && card->holds != NULL) {
             hpu_card_reap(runtime, card, 1);
+            map = card->maps;
+        } else if (map->kind == HPU_MAP_STUCK && hpu_map_drop(runtime, card, map) == SYN_SUCCESS) {
             map = card->maps;
         } else {
             return map;

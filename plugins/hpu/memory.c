@@ -74,33 +74,35 @@ int32_t hpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
     return DS_ACCEL_OK;
 }
 
-/* Take the map of that kind at pointer out of the list; -1 if there is none. */
-static int forget_map(struct hpu_card *card, const void *pointer, uint32_t kind)
+/* The map of that kind that begins at pointer; the lock is held. */
+static struct hpu_map *find_start(struct hpu_card *card, const void *pointer, uint32_t kind)
 {
-    struct hpu_map *map;
-    int result = -1;
+    struct hpu_map *map = hpu_map_find(card, (uintptr_t)pointer);
 
-    pthread_mutex_lock(&card->lock);
-    map = hpu_map_find(card, (uintptr_t)pointer);
-    if (map != NULL && map->kind == kind && map->base == (uintptr_t)pointer) {
-        hpu_map_remove(card, map);
-        result = 0;
-    }
-    pthread_mutex_unlock(&card->lock);
-    return result;
+    return map != NULL && map->kind == kind && map->base == (uintptr_t)pointer ? map : NULL;
 }
 
 int32_t hpu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
                         struct ds_accel_error *error)
 {
     struct hpu_card *card = hpu_card(device);
+    syn_status code = SYN_SUCCESS;
+    struct hpu_map *map;
 
-    if (forget_map(card, pointer, HPU_MAP_PINNED) != 0) {
+    pthread_mutex_lock(&card->lock);
+    map = find_start(card, pointer, HPU_MAP_PINNED);
+    if (map != NULL) {
+        code = hpu_runtime(device)->syn.synHostFree(card->id, pointer, 0);
+        if (code == SYN_SUCCESS) {
+            hpu_map_remove(card, map);
+        }
+    }
+    pthread_mutex_unlock(&card->lock);
+    if (map == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "mem_free_pinned(%p): not pinned memory",
                            pointer);
     }
-    return HPU_CHECK(device, hpu_runtime(device)->syn.synHostFree(card->id, pointer, 0), error,
-                     "synHostFree(%p)", pointer);
+    return HPU_CHECK(device, code, error, "synHostFree(%p)", pointer);
 }
 
 int32_t hpu_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
@@ -139,13 +141,20 @@ int32_t hpu_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
                             struct ds_accel_error *error)
 {
     struct hpu_card *card = hpu_card(device);
+    syn_status code = SYN_SUCCESS;
+    struct hpu_map *map;
 
-    if (forget_map(card, pointer, HPU_MAP_REGISTERED) != 0) {
+    pthread_mutex_lock(&card->lock);
+    map = find_start(card, pointer, HPU_MAP_REGISTERED);
+    if (map != NULL) {
+        code = hpu_map_drop(hpu_runtime(device), card, map);
+    }
+    pthread_mutex_unlock(&card->lock);
+    if (map == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "mem_unregister(%p): not registered memory",
                            pointer);
     }
-    return HPU_CHECK(device, hpu_runtime(device)->syn.synHostUnmap(card->id, pointer), error,
-                     "synHostUnmap(%p)", pointer);
+    return HPU_CHECK(device, code, error, "synHostUnmap(%p)", pointer);
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
@@ -225,7 +234,7 @@ static syn_status map_piece(struct copy *copy, uintptr_t host, uint64_t size_byt
 
 /*
  * The map that the next bytes lie in, made if need be, and how many of them. A temporary one that
- * is met is of use only if its copy is not done.
+ * is met is of use only if its copy is not done; one that is stuck has to go first.
  */
 static syn_status find_piece(struct copy *copy, uintptr_t host, uint64_t *size_bytes,
                              struct hpu_map **map_out)
@@ -235,6 +244,15 @@ static syn_status find_piece(struct copy *copy, uintptr_t host, uint64_t *size_b
     if (map != NULL && map->kind == HPU_MAP_TEMPORARY) {
         hpu_card_reap(copy->runtime, copy->card, 0);
         map = hpu_map_find(copy->card, host);
+    }
+    if (map != NULL && map->kind == HPU_MAP_STUCK) {
+        syn_status code = hpu_map_drop(copy->runtime, copy->card, map);
+
+        copy->call = "synHostUnmap";
+        if (code != SYN_SUCCESS) {
+            return code;
+        }
+        map = NULL;
     }
     if (map == NULL) {
         *size_bytes = hpu_map_gap(copy->card, host, *size_bytes);

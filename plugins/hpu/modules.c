@@ -192,8 +192,7 @@ static int list_ids(struct list *list, uint32_t count)
     } else {
         code = runtime->syn.synDeviceGetModuleIDs(list->ids, &size);
         if (code != SYN_SUCCESS) {
-            return vendor_problem_code(list->problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code,
-                                       1, "synDeviceGetModuleIDs()");
+            return hpu_problem(runtime, code, "synDeviceGetModuleIDs()", list->problem);
         }
         list->id_count = size < HPU_MODULES ? size : HPU_MODULES;
     }
@@ -247,8 +246,8 @@ static int take_own_module(struct list *list)
     }
     if (!has_id(list->chosen, list->chosen_count, id)) {
         return vendor_problem_set(list->problem, DS_ACCEL_REASON_HIDDEN,
-                                  HPU_MODULE "=\"%.32s\" is none of the %u modules that are there",
-                                  text, list->chosen_count);
+                                  HPU_MODULE "=\"%.32s\" is none of the %u visible modules", text,
+                                  list->chosen_count);
     }
     list->chosen[0] = (uint32_t)id;
     list->chosen_count = 1;

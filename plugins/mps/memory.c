@@ -263,8 +263,8 @@ static void do_work(void *argument)
     free(work);
 }
 
-static int32_t give_to_host(ds_accel_plugin_device_t *device, void *native_stream,
-                            const struct host_work *work, struct ds_accel_error *error)
+static int32_t give_to_host(void *native_stream, const struct host_work *work,
+                            struct ds_accel_error *error)
 {
     struct host_work *copy = malloc(sizeof(*copy));
     int32_t status;
@@ -273,7 +273,7 @@ static int32_t give_to_host(ds_accel_plugin_device_t *device, void *native_strea
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream: no memory");
     }
     *copy = *work;
-    status = mps_stream_host_task(device, native_stream, do_work, copy, error);
+    status = mps_stream_work(native_stream, do_work, free, copy, error);
     if (status != DS_ACCEL_OK) {
         free(copy);
     }
@@ -353,8 +353,7 @@ int32_t mps_copy_async(ds_accel_plugin_device_t *device, void *native_stream, vo
     if (kind == DS_ACCEL_COPY_DEVICE_TO_DEVICE || kind == DS_ACCEL_COPY_INFER) {
         status = give_to_gpu(device, native_stream, &work, error);
     }
-    return status == DS_ACCEL_NOT_READY ? give_to_host(device, native_stream, &work, error)
-                                        : status;
+    return status == DS_ACCEL_NOT_READY ? give_to_host(native_stream, &work, error) : status;
 }
 
 int32_t mps_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
@@ -370,8 +369,7 @@ int32_t mps_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
     if (pattern_bytes == 1) {
         status = give_to_gpu(device, native_stream, &work, error);
     }
-    return status == DS_ACCEL_NOT_READY ? give_to_host(device, native_stream, &work, error)
-                                        : status;
+    return status == DS_ACCEL_NOT_READY ? give_to_host(native_stream, &work, error) : status;
 }
 
 /* Done when it returns, and ordered with no stream: the host can do it at once. */

@@ -197,6 +197,8 @@ static int32_t open_device(ds_accel_plugin_device_t *device, uint64_t native_con
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "device_open: no memory");
     }
     pthread_mutex_init(&state->lock, NULL);
+    pthread_rwlock_init(&state->copying, NULL);
+    atomic_init(&state->is_lost, 0);
     device->state = state;
     copy_name(runtime, info->name, sizeof(info->name));
     info->total_memory_bytes =
@@ -212,6 +214,7 @@ static void close_device(ds_accel_plugin_device_t *device)
 
     mps_buffers_end(device);
     pthread_mutex_destroy(&state->lock);
+    pthread_rwlock_destroy(&state->copying);
     free(state);
     device->state = NULL;
 }

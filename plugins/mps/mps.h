@@ -35,6 +35,8 @@ struct mps_buffer {
 
 /* Between device_open and device_close. */
 struct mps_device {
+    pthread_rwlock_t copying;   /* read: the host copies for a stream */
+    atomic_uint is_lost;        /* it copies no more: the memory may be gone */
     pthread_mutex_t lock;       /* guards the buffers */
     struct mps_buffer *buffers; /* [buffer_count], by base */
     size_t buffer_count;
@@ -44,21 +46,24 @@ struct mps_device {
 /* Work of the host at its place in a stream. */
 struct mps_task {
     struct mps_task *next;
-    uint64_t begin;   /* it may run when the gate has come to this */
+    uint64_t turn;    /* it may run when the stream has reached this */
     objc_id boundary; /* the command buffer that says so; retained */
     void (*call)(void *argument);
+    void (*drop)(void *argument); /* instead, if the stream failed; NULL: call all the same */
     void *argument;
 };
 
 struct mps_stream {
+    ds_accel_plugin_device_t *device;
     struct mps_runtime *runtime;
     objc_id queue;
     objc_id last; /* the command buffer committed last, retained; NULL: none, or none of ours */
     uint32_t is_wrapped;
     pthread_mutex_t lock; /* guards all below, last, and the order of commits */
     pthread_cond_t changed;
-    objc_id gate; /* a shared event, made with the first task */
-    uint64_t gate_value;
+    objc_id reached; /* shared events, made with the first task: by the GPU, which task is next */
+    objc_id done;    /* by the host, which task was the last */
+    uint64_t turn;
     struct mps_task *first_task;
     struct mps_task **task_end;
     pthread_t worker;
@@ -105,6 +110,10 @@ int mps_responds(const struct mps_runtime *runtime, objc_id object, objc_sel sel
 int32_t mps_commit(struct mps_stream *stream,
                    void (*encode)(struct mps_runtime *runtime, objc_id buffer, void *argument),
                    void *argument, struct ds_accel_error *error);
+
+/* Work of the host: a copy that the stream did not get to is dropped, its memory may be gone. */
+int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
+                        void (*drop)(void *argument), void *argument, struct ds_accel_error *error);
 
 int32_t mps_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                           void **native_out, struct ds_accel_error *error);

@@ -7,8 +7,13 @@
  * Memory is shared, so much of the work is the host's: copies from and to memory of the program,
  * fills of patterns, host tasks. It is done at its place in the stream by a thread of the stream's:
  *
- *      queue:   ... | signal gate n, wait for gate n+1 | ...
- *      thread:        waits for n, does the work, sets n+1
+ *      queue:   ... | signal n on "reached", wait for n on "done" | ...
+ *      thread:        waits for "reached", does the work, sets "done"
+ *
+ * Two events, so that each has one side that sets it, in order, whatever fails.
+ *
+ * A command buffer can fail after it was committed; then no mark in it is reached. Who asks for the
+ * mark, or waits for it here, is told; a queue that waits for it is left to the GPU's own watchdog.
  *
  * An event is a shared event and the value that stands for the latest mark. An event that is
  * recorded again before its mark was reached takes a new shared event: two queues would set the
@@ -26,11 +31,23 @@ static void pause_poll(void)
     nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
+/*
+ * Whoever hears that the device is lost may free all memory that its streams were to use: when this
+ * returns, the host copies nothing for them, and never will.
+ */
+static void stop_copies(struct mps_device *state)
+{
+    atomic_store(&state->is_lost, 1);
+    pthread_rwlock_wrlock(&state->copying);
+    pthread_rwlock_unlock(&state->copying);
+}
+
 /* The command buffer's own failure, as a status. */
 static int32_t check_buffer(ds_accel_plugin_device_t *device, struct mps_runtime *runtime,
-                            objc_id buffer, struct ds_accel_error *error)
+                            objc_id buffer, const char *call, struct ds_accel_error *error)
 {
     objc_id cause;
+    int32_t status;
     int64_t code;
 
     if (mps_send_word(runtime, buffer, runtime->sel.status) != MTL_STATUS_ERROR) {
@@ -38,8 +55,12 @@ static int32_t check_buffer(ds_accel_plugin_device_t *device, struct mps_runtime
     }
     cause = mps_send_id(runtime, buffer, runtime->sel.error);
     code = cause == NULL ? 1 : (int64_t)mps_send_word(runtime, cause, runtime->sel.code);
-    return vendor_check(device->instance, device, code == 0 ? 1 : code, error,
-                        "MTLCommandBuffer waitUntilCompleted");
+    status = vendor_check(device->instance, device, code == 0 ? 1 : code, error,
+                          "MTLCommandBuffer %s", call);
+    if (status == DS_ACCEL_ERR_DEVICE_LOST) {
+        stop_copies(device->state);
+    }
+    return status;
 }
 
 static void replace(struct mps_runtime *runtime, objc_id *place, objc_id object)
@@ -59,32 +80,56 @@ int32_t mps_commit(struct mps_stream *stream,
     struct mps_runtime *runtime = stream->runtime;
     void *pool = runtime->objc.objc_autoreleasePoolPush();
     objc_id buffer = mps_send_id(runtime, stream->queue, runtime->sel.commandBuffer);
+    int32_t status;
 
-    if (buffer != NULL) {
+    if (buffer == NULL) {
+        status = plugin_fail(error, DS_ACCEL_ERR_DRIVER, "MTLCommandQueue commandBuffer: nil");
+    } else {
         if (encode != NULL) {
             encode(runtime, buffer, argument);
         }
         mps_send(runtime, buffer, runtime->sel.commit);
+        status = check_buffer(stream->device, runtime, buffer, "commit", error);
+    }
+    if (status == DS_ACCEL_OK) {
         replace(runtime, &stream->last, buffer);
     }
     runtime->objc.objc_autoreleasePoolPop(pool);
-    return buffer != NULL
-               ? DS_ACCEL_OK
-               : plugin_fail(error, DS_ACCEL_ERR_DRIVER, "MTLCommandQueue commandBuffer: nil");
+    return status;
 }
 
 /* ---- the host's part of a stream ------------------------------------------------------------ */
 
-/* The buffer of a task's place has failed: the value will not come, and the task runs all the
-   same, once, as it was promised. */
-static void wait_for_turn(struct mps_stream *stream, const struct mps_task *task)
+/* 0: it is the task's turn. -1: the buffer of its place has failed, and its turn will not come. */
+static int wait_for_turn(struct mps_stream *stream, const struct mps_task *task)
 {
     struct mps_runtime *runtime = stream->runtime;
 
-    while (mps_send_word(runtime, stream->gate, runtime->sel.signaledValue) < task->begin &&
-           mps_send_word(runtime, task->boundary, runtime->sel.status) != MTL_STATUS_ERROR) {
+    while (mps_send_word(runtime, stream->reached, runtime->sel.signaledValue) < task->turn) {
+        if (mps_send_word(runtime, task->boundary, runtime->sel.status) == MTL_STATUS_ERROR) {
+            return -1;
+        }
         pause_poll();
     }
+    return 0;
+}
+
+static void do_task(struct mps_stream *stream, const struct mps_task *task)
+{
+    struct mps_device *state = stream->device->state;
+    int is_turn = wait_for_turn(stream, task) == 0;
+
+    if (task->drop == NULL) {
+        task->call(task->argument);
+        return;
+    }
+    pthread_rwlock_rdlock(&state->copying);
+    if (is_turn && atomic_load(&state->is_lost) == 0) {
+        task->call(task->argument);
+    } else {
+        task->drop(task->argument);
+    }
+    pthread_rwlock_unlock(&state->copying);
 }
 
 static void *work(void *argument)
@@ -106,15 +151,15 @@ static void *work(void *argument)
         }
         pthread_mutex_unlock(&stream->lock);
         pool = runtime->objc.objc_autoreleasePoolPush();
-        wait_for_turn(stream, task);
-        task->call(task->argument);
-        mps_send_value(runtime, stream->gate, runtime->sel.setSignaledValue_, task->begin + 1);
+        do_task(stream, task);
+        mps_send_value(runtime, stream->done, runtime->sel.setSignaledValue_, task->turn);
         runtime->objc.objc_autoreleasePoolPop(pool);
         pthread_mutex_lock(&stream->lock);
         stream->first_task = task->next;
         if (task->next == NULL) {
             stream->task_end = &stream->first_task;
         }
+        pthread_cond_broadcast(&stream->changed);
         runtime->objc.objc_release(task->boundary);
         free(task);
     }
@@ -136,15 +181,18 @@ static int start_thread(struct mps_stream *stream)
     return result;
 }
 
-/* With the first task: a gate and a thread. */
+/* With the first task: its events and a thread. */
 static int32_t start_worker(struct mps_stream *stream, struct ds_accel_error *error)
 {
     struct mps_runtime *runtime = stream->runtime;
 
-    if (stream->gate == NULL) {
-        stream->gate = mps_send_id(runtime, runtime->device, runtime->sel.newSharedEvent);
+    if (stream->reached == NULL) {
+        stream->reached = mps_send_id(runtime, runtime->device, runtime->sel.newSharedEvent);
     }
-    if (stream->gate == NULL) {
+    if (stream->done == NULL) {
+        stream->done = mps_send_id(runtime, runtime->device, runtime->sel.newSharedEvent);
+    }
+    if (stream->reached == NULL || stream->done == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER, "MTLDevice newSharedEvent: nil");
     }
     if (!stream->has_worker) {
@@ -156,42 +204,39 @@ static int32_t start_worker(struct mps_stream *stream, struct ds_accel_error *er
     return DS_ACCEL_OK;
 }
 
-static void encode_gate(struct mps_runtime *runtime, objc_id buffer, void *argument)
+static void encode_turn(struct mps_runtime *runtime, objc_id buffer, void *argument)
 {
     struct mps_stream *stream = argument;
 
-    mps_send_event(runtime, buffer, runtime->sel.encodeSignalEvent_value_, stream->gate,
-                   stream->gate_value + 1);
-    mps_send_event(runtime, buffer, runtime->sel.encodeWaitForEvent_value_, stream->gate,
-                   stream->gate_value + 2);
+    mps_send_event(runtime, buffer, runtime->sel.encodeSignalEvent_value_, stream->reached,
+                   stream->turn + 1);
+    mps_send_event(runtime, buffer, runtime->sel.encodeWaitForEvent_value_, stream->done,
+                   stream->turn + 1);
 }
 
-int32_t mps_stream_host_task(ds_accel_plugin_device_t *device, void *native,
-                             void (*call)(void *argument), void *argument,
-                             struct ds_accel_error *error)
+int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
+                        void (*drop)(void *argument), void *argument, struct ds_accel_error *error)
 {
-    struct mps_stream *stream = native;
     struct mps_task *task = calloc(1, sizeof(*task));
     int32_t status;
 
-    (void)device;
     if (task == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_host_task: no memory");
     }
     pthread_mutex_lock(&stream->lock);
     status = start_worker(stream, error);
     if (status == DS_ACCEL_OK) {
-        status = mps_commit(stream, encode_gate, stream, error);
+        status = mps_commit(stream, encode_turn, stream, error);
     }
     if (status == DS_ACCEL_OK) {
-        task->begin = stream->gate_value + 1;
-        stream->gate_value += 2;
+        task->turn = ++stream->turn;
         task->boundary = stream->runtime->objc.objc_retain(stream->last);
         task->call = call;
+        task->drop = drop;
         task->argument = argument;
         *stream->task_end = task;
         stream->task_end = &task->next;
-        pthread_cond_signal(&stream->changed);
+        pthread_cond_broadcast(&stream->changed);
     }
     pthread_mutex_unlock(&stream->lock);
     if (status != DS_ACCEL_OK) {
@@ -200,14 +245,24 @@ int32_t mps_stream_host_task(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
+/* A host task runs once, whatever became of the stream. */
+int32_t mps_stream_host_task(ds_accel_plugin_device_t *device, void *native,
+                             void (*call)(void *argument), void *argument,
+                             struct ds_accel_error *error)
+{
+    (void)device;
+    return mps_stream_work(native, call, NULL, argument, error);
+}
+
 /* ---- streams -------------------------------------------------------------------------------- */
 
-static struct mps_stream *make_stream(struct mps_runtime *runtime, objc_id queue)
+static struct mps_stream *make_stream(ds_accel_plugin_device_t *device, objc_id queue)
 {
     struct mps_stream *stream = calloc(1, sizeof(*stream));
 
     if (stream != NULL) {
-        stream->runtime = runtime;
+        stream->device = device;
+        stream->runtime = mps_runtime(device);
         stream->queue = queue;
         stream->task_end = &stream->first_task;
         pthread_mutex_init(&stream->lock, NULL);
@@ -228,7 +283,7 @@ int32_t mps_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     if (queue == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER, "MTLDevice newCommandQueue: nil");
     }
-    stream = make_stream(runtime, queue);
+    stream = make_stream(device, queue);
     if (stream == NULL) {
         runtime->objc.objc_release(queue);
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_create: no memory");
@@ -262,6 +317,16 @@ static void forget_last(struct mps_stream *stream, objc_id seen)
     pthread_mutex_unlock(&stream->lock);
 }
 
+/* After a failure the queue says nothing of the host's part. */
+static void wait_for_worker(struct mps_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    while (stream->first_task != NULL) {
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
 int32_t mps_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
                                struct ds_accel_error *error)
 {
@@ -279,7 +344,8 @@ int32_t mps_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
     last = status == DS_ACCEL_OK ? take_last(stream) : NULL;
     if (last != NULL) {
         mps_send(runtime, last, runtime->sel.waitUntilCompleted);
-        status = check_buffer(device, runtime, last, error);
+        wait_for_worker(stream);
+        status = check_buffer(device, runtime, last, "waitUntilCompleted", error);
         forget_last(stream, last);
         runtime->objc.objc_release(last);
     }
@@ -297,7 +363,7 @@ int32_t mps_stream_query(ds_accel_plugin_device_t *device, void *native,
     int32_t status = DS_ACCEL_OK;
 
     if (last != NULL) {
-        status = check_buffer(device, runtime, last, error);
+        status = check_buffer(device, runtime, last, "status", error);
         if (status == DS_ACCEL_OK &&
             mps_send_word(runtime, last, runtime->sel.status) < MTL_STATUS_COMPLETED) {
             status = DS_ACCEL_NOT_READY;
@@ -317,15 +383,14 @@ static void free_stream(struct mps_stream *stream)
 
     pthread_mutex_lock(&stream->lock);
     stream->is_ending = 1;
-    pthread_cond_signal(&stream->changed);
+    pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
     if (stream->has_worker) {
         pthread_join(stream->worker, NULL);
     }
     replace(runtime, &stream->last, NULL);
-    if (stream->gate != NULL) {
-        runtime->objc.objc_release(stream->gate);
-    }
+    replace(runtime, &stream->reached, NULL);
+    replace(runtime, &stream->done, NULL);
     if (!stream->is_wrapped) {
         runtime->objc.objc_release(stream->queue);
     }
@@ -449,7 +514,7 @@ int32_t mps_event_query(ds_accel_plugin_device_t *device, void *native,
     }
     pool = runtime->objc.objc_autoreleasePoolPush();
     if (event->buffer != NULL) {
-        status = check_buffer(device, runtime, event->buffer, error);
+        status = check_buffer(device, runtime, event->buffer, "status", error);
     }
     runtime->objc.objc_autoreleasePoolPop(pool);
     return status < 0 ? status : DS_ACCEL_NOT_READY;
@@ -468,7 +533,7 @@ int32_t mps_event_synchronize(ds_accel_plugin_device_t *device, void *native,
         void *pool = runtime->objc.objc_autoreleasePoolPush();
 
         mps_send(runtime, buffer, runtime->sel.waitUntilCompleted);
-        status = check_buffer(device, runtime, buffer, error);
+        status = check_buffer(device, runtime, buffer, "waitUntilCompleted", error);
         runtime->objc.objc_autoreleasePoolPop(pool);
         runtime->objc.objc_release(buffer);
     }
@@ -515,7 +580,7 @@ int32_t mps_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_
         return vendor_unsupported(error, "native_wrap",
                                   "a shared event alone does not say which value is meant");
     }
-    stream = make_stream(mps_runtime(device), (objc_id)(uintptr_t)handle);
+    stream = make_stream(device, (objc_id)(uintptr_t)handle);
     if (stream == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "native_wrap: no memory");
     }

@@ -4,8 +4,9 @@
  * A simulated libhlml.so. It sees every card, acquired or not, in the order of PCI addresses, and
  * what the simulated Synapse of the same process has allocated.
  *
- * Facts per device: "module", "minor", "utilization", "temperature", "power_mw", "power_limit_mw",
- * "energy_mj", "clock_mhz", "throttle" (1 power, 2 thermal), "used_bytes" (by other processes).
+ * Facts per device: "module_id", "minor", "utilization", "temperature", "power_mw",
+ * "power_limit_mw", "energy_mj", "clock_mhz", "throttle" (1 power, 2 thermal), "used_bytes" (by
+ * other processes).
  */
 #include "engine.h"
 
@@ -130,6 +131,11 @@ hlml_return_t hlml_init(void)
 hlml_return_t hlml_shutdown(void)
 {
     ENTER();
+    for (uint32_t i = 0; i < sim_device_count("hpu"); i++) {
+        if (sim_handle_is(sim_device_at(i), "card")) {
+            sim_handle_remove(sim_device_at(i), "card", __func__);
+        }
+    }
     is_initialized = false;
     return HLML_SUCCESS;
 }
@@ -162,7 +168,7 @@ hlml_return_t hlml_device_get_handle_by_index(unsigned int index, hlml_device_t 
 hlml_return_t hlml_device_get_module_id(hlml_device_t device, unsigned int *module_id)
 {
     ENTER();
-    *module_id = (unsigned int)sim_number(DEVICE(), "module", DEVICE()->physical);
+    *module_id = (unsigned int)sim_number(DEVICE(), "module_id", DEVICE()->physical);
     return HLML_SUCCESS;
 }
 

@@ -5,7 +5,7 @@
  * from the vendor's headers, and not taken from the plugin: an argument that the plugin has in the
  * wrong place arrives in the wrong place.
  *
- * Facts of the machine's file: per device "module" (its number in the box), "type" (2 Gaudi,
+ * Facts of the machine's file: per device "module_id" (its number in the box), "type" (2 Gaudi,
  * 4 Gaudi 2, 5 Gaudi 3), "tpc_mask", "busy" (another process has it); of the vendor "order" and
  * "driver_version".
  *
@@ -214,7 +214,7 @@ static uint32_t physical_of(synDeviceId id, const char *call)
 
 static uint32_t module_of(uint32_t physical)
 {
-    return (uint32_t)sim_number(sim_device_at(physical), "module", physical);
+    return (uint32_t)sim_number(sim_device_at(physical), "module_id", physical);
 }
 
 /* The device with a module id; -1 none. */

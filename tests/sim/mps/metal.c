@@ -143,11 +143,14 @@ static void *buffer_contents(struct buffer *self, const char *selector)
     return self->contents;
 }
 
+static atomic_ullong allocated_bytes;
+
 static void buffer_dealloc(void *object)
 {
     struct buffer *self = object;
 
     if (!self->is_wrapped) {
+        atomic_fetch_sub(&allocated_bytes, self->length);
         sim_free(self->contents, SIM_MANAGED, "MTLBuffer dealloc");
     }
 }
@@ -369,7 +372,8 @@ static void complete(void *argument)
     struct commands *self = argument;
 
     pthread_mutex_lock(&lock);
-    self->status = STATUS_COMPLETED;
+    self->status = sim_is_lost(0) ? STATUS_ERROR : STATUS_COMPLETED;
+    self->code = sim_is_lost(0) ? ERROR_DEVICE_REMOVED : 0;
     self->end_time = seconds_now();
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
@@ -398,7 +402,7 @@ static void commands_commit(struct commands *self, const char *selector)
 {
     struct sim_stream *stream = self->queue->stream;
     int64_t scripted = sim_enter("commit");
-    int result = scripted != 0 ? -1 : 0;
+    int result = 0;
 
     if (self->status != STATUS_NOT_ENQUEUED || self->is_encoding) {
         sim_misuse("%s: committed already, or an encoder is open", selector);
@@ -407,12 +411,15 @@ static void commands_commit(struct commands *self, const char *selector)
     self->status = scripted != 0 ? STATUS_ERROR : STATUS_COMMITTED;
     self->code = (long)scripted;
     pthread_mutex_unlock(&lock);
-    objc_retain(self); /* until it is completed */
+    if (scripted != 0) {
+        return;
+    }
+    objc_retain(self); /* until it is completed: for ever, if the device is lost */
     for (struct step *step = self->first; result == 0 && step != NULL; step = step->next) {
         result = submit(stream, step);
     }
-    if (result != 0 || sim_submit_step(stream, complete, self) != 0) {
-        objc_release(self);
+    if (result == 0) {
+        sim_submit_step(stream, complete, self);
     }
 }
 
@@ -552,13 +559,9 @@ static uint64_t device_limit(struct device *self, const char *selector)
 
 static NSUInteger device_allocated(struct device *self, const char *selector)
 {
-    uint64_t free_bytes = 0;
-    uint64_t total_bytes = 0;
-
     (void)self;
     (void)selector;
-    sim_memory_info(0, &free_bytes, &total_bytes);
-    return total_bytes - free_bytes;
+    return atomic_load(&allocated_bytes);
 }
 
 static NSUInteger device_max_buffer(struct device *self, const char *selector)
@@ -603,7 +606,8 @@ static void *device_buffer(struct device *self, const char *selector, NSUInteger
     if (options != 0 || length == 0) {
         sim_misuse("%s: length %lu, options 0x%lx", selector, length, options);
     }
-    if (sim_enter("newBufferWithLength") != 0) {
+    if (sim_enter("newBufferWithLength") != 0 ||
+        length > sim_device_at(0)->memory_bytes - atomic_load(&allocated_bytes)) {
         return NULL;
     }
     contents = sim_alloc(0, length, 16, SIM_MANAGED, 0);
@@ -611,6 +615,7 @@ static void *device_buffer(struct device *self, const char *selector, NSUInteger
     if (buffer != NULL) {
         buffer->contents = contents;
         buffer->length = length;
+        atomic_fetch_add(&allocated_bytes, length);
     }
     return buffer;
 }

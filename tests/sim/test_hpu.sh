@@ -1,0 +1,372 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The hpu plugin over the simulated libSynapse.so and libhlml.so.  test_hpu.sh BUILD
+set -eu
+build=$(cd "$1" && pwd -P)
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$source/tests/tools/lib.sh"
+: "${CC:=gcc}"
+unset HABANA_VISIBLE_MODULES HLS_MODULE_ID SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT \
+    DS_ACCEL_HPU_LIBRARY DRIVE_LIBRARY DRIVE_COPY_MS 2>/dev/null || true
+export SIM_BUILD="$build"
+machines=$source/tests/sim/machines
+plugin=$build/lib/ds-accel/ds_accel_hpu.so
+typed=$build/sim/lib/libSynapse-typed.so
+chmod 755 "$dir"
+
+# on MACHINE [VARIABLE=VALUE...] COMMAND...: on a simulated machine.
+on() {
+    machine=$1
+    shift
+    run "$source/tests/sim/ds-accel-sim" "$machine" env "$@"
+}
+
+# refused NAME MACHINE [VARIABLE=VALUE...]: why hpu cannot be used, as detect tells when it is forced.
+refused() {
+    machine=$1
+    shift
+    on "$machine" DS_ACCELERATOR=hpu "$@" "$build/bin/ds-accel" detect
+    echo "$code ${err#*cannot be used: }"
+}
+
+# machine NAME PYTHON: hpu-holes with a change; hpu is its vendor, all its devices.
+machine() {
+    python3 - "$machines/hpu-holes.json" "$dir/$1.json" "$2" <<'END'
+import json, sys
+machine = json.load(open(sys.argv[1]))
+hpu = machine["vendors"]["hpu"]
+exec(sys.argv[3], {"machine": machine, "hpu": hpu, "all": hpu["devices"]})
+json.dump(machine, open(sys.argv[2], "w"))
+END
+}
+
+"$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra -I"$source" "$source/tests/sim/drive/drive.c" \
+    -o "$dir/drive" -ldl
+
+# ---- the three outcomes, and why not --------------------------------------------------------------
+
+"$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/root"
+run env DS_ACCELERATOR=hpu DS_ACCEL_ROOT="$dir/root" "$build/bin/ds-accel" detect
+is "the library is absent" "4 library_missing: libSynapse.so, /usr/lib/habanalabs/libSynapse.so: \
+no such library is installed. Remedy: install the Gaudi software (habanalabs-graph has \
+libSynapse.so)" "$code ${err#*cannot be used: }"
+run env DS_ACCELERATOR=hpu DS_ACCEL_HPU_PRESENCE=off LD_LIBRARY_PATH="$build/sim/lib" \
+    "$build/bin/ds-accel" detect
+is "the library is there, no device" "4 no_device: libSynapse.so is present, no device. Remedy: \
+install a Gaudi card (hl-smi lists them), or choose another accelerator" "$code ${err#*cannot be used: }"
+on hpu-holes "$build/bin/ds-accel" detect --json
+is "a device" "0 true true" "$code $(printf '%s' "$out" | python3 -c '
+import json, sys
+answer = json.load(sys.stdin)
+hpu = next(c for c in answer["candidates"] if c["name"] == "hpu")
+same = hpu["detail"] == "libSynapse.so, driver 1.21, 3 devices"
+print(str(answer["accelerator"] == "hpu" and answer["device_count"] == 3).lower(), str(same).lower())')"
+
+has "no hardware" "$(refused none)" "4 no_device: no PCI device 1da3 and no /dev/accel/accel"
+machine no-driver 'hpu["driver"] = False'
+has "no driver" "$(refused "$dir/no-driver.json")" "habanalabs"
+# /dev/accel is a class of many: a node of Intel's NPU is none of ours.
+machine others 'machine["vendors"] = {}
+machine["files"] = {"/dev/accel/accel0": "", "/sys/class/accel/accel0/device/vendor": "0x8086\n",
+                    "/sys/class/accel/accel0/device/device": "0x643e\n"}'
+has "the node of another vendor" "$(refused "$dir/others.json")" "4 no_device: "
+# Nodes as they were named before there was /dev/accel.
+"$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/old"
+rm -r "$dir/old/dev/accel" "$dir/old/sys/class/accel"
+for card in "0 0000:33:00.0 2" "1 0000:b3:00.0 0" "2 0000:9a:00.0 5"; do
+    # shellcheck disable=SC2086 # three words
+    set -- $card
+    mkdir -p "$dir/old/sys/class/habanalabs/hl$1"
+    : >"$dir/old/dev/hl$1"
+    echo "$2" >"$dir/old/sys/class/habanalabs/hl$1/pci_addr"
+    echo "$3" >"$dir/old/sys/class/habanalabs/hl$1/module_id"
+done
+set -- "$build"
+on hpu-holes DS_ACCEL_ROOT="$dir/old" "$dir/drive" "$plugin" facts
+has "older nodes" "$out" "0: module 0, HL-225, gaudi2, 01P0-HL2080A0-15-TNBS63-05-02-11, \
+0000:b3:00.0, /dev/hl1, node 1"
+machine no-permission 'for device in all: device["permission"] = False'
+if [ "$(id -u)" != 0 ]; then
+    has "no permission" "$(refused "$dir/no-permission.json")" "4 no_permission: /dev/accel/accel0"
+elif setpriv --reuid 65534 --clear-groups "$build/bin/ds-accel" detect >"$dir/as-nobody" 2>&1; then
+    "$source/tests/sim/machine.py" "$dir/no-permission.json" "$dir/closed"
+    run setpriv --reuid 65534 --clear-groups env XDG_CONFIG_HOME=/nowhere DS_ACCELERATOR=hpu \
+        DS_ACCEL_ROOT="$dir/closed" "$build/bin/ds-accel" detect
+    has "no permission" "$err" "no_permission: /dev/accel/accel0: no permission to read and write"
+else
+    echo "no permission: not run: root can open everything, and nobody cannot run ds-accel here"
+fi
+
+is "hidden: none" '4 hidden: HABANA_VISIBLE_MODULES="" hides every device. Remedy: unset '\
+'HABANA_VISIBLE_MODULES, or name a module in it that is there' "$(refused hpu-holes HABANA_VISIBLE_MODULES=)"
+has "hidden: another" "$(refused hpu-holes HABANA_VISIBLE_MODULES=1,7)" \
+    '4 hidden: HABANA_VISIBLE_MODULES="1,7" hides every device'
+has "hidden: by the launcher's choice" "$(refused hpu-holes HLS_MODULE_ID=1)" \
+    '4 hidden: HLS_MODULE_ID="1" is none of the 3 visible modules'
+has "a list that is none" "$(refused hpu-holes HABANA_VISIBLE_MODULES=0,gaudi)" \
+    '4 bad_option: HABANA_VISIBLE_MODULES: "gaudi" is not the number of a module'
+has "a choice that is none" "$(refused hpu-holes HLS_MODULE_ID=two)" \
+    '4 bad_option: HLS_MODULE_ID: "two" is not the number of a module'
+
+# A module serves one process. Who has it is seen at its node, before anything is acquired.
+"$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/held"
+mkdir -p "$dir/held/proc/4242/fd"
+echo trainer >"$dir/held/proc/4242/comm"
+ln -s /dev/accel/accel0 "$dir/held/proc/4242/fd/7"
+is "one of three is held" "0 " \
+    "$(DS_ACCEL_ROOT=$dir/held refused hpu-holes | sed 's/falling.*//')"
+ln -s /dev/accel/accel1 "$dir/held/proc/4242/fd/8"
+ln -s /dev/accel/accel3 "$dir/held/proc/4242/fd/9"
+has "all are held" "$(DS_ACCEL_ROOT=$dir/held refused hpu-holes)" '4 device_busy: module 0 is held by '\
+'process 4242 (trainer), and a module serves one process; hl-smi or "fuser -v /dev/accel/accel3" '\
+'shows who has it'
+has "busy, says Synapse" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=20')" \
+    "4 device_busy: synInitialize(): synDeviceAlreadyAcquired (20); hl-smi shows who has the modules"
+has "busy, says the count" "$(refused hpu-holes 'SIM_FAIL=synDeviceGetCount:*=22')" \
+    "4 device_busy: synDeviceGetCount(): synBusy (22)"
+has "no device, says Synapse" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=8')" "4 no_device: "
+has "a failure" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=26')" \
+    "4 driver_failed: synInitialize(): synFail (26)"
+has "a code that nobody knows" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=99')" \
+    "4 driver_failed: synInitialize(): error (99)"
+
+# ---- one identity, and what the sensors say --------------------------------------------------------
+
+# Modules 2, 0 and 5, at PCI addresses and nodes in other orders; HLML counts by PCI address. The one
+# whose sysfs has no module_id is found by HLML's PCI address. HLML's memory is {free, total, used}:
+# read as NVML's {total, free, used}, the first line of figures would have 973078528 for its total.
+facts='0: module 0, HL-225, gaudi2, 01P0-HL2080A0-15-TNBS63-05-02-11, 0000:b3:00.0, /dev/accel/accel3, node 1, 1073741824 bytes
+0: valid 0x147d, 0 %, 40000 m°C, 90000 of 600000 mW, 0 mJ, 1650000 kHz, throttle 0x0, 0 of 1073741824 bytes
+1: module 2, HL-225, gaudi2, 01P0-HL2080A0-15-TNBS63-04-07-03, 0000:33:00.0, /dev/accel/accel0, node 0, 1073741824 bytes
+1: valid 0x147d, 37 %, 48000 m°C, 151000 of 600000 mW, 123456789 mJ, 1650000 kHz, throttle 0x2, 104857600 of 1073741824 bytes
+2: module 5, HL-325L, gaudi3, 01P0-HL3090A0-18-U4V193-22-07-00, 0000:9a:00.0, /dev/accel/accel1, node 1, 1073741824 bytes
+2: valid 0x147d, 0 %, 40000 m°C, 90000 of 600000 mW, 0 mJ, 1650000 kHz, throttle 0x0, 0 of 1073741824 bytes'
+on hpu-holes SIM_REPORT="$dir/report" "$dir/drive" "$plugin" facts
+is "facts" "$facts" "$out"
+for order in file shuffled fastest; do
+    machine $order "hpu['order'] = '$order'"
+    on "$dir/$order.json" "$dir/drive" "$plugin" facts
+    is "facts, counted otherwise: $order" "$facts" "$out"
+done
+# Nothing was acquired for that: with every module in other hands it is the same.
+machine busy 'for device in all: device["busy"] = 1'
+on "$dir/busy.json" "$dir/drive" "$plugin" facts
+is "facts of modules in other hands" "$facts" "$out"
+on hpu-holes HABANA_VISIBLE_MODULES=5,2,5 "$dir/drive" "$plugin" facts
+is "the order of the list is that of the devices" "0: module 5 1: module 2" \
+    "$(echo "$out" | sed -n 's/\(.: module .\).*/\1/p' | paste -sd ' ' -)"
+on hpu-holes HABANA_VISIBLE_MODULES=5,2 HLS_MODULE_ID=2 "$dir/drive" "$plugin" facts
+is "the launcher's choice" "0: module 2" \
+    "$(echo "$out" | sed -n 's/\(.: module .\).*/\1/p' | paste -sd ' ' -)"
+on hpu-holes DS_ACCELERATOR=hpu DS_ACCEL_HPU_TELEMETRY_LIBRARY=/nowhere/libhlml.so \
+    "$build/bin/ds-accel" info
+is "without HLML" 0 "$code"
+has "without HLML there is the rest" "$out" "current_device_name          hpu:0"
+
+# fp16 is asked of the device: Gaudi 1 has none.
+for type in 2 4 5; do
+    machine "type$type" "for device in all: device['type'] = $type"
+    on "$dir/type$type.json" DS_ACCELERATOR=hpu "$build/bin/ds-accel" info
+    echo "$out" | sed -n 's/^ *\(supported_dtypes\|is_fp16_supported\) *//p' | paste -sd ';' -
+done >"$dir/dtypes"
+is "data types of Gaudi, Gaudi 2 and Gaudi 3" "float32, bfloat16;no
+float32, float16, bfloat16;yes
+float32, float16, bfloat16;yes" "$(cat "$dir/dtypes")"
+for flag in resolves_data_dependency handles_memory_backpressure; do
+    has "$flag" "$out" "$(printf '%-28s yes' $flag)"
+done
+
+# ---- work, with both generations of streams ---------------------------------------------------------
+
+for library in "" "$typed"; do
+    what=${library##*/}
+    what=${what:-libSynapse.so}
+    # The simulator ends the process for memory that is mapped twice, or taken back in use, or left.
+    for case in work pageable; do
+        on hpu-holes ${library:+DRIVE_LIBRARY="$library"} "$dir/drive" "$plugin" $case
+        is "$what: $case" "0  " "$code $out $err"
+        on hpu-holes ${library:+DRIVE_LIBRARY="$library"} SIM_LATENCY_US=copy=5000,fill=2000 \
+            DRIVE_COPY_MS=5 "$dir/drive" "$plugin" $case
+        is "$what, slow: $case" "0  " "$code $out $err"
+    done
+    on hpu-holes DS_ACCEL_HPU_LIBRARY="${library:-libSynapse.so}" \
+        "$build/bin/ds-accel" conformance hpu
+    is "$what: conformance" "0 hpu, device 0: 65 passed, 0 failed, 48 skipped" \
+        "$code $(echo "$out" | tail -n 1)"
+    on hpu-holes SIM_LOSE=1@copy:3 ${library:+DRIVE_LIBRARY="$library"} "$dir/drive" "$plugin" work
+    is "$what: lost in mid-copy" 1 "$code"
+    has "$what: lost in mid-copy, says" "$out" "-10, vendor 17 synDeviceReset: "
+    is "$what: after that nothing is asked" "" "$(echo "$out" | grep -v ': -10, vendor' || true)"
+done
+on hpu-holes DS_ACCELERATOR=hpu "$build/bin/ds-accel" bench --json --time 0.01 --size 64K \
+    --only copy,fill,alloc,event
+is "bench" 0 "$code"
+has "bench has copies" "$out" '"h2d'
+
+# What each code of the vendor's means, told with its name; one that nobody knows keeps its number.
+while read -r number status name; do
+    on hpu-holes "SIM_FAIL=synDeviceMalloc:*=$number" "$dir/drive" "$plugin" work
+    has "code $number" "$out" "mem_alloc: $status, vendor $number ${name#-}: synDeviceMalloc("
+done <<END
+1 -1 synInvalidArgument
+3 -2 synOutOfHostMemory
+4 -2 synOutOfDeviceMemory
+8 -6 synNoDeviceFound
+14 -2 synFailedToAllocateDeviceMemory
+17 -10 synDeviceReset
+18 -3 synUnsupported
+22 -8 synBusy
+26 -4 synFail
+34 -1 synMappingNotFound
+42 -9 synTimeout
+27 -4 -
+4711 -4 -
+END
+
+# A source that cannot be mapped, as a read-only page, goes through memory that can.
+on hpu-holes 'SIM_FAIL=synHostMap:1=12' "$dir/drive" "$plugin" work
+is "a source that cannot be mapped" "0  " "$code $out $err"
+on hpu-holes 'SIM_FAIL=synHostMap:*=12' "$dir/drive" "$plugin" work
+has "a destination that cannot" "$out" "mem_copy_async: -4, vendor 12 synFailedToMapCb: synHostMap("
+
+# A module that another process has, or takes meanwhile; two instances of one process share it.
+mkfifo "$dir/go"
+"$source/tests/sim/ds-accel-sim" hpu-holes "$dir/drive" "$plugin" busy <"$dir/go" >"$dir/busy" &
+holder=$!
+exec 3>"$dir/go"
+for _ in $(seq 200); do
+    [ ! -s "$dir/busy" ] || break
+    sleep 0.05
+done
+is "a module, opened twice by one process" open "$(cat "$dir/busy")"
+on hpu-holes "$dir/drive" "$plugin" work
+is "and by another" 'device_open: -8, vendor 20 synDeviceAlreadyAcquired: '\
+'synDeviceAcquireByModuleId(module 0): synDeviceAlreadyAcquired (20); a module serves one process: '\
+'hl-smi or "fuser -v /dev/accel/accel3" shows who has it' "$out"
+exec 3>&-
+wait "$holder" || fail "the holder" "exit $?"
+on hpu-holes "$dir/drive" "$plugin" work
+is "and when it is free again" "0  " "$code $out $err"
+
+# ---- every call fails once ---------------------------------------------------------------------------
+
+# Each failure is complete, the process survives, and nothing is left behind but what could not be
+# given back. One run per call, until a run has no such call.
+"$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/every"
+export SIM_MACHINE="$machines/hpu-holes.json"
+for library in "" "$typed"; do
+    n=0
+    while :; do
+        n=$((n + 1))
+        rm -f "$dir/report"
+        run env LD_LIBRARY_PATH="$build/sim/lib" DS_ACCEL_ROOT="$dir/every" SIM_REPORT="$dir/report" \
+            SIM_FAIL="*:$n" ${library:+DRIVE_LIBRARY="$library"} timeout 60 "$dir/drive" "$plugin" every
+        grep -q ^failed "$dir/report" 2>/dev/null || break
+        lost=$(grep -c '^alive' "$dir/report" || true)
+        case $(sed -n 's/^failed //p' "$dir/report") in
+        *Destroy | *Release | hlml_shutdown | *Free | *Unmap) lost=0 ;;
+        esac
+        [ "$code $out $err $lost" = "0   0" ] ||
+            fail "call $n fails" "exit $code $out $err $(cat "$dir/report")"
+    done
+    is "call $n is beyond the last: nothing failed, and all went well" "0 " "$code $out"
+    is "that is a lot of calls" yes "$([ $n -le 150 ] || echo yes)"
+done
+unset SIM_MACHINE
+
+# ---- the traps ----------------------------------------------------------------------------------------
+
+# Each mistake of order or number is made, and has to be found. Not with a sanitizer's objects.
+# mutant NAME FILE SED [CASE [VARIABLE=VALUE...]]
+mutant() {
+    name=$1
+    file=$2
+    script=$3
+    case=${4:-work}
+    shift 3
+    [ $# = 0 ] || shift
+    rm -rf "$dir/mutant"
+    mkdir "$dir/mutant"
+    cp "$source"/plugins/hpu/*.[ch] "$dir/mutant"
+    sed -i "$script" "$dir/mutant/$file"
+    if cmp -s "$dir/mutant/$file" "$source/plugins/hpu/$file"; then
+        fail "mutant $name: nothing to change"
+        return
+    fi
+    case $file in
+    *.h) changed=$(ls "$dir/mutant/"*.c) ;;
+    *) changed=$dir/mutant/$file ;;
+    esac
+    # shellcheck disable=SC2046,SC2086 # lists of files
+    "$CC" -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -shared -w -I"$dir/mutant" -I"$source" \
+        -I"$source/plugins/common" -o "$dir/ds_accel_hpu.so" $changed "$build"/obj/plugins/common/*.o \
+        $(for object in "$build"/obj/plugins/hpu/*.o; do
+            base=$(basename "$object" .o)
+            case "$changed" in *"/$base.c"*) ;; *) echo "$object" ;; esac
+        done) -lpthread -ldl 2>"$dir/cc" || { fail "mutant $name: does not compile" "$(cat "$dir/cc")"; return; }
+    on hpu-holes SIM_LATENCY_US=copy=5000 DRIVE_COPY_MS=5 "$@" timeout 20 \
+        "$dir/drive" "$dir/ds_accel_hpu.so" "$case"
+    if [ "$code" != 0 ] || { [ "$case" = facts ] && [ "$out" != "$facts" ]; }; then
+        pass
+    else
+        fail "mutant $name is not found" "$out"
+    fi
+}
+
+if [ -z "${SAN-}" ]; then
+    # (stream, SRC, size, DST, direction)
+    mutant "source and destination" memory.c \
+        's/synMemCopyAsync(native, source, size_bytes, destination/synMemCopyAsync(native, destination, size_bytes, source/'
+    mutant "size behind the destination" memory.c \
+        's/synMemCopyAsync(native, source, size_bytes, destination/synMemCopyAsync(native, source, destination, size_bytes/'
+    # 0 up, 1 down, 2 within; CUDA's 1, 2, 3
+    mutant "directions up and down" synapse.h \
+        's/SYN_HOST_TO_DRAM 0/SYN_HOST_TO_DRAM 1/; s/SYN_DRAM_TO_HOST 1/SYN_DRAM_TO_HOST 0/'
+    mutant "directions of CUDA" synapse.h 's/SYN_DRAM_TO_DRAM 2/SYN_DRAM_TO_DRAM 3/'
+    # (destination, value, count, stream)
+    mutant "count before the value" memory.c \
+        's/synMemsetD16Async(address, (uint16_t)pattern, count/synMemsetD16Async(address, (uint16_t)count, pattern/'
+    mutant "widths of fills" memory.c 's/synMemsetD16Async(address/synMemsetD8Async(address/'
+    # (device, free, total)
+    mutant "total before free" memory.c \
+        'N; s/free_out, total_out);/total_out, free_out);/; P; D'
+    # (stream, event, flags) and (event, stream)
+    mutant "event before the stream" stream.c \
+        's/synStreamWaitEvent(stream->lanes\[stream->last\], native_event/synStreamWaitEvent(native_event, stream->lanes[stream->last]/'
+    mutant "stream before the event" stream.c \
+        's/synEventRecord(native, stream->lanes\[stream->last\])/synEventRecord(stream->lanes[stream->last], native)/'
+    # (out, start, end), nanoseconds, and only with EVENT_COLLECT_TIME
+    mutant "start behind the end" stream.c 's/(&nanoseconds, start, end)/(\&nanoseconds, end, start)/'
+    mutant "microseconds" stream.c 's|nanoseconds / 1e6|nanoseconds / 1e3|'
+    mutant "seconds" stream.c 's|nanoseconds / 1e6|nanoseconds / 1e9|'
+    mutant "events without times" synapse.h 's/SYN_EVENT_COLLECT_TIME 1u/SYN_EVENT_COLLECT_TIME 0u/'
+    # 22 is "not yet"; CUDA's is 600
+    mutant "busy is a failure" synapse.h 's/SYN_BUSY 22/SYN_BUSY 600/'
+    # (device, size, wanted address, flags, out)
+    mutant "the wanted address before the size" memory.c \
+        's/size_bytes, 0, 0, &address)/0, size_bytes, 0, \&address)/'
+    # (device, size, buffer): an integer and a pointer that compilers take for each other
+    mutant "buffer before the size" memory.c \
+        's/synHostMap(card->id, size_bytes, pointer)/synHostMap(card->id, (uint64_t)pointer, (void *)size_bytes)/'
+    mutant "host memory is not mapped" memory.c \
+        's/code = copy->runtime->syn.synHostMap(.*/code = SYN_SUCCESS; if (0)/'
+    mutant "maps are taken back in use" maps.c 's/return code == SYN_SUCCESS || code == SYN_DEVICE_RESET;/return 1;/' \
+        pageable
+    mutant "a module by its position" device.c 's/hpu_card_get(runtime, module->id/hpu_card_get(runtime, 1/'
+    # streams of the older generation: 0 down, 1 up, 2 within
+    mutant "types of streams" synapse.h \
+        's/COPY_DEVICE_TO_HOST 0/COPY_DEVICE_TO_HOST 1/; s/COPY_HOST_TO_DEVICE 1/COPY_HOST_TO_DEVICE 0/' \
+        work DRIVE_LIBRARY="$typed"
+    mutant "lanes without order" stream.c 's/lane != stream->last) {/0) {/' work DRIVE_LIBRARY="$typed"
+    # HLML: {free, total, used}; the processor's sensor is 0
+    mutant "memory as NVML has it" hlml.h \
+        '/struct hlml_memory {/,/};/{s/long free;/long swap;/; s/long total;/long free;/; s/long swap;/long total;/}' facts
+    mutant "the board's sensor" hlml.h 's/HLML_SENSOR_ON_AIP 0/HLML_SENSOR_ON_AIP 1/' facts
+    mutant "another clock" hlml.h 's/HLML_CLOCK_OF_SOC 0/HLML_CLOCK_OF_SOC 1/' facts
+    mutant "DRAM's attribute" synapse.h 's/DRAM_SIZE 3/DRAM_SIZE 4/; s/DEVICE_TYPE 7/DEVICE_TYPE 5/' facts
+fi
+
+finish
