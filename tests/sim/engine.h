@@ -73,8 +73,8 @@ uint32_t sim_order(const char *how, const char *otherwise, uint32_t *order, uint
  * fifth copy is half done; a call's name: when that call begins). N "*" is every time.
  * SIM_REPORT=FILE gets, at exit, how many calls were made, which failures were given, and what is
  * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n";
- * with %p in FILE, the process's number, it is a file of this process alone that is up to date at any
- * time, also after _exit().
+ * with %p in FILE, the process's number, it is a file of this process alone that is up to date at
+ * any time, also after _exit().
  */
 int64_t sim_enter(const char *call);
 /*
