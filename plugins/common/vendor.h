@@ -119,6 +119,7 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
 
 /* ---- visible devices (vendor_visible.c) ----------------------------------------------------- */
 
+#define VENDOR_KEEPS_ORDER 2u /* the list only hides: another order of devices is refused */
 /*
  * How the vendor's variable hides devices. The frame answers visible_devices_value with it; the
  * backend uses vendor_visible_is_hiding() to say HIDDEN instead of NO_DEVICE.
@@ -126,7 +127,8 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
 struct vendor_visible {
     const char *variable;   /* "CUDA_VISIBLE_DEVICES" */
     const char *separator;  /* "," */
-    uint32_t is_renumbered; /* devices of the child count from 0 in the order of the list */
+    uint32_t is_renumbered; /* devices of the child count from 0 in the order of the list;
+                               VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
     uint32_t is_relative;   /* its numbers count what the variables after it in the list leave
                                (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
 };
@@ -172,7 +174,7 @@ struct vendor_backend {
     /* Visible devices; 0 is no problem of this call: the frame tells HIDDEN from NO_DEVICE. */
     int (*count)(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
     /* probe only, may be NULL: a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY).
-       *usable_out = how many can. variant: struct ds_accel_verdict's, 32 bytes, "" so far. */
+     *usable_out = how many can. variant: struct ds_accel_verdict's, 32 bytes, "" so far. */
     int (*judge)(void *runtime, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem);
     /* status: DS_ACCEL_ERR_*, name: the vendor's, NULL unknown. code is not the success code 0. */
