@@ -125,7 +125,6 @@ if [ -z "${SAN-}" ]; then
     mutant "no pool" queue.c \
         '/^int32_t mps_commit/,/^}/{s/= runtime->objc.objc_autoreleasePoolPush()/= NULL/; /autoreleasePoolPop/d}'
     mutant "released twice" queue.c 's/^        runtime->objc.objc_release(last);/&&/'
-    mutant "no wait for the host's part" queue.c '/sel.encodeWaitForEvent_value_, stream->done/,/;/d'
 fi
 
 finish
