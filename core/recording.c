@@ -649,6 +649,7 @@ void ds_accel__recorded_ask(struct ds_accel__candidate *candidate)
     const json_t *plugin = candidate->recorded;
     const struct ds_accel__reason *reason = ds_accel__reason(get_text(plugin, "reason"));
     const char *output = get_text(plugin, "output");
+    uint32_t state = state_of(get_text(plugin, "state"));
 
     if (!was_asked(plugin)) {
         struct ds_accel__finding finding = {0};
@@ -665,8 +666,8 @@ void ds_accel__recorded_ask(struct ds_accel__candidate *candidate)
     take_verdict(json_object_get(plugin, "verdict"), &candidate->verdict);
     candidate->optional_features = get_number(plugin, "optional_features");
     candidate->has_conduct = json_is_true(json_object_get(plugin, "has_conduct"));
-    ds_accel__candidate_set(candidate, state_of(get_text(plugin, "state")),
-                            reason != NULL ? reason->code : "", "%s", get_text(plugin, "detail"));
+    ds_accel__candidate_set(candidate, state, reason != NULL ? reason->code : "", "%s",
+                            get_text(plugin, "detail"));
     candidate->stage = stage_of(get_text(plugin, "stage"));
     if (output[0] != '\0') {
         ds_accel__candidate_keep_output(candidate, output);

@@ -650,6 +650,10 @@ static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree
     }
     if (status >= 0 && (format & DS_ACCEL_FORMAT_UNREDACTED) == 0) {
         status = ds_accel__redact(&tree);
+        if (status >= 0 && context->recording == NULL) { /* however short it is */
+            set_text(json_object_get(tree, "machine"), "host", "HOST", &failed);
+            status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+        }
     }
     if (status < 0) {
         json_decref(tree);
