@@ -184,12 +184,12 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
         struct ds_accel__candidate *other = ds_accel__registry_find(
             &context->registry, json_string_value(json_array_get(names, i)));
         int32_t status;
-
         bool passed;
 
         if (other == NULL || other == candidate) {
             continue;
         }
+        other->is_ahead = false; /* its turn came, if only to be asked */
         status = ds_accel__candidate_check_file(other, &passed);
         /* One that detection never chooses by itself is no reason to step back. */
         if (status >= 0 && passed && !other->is_demand_only) {
