@@ -11,6 +11,7 @@
  */
 #include "recording.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -399,8 +400,13 @@ int32_t ds_accel__recording_parse(const char *path, const char *text, size_t siz
         return ds_accel__no_memory();
     }
     if (root == NULL) {
-        bool is_cut = json_error_code(&error) == json_error_premature_end_of_input ||
-                      size_bytes == 0;
+        bool is_cut;
+
+        while (size_bytes > 0 && isspace((unsigned char)text[size_bytes - 1])) {
+            size_bytes--;
+        }
+        is_cut = size_bytes == 0 || (text[0] == '{' && text[size_bytes - 1] != '}') ||
+                 json_error_code(&error) == json_error_premature_end_of_input;
 
         ds_accel__sanitize(error.text, sizeof(error.text));
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s:%d:%d: it is not a recorded machine: %s%s",
