@@ -80,6 +80,22 @@ static int32_t add_file(struct ds_accel__config *config, char *path, enum ds_acc
     return DS_ACCEL_OK;
 }
 
+int32_t ds_accel__config_add_file(struct ds_accel__config *config, const char *path,
+                                  enum ds_accel__layer layer, const char *text)
+{
+    struct ds_accel__config_file *file;
+    int32_t status = add_file(config, strdup(path), layer);
+
+    if (status < 0 || text == NULL) {
+        return status;
+    }
+    file = &config->files[config->file_count - 1];
+    file->text = strdup(text);
+    file->size_bytes = strlen(text);
+    file->is_given = true;
+    return file->text != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
 static int32_t add_problem(struct ds_accel__config *config, const char *file, int line, int column,
                            const char *message)
 {
@@ -274,6 +290,9 @@ static int32_t read_file(struct ds_accel__config *config, struct ds_accel__confi
     const char *cause;
     int32_t status;
 
+    if (file->is_given) {
+        return ds_accel__config_parse(config, file);
+    }
     free(file->text); /* of an earlier attempt */
     file->text = NULL;
     status =

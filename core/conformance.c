@@ -625,6 +625,10 @@ static int32_t prepare(struct suite *suite, const struct ds_accel_options *optio
     if (status < 0) {
         return status;
     }
+    if (suite->context->recording != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "the machine is a recorded one: no plugin is run on it");
+    }
     status = is_file(name_or_path) ? take_file(suite, name_or_path)
                                    : take_name(suite, name_or_path);
     if (status < 0) {

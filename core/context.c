@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* Contexts: made of options, environment, configuration and the plugins found; and the default one.
  */
-#include "internal.h"
+#include "recording.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -241,7 +241,8 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = keep_options(context, options);
     }
     if (status >= 0) {
-        status = load_config(context, options);
+        status = options->machine_file != NULL ? ds_accel__recording_open(context, options)
+                                               : load_config(context, options);
     }
     if (status >= 0 && context->config.unread[0] != '\0') {
         ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN, "left out %s",
@@ -252,7 +253,8 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
                       "no configuration file was found, not even the shipped defaults");
     }
     if (status >= 0) {
-        status = ds_accel__scan(context);
+        status = context->recording != NULL ? ds_accel__recording_scan(context)
+                                            : ds_accel__scan(context);
     }
     if (status >= 0) {
         status = ds_accel__registry_sort(context);
@@ -343,6 +345,7 @@ void ds_accel__context_end(ds_accel_t *context)
     ds_accel__env_clear(&context->env);
     ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);
     free(context->machine_root);
+    json_decref(context->recording);
     free(context->forced);
     pthread_mutex_destroy(&context->lazy.lock);
     pthread_mutex_destroy(&context->device_lock);
@@ -405,10 +408,13 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NAME, "registered by the program");
     ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ENTRY, "called by ds_accel_register()");
     pthread_mutex_lock(&context->lock);
-    if (context->selected != NULL) {
+    if (context->selected != NULL || context->recording != NULL) {
         pthread_mutex_unlock(&context->lock);
         ds_accel__candidate_destroy(candidate);
-        return ds_accel__error(DS_ACCEL_ERR_STATE, "the context has chosen already");
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               context->recording != NULL
+                                   ? "the machine is a recorded one: no plugin is run on it"
+                                   : "the context has chosen already");
     }
     shadowed = ds_accel__registry_find(&context->registry, name);
     status = ds_accel__registry_add(&context->registry, candidate);
@@ -570,6 +576,14 @@ int32_t ds_accel__context_load_origins(ds_accel_t *context)
     }
     pthread_mutex_unlock(&context->config_lock);
     return status;
+}
+
+const char *ds_accel__context_variable(const ds_accel_t *context, const char *name)
+{
+    return context->recording == NULL
+               ? ds_accel__env_job(name)
+               : json_string_value(
+                     json_object_get(json_object_get(context->recording, "environment"), name));
 }
 
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key)

@@ -4,7 +4,7 @@
  * The choice: override, configuration, then detection order. A forced accelerator is used or the
  * call fails; detection takes the first one available, goes on when it fails to start, and says so.
  */
-#include "internal.h"
+#include "recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,9 +83,14 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
         status = check_power(candidate, &passed);
     }
     if (status >= 0 && passed) {
-        status = ds_accel__quarantine_check(candidate, candidate->is_forced, &passed);
+        if (candidate->recorded != NULL) {
+            ds_accel__recorded_quarantine(candidate, &passed);
+        } else {
+            status = ds_accel__quarantine_check(candidate, candidate->is_forced, &passed);
+        }
     }
-    candidate->elapsed_us += now_us() - start;
+    candidate->elapsed_us = candidate->recorded != NULL ? ds_accel__recorded_elapsed_us(candidate)
+                                                        : candidate->elapsed_us + now_us() - start;
     *is_open_out = status >= 0 && passed &&
                    !ds_accel__verdict_recall(candidate, candidate->is_named);
     return status;
@@ -97,8 +102,16 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
  */
 static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, size_t count)
 {
-    int32_t status = ds_accel__verdicts_lock(context);
+    int32_t status;
     size_t left = 0;
+
+    if (context->recording != NULL) {
+        for (size_t i = 0; i < count; i++) {
+            ds_accel__recorded_ask(open[i]);
+        }
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__verdicts_lock(context);
 
     for (size_t i = 0; i < count && status >= 0; i++) {
         if (!ds_accel__verdict_recall(open[i], open[i]->is_named)) {
@@ -171,12 +184,12 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
         struct ds_accel__candidate *other = ds_accel__registry_find(
             &context->registry, json_string_value(json_array_get(names, i)));
         int32_t status;
-
         bool passed;
 
         if (other == NULL || other == candidate) {
             continue;
         }
+        other->is_ahead = false; /* its turn came, if only to be asked */
         status = ds_accel__candidate_check_file(other, &passed);
         /* One that detection never chooses by itself is no reason to step back. */
         if (status >= 0 && passed && !other->is_demand_only) {
@@ -225,8 +238,12 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     struct ds_accel__crumb crumb;
     const char *call = "init";
     uint32_t count = 0;
-    int32_t status = ds_accel__verdicts_store(candidate->host.context);
+    int32_t status;
 
+    if (candidate->recorded != NULL) {
+        return ds_accel__recorded_start(candidate, instance_out, count_out);
+    }
+    status = ds_accel__verdicts_store(candidate->host.context);
     if (status < 0) {
         return status;
     }

@@ -447,6 +447,11 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     if (candidate == NULL) {
         return status;
     }
+    if (context->recording != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "the machine is a recorded one: device %u of %s cannot be opened",
+                               device_index, candidate->name);
+    }
     status = check_index(context, candidate, device_index);
     if (status < 0) {
         return status;

@@ -404,6 +404,9 @@ static void check_dependencies(struct doctor *doctor)
 {
     struct ds_accel__linker linker;
 
+    if (doctor->context->recording != NULL) {
+        return; /* it has no files of them */
+    }
     if (!is_done(doctor, ds_accel__linker_open(&ds_accel__machine_here, &linker))) {
         return;
     }

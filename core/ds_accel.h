@@ -82,6 +82,8 @@ struct ds_accel_options {
     ds_accel_log_sink_t log_sink;   /**< NULL: log lines are dropped */
     void *log_user_data;
     const char *cache_dir; /**< in place of DS_ACCEL_CACHE_DIR; absolute */
+    /** a recorded machine in place of this one: no plugin is run, and no device can be opened */
+    const char *machine_file;
 };
 
 /**
@@ -205,12 +207,18 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
     10u /**< plugins that crashed or hung, and till when each is left alone */
 #define DS_ACCEL_REPORT_TOPO \
     11u /**< devices, network interfaces and NUMA nodes, and how near they are: also SVG */
+#define DS_ACCEL_REPORT_BUNDLE 12u /**< the other reports in one, for who is to help: JSON only */
+/** the machine for ds_accel_options.machine_file: JSON only; nobody else may use the context while
+ * it is made */
+#define DS_ACCEL_REPORT_RECORDING 13u
 #define DS_ACCEL_REPORT_MEMORY 16u /**< memory of an accelerator's devices now: JSON or SVG */
 
 #define DS_ACCEL_FORMAT_JSON 1u
 #define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
 #define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with what is left out otherwise: skipped gates */
-#define DS_ACCEL_FORMAT_SVG 8u     /**< a picture; MEMORY and TOPO only */
+#define DS_ACCEL_FORMAT_UNREDACTED \
+    16u /**< with names of host and user, home folder and addresses; BUNDLE only */
+#define DS_ACCEL_FORMAT_SVG 8u /**< a picture; MEMORY and TOPO only */
 
 /**
  * Write a report.

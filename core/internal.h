@@ -222,8 +222,9 @@ char *ds_accel__library_dir(void);
 /* Takes what is read of a machine. */
 struct ds_accel__recorder {
     pthread_mutex_t lock;
-    json_t *files; /* by path: objects of "text", "names", "link", "node" */
-    bool failed;   /* memory is exhausted */
+    json_t *
+        files; /* below /sys, /proc and /dev, by path: objects of "text", "names", "link", "node" */
+    bool failed; /* memory is exhausted */
 };
 
 struct ds_accel__machine {
@@ -273,8 +274,9 @@ enum ds_accel__layer {
 struct ds_accel__config_file {
     char *path;
     enum ds_accel__layer layer;
-    bool is_ops; /* op builders only, read when somebody asks for them */
-    char *text;  /* NULL until read */
+    bool is_ops;   /* op builders only, read when somebody asks for them */
+    bool is_given; /* text is there before it is read: of a recorded machine */
+    char *text;    /* NULL until read */
     size_t size_bytes;
     json_t *root; /* NULL until read */
 };
@@ -304,6 +306,10 @@ struct ds_accel__config {
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env);
+/* Add one behind the others; text: what is in it, NULL: it is read when it is needed.
+ * ERR_NO_MEMORY. */
+int32_t ds_accel__config_add_file(struct ds_accel__config *config, const char *path,
+                                  enum ds_accel__layer layer, const char *text);
 /*
  * Read, check and merge them. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and nothing
  * is merged; ERR_NO_MEMORY.
@@ -628,8 +634,9 @@ struct ds_accel__candidate {
     bool has_look;    /* at its hardware, since the asking began */
     bool has_file;
     bool has_table;
-    bool has_conduct; /* it does to its process what the configuration tolerates */
-    uint32_t state;   /* DS_ACCEL_STATE_* */
+    bool has_conduct;       /* it does to its process what the configuration tolerates */
+    const json_t *recorded; /* of a recorded machine: what became of it; NULL: it is a file here */
+    uint32_t state;         /* DS_ACCEL_STATE_* */
     const char *reason;
     const char *detail; /* one of details */
     struct ds_accel__detail *details;
@@ -1117,6 +1124,7 @@ struct ds_accel {
     struct ds_accel__config config;
     struct ds_accel__registry registry;
     struct ds_accel__text searched;   /* folders scanned, one per line */
+    json_t *recording;                /* a recorded machine; NULL: there is one below the root */
     struct ds_accel__machine machine; /* of machine_root */
     struct ds_accel__survey survey;   /* of it; empty between calls */
     struct ds_accel__trust *trust;    /* empty between calls: no folder stays open */
@@ -1169,6 +1177,8 @@ int32_t ds_accel__context_check_variables(const ds_accel_t *context,
                                           const struct ds_accel__log *log);
 /* Read the op builders' files. Lock held. */
 int32_t ds_accel__context_load_ops(ds_accel_t *context);
+/* A variable of the job's environment, as the machine has it; NULL if unset. */
+const char *ds_accel__context_variable(const ds_accel_t *context, const char *name);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 
@@ -1614,6 +1624,10 @@ int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 /* names: separated by commas; NULL: of all that can be used. Every plugin was asked before then. */
 int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
+int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out); /* no lock held */
+/* Take out what tells who and where this is; *tree is NULL without memory (report_bundle.c). */
+int32_t ds_accel__redact(json_t **tree);
+json_t *ds_accel__machine_tree(const ds_accel_t *context); /* NULL: no memory */
 void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
 int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
 

@@ -379,6 +379,11 @@ int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, 
     if (status < 0) {
         return status;
     }
+    if (lint.context->recording != NULL) {
+        ds_accel_destroy(lint.context);
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "the machine is a recorded one: no plugin is run on it");
+    }
     real = realpath(path, NULL);
     lint.candidate = ds_accel__candidate_create(lint.context, "", real != NULL ? real : path);
     free(real);

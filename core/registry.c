@@ -4,7 +4,7 @@
  * The candidates: what is known of each plugin found, gate by gate, and the order in which they are
  * asked. Also the one place where a plugin's table is copied into ours.
  */
-#include "internal.h"
+#include "recording.h"
 
 #include <fnmatch.h>
 #include <stdarg.h>
@@ -293,6 +293,25 @@ static void compare_hash(const struct ds_accel__candidate *candidate, const char
     }
 }
 
+void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const char *hex,
+                                    struct ds_accel__finding *finding)
+{
+    const struct ds_accel *context = candidate->host.context;
+    const char *mode =
+        json_string_value(ds_accel__config_get(&context->config, "trust", "mode", NULL));
+
+    compare_hash(candidate, hex, finding);
+    if (finding->reason == NULL) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "SHA-256 %s", hex);
+    } else if (strcmp(mode, "warn") == 0) {
+        ds_accel__log(&context->log, "trust", DS_ACCEL_LOG_WARN, "%s: %s: %s", candidate->path,
+                      finding->reason, finding->detail);
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "only warned of: %s: %s",
+                                 finding->reason, finding->detail);
+        *finding = (struct ds_accel__finding){0};
+    }
+}
+
 static void check_hash(struct ds_accel__candidate *candidate, int fd,
                        struct ds_accel__finding *finding)
 {
@@ -309,16 +328,7 @@ static void check_hash(struct ds_accel__candidate *candidate, int fd,
         ds_accel__find(finding, "not_readable", "%s: %s", candidate->path, cause);
         return;
     }
-    compare_hash(candidate, hex, finding);
-    if (finding->reason == NULL) {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "SHA-256 %s", hex);
-    } else if (strcmp(mode, "warn") == 0) {
-        ds_accel__log(&context->log, "trust", DS_ACCEL_LOG_WARN, "%s: %s: %s", candidate->path,
-                      finding->reason, finding->detail);
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "only warned of: %s: %s",
-                                 finding->reason, finding->detail);
-        *finding = (struct ds_accel__finding){0};
-    }
+    ds_accel__candidate_judge_hash(candidate, hex, finding);
 }
 
 /* The gates elf, note and hash on one open file. *gate_out: the one that finding is of. */
@@ -422,7 +432,9 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
     if (candidate->gates[DS_ACCEL__GATE_ALLOW].result != DS_ACCEL__GATE_SKIPPED) {
         return DS_ACCEL_OK;
     }
-    if (!candidate->is_registered) {
+    if (candidate->recorded != NULL) {
+        status = ds_accel__recorded_check_file(candidate, passed_out);
+    } else if (!candidate->is_registered) {
         status = check_file(candidate, passed_out);
     }
     if (status >= 0 && *passed_out) {

@@ -489,7 +489,7 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
 static bool tells_failure(uint32_t report)
 {
     return report == DS_ACCEL_REPORT_DETECT || report == DS_ACCEL_REPORT_EXPLAIN ||
-           report == DS_ACCEL_REPORT_DOCTOR;
+           report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE;
 }
 
 /* What a report needs to have happened before it is written. */
@@ -508,7 +508,8 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
         }
     }
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
-        report == DS_ACCEL_REPORT_DOCTOR || (report == DS_ACCEL_REPORT_TOPO && name == NULL)) {
+        report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE ||
+        (report == DS_ACCEL_REPORT_TOPO && name == NULL)) {
         /* To explain a device's sleep is no reason to end it. */
         int32_t checked = ds_accel__check(context, name, false);
 
@@ -524,6 +525,8 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     }
     return status;
 }
+
+static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out);
 
 static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
                          json_t **tree_out)
@@ -566,6 +569,8 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
         return ds_accel__report_env(context, name, tree_out);
     case DS_ACCEL_REPORT_DOCTOR:
         return ds_accel__report_doctor(context, tree_out);
+    case DS_ACCEL_REPORT_BUNDLE:
+        return report_bundle(context, format, tree_out);
     case DS_ACCEL_REPORT_TOPO:
         return ds_accel__report_topo(context, name, tree_out);
     case DS_ACCEL_REPORT_CACHE:
@@ -576,6 +581,86 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no report %u", report);
     }
     return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* One report, or several of those that are about one backend, as a member of the bundle. */
+static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
+{
+    bool failed = false;
+    json_t *tree;
+    int32_t status = make_tree(context, report, NULL, DS_ACCEL_FORMAT_JSON, &tree);
+
+    if (status >= 0) {
+        ds_accel__json_set(bundle, key, tree, &failed);
+    }
+    return failed ? ds_accel__no_memory() : status;
+}
+
+static int32_t add_reports(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
+{
+    bool failed = false;
+    json_t *array = json_array();
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+        json_t *tree;
+
+        if (candidate->state == DS_ACCEL_STATE_AVAILABLE ||
+            candidate->state == DS_ACCEL_STATE_SELECTED) {
+            status = make_tree(context, report, candidate->name, DS_ACCEL_FORMAT_JSON, &tree);
+            if (status >= 0) {
+                append(array, tree, &failed);
+            }
+        }
+    }
+    ds_accel__json_set(bundle, key, array, &failed);
+    return failed ? ds_accel__no_memory() : status;
+}
+
+static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out)
+{
+    static const struct {
+        const char *key;
+        uint32_t report;
+        bool is_of_each; /* backend that can be used */
+    } parts[] = {
+        {"detect", DS_ACCEL_REPORT_DETECT, false},
+        {"list", DS_ACCEL_REPORT_LIST, false},
+        {"explain", DS_ACCEL_REPORT_EXPLAIN, false},
+        {"info", DS_ACCEL_REPORT_INFO, true},
+        {"env", DS_ACCEL_REPORT_ENV, true},
+        {"doctor", DS_ACCEL_REPORT_DOCTOR, false},
+        {"topo", DS_ACCEL_REPORT_TOPO, false},
+        {"config", DS_ACCEL_REPORT_CONFIG, false},
+        {"config_env", DS_ACCEL_REPORT_CONFIG_ENV, false},
+    };
+    bool failed = false;
+    json_t *tree = new_report(&failed);
+    int32_t status;
+
+    set_text(tree, "version", DS_ACCEL_VERSION, &failed);
+    ds_accel__json_set(tree, "redacted", json_boolean((format & DS_ACCEL_FORMAT_UNREDACTED) == 0),
+                       &failed);
+    ds_accel__json_set(tree, "machine", ds_accel__machine_tree(context), &failed);
+    status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(parts) && status >= 0; i++) {
+        status = parts[i].is_of_each ? add_reports(context, tree, parts[i].key, parts[i].report)
+                                     : add_report(context, tree, parts[i].key, parts[i].report);
+    }
+    if (status >= 0 && (format & DS_ACCEL_FORMAT_UNREDACTED) == 0) {
+        status = ds_accel__redact(&tree);
+        if (status >= 0 && context->recording == NULL) { /* however short it is */
+            set_text(json_object_get(tree, "machine"), "host", "HOST", &failed);
+            status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+        }
+    }
+    if (status < 0) {
+        json_decref(tree);
+        return status;
+    }
+    *tree_out = tree;
+    return DS_ACCEL_OK;
 }
 
 int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
@@ -592,9 +677,22 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         (format & (DS_ACCEL_FORMAT_JSON | DS_ACCEL_FORMAT_SVG)) == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "memory is written as JSON or SVG");
     }
+    if (report == DS_ACCEL_REPORT_MEMORY && context->recording != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "the machine is a recorded one: the memory of its devices as it is "
+                               "now cannot be shown");
+    }
+    if (report == DS_ACCEL_REPORT_BUNDLE || report == DS_ACCEL_REPORT_RECORDING) {
+        format |= DS_ACCEL_FORMAT_JSON;
+    }
+    if (report == DS_ACCEL_REPORT_RECORDING) {
+        status = ds_accel__report_recording(context, &tree);
+        return status < 0 ? status : ds_accel__report_write(report, tree, format, text_out);
+    }
     pthread_mutex_lock(&context->lock);
     context->asks_anew = context->asks_anew || report == DS_ACCEL_REPORT_LIST ||
-                         report == DS_ACCEL_REPORT_EXPLAIN || report == DS_ACCEL_REPORT_DOCTOR;
+                         report == DS_ACCEL_REPORT_EXPLAIN || report == DS_ACCEL_REPORT_DOCTOR ||
+                         report == DS_ACCEL_REPORT_BUNDLE;
     pthread_mutex_unlock(&context->lock);
     status = prepare(context, report, name);
     if (status < 0 && (status == DS_ACCEL_ERR_NO_MEMORY || status == DS_ACCEL_ERR_NOT_FOUND ||

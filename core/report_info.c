@@ -565,9 +565,9 @@ int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **
 
 /* ---- env ------------------------------------------------------------------------------------ */
 
-static bool is_applied(const char *name, const char *rule)
+static bool is_applied(const ds_accel_t *context, const char *name, const char *rule)
 {
-    bool is_set = ds_accel__env_job(name) != NULL;
+    bool is_set = ds_accel__context_variable(context, name) != NULL;
 
     if (strcmp(rule, "always") == 0) {
         return true;
@@ -575,15 +575,15 @@ static bool is_applied(const char *name, const char *rule)
     return strcmp(rule, "unset") == 0 ? is_set : !is_set;
 }
 
-static void add_rule(json_t *array, const char *name, const char *value, const char *rule,
-                     const char *origin, bool *failed)
+static void add_rule(const ds_accel_t *context, json_t *array, const char *name, const char *value,
+                     const char *rule, const char *origin, bool *failed)
 {
     json_t *tree = json_object();
 
     set_text(tree, "name", name, failed);
     set_text(tree, "value", value, failed);
     set_text(tree, "rule", rule, failed);
-    ds_accel__json_set(tree, "applied", json_boolean(is_applied(name, rule)), failed);
+    ds_accel__json_set(tree, "applied", json_boolean(is_applied(context, name, rule)), failed);
     set_text(tree, "origin", origin, failed);
     if (json_array_append_new(array, tree) != 0) {
         *failed = true;
@@ -603,7 +603,7 @@ static void add_configured_rules(const struct ds_accel__facts *facts, json_t *ar
         char *origin = pointer != NULL ? ds_accel__config_origin(config, pointer) : NULL;
 
         if (name != NULL) {
-            add_rule(array, name, json_string_value(json_object_get(rule, "value")),
+            add_rule(facts->context, array, name, json_string_value(json_object_get(rule, "value")),
                      kind != NULL ? kind : "if-unset", origin, failed);
         }
         free(origin);
@@ -633,8 +633,8 @@ static void add_plugin_rules(const struct ds_accel__facts *facts, json_t *array,
         if (rules[i].rule >= DS_ACCEL_ENV_IF_UNSET && rules[i].rule <= DS_ACCEL_ENV_UNSET &&
             is_plain(rules[i].name, 64) && ds_accel__is_settable_variable(rules[i].name) &&
             (!needs_value || is_plain(rules[i].value, 4096))) {
-            add_rule(array, rules[i].name, needs_value ? rules[i].value : "", kinds[rules[i].rule],
-                     facts->candidate->path, failed);
+            add_rule(facts->context, array, rules[i].name, needs_value ? rules[i].value : "",
+                     kinds[rules[i].rule], facts->candidate->path, failed);
         } else {
             ds_accel__log(&facts->context->log, facts->name, DS_ACCEL_LOG_WARN,
                           "env rule %u of the plugin is left out: it is not well-formed", i);

@@ -777,7 +777,8 @@ static int32_t collect_crumbs(ds_accel_t *context, bool *is_read_out)
 int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated)
 {
     struct ds_accel__cache *cache = &context->cache;
-    const char *problem = context->has_no_cache              ? "the program wants no cache"
+    const char *problem = context->recording != NULL         ? "a recorded machine has no cache"
+                          : context->has_no_cache            ? "the program wants no cache"
                           : context->machine_root[0] != '\0' ? "a recorded machine has no cache"
                           : context->config.identity == 0    ? "a configuration file has vanished"
                           : !is_isolated                     ? "plugins are asked in this process"

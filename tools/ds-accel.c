@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list,   &cmd_info,  &cmd_explain,     &cmd_env,
-    &cmd_doctor, &cmd_config, &cmd_lint,  &cmd_conformance, &cmd_bench,
-    &cmd_memory, &cmd_topo,   &cmd_cache, &cmd_quarantine,
+    &cmd_detect,      &cmd_list,  &cmd_info,   &cmd_explain, &cmd_env,
+    &cmd_doctor,      &cmd_topo,  &cmd_report, &cmd_config,  &cmd_lint,
+    &cmd_conformance, &cmd_bench, &cmd_memory, &cmd_cache,   &cmd_quarantine,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -27,10 +27,13 @@ enum {
     OPTION_ENV,
     OPTION_GROUP,
     OPTION_LIST,
+    OPTION_MACHINE,
     OPTION_MEMORY_MAP,
+    OPTION_NO_REDACT,
     OPTION_ONLY,
     OPTION_PICKLE,
     OPTION_PICKLE_SEGMENTS,
+    OPTION_RECORD,
     OPTION_RULE,
     OPTION_SIZE,
     OPTION_SVG,
@@ -49,13 +52,16 @@ static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
     {"json", no_argument, NULL, OPTION_JSON},
     {"list", no_argument, NULL, OPTION_LIST},
+    {"machine", required_argument, NULL, OPTION_MACHINE},
     {"memory-map", optional_argument, NULL, OPTION_MEMORY_MAP},
+    {"no-redact", no_argument, NULL, OPTION_NO_REDACT},
     {"only", required_argument, NULL, OPTION_ONLY},
     {"output", required_argument, NULL, 'o'},
     {"pickle", no_argument, NULL, OPTION_PICKLE},
     {"pickle-segments", no_argument, NULL, OPTION_PICKLE_SEGMENTS},
     {"plugin-dir", required_argument, NULL, OPTION_PLUGIN_DIR},
     {"quiet", no_argument, NULL, 'q'},
+    {"record", required_argument, NULL, OPTION_RECORD},
     {"root", required_argument, NULL, OPTION_ROOT},
     {"rule", required_argument, NULL, OPTION_RULE},
     {"size", required_argument, NULL, OPTION_SIZE},
@@ -72,8 +78,9 @@ static const char common_help[] =
     "  -a, --accelerator NAME  force this accelerator, as DS_ACCELERATOR does\n"
     "      --config FILE       a configuration file in place of the user's own\n"
     "      --json              write JSON\n"
+    "      --machine FILE      answer as the recorded machine would; see report --record\n"
     "      --plugin-dir DIR    search DIR for plugins first; may be given again\n"
-    "      --root DIR          read /sys, /proc and /dev below DIR: a recorded machine\n"
+    "      --root DIR          read /sys, /proc and /dev below DIR: another machine\n"
     "  -q, --quiet             on stderr only errors\n"
     "  -v, --verbose           on stderr more; -vv most\n"
     "  -h, --help              this text; also: ds-accel help [COMMAND]\n"
@@ -294,6 +301,9 @@ static int take_common_option(struct tool *tool, int option)
         }
         tool->plugin_dirs[tool->options.plugin_dir_count++] = optarg;
         return -1;
+    case OPTION_MACHINE:
+        tool->options.machine_file = optarg;
+        return -1;
     case OPTION_ROOT:
         tool->options.machine_root = optarg;
         return -1;
@@ -332,6 +342,12 @@ static int take_own_option(struct tool *tool, int option)
         return -1;
     case OPTION_MEMORY_MAP:
         tool->memory_map = optarg != NULL ? optarg : "";
+        return -1;
+    case OPTION_NO_REDACT:
+        tool->no_redact = true;
+        return -1;
+    case OPTION_RECORD:
+        tool->record = optarg;
         return -1;
     case OPTION_ONLY:
         return take_another(tool, "--only", tool->groups, &tool->group_count);

@@ -35,7 +35,9 @@ struct tool {
     bool svg, pickle, pickle_segments; /* memory show; topo --svg */
     bool list;                         /* conformance */
     const char *memory_map;            /* info: a snapshot's file, "" none; NULL: not given */
-    const char *output;                /* bench, memory; NULL: stdout */
+    const char *record;                /* report; NULL: not given */
+    bool no_redact;                    /* report */
+    const char *output;                /* bench, memory, report; NULL: stdout */
     const char *device;                /* bench, conformance; NULL: not given, as the next ones */
     const char *group, *rule;          /* conformance */
     const char *time;                  /* bench */
@@ -58,7 +60,7 @@ struct tool_command {
 
 extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conformance, cmd_detect,
     cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
-    cmd_topo;
+    cmd_topo, cmd_report;
 
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);

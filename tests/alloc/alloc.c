@@ -134,6 +134,7 @@ static char bad[512];
 static char layered[512];
 static char broken[512];
 static char machine[512];
+static char recording[512];
 static char snapshot[512];
 static char trace[512];
 static char crashing[512];
@@ -596,6 +597,50 @@ static int32_t draw_topo(void)
     return report(DS_ACCEL_REPORT_TOPO, NULL, DS_ACCEL_FORMAT_SVG);
 }
 
+/* Without the shipped configuration, whose thousands of values are all handled alike. */
+static int32_t report_whole(uint32_t which)
+{
+    struct ds_accel_options options = make_options();
+
+    options.package_config_dir = etc;
+    options.system_config_dir = plugins; /* there is none */
+    return report_with(&options, which, NULL, 0);
+}
+
+static int32_t report_bundle(void)
+{
+    return report_whole(DS_ACCEL_REPORT_BUNDLE);
+}
+
+static int32_t report_recording(void)
+{
+    return report_whole(DS_ACCEL_REPORT_RECORDING);
+}
+
+static int32_t replay(uint32_t which, const char *name)
+{
+    struct ds_accel_options options = make_options();
+
+    options.machine_file = recording;
+    options.plugin_dir_count = 0;
+    return report_with(&options, which, name, DS_ACCEL_FORMAT_JSON);
+}
+
+static int32_t replay_detect(void)
+{
+    return replay(DS_ACCEL_REPORT_DETECT, NULL);
+}
+
+static int32_t replay_info(void)
+{
+    return replay(DS_ACCEL_REPORT_INFO, "cuda");
+}
+
+static int32_t replay_topo(void)
+{
+    return replay(DS_ACCEL_REPORT_TOPO, NULL);
+}
+
 /* With an accelerator that is chosen. */
 static int32_t with_device(const char *accelerator,
                            int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
@@ -923,6 +968,11 @@ static const struct {
     {"doctor", report_doctor},
     {"topo", report_topo},
     {"topo --svg", draw_topo},
+    {"report", report_bundle},
+    {"report --record", report_recording},
+    {"detect on a recorded machine", replay_detect},
+    {"info on a recorded machine", replay_info},
+    {"topo on a recorded machine", replay_topo},
     {"layers", use_layers},
     {"lint", lint},
     {"work on queues", queue_work},
@@ -992,6 +1042,7 @@ int main(int argc, char **argv)
     snprintf(layered, sizeof(layered), "%s/tests/alloc/layered.json", argv[2]);
     snprintf(asynchronous, sizeof(asynchronous), "%s/tests/alloc/async.json", argv[2]);
     snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
+    snprintf(recording, sizeof(recording), "%s/tests/fuzz/corpus/recording/deference", argv[2]);
     snprintf(snapshot, sizeof(snapshot), "%s/tests/fixtures/memory/torch_1.json", argv[2]);
     snprintf(trace, sizeof(trace), "%s/tests/fixtures/memory/traces.json", argv[2]);
     snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);

@@ -117,7 +117,16 @@ full.json" ;;
         offers "ds-accel $command ${argument%%|*} " "$options$([ "$command" != config ] || echo '
 --env')"
         ;;
-    *) offers "ds-accel $command " "$options" ;;
+    *)
+        case $command in
+        report) offers "ds-accel $command " "$options
+--no-redact
+-o
+--output
+--record" ;;
+        *) offers "ds-accel $command " "$options" ;;
+        esac
+        ;;
     esac
 done <"$dir/arguments"
 has "one command takes a file" "$(cat "$lines")" "ds-accel lint "
@@ -153,6 +162,10 @@ my own.json"
 offers "ds-accel explain xpu.e" xpu.external
 offers "ds-accel topo mock xpu.e" xpu.external
 offers "ds-accel topo --s" --svg
+offers "ds-accel report --re" --record
+offers "ds-accel report --record m" "mine.json
+my own.json"
+offers "ds-accel --machine mi" mine.json
 offers "ds-accel quarantine clear xpu.e" xpu.external
 offers "ds-accel quarantine clear " "$on_path"
 offers "ds-accel conformance mo" mock

@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env topo config lint conformance doctor memory bench cache quarantine help'
+_ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory bench cache quarantine help'
 
 # Backends that the configuration names, asked for once per shell and program.
 _ds_accel_known=
@@ -121,7 +121,7 @@ _ds_accel() {
     local program=${1:-ds-accel} current=${COMP_WORDS[COMP_CWORD]} previous=
     local command='' argument='' position=0 only_arguments='' word value='' i
     local -a folders=()
-    local options='-a --accelerator --config --json --plugin-dir --root -q --quiet -v --verbose
+    local options='-a --accelerator --config --json --machine --plugin-dir --root -q --quiet -v --verbose
         -h --help --version'
 
     COMPREPLY=()
@@ -141,8 +141,8 @@ _ds_accel() {
             only_arguments=1
         elif [[ -z $only_arguments && $word == -* ]]; then
             case $word in
-            --accelerator | --config | --plugin-dir | --root) previous=$word ;;
-            --device | --group | --only | --output | --rule | --size | --time | --try) previous=$word ;;
+            --accelerator | --config | --machine | --plugin-dir | --root) previous=$word ;;
+            --device | --group | --only | --output | --record | --rule | --size | --time | --try) previous=$word ;;
             --plugin-dir=*) folders+=("${word#*=}") ;;
             --*) ;;
             -*a) previous=-a ;;
@@ -169,7 +169,7 @@ _ds_accel() {
 
     case $previous in
     -a | --accelerator) _ds_accel_names "$current" "$program" "${folders[@]}" ;;
-    --config | --memory-map) _ds_accel_files "$current" .json ;;
+    --config | --machine | --memory-map | --record) _ds_accel_files "$current" .json ;;
     --try) ;;
     -o | --output) _ds_accel_files "$current" '*' ;;
     --plugin-dir | --root) _ds_accel_files "$current" ;;
@@ -180,6 +180,7 @@ _ds_accel() {
     *)
         [[ $command != config ]] || options+=' --env'
         [[ $command != info ]] || options+=' --memory-map'
+        [[ $command != report ]] || options+=' --no-redact -o --output --record'
         [[ $command != topo ]] || options+=' --svg'
         [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg --try'
         [[ $command != conformance ]] || options+=' --device --group --list --rule'

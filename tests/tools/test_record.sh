@@ -1,0 +1,346 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# Recorded machines: what the program answers on one is, byte for byte and with its exit code, what it answered on
+# the machine; its plugins are gone by then. Also the bundle of reports, and recordings that are none.
+# test_record.sh BUILD
+set -eu
+build=$1
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+program=$build/bin/ds-accel
+mocks=$build/tests/fixtures/mocks
+faults=$build/tests/fixtures/faults
+python=${PYTHON:-/usr/bin/python3}
+plugins=$dir/plugins
+mkdir "$plugins" "$dir/live"
+
+validate() {
+    "$python" "$source/tests/tools/validate.py" "$@"
+}
+
+# Time passes, and the memory of this process and machine is in use; that of the mock's devices is not.
+same() {
+    sed -E 's/"(elapsed_us|process_memory_bytes)": [0-9]+/"\1": 0/
+        s/"available_memory_bytes": [0-9]+/"available_memory_bytes": 0/
+        s/[0-9.]+ GiB of ([0-9.]+ GiB) available/? of \1 available/' "$1"
+}
+
+# What is asked, one command on each line, with a variable to be set after @.
+cat >"$dir/commands" <<'END'
+detect --json
+detect
+list --json
+explain --json
+explain cuda --json
+explain
+info --json
+info cuda --json
+info rocm --json
+info xpu --json
+info hpu --json
+info mock --json
+info cpu
+env --json
+env hpu --json
+env cuda
+env mock --json
+topo --json
+topo cuda rocm mock --json
+topo cuda
+topo cpu --svg
+config show --json
+config show
+@DS_ACCELERATOR=cuda detect --json
+@DS_ACCELERATOR=cpu detect --json
+@DS_ACCELERATOR=mock info --json
+@DS_ACCELERATOR=nosuch detect --json
+@DS_ACCELERATOR=hpu detect
+-a rocm detect --json
+-a xpu explain --json
+-a faulty detect --json
+info nosuch
+--config deny.json detect --json
+--config deny.json list --json
+--config order.json detect --json
+--config order.json explain --json
+--config trust.json detect --json
+--config trust.json list --json
+--config facts.json explain --json
+--config bad.json detect
+END
+cat >"$dir/deny.json" <<'END'
+{"deny": ["cuda", "m*"]}
+END
+cat >"$dir/order.json" <<'END'
+{"detection_order": ["rocm", "xpu", "cuda", "cpu"],
+ "backends": {"xpu": {"defers_to": {"driver": ["rocm"]}}, "cuda": {"demand_only": true},
+              "mock": {"demand_only": false, "communication_backend": "mpi"}}}
+END
+cat >"$dir/trust.json" <<'END'
+{"trust": {"mode": "enforce"}}
+END
+cat >"$dir/facts.json" <<'END'
+{"backends": {"cuda": {"pci": ["8086:03", "8086:06"]}, "rocm": {"device_nodes": ["/dev/nvidia*"]}}}
+END
+echo '{"accelerators": 1}' >"$dir/bad.json"
+
+# ask LINE OPTIONS...: run one of the commands with these options: what it says, and the code.
+ask() {
+    line=$1
+    shift
+    variable=DS_ACCEL_CACHE=off
+    case $line in
+    @*)
+        variable=${line%% *}
+        variable=${variable#@}
+        line=${line#* }
+        ;;
+    esac
+    code=0
+    # shellcheck disable=SC2086 # a list of words
+    (cd "$dir" && env "$variable" "$program" -q "$@" $line) 2>"$dir/stderr" || code=$?
+    echo "code $code"
+    cat "$dir/stderr"
+}
+
+# Without the variables that the plugins were told by.
+ask_plainly() {
+    for variable in $(env | sed -n 's/^\(DS_ACCEL_[A-Z_]*\)=.*/\1/p'); do
+        [ "$variable" = DS_ACCEL_CACHE ] || unset "$variable"
+    done
+    ask "$@"
+}
+
+# record NAME OPTIONS...: record the machine, ask it everything, take its plugins away, and ask the recording.
+record() {
+    name=$1
+    shift
+    run "$program" -q "$@" report --record "$dir/$name.json"
+    is "$name: recorded" "0 " "$code $err$out"
+    is "$name: the shape" "" "$(validate "$source/conf/schema/recording.json" <"$dir/$name.json" 2>&1)"
+    number=0
+    while read -r line; do
+        number=$((number + 1))
+        ask "$line" "$@" >"$dir/live/$number" </dev/null
+    done <"$dir/commands"
+    mv "$plugins" "$plugins.gone"
+    number=0
+    while read -r line; do
+        number=$((number + 1))
+        # Those who ask for it by name wake what sleeps; a recording does not.
+        case $name:$line in
+        *:explain*) ;;
+        suspended-gpu:*cuda* | suspended-gpu:*facts*) continue ;;
+        esac
+        (ask_plainly "$line" --machine "$dir/$name.json" >"$dir/replayed" </dev/null)
+        same "$dir/live/$number" >"$dir/wanted"
+        same "$dir/replayed" >"$dir/given"
+        if cmp -s "$dir/wanted" "$dir/given"; then
+            pass
+        else
+            fail "$name: $line" "$(diff "$dir/wanted" "$dir/given" | head -20)"
+        fi
+    done <"$dir/commands"
+    mv "$plugins.gone" "$plugins"
+}
+
+# ---- machines -----------------------------------------------------------------------------------
+
+record this
+cp "$mocks/ds_accel_cuda.so" "$mocks/ds_accel_rocm.so" "$mocks/ds_accel_xpu.so" "$plugins"
+export DS_ACCEL_CUDA_DEVICE_COUNT=3 DS_ACCEL_ROCM_DEVICE_NAME="Another <one> \"é\"" DS_ACCEL_ROCM_FP16=false \
+    DS_ACCEL_XPU_VARIANT=driver
+record deference --plugin-dir "$plugins"
+for machine in "$source"/tests/machines/*/; do
+    record "$(basename "$machine")" --root "${machine%/}" --plugin-dir "$plugins"
+done
+export DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_driver DS_ACCEL_CUDA_DETAIL="no module" \
+    DS_ACCEL_ROCM_FAIL=init=driver DS_ACCEL_XPU_FAIL=mem_info=device_lost
+record failures --plugin-dir "$plugins"
+unset DS_ACCEL_CUDA_AVAILABLE DS_ACCEL_CUDA_REASON DS_ACCEL_CUDA_DETAIL DS_ACCEL_ROCM_FAIL DS_ACCEL_XPU_FAIL \
+    DS_ACCEL_CUDA_DEVICE_COUNT DS_ACCEL_ROCM_DEVICE_NAME DS_ACCEL_ROCM_FP16 DS_ACCEL_XPU_VARIANT
+# Files that are no plugins, names that are none, one that hides another, one that others may write to, one
+# that crashes.
+mkdir "$plugins/second"
+cp "$mocks/ds_accel_cuda.so" "$plugins/second/"
+echo "no plugin" >"$plugins/ds_accel_text.so"
+cp "$mocks/ds_accel_cuda.so" "$plugins/ds_accel_Bad.so"
+cp "$mocks/ds_accel_cuda.so" "$plugins/ds_accel_npu.so"
+chmod 666 "$plugins/ds_accel_xpu.so"
+cp "$faults/probe_segv/ds_accel_faulty.so" "$plugins/"
+record rejected --plugin-dir "$plugins" --plugin-dir "$plugins/second"
+cp "$faults/change_umask/ds_accel_faulty.so" "$plugins/"
+record conduct --plugin-dir "$plugins" --plugin-dir "$plugins/second"
+rm -r "$plugins"
+mkdir "$plugins"
+cp "$mocks/ds_accel_cuda.so" "$mocks/ds_accel_rocm.so" "$plugins"
+
+# The machine's own override, and variables that rules look at.
+export DS_ACCELERATOR=rocm PT_HPU_LAZY_ACC_PAR_MODE=1
+run "$program" -q --plugin-dir "$plugins" report --record "$dir/forced.json"
+is "recorded with an override" "0 " "$code $err"
+run "$program" -q --plugin-dir "$plugins" env hpu --json
+live=$out
+unset DS_ACCELERATOR PT_HPU_LAZY_ACC_PAR_MODE
+run "$program" -q --machine "$dir/forced.json" detect
+is "the machine's override" "0 rocm" "$code $out"
+run env DS_ACCELERATOR=cpu "$program" -q --machine "$dir/forced.json" detect
+is "one of now goes before it" "0 cpu" "$code $out"
+run "$program" -q --machine "$dir/forced.json" env hpu --json
+is "variables are the machine's" "$live" "$out"
+
+# ---- time, and recordings of recordings ---------------------------------------------------------
+
+run "$program" -q --machine "$dir/deference.json" explain --json
+is "elapsed times are those recorded" \
+    "$(validate - "plugins/name=cuda/elapsed_us" "plugins/name=xpu/elapsed_us" <"$dir/deference.json")" \
+    "$(printf '%s\n' "$out" | validate - "candidates/name=cuda/elapsed_us" "candidates/name=xpu/elapsed_us")"
+run "$program" -q --machine "$dir/deference.json" report --record "$dir/again.json"
+is "a recording recorded is itself" "0" "$code$(diff "$dir/deference.json" "$dir/again.json")"
+
+# ---- what is not done ---------------------------------------------------------------------------
+
+run env LD_DEBUG=files "$program" --machine "$dir/deference.json" info
+is "no plugin is loaded" "0" "$(printf '%s\n' "$err" | grep -c 'ds_accel_[a-z]*\.so' || true)"
+run "$program" --machine "$dir/deference.json" bench cuda
+is "no device is opened" "4" "$code"
+has "and why" "$err" "the machine is a recorded one"
+for command in "conformance cuda" "lint $build/lib/ds-accel/ds_accel_cpu.so" "info --memory-map"; do
+    # shellcheck disable=SC2086 # a list of words
+    run "$program" --machine "$dir/deference.json" $command
+    is "not on a recording: $command" "4" "$code"
+done
+run "$program" --machine "$dir/this.json" --root / detect
+is "a root beside it" "1" "$code"
+run "$program" --machine "$dir/this.json" --plugin-dir / detect
+is "plugins beside it" "1" "$code"
+run "$program" -q --plugin-dir "$plugins" --config "$dir/deny.json" report --record "$dir/denied.json"
+printf '{"deny": []}\n' >"$dir/none.json"
+run "$program" -q --machine "$dir/denied.json" --config "$dir/none.json" -a cuda detect
+is "what nobody asked" "4" "$code"
+has "is not known" "$err" "not_recorded: it was disabled (denied) when the machine was recorded"
+run "$program" -q --machine "$dir/denied.json" --config "$dir/none.json" detect
+is "others are" "rocm" "$out"
+
+# ---- recordings that are none -------------------------------------------------------------------
+
+# refuses NAME TEXT: the file is refused with its name and a text.
+refuses() {
+    run "$program" -q --machine "$dir/wrong.json" detect
+    is "$1" "1 " "$code $out"
+    has "$1: the file" "$err" "$dir/wrong.json"
+    has "$1: the cause" "$err" "$2"
+}
+
+size=$(wc -c <"$dir/this.json")
+for part in 0 1 7 50 90 99; do
+    head -c $((size * part / 100)) "$dir/this.json" >"$dir/wrong.json"
+    refuses "cut after $part %" "cut short"
+done
+echo '{"schema_version": 1}' >"$dir/wrong.json"
+refuses "another file" "not a recorded machine of ds-accel"
+head -c 4096 "$program" >"$dir/wrong.json"
+refuses "no text" "not a recorded machine"
+rm "$dir/wrong.json"
+refuses "no file" "No such file"
+mkdir "$dir/wrong.json"
+refuses "a folder" "it is a directory"
+rmdir "$dir/wrong.json"
+
+# change EXPRESSION: a good recording, changed by Python.
+change() {
+    "$python" - "$dir/this.json" "$dir/wrong.json" "$1" <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+exec(sys.argv[3])
+json.dump(r, open(sys.argv[2], "w"))
+END
+}
+
+# EXPRESSION # TEXT
+while IFS='#' read -r expression text; do
+    change "$expression"
+    refuses "$expression" "$text"
+done <<'END'
+r["format"] = 9; r["version"] = "7.1"#ds-accel 7.1 recorded it in format 9; this version reads format 1
+del r["format"]#it has no "format"
+del r["plugins"]#it has no "plugins"
+r["plugins"] = {}#/plugins: it is of another type
+r["plugins"][0]["gates"][3]["result"] = "maybe"#/plugins/0/gates/3/result
+r["plugins"][0]["gates"].pop()#/plugins/0: its gates are not those of this version
+r["plugins"][0]["name"] = "x" * 32#/plugins/0/name: a text of 32 bytes is too long
+r["plugins"][0]["state"] = "fine"#there is no state "fine"
+r["plugins"][0]["reason"] = "because"#there is no reason "because"
+r["plugins"][0]["stage"] = "second"#there is no gate "second"
+r["plugins"][1]["answers"]["device_count"] = 0#it has 0 devices
+r["files"]["/proc/meminfo"]["text"] = 5#/files/~1proc~1meminfo/text
+r["configuration"][0]["layer"] = "top"#/configuration/0/layer
+r["environment"]["X"] = 1#/environment/X
+END
+# Its configuration is checked like any other.
+change 'r["configuration"][0]["text"] = "{\"accelerators\": 1}"'
+run "$program" -q --machine "$dir/wrong.json" detect
+is "a configuration that is wrong" "5" "$code"
+# Answers of other shapes, or none, are as if the plugin had none.
+for answers in '{"device_count": 2}' '{"device_count": 70, "devices": [], "env_rules": 5, "export_envs": {}}' \
+    '{"device_count": 1, "devices": [{"open": {"status": 0}, "identity": [], "memory": {"status": "x"}}]}' None; do
+    change "r['plugins'][0]['answers'] = $answers"
+    for command in info env topo; do
+        run "$program" -q --machine "$dir/wrong.json" $command mock --json
+        is "$command with answers $answers" "0 " "$code $err"
+        is "the shape of $command with answers $answers" "" "$(printf '%s\n' "$out" |
+            validate "$source/conf/schema/$command.json" 2>&1)"
+    done
+done
+
+# ---- recordings that are kept -------------------------------------------------------------------
+
+# FILE|COMMAND|CODE|a part of the answer
+while IFS='|' read -r file command wanted answer; do
+    # shellcheck disable=SC2086 # a list of words
+    run "$program" -q --machine "$source/tests/machines/$file" $command
+    is "$file: $command" "$wanted" "$code"
+    has "$file: $command: the answer" "$out$err" "$answer"
+done <<'END'
+two-gpus.json|detect|0|cuda
+two-gpus.json|-a rocm detect|0|rocm
+two-gpus.json|-a hpu detect|4|no_plugin
+two-gpus.json|info cuda|0|device 1: Mock Device
+two-gpus.json|topo cuda|0|below the same PCIe switch
+two-gpus.json|explain xpu|0|reason deferred
+suspended-gpu.json|detect|0|cpu
+suspended-gpu.json|explain cuda|0|reason asleep
+suspended-gpu.json|-a cuda detect|4|not_recorded
+END
+
+# ---- the bundle ---------------------------------------------------------------------------------
+
+here=$(uname -n)
+run env USER=hermione HOME=/home/hermione DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_DETAIL="hermione, \
+/home/hermione/x, 192.0.2.77, 52:54:00:12:34:56, 0000:01:00.0, v1.2.3" \
+    "$program" -q --plugin-dir "$plugins" report
+is "report" "0 " "$code $err"
+printf '%s\n' "$out" >"$dir/bundle"
+is "the shape of it" "" "$(validate "$source/conf/schema/report.json" <"$dir/bundle" 2>&1)"
+for part in detect list explain doctor topo; do
+    is "the shape of its $part" "" "$("$python" -c 'import json, sys
+json.dump(json.load(open(sys.argv[1]))[sys.argv[2]], sys.stdout)' "$dir/bundle" "$part" |
+        validate "$source/conf/schema/$part.json" 2>&1)"
+done
+is "names and addresses; neither PCI addresses nor versions" "USER, ~/x, ADDRESS, ADDRESS, 0000:01:00.0, v1.2.3" \
+    "$(validate - "list/plugins/name=cuda/detail" <"$dir/bundle")"
+is "the host's name" "HOST true" "$(validate - machine/host redacted <"$dir/bundle" | paste -sd ' ' -)"
+run env USER=hermione DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_DETAIL="hermione" \
+    "$program" -q --plugin-dir "$plugins" report --no-redact -o "$dir/bundle"
+is "report into a file" "0 " "$code $out$err"
+is "as it is" "hermione $here false" \
+    "$(validate - "list/plugins/name=cuda/detail" machine/host redacted <"$dir/bundle" | paste -sd ' ' -)"
+run "$program" -q --machine "$dir/deference.json" report
+printf '%s\n' "$out" >"$dir/bundle"
+is "of a recorded machine" "0 true" "$code $(validate - machine/recorded <"$dir/bundle")"
+run "$program" report --record x --no-redact
+is "a recording is never redacted" "2" "$code"
+finish
