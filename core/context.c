@@ -48,13 +48,20 @@ static int32_t copy_text(const char *text, char **copy_out)
     return DS_ACCEL_OK;
 }
 
+/* The program's option, or the environment's; NULL: this machine. */
+static const char *root_of(const ds_accel_t *context, const struct ds_accel_options *options)
+{
+    return options->machine_root != NULL ? options->machine_root
+                                         : context->env.values[DS_ACCEL__VARIABLE_ROOT];
+}
+
 static int32_t keep_options(ds_accel_t *context, const struct ds_accel_options *options)
 {
+    const char *root = root_of(context, options);
     int32_t status = copy_text(options->accelerator, &context->forced);
 
     if (status >= 0) {
-        status = copy_text(options->machine_root != NULL ? options->machine_root : "",
-                           &context->machine_root);
+        status = copy_text(root != NULL ? root : "", &context->machine_root);
     }
     if (status >= 0) {
         status = copy_text(options->cache_dir, &context->cache_dir);
@@ -227,7 +234,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
     if (status < 0) {
         return status;
     }
-    status = check_root(options->machine_root);
+    status = check_root(root_of(context, options));
     if (status >= 0) {
         status = keep_options(context, options);
     }

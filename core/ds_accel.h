@@ -76,7 +76,8 @@ struct ds_accel_options {
     const char *config_file;        /**< replaces the user's layer, as DS_ACCEL_CONFIG does */
     const char *package_config_dir; /**< in place of PREFIX/share/ds-accel */
     const char *system_config_dir;  /**< in place of /etc/ds-accel */
-    const char *machine_root;       /**< read /sys, /proc and /dev under this folder */
+    const char *machine_root;       /**< read /sys, /proc and /dev under this folder; NULL:
+                                         DS_ACCEL_ROOT, else this machine */
     const char *log_levels;         /**< "warn,cuda=debug"; NULL: DS_ACCEL_LOG, else "warn" */
     ds_accel_log_sink_t log_sink;   /**< NULL: log lines are dropped */
     void *log_user_data;

@@ -45,6 +45,9 @@ const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUN
     [DS_ACCEL__VARIABLE_RACE_FILE] = {"DS_ACCEL_RACE_FILE", NULL,
                                       "where layer race adds what it finds, in place of "
                                       "validate.file; %p is the process"},
+    [DS_ACCEL__VARIABLE_ROOT] = {"DS_ACCEL_ROOT", NULL,
+                                 "read /sys, /proc and /dev below this folder: a recorded or "
+                                 "simulated machine"},
 };
 
 int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore)

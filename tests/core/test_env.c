@@ -52,6 +52,8 @@ Test(core_env, every_variable_is_listed_with_value_and_origin)
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_DECISION\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_LAYERS\"");
     EXPECT_HAS(report, "\"name\":\"DS_ACCEL_TRACE_FILE\"");
+    EXPECT_HAS(report, "\"name\":\"DS_ACCEL_RACE_FILE\"");
+    EXPECT_HAS(report, "\"name\":\"DS_ACCEL_ROOT\"");
     ds_accel_free_text(report);
 }
 

@@ -4,13 +4,14 @@
  * A simulated accelerator: devices with memory, streams that really run beside the caller, events,
  * graphs, failures on demand. Shims (tests/sim/<vendor>) give it the ABI of a vendor's library.
  *
- * What is simulated is described by one JSON file, named by SIM_MACHINE (tests/sim/machines). Without
- * it a library has no device, as on a machine that has the library installed and nothing else.
+ * What is simulated is described by one JSON file, named by SIM_MACHINE (tests/sim/machines).
+ * Without it a library has no device, as on a machine that has the library installed and nothing
+ * else.
  *
- * A shim checks what its caller does. What a vendor's manual gives an error code for is answered with
- * that code; what it leaves undefined (a destroyed handle, freed memory, a call before init, another
- * thread's context) is a defect of the caller: sim_misuse() says which and aborts, so that no test
- * can pass over it.
+ * A shim checks what its caller does. What a vendor's manual gives an error code for is answered
+ * with that code; what it leaves undefined (a destroyed handle, freed memory, a call before init,
+ * another thread's context) is a defect of the caller: sim_misuse() says which and aborts, so that
+ * no test can pass over it.
  *
  * Device memory is not the host's: its addresses are mapped without access, and the engine reaches
  * the bytes through a second mapping. A plugin that touches device memory crashes, as on hardware.
@@ -29,22 +30,22 @@
 
 /* One device of this vendor, or one part of a device. Numbered as in the file: "physical". */
 struct sim_device {
-    uint32_t physical;         /* position among the vendor's devices in the file, parts included */
+    uint32_t physical; /* position among the vendor's devices in the file, parts included */
     char name[128];
-    char uuid_text[64];        /* as in the file */
+    char uuid_text[64]; /* as in the file */
     uint8_t uuid[16];
-    char pci_address[32];      /* "0000:65:00.0" */
+    char pci_address[32]; /* "0000:65:00.0" */
     uint32_t pci_domain, pci_bus, pci_slot, pci_function;
     int32_t numa_node;
     uint64_t memory_bytes;
     uint32_t compute_major, compute_minor;
-    uint32_t speed;            /* for orders "fastest first" */
-    uint32_t minor;            /* of its node: /dev/nvidia<minor> */
-    int32_t parent;            /* physical of the whole device, -1: it is one */
+    uint32_t speed; /* for orders "fastest first" */
+    uint32_t minor; /* of its node: /dev/nvidia<minor> */
+    int32_t parent; /* physical of the whole device, -1: it is one */
     uint32_t partition_instance, partition_subinstance; /* MIG instance, tile number */
     bool is_partition;
-    bool is_partitioned;       /* has parts */
-    const void *facts;         /* the JSON object, for sim_number() and sim_text() */
+    bool is_partitioned; /* has parts */
+    const void *facts;   /* the JSON object, for sim_number() and sim_text() */
 };
 
 /* The vendor's devices, read once; count 0 without SIM_MACHINE. vendor: "cuda", "rocm" ... */
@@ -69,8 +70,9 @@ uint32_t sim_order(const char *how, const char *otherwise, uint32_t *order, uint
  * code, or 0. Scripts: SIM_FAIL="cuMemAlloc_v2:3=2,*:17" (the third cuMemAlloc_v2 returns 2; the
  * 17th call of all returns sim_failure); SIM_LATENCY_US="cuMemcpyHtoDAsync_v2=500,copy=2000" (calls
  * by name; the works copy, fill, task by theirs); SIM_LOSE="0@copy:5" (device 0 is lost when its
- * fifth copy is half done). SIM_REPORT=FILE gets, at exit, how many calls were made and which
- * failures were given, as "calls 123\nfailed cuMemAlloc_v2\n".
+ * fifth copy is half done; a call's name: when that call begins). N "*" is every time.
+ * SIM_REPORT=FILE gets, at exit, how many calls were made, which failures were given, and what is
+ * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n".
  */
 int64_t sim_enter(const char *call);
 /* The code for "*:N" without "=CODE": set by the shim before its first call. */
@@ -79,6 +81,9 @@ extern int64_t sim_failure;
 __attribute__((format(printf, 1, 2), noreturn)) void sim_misuse(const char *format, ...);
 /* Lost devices: their works fail, their calls answer the shim's code. */
 bool sim_is_lost(uint32_t physical);
+void sim_device_lose(uint32_t physical);
+/* Back to life: neither it nor its streams are failed any more. Memory is the shim's to free. */
+void sim_device_reset(uint32_t physical);
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
@@ -95,7 +100,12 @@ uint32_t sim_handle_count(const char *kind);
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-enum sim_memory_kind { SIM_DEVICE, SIM_PINNED, SIM_MANAGED, SIM_REGISTERED };
+enum sim_memory_kind {
+    SIM_DEVICE,
+    SIM_PINNED,
+    SIM_MANAGED,
+    SIM_REGISTERED
+};
 
 struct sim_block {
     void *address;
@@ -120,8 +130,8 @@ bool sim_register(uint32_t physical, void *address, uint64_t size_bytes, uint32_
 bool sim_unregister(void *address);
 void sim_memory_info(uint32_t physical, uint64_t *free_out, uint64_t *total_out);
 /*
- * Is [address, +size) whole in one live block of the kinds (a bit set of 1 << kind)? For host memory
- * that nobody registered: false. Misuse is the shim's to declare.
+ * Is [address, +size) whole in one live block of the kinds (a bit set of 1 << kind)? For host
+ * memory that nobody registered: false. Misuse is the shim's to declare.
  */
 bool sim_range_is(const void *address, uint64_t size_bytes, uint32_t kinds);
 /* Where the engine itself may touch those bytes: device memory's second mapping, or the address. */
@@ -138,6 +148,7 @@ bool sim_set_access(void *address, uint64_t size_bytes, uint32_t access); /* 0, 
 
 /* Between processes: 64 bytes that another process of the user can open while this one has it. */
 bool sim_export(const void *base, void *handle64);
+bool sim_export_is_ours(const void *handle64); /* made by this process */
 void *sim_import(uint32_t physical, const void *handle64, uint64_t *size_out); /* NULL: gone */
 bool sim_import_close(void *address);
 int sim_export_fd(const void *base, uint64_t size_bytes); /* a descriptor; -1 */
@@ -159,6 +170,8 @@ int sim_stream_query(struct sim_stream *stream);
 /* timeout_ns UINT64_MAX: for ever. 0, 1 not yet, -1 as above. */
 int sim_stream_synchronize(struct sim_stream *stream, uint64_t timeout_ns);
 int sim_device_synchronize(uint32_t physical);
+/* Is the calling thread a stream's: does it run a caller's task? */
+bool sim_is_worker(void);
 
 /*
  * Give work to a stream; while it captures, to its capture instead. 0; -1: lost, or the capture is
@@ -197,7 +210,11 @@ struct sim_event *sim_event_import(uint32_t physical, const void *handle64);
 
 /* ---- graphs --------------------------------------------------------------------------------- */
 
-enum sim_capture { SIM_CAPTURE_NONE, SIM_CAPTURE_ACTIVE, SIM_CAPTURE_BROKEN };
+enum sim_capture {
+    SIM_CAPTURE_NONE,
+    SIM_CAPTURE_ACTIVE,
+    SIM_CAPTURE_BROKEN
+};
 
 /* false: it captures already, or is the default stream. mode: 0 global, 1 thread, 2 relaxed. */
 bool sim_capture_begin(struct sim_stream *stream, uint32_t mode);
@@ -209,6 +226,12 @@ void sim_capture_forbid(uint32_t physical);
 void sim_capture_break(struct sim_stream *stream);
 /* Does any stream of this thread capture, in a mode that forbids unsafe calls? */
 bool sim_capture_is_strict(void);
+/* Has this thread such a capture of its own, whatever others have? */
+bool sim_capture_is_own(void);
+/* Does a stream of the device capture that the default stream would wait for? */
+bool sim_capture_is_blocking(uint32_t physical);
+/* May this thread end the stream's capture: did it begin there (or is its mode relaxed)? */
+bool sim_capture_is_mine(const struct sim_stream *stream);
 uint64_t sim_graph_node_count(const struct sim_graph *graph);
 /* "copy", "fill", "task", "wait", "record" of node i. */
 const char *sim_graph_node_kind(const struct sim_graph *graph, uint64_t node);

@@ -105,6 +105,11 @@ has "DS_ACCEL_LOG: it takes part without the bit" "$err" debug
 as DS_ACCEL_LOG=debug "$prefix/bin/secure" detect
 is "DS_ACCEL_LOG: set-uid" "cpu" "$out$err"
 
+as DS_ACCEL_ROOT="$dir/none" "$prefix/bin/plain" -q detect
+has "DS_ACCEL_ROOT: it takes part without the bit" "$err" "machine root $dir/none"
+as DS_ACCEL_ROOT="$dir/none" "$prefix/bin/secure" -q detect
+is "DS_ACCEL_ROOT: set-uid" "cpu" "$out$err"
+
 as DS_ACCEL_MOCK_DEVICE_COUNT=3 "$prefix/bin/plain" -a mock detect --json
 has "a plugin's option: it takes part without the bit" "$out" '"device_count": 3'
 as DS_ACCEL_MOCK_DEVICE_COUNT=3 "$prefix/bin/secure" -a mock detect --json

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+$(eval $(call sim_library,cuda,libcuda.so.1,$(addprefix tests/sim/cuda/,driver.c errors.c memory.c stream.c share.c)))
+$(eval $(call sim_library,cuda,libnvidia-ml.so.1,tests/sim/cuda/nvml.c))
+$(eval $(call sim_library,cuda,libnvtx3interop.so.1,tests/sim/cuda/nvtx.c))

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What every call of a simulated library goes through: counting, scripted failures, latencies and
+ * losses, the report at exit; and what all files of the engine stand on.
+ */
+#include "inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* "NAME:N=CODE" of SIM_FAIL, "NAME=US" of SIM_LATENCY_US, "DEVICE@NAME:N" of SIM_LOSE. */
+struct rule {
+    char name[64];
+    uint32_t physical;
+    uint64_t number; /* the Nth; 0: every one */
+    uint64_t seen;   /* so far */
+    int64_t value;
+    bool has_value;
+};
+
+struct rules {
+    struct rule *list;
+    size_t count;
+};
+
+int64_t sim_failure = 1;
+pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t sim_changed;
+
+static struct {
+    pthread_once_t once;
+    pthread_mutex_t lock; /* guards the counts and the report */
+    struct rules fail, latency, lose;
+    uint64_t calls;
+    char failed[4096];
+    size_t failed_length;
+    atomic_bool is_child;
+    atomic_bool is_used;
+} calls = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+void sim_misuse(const char *format, ...)
+{
+    char text[512];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    fprintf(stderr, "simulated runtime misused: %s\n", text);
+    abort();
+}
+
+void *sim_zalloc(size_t size_bytes)
+{
+    void *memory = calloc(1, size_bytes);
+
+    if (memory == NULL) {
+        sim_misuse("the simulator itself has no memory for %zu bytes", size_bytes);
+    }
+    return memory;
+}
+
+void *sim_grow(void *memory, size_t count, size_t element_bytes)
+{
+    /* Capacities are powers of two, so only those counts need a new place. */
+    if (count != 0 && (count & (count - 1)) != 0) {
+        return memory;
+    }
+    memory = realloc(memory, (count == 0 ? 1 : count * 2) * element_bytes);
+    if (memory == NULL) {
+        sim_misuse("the simulator itself has no memory for %zu elements", count);
+    }
+    return memory;
+}
+
+uint64_t sim_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void sim_locked(void)
+{
+    pthread_mutex_lock(&sim_lock);
+}
+
+void sim_unlocked(void)
+{
+    pthread_mutex_unlock(&sim_lock);
+}
+
+/* ---- scripts -------------------------------------------------------------------------------- */
+
+static void bad_script(const char *variable, const char *item)
+{
+    sim_misuse("%s: \"%s\" cannot be understood", variable, item);
+}
+
+/* One item; the parts that a script's variable does not have are not looked for. */
+static void parse_item(const char *variable, char *item, struct rule *rule)
+{
+    char *name = item;
+    char *value = strchr(item, '=');
+    char *number;
+    char *end;
+
+    if (value != NULL) {
+        *value++ = '\0';
+        rule->value = strtoll(value, &end, 0);
+        rule->has_value = true;
+        if (end == value || *end != '\0') {
+            bad_script(variable, value);
+        }
+    }
+    number = strrchr(item, ':');
+    if (number != NULL) {
+        *number++ = '\0';
+        rule->number = strtoull(number, &end, 0);
+        if (strcmp(number, "*") != 0 && (*end != '\0' || rule->number == 0)) {
+            bad_script(variable, number);
+        }
+    }
+    if (strchr(item, '@') != NULL) {
+        rule->physical = (uint32_t)strtoul(item, &name, 10);
+        if (*name++ != '@') {
+            bad_script(variable, item);
+        }
+    }
+    snprintf(rule->name, sizeof(rule->name), "%s", name);
+}
+
+static void parse(const char *variable, struct rules *rules)
+{
+    const char *text = getenv(variable);
+    char *copy, *save, *item;
+
+    if (text == NULL || text[0] == '\0') {
+        return;
+    }
+    copy = strdup(text);
+    if (copy == NULL) {
+        sim_misuse("the simulator itself has no memory for %s", variable);
+    }
+    for (item = strtok_r(copy, ",", &save); item != NULL; item = strtok_r(NULL, ",", &save)) {
+        rules->list = sim_grow(rules->list, rules->count, sizeof(*rules->list));
+        memset(&rules->list[rules->count], 0, sizeof(*rules->list));
+        parse_item(variable, item, &rules->list[rules->count++]);
+    }
+    free(copy);
+}
+
+static void forked(void)
+{
+    atomic_store(&calls.is_child, atomic_load(&calls.is_used));
+}
+
+static void start(void)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&sim_changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    parse("SIM_FAIL", &calls.fail);
+    parse("SIM_LATENCY_US", &calls.latency);
+    parse("SIM_LOSE", &calls.lose);
+    pthread_atfork(NULL, NULL, forked);
+}
+
+/* With the library, so that no file of the engine need ask whether it was. */
+__attribute__((constructor)) static void load(void)
+{
+    pthread_once(&calls.once, start);
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+bool sim_is_child(void)
+{
+    return atomic_load(&calls.is_child);
+}
+
+uint64_t sim_latency_us(const char *name)
+{
+    for (size_t i = 0; i < calls.latency.count; i++) {
+        if (strcmp(calls.latency.list[i].name, name) == 0) {
+            return (uint64_t)calls.latency.list[i].value;
+        }
+    }
+    return 0;
+}
+
+bool sim_loses(uint32_t physical, const char *what)
+{
+    bool loses = false;
+
+    pthread_mutex_lock(&calls.lock);
+    for (size_t i = 0; i < calls.lose.count; i++) {
+        struct rule *rule = &calls.lose.list[i];
+
+        if (rule->physical == physical && strcmp(rule->name, what) == 0) {
+            rule->seen++;
+            loses = loses || rule->seen == rule->number;
+        }
+    }
+    pthread_mutex_unlock(&calls.lock);
+    return loses;
+}
+
+static void note_failure(const char *call)
+{
+    int length = snprintf(calls.failed + calls.failed_length,
+                          sizeof(calls.failed) - calls.failed_length, "failed %s\n", call);
+
+    if (length > 0 && calls.failed_length + (size_t)length < sizeof(calls.failed)) {
+        calls.failed_length += (size_t)length;
+    } else {
+        calls.failed[calls.failed_length] = '\0';
+    }
+}
+
+static int64_t scripted_failure(const char *call)
+{
+    int64_t code = 0;
+
+    for (size_t i = 0; i < calls.fail.count; i++) {
+        struct rule *rule = &calls.fail.list[i];
+
+        if (strcmp(rule->name, "*") != 0 && strcmp(rule->name, call) != 0) {
+            continue;
+        }
+        rule->seen++;
+        if (code == 0 && (rule->number == 0 || rule->seen == rule->number)) {
+            code = rule->has_value ? rule->value : sim_failure;
+            note_failure(call);
+        }
+    }
+    return code;
+}
+
+static void lose_by_call(const char *call)
+{
+    for (size_t i = 0; i < calls.lose.count; i++) {
+        if (strcmp(calls.lose.list[i].name, call) == 0 &&
+            sim_loses(calls.lose.list[i].physical, call)) {
+            sim_device_lose(calls.lose.list[i].physical);
+            return;
+        }
+    }
+}
+
+int64_t sim_enter(const char *call)
+{
+    uint64_t latency_us;
+    int64_t code;
+
+    if (sim_is_child()) {
+        sim_misuse("%s: in a child of the process that used the library, which is not supported",
+                   call);
+    }
+    atomic_store(&calls.is_used, true);
+    pthread_mutex_lock(&calls.lock);
+    calls.calls++;
+    code = scripted_failure(call);
+    pthread_mutex_unlock(&calls.lock);
+    latency_us = sim_latency_us(call);
+    if (latency_us > 0) {
+        usleep((useconds_t)latency_us);
+    }
+    lose_by_call(call);
+    return code;
+}
+
+/* ---- the report ----------------------------------------------------------------------------- */
+
+__attribute__((destructor)) static void report(void)
+{
+    const char *path = getenv("SIM_REPORT");
+    char text[8192];
+    int length;
+    int fd;
+
+    if (path == NULL || sim_is_child() || !atomic_load(&calls.is_used)) {
+        return;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        fprintf(stderr, "sim: SIM_REPORT=%s: %s\n", path, strerror(errno));
+        return;
+    }
+    pthread_mutex_lock(&calls.lock);
+    length = snprintf(text, sizeof(text), "calls %llu\n%s", (unsigned long long)calls.calls,
+                      calls.failed);
+    pthread_mutex_unlock(&calls.lock);
+    length += sim_handle_report(text + length, sizeof(text) - (size_t)length);
+    length += sim_memory_report(text + length, sizeof(text) - (size_t)length);
+    if (write(fd, text, (size_t)length) != length) {
+        perror("sim: SIM_REPORT");
+    }
+    close(fd);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The engine from inside: what its files share, and shims do not see.
+ *
+ * Two locks. sim_lock guards streams, works, marks, events, captures and graphs; sim_changed is
+ * broadcast whenever any of them moves on, so that there is one way of waiting. The memory's lock
+ * (memory.c) guards blocks and reservations and is taken last. Neither is held while bytes move or
+ * a caller's task runs.
+ */
+#ifndef DS_ACCEL_SIM_INSIDE_H
+#define DS_ACCEL_SIM_INSIDE_H
+
+#include "engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define SIM_MAX_DEVICES 64u
+#define SIM_PAGE 4096u
+
+/* ---- enter.c -------------------------------------------------------------------------------- */
+
+extern pthread_mutex_t sim_lock;
+extern pthread_cond_t sim_changed;
+
+void sim_locked(void);
+void sim_unlocked(void);
+/* Nothing of the engine works in a child of the process that used it: its threads are not there. */
+bool sim_is_child(void);
+uint64_t sim_now_ns(void);
+/* Memory of the engine itself; a simulator without it says so and aborts. */
+void *sim_zalloc(size_t size_bytes);
+void *sim_grow(void *memory, size_t count, size_t element_bytes);
+/* What SIM_LATENCY_US says of a name, in microseconds. */
+uint64_t sim_latency_us(const char *name);
+/* One more work of that kind on the device: is it the one that SIM_LOSE names? */
+bool sim_loses(uint32_t physical, const char *what);
+
+/* One line "alive KIND COUNT" for each kind of live handles (handle.c); the length. */
+int sim_handle_report(char *text, size_t text_size);
+
+/* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
+
+/* Resolve [address, +size) for a work and hold it until it is released: where its bytes are. Misuse
+   if it is device memory and not live. */
+void *sim_memory_hold(const void *address, uint64_t size_bytes, const char *what);
+void sim_memory_release(const void *address, uint64_t size_bytes);
+/* One line "alive KIND COUNT" each. */
+int sim_memory_report(char *text, size_t text_size);
+
+/* A live block, or a part of one, in the file of its device's pages. */
+struct sim_place {
+    int fd;
+    uint64_t offset_bytes;
+    struct sim_block block;
+    uint64_t tail_bytes; /* where the file's table of exported ids begins */
+    uint32_t slot;       /* of this block in it, UINT32_MAX: none is left */
+};
+/* mark_exported: give it a slot if it has none. */
+bool sim_memory_place(const void *address, bool mark_exported, struct sim_place *place_out);
+/* Map pages of another process's device memory, or of our own; the same pages twice give the same
+   address. NULL: no addresses. */
+void *sim_memory_adopt(uint32_t physical, int fd, uint64_t offset_bytes, uint64_t size_bytes,
+                       uint64_t id);
+
+/* ---- stream.c ------------------------------------------------------------------------------- */
+
+enum sim_work_kind {
+    SIM_WORK_COPY,
+    SIM_WORK_FILL,
+    SIM_WORK_TASK,
+    SIM_WORK_STEP,
+    SIM_WORK_WAIT,
+    SIM_WORK_RECORD,
+    SIM_WORK_LAUNCH
+};
+
+/* What a work does; in a graph, what its node does. */
+struct sim_action {
+    enum sim_work_kind kind;
+    void *destination;
+    const void *source;
+    uint64_t size_bytes;
+    unsigned char pattern[16];
+    uint32_t pattern_bytes;
+    void (*task)(void *);
+    void *argument;
+    struct sim_mark *mark;   /* WAIT, RECORD: held */
+    struct sim_event *event; /* RECORD, WAIT in a graph: held */
+    struct sim_body *body;   /* LAUNCH: held */
+    struct sim_mark *after;  /* LAUNCH: the launch before of the same instance; held; or NULL */
+};
+
+struct sim_work {
+    struct sim_work *next;
+    uint64_t stamp; /* all works of the process in the order of their submission */
+    struct sim_action action;
+};
+
+struct sim_stream {
+    struct sim_stream *next;
+    uint32_t physical, flags;
+    int32_t priority;
+    struct sim_work *head, *tail; /* head: the oldest that is not complete, perhaps running */
+    pthread_cond_t wake;
+    bool has_worker, is_destroyed, is_failed;
+    bool is_moving; /* its worker moves bytes */
+    /* While it captures. */
+    struct sim_captured *capture;
+    uint64_t *heads; /* nodes that its next node depends on */
+    size_t head_count;
+};
+
+/* With sim_lock held. */
+bool sim_stream_is_done(const struct sim_stream *stream, uint64_t stamp);
+uint64_t sim_stamp(void);
+int sim_stream_put(struct sim_stream *stream, const struct sim_action *action);
+void sim_action_drop(struct sim_action *action);
+/* Runs copy, fill, task or step; without the lock. false: the device was lost. */
+bool sim_action_run(struct sim_stream *stream, const struct sim_action *action);
+const char *sim_action_name(enum sim_work_kind kind);
+/* Until the time or for ever (UINT64_MAX); false: the time is over. */
+bool sim_wait_changed(uint64_t deadline_ns, bool polls);
+struct sim_stream *sim_streams(void);
+/* CLOCK_MONOTONIC; UINT64_MAX stays. */
+uint64_t sim_deadline(uint64_t timeout_ns);
+
+/* ---- event.c -------------------------------------------------------------------------------- */
+
+/* Guarded by sim_lock; counted. */
+struct sim_mark {
+    uint32_t holders;
+    bool is_reached, is_lost;
+    uint64_t time_ns;
+    bool is_captured;
+    uint64_t capture_id;
+    uint64_t *nodes;
+    size_t node_count;
+    struct sim_shared *shared; /* between processes: reached when shared->reached gets there */
+    uint64_t shared_number;
+    struct sim_event *event; /* held: the shared page's owner */
+};
+
+/* A page that processes share. */
+struct sim_shared {
+    _Atomic uint64_t recorded, reached, time_ns;
+};
+
+struct sim_event {
+    uint32_t holders;
+    uint32_t physical, flags;
+    struct sim_mark *mark;
+    struct sim_shared *shared;
+    int shared_fd;
+    bool is_signal; /* used by reset and signal */
+};
+
+struct sim_mark *sim_mark_create(void);
+struct sim_mark *sim_mark_get(struct sim_mark *mark);
+void sim_mark_put(struct sim_mark *mark);
+bool sim_mark_is_reached(struct sim_mark *mark);
+void sim_mark_reach(struct sim_mark *mark, bool is_lost);
+void sim_event_get(struct sim_event *event);
+void sim_event_put(struct sim_event *event);
+
+/* ---- capture.c, graph.c --------------------------------------------------------------------- */
+
+struct sim_node {
+    struct sim_action action;
+    uint64_t *needs;
+    size_t need_count;
+};
+
+/* Nodes; shared by a graph, its instances and launches in flight. Guarded by sim_lock; counted. */
+struct sim_body {
+    uint32_t holders;
+    struct sim_node *nodes;
+    size_t count;
+};
+
+struct sim_graph {
+    struct sim_body *body;
+    struct sim_mark *last; /* its latest launch */
+};
+
+struct sim_captured {
+    struct sim_captured *next;
+    uint64_t id;
+    uint32_t mode;
+    pthread_t thread;
+    struct sim_stream *origin;
+    struct sim_body *body;
+    bool is_broken;
+};
+
+struct sim_body *sim_body_create(void);
+void sim_body_put(struct sim_body *body);
+/* Appends a node; takes the action. Its number. */
+uint64_t sim_body_add(struct sim_body *body, const struct sim_action *action, const uint64_t *needs,
+                      size_t need_count);
+/* In a stream that captures, in place of submitting. With sim_lock held. */
+int sim_capture_put(struct sim_stream *stream, const struct sim_action *action);
+int sim_capture_launch(struct sim_stream *stream, const struct sim_body *body);
+void sim_capture_record(struct sim_stream *stream, struct sim_event *event);
+int sim_capture_wait(struct sim_stream *stream, struct sim_event *event);
+void sim_capture_leave(struct sim_stream *stream);
+/* The nodes in an order that their needs allow, another one each time. Without the lock. */
+bool sim_body_run(struct sim_stream *stream, const struct sim_body *body);
+
+#endif

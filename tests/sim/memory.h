@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What memory.c, vmem.c and share.c share. All of it with memory.lock held. */
+#ifndef DS_ACCEL_SIM_MEMORY_H
+#define DS_ACCEL_SIM_MEMORY_H
+
+#include "inside.h"
+
+#define EXPORT_SLOTS 4096u
+
+/* A device's pages and addresses (memory.c's comment). */
+struct span {
+    uint32_t physical;
+    int fd;
+    char *address, *bytes;
+    uint64_t size_bytes, file_bytes;
+    uint64_t total_bytes, used_bytes;
+    uint64_t cursor;            /* where the search for the next block begins */
+    _Atomic uint64_t *exported; /* [EXPORT_SLOTS] ids of live exported blocks */
+};
+
+struct entry {
+    struct sim_block block;
+    struct span *span; /* NULL: no device's pages of this process */
+    char *bytes;
+    uint64_t room_bytes; /* that it takes of its span */
+    uint32_t hold_count; /* works that are running in it */
+    uint32_t slot;       /* in span->exported */
+    bool is_hidden;      /* physical memory without an address of its own */
+    bool is_import;
+    struct sim_physical *source; /* a mapping of virtual memory: what is mapped */
+    uint32_t access;
+    void *map_address; /* pages of its own, to be unmapped */
+    uint64_t map_bytes;
+    void *shadow_address;                     /* an import: its second mapping */
+    uint64_t file_id, file_offset, export_id; /* an import: of what */
+};
+
+struct reservation {
+    struct reservation *next;
+    char *address, *bytes;
+    uint64_t size_bytes;
+};
+
+struct memory_state {
+    pthread_mutex_t lock; /* guards all of it */
+    struct entry **entries;
+    size_t count;
+    uint64_t last_id, pinned_bytes;
+    struct span spans[SIM_MAX_DEVICES];
+    struct reservation *reservations;
+    uint32_t reservation_count;
+};
+
+extern struct memory_state memory;
+
+struct entry *memory_find(const void *address);
+struct entry *memory_overlapping(const void *address, uint64_t size_bytes);
+void memory_insert(struct entry *entry);
+void memory_remove(struct entry *entry);
+struct span *memory_span(uint32_t physical);
+struct entry *memory_take(struct span *span, uint64_t size_bytes, uint64_t align_bytes);
+void memory_give(struct entry *entry);
+struct reservation *memory_reservation(const void *address);
+
+#endif
