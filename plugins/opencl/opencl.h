@@ -4,6 +4,7 @@
  * What the files of this plugin know of each other.
  *
  *   runtime.c   library, options, platforms and the devices that are taken
+ *   serial.c    one call at a time, for runtimes that need it
  *   device.c    identity, context, facts
  *   map.c       addresses of memory that is an object
  *   memory.c    buffers, pinned, registered and shared memory
@@ -64,6 +65,7 @@ struct opencl_options {
     uint64_t types;     /* CL_DEVICE_TYPE_* that are taken */
     char platform[128]; /* a part of the platform's name; "": any */
     uint32_t sees_all;  /* presence = off: no look at the .icd files */
+    char serialize[8];  /* "on", "off"; "": only where it is known to be needed */
 };
 
 /* A device that is taken. */
@@ -95,6 +97,9 @@ void opencl_platform_text(const struct opencl_runtime *runtime, cl_platform plat
                           char *text, size_t text_size);
 void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, uint32_t name,
                         char *text, size_t text_size);
+
+/* One call at a time from now on (serial.c): 0, or -1 if another library is serialised already. */
+int opencl_serialize(struct opencl_runtime *runtime);
 
 /* ---- devices (device.c) --------------------------------------------------------------------- */
 

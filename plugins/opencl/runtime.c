@@ -21,6 +21,7 @@
 #include "opencl.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <strings.h>
 
 #define PLATFORM_LIMIT 64u
@@ -152,6 +153,16 @@ static int read_options(const struct ds_accel_host *host, struct opencl_options 
     if (read_types(host, &options->types, problem) != 0 ||
         read_option(host, "presence", presence, sizeof(presence), problem) != 0) {
         return -1;
+    }
+    if (read_option(host, "serialize", options->serialize, sizeof(options->serialize), problem) !=
+        0) {
+        return -1;
+    }
+    if (options->serialize[0] != '\0' && strcmp(options->serialize, "on") != 0 &&
+        strcmp(options->serialize, "off") != 0) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_BAD_OPTION,
+                                  "option serialize: expected on or off, not \"%s\"",
+                                  options->serialize);
     }
     options->sees_all = strcmp(presence, "off") == 0; /* the frame has refused what is neither */
     return read_option(host, "platform", options->platform, sizeof(options->platform), problem);
@@ -496,13 +507,80 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
     return runtime->device_count > 0 ? 0 : explain_none(&walk, problem);
 }
 
+/* ---- what a runtime does to the process ----------------------------------------------------- */
+
+/*
+ * Runtimes bring compilers, and compilers handle signals: PoCL's LLVM takes SIGHUP, SIGTERM and a
+ * dozen more from the program. They are given back. What goes with them is PoCL's own handler of
+ * SIGFPE: a kernel that divides integers by zero, which OpenCL leaves undefined, ends the process.
+ */
+struct handlers {
+    struct sigaction actions[NSIG];
+    uint8_t is_known[NSIG];
+};
+
+static void keep_handlers(struct handlers *handlers)
+{
+    for (int i = 1; i < NSIG; i++) {
+        handlers->is_known[i] = sigaction(i, NULL, &handlers->actions[i]) == 0;
+    }
+}
+
+static void restore_handlers(const struct handlers *handlers)
+{
+    struct sigaction now;
+
+    for (int i = 1; i < NSIG; i++) {
+        const struct sigaction *before = &handlers->actions[i];
+
+        if (handlers->is_known[i] && sigaction(i, NULL, &now) == 0 &&
+            (now.sa_handler != before->sa_handler || now.sa_flags != before->sa_flags)) {
+            sigaction(i, before, NULL);
+        }
+    }
+}
+
+/* Does a platform need it, or the operator want it? */
+static int is_serial(const struct opencl_runtime *runtime)
+{
+    char name[OPENCL_TEXT_SIZE];
+
+    for (uint32_t i = 0; i < runtime->device_count && runtime->options.serialize[0] == '\0'; i++) {
+        opencl_platform_text(runtime, runtime->devices[i].platform, CL_PLATFORM_NAME, name,
+                             sizeof(name));
+        if (strcmp(name, "Oclgrind") == 0) {
+            return 1;
+        }
+    }
+    return strcmp(runtime->options.serialize, "on") == 0;
+}
+
+/* PoCL sets it for itself, and every child of the program would have it. */
+#define POCL_VARIABLE "HWLOC_PLUGINS_PATH"
+
 int opencl_count(void *opened, uint32_t *count_out, struct vendor_problem *problem)
 {
     struct opencl_runtime *runtime = opened;
 
     if (!runtime->was_counted) {
-        if (find_devices(runtime, problem) != 0) {
+        struct handlers handlers;
+        int was_set = getenv(POCL_VARIABLE) != NULL;
+        int result;
+
+        keep_handlers(&handlers);
+        result = find_devices(runtime, problem);
+        restore_handlers(&handlers);
+        if (!was_set) {
+            unsetenv(POCL_VARIABLE);
+        }
+        if (result != 0) {
             return -1;
+        }
+        if (is_serial(runtime) && opencl_serialize(runtime) != 0) {
+            problem->is_error = 1;
+            return vendor_problem_set(problem, DS_ACCEL_REASON_BAD_OPTION,
+                                      "option serialize: another library than %.128s is in use",
+                                      runtime->lib.path);
         }
         runtime->was_counted = 1;
     }
