@@ -18,7 +18,7 @@ const struct vendor_backend vendor_backend = {
     .open = opencl_open,
     .close = opencl_close,
     .count = opencl_count,
-    .probes_apart = 1, /* PoCL keeps threads, and a child forked after it hangs */
+    .probes_in_child = 1, /* PoCL keeps threads, and a child forked after it hangs */
     .describe = opencl_describe,
     .backend_info = opencl_backend_info,
 

@@ -41,7 +41,6 @@ static struct cl_calls real;
         return object; \
     }
 
-/* clang-format off: one function a line */
 CODE(clGetPlatformIDs, (uint32_t room, cl_platform *platforms, uint32_t *count_out),
      (room, platforms, count_out))
 CODE(clGetPlatformInfo,
@@ -138,8 +137,6 @@ CODE(clEnqueueSVMMemFill,
      (cl_queue queue, void *destination, const void *pattern, size_t pattern_size, size_t size,
       uint32_t wait_count, const cl_event *waits, cl_event *event_out),
      (queue, destination, pattern, pattern_size, size, wait_count, waits, event_out))
-/* clang-format on */
-
 static void serial_clSVMFree(cl_context context, void *pointer)
 {
     pthread_mutex_lock(&lock);
@@ -201,9 +198,21 @@ static int start(struct opencl_runtime *runtime)
     return 0;
 }
 
+/* What the library does not have stays absent. */
+static void keep_absent(struct cl_calls *calls, const struct cl_calls *own)
+{
+    if (own->clCreateCommandQueueWithProperties == NULL) {
+        calls->clCreateCommandQueueWithProperties = NULL;
+    }
+    if (own->clSVMAlloc == NULL || own->clSVMFree == NULL || own->clEnqueueSVMMemcpy == NULL ||
+        own->clEnqueueSVMMemFill == NULL) {
+        calls->clSVMAlloc = NULL;
+    }
+}
+
 int opencl_serialize(struct opencl_runtime *runtime)
 {
-    int32_t (*set_status)(cl_event event, int32_t status) = runtime->cl.clSetUserEventStatus;
+    const struct cl_calls own = runtime->cl;
     int result = 0;
 
     pthread_mutex_lock(&start_lock);
@@ -214,7 +223,8 @@ int opencl_serialize(struct opencl_runtime *runtime)
     }
     if (result == 0) {
         runtime->cl = serial;
-        runtime->cl.clSetUserEventStatus = set_status;
+        runtime->cl.clSetUserEventStatus = own.clSetUserEventStatus;
+        keep_absent(&runtime->cl, &own);
     }
     pthread_mutex_unlock(&start_lock);
     return result;
