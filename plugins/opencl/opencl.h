@@ -65,7 +65,6 @@ struct opencl_options {
     uint64_t types;     /* CL_DEVICE_TYPE_* that are taken */
     char platform[128]; /* a part of the platform's name; "": any */
     uint32_t sees_all;  /* presence = off: no look at the .icd files */
-    char serialize[8];  /* "on", "off"; "": only where it is known to be needed */
 };
 
 /* A device that is taken. */

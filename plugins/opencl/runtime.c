@@ -154,16 +154,6 @@ static int read_options(const struct ds_accel_host *host, struct opencl_options 
         read_option(host, "presence", presence, sizeof(presence), problem) != 0) {
         return -1;
     }
-    if (read_option(host, "serialize", options->serialize, sizeof(options->serialize), problem) !=
-        0) {
-        return -1;
-    }
-    if (options->serialize[0] != '\0' && strcmp(options->serialize, "on") != 0 &&
-        strcmp(options->serialize, "off") != 0) {
-        return vendor_problem_set(problem, DS_ACCEL_REASON_BAD_OPTION,
-                                  "option serialize: expected on or off, not \"%s\"",
-                                  options->serialize);
-    }
     options->sees_all = strcmp(presence, "off") == 0; /* the frame has refused what is neither */
     return read_option(host, "platform", options->platform, sizeof(options->platform), problem);
 }
@@ -540,19 +530,19 @@ static void restore_handlers(const struct handlers *handlers)
     }
 }
 
-/* Does a platform need it, or the operator want it? */
+/* Do all platforms need it? A runtime with threads of its own does not bear it. */
 static int is_serial(const struct opencl_runtime *runtime)
 {
     char name[OPENCL_TEXT_SIZE];
 
-    for (uint32_t i = 0; i < runtime->device_count && runtime->options.serialize[0] == '\0'; i++) {
+    for (uint32_t i = 0; i < runtime->device_count; i++) {
         opencl_platform_text(runtime, runtime->devices[i].platform, CL_PLATFORM_NAME, name,
                              sizeof(name));
-        if (strcmp(name, "Oclgrind") == 0) {
-            return 1;
+        if (strcmp(name, "Oclgrind") != 0) {
+            return 0;
         }
     }
-    return strcmp(runtime->options.serialize, "on") == 0;
+    return 1;
 }
 
 /* PoCL sets it for itself, and every child of the program would have it. */
@@ -578,8 +568,8 @@ int opencl_count(void *opened, uint32_t *count_out, struct vendor_problem *probl
         }
         if (is_serial(runtime) && opencl_serialize(runtime) != 0) {
             problem->is_error = 1;
-            return vendor_problem_set(problem, DS_ACCEL_REASON_BAD_OPTION,
-                                      "option serialize: another library than %.128s is in use",
+            return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED,
+                                      "%.128s: another library's calls are serialized already",
                                       runtime->lib.path);
         }
         runtime->was_counted = 1;

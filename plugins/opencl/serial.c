@@ -3,15 +3,15 @@
 /*
  * One call at a time.
  *
- * OpenCL's calls may come from any thread, since 1.1. Not every runtime has heard of it: oclgrind
- * 21.10 crashes when two threads use a queue each. With the option serialize = on, and by itself
- * for a platform that is known to need it, the runtime's functions are replaced by these, which
- * share a lock. It is recursive, for callbacks that such a runtime makes on the thread that called
- * it.
+ * OpenCL's calls may come from any thread, since 1.1. oclgrind 21.10 has not heard of it: it
+ * crashes when two threads use a queue each. So for this platform the runtime's functions are
+ * replaced by these, which share a lock; it is recursive, since such a runtime calls back on the
+ * thread that called it.
  *
  * clSetUserEventStatus is left alone: a thread that holds the lock may wait in clFlush or clFinish
- * for just that. For the same reason a task that needs another thread's call to go on would wait
- * for ever; with a runtime that does a queue's work within clFlush it does so anyway.
+ * for just that. It is all that the thread of a stream's tasks calls (task.c), but for copies
+ * between devices, and oclgrind has one device. A task that waits for another thread's call waits
+ * for ever; with a runtime that does a queue's work within clFlush it would do so anyway.
  */
 #include "opencl.h"
 
@@ -123,10 +123,6 @@ CODE(clGetEventProfilingInfo,
 CODE(clRetainEvent, (cl_event event), (event))
 CODE(clReleaseEvent, (cl_event event), (event))
 MADE(cl_event, clCreateUserEvent, (cl_context context, int32_t *code_out), (context, code_out))
-CODE(clSetEventCallback,
-     (cl_event event, int32_t state,
-      void (*notify)(cl_event event, int32_t status, void *user_data), void *user_data),
-     (event, state, notify, user_data))
 MADE(void *, clSVMAlloc, (cl_context context, uint64_t flags, size_t size, uint32_t align),
      (context, flags, size, align))
 CODE(clEnqueueSVMMemcpy,
@@ -137,6 +133,28 @@ CODE(clEnqueueSVMMemFill,
      (cl_queue queue, void *destination, const void *pattern, size_t pattern_size, size_t size,
       uint32_t wait_count, const cl_event *waits, cl_event *event_out),
      (queue, destination, pattern, pattern_size, size, wait_count, waits, event_out))
+/* An event that is reached already calls nobody back there. */
+static int32_t serial_clSetEventCallback(cl_event event, int32_t state,
+                                         void (*notify)(cl_event event, int32_t status,
+                                                        void *user_data),
+                                         void *user_data)
+{
+    int32_t status = CL_COMPLETE;
+    int32_t code;
+
+    pthread_mutex_lock(&lock);
+    code = real.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
+                               NULL);
+    if (code == CL_SUCCESS && status > CL_COMPLETE) {
+        code = real.clSetEventCallback(event, state, notify, user_data);
+    }
+    pthread_mutex_unlock(&lock);
+    if (code == CL_SUCCESS && status <= CL_COMPLETE) {
+        notify(event, status, user_data);
+    }
+    return code;
+}
+
 static void serial_clSVMFree(cl_context context, void *pointer)
 {
     pthread_mutex_lock(&lock);

@@ -33,9 +33,9 @@
 #define JOB_IS_OFF 2u
 #define JOB_IS_DONE 3u
 
-/* Lives until both its maker and the callback's side have let go. */
+/* Once its callback is set it goes to the worker and from there to the list done, whatever happens.
+ */
 struct job {
-    atomic_uint references;
     atomic_uint state; /* JOB_* */
     struct opencl_worker *worker;
     struct job *next;
@@ -60,6 +60,7 @@ struct opencl_worker {
     pthread_cond_t changed;
     struct job *first;
     struct job *last;
+    struct job *done;       /* to be freed by the next who queues, or at the end */
     uint64_t pending_count; /* callbacks that have not come, and jobs not ended */
     uint32_t is_stopping;
     uint32_t is_orphaned; /* the stream is gone: no task runs any more */
@@ -67,14 +68,6 @@ struct opencl_worker {
 };
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
-
-static void put_job(struct job *job)
-{
-    if (atomic_fetch_sub(&job->references, 1) == 1) {
-        job->worker->cl.clReleaseEvent(job->gate);
-        free(job);
-    }
-}
 
 /* One piece through host memory. The service queues are in order and waited for. */
 static int32_t copy_piece(const struct job *job, void *staging, uint64_t offset, size_t size)
@@ -151,6 +144,25 @@ static void keep_failure(struct opencl_worker *worker, int32_t code)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* What has run is freed by those who call the runtime anyway: the worker calls it for a gate only.
+ */
+static void free_done(struct opencl_worker *worker)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&worker->lock);
+    job = worker->done;
+    worker->done = NULL;
+    pthread_mutex_unlock(&worker->lock);
+    while (job != NULL) {
+        struct job *next = job->next;
+
+        worker->cl.clReleaseEvent(job->gate);
+        free(job);
+        job = next;
+    }
+}
+
 static void run_job(struct job *job)
 {
     struct opencl_worker *worker = job->worker;
@@ -174,15 +186,17 @@ static void run_job(struct job *job)
     if (state == JOB_WAITS) {
         atomic_store(&job->state, JOB_IS_DONE);
     }
+    job->next = worker->done;
+    worker->done = job;
     worker->pending_count--;
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
-    put_job(job); /* before the worker can end: this is its thread */
 }
 
 static void *work(void *given)
 {
     struct opencl_worker *worker = given;
+    uint32_t is_orphaned;
     struct job *job;
 
     pthread_mutex_lock(&worker->lock);
@@ -199,7 +213,11 @@ static void *work(void *given)
         run_job(job);
         pthread_mutex_lock(&worker->lock);
     }
+    is_orphaned = worker->is_orphaned;
     pthread_mutex_unlock(&worker->lock);
+    if (is_orphaned) {
+        free_done(worker);
+    }
     put_worker(worker);
     return NULL;
 }
@@ -241,12 +259,13 @@ void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
     worker->is_orphaned = !is_idle;
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
-    put_worker(worker);
     if (is_idle) {
         pthread_join(thread, NULL);
+        free_done(worker);
     } else {
         pthread_detach(thread); /* it ends with its last task, if that ever comes */
     }
+    put_worker(worker);
 }
 
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error)
@@ -317,7 +336,8 @@ static void count_pending(struct opencl_worker *worker, int64_t change)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* From here on the callback's side has a reference. Nothing is left of it after a failure. */
+/* From here on the job is the callback's, and freed by nobody who does not hold the stream's lock.
+ */
 static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_event mark,
                             struct ds_accel_error *error)
 {
@@ -373,9 +393,9 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
         free(job);
         return status;
     }
-    atomic_init(&job->references, 2);
     atomic_init(&job->state, JOB_WAITS);
     job->worker = stream->worker;
+    free_done(job->worker);
     job->gate = OPENCL_CALL(device, clCreateUserEvent)(opencl_of(device)->context, &code);
     status = vendor_check(device->instance, device, code, error, "clCreateUserEvent(device %u)",
                           device->index);
@@ -389,11 +409,7 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
         free(job);
         return status;
     }
-    if (status < 0 && !call_off(job)) {
-        status = DS_ACCEL_OK;
-    }
-    put_job(job);
-    return status;
+    return status < 0 && !call_off(job) ? DS_ACCEL_OK : status;
 }
 
 static struct job *make_job(struct ds_accel_error *error)
