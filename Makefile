@@ -65,12 +65,13 @@ TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
 RPATH := $$ORIGIN/../lib$(if $(filter-out $(PREFIX)/lib,$(LIBDIR)),:$(LIBDIR))
 PROGRAM_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$(RPATH)' $(SANFLAGS) $(LDFLAGS)
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
-    -DTEST_BUILD='"$(abspath $(BUILD))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
+    -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
 
 # ---- sources ------------------------------------------------------------------------------------
 
 # A folder with the frame of plugins/common around its vendor's runtime; mps is built on Darwin only.
-VENDOR_PLUGINS := $(filter-out common cpu mock mps,$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
+SYSTEM := $(shell uname -s)
+VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,mps),$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
@@ -214,7 +215,13 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
-build: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS)
+# Said once in a build folder.
+MPS_SKIPPED := $(if $(filter mps,$(PLUGINS)),,$(BUILD)/obj/mps-skipped)
+$(BUILD)/obj/mps-skipped:
+	@mkdir -p $(@D)
+	@echo "mps: not built: Metal is macOS's, and this is $(SYSTEM)" | tee $@
+
+build: $(MPS_SKIPPED) $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build
@@ -228,6 +235,23 @@ run: all  ## build, then say which accelerator this machine has
 
 # -- tests --
 
+# Tests of the host see two plugins, whatever else is built, and whatever this machine has: a prefix
+# of its own with cpu and mock. Tests of vendors' plugins take the build folder itself.
+TESTBED := $(BUILD)/testbed
+TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe lib/libds_accel.so.$(VERSION) \
+    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so
+TESTBED_LINKS := include obj share tests
+$(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) Makefile
+	rm -rf $(TESTBED)
+	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel libexec/ds-accel)
+	for file in $(TESTBED_FILES); do ln $(BUILD)/$$file $(TESTBED)/$$file || exit 1; done
+	ln -s $(notdir $(LIBRARY_FILE)) $(TESTBED)/lib/libds_accel.so.$(SOVERSION)
+	ln -s libds_accel.so.$(SOVERSION) $(TESTBED)/lib/libds_accel.so
+	for name in $(TESTBED_LINKS); do ln -s ../$$name $(TESTBED)/$$name || exit 1; done
+	touch $@
+# What a test program is linked with finds the library there.
+TESTBED_RPATH := -Wl,-rpath,'$$ORIGIN/../testbed/lib'
+
 UNIT := $(BUILD)/tests/unit
 SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh tests/sim/test_*.sh))
 
@@ -238,7 +262,7 @@ $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
 $(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o -L$(BUILD)/lib -lds_accel \
-	    -Wl,-rpath,'$$ORIGIN/../lib' $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl -lm \
+	    $(TESTBED_RPATH) $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl -lm \
 	    $(SANFLAGS) $(LDFLAGS)
 
 include tests/fixtures/fixtures.mk
@@ -249,7 +273,7 @@ include tests/sim/sim.mk
 check: deps-check  ## build and run every test
 	@$(MAKE) --no-print-directory unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell
 
-unit: build $(FIXTURES) $(UNIT)
+unit: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
 	DS_ACCEL_CPU_ASYNC=true $(UNIT) --jobs 2 --filter 'plugin_cpu/*'
 
@@ -257,29 +281,29 @@ unit: build $(FIXTURES) $(UNIT)
 ALLOC := $(BUILD)/tests/alloc
 $(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(LDFLAGS)
+	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) -ldl $(LDFLAGS)
 $(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
 
-test-alloc: build $(FIXTURES) $(if $(SAN),,$(ALLOC))
-	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(BUILD)) $(CURDIR))
+test-alloc: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
+	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(TESTBED)) $(CURDIR))
 
 THREADS := $(BUILD)/tests/threads
 $(THREADS): $(BUILD)/obj/tests/threads/threads.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' \
+	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
-test-threads: build $(FIXTURES) $(THREADS)
-	$(THREADS) $(abspath $(BUILD))
+test-threads: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
+	$(THREADS) $(abspath $(TESTBED))
 
 CALLER := $(BUILD)/tests/caller
 $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' \
+	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
-test-caller: build $(FIXTURES) $(CALLER)
-	$(CALLER) $(abspath $(BUILD))
+test-caller: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
+	$(CALLER) $(abspath $(TESTBED))
 
 # With the core's own objects: what it tests is not exported.
 BLOCKS := $(BUILD)/tests/blocks
@@ -290,11 +314,12 @@ $(BLOCKS): $(BUILD)/obj/tests/layer/blocks.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 
-test-layer: build $(BLOCKS)
-	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(BUILD))/lib/ds-accel
+test-layer: build $(TESTBED)/complete $(BLOCKS)
+	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(TESTBED))/lib/ds-accel
 
-test-shell: build $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
-	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $(abspath $(BUILD)); done
+test-shell: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
+	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $$(case $$test in \
+	    tests/tools/*) echo $(abspath $(TESTBED)) ;; *) echo $(abspath $(BUILD)) ;; esac); done
 
 asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
 	rm -rf $(BUILD)-asan/reports
@@ -324,7 +349,7 @@ include tests/bench/bench.mk
 
 # The frozen headers stay as they were laid out.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
-SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run 2>/dev/null))
+SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
 lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages

@@ -50,6 +50,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_o
 int32_t ds_accel__asking_begin(ds_accel_t *context)
 {
     ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
     for (size_t i = 0; i < context->registry.count; i++) {
         context->registry.candidates[i]->has_look = false;
     }
@@ -61,6 +62,7 @@ void ds_accel__asking_end(ds_accel_t *context)
     ds_accel__verdicts_end(context);
     ds_accel__probe_finish(context);
     ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
 }
 
 /* The gates before load; *is_open_out: it is still to be asked. */
@@ -397,7 +399,8 @@ static int32_t fail_unknown(ds_accel_t *context, const char *name, const char *s
         ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                         "%s is \"%s\", which has no plugin here: no_plugin: ds_accel_%s.so is in "
                         "none of the folders searched; plugins found: %s. Remedy: %s",
-                        source, name, name, found, ds_accel__reason("no_plugin")->remedy);
+                        source, name, name, found,
+                        ds_accel__config_remedy(&context->config, name, "no_plugin"));
     } else {
         ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                         "%s is \"%s\", which is not the name of an accelerator here%s%s%s; plugins "
@@ -419,7 +422,8 @@ static int32_t fail_forced(const struct ds_accel__candidate *candidate, const ch
                            candidate->detail != NULL && candidate->detail[0] != '\0'
                                ? candidate->detail
                                : (reason != NULL ? reason->meaning : ""),
-                           reason != NULL ? reason->remedy : "");
+                           ds_accel__config_remedy(&candidate->host.context->config,
+                                                   candidate->name, candidate->reason));
 }
 
 static void mark_others(ds_accel_t *context, const char *reason)
@@ -584,35 +588,77 @@ static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidat
     return status;
 }
 
-/* The first that was asked and said no; a shadowed one never counts. */
+/* Was it asked, or refused, and said no? A shadowed one never counts. */
+static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_disabled)
+{
+    return !is_available(candidate) && candidate->state != DS_ACCEL_STATE_NOT_PROBED &&
+           (with_disabled || candidate->state != DS_ACCEL_STATE_DISABLED) &&
+           candidate->state != DS_ACCEL_STATE_SHADOWED;
+}
+
+/* The first that something can be done for; hardware that is not there comes last. */
 static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
                                                        bool with_disabled)
 {
+    const struct ds_accel__candidate *absent = NULL;
+
     for (size_t i = 0; i < context->registry.count; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
-        if (!is_available(candidate) && candidate->state != DS_ACCEL_STATE_NOT_PROBED &&
-            (with_disabled || candidate->state != DS_ACCEL_STATE_DISABLED) &&
-            candidate->state != DS_ACCEL_STATE_SHADOWED) {
+        if (!is_rejected(candidate, with_disabled)) {
+            continue;
+        }
+        if (strcmp(candidate->reason, "no_device") != 0) {
             return candidate;
         }
+        absent = absent == NULL ? candidate : absent;
     }
-    return NULL;
+    return absent;
+}
+
+/* "xpu, npu or cuda": everybody who has no device here. Empty when there is no memory for it. */
+static size_t list_absent(const ds_accel_t *context, struct ds_accel__text *names)
+{
+    const char *last = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < context->registry.count; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+
+        if (is_rejected(candidate, false) && strcmp(candidate->reason, "no_device") == 0) {
+            if (last != NULL) {
+                ds_accel__text_add(names, "%s%s", count > 1 ? ", " : "", last);
+            }
+            last = candidate->name;
+            count++;
+        }
+    }
+    if (last != NULL) {
+        ds_accel__text_add(names, "%s%s", count > 1 ? " or " : "", last);
+    }
+    return names->failed ? 0 : count;
 }
 
 static void warn_fallback(const ds_accel_t *context)
 {
     const struct ds_accel__candidate *best = best_rejected(context, false);
+    struct ds_accel__text names = {0};
 
     if (best == NULL) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO,
                       "cpu is used: no other accelerator has a plugin here");
+    } else if (strcmp(best->reason, "no_device") == 0 && list_absent(context, &names) > 1) {
+        ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
+                      "falling back to cpu: no_device: this machine has no device of %s (ds-accel "
+                      "explain tells more)",
+                      names.data);
     } else {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
                       "falling back to cpu: %s is %s: %s%s%s (ds-accel explain %s tells more)",
                       best->name, ds_accel__state_name(best->state), best->reason,
                       detail_of(best)[0] != '\0' ? ": " : "", detail_of(best), best->name);
     }
+    ds_accel__text_clear(&names);
 }
 
 /* True if all that were asked for were refused for what could have changed their files. */
@@ -666,7 +712,7 @@ static int32_t detect_auto(ds_accel_t *context)
         if (best != NULL) {
             return ds_accel__error(
                 all_refused(context) ? DS_ACCEL_ERR_UNTRUSTED : DS_ACCEL_ERR_NO_DEVICE,
-                "no accelerator can be used: the first candidate, %s, is %s: "
+                "no accelerator can be used: the best candidate, %s, is %s: "
                 "%s: %s",
                 best->name, ds_accel__state_name(best->state), best->reason, detail_of(best));
         }
@@ -831,13 +877,14 @@ int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
     status = ds_accel__asking_begin(context);
     status = status < 0 ? status : check_all(context, name, may_wake, &found);
     ds_accel__asking_end(context);
-    pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {
-        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                               "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s",
-                               name, context->searched.data != NULL ? context->searched.data : "",
-                               ds_accel__reason("no_plugin")->remedy);
+        status =
+            ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
+                            "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s",
+                            name, context->searched.data != NULL ? context->searched.data : "",
+                            ds_accel__config_remedy(&context->config, name, "no_plugin"));
     }
+    pthread_mutex_unlock(&context->lock);
     return status;
 }
 

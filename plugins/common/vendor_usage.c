@@ -50,10 +50,14 @@ void vendor_usage_destroy(struct vendor_usage *usage)
 
 void vendor_usage_reset(struct vendor_usage *usage)
 {
-    size_t counted = offsetof(struct vendor_usage, allocated_bytes);
-
     pthread_mutex_lock(&usage->lock);
-    memset((char *)usage + counted, 0, sizeof(*usage) - counted);
+    usage->allocated_bytes = 0;
+    usage->allocated_peak_bytes = 0;
+    usage->reserved_peak_bytes = 0;
+    usage->limit_bytes = 0;
+    usage->alloc_count = 0;
+    usage->free_count = 0;
+    usage->out_of_memory_count = 0;
     pthread_mutex_unlock(&usage->lock);
 }
 

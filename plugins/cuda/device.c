@@ -201,7 +201,8 @@ void cuda_device_close(ds_accel_plugin_device_t *device)
     struct cuda_device *state = device->state;
 
     if (state != NULL && !state->is_borrowed) {
-        state->api->cuDevicePrimaryCtxRelease_v2(state->device);
+        CUDA_END(device, state->api->cuDevicePrimaryCtxRelease_v2(state->device),
+                 "cuDevicePrimaryCtxRelease(device %u)", device->index);
     }
     free(state);
 }
@@ -360,16 +361,20 @@ static int look_at_token(void *user_data, const char *token)
 
 /*
  * The child reads the variable as this process did, with the same CUDA_DEVICE_ORDER: numbers stay
- * right as long as they are those of this process's list, or, without one, the driver's own count.
- * A part of a device has no number, only a UUID.
+ * right as long as they are those of this process's list. Without one they are the driver's count,
+ * in which devices that are divided or cannot be used have a number too, and are left out of ours:
+ * numbers are ours only if there are none of these. A part of a device has no number. Otherwise it
+ * is the UUID, which is always right.
  */
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)
 {
     struct visible_list list = {.wanted = device->index, .number = -1};
+    int has_uuid = (device->identity.valid & DS_ACCEL_IDENTITY_UUID) != 0;
 
     (void)which;
-    if (vendor_visible_each("CUDA_VISIBLE_DEVICES", look_at_token, &list) == -1) {
+    if (vendor_visible_each("CUDA_VISIBLE_DEVICES", look_at_token, &list) == -1 &&
+        (!has_uuid || nvml_has_only(cuda_runtime_of(device), device->instance->device_count))) {
         list.number = device->index;
     }
     if (device->identity.partition_kind == DS_ACCEL_PARTITION_NONE && !list.has_names &&
@@ -377,7 +382,7 @@ int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *t
         snprintf(token, token_size, "%ld", list.number);
         return 0;
     }
-    if ((device->identity.valid & DS_ACCEL_IDENTITY_UUID) == 0) {
+    if (!has_uuid) {
         return -1;
     }
     snprintf(token, token_size, "%s", device->identity.uuid_text);

@@ -67,7 +67,7 @@ int32_t cuda_capture_status(ds_accel_plugin_device_t *device, void *native_strea
 
 void cuda_graph_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    cuda_api_of(device)->cuGraphDestroy(native);
+    CUDA_END(device, cuda_api_of(device)->cuGraphDestroy(native), "cuGraphDestroy(%p)", native);
 }
 
 int32_t cuda_graph_instantiate(ds_accel_plugin_device_t *device, void *native, void **exec_out,
@@ -83,7 +83,7 @@ int32_t cuda_graph_instantiate(ds_accel_plugin_device_t *device, void *native, v
 
 void cuda_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec)
 {
-    cuda_api_of(device)->cuGraphExecDestroy(exec);
+    CUDA_END(device, cuda_api_of(device)->cuGraphExecDestroy(exec), "cuGraphExecDestroy(%p)", exec);
 }
 
 int32_t cuda_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *native_stream,

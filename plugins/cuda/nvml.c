@@ -17,6 +17,8 @@ static const struct vendor_symbol symbols[] = {
     NEEDED(nvmlShutdown),
     NEEDED(nvmlErrorString),
     NEEDED(nvmlSystemGetDriverVersion),
+    NEEDED(nvmlDeviceGetCount_v2),
+    NEEDED(nvmlDeviceGetHandleByIndex_v2),
     NEEDED(nvmlDeviceGetHandleByUUID),
     NEEDED(nvmlDeviceGetHandleByPciBusId_v2),
     NEEDED(nvmlDeviceGetIndex),
@@ -153,6 +155,30 @@ void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_id
         nvml->nvmlDeviceGetMinorNumber(device, &number) == NVML_SUCCESS) {
         snprintf(identity->node_path, sizeof(identity->node_path), "/dev/nvidia%u", number);
     }
+}
+
+int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count)
+{
+    const struct nvml_api *nvml = &runtime->nvml;
+    unsigned int known = 0;
+
+    if (!runtime->has_nvml || nvml->nvmlDeviceGetCount_v2(&known) != NVML_SUCCESS ||
+        known != count) {
+        return 0;
+    }
+    for (unsigned int i = 0; i < known; i++) {
+        nvml_device_t device = NULL;
+        unsigned int current = 0;
+        unsigned int pending = 0;
+
+        if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_SUCCESS ||
+            (nvml->nvmlDeviceGetMigMode != NULL &&
+             nvml->nvmlDeviceGetMigMode(device, &current, &pending) == NVML_SUCCESS &&
+             current != 0)) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 /* ---- telemetry ------------------------------------------------------------------------------ */

@@ -51,6 +51,8 @@ struct nvml_api {
     nvml_result_t (*nvmlShutdown)(void);
     const char *(*nvmlErrorString)(nvml_result_t result);
     nvml_result_t (*nvmlSystemGetDriverVersion)(char *version, unsigned int size);
+    nvml_result_t (*nvmlDeviceGetCount_v2)(unsigned int *count);
+    nvml_result_t (*nvmlDeviceGetHandleByIndex_v2)(unsigned int index, nvml_device_t *device);
     nvml_result_t (*nvmlDeviceGetHandleByUUID)(const char *uuid, nvml_device_t *device);
     nvml_result_t (*nvmlDeviceGetHandleByPciBusId_v2)(const char *address, nvml_device_t *device);
     nvml_result_t (*nvmlDeviceGetIndex)(nvml_device_t device, unsigned int *index);

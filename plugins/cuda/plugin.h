@@ -58,6 +58,20 @@ static inline cu_pointer_t cuda_address(const void *pointer)
         } \
     } while (0)
 
+/* Destroying has no status to return: a failure is logged, unless all of a lost device fails. */
+#define CUDA_END(device_, call_, ...) \
+    do { \
+        cu_result_t cuda_code_ = (call_); \
+        if (cuda_code_ != CU_SUCCESS) { \
+            struct ds_accel_error cuda_error_ = {.struct_size = sizeof(cuda_error_)}; \
+            vendor_check((device_)->instance, device_, cuda_code_, &cuda_error_, __VA_ARGS__); \
+            if (atomic_load(&(device_)->is_lost) == 0) { \
+                vendor_log((device_)->instance->host, DS_ACCEL_LOG_WARN, "%s", \
+                           cuda_error_.message); \
+            } \
+        } \
+    } while (0)
+
 /* One attribute of a device without a context; otherwise if it has none. */
 int cuda_attribute(const struct cuda_api *api, cu_device_t device, int attribute, int otherwise);
 /* The kernel driver's version, "535.161.08" or ""; numbers of it, or zeros. */
@@ -69,6 +83,8 @@ void nvml_open(struct cuda_runtime *runtime);
 void nvml_close(struct cuda_runtime *runtime);
 /* What NVML adds to a device that CUDA has told of. */
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity);
+/* Are there this many devices, none of which is divided into parts? */
+int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count);
 int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
 int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,

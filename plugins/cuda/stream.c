@@ -19,7 +19,8 @@ int32_t cuda_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int
 
 void cuda_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    cuda_api_of(device)->cuStreamDestroy_v2(native);
+    CUDA_END(device, cuda_api_of(device)->cuStreamDestroy_v2(native), "cuStreamDestroy(%p)",
+             native);
 }
 
 /* The legacy default stream, which waits for all blocking ones: what NULL means. */
@@ -107,7 +108,7 @@ int32_t cuda_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void
 
 void cuda_event_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    cuda_api_of(device)->cuEventDestroy_v2(native);
+    CUDA_END(device, cuda_api_of(device)->cuEventDestroy_v2(native), "cuEventDestroy(%p)", native);
 }
 
 int32_t cuda_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,

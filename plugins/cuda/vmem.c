@@ -96,10 +96,11 @@ struct physical {
     cu_physical_t pieces[];
 };
 
-static void release(const struct cuda_api *api, struct physical *memory)
+static void release(ds_accel_plugin_device_t *device, struct physical *memory)
 {
     for (uint64_t i = 0; i < memory->piece_count; i++) {
-        api->cuMemRelease(memory->pieces[i]);
+        CUDA_END(device, cuda_api_of(device)->cuMemRelease(memory->pieces[i]),
+                 "cuMemRelease(piece %llu)", (unsigned long long)i);
     }
     free(memory);
 }
@@ -179,7 +180,7 @@ int32_t cuda_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
     memory->piece_bytes = piece_bytes;
     status = make_pieces(device, memory, count, flags, error);
     if (status < 0) {
-        release(cuda_api_of(device), memory);
+        release(device, memory);
         return status;
     }
     *native_out = memory;
@@ -188,7 +189,7 @@ int32_t cuda_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
 
 void cuda_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
 {
-    release(cuda_api_of(device), native);
+    release(device, native);
 }
 
 /* A failure takes back the pieces that were mapped before it. */

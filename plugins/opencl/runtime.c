@@ -196,8 +196,7 @@ static int check_vendors(const struct ds_accel_host *host, struct vendor_problem
     return found ? 0
                  : vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE,
                                       "no OpenCL platform is installed: " VENDORS
-                                      " has no .icd file; the driver of a GPU brings one, "
-                                      "pocl-opencl-icd one for the CPU");
+                                      " has no .icd file");
 }
 
 /* ---- the library ---------------------------------------------------------------------------- */
@@ -482,8 +481,7 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
     if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0)) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_NO_DEVICE, runtime,
                                    CL_PLATFORM_NOT_FOUND_KHR, 0,
-                                   "clGetPlatformIDs: no OpenCL platform is installed; the driver "
-                                   "of a GPU brings one, pocl-opencl-icd one for the CPU");
+                                   "clGetPlatformIDs: no OpenCL platform is installed");
     }
     if (code != CL_SUCCESS) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,

@@ -28,6 +28,8 @@
 
 #define STAGING_BYTES (UINT64_C(4) << 20)
 
+#define GATE_TRIES 3
+
 #define JOB_WAITS 0u
 #define JOB_RUNS 1u
 #define JOB_IS_OFF 2u
@@ -114,13 +116,15 @@ static int32_t run_copy(const struct job *job)
 
 static void open_gate(const struct job *job, uint32_t is_silent)
 {
-    const struct cl_calls *cl = &job->worker->cl;
+    int32_t code = CL_INVALID_OPERATION;
 
     /* Everything behind a gate that stays shut would wait for ever. */
-    if (cl->clSetUserEventStatus(job->gate, CL_COMPLETE) != CL_SUCCESS &&
-        cl->clSetUserEventStatus(job->gate, CL_COMPLETE) != CL_SUCCESS && !is_silent) {
+    for (int i = 0; i < GATE_TRIES && code != CL_SUCCESS; i++) {
+        code = job->worker->cl.clSetUserEventStatus(job->gate, CL_COMPLETE);
+    }
+    if (code != CL_SUCCESS && !is_silent) {
         vendor_log(job->worker->host, DS_ACCEL_LOG_ERROR,
-                   "clSetUserEventStatus fails: a stream will not go on");
+                   "clSetUserEventStatus says %d: a stream will not go on", code);
     }
 }
 
@@ -222,13 +226,16 @@ static void *work(void *given)
     return NULL;
 }
 
-static int32_t start_worker(struct opencl_stream *stream, struct ds_accel_error *error)
+/* NULL with *error filled. */
+static struct opencl_worker *start_worker(struct opencl_stream *stream,
+                                          struct ds_accel_error *error)
 {
     struct opencl_worker *worker = calloc(1, sizeof(*worker));
     int result;
 
     if (worker == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream's thread");
+        plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream's thread");
+        return NULL;
     }
     worker->cl = opencl_of(stream->device)->runtime->cl;
     worker->host = stream->device->instance->host;
@@ -239,11 +246,11 @@ static int32_t start_worker(struct opencl_stream *stream, struct ds_accel_error 
     if (result != 0) {
         atomic_store(&worker->references, 1);
         put_worker(worker);
-        return plugin_fail(error, DS_ACCEL_ERR_LIMIT, "no thread for a stream's tasks: %s",
-                           strerror(result));
+        plugin_fail(error, DS_ACCEL_ERR_LIMIT, "no thread for a stream's tasks: %s",
+                    strerror(result));
+        return NULL;
     }
-    stream->worker = worker;
-    return DS_ACCEL_OK;
+    return worker;
 }
 
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
@@ -387,15 +394,18 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
     ds_accel_plugin_device_t *device = stream->device;
     uint32_t is_set = 0;
     int32_t code = CL_SUCCESS;
-    int32_t status = stream->worker != NULL ? DS_ACCEL_OK : start_worker(stream, error);
+    int32_t status;
 
-    if (status < 0) {
-        free(job);
-        return status;
+    if (stream->worker == NULL) {
+        stream->worker = start_worker(stream, error);
     }
-    atomic_init(&job->state, JOB_WAITS);
+    if (stream->worker == NULL) {
+        free(job);
+        return error->code;
+    }
     job->worker = stream->worker;
     free_done(job->worker);
+    atomic_init(&job->state, JOB_WAITS);
     job->gate = OPENCL_CALL(device, clCreateUserEvent)(opencl_of(device)->context, &code);
     status = vendor_check(device->instance, device, code, error, "clCreateUserEvent(device %u)",
                           device->index);

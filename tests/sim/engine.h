@@ -72,9 +72,16 @@ uint32_t sim_order(const char *how, const char *otherwise, uint32_t *order, uint
  * by name; the works copy, fill, task by theirs); SIM_LOSE="0@copy:5" (device 0 is lost when its
  * fifth copy is half done; a call's name: when that call begins). N "*" is every time.
  * SIM_REPORT=FILE gets, at exit, how many calls were made, which failures were given, and what is
- * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n".
+ * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n";
+ * with %p in FILE, the process's number, it is a file of this process alone that is up to date at any
+ * time, also after _exit().
  */
 int64_t sim_enter(const char *call);
+/*
+ * The runtime has been shut down, as after synDestroy(): a child that is forked from here on may
+ * start it, as one that is forked before the first call may.
+ */
+void sim_shut_down(void);
 /* The code for "*:N" without "=CODE": set by the shim before its first call. */
 extern int64_t sim_failure;
 /* Say what the caller did wrong, with the call, and abort(). */

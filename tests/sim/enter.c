@@ -131,7 +131,7 @@ static void parse_item(const char *variable, char *item, struct rule *rule)
     }
     if (strchr(item, '@') != NULL) {
         rule->physical = (uint32_t)strtoul(item, &name, 10);
-        if (*name++ != '@') {
+        if (*name++ != '@' || rule->physical >= SIM_MAX_DEVICES) {
             bad_script(variable, item);
         }
     }
@@ -184,6 +184,11 @@ __attribute__((constructor)) static void load(void)
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
+
+void sim_shut_down(void)
+{
+    atomic_store(&calls.is_used, false);
+}
 
 bool sim_is_child(void)
 {
@@ -248,13 +253,20 @@ static int64_t scripted_failure(const char *call)
     return code;
 }
 
+/* Each device once, however many rules it has: to ask is to count. */
 static void lose_by_call(const char *call)
 {
+    uint64_t asked = 0;
+
     for (size_t i = 0; i < calls.lose.count; i++) {
-        if (strcmp(calls.lose.list[i].name, call) == 0 &&
-            sim_loses(calls.lose.list[i].physical, call)) {
-            sim_device_lose(calls.lose.list[i].physical);
-            return;
+        const struct rule *rule = &calls.lose.list[i];
+
+        if (strcmp(rule->name, call) != 0 || (asked >> rule->physical & 1) != 0) {
+            continue;
+        }
+        asked |= UINT64_C(1) << rule->physical;
+        if (sim_loses(rule->physical, call)) {
+            sim_device_lose(rule->physical);
         }
     }
 }
@@ -273,6 +285,7 @@ int64_t sim_enter(const char *call)
     calls.calls++;
     code = scripted_failure(call);
     pthread_mutex_unlock(&calls.lock);
+    sim_report_update();
     latency_us = sim_latency_us(call);
     if (latency_us > 0) {
         usleep((useconds_t)latency_us);
@@ -283,29 +296,58 @@ int64_t sim_enter(const char *call)
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-__attribute__((destructor)) static void report(void)
+/* Its text as of now; the length. */
+static int write_report(char *text, size_t text_size)
 {
-    const char *path = getenv("SIM_REPORT");
-    char text[8192];
     int length;
-    int fd;
 
-    if (path == NULL || sim_is_child() || !atomic_load(&calls.is_used)) {
-        return;
-    }
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    pthread_mutex_lock(&calls.lock);
+    length =
+        snprintf(text, text_size, "calls %llu\n%s", (unsigned long long)calls.calls, calls.failed);
+    pthread_mutex_unlock(&calls.lock);
+    length += sim_handle_report(text + length, text_size - (size_t)length);
+    return length + sim_memory_report(text + length, text_size - (size_t)length);
+}
+
+static void put_report(const char *path, int flags)
+{
+    char text[8192];
+    int length = write_report(text, sizeof(text));
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+
     if (fd < 0) {
         fprintf(stderr, "sim: SIM_REPORT=%s: %s\n", path, strerror(errno));
         return;
     }
-    pthread_mutex_lock(&calls.lock);
-    length = snprintf(text, sizeof(text), "calls %llu\n%s", (unsigned long long)calls.calls,
-                      calls.failed);
-    pthread_mutex_unlock(&calls.lock);
-    length += sim_handle_report(text + length, sizeof(text) - (size_t)length);
-    length += sim_memory_report(text + length, sizeof(text) - (size_t)length);
     if (write(fd, text, (size_t)length) != length) {
         perror("sim: SIM_REPORT");
     }
     close(fd);
+}
+
+/* "report.%p.txt": a file of this process alone, kept up to date, because a process that ends by
+   _exit() runs nothing any more. */
+void sim_report_update(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the file */
+    const char *path = getenv("SIM_REPORT");
+    const char *mark = path != NULL ? strstr(path, "%p") : NULL;
+    char own[512];
+
+    if (mark == NULL || sim_is_child()) {
+        return;
+    }
+    snprintf(own, sizeof(own), "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2);
+    pthread_mutex_lock(&lock);
+    put_report(own, O_TRUNC);
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((destructor)) static void report(void)
+{
+    const char *path = getenv("SIM_REPORT");
+
+    if (path != NULL && strstr(path, "%p") == NULL && !sim_is_child() && calls.calls > 0) {
+        put_report(path, O_APPEND);
+    }
 }

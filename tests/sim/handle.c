@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define REMEMBERED 256u
+#define KINDS 64u
 
 struct slot {
     const void *handle; /* NULL: free */
@@ -23,6 +24,10 @@ static struct {
     size_t capacity, count;
     struct slot gone[REMEMBERED];
     size_t gone_next;
+    struct {
+        const char *kind;
+        uint32_t count;
+    } kinds[KINDS];
 } handles = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t home_of(const void *handle)
@@ -63,6 +68,20 @@ static void grow(void)
     free(old);
 }
 
+/* The live handles of a kind; they are few kinds. */
+static uint32_t *count_of(const char *kind)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        if (handles.kinds[i].kind == NULL) {
+            handles.kinds[i].kind = kind;
+        }
+        if (strcmp(handles.kinds[i].kind, kind) == 0) {
+            return &handles.kinds[i].count;
+        }
+    }
+    sim_misuse("the simulator has more than %u kinds of handles", KINDS);
+}
+
 void sim_handle_add(const void *handle, const char *kind)
 {
     const char *there;
@@ -75,8 +94,10 @@ void sim_handle_add(const void *handle, const char *kind)
     if (there == NULL && handle != NULL) {
         *find(handle) = (struct slot){handle, kind};
         handles.count++;
+        ++*count_of(kind);
     }
     pthread_mutex_unlock(&handles.lock);
+    sim_report_update();
     if (there != NULL || handle == NULL) {
         sim_misuse("the simulator gives %p as a %s, and it is a %s", handle, kind,
                    there != NULL ? there : "null handle");
@@ -153,7 +174,9 @@ void sim_handle_remove(const void *handle, const char *kind, const char *call)
     }
     handles.gone[handles.gone_next++ % REMEMBERED] = (struct slot){handle, there};
     take_out(find(handle));
+    --*count_of(there);
     pthread_mutex_unlock(&handles.lock);
+    sim_report_update();
 }
 
 bool sim_handle_is(const void *handle, const char *kind)
@@ -168,12 +191,10 @@ bool sim_handle_is(const void *handle, const char *kind)
 
 uint32_t sim_handle_count(const char *kind)
 {
-    uint32_t count = 0;
+    uint32_t count;
 
     pthread_mutex_lock(&handles.lock);
-    for (size_t i = 0; i < handles.capacity; i++) {
-        count += handles.slots[i].handle != NULL && strcmp(handles.slots[i].kind, kind) == 0;
-    }
+    count = *count_of(kind);
     pthread_mutex_unlock(&handles.lock);
     return count;
 }
@@ -183,21 +204,10 @@ int sim_handle_report(char *text, size_t text_size)
     int length = 0;
 
     pthread_mutex_lock(&handles.lock);
-    for (size_t i = 0; i < handles.capacity; i++) {
-        const char *kind = handles.slots[i].kind;
-        uint32_t count = 0;
-        bool is_first = kind != NULL;
-
-        for (size_t j = 0; kind != NULL && j < handles.capacity; j++) {
-            bool is_same = handles.slots[j].kind != NULL &&
-                           strcmp(handles.slots[j].kind, kind) == 0;
-
-            is_first = is_first && !(is_same && j < i);
-            count += is_same;
-        }
-        if (is_first && length < (int)text_size - 64) {
-            length += snprintf(text + length, text_size - (size_t)length, "alive %.40s %u\n", kind,
-                               count);
+    for (size_t i = 0; i < KINDS && handles.kinds[i].kind != NULL; i++) {
+        if (handles.kinds[i].count > 0 && length < (int)text_size - 64) {
+            length += snprintf(text + length, text_size - (size_t)length, "alive %.40s %u\n",
+                               handles.kinds[i].kind, handles.kinds[i].count);
         }
     }
     pthread_mutex_unlock(&handles.lock);

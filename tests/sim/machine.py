@@ -43,7 +43,13 @@ VENDORS = {
         "device_files": {
             "/sys/class/kfd/kfd/topology/nodes/{node}/gpu_id": "{gpu_id}\n",
             "/sys/class/kfd/kfd/topology/nodes/{node}/properties": "vendor_id 4098\ndevice_id 29857\n"
-            "gfx_target_version 90402\nsimd_count 1216\ndrm_render_minor {render}\n",
+            "gfx_target_version 90402\nsimd_count 1216\ndrm_render_minor {render}\n"
+            "location_id {location_id}\ndomain {domain}\n",
+        },
+        # The driver's list of compute devices begins with the CPUs.
+        "numa_files": {
+            "/sys/class/kfd/kfd/topology/nodes/{numa_node}/gpu_id": "0\n",
+            "/sys/class/kfd/kfd/topology/nodes/{numa_node}/properties": "cpu_cores_count 2\nsimd_count 0\n",
         },
         "driver_version": "6.12.12",
     },
@@ -103,6 +109,16 @@ VENDORS = {
         "device_files": {},
         "driver_version": "1.12.0",
     },
+    # Metal's device is on no bus that Linux knows.
+    "mps": {
+        "pci": ("", "", ""),
+        "driver": "",
+        "nodes": [],
+        "device_nodes": [],
+        "files": {},
+        "device_files": {},
+        "driver_version": "",
+    },
 }
 
 NIC_KINDS = {
@@ -117,6 +133,7 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.slots = {}
+        self.renders = set()
 
     def path(self, name):
         path = self.root + name
@@ -133,6 +150,13 @@ class Tree:
         if os.path.lexists(self.root + name):
             return
         self.file(name, "", 0o666 if allowed else 0)
+
+    def render(self, wanted):
+        """The number of a render node, which the kernel counts across vendors."""
+        while wanted in self.renders:
+            wanted += 1
+        self.renders.add(wanted)
+        return wanted
 
     def link(self, name, target):
         path = self.path(name)
@@ -207,6 +231,23 @@ def fill(text, facts):
     return text
 
 
+def locate(address):
+    """"0001:65:00.1" as the numbers that drivers print."""
+    if not address:
+        return {}
+    domain, bus, rest = address.split(":")
+    slot, function = rest.split(".")
+    return {"domain": int(domain, 16), "location_id": int(bus, 16) << 8 | int(slot, 16) << 3 | int(function)}
+
+
+def counted(devices, how):
+    """Where the kernel's driver, and so the runtime on it, counts each device: by the vendor's order."""
+    positions = list(range(len(devices)))
+    if how in ("pci", "fastest"):
+        positions.sort(key=lambda i: (-devices[i].get("speed", 0) if how == "fastest" else 0, devices[i].get("pci", "")))
+    return {position: place for place, position in enumerate(positions)}
+
+
 def write_device(tree, facts, vendor, table, device, index):
     minor = device.get("minor", index)
     driver = vendor.get("driver", True)
@@ -215,10 +256,11 @@ def write_device(tree, facts, vendor, table, device, index):
         **{key: value for key, value in device.items() if isinstance(value, (str, int))},
         "index": index,
         "minor": minor,
-        "render": 128 + minor,
+        "render": tree.render(128 + minor) if "{render}" in str(table) else "",
         "card": device.get("card", minor),
-        "node": index + len(facts["numa_nodes"]),
+        "node": counted(vendor["devices"], vendor.get("order"))[index] + len(facts["numa_nodes"]),
         "gpu_id": device.get("gpu_id", 4096 + index),
+        **locate(device.get("pci", "")),
     }
     ids = table["pci"]
     place = None
@@ -230,7 +272,7 @@ def write_device(tree, facts, vendor, table, device, index):
     if not driver:
         return
     for node in table["device_nodes"]:
-        tree.node(fill(node, facts), device.get("permission", True))
+        tree.node(fill(node, facts), device.get("permission", vendor.get("permission", True)))
     if place is not None:
         tree.bind(place, vendor.get("kernel_driver", table["driver"]))
         if "class" in table:
@@ -253,6 +295,9 @@ def write_vendor(tree, name, vendor, machine):
             tree.node(node, vendor.get("permission", True))
         for path, text in {**table["files"], **vendor.get("files", {})}.items():
             tree.file(fill(path, facts), fill(text, facts))
+        for index in range(len(facts["numa_nodes"])):
+            for path, text in table.get("numa_files", {}).items():
+                tree.file(fill(path, {"numa_node": index}), text)
 
 
 def write_nic(tree, nic):

@@ -262,6 +262,7 @@ void *sim_alloc(uint32_t physical, uint64_t size_bytes, uint64_t align_bytes,
         }
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return address;
 }
 
@@ -307,6 +308,7 @@ void sim_free(void *address, enum sim_memory_kind kind, const char *call)
         free(entry);
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
 }
 
 bool sim_find(const void *address, struct sim_block *block_out)
@@ -342,6 +344,7 @@ bool sim_register(uint32_t physical, void *address, uint64_t size_bytes, uint32_
         memory_insert(entry);
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return is_free;
 }
 
@@ -360,6 +363,7 @@ bool sim_unregister(void *address)
         free(entry);
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return is_there;
 }
 

@@ -182,6 +182,7 @@ void *sim_memory_adopt(uint32_t physical, int fd, uint64_t offset_bytes, uint64_
         entry->block.import_count++;
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return entry != NULL ? entry->block.address : NULL;
 }
 
@@ -203,6 +204,7 @@ bool sim_import_close(void *address)
         free(entry);
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return is_import;
 }
 

@@ -64,6 +64,13 @@ alive device-memory 1" "$(cat "$dir/report")"
     esac
 done
 
+SIM_MACHINE=$here/machines/cuda.json SIM_REPORT="$dir/of.%p" SIM_FAIL='a:2' "$dir/self" ends_at_once
+is "a report of each process, though it ends at once" "calls 2
+failed a
+alive event 1
+alive pinned-memory 1" "$(cat "$dir"/of.*)"
+rm -f "$dir"/of.*
+
 # The same under the thread sanitizer, where this compiler has it. A misuse is no race: those are left.
 if [ -z "${SAN-}" ] && compile self-threads -fsanitize=thread 2>/dev/null; then
     export TSAN_OPTIONS=halt_on_error=1
@@ -83,7 +90,7 @@ fi
 # -- the rules of CUDA's driver, as its simulator keeps them --
 
 "$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize="$SAN"} -I"$here" "$here/self/cuda.c" -o "$dir/cuda" \
-    "$build/sim/lib/libcuda.so.1" "$build/sim/lib/libsim_cuda.so" -Wl,-rpath,"$build/sim/lib" -lpthread
+    "$build/sim/lib/libcuda.so.1" "$build/sim/lib/libnvidia-ml.so.1" "$build/sim/lib/libsim_cuda.so" -Wl,-rpath,"$build/sim/lib" -lpthread
 for case in $("$dir/cuda"); do
     a_case cuda "$case" 2>/dev/null
     case $case in

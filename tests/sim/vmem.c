@@ -74,6 +74,7 @@ void *sim_reserve(uint64_t size_bytes, uint64_t align_bytes, void *hint)
     memory.reservations = reservation;
     memory.reservation_count++;
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return address;
 }
 
@@ -95,6 +96,7 @@ bool sim_unreserve(void *address, uint64_t size_bytes)
     *link = reservation->next;
     memory.reservation_count--;
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     munmap(reservation->address, size_bytes);
     munmap(reservation->bytes, size_bytes);
     free(reservation);
@@ -116,6 +118,7 @@ struct sim_physical *sim_physical_create(uint32_t physical, uint64_t size_bytes)
         result->holders = 1;
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return result;
 }
 
@@ -132,6 +135,7 @@ void sim_physical_put(struct sim_physical *physical)
     pthread_mutex_lock(&memory.lock);
     put(physical);
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
 }
 
 static bool map_pages(struct reservation *reservation, char *address, uint64_t size_bytes,
@@ -174,6 +178,7 @@ bool sim_map(void *address, uint64_t size_bytes, struct sim_physical *physical, 
         memory_insert(entry);
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return fits;
 }
 
@@ -222,6 +227,7 @@ bool sim_unmap(void *address, uint64_t size_bytes)
         unmap(entry);
     }
     pthread_mutex_unlock(&memory.lock);
+    sim_report_update();
     return is_whole;
 }
 

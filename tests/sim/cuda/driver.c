@@ -24,6 +24,7 @@
 static struct {
     pthread_mutex_t lock; /* guards the start and the contexts' counts */
     atomic_bool is_started;
+    atomic_bool is_poisoned; /* a child of a process that had called cuInit */
     uint32_t visible[MAX_DEVICES];
     uint32_t count;
     struct CUctx_st contexts[MAX_DEVICES];
@@ -40,9 +41,24 @@ _Thread_local int cuda_capture_mode; /* of this thread: 0 global, 1 thread-local
 
 /* ---- what functions begin with -------------------------------------------------------------- */
 
+/* In a child that cannot use the driver, nothing of the engine is touched. */
+static int64_t enter(const char *call)
+{
+    int64_t code;
+
+    if (atomic_load(&driver.is_poisoned)) {
+        return NOT_INITIALIZED;
+    }
+    code = sim_enter(call);
+    if (!atomic_load(&driver.is_started)) {
+        sim_shut_down(); /* so far, a child may start it */
+    }
+    return code;
+}
+
 CUresult cuda_enter(const char *call)
 {
-    int64_t code = sim_enter(call);
+    int64_t code = enter(call);
 
     if (code != 0) {
         return (CUresult)code;
@@ -278,7 +294,7 @@ SIM_EXPORT CUresult cuInit(unsigned int Flags)
     CUresult code;
 
     sim_device_count("cuda");
-    code = (CUresult)sim_enter("cuInit");
+    code = (CUresult)enter("cuInit");
     if (code == OK) {
         code = Flags != 0 ? INVALID_VALUE : (CUresult)sim_vendor_number("init_code", OK);
     }
@@ -295,14 +311,22 @@ SIM_EXPORT CUresult cuInit(unsigned int Flags)
     return atomic_load(&driver.is_started) ? OK : NO_DEVICE;
 }
 
-__attribute__((constructor)) static void set_failure(void)
+/* What cuInit has made does not live on in a child: every call of it says "not initialized". */
+static void forked(void)
+{
+    atomic_store(&driver.is_poisoned,
+                 atomic_load(&driver.is_poisoned) || atomic_load(&driver.is_started));
+}
+
+__attribute__((constructor)) static void load(void)
 {
     sim_failure = UNKNOWN;
+    pthread_atfork(NULL, NULL, forked);
 }
 
 SIM_EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 {
-    CUresult code = (CUresult)sim_enter("cuDriverGetVersion");
+    CUresult code = (CUresult)enter("cuDriverGetVersion");
 
     REQUIRE(code == OK, code);
     REQUIRE(driverVersion != NULL, INVALID_VALUE);
@@ -708,7 +732,7 @@ static void *find_export(const char *symbol)
 SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
                                         uint64_t flags, int *symbolStatus)
 {
-    CUresult code = (CUresult)sim_enter("cuGetProcAddress_v2");
+    CUresult code = (CUresult)enter("cuGetProcAddress_v2");
 
     REQUIRE(code == OK, code);
     REQUIRE(symbol != NULL && pfn != NULL && cudaVersion > 0 && flags <= 2, INVALID_VALUE);

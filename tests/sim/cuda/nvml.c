@@ -197,19 +197,28 @@ static nvmlReturn_t put_text(char *text, unsigned int size, const char *value)
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
-static nvmlReturn_t start(const char *call)
+static nvmlReturn_t begin(const char *call)
 {
     nvmlReturn_t code = (nvmlReturn_t)sim_enter(call);
 
     REQUIRE(code == OK, code);
     REQUIRE(sim_device_count("cuda") > 0, DRIVER_NOT_LOADED);
-    code = (nvmlReturn_t)sim_vendor_number("nvml_init_code", OK);
-    REQUIRE(code == OK, code);
+    return (nvmlReturn_t)sim_vendor_number("nvml_init_code", OK);
+}
+
+static nvmlReturn_t start(const char *call)
+{
+    nvmlReturn_t code = begin(call);
+
     pthread_mutex_lock(&nvml.lock);
-    nvml.count = sim_order("pci", "pci", nvml.order, 64);
-    nvml.starts++;
+    if (code == OK) {
+        nvml.count = sim_order("pci", "pci", nvml.order, 64);
+        nvml.starts++;
+    } else if (nvml.starts == 0) {
+        sim_shut_down();
+    }
     pthread_mutex_unlock(&nvml.lock);
-    return OK;
+    return code;
 }
 
 SIM_EXPORT nvmlReturn_t nvmlInit_v2(void)
@@ -223,11 +232,14 @@ SIM_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     return start(__func__);
 }
 
+/* After the last one a child may start it; the driver sees to itself. */
 SIM_EXPORT nvmlReturn_t nvmlShutdown(void)
 {
     ENTER();
     pthread_mutex_lock(&nvml.lock);
-    nvml.starts--;
+    if (--nvml.starts == 0) {
+        sim_shut_down();
+    }
     pthread_mutex_unlock(&nvml.lock);
     return OK;
 }

@@ -23,6 +23,9 @@ static void check(long given, long wanted, const char *text, int line)
 }
 #define IS(wanted, expression) check((long)(expression), (long)(wanted), #expression, __LINE__)
 
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+
 static CUcontext contexts[2];
 static unsigned char host[2][SIZE];
 
@@ -124,6 +127,34 @@ static void a_context_is_a_threads(void)
     begin();
     IS(0, pthread_create(&thread, NULL, other_thread, NULL));
     IS(0, pthread_join(thread, NULL));
+    end();
+}
+
+/* A child's exit status: what cuInit says in it. */
+static int start_in_child(void)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        _exit(cuInit(0));
+    }
+    IS(child, waitpid(child, &status, 0));
+    IS(1, WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_child_cannot_use_what_its_parent_started(void)
+{
+    int version;
+
+    IS(OK, cuDriverGetVersion(&version));
+    IS(OK, nvmlInit_v2());
+    IS(OK, nvmlShutdown());
+    IS(OK, start_in_child());
+    IS(OK, cuInit(0));
+    IS(NOT_INITIALIZED, start_in_child());
+    begin();
     end();
 }
 
@@ -274,7 +305,8 @@ static void streams_and_events_have_their_rules(void)
     IS(NOT_READY, cuStreamQuery(stream));
     IS(NOT_READY, cuEventQuery(finish));
     IS(NOT_READY, cuEventElapsedTime(&milliseconds, start, finish));
-    usleep(2000);
+    IS(OK, cuEventSynchronize(start));
+    usleep(2000); /* all of it lies between the two events */
     pthread_mutex_unlock(&gate);
     IS(OK, cuEventSynchronize(untimed));
     IS(INVALID_HANDLE, cuEventElapsedTime(&milliseconds, start, untimed));
@@ -554,6 +586,7 @@ static const struct {
     }
     CASE(calls_need_a_start_and_a_context),
     CASE(a_context_is_a_threads),
+    CASE(a_child_cannot_use_what_its_parent_started),
     CASE(errors_have_names),
     CASE(a_swapped_copy_is_refused),
     CASE(memory_runs_out),

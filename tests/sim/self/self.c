@@ -604,6 +604,15 @@ static void scripts_fail_calls(void)
     device_memory(16);
 }
 
+static void ends_at_once(void)
+{
+    CHECK(sim_enter("a") == 0);
+    CHECK(sim_enter("a") != 0 || getenv("SIM_FAIL") == NULL);
+    sim_handle_add(&gate, "event");
+    CHECK(sim_alloc(0, 16, 0, SIM_PINNED, 0) != NULL);
+    _exit(0);
+}
+
 /* SIM_LOSE=0@copy:2 */
 static void a_lost_device_wakes_everybody(void)
 {
@@ -839,6 +848,7 @@ static const struct {
     CASE(virtual_memory_is_one_range),
     CASE(handles_are_counted),
     CASE(scripts_fail_calls),
+    CASE(ends_at_once),
     CASE(a_lost_device_wakes_everybody),
     CASE(memory_and_events_cross_processes),
     CASE(descriptors_name_memory),

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * How programs reach an Intel GPU here, found without Python.
+ *
+ * A wheel that is installed leaves site-packages/NAME-VERSION.dist-info/METADATA. If there is one
+ * of Intel's extension for PyTorch, built for XPU, the way in is "ipex", otherwise "driver". The
+ * extension before 2.6 needs the host's clock for timing. Versions are numbers: 2.10 is after 2.6.
+ *
+ * Folders are looked at in Python's order: those of PYTHONPATH, then of the active environment, the
+ * user's, the machine's; the first that has a package wins. The machine's are below machine_root.
+ */
+#include "xpu.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <glob.h>
+#include <limits.h>
+
+#define HOST_TIMERS_BEFORE_MAJOR 2u
+#define HOST_TIMERS_BEFORE_MINOR 6u
+
+struct package {
+    const char *const *names; /* as in the folder's name; NULL-terminated */
+    char version[64];
+    uint32_t is_found;
+};
+
+static void read_version(const char *folder, const char *entry, char *version, size_t version_size)
+{
+    char path[PATH_MAX];
+    char line[512];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s/METADATA", folder, entry);
+    version[0] = '\0';
+    file = fopen(path, "re");
+    if (file == NULL) {
+        return;
+    }
+    /* A header ends with an empty line; a description may say "Version:" too. */
+    while (fgets(line, sizeof(line), file) != NULL && line[0] != '\n' && line[0] != '\r') {
+        if (strncmp(line, "Version:", 8) == 0) {
+            const char *text = line + 8 + strspn(line + 8, " \t");
+
+            snprintf(version, version_size, "%.*s", (int)strcspn(text, "\r\n"), text);
+            break;
+        }
+    }
+    fclose(file);
+}
+
+static void look_in(const char *folder, struct package *package)
+{
+    DIR *dir;
+    const struct dirent *entry;
+
+    dir = package->is_found ? NULL : opendir(folder);
+    while (dir != NULL && !package->is_found && (entry = readdir(dir)) != NULL) {
+        for (size_t i = 0; package->names[i] != NULL; i++) {
+            char pattern[96];
+
+            snprintf(pattern, sizeof(pattern), "%s-*.dist-info", package->names[i]);
+            if (fnmatch(pattern, entry->d_name, FNM_CASEFOLD) == 0) {
+                read_version(folder, entry->d_name, package->version, sizeof(package->version));
+                package->is_found = package->version[0] != '\0';
+            }
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}
+
+/* Folders that a pattern stands for, below prefix, in the order of their names. */
+static void look_below(const char *prefix, const char *pattern, struct package *package)
+{
+    char path[PATH_MAX];
+    glob_t found;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s%s", prefix, pattern) >= sizeof(path) ||
+        glob(path, GLOB_NOCHECK, NULL, &found) != 0) {
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        look_in(found.gl_pathv[i], package);
+    }
+    globfree(&found);
+}
+
+static void look_in_pythonpath(struct package *package)
+{
+    const char *rest = getenv("PYTHONPATH");
+
+    while (rest != NULL && *rest != '\0') {
+        size_t length = strcspn(rest, ":");
+        char folder[PATH_MAX];
+
+        if (length > 0 && length < sizeof(folder)) {
+            snprintf(folder, sizeof(folder), "%.*s", (int)length, rest);
+            look_in(folder, package);
+        }
+        rest += length;
+        rest += *rest == ':';
+    }
+}
+
+static void look_everywhere(const struct ds_accel_host *host, struct package *package)
+{
+    static const char *const machine[] = {
+        "/usr/local/lib/python3*/dist-packages", "/usr/local/lib/python3*/site-packages",
+        "/usr/lib/python3/dist-packages", "/usr/lib/python3*/site-packages",
+        "/usr/lib64/python3*/site-packages"};
+    static const char *const variables[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+    const char *prefix;
+
+    look_in_pythonpath(package);
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        prefix = getenv(variables[i]);
+        if (prefix != NULL && prefix[0] == '/') {
+            look_below(prefix, "/lib/python3*/site-packages", package);
+        }
+    }
+    prefix = getenv("HOME");
+    if (prefix != NULL && prefix[0] == '/') {
+        look_below(prefix, "/.local/lib/python3*/site-packages", package);
+    }
+    for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++) {
+        look_below(host->machine_root, machine[i], package);
+    }
+}
+
+/* "2.10.20+xpu" is 2, 10, 20. */
+static void parse_version(const char *text, uint32_t version[3])
+{
+    for (int i = 0; i < 3; i++) {
+        char *end;
+
+        version[i] = 0;
+        if (isdigit((unsigned char)*text)) {
+            version[i] = (uint32_t)strtoul(text, &end, 10);
+            text = *end == '.' ? end + 1 : "";
+        }
+    }
+}
+
+void xpu_way_find(const struct ds_accel_host *host, struct xpu_way *way_out)
+{
+    static const char *const extension[] = {"intel_extension_for_pytorch", NULL};
+    /* The module oneccl_bindings_for_pytorch comes in a package of either name. */
+    static const char *const oneccl[] = {"oneccl_bindings_for_pytorch", "oneccl_bind_pt", NULL};
+    struct package ipex = {extension, "", 0};
+    struct package ccl = {oneccl, "", 0};
+    const uint32_t *version = way_out->ipex_version;
+
+    memset(way_out, 0, sizeof(*way_out));
+    look_everywhere(host, &ipex);
+    look_everywhere(host, &ccl);
+    way_out->has_oneccl = ccl.is_found;
+    /* "2.6.0+cpu" was built without XPU, and says nothing of it. */
+    if (!ipex.is_found || strstr(ipex.version, "+cpu") != NULL) {
+        snprintf(way_out->variant, sizeof(way_out->variant), "driver");
+        return;
+    }
+    snprintf(way_out->variant, sizeof(way_out->variant), "ipex");
+    parse_version(ipex.version, way_out->ipex_version);
+    way_out->uses_host_timers =
+        version[0] < HOST_TIMERS_BEFORE_MAJOR ||
+        (version[0] == HOST_TIMERS_BEFORE_MAJOR && version[1] < HOST_TIMERS_BEFORE_MINOR);
+}

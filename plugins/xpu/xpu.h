@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The xpu backend over Level Zero.
+ *
+ *      way.c     how programs get at the device here: IPEX or the plain driver
+ *      xpu.c     libraries, symbols, errors, the table
+ *      device.c  drivers, devices, identity, contexts, virtual memory's page sizes
+ *      mark.c    events that are signalled once, and when they may be used again
+ *      stream.c  immediate lists, host tasks, copies and fills, graphs
+ *      memory.c  allocations, virtual memory, sharing between processes
+ *      sysman.c  sensors, free memory, processes, links; range.c  ITT
+ */
+#ifndef DS_ACCEL_XPU_H
+#define DS_ACCEL_XPU_H
+
+#include "../common/vendor.h"
+#include "zes.h"
+
+#define XPU_DRIVERS 8u
+#define XPU_MODULES 32u /* memories, engines, ... of a device, looked at */
+
+/* How programs reach the device, from the metadata of Python packages (way.c). */
+struct xpu_way {
+    char variant[32]; /* "ipex" or "driver" */
+    uint32_t ipex_version[3];
+    uint32_t uses_host_timers;
+    uint32_t has_oneccl;
+};
+
+struct xpu_driver {
+    ze_driver_t handle;
+    uint32_t api_version;
+    uint32_t version;
+    ze_context_t context; /* while a device of it is open */
+    uint32_t context_users;
+    uint32_t has_graphs, has_bfloat16;
+    struct ze_graph_api graphs;
+};
+
+/* The counters of an earlier look at the sensors. */
+struct xpu_sample {
+    uint64_t taken_ns;
+    struct zes_engine_stats engine;
+    struct zes_energy energy;
+};
+
+/* A device as zeDeviceGet lists it: a card, or a tile of one. */
+struct xpu_unit {
+    struct xpu_driver *driver;
+    ze_device_t handle;
+    ze_device_t root; /* of a tile, where the driver tells it */
+    struct ze_device_properties properties;
+    struct ze_pci_address address;
+    uint32_t has_address;
+    uint32_t is_tile, tile;
+    uint32_t number;     /* in ZE_AFFINITY_MASK */
+    char token[64];      /* the part of ZE_AFFINITY_MASK that stands for it: "1", "0.0,0.1" */
+    zes_device_t sysman; /* NULL: no sensors */
+    struct xpu_sample sample;
+};
+
+struct xpu_runtime {
+    const struct ds_accel_host *host;
+    struct ze_api ze;
+    struct zes_api zes;
+    struct itt_api itt;
+    uint32_t has_itt;
+    struct xpu_way way;
+    pthread_mutex_t lock; /* contexts, Sysman, samples */
+    uint32_t has_sysman;  /* it was looked for */
+    struct xpu_driver drivers[XPU_DRIVERS];
+    uint32_t driver_count;
+    struct xpu_unit *units;
+    uint32_t unit_count;
+};
+
+/*
+ * An event of Level Zero: signalled once, until the host resets it. A mark belongs to whoever holds
+ * a reference. Without one it waits in the device's list of retired marks until its signal came
+ * and the streams that wait for it have passed; each of those signals a mark of its own then, which
+ * hangs in passed.
+ */
+struct xpu_mark {
+    ze_event_t event;
+    struct xpu_mark *next;   /* free, retired, or passed of another */
+    struct xpu_mark *passed; /* one for each stream that waits on the device */
+    uint32_t references;
+    uint32_t is_timed;
+    uint32_t is_armed;    /* its signal was queued */
+    uint32_t is_captured; /* in a graph: signalled at each launch, never used again */
+};
+
+#define XPU_POOL_EVENTS 64u
+
+struct xpu_pool {
+    struct xpu_pool *next;
+    ze_pool_t pool;
+    uint32_t used;
+    struct xpu_mark marks[XPU_POOL_EVENTS];
+};
+
+struct xpu_mapping;
+struct xpu_reservation;
+struct xpu_stream;
+
+/* An opened device. */
+struct xpu_state {
+    struct xpu_runtime *runtime;
+    struct xpu_unit *unit;
+    ze_context_t context;
+    uint32_t owns_context;
+    uint32_t ordinal, queue_count; /* of the group that computes and copies */
+    size_t max_pattern_bytes;
+    uint32_t is_in_order; /* lists can be: the driver has 1.7 */
+    uint64_t tick_bits;
+    double tick_ns;
+    uint64_t total_bytes;
+    atomic_ullong used_bytes; /* by this process, where Sysman does not tell what is free */
+    atomic_uint next_queue;
+    atomic_uint capture_count;
+    pthread_mutex_t lock;      /* guards all below */
+    struct xpu_pool *pools[2]; /* [is_timed] */
+    struct xpu_mark *free[2];
+    struct xpu_mark *retired, **retired_end;
+    struct xpu_stream *streams; /* all, those that were destroyed with work in them too */
+    struct xpu_mapping *mappings;
+    struct xpu_reservation *reservations;
+};
+
+struct xpu_task {
+    struct xpu_task *next;
+    struct xpu_mark *reached; /* the stream is there */
+    struct xpu_mark *done;    /* the task is; the stream waits for it */
+    void (*call)(void *argument);
+    void *argument;
+};
+
+struct xpu_stream {
+    struct xpu_stream *next;
+    struct xpu_state *state;
+    ze_list_t list;
+    uint32_t is_wrapped;
+    uint32_t is_destroyed; /* and goes on until its work is done; guarded by the state's lock */
+    uint32_t pins;         /* threads that synchronize the device with it; likewise */
+    pthread_mutex_t lock;  /* a list is one thread's at a time */
+    uint32_t is_broken;    /* its capture: it was waited for */
+    uint32_t has_commands; /* of a list without order: the next one needs a barrier */
+    struct xpu_mark *tail; /* behind all work; NULL: there is later work */
+    /* Host tasks, run by a thread of this stream. */
+    pthread_mutex_t task_lock;
+    pthread_cond_t task_cond;
+    pthread_t thread;
+    uint32_t has_thread, is_ending;
+    struct xpu_task *tasks, **tasks_end;
+};
+
+/* Where functions get their bearings. */
+static inline struct xpu_runtime *xpu_runtime(const ds_accel_plugin_device_t *device)
+{
+    return device->instance->runtime;
+}
+static inline struct xpu_state *xpu_state(const ds_accel_plugin_device_t *device)
+{
+    return device->state;
+}
+
+/* vendor_check() of a call of Level Zero on a device: XPU_CHECK(device, result, error, "zeX(...)").
+ */
+#define XPU_CHECK(device, result, error, ...) \
+    vendor_check((device)->instance, (device), (int64_t)(result), (error), __VA_ARGS__)
+
+int32_t xpu_no_host_memory(struct ds_accel_error *error, const char *call);
+
+/* way.c */
+void xpu_way_find(const struct ds_accel_host *host, struct xpu_way *way_out);
+
+/* device.c */
+int xpu_units_find(struct xpu_runtime *runtime, struct vendor_problem *problem);
+int xpu_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
+int32_t xpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
+                     struct ds_accel_error *error);
+int32_t xpu_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
+                        struct ds_accel_error *error);
+void xpu_device_close(ds_accel_plugin_device_t *device);
+int32_t xpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t xpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
+                          struct ds_accel_error *error);
+int32_t xpu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                            uint32_t *can_out, struct ds_accel_error *error);
+int32_t xpu_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                        struct ds_accel_error *error);
+int32_t xpu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                         struct ds_accel_error *error);
+int xpu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
+                      size_t token_size);
+
+/* mark.c */
+/* A mark of state, with one reference; device is for the error. */
+int32_t xpu_mark_take(ds_accel_plugin_device_t *device, struct xpu_state *state, uint32_t is_timed,
+                      struct xpu_mark **mark_out, struct ds_accel_error *error);
+void xpu_mark_put(struct xpu_state *state, struct xpu_mark *mark);
+void xpu_mark_add_passed(struct xpu_state *state, struct xpu_mark *mark, struct xpu_mark *passed);
+void xpu_marks_end(struct xpu_state *state);
+int32_t xpu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
+                         struct ds_accel_error *error);
+void xpu_event_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t xpu_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                         struct ds_accel_error *error);
+int32_t xpu_event_query(ds_accel_plugin_device_t *device, void *native,
+                        struct ds_accel_error *error);
+int32_t xpu_event_synchronize(ds_accel_plugin_device_t *device, void *native,
+                              struct ds_accel_error *error);
+int32_t xpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
+                             double *elapsed_ms_out, struct ds_accel_error *error);
+int32_t xpu_stream_wait_event(ds_accel_plugin_device_t *device, void *native, void *native_event,
+                              struct ds_accel_error *error);
+
+/* stream.c */
+/* With the stream's lock held: before each command, and after one was queued. */
+ze_result xpu_stream_order(struct xpu_stream *stream);
+void xpu_stream_touched(struct xpu_stream *stream);
+uint32_t xpu_stream_is_capturing(struct xpu_stream *stream);
+/* Frees what was destroyed and is done; all: waits for it. */
+void xpu_streams_reap(struct xpu_state *state, uint32_t all);
+int32_t xpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
+                          void **native_out, struct ds_accel_error *error);
+void xpu_stream_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t xpu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
+                                  int32_t *greatest_out, struct ds_accel_error *error);
+int32_t xpu_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
+                               struct ds_accel_error *error);
+int32_t xpu_stream_synchronize_for(ds_accel_plugin_device_t *device, void *native,
+                                   uint64_t timeout_ns, struct ds_accel_error *error);
+int32_t xpu_stream_query(ds_accel_plugin_device_t *device, void *native,
+                         struct ds_accel_error *error);
+int32_t xpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t xpu_stream_host_task(ds_accel_plugin_device_t *device, void *native,
+                             void (*call)(void *argument), void *argument,
+                             struct ds_accel_error *error);
+int32_t xpu_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                       const void *source, uint64_t size_bytes, uint32_t kind,
+                       struct ds_accel_error *error);
+int32_t xpu_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stream,
+                            ds_accel_plugin_device_t *destination_device, void *destination,
+                            ds_accel_plugin_device_t *source_device, const void *source,
+                            uint64_t size_bytes, struct ds_accel_error *error);
+int32_t xpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                       uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
+                       struct ds_accel_error *error);
+uint64_t xpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+int32_t xpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
+                        void **native_out, struct ds_accel_error *error);
+void xpu_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+
+/* graph.c */
+void xpu_graphs_bind(struct xpu_runtime *runtime, struct xpu_driver *driver);
+int32_t xpu_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
+                          struct ds_accel_error *error);
+int32_t xpu_capture_end(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
+                        struct ds_accel_error *error);
+int32_t xpu_capture_status(ds_accel_plugin_device_t *device, void *native_stream,
+                           uint32_t *status_out, struct ds_accel_error *error);
+uint64_t xpu_graph_handle(const void *native);
+int32_t xpu_graph_dump(ds_accel_plugin_device_t *device, void *native, ds_accel_text_sink_t sink,
+                       void *user_data, struct ds_accel_error *error);
+void xpu_graph_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t xpu_graph_instantiate(ds_accel_plugin_device_t *device, void *native, void **exec_out,
+                              struct ds_accel_error *error);
+void xpu_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec);
+int32_t xpu_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *native_stream,
+                         struct ds_accel_error *error);
+
+/* memory.c */
+int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                  struct ds_accel_error *error);
+int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);
+int32_t xpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                         void **pointer_out, struct ds_accel_error *error);
+int32_t xpu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
+                        struct ds_accel_error *error);
+int32_t xpu_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                          struct ds_accel_error *error);
+int32_t xpu_host_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
+                                void **device_pointer_out, struct ds_accel_error *error);
+int32_t xpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
+                        struct ds_accel_error *error);
+int32_t xpu_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
+                             uint64_t *minimum_out, uint64_t *recommended_out,
+                             struct ds_accel_error *error);
+int32_t xpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                         uint64_t align_bytes, void *hint, void **address_out,
+                         struct ds_accel_error *error);
+int32_t xpu_vmem_release(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                         struct ds_accel_error *error);
+int32_t xpu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                        void **native_out, struct ds_accel_error *error);
+void xpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t xpu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                     void *native, uint64_t offset_bytes, struct ds_accel_error *error);
+int32_t xpu_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                       struct ds_accel_error *error);
+int32_t xpu_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
+                            uint32_t access, struct ds_accel_error *error);
+
+/* ipc.c */
+#define XPU_HANDLE_BYTES 80u
+int32_t xpu_ipc_memory_export(ds_accel_plugin_device_t *device, void *base, uint64_t size_bytes,
+                              void *handle, struct ds_accel_error *error);
+int32_t xpu_ipc_memory_unexport(ds_accel_plugin_device_t *device, const void *handle,
+                                struct ds_accel_error *error);
+int32_t xpu_ipc_memory_open(ds_accel_plugin_device_t *device, const void *handle,
+                            uint64_t size_bytes, void **base_out, struct ds_accel_error *error);
+int32_t xpu_ipc_memory_close(ds_accel_plugin_device_t *device, const void *handle, void *base,
+                             struct ds_accel_error *error);
+
+/* sysman.c */
+void xpu_sysman_bind(struct xpu_runtime *runtime, const struct vendor_lib *lib);
+/* 0; -1: Sysman does not tell. */
+int xpu_sysman_memory(struct xpu_runtime *runtime, const struct xpu_unit *unit, uint64_t *free_out,
+                      uint64_t *total_out);
+int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                      struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
+int32_t xpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                      struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
+                      struct ds_accel_error *error);
+int32_t xpu_links(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                  struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
+                  struct ds_accel_error *error);
+
+/* range.c */
+void xpu_itt_find(struct xpu_runtime *runtime);
+int32_t xpu_range_push(ds_accel_plugin_instance_t *instance, const char *message,
+                       const char *domain, const char *category, struct ds_accel_error *error);
+int32_t xpu_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,
+                      struct ds_accel_error *error);
+int32_t xpu_profiler_start(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
+int32_t xpu_profiler_stop(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
+
+#endif

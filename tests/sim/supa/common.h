@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What the two simulated generations share: the names of errors, whose numbers are made up (they
+ * are not CUDA's, so that only a caller that goes by names understands them), and the numbers of
+ * copy kinds: CUDA's, or others with the vendor's fact "numbering": "other".
+ */
+#ifndef DS_ACCEL_SIM_SUPA_H
+#define DS_ACCEL_SIM_SUPA_H
+
+#include "../runtime/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    INVALID_VALUE = 1001,
+    MEMORY_ALLOCATION,
+    INVALID_DIRECTION,
+    NO_DEVICE,
+    INVALID_DEVICE,
+    PEER_UNSUPPORTED,
+    PEER_ENABLED,
+    PEER_NOT_ENABLED,
+    INVALID_HANDLE,
+    ILLEGAL_STATE,
+    NOT_READY,
+    LAUNCH_FAILURE,
+    ALREADY_REGISTERED,
+    NOT_REGISTERED,
+    NOT_SUPPORTED,
+    CAPTURE_UNSUPPORTED,
+    CAPTURE_INVALIDATED,
+    CAPTURE_IMPLICIT,
+    CAPTURED_EVENT,
+    CAPTURE_WRONG_THREAD,
+    UPDATE_FAILURE,
+    OTHER
+};
+
+/* By their codes, from INVALID_VALUE; PREFIX is "suError" or "supaError". */
+#define SUPA_NAMES(prefix) \
+    { \
+        prefix "InvalidValue", prefix "MemoryAllocation", prefix "InvalidMemcpyDirection", \
+            prefix "NoDevice", prefix "InvalidDevice", prefix "PeerAccessUnsupported", \
+            prefix "PeerAccessAlreadyEnabled", prefix "PeerAccessNotEnabled", \
+            prefix "InvalidResourceHandle", prefix "IllegalState", prefix "NotReady", \
+            prefix "LaunchFailure", prefix "HostMemoryAlreadyRegistered", \
+            prefix "HostMemoryNotRegistered", prefix "NotSupported", \
+            prefix "StreamCaptureUnsupported", prefix "StreamCaptureInvalidated", \
+            prefix "StreamCaptureImplicit", prefix "CapturedEvent", \
+            prefix "StreamCaptureWrongThread", prefix "GraphExecUpdateFailure", prefix "Other" \
+    }
+
+static const char *const supa_visible[] = {"SUPA_VISIBLE_DEVICES", NULL};
+
+#define SUPA_VENDOR \
+    { \
+        .name = "supa", .order = "pci", .visible = supa_visible, .invalid_value = INVALID_VALUE, \
+        .out_of_memory = MEMORY_ALLOCATION, .invalid_direction = INVALID_DIRECTION, \
+        .no_device = NO_DEVICE, .invalid_device = INVALID_DEVICE, \
+        .peer_unsupported = PEER_UNSUPPORTED, .peer_enabled = PEER_ENABLED, \
+        .peer_not_enabled = PEER_NOT_ENABLED, .invalid_handle = INVALID_HANDLE, \
+        .illegal_state = ILLEGAL_STATE, .not_ready = NOT_READY, .lost = LAUNCH_FAILURE, \
+        .already_registered = ALREADY_REGISTERED, .not_registered = NOT_REGISTERED, \
+        .not_supported = NOT_SUPPORTED, .capture_unsupported = CAPTURE_UNSUPPORTED, \
+        .capture_invalidated = CAPTURE_INVALIDATED, .capture_implicit = CAPTURE_IMPLICIT, \
+        .captured_event = CAPTURED_EVENT, .capture_wrong_thread = CAPTURE_WRONG_THREAD, \
+        .update_failure = UPDATE_FAILURE, \
+    }
+
+/* The runtime's number as one of enum rt_kind. */
+static inline int supa_kind(int kind)
+{
+    static const int others[] = {RT_DEVICE_TO_DEVICE, RT_DEVICE_TO_HOST, RT_HOST_TO_DEVICE,
+                                 RT_HOST_TO_HOST, RT_DEFAULT};
+
+    if (strcmp(sim_vendor_text("numbering", "cuda"), "cuda") == 0) {
+        return kind;
+    }
+    return kind >= 0 && kind <= 4 ? others[kind] : -1;
+}
+
+#endif

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# supa-2 is SDK 2.x under the same name; BRTX is found by option brtx_library.
+
+$(eval $(call sim_library,supa,libsupa-runtime.so,tests/sim/supa/first.c tests/sim/runtime/runtime.c))
+$(eval $(call sim_library,supa,supa-2/libsupa-runtime.so,tests/sim/supa/second.c tests/sim/runtime/runtime.c))
+$(eval $(call sim_library,supa,libbiren-ml.so.1,tests/sim/supa/brml.c))
+$(eval $(call sim_library,supa,libbrtx.so,tests/sim/supa/brtx.c))

@@ -1,0 +1,343 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The cuda plugin over the simulated driver, NVML and NVTX, over the toolkit's stub where it is
+# installed, and over Debian's libcuda1 where that is.
+#
+#     test_cuda.sh BUILD
+set -eu
+build=$(cd "$1" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES CUDA_VISIBLE_DEVICES \
+    CUDA_DEVICE_ORDER DS_ALLOW_DEPRECATED_FP16 LD_LIBRARY_PATH 2>/dev/null || true
+: "${CC:=gcc}"
+program=$build/bin/ds-accel
+plugin=$build/lib/ds-accel/ds_accel_cuda.so
+sim=$here/ds-accel-sim
+SIM_BUILD=$build
+export SIM_BUILD
+
+"$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize="$SAN"} -I"$here/../.." "$here/walk/walk.c" \
+    -o "$dir/walk" -ldl -lpthread
+
+# machine NAME <JSON: $dir/NAME.json, and its root $dir/NAME.
+machine() {
+    cat >"$dir/$1.json"
+    rm -rf "${dir:?}/$1"
+    "$here/machine.py" "$dir/$1.json" "$dir/$1"
+}
+
+# verdict ROOT COMMAND...: "state reason: detail" of the plugin, on that machine, as COMMAND runs it.
+verdict() {
+    root=$1
+    shift
+    "$@" "$program" --root "$root" --json list 2>/dev/null | python3 -c '
+import json, sys
+it = [p for p in json.load(sys.stdin)["plugins"] if p["name"] == "cuda"][0]
+print(it["state"], it["reason"] + ":", it["detail"])'
+}
+
+# refused NAME ROOT REASON DETAIL COMMAND...: that verdict, and exit code 4 when it is forced.
+refused() {
+    name=$1
+    root=$2
+    wanted="$3: $4"
+    shift 4
+    is "$name" "$wanted" "$(verdict "$root" "$@")"
+    run "$@" "$program" --root "$root" -a cuda detect
+    is "$name: forced" 4 "$code"
+    has "$name: forced, with the reason" "$err" "${wanted#* }"
+}
+
+# -- nothing, hardware without a driver, a node without permission --
+
+machine none <<'END'
+{"vendors": {}}
+END
+machine bare <<'END'
+{"vendors": {"cuda": {"driver": false, "devices": [{"name": "A", "pci": "0000:18:00.0"}]}}}
+END
+machine two <"$here/machines/cuda.json"
+machine eight <"$here/machines/node-8gpu.json"
+with_sim="env LD_LIBRARY_PATH=$build/sim/lib"
+on_two="$with_sim SIM_MACHINE=$dir/two.json"
+
+# shellcheck disable=SC2086 # words
+{
+    refused "no hardware" "$dir/none" "unavailable no_device" \
+        "no PCI device 10de:03 and no /dev/nvidiactl" $with_sim
+    refused "a card, no driver" "$dir/bare" "unavailable no_driver" \
+        "PCI device 0000:18:00.0 is there, but /dev/nvidiactl is not: the kernel driver nvidia is not loaded" \
+        $with_sim
+}
+
+as_nobody=
+user=$(id -u)
+if [ "$user" = 0 ]; then # who may do all
+    as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+    user=65534
+fi
+machine locked <<'END'
+{"vendors": {"cuda": {"permission": false, "devices": [{"name": "A", "pci": "0000:18:00.0"}]}}}
+END
+chmod 755 "$dir" "$dir/locked"
+# shellcheck disable=SC2086 # words
+if $as_nobody test -r "$plugin" 2>/dev/null; then
+    is "no permission" \
+        "unavailable no_permission: /dev/nvidiactl: no permission to read and write for user $user" \
+        "$(verdict "$dir/locked" env -u XDG_RUNTIME_DIR $as_nobody $with_sim)"
+else
+    echo "test_cuda: permissions are not tested: another user cannot read $plugin"
+fi
+
+# -- the library: absent, the toolkit's stub, there without a device, of another version --
+
+if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so'; then
+    refused "library absent" "$dir/two" "unavailable library_missing" \
+        "libcuda.so.1, libcuda.so, /usr/lib/wsl/lib/libcuda.so.1: no such library is installed" env
+else
+    echo "test_cuda: an absent library is not tested: this machine has libcuda"
+fi
+
+stub=
+for folder in /usr/local/cuda/lib64/stubs /usr/lib/x86_64-linux-gnu/stubs; do
+    [ ! -e "$folder/libcuda.so" ] || stub=$folder/libcuda.so
+done
+if [ -n "$stub" ]; then
+    mkdir "$dir/stub"
+    cp -L "$stub" "$dir/stub/libcuda.so.1"
+    refused "the toolkit's stub" "$dir/two" "unavailable library_missing" \
+        "$dir/stub/libcuda.so.1 is the CUDA toolkit's stub; the driver's own comes with libcuda1 (Debian) or libnvidia-compute (Ubuntu)" \
+        env LD_LIBRARY_PATH="$dir/stub"
+else
+    echo "test_cuda: the toolkit's stub is not tested: no lib64/stubs/libcuda.so here"
+fi
+
+real=/usr/lib/x86_64-linux-gnu/libcuda.so.1
+if [ -e "$real" ] && [ ! -e /proc/driver/nvidia/version ]; then
+    has "the real library, no device" "$(verdict "$dir/two" env)" \
+        "unavailable no_device: $real is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100)"
+else
+    echo "test_cuda: NVIDIA's own library is not tested: no $real, or a machine with a driver"
+fi
+
+# shellcheck disable=SC2086 # words
+{
+    refused "the library, no device" "$dir/two" "unavailable no_device" \
+        "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100)" \
+        $with_sim
+    is "devices" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
+        "$(verdict "$dir/two" $on_two)"
+    refused "hidden" "$dir/two" "unavailable hidden" \
+        'CUDA_VISIBLE_DEVICES="" hides every device' $on_two CUDA_VISIBLE_DEVICES=
+    refused "hidden by a number that is none" "$dir/two" "unavailable hidden" \
+        'CUDA_VISIBLE_DEVICES="7" hides every device' $on_two CUDA_VISIBLE_DEVICES=7
+    is "an option: the library" "available : $build/sim/lib/libcuda.so.1, driver 580.65.6, 2 devices" \
+        "$(verdict "$dir/two" env SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$build/sim/lib" \
+            DS_ACCEL_CUDA_LIBRARY="$build/sim/lib/libcuda.so.1")"
+    refused "an option that is not valid" "$dir/two" "error bad_option" \
+        'option presence: expected on or off, not "perhaps"' $on_two DS_ACCEL_CUDA_PRESENCE=perhaps
+    is "presence off asks the library unseen" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
+        "$(verdict "$dir/none" $on_two DS_ACCEL_CUDA_PRESENCE=off)"
+}
+
+# start CODE STATE-AND-REASON PART: cuInit() returns CODE.
+start() {
+    machine "init$1" <<END
+{"vendors": {"cuda": {"init_code": $1, "driver_version": "535.161.08",
+    "devices": [{"name": "A", "pci": "0000:18:00.0"}]}}}
+END
+    # shellcheck disable=SC2086 # words
+    given=$(verdict "$dir/init$1" $with_sim SIM_MACHINE="$dir/init$1.json")
+    has "cuInit returns $1" "$given" "$2: "
+    has "cuInit returns $1: the evidence" "$given" "$3"
+}
+start 803 "unavailable driver_mismatch" "the kernel driver is 535.161.08, the library "
+start 804 "unavailable driver_mismatch" "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE (804)"
+start 802 "error driver_failed" "nvidia-fabricmanager"
+start 46 "unavailable device_busy" "CUDA_ERROR_DEVICE_UNAVAILABLE (46)"
+start 999 "error driver_failed" "CUDA_ERROR_UNKNOWN (999)"
+start 12345 "error driver_failed" "error (12345)"
+
+# A library that ends the process ends no more than the one that asked.
+# shellcheck disable=SC2086 # words
+is "a library that crashes" \
+    "error driver_failed: the vendor's library ended the process that asked it, signal 6" \
+    "$(verdict "$dir/two" $with_sim SIM_MACHINE=/nonexistent.json)"
+
+# -- who devices are: the same device by each of its names, whatever the order --
+
+# facts MACHINE VARIABLE...
+facts() {
+    root=$1
+    shift
+    env "$@" DS_ACCEL_ROOT="$dir/$root" LD_LIBRARY_PATH="$build/sim/lib" \
+        SIM_MACHINE="$dir/$root.json" "$dir/walk" --facts "$plugin"
+}
+
+# Each device with what is its own, in the order of its UUID: enumeration must not change a thing.
+names() {
+    facts eight "$@" | sed -n 's/^[0-9]*: \(GPU-.*\)/\1/p' | sort
+}
+names >"$dir/fastest"
+is "fastest first, all whole devices" 7 "$(wc -l <"$dir/fastest" | xargs)"
+is "by PCI address they are the same" "$(cat "$dir/fastest")" "$(names CUDA_DEVICE_ORDER=PCI_BUS_ID)"
+has "a device's names belong together" "$(cat "$dir/fastest")" \
+    "GPU-22170f15-5c1d-4e2f-8a9b-000000000003 pci 0000:5d:00.0 node /dev/nvidia3 arch sm_90 memory 1073741824 power 1 vendor_index 3 numa 0"
+# NVML counts by PCI address and knows nothing of CUDA_VISIBLE_DEVICES: an index taken for a device's
+# would give another one's telemetry and node. Here the second visible device is number 0 there.
+is "hidden and turned around" "0: GPU-22170f15-5c1d-4e2f-8a9b-000000000003 pci 0000:5d:00.0 node /dev/nvidia3
+1: GPU-1f0e0000-5c1d-4e2f-8a9b-000000000000 pci 0000:18:00.0 node /dev/nvidia0" \
+    "$(facts eight CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,0 |
+        sed -n 's/^\([0-9]: GPU.*\) arch .*/\1/p')"
+is "a part of a device" \
+    "0: MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710 pci 0000:ab:00.0 node /dev/nvidia6 arch sm_90 memory 268435456 power 1 vendor_index 5 numa 1 part 1 of GPU-241d1923-5c1d-4e2f-8a9b-000000000005 instance 5/0 uuid a90d4e571b625f389c04e83b6d52f710" \
+    "$(facts eight CUDA_VISIBLE_DEVICES=MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710 | grep part)"
+
+# shown MACHINE WANTED VARIABLE...: what a child gets in CUDA_VISIBLE_DEVICES for the devices in reverse
+# order; that it then has these is in the conformance suite (DSA-P103).
+for setting in CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_DEVICE_ORDER=FASTEST_FIRST \
+    CUDA_VISIBLE_DEVICES=2,0,1 CUDA_VISIBLE_DEVICES=GPU-26232331,GPU-20110507 \
+    CUDA_VISIBLE_DEVICES=MIG-6c2f9d10-83b1-5a47-b0de-4f71c8a90e31; do
+    run env "$setting" "$sim" node-8gpu "$program" conformance cuda --group env
+    is "a child has the devices that it is shown: $setting" 0 "$code"
+done
+
+# -- telemetry --
+
+# Every figure another one, so that two that are swapped are seen: NVML's memory is total, free, used
+# (free for used would tell 900 MiB here), clocks are MHz, PCI Express in kB/s.
+machine figures <<'END'
+{"numa_nodes": [{"cpus": "0-1", "memory_bytes": 1073741824}],
+ "vendors": {"cuda": {"devices": [
+    {"name": "A", "pci": "0000:18:00.0", "uuid": "GPU-11111111-2222-3333-4444-555555555555",
+     "memory_bytes": 1073741824, "numa_node": 0, "compute": [7, 0], "other_process_bytes": 130023424,
+     "other_process": 1, "temperature_c": 61, "power_mw": 250500, "power_limit_mw": 300000,
+     "energy_mj": 987654}]}}}
+END
+given=" $(facts figures | tr '\n' ' ')"
+for figure in "temperature 61000" "power 250500" "power_limit 300000" "energy 987654" \
+    "memory_total 1073741824" "memory_used 130023424"; do
+    has "telemetry: $figure" "$given " " $figure "
+done
+has "telemetry: a process" "$given" "0: process 1 memory 130023424 "
+has "telemetry: the link" "$given" "link kind 1 peer -1 width 16 generation 5 up 1"
+# Memory is (free, total): swapped, more would be free than there is.
+run "$sim" "$dir/figures.json" "$program" info cuda --json
+is "info" 0 "$code"
+has "info: total" "$out" '"total_memory_bytes": 1073741824'
+
+# -- data types by compute capability --
+
+# types MAJOR MINOR VARIABLE...: supported data types, and triton.
+types() {
+    machine "sm$1$2" <<END
+{"vendors": {"cuda": {"devices": [{"name": "A", "pci": "0000:18:00.0", "memory_bytes": 67108864,
+    "compute": [$1, $2]}]}}}
+END
+    which=sm$1$2
+    shift 2
+    env "$@" "$sim" "$dir/$which.json" "$program" info cuda --json | python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+print("".join("y" if it["is_" + what + "_supported"] else "n" for what in ("fp16", "bf16", "triton")))'
+}
+is "Pascal" nnn "$(types 6 0)"
+is "Pascal, as its user allows" ynn "$(types 6 0 DS_ALLOW_DEPRECATED_FP16=1)"
+is "only 1 allows" nnn "$(types 6 0 DS_ALLOW_DEPRECATED_FP16=true)"
+is "Maxwell, whatever is allowed" nnn "$(types 5 2 DS_ALLOW_DEPRECATED_FP16=1)"
+is "Volta" ynn "$(types 7 0)"
+is "Ampere" yyy "$(types 8 0)"
+is "Hopper" yyy "$(types 9 0)"
+
+# -- the suite --
+
+# The traps of argument order are its checks of content: cuMemcpy*(destination, source) swapped copies
+# the other way, cuEventElapsedTime(ms, start, end) swapped gives negative times (DSA-P58),
+# cuMemsetD8/16/32 by width; and the engine takes a host address for a device's as misuse.
+for machine in cuda node-8gpu; do
+    run env SIM_REPORT="$dir/report" "$sim" "$machine" "$program" conformance cuda -v
+    is "conformance on $machine" 0 "$code"
+    has "conformance on $machine: all of it" "$out" "104 passed, 0 failed, 9 skipped"
+    skipped=$(printf '%s\n' "$out" | sed -n 's/^[^ ]* *skipped  *[^:]*: //p' | sort -u)
+    is "conformance on $machine: what is skipped" "no refusal came from a vendor's runtime
+not offered: env_rules_get
+not offered: op_builders_get
+not offered: op_compatible
+not offered: rng_seed
+the configuration declares no option that is a number or truth value
+the configuration declares no option to be refused" "$skipped"
+done
+run "$sim" cuda "$program" conformance cuda --device 1
+is "conformance of the second device" 0 "$code"
+run env CUDA_VISIBLE_DEVICES=MIG-6c2f9d10-83b1-5a47-b0de-4f71c8a90e31 "$sim" node-8gpu \
+    "$program" conformance cuda
+is "conformance of a part" 0 "$code"
+
+run "$sim" cuda "$program" bench cuda --json --only event,stream --time 0.005
+is "bench" 0 "$code"
+has "bench: measured" "$out" '"state": "measured"'
+
+# -- ranges --
+
+run env SIM_RANGES="$dir/ranges" "$sim" cuda "$dir/walk" "$plugin"
+is "a walk" "0 " "$code $err"
+is "ranges reach NVTX" "push walk
+pop" "$(cat "$dir/ranges")"
+
+# -- failures --
+
+# walk VARIABLE...: sets $code, $out, $err and $alive, what is left in the simulator.
+walk() {
+    rm -f "$dir/report"
+    run env "$@" DS_ACCEL_ROOT="$dir/two" LD_LIBRARY_PATH="$build/sim/lib" \
+        SIM_MACHINE="$dir/two.json" SIM_REPORT="$dir/report" timeout 60 "$dir/walk" "$plugin"
+    alive=$(sed -n 's/^alive //p' "$dir/report" 2>/dev/null)
+}
+
+walk SIM_FAIL=cuMemAlloc_v2:1=2
+is "out of memory" "0 " "$code $err"
+has "out of memory: the driver's code and name" "$out" ", device 0): CUDA_ERROR_OUT_OF_MEMORY (2)"
+walk SIM_FAIL=cuStreamQuery:1=777
+has "an unknown code keeps its number" "$out" "): error (777)"
+walk SIM_FAIL=cuMemHostRegister_v2:1=712
+has "a code that says what was wrong" "$out" "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED (712)"
+walk SIM_FAIL=nvmlInit_v2:*=9
+is "without NVML all else works" "0 " "$code $err"
+walk SIM_FAIL=cuMemFree_v2:1=1
+is "what the driver did not free is freed with the device" "" "$alive"
+has "and that is told" "$out" "log: device 0 closed with 1 allocations left"
+
+# A device that is lost while a copy is under way, and in a host task's place.
+for copy in 1 2 3 4; do
+    walk SIM_LOSE="0@copy:$copy"
+    is "lost in copy $copy" "0 " "$code $err"
+    has "lost in copy $copy: the driver's code" "$out" "CUDA_ERROR_LAUNCH_FAILED (719)"
+    has "lost in copy $copy: from then on" "$out" ": device 0 was lost before"
+done
+
+# Every call of the runtime fails once: no crash, a status with code and text each time (walk.c says
+# what it looks at), and nothing is left but what the failing call itself should have ended.
+walk
+is "nothing is left" "" "$alive"
+calls=$(sed -n 's/^calls //p' "$dir/report")
+is "the walk is long enough to mean something" yes "$([ "$calls" -gt 250 ] && echo yes || echo "$calls")"
+number=1
+while [ "$number" -le "$calls" ]; do
+    walk SIM_FAIL="*:$number"
+    call=$(sed -n 's/^failed //p' "$dir/report" 2>/dev/null)
+    case $code in
+    0 | 3) pass ;;
+    *) fail "call $number, $call, fails" "exit code $code: $err" ;;
+    esac
+    case $call in
+    *Destroy* | *Release* | *Free*) ;;
+    *) is "call $number, $call, fails: nothing is left" "" "$alive" ;;
+    esac
+    number=$((number + 1))
+done
+
+finish
