@@ -308,10 +308,17 @@ static int32_t submit_queued(ds_accel_plugin_stream_t *stream, struct vendor_tas
         stream->device, error, status,
         vendor_backend.stream_host_task(stream->device, stream->native, run_queued, task, error));
     if (status < 0 && atomic_exchange(&task->state, TAKEN) == WAITING) {
+        int is_holding = task->held != NULL;
+
         pthread_mutex_lock(&frame->task_lock);
         unlink_task(&frame->pending, task);
+        if (is_holding) { /* for a launch that is in flight all the same: until the device closes */
+            link_task(&frame->abandoned, task);
+        }
         pthread_mutex_unlock(&frame->task_lock);
-        free_task(task);
+        if (!is_holding) {
+            free_task(task);
+        }
     }
     return status;
 }
