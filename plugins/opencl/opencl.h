@@ -229,7 +229,10 @@ int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const
                           uint64_t size_bytes, struct ds_accel_error *error);
 /* The first failure of a task of the stream since the last call, as *error; or DS_ACCEL_OK. */
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error);
-/* The queue was finished. is_idle: and nothing can be left in it. */
+/* The queue was finished, if is_idle: then wait for its last task; else no task of it runs from
+   here on. */
+void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle);
+/* The same, for the end of the stream. */
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle);
 
 /* ---- events (event.c) ----------------------------------------------------------------------- */

@@ -65,7 +65,8 @@ struct opencl_worker {
     struct job *done;       /* to be freed by the next who queues, or at the end */
     uint64_t pending_count; /* callbacks that have not come, and jobs not ended */
     uint32_t is_stopping;
-    uint32_t is_orphaned; /* the stream is gone: no task runs any more */
+    uint32_t is_running;  /* a job, now */
+    uint32_t is_orphaned; /* nobody waits for the queue any more: no task runs */
     int32_t failure;      /* of the first copy that failed; CL_SUCCESS */
 };
 
@@ -176,6 +177,7 @@ static void run_job(struct job *job)
 
     pthread_mutex_lock(&worker->lock);
     is_orphaned = worker->is_orphaned;
+    worker->is_running = 1;
     pthread_mutex_unlock(&worker->lock);
     if (atomic_compare_exchange_strong(&job->state, &state, JOB_RUNS)) {
         if (!is_orphaned && job->call != NULL) {
@@ -192,6 +194,7 @@ static void run_job(struct job *job)
     }
     job->next = worker->done;
     worker->done = job;
+    worker->is_running = 0;
     worker->pending_count--;
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
@@ -226,15 +229,15 @@ static void *work(void *given)
     return NULL;
 }
 
-/* NULL with *error filled. */
-static struct opencl_worker *start_worker(struct opencl_stream *stream,
+/* NULL with *status_out and *error filled. */
+static struct opencl_worker *start_worker(struct opencl_stream *stream, int32_t *status_out,
                                           struct ds_accel_error *error)
 {
     struct opencl_worker *worker = calloc(1, sizeof(*worker));
     int result;
 
     if (worker == NULL) {
-        plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream's thread");
+        *status_out = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream's thread");
         return NULL;
     }
     worker->cl = opencl_of(stream->device)->runtime->cl;
@@ -246,11 +249,24 @@ static struct opencl_worker *start_worker(struct opencl_stream *stream,
     if (result != 0) {
         atomic_store(&worker->references, 1);
         put_worker(worker);
-        plugin_fail(error, DS_ACCEL_ERR_LIMIT, "no thread for a stream's tasks: %s",
-                    strerror(result));
+        *status_out = plugin_fail(error, DS_ACCEL_ERR_LIMIT, "no thread for a stream's tasks: %s",
+                                  strerror(result));
         return NULL;
     }
     return worker;
+}
+
+void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle)
+{
+    if (worker == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&worker->lock);
+    worker->is_orphaned = !is_idle;
+    while (worker->is_running || (is_idle && worker->pending_count > 0)) {
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    }
+    pthread_mutex_unlock(&worker->lock);
 }
 
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
@@ -260,17 +276,17 @@ void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
     if (worker == NULL) {
         return;
     }
+    opencl_worker_drain(worker, is_idle);
     thread = worker->thread;
     pthread_mutex_lock(&worker->lock);
     worker->is_stopping = 1;
-    worker->is_orphaned = !is_idle;
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
     if (is_idle) {
         pthread_join(thread, NULL);
         free_done(worker);
     } else {
-        pthread_detach(thread); /* it ends with its last task, if that ever comes */
+        pthread_detach(thread); /* it ends with its last callback, if that ever comes */
     }
     put_worker(worker);
 }
@@ -394,14 +410,14 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
     ds_accel_plugin_device_t *device = stream->device;
     uint32_t is_set = 0;
     int32_t code = CL_SUCCESS;
-    int32_t status;
+    int32_t status = DS_ACCEL_OK;
 
     if (stream->worker == NULL) {
-        stream->worker = start_worker(stream, error);
+        stream->worker = start_worker(stream, &status, error);
     }
     if (stream->worker == NULL) {
         free(job);
-        return error->code;
+        return status;
     }
     job->worker = stream->worker;
     free_done(job->worker);
