@@ -3,16 +3,16 @@
 /*
  * A plugin around a vendor's runtime, without what is the same for all of them.
  *
- * Each plugin defines one `const struct vendor_backend vendor_backend`: what its runtime can do, one
- * function per verb, in one order of arguments and one set of numbers (plugin-api.h's). The frame
- * (vendor_*.c) is everything else: arguments and flags checked, handles, the register of addresses,
- * figures and limits, alignment, timeouts, events that were never recorded or lie in a capture,
- * fills of every width, structs of two ages, native handles, visible devices. So a rule of
+ * Each plugin defines one `const struct vendor_backend vendor_backend`: what its runtime can do,
+ * one function per verb, in one order of arguments and one set of numbers (plugin-api.h's). The
+ * frame (vendor_*.c) is everything else: arguments and flags checked, handles, the register of
+ * addresses, figures and limits, alignment, timeouts, events that were never recorded or lie in a
+ * capture, fills of every width, structs of two ages, native handles, visible devices. So a rule of
  * docs/plugin-abi.md is kept in one place for every vendor, and a backend's file reads like its
  * vendor's manual.
  *
- *      host -> slot (vendor_*.c) -> checks -> enter(device) -> backend's function -> vendor's library
- *                                             leave(device) <-  status  <- vendor_check(code)
+ *      host -> slot (vendor_*.c) -> checks -> enter(device) -> backend's function -> vendor's
+ * library leave(device) <-  status  <- vendor_check(code)
  *
  * A function that is NULL makes its slots NULL, so that the host says "not supported". One that
  * depends on an optional symbol of the library returns vendor_unsupported(). Functions are called
@@ -32,13 +32,13 @@
 
 struct ds_accel_plugin_instance {
     const struct ds_accel_host *host;
-    void *runtime;                      /* the backend's own, from its open() */
-    ds_accel_plugin_device_t *devices;  /* [device_count], by device_index */
+    void *runtime;                     /* the backend's own, from its open() */
+    ds_accel_plugin_device_t *devices; /* [device_count], by device_index */
     uint32_t device_count;
-    uint64_t flags;                     /* DS_ACCEL_FLAG_* that hold here */
-    struct vendor_register *blocks;     /* addresses of all its devices (vendor_block.c) */
-    pthread_mutex_t lock;               /* guards opening and closing devices */
-    atomic_uint capture_count;          /* streams that capture now; the frame's */
+    uint64_t flags;                 /* DS_ACCEL_FLAG_* that hold here */
+    struct vendor_register *blocks; /* addresses of all its devices (vendor_block.c) */
+    pthread_mutex_t lock;           /* guards opening and closing devices */
+    atomic_uint capture_count;      /* streams that capture now; the frame's */
 };
 
 struct ds_accel_plugin_device {
@@ -46,20 +46,20 @@ struct ds_accel_plugin_device {
     uint32_t index;
     uint32_t open_count;
     struct ds_accel_device_identity identity;
-    struct ds_accel_device_info info;   /* after opening */
-    uint64_t native_device;             /* CUdevice, ze_device_handle_t: set by identify() or open */
-    uint64_t native_context;            /* CUcontext, cl_context; 0: the runtime has none */
-    void *state;                        /* the backend's own, between device_open and device_close */
+    struct ds_accel_device_info info; /* after opening */
+    uint64_t native_device;           /* CUdevice, ze_device_handle_t: set by identify() or open */
+    uint64_t native_context;          /* CUcontext, cl_context; 0: the runtime has none */
+    void *state;                      /* the backend's own, between device_open and device_close */
     ds_accel_plugin_stream_t *default_stream;
-    atomic_uint is_lost;                /* an ERR_DEVICE_LOST was seen; stays */
-    struct vendor_usage *usage;         /* figures and limits (vendor_usage.c) */
-    void *frame;                        /* the frame's own, as it needs */
+    atomic_uint is_lost;        /* an ERR_DEVICE_LOST was seen; stays */
+    struct vendor_usage *usage; /* figures and limits (vendor_usage.c) */
+    void *frame;                /* the frame's own, as it needs */
 };
 
 struct ds_accel_plugin_stream {
     ds_accel_plugin_device_t *device;
-    void *native;                       /* what stream_create() gave; the vendor's NULL stream: NULL */
-    uint32_t is_wrapped;                /* the program's own: never destroyed */
+    void *native;        /* what stream_create() gave; the vendor's NULL stream: NULL */
+    uint32_t is_wrapped; /* the program's own: never destroyed */
     uint32_t is_default;
     void *frame;
 };
@@ -67,10 +67,10 @@ struct ds_accel_plugin_stream {
 struct ds_accel_plugin_event {
     ds_accel_plugin_device_t *device;
     void *native;
-    uint32_t flags;                     /* DS_ACCEL_EVENT_* */
+    uint32_t flags; /* DS_ACCEL_EVENT_* */
     uint32_t is_wrapped;
-    pthread_mutex_t lock;               /* guards what follows */
-    uint32_t recorded;                  /* VENDOR_EVENT_* of vendor_event.c */
+    pthread_mutex_t lock; /* guards what follows */
+    uint32_t recorded;    /* VENDOR_EVENT_* of vendor_event.c */
     void *frame;
 };
 
@@ -96,9 +96,9 @@ struct ds_accel_plugin_vmem {
 /* ---- errors --------------------------------------------------------------------------------- */
 
 /*
- * DS_ACCEL_OK for the vendor's success code. Otherwise fills *error with the code, the vendor's name
- * for it and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status that the
- * backend's describe() gave it. device may be NULL.
+ * DS_ACCEL_OK for the vendor's success code. Otherwise fills *error with the code, the vendor's
+ * name for it and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status that
+ * the backend's describe() gave it. device may be NULL.
  */
 __attribute__((format(printf, 5, 6))) int32_t
 vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device, int64_t code,
@@ -109,25 +109,28 @@ int32_t vendor_unsupported(struct ds_accel_error *error, const char *call, const
  * A problem of open() or count(): the reason DRIVER_FAILED, or the one given, with code and name.
  * It returns -1, for `return vendor_problem_code(...)`.
  */
-__attribute__((format(printf, 6, 7))) int
-vendor_problem_code(struct vendor_problem *problem, uint32_t reason, void *runtime, int64_t code,
-                    uint32_t is_error, const char *format, ...);
+__attribute__((format(printf, 6, 7))) int vendor_problem_code(struct vendor_problem *problem,
+                                                              uint32_t reason, void *runtime,
+                                                              int64_t code, uint32_t is_error,
+                                                              const char *format, ...);
 /* Log under the plugin's topic. */
 __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host *host,
                                                       uint32_t level, const char *format, ...);
 
 /* ---- visible devices (vendor_visible.c) ----------------------------------------------------- */
 
+#define VENDOR_KEEPS_ORDER 2u /* the list only hides: another order of devices is refused */
 /*
  * How the vendor's variable hides devices. The frame answers visible_devices_value with it; the
  * backend uses vendor_visible_is_hiding() to say HIDDEN instead of NO_DEVICE.
  */
 struct vendor_visible {
-    const char *variable;      /* "CUDA_VISIBLE_DEVICES" */
-    const char *separator;     /* "," */
-    uint32_t is_renumbered;    /* devices of the child count from 0 in the order of the list */
-    uint32_t is_relative;      /* its numbers count what the variables after it in the list leave
-                                  (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
+    const char *variable;   /* "CUDA_VISIBLE_DEVICES" */
+    const char *separator;  /* "," */
+    uint32_t is_renumbered; /* devices of the child count from 0 in the order of the list;
+                               VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
+    uint32_t is_relative;   /* its numbers count what the variables after it in the list leave
+                               (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device"; NULL if no variable is set. text: storage. */
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
@@ -142,21 +145,21 @@ int vendor_visible_each(const char *variable, int (*take)(void *user_data, const
 /* ---- what a backend is ---------------------------------------------------------------------- */
 
 struct vendor_backend {
-    const char *name;                /* the plugin's: "cuda" */
-    uint64_t flags;                  /* DS_ACCEL_FLAG_* with every optional symbol there */
+    const char *name; /* the plugin's: "cuda" */
+    uint64_t flags;   /* DS_ACCEL_FLAG_* with every optional symbol there */
     const struct vendor_trace *trace;
     const struct vendor_visible *visible; /* [visible_count]: variables that choose devices */
     uint32_t visible_count;
-    const char *const *export_prefixes;   /* NULL-terminated: variables that jobs inherit */
+    const char *const *export_prefixes; /* NULL-terminated: variables that jobs inherit */
     const struct ds_accel_env_rule *env_rules;
     uint32_t env_rule_count;
-    uint32_t memory_handle_bytes;    /* the vendor's own IPC handle; 0: none. The frame adds where in
-                                        the allocation the pointer lies */
+    uint32_t memory_handle_bytes; /* the vendor's own IPC handle; 0: none. The frame adds where in
+                                     the allocation the pointer lies */
     uint32_t event_handle_bytes;
     uint32_t allocation_align_bytes; /* what alloc() gives at least; more is made by the frame */
     uint32_t frees_wait;             /* free() waits for the device's work by itself */
-    /* open() leaves descriptors or threads that close() cannot end, or the library does not survive a
-       fork: probe asks in a child process of its own. */
+    /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
+       a fork: probe asks in a child process of its own. */
     uint32_t probes_in_child;
 
     /* -- life; the vendor's device numbering below is the instance's: index 0 .. count-1 -- */
@@ -170,14 +173,14 @@ struct vendor_backend {
     void (*close)(void *runtime);
     /* Visible devices; 0 is no problem of this call: the frame tells HIDDEN from NO_DEVICE. */
     int (*count)(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
-    /* probe only, may be NULL: a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY). *usable_out
-       = how many can. variant: struct ds_accel_verdict's, 32 bytes, "" so far. */
+    /* probe only, may be NULL: a device that cannot be used (DEVICE_TOO_OLD, DEVICE_BUSY).
+     *usable_out = how many can. variant: struct ds_accel_verdict's, 32 bytes, "" so far. */
     int (*judge)(void *runtime, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem);
     /* status: DS_ACCEL_ERR_*, name: the vendor's, NULL unknown. code is not the success code 0. */
     void (*describe)(void *runtime, int64_t code, int32_t *status_out, const char **name_out);
-    /* versions, communication and compile backend, flags that optional symbols take away; filled with
-       the backend's own before. */
+    /* versions, communication and compile backend, flags that optional symbols take away; filled
+       with the backend's own before. */
     int32_t (*backend_info)(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info, struct ds_accel_error *error);
 
@@ -186,20 +189,22 @@ struct vendor_backend {
     /* Without a context, without waking it: identity->device_index is set; vendor_index, uuid, PCI
        address ... and device->native_device are the backend's to fill. numa_node, power_state and
        node_path are filled from sysfs afterwards if they are not. */
-    int32_t (*identify)(ds_accel_plugin_device_t *device,
-                        struct ds_accel_device_identity *identity, struct ds_accel_error *error);
+    int32_t (*identify)(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
+                        struct ds_accel_error *error);
     /* First opening: context, device->state, device->info (name, memory, compute units, flags...).
-       native_context: 0, or the program's own (device_open_native; NULL slot without takes_native). */
+       native_context: 0, or the program's own (device_open_native; NULL slot without takes_native).
+     */
     int32_t (*device_open)(ds_accel_plugin_device_t *device, uint64_t native_context,
                            struct ds_accel_error *error);
     void (*device_close)(ds_accel_plugin_device_t *device);
     uint32_t takes_native_context;
-    /* Make the device the calling thread's for one call, and put back what was. NULL: the runtime has
-       no such notion. enter must be cheap if it already is. */
+    /* Make the device the calling thread's for one call, and put back what was. NULL: the runtime
+       has no such notion. enter must be cheap if it already is. */
     int32_t (*enter)(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                      struct ds_accel_error *error);
     void (*leave)(ds_accel_plugin_device_t *device, uint64_t saved);
-    uint32_t enters_for_streams; /* stream_, event_, copy_async, fill_async, graph calls need it too */
+    uint32_t
+        enters_for_streams; /* stream_, event_, copy_async, fill_async, graph calls need it too */
     /* The slots device_get_current and device_set_current. *index_out UINT32_MAX: none is. */
     int32_t (*get_current)(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
                            struct ds_accel_error *error);
@@ -225,8 +230,8 @@ struct vendor_backend {
                                       uint64_t timeout_ns, struct ds_accel_error *error);
     int32_t (*stream_query)(ds_accel_plugin_device_t *device, void *native,
                             struct ds_accel_error *error); /* DS_ACCEL_OK or NOT_READY */
-    int32_t (*stream_wait_event)(ds_accel_plugin_device_t *device, void *native,
-                                 void *native_event, struct ds_accel_error *error);
+    int32_t (*stream_wait_event)(ds_accel_plugin_device_t *device, void *native, void *native_event,
+                                 struct ds_accel_error *error);
     /* Runs call(argument) once on a thread of the runtime. */
     int32_t (*stream_host_task)(ds_accel_plugin_device_t *device, void *native,
                                 void (*call)(void *argument), void *argument,
@@ -255,13 +260,14 @@ struct vendor_backend {
                             void **pointer_out, struct ds_accel_error *error);
     int32_t (*free_pinned)(ds_accel_plugin_device_t *device, void *pointer,
                            struct ds_accel_error *error);
-    uint32_t pinned_flags;   /* DS_ACCEL_PINNED_* that alloc_pinned and host_register know */
+    uint32_t pinned_flags; /* DS_ACCEL_PINNED_* that alloc_pinned and host_register know */
     int32_t (*host_register)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                              uint32_t flags, struct ds_accel_error *error);
     int32_t (*host_unregister)(ds_accel_plugin_device_t *device, void *pointer,
                                struct ds_accel_error *error);
     int32_t (*alloc_managed)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                             void **pointer_out, struct ds_accel_error *error); /* freed by free() */
+                             void **pointer_out,
+                             struct ds_accel_error *error); /* freed by free() */
     int32_t (*host_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                    void **device_pointer_out, struct ds_accel_error *error);
     /* Optional: done when it returns. The frame's own: copy_async on a stream it keeps for that. */
@@ -280,7 +286,7 @@ struct vendor_backend {
     int32_t (*fill_async)(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                           uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                           struct ds_accel_error *error);
-    uint32_t fill_widths;    /* 1 | 2 | 4 */
+    uint32_t fill_widths; /* 1 | 2 | 4 */
     int32_t (*memory_info)(ds_accel_plugin_device_t *device, uint64_t *free_out,
                            uint64_t *total_out, struct ds_accel_error *error);
     int32_t (*trim)(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
@@ -315,8 +321,8 @@ struct vendor_backend {
     int32_t (*capture_begin)(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                              struct ds_accel_error *error);
     /* ERR_STATE if it was broken; the capture has ended in any case. */
-    int32_t (*capture_end)(ds_accel_plugin_device_t *device, void *native_stream,
-                           void **native_out, struct ds_accel_error *error);
+    int32_t (*capture_end)(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
+                           struct ds_accel_error *error);
     int32_t (*capture_status)(ds_accel_plugin_device_t *device, void *native_stream,
                               uint32_t *status_out, struct ds_accel_error *error);
     void (*graph_destroy)(ds_accel_plugin_device_t *device, void *native);
@@ -328,11 +334,10 @@ struct vendor_backend {
                             struct ds_accel_error *error);
     int32_t (*graph_exec_update)(ds_accel_plugin_device_t *device, void *exec, void *native,
                                  uint32_t *result_out, struct ds_accel_error *error);
-    int32_t (*graph_node_count)(ds_accel_plugin_device_t *device, void *native,
-                                uint64_t *count_out, struct ds_accel_error *error);
-    int32_t (*graph_dump)(ds_accel_plugin_device_t *device, void *native,
-                          ds_accel_text_sink_t sink, void *user_data,
-                          struct ds_accel_error *error);
+    int32_t (*graph_node_count)(ds_accel_plugin_device_t *device, void *native, uint64_t *count_out,
+                                struct ds_accel_error *error);
+    int32_t (*graph_dump)(ds_accel_plugin_device_t *device, void *native, ds_accel_text_sink_t sink,
+                          void *user_data, struct ds_accel_error *error);
 
     /* -- facts -- */
 
@@ -343,8 +348,8 @@ struct vendor_backend {
                          struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
     /* Up to capacity elements, and always the full number. struct_size is the frame's to set. */
     int32_t (*processes)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
-                         struct ds_accel_process *processes, uint32_t capacity,
-                         uint32_t *count_out, struct ds_accel_error *error);
+                         struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
+                         struct ds_accel_error *error);
     int32_t (*links)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                      struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
                      struct ds_accel_error *error);
@@ -383,8 +388,7 @@ struct vendor_backend {
     int32_t (*dmabuf_export)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                              int32_t *fd_out, uint64_t *offset_out, struct ds_accel_error *error);
     int32_t (*dmabuf_import)(ds_accel_plugin_device_t *device, int32_t fd, uint64_t offset_bytes,
-                             uint64_t size_bytes, void **pointer_out,
-                             struct ds_accel_error *error);
+                             uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error);
     int32_t (*dmabuf_release)(ds_accel_plugin_device_t *device, void *pointer,
                               struct ds_accel_error *error);
 

@@ -263,10 +263,17 @@ void vendor_streams_release(ds_accel_plugin_device_t *device);
 /* Queue a function; captured, it runs with each launch and lives with the graph. */
 int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                            void *user_data, struct ds_accel_error *error);
-/* Keep memory of malloc() until the stream has passed, or as long as the graph. Takes it, freed
- * also on failure. */
-int32_t vendor_task_free_behind(ds_accel_plugin_stream_t *stream, void *memory,
-                                struct ds_accel_error *error);
+/*
+ * Hold memory of malloc() for work: make the task, which owns it, before the work, so that it
+ * cannot fail behind it. Then either keep it with the graph that is captured, before the work is
+ * queued, or hold it behind the work until the stream has passed; both take the task.
+ */
+struct vendor_task *vendor_task_holding(ds_accel_plugin_device_t *device, void *memory);
+void vendor_task_drop(struct vendor_task *task); /* no work was queued */
+int32_t vendor_task_keep(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                         struct ds_accel_error *error);
+int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                         struct ds_accel_error *error);
 /* Run what the runtime still has with the status in its place. */
 void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status);
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);

@@ -280,26 +280,33 @@ static void vendor_graph_exec_destroy(ds_accel_plugin_graph_exec_t *exec)
     free(exec);
 }
 
-/* What the launch needs is held until it is over; for a captured one, by the graph that it is in.
- */
-static int32_t hold_keep(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
-                         uint32_t is_capturing, struct ds_accel_error *error)
+/* What a launch needs is held until it is over; of a captured one, by the graph that it is in. */
+static int32_t launch(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
+                      uint32_t is_capturing, struct ds_accel_error *error)
 {
-    if (vendor_keep_is_empty(keep)) {
-        return DS_ACCEL_OK;
+    const struct vendor_graph *frame = exec->frame;
+    int needs_keep = !vendor_keep_is_empty(frame->keep);
+    int32_t status = DS_ACCEL_OK;
+
+    if (needs_keep && is_capturing) {
+        status = vendor_keep_in_capture(frame->keep, stream, error);
     }
-    if (is_capturing) {
-        return vendor_keep_in_capture(keep, stream, error);
+    if (status == DS_ACCEL_OK) {
+        VENDOR_WORK(
+            stream->device, error, status,
+            vendor_backend.graph_launch(stream->device, exec->native, stream->native, error));
     }
-    return vendor_backend.stream_host_task != NULL ? vendor_keep_until_passed(keep, stream, error)
-                                                   : DS_ACCEL_OK;
+    if (status == DS_ACCEL_OK && needs_keep && !is_capturing &&
+        vendor_backend.stream_host_task != NULL) {
+        status = vendor_keep_until_passed(frame->keep, stream, error);
+    }
+    return status;
 }
 
 static int32_t vendor_graph_launch(ds_accel_plugin_graph_exec_t *exec,
                                    ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
 {
     const char *slot = "graph_launch";
-    const struct vendor_graph *frame;
     uint32_t is_capturing = 0;
     int32_t status = vendor_check_stream(stream, slot, error);
 
@@ -310,14 +317,8 @@ static int32_t vendor_graph_launch(ds_accel_plugin_graph_exec_t *exec,
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "%s: the graph is NULL or of another device", slot);
     }
-    frame = exec->frame;
     status = vendor_stream_is_capturing(stream, &is_capturing, error);
-    if (status < 0) {
-        return status;
-    }
-    VENDOR_WORK(stream->device, error, status,
-                vendor_backend.graph_launch(stream->device, exec->native, stream->native, error));
-    return status < 0 ? status : hold_keep(frame->keep, stream, is_capturing, error);
+    return status < 0 ? status : launch(exec, stream, is_capturing, error);
 }
 
 static int32_t vendor_graph_exec_update(ds_accel_plugin_graph_exec_t *exec,

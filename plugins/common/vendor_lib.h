@@ -51,8 +51,8 @@ struct vendor_hardware {
 
 /*
  * Look for the hardware below host->machine_root: 0 if there is any that this process may use;
- * -1 with the reason NO_DEVICE, NO_DRIVER (on the PCI bus, but no node) or NO_PERMISSION. The option
- * presence = off makes it answer 0 unseen, for runtimes that reach their devices otherwise.
+ * -1 with the reason NO_DEVICE, NO_DRIVER (on the PCI bus, but no node) or NO_PERMISSION. The
+ * option presence = off makes it answer 0 unseen, for runtimes that reach their devices otherwise.
  */
 int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
                           struct vendor_hardware *hardware_out, struct vendor_problem *problem);
@@ -72,8 +72,14 @@ struct vendor_symbol {
     uint32_t is_required;
     const char *since; /* the version that has it, for people: "CUDA 11.2"; NULL */
 };
-#define VENDOR_REQUIRED(table, symbol) {#symbol, offsetof(table, symbol), 1, NULL}
-#define VENDOR_OPTIONAL(table, symbol, since) {#symbol, offsetof(table, symbol), 0, since}
+#define VENDOR_REQUIRED(table, symbol) \
+    { \
+#symbol, offsetof(table, symbol), 1, NULL \
+    }
+#define VENDOR_OPTIONAL(table, symbol, since) \
+    { \
+#symbol, offsetof(table, symbol), 0, since \
+    }
 
 struct vendor_lib {
     void *handle;   /* never closed: runtimes leave threads behind */
@@ -81,21 +87,22 @@ struct vendor_lib {
 };
 
 /*
- * Open the first of names (NULL-terminated; sonames, then absolute paths) that can be, with RTLD_NOW,
- * RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: none) takes the place
- * of all names. -1: LIBRARY_MISSING, with every name and the linker's own text of the most telling
- * failure: a library that is there and lacks another one says more than those that are not there.
- * With an option_key, it is the main library: problem->detail then holds its name when it returns
- * 0, which is what a verdict tells of it. Optional libraries are opened with a problem of their own.
+ * Open the first of names (NULL-terminated; sonames, then absolute paths) that can be, with
+ * RTLD_NOW, RTLD_LOCAL, RTLD_NODELETE. The plugin's option option_key ("library"; NULL: none) takes
+ * the place of all names. -1: LIBRARY_MISSING, with every name and the linker's own text of the
+ * most telling failure: a library that is there and lacks another one says more than those that are
+ * not there. With an option_key, it is the main library: problem->detail then holds its name when
+ * it returns 0, which is what a verdict tells of it. Optional libraries are opened with a problem
+ * of their own.
  */
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,
                     struct vendor_problem *problem);
 /*
- * Look up symbols[count] and store them in *table, absent optional ones as NULL. -1: SYMBOL_MISSING,
- * with the library's path and every required name that it lacks.
+ * Look up symbols[count] and store them in *table, absent optional ones as NULL. -1:
+ * SYMBOL_MISSING, with the library's path and every required name that it lacks.
  */
-int vendor_lib_bind(const struct vendor_lib *lib, const struct vendor_symbol *symbols,
-                    size_t count, void *table, struct vendor_problem *problem);
+int vendor_lib_bind(const struct vendor_lib *lib, const struct vendor_symbol *symbols, size_t count,
+                    void *table, struct vendor_problem *problem);
 
 #endif

@@ -294,13 +294,17 @@ static int32_t submit_captured(ds_accel_plugin_stream_t *stream, struct vendor_t
     return status;
 }
 
-/* Takes the task. Once it is in the list the runtime may have called it before it returns. */
+/*
+ * The runtime may have called it before this returns. After a failure the task is the caller's
+ * again, *is_back_out, unless it was abandoned meanwhile.
+ */
 static int32_t submit_queued(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
-                             struct ds_accel_error *error)
+                             int *is_back_out, struct ds_accel_error *error)
 {
     struct vendor_device *frame = stream->device->frame;
     int32_t status;
 
+    *is_back_out = 0;
     pthread_mutex_lock(&frame->task_lock);
     link_task(&frame->pending, task);
     pthread_mutex_unlock(&frame->task_lock);
@@ -308,17 +312,10 @@ static int32_t submit_queued(ds_accel_plugin_stream_t *stream, struct vendor_tas
         stream->device, error, status,
         vendor_backend.stream_host_task(stream->device, stream->native, run_queued, task, error));
     if (status < 0 && atomic_exchange(&task->state, TAKEN) == WAITING) {
-        int is_holding = task->held != NULL;
-
         pthread_mutex_lock(&frame->task_lock);
         unlink_task(&frame->pending, task);
-        if (is_holding) { /* for a launch that is in flight all the same: until the device closes */
-            link_task(&frame->abandoned, task);
-        }
         pthread_mutex_unlock(&frame->task_lock);
-        if (!is_holding) {
-            free_task(task);
-        }
+        *is_back_out = 1;
     }
     return status;
 }
@@ -327,6 +324,7 @@ int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_
                            void *user_data, struct ds_accel_error *error)
 {
     uint32_t is_capturing = 0;
+    int is_back = 0;
     struct vendor_task *task;
     int32_t status = vendor_stream_is_capturing(stream, &is_capturing, error);
 
@@ -337,8 +335,17 @@ int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_
     if (task == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "stream_host_task: no memory");
     }
-    return is_capturing ? submit_captured(stream, task, error) : submit_queued(stream, task, error);
+    if (is_capturing) {
+        return submit_captured(stream, task, error);
+    }
+    status = submit_queued(stream, task, &is_back, error);
+    if (is_back) {
+        free_task(task);
+    }
+    return status;
 }
+
+/* ---- holding what queued work uses ---------------------------------------------------------- */
 
 static void forget(void *user_data, int32_t status)
 {
@@ -346,46 +353,90 @@ static void forget(void *user_data, int32_t status)
     (void)status;
 }
 
-int32_t vendor_task_free_behind(ds_accel_plugin_stream_t *stream, void *memory,
-                                struct ds_accel_error *error)
+/* No task can tell: wait. If that fails too nobody knows what still runs, and it is held on. */
+static int32_t wait_and_free(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                             struct ds_accel_error *error)
 {
-    uint32_t is_capturing = 0;
-    struct vendor_task *task = make_task(stream->device, forget, NULL);
-    int32_t status = vendor_stream_is_capturing(stream, &is_capturing, error);
+    struct vendor_device *frame = stream->device->frame;
+    int32_t status = DS_ACCEL_OK;
 
-    if (task == NULL) {
-        free(memory);
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_fill_async: no memory");
-    }
-    task->memory = memory;
-    if (status == DS_ACCEL_OK && is_capturing) {
-        if (keep_task(stream, task) == 0) {
-            return DS_ACCEL_OK;
-        }
-        status = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_fill_async: no memory");
-    }
-    if (status == DS_ACCEL_OK && vendor_backend.stream_host_task != NULL) {
-        return submit_queued(stream, task, error);
-    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.stream_synchronize(stream->device, stream->native, error));
     if (status == DS_ACCEL_OK) {
-        VENDOR_WORK(stream->device, error, status,
-                    vendor_backend.stream_synchronize(stream->device, stream->native, error));
+        free_task(task);
+        return DS_ACCEL_OK;
+    }
+    pthread_mutex_lock(&frame->task_lock);
+    link_task(&frame->abandoned, task);
+    pthread_mutex_unlock(&frame->task_lock);
+    return status;
+}
+
+/* Takes the task, which holds what work that is queued already uses. */
+static int32_t hold_behind(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                           struct ds_accel_error *error)
+{
+    struct ds_accel_error refusal = {.struct_size = sizeof(refusal)};
+    int is_back = 1;
+
+    if (vendor_backend.stream_host_task != NULL) {
+        int32_t status = submit_queued(stream, task, &is_back, &refusal);
+
+        if (!is_back) {
+            return status < 0 ? vendor_fail_lost(stream->device, "a task", error) : status;
+        }
+    }
+    return wait_and_free(stream, task, error);
+}
+
+struct vendor_task *vendor_task_holding(ds_accel_plugin_device_t *device, void *memory)
+{
+    struct vendor_task *task = make_task(device, forget, NULL);
+
+    if (task != NULL) {
+        task->memory = memory;
+    }
+    return task;
+}
+
+void vendor_task_drop(struct vendor_task *task)
+{
+    free_task(task);
+}
+
+int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                         struct ds_accel_error *error)
+{
+    return hold_behind(stream, task, error);
+}
+
+int32_t vendor_task_keep(ds_accel_plugin_stream_t *stream, struct vendor_task *task,
+                         struct ds_accel_error *error)
+{
+    if (keep_task(stream, task) == 0) {
+        return DS_ACCEL_OK;
     }
     free_task(task);
-    return status;
+    return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_fill_async: no memory");
 }
 
 int32_t vendor_keep_until_passed(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,
                                  struct ds_accel_error *error)
 {
     struct vendor_task *task = make_task(stream->device, forget, NULL);
+    int32_t status;
 
-    if (task == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "graph_launch: no memory");
-    }
     vendor_keep_get(keep);
-    task->held = keep;
-    return submit_queued(stream, task, error);
+    if (task != NULL) {
+        task->held = keep;
+        return hold_behind(stream, task, error);
+    }
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.stream_synchronize(stream->device, stream->native, error));
+    if (status == DS_ACCEL_OK) {
+        vendor_keep_put(keep);
+    }
+    return status; /* else it is held for ever */
 }
 
 int32_t vendor_keep_in_capture(struct vendor_keep *keep, ds_accel_plugin_stream_t *stream,

@@ -101,7 +101,7 @@ static int32_t copy_and_wait(ds_accel_plugin_device_t *device, void *destination
 
     if (vendor_backend.stream_create != NULL) {
         status = take_copier(device, &copier, error);
-        if (status < 0) {
+        if (copier == NULL) {
             return status;
         }
         native = copier->native;
@@ -259,27 +259,63 @@ static int32_t queue_copy(ds_accel_plugin_stream_t *stream, void *destination, c
     return status;
 }
 
-/* The first piece lives until the stream has passed, or with the graph that captures it. */
+/* The first piece, in a task that holds it; NULL: no memory. */
+static struct vendor_task *make_piece(ds_accel_plugin_device_t *device,
+                                      const struct element *element, uint64_t size_bytes,
+                                      char **piece_out)
+{
+    char *piece = malloc((size_t)size_bytes);
+    struct vendor_task *task = piece != NULL ? vendor_task_holding(device, piece) : NULL;
+
+    if (task == NULL) {
+        free(piece);
+        return NULL;
+    }
+    for (uint64_t i = 0; i < size_bytes; i++) {
+        piece[i] = (char)element->bytes[i % element->size_bytes];
+    }
+    *piece_out = piece;
+    return task;
+}
+
+/* It lives until the stream has passed, or with the graph that captures it. Takes the task. */
+static int32_t queue_piece(ds_accel_plugin_stream_t *stream, void *destination, const void *piece,
+                           uint64_t size_bytes, struct vendor_task *task,
+                           struct ds_accel_error *error)
+{
+    uint32_t is_capturing = 0;
+    int32_t status = vendor_stream_is_capturing(stream, &is_capturing, error);
+
+    if (status == DS_ACCEL_OK && is_capturing) {
+        status = vendor_task_keep(stream, task, error);
+        return status < 0 ? status
+                          : queue_copy(stream, destination, piece, size_bytes,
+                                       DS_ACCEL_COPY_HOST_TO_DEVICE, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        status =
+            queue_copy(stream, destination, piece, size_bytes, DS_ACCEL_COPY_HOST_TO_DEVICE, error);
+    }
+    if (status < 0) {
+        vendor_task_drop(task);
+        return status;
+    }
+    return vendor_task_hold(stream, task, error);
+}
+
 static int32_t fill_with_copies(ds_accel_plugin_stream_t *stream, char *destination,
                                 const struct element *element, uint64_t size_bytes,
                                 struct ds_accel_error *error)
 {
     uint64_t done = size_bytes < FIRST_PIECE_BYTES ? size_bytes : FIRST_PIECE_BYTES;
-    char *piece = malloc((size_t)done);
+    char *piece = NULL;
+    struct vendor_task *task = make_piece(stream->device, element, done, &piece);
     int32_t status;
 
-    if (piece == NULL) {
+    if (task == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "mem_fill_async: no host memory");
     }
-    for (uint64_t i = 0; i < done; i++) {
-        piece[i] = (char)element->bytes[i % element->size_bytes];
-    }
-    status = queue_copy(stream, destination, piece, done, DS_ACCEL_COPY_HOST_TO_DEVICE, error);
-    if (status < 0) {
-        free(piece);
-        return status;
-    }
-    status = vendor_task_free_behind(stream, piece, error);
+    status = queue_piece(stream, destination, piece, done, task, error);
     while (status == DS_ACCEL_OK && done < size_bytes) {
         uint64_t next = done < size_bytes - done ? done : size_bytes - done;
 

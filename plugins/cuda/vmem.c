@@ -169,7 +169,7 @@ int32_t cuda_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
     if (status == DS_ACCEL_OK) {
         status = check_room(device, size_bytes, error);
     }
-    if (status < 0) {
+    if (status < 0 || piece_bytes == 0) {
         return status;
     }
     count = size_bytes / piece_bytes;
