@@ -102,7 +102,8 @@ void ds_accel__guard_take_alone(struct ds_accel__guard *guard)
 
 static bool has_handler(const struct sigaction *action, const struct sigaction *before)
 {
-    return action->sa_handler != before->sa_handler || action->sa_flags != before->sa_flags;
+    return action->sa_handler != before->sa_handler ||
+           ((action->sa_flags ^ before->sa_flags) & ~RESTORER_FLAG) != 0;
 }
 
 static void describe_mask(const sigset_t *before, const sigset_t *now, char *text, size_t size)

@@ -132,8 +132,8 @@ int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node
 {
     uint32_t side = node->kind == OPENCL_NODE_FILL ? SIDE_DEVICE
                                                    : destination_side(node->copy_kind);
-    struct end destination;
-    struct end source;
+    struct end destination = {.offset = 0};
+    struct end source = {.offset = 0};
     int32_t status;
 
     if (node->kind == OPENCL_NODE_PEER) {

@@ -385,20 +385,20 @@ static void note_finished(struct opencl_device *state, const struct waited *wait
 int32_t opencl_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct opencl_device *state = opencl_of(device);
-    const struct cl_calls *cl = &state->runtime->cl;
     struct waited *waited = NULL;
     size_t count = 0;
     int32_t status = list_queues(device, &waited, &count, error);
 
     for (size_t i = 0; i < count; i++) {
         if (status == DS_ACCEL_OK) {
-            status = vendor_check(device->instance, device, cl->clFinish(waited[i].queue), error,
+            status = vendor_check(device->instance, device,
+                                  state->runtime->cl.clFinish(waited[i].queue), error,
                                   "clFinish(device %u)", device->index);
             if (status == DS_ACCEL_OK) {
                 note_finished(state, &waited[i]);
             }
         }
-        cl->clReleaseCommandQueue(waited[i].queue);
+        state->runtime->cl.clReleaseCommandQueue(waited[i].queue);
     }
     free(waited);
     return status;

@@ -116,7 +116,7 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
     if (status == DS_ACCEL_OK && mark != NULL) {
         status = vendor_check(device->instance, device,
                               OPENCL_CALL(device, clWaitForEvents)(1, &mark), error,
-                              "clWaitForEvents(an event of device %u)", device->index);
+                              "clWaitForEvents(device %u)", device->index);
         OPENCL_CALL(device, clReleaseEvent)(mark);
     }
     return status;

@@ -408,6 +408,10 @@ static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds
     if (status == DS_ACCEL_OK) {
         status = opencl_mark(stream, &mark, error);
     }
+    if (status < 0) { /* who is told that it failed may destroy what the first half still needs */
+        opencl_worker_drain(stream->worker,
+                            OPENCL_CALL(stream->device, clFinish)(stream->queue) == CL_SUCCESS);
+    }
     if (status == DS_ACCEL_OK) {
         if (exec->last != NULL) {
             OPENCL_CALL(stream->device, clReleaseEvent)(exec->last);

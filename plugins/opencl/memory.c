@@ -126,7 +126,7 @@ int32_t opencl_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void
     return status;
 }
 
-/* Whoever is refused keeps the memory, and may ask again. */
+/* Whoever is refused keeps the memory, and may ask again; a lost device is asked no more. */
 static int32_t free_managed(ds_accel_plugin_device_t *device, void *pointer,
                             struct ds_accel_error *error)
 {
@@ -134,7 +134,7 @@ static int32_t free_managed(ds_accel_plugin_device_t *device, void *pointer,
     int32_t status = opencl_device_synchronize(device, error);
     struct opencl_range range;
 
-    if (status == DS_ACCEL_OK &&
+    if ((status == DS_ACCEL_OK || atomic_load(&device->is_lost)) &&
         opencl_map_take(&state->runtime->memory, pointer, device, &range) == 0) {
         state->runtime->cl.clSVMFree(state->context, pointer);
         discharge(device, range.size_bytes);

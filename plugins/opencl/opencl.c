@@ -9,6 +9,8 @@
  */
 #include "opencl.h"
 
+static const char *const export_prefixes[] = {"OCL_", "OPENCL_", "POCL_", NULL};
+
 const struct vendor_backend vendor_backend = {
     .name = "opencl",
     .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES,
@@ -18,6 +20,7 @@ const struct vendor_backend vendor_backend = {
     .open = opencl_open,
     .close = opencl_close,
     .count = opencl_count,
+    .probes_in_child = 1, /* PoCL keeps threads, and a child forked after it hangs */
     .describe = opencl_describe,
     .backend_info = opencl_backend_info,
 
@@ -76,6 +79,7 @@ const struct vendor_backend vendor_backend = {
     .native_memory = opencl_native_memory,
     .native_memory_wrap = opencl_native_memory_wrap,
     .wraps_events = 1,
+    .export_prefixes = export_prefixes,
 };
 
 DS_ACCEL_PLUGIN("opencl", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG,

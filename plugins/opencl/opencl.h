@@ -4,6 +4,7 @@
  * What the files of this plugin know of each other.
  *
  *   runtime.c   library, options, platforms and the devices that are taken
+ *   serial.c    one call at a time, for runtimes that need it
  *   device.c    identity, context, facts
  *   map.c       addresses of memory that is an object
  *   memory.c    buffers, pinned, registered and shared memory
@@ -95,6 +96,9 @@ void opencl_platform_text(const struct opencl_runtime *runtime, cl_platform plat
                           char *text, size_t text_size);
 void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, uint32_t name,
                         char *text, size_t text_size);
+
+/* One call at a time from now on (serial.c): 0, or -1 if another library is serialised already. */
+int opencl_serialize(struct opencl_runtime *runtime);
 
 /* ---- devices (device.c) --------------------------------------------------------------------- */
 
@@ -225,7 +229,10 @@ int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const
                           uint64_t size_bytes, struct ds_accel_error *error);
 /* The first failure of a task of the stream since the last call, as *error; or DS_ACCEL_OK. */
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error);
-/* The queue was finished. is_idle: and nothing can be left in it. */
+/* The queue was finished, if is_idle: then wait for its last task; else no task of it runs from
+   here on. */
+void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle);
+/* The same, for the end of the stream. */
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle);
 
 /* ---- events (event.c) ----------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #include "opencl.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <strings.h>
 
 #define PLATFORM_LIMIT 64u
@@ -195,8 +196,7 @@ static int check_vendors(const struct ds_accel_host *host, struct vendor_problem
     return found ? 0
                  : vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE,
                                       "no OpenCL platform is installed: " VENDORS
-                                      " has no .icd file; the driver of a GPU brings one, "
-                                      "pocl-opencl-icd one for the CPU");
+                                      " has no .icd file");
 }
 
 /* ---- the library ---------------------------------------------------------------------------- */
@@ -481,8 +481,7 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
     if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0)) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_NO_DEVICE, runtime,
                                    CL_PLATFORM_NOT_FOUND_KHR, 0,
-                                   "clGetPlatformIDs: no OpenCL platform is installed; the driver "
-                                   "of a GPU brings one, pocl-opencl-icd one for the CPU");
+                                   "clGetPlatformIDs: no OpenCL platform is installed");
     }
     if (code != CL_SUCCESS) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
@@ -496,13 +495,80 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
     return runtime->device_count > 0 ? 0 : explain_none(&walk, problem);
 }
 
+/* ---- what a runtime does to the process ----------------------------------------------------- */
+
+/*
+ * Runtimes bring compilers, and compilers handle signals: PoCL's LLVM takes SIGHUP, SIGTERM and a
+ * dozen more from the program. They are given back. What goes with them is PoCL's own handler of
+ * SIGFPE: a kernel that divides integers by zero, which OpenCL leaves undefined, ends the process.
+ */
+struct handlers {
+    struct sigaction actions[NSIG];
+    uint8_t is_known[NSIG];
+};
+
+static void keep_handlers(struct handlers *handlers)
+{
+    for (int i = 1; i < NSIG; i++) {
+        handlers->is_known[i] = sigaction(i, NULL, &handlers->actions[i]) == 0;
+    }
+}
+
+static void restore_handlers(const struct handlers *handlers)
+{
+    struct sigaction now;
+
+    for (int i = 1; i < NSIG; i++) {
+        const struct sigaction *before = &handlers->actions[i];
+
+        if (handlers->is_known[i] && sigaction(i, NULL, &now) == 0 &&
+            (now.sa_handler != before->sa_handler || now.sa_flags != before->sa_flags)) {
+            sigaction(i, before, NULL);
+        }
+    }
+}
+
+/* Do all platforms need it? A runtime with threads of its own does not bear it. */
+static int is_serial(const struct opencl_runtime *runtime)
+{
+    char name[OPENCL_TEXT_SIZE];
+
+    for (uint32_t i = 0; i < runtime->device_count; i++) {
+        opencl_platform_text(runtime, runtime->devices[i].platform, CL_PLATFORM_NAME, name,
+                             sizeof(name));
+        if (strcmp(name, "Oclgrind") != 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* PoCL sets it for itself, and every child of the program would have it. */
+#define POCL_VARIABLE "HWLOC_PLUGINS_PATH"
+
 int opencl_count(void *opened, uint32_t *count_out, struct vendor_problem *problem)
 {
     struct opencl_runtime *runtime = opened;
 
     if (!runtime->was_counted) {
-        if (find_devices(runtime, problem) != 0) {
+        struct handlers handlers;
+        int was_set = getenv(POCL_VARIABLE) != NULL;
+        int result;
+
+        keep_handlers(&handlers);
+        result = find_devices(runtime, problem);
+        restore_handlers(&handlers);
+        if (!was_set) {
+            unsetenv(POCL_VARIABLE);
+        }
+        if (result != 0) {
             return -1;
+        }
+        if (is_serial(runtime) && opencl_serialize(runtime) != 0) {
+            problem->is_error = 1;
+            return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED,
+                                      "%.128s: another library's calls are serialized already",
+                                      runtime->lib.path);
         }
         runtime->was_counted = 1;
     }

@@ -16,9 +16,8 @@
 #include <sched.h>
 #include <time.h>
 
-#define FRESH_NS \
-    UINT64_C(1000000) /* what a fresh mark of a queue is given that others have too \
-                       */
+/* What a fresh mark of a queue that others have too is given to be reached. */
+#define FRESH_NS UINT64_C(1000000)
 
 /* ---- what is queued ------------------------------------------------------------------------- */
 
@@ -251,16 +250,17 @@ int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, i
 /* Work in the queue is done first: a task in it needs the stream's thread. */
 void opencl_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 {
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
     struct opencl_stream *stream = native;
-    int32_t code;
+    int32_t status;
 
     opencl_capture_leave(stream);
-    code = OPENCL_CALL(device, clFinish)(stream->queue);
-    if (code != CL_SUCCESS) {
-        vendor_log(device->instance->host, DS_ACCEL_LOG_WARN,
-                   "a stream of device %u is destroyed, and clFinish says %d", device->index, code);
+    status = vendor_check(device->instance, device, OPENCL_CALL(device, clFinish)(stream->queue),
+                          &error, "clFinish(device %u)", device->index);
+    if (status < 0) {
+        vendor_log(device->instance->host, DS_ACCEL_LOG_WARN, "stream_destroy: %s", error.message);
     }
-    opencl_worker_stop(stream->worker, code == CL_SUCCESS);
+    opencl_worker_stop(stream->worker, status == DS_ACCEL_OK);
     unmake(stream);
 }
 

@@ -28,14 +28,16 @@
 
 #define STAGING_BYTES (UINT64_C(4) << 20)
 
+#define GATE_TRIES 3
+
 #define JOB_WAITS 0u
 #define JOB_RUNS 1u
 #define JOB_IS_OFF 2u
 #define JOB_IS_DONE 3u
 
-/* Lives until both its maker and the callback's side have let go. */
+/* Once its callback is set it goes to the worker and from there to the list done, whatever happens.
+ */
 struct job {
-    atomic_uint references;
     atomic_uint state; /* JOB_* */
     struct opencl_worker *worker;
     struct job *next;
@@ -60,21 +62,15 @@ struct opencl_worker {
     pthread_cond_t changed;
     struct job *first;
     struct job *last;
+    struct job *done;       /* to be freed by the next who queues, or at the end */
     uint64_t pending_count; /* callbacks that have not come, and jobs not ended */
     uint32_t is_stopping;
-    uint32_t is_orphaned; /* the stream is gone: no task runs any more */
+    uint32_t is_running;  /* a job, now */
+    uint32_t is_orphaned; /* nobody waits for the queue any more: no task runs */
     int32_t failure;      /* of the first copy that failed; CL_SUCCESS */
 };
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
-
-static void put_job(struct job *job)
-{
-    if (atomic_fetch_sub(&job->references, 1) == 1) {
-        job->worker->cl.clReleaseEvent(job->gate);
-        free(job);
-    }
-}
 
 /* One piece through host memory. The service queues are in order and waited for. */
 static int32_t copy_piece(const struct job *job, void *staging, uint64_t offset, size_t size)
@@ -121,13 +117,15 @@ static int32_t run_copy(const struct job *job)
 
 static void open_gate(const struct job *job, uint32_t is_silent)
 {
-    const struct cl_calls *cl = &job->worker->cl;
+    int32_t code = CL_INVALID_OPERATION;
 
     /* Everything behind a gate that stays shut would wait for ever. */
-    if (cl->clSetUserEventStatus(job->gate, CL_COMPLETE) != CL_SUCCESS &&
-        cl->clSetUserEventStatus(job->gate, CL_COMPLETE) != CL_SUCCESS && !is_silent) {
+    for (int i = 0; i < GATE_TRIES && code != CL_SUCCESS; i++) {
+        code = job->worker->cl.clSetUserEventStatus(job->gate, CL_COMPLETE);
+    }
+    if (code != CL_SUCCESS && !is_silent) {
         vendor_log(job->worker->host, DS_ACCEL_LOG_ERROR,
-                   "clSetUserEventStatus fails: a stream will not go on");
+                   "clSetUserEventStatus says %d: a stream will not go on", code);
     }
 }
 
@@ -151,6 +149,25 @@ static void keep_failure(struct opencl_worker *worker, int32_t code)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* What has run is freed by those who call the runtime anyway: the worker calls it for a gate only.
+ */
+static void free_done(struct opencl_worker *worker)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&worker->lock);
+    job = worker->done;
+    worker->done = NULL;
+    pthread_mutex_unlock(&worker->lock);
+    while (job != NULL) {
+        struct job *next = job->next;
+
+        worker->cl.clReleaseEvent(job->gate);
+        free(job);
+        job = next;
+    }
+}
+
 static void run_job(struct job *job)
 {
     struct opencl_worker *worker = job->worker;
@@ -160,6 +177,7 @@ static void run_job(struct job *job)
 
     pthread_mutex_lock(&worker->lock);
     is_orphaned = worker->is_orphaned;
+    worker->is_running = 1;
     pthread_mutex_unlock(&worker->lock);
     if (atomic_compare_exchange_strong(&job->state, &state, JOB_RUNS)) {
         if (!is_orphaned && job->call != NULL) {
@@ -174,15 +192,18 @@ static void run_job(struct job *job)
     if (state == JOB_WAITS) {
         atomic_store(&job->state, JOB_IS_DONE);
     }
+    job->next = worker->done;
+    worker->done = job;
+    worker->is_running = 0;
     worker->pending_count--;
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
-    put_job(job); /* before the worker can end: this is its thread */
 }
 
 static void *work(void *given)
 {
     struct opencl_worker *worker = given;
+    uint32_t is_orphaned;
     struct job *job;
 
     pthread_mutex_lock(&worker->lock);
@@ -199,18 +220,25 @@ static void *work(void *given)
         run_job(job);
         pthread_mutex_lock(&worker->lock);
     }
+    is_orphaned = worker->is_orphaned;
     pthread_mutex_unlock(&worker->lock);
+    if (is_orphaned) {
+        free_done(worker);
+    }
     put_worker(worker);
     return NULL;
 }
 
-static int32_t start_worker(struct opencl_stream *stream, struct ds_accel_error *error)
+/* NULL with *status_out and *error filled. */
+static struct opencl_worker *start_worker(struct opencl_stream *stream, int32_t *status_out,
+                                          struct ds_accel_error *error)
 {
     struct opencl_worker *worker = calloc(1, sizeof(*worker));
     int result;
 
     if (worker == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream's thread");
+        *status_out = plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream's thread");
+        return NULL;
     }
     worker->cl = opencl_of(stream->device)->runtime->cl;
     worker->host = stream->device->instance->host;
@@ -221,11 +249,24 @@ static int32_t start_worker(struct opencl_stream *stream, struct ds_accel_error 
     if (result != 0) {
         atomic_store(&worker->references, 1);
         put_worker(worker);
-        return plugin_fail(error, DS_ACCEL_ERR_LIMIT, "no thread for a stream's tasks: %s",
-                           strerror(result));
+        *status_out = plugin_fail(error, DS_ACCEL_ERR_LIMIT, "no thread for a stream's tasks: %s",
+                                  strerror(result));
+        return NULL;
     }
-    stream->worker = worker;
-    return DS_ACCEL_OK;
+    return worker;
+}
+
+void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle)
+{
+    if (worker == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&worker->lock);
+    worker->is_orphaned = !is_idle;
+    while (worker->is_running || (is_idle && worker->pending_count > 0)) {
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    }
+    pthread_mutex_unlock(&worker->lock);
 }
 
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
@@ -235,18 +276,19 @@ void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
     if (worker == NULL) {
         return;
     }
+    opencl_worker_drain(worker, is_idle);
     thread = worker->thread;
     pthread_mutex_lock(&worker->lock);
     worker->is_stopping = 1;
-    worker->is_orphaned = !is_idle;
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
-    put_worker(worker);
     if (is_idle) {
         pthread_join(thread, NULL);
+        free_done(worker);
     } else {
-        pthread_detach(thread); /* it ends with its last task, if that ever comes */
+        pthread_detach(thread); /* it ends with its last callback, if that ever comes */
     }
+    put_worker(worker);
 }
 
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error)
@@ -317,7 +359,8 @@ static void count_pending(struct opencl_worker *worker, int64_t change)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* From here on the callback's side has a reference. Nothing is left of it after a failure. */
+/* From here on the job is the callback's, and freed by nobody who does not hold the stream's lock.
+ */
 static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_event mark,
                             struct ds_accel_error *error)
 {
@@ -367,15 +410,18 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
     ds_accel_plugin_device_t *device = stream->device;
     uint32_t is_set = 0;
     int32_t code = CL_SUCCESS;
-    int32_t status = stream->worker != NULL ? DS_ACCEL_OK : start_worker(stream, error);
+    int32_t status = DS_ACCEL_OK;
 
-    if (status < 0) {
+    if (stream->worker == NULL) {
+        stream->worker = start_worker(stream, &status, error);
+    }
+    if (stream->worker == NULL) {
         free(job);
         return status;
     }
-    atomic_init(&job->references, 2);
-    atomic_init(&job->state, JOB_WAITS);
     job->worker = stream->worker;
+    free_done(job->worker);
+    atomic_init(&job->state, JOB_WAITS);
     job->gate = OPENCL_CALL(device, clCreateUserEvent)(opencl_of(device)->context, &code);
     status = vendor_check(device->instance, device, code, error, "clCreateUserEvent(device %u)",
                           device->index);
@@ -389,11 +435,7 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
         free(job);
         return status;
     }
-    if (status < 0 && !call_off(job)) {
-        status = DS_ACCEL_OK;
-    }
-    put_job(job);
-    return status;
+    return status < 0 && !call_off(job) ? DS_ACCEL_OK : status;
 }
 
 static struct job *make_job(struct ds_accel_error *error)

@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * exercise PLUGIN LIBRARY: everything that the plugin opencl does, over a real runtime, again and
- * again; in round N call number N of the runtime fails (failing.c). After each round nothing may be
- * left of the runtime's objects; what failed has to say why; a host task that was accepted has run
- * once, and one that was refused has not. Where no call failed, the data has to be right.
+ * exercise PLUGIN LIBRARY CODE: everything that the plugin opencl does, over a real runtime, again
+ * and again; in round N call number N of the runtime fails with CODE (failing.c). After each round
+ * nothing may be left of the runtime's objects; what failed has to say why; a host task that was
+ * accepted has run once, and one that was refused has not. Where no call failed, the data has to be
+ * right.
  *
  * Needs two devices. Prints how many rounds there were; ends with 1 at the first that is wrong.
  */
-#include "plugin-api.h"
+#include "host.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BYTES 65536u
-#define FAILURE (-9999)
 #define ROUND_LIMIT 5000
 
 static const struct ds_accel_plugin *plugin;
-static const char *library;
+static int32_t code; /* that calls fail with */
 static long number;  /* of the round: the call that fails */
 static int failures; /* statuses below 0 in this round */
 static int told;     /* of these, with the runtime's code */
 
 static struct failing {
-    void (*fail)(long call);
+    void (*fail)(long call, int32_t code);
     long (*calls)(void);
     int (*has_failed)(void);
     const char *(*name)(void);
@@ -40,68 +38,6 @@ static void wrong(const char *what, const char *detail)
     fprintf(stderr, "call %ld, %s, fails: %s: %s\n", number, failing.name(), what, detail);
     _exit(1);
 }
-
-/* ---- a host --------------------------------------------------------------------------------- */
-
-static void log_line(const struct ds_accel_host *host, uint32_t level, const char *message)
-{
-    (void)host;
-    (void)level;
-    (void)message;
-}
-
-static int32_t log_enabled(const struct ds_accel_host *host, uint32_t level, uint32_t *enabled_out)
-{
-    (void)host;
-    (void)level;
-    *enabled_out = 0;
-    return DS_ACCEL_OK;
-}
-
-static int32_t config_get(const struct ds_accel_host *host, const char *key, char *value,
-                          uint32_t value_size, uint32_t *needed_out)
-{
-    const char *text = strcmp(key, "library") == 0       ? library
-                       : strcmp(key, "device_type") == 0 ? "all"
-                                                         : NULL;
-
-    (void)host;
-    (void)needed_out;
-    if (text == NULL) {
-        return DS_ACCEL_ERR_NOT_FOUND;
-    }
-    snprintf(value, value_size, "%s", text);
-    return DS_ACCEL_OK;
-}
-
-static uint64_t clock_ns(const struct ds_accel_host *host)
-{
-    struct timespec now;
-
-    (void)host;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static const void *extension(const struct ds_accel_host *host, const char *id)
-{
-    (void)host;
-    (void)id;
-    return NULL;
-}
-
-static const struct ds_accel_host host = {
-    .struct_size = sizeof(host),
-    .abi_major = DS_ACCEL_ABI_MAJOR,
-    .features = DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE,
-    .host_version = "test",
-    .log = log_line,
-    .log_enabled = log_enabled,
-    .config_get = config_get,
-    .clock_ns = clock_ns,
-    .machine_root = "",
-    .extension = extension,
-};
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
@@ -126,7 +62,7 @@ static int took(const char *slot, int32_t status)
         wrong(slot, "the error is not filled");
     }
     failures++;
-    told += error.vendor_code == FAILURE;
+    told += error.vendor_code == code;
     return 0;
 }
 
@@ -435,7 +371,7 @@ static int play_round(void)
     alarm(60); /* a hang ends it, with the signal's status */
     failures = 0;
     memset(&scene, 0, sizeof(scene));
-    failing.fail(number);
+    failing.fail(number, code);
     play();
     left = settle();
     if (left != NULL) {
@@ -449,12 +385,13 @@ int main(int argc, char **argv)
     ds_accel_entry_v1_t entry;
     int silent = 0;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: exercise PLUGIN LIBRARY\n");
+    if (argc != 4) {
+        fprintf(stderr, "usage: exercise PLUGIN LIBRARY CODE\n");
         return 2;
     }
-    library = argv[2];
-    bind(library);
+    host_library = argv[2];
+    code = (int32_t)strtol(argv[3], NULL, 10);
+    bind(host_library);
     *(void **)&entry =
         must(dlsym(must(dlopen(argv[1], RTLD_NOW | RTLD_LOCAL), argv[1]), DS_ACCEL_ENTRY_V1_SYMBOL),
              DS_ACCEL_ENTRY_V1_SYMBOL);

@@ -4,9 +4,9 @@
  * libopencl_failing.so: a real OpenCL loader, one call of which fails.
  *
  * No simulation: each function goes to libOpenCL.so.1 and whatever runtime is behind it. But calls
- * are counted, and number failing_opencl_fail(N) is not made; it returns an error instead. Books
- * are kept of every object that the caller has to release. A test lets each N fail in turn and then
- * looks at what is left.
+ * are counted, and number N of failing_opencl_fail(N, code) is not made; it returns the code
+ * instead. Books are kept of every object that the caller has to release. A test lets each N fail
+ * in turn and then looks at what is left.
  *
  * The prototypes are those of the Khronos headers, written here a second time: the plugin's own are
  * not included, so that two arguments that were swapped there are not swapped here as well. The
@@ -22,7 +22,6 @@
 #include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define FAILURE (-9999) /* no code of the specification: has to be kept as it is */
 
 typedef struct platform *platform_t;
 typedef struct device *device_t;
@@ -36,22 +35,24 @@ typedef void (*callback_t)(event_t, int32_t, void *);
 static atomic_long calls;
 static atomic_long failing;
 static atomic_int has_failed;
+static int32_t failure;
 static const char *failed_name = "no call";
 static atomic_long contexts, queues, memories, events, shared;
 
 /* ---- for the test --------------------------------------------------------------------------- */
 
-EXPORT void failing_opencl_fail(long call);
+EXPORT void failing_opencl_fail(long call, int32_t code);
 EXPORT long failing_opencl_calls(void);
 EXPORT int failing_opencl_has_failed(void);
 EXPORT const char *failing_opencl_name(void);
 EXPORT const char *failing_opencl_left(void);
 
 /* Count from 1 again; call 0: none fails. */
-void failing_opencl_fail(long call)
+void failing_opencl_fail(long call, int32_t code)
 {
     atomic_store(&calls, 0);
     atomic_store(&has_failed, 0);
+    failure = code;
     atomic_store(&failing, call);
 }
 
@@ -131,7 +132,7 @@ static void *made(void *object, int32_t *code_out, atomic_long *book)
 static void *refused(int32_t *code_out)
 {
     if (code_out != NULL) {
-        *code_out = FAILURE;
+        *code_out = failure;
     }
     return NULL;
 }
@@ -142,19 +143,19 @@ static void *refused(int32_t *code_out)
     EXPORT int32_t name parameters; \
     int32_t name parameters \
     { \
-        return fails(__func__) ? FAILURE : REAL(name) arguments; \
+        return fails(__func__) ? failure : REAL(name) arguments; \
     }
 #define QUEUES(name, parameters, arguments) \
     EXPORT int32_t name parameters; \
     int32_t name parameters \
     { \
-        return fails(__func__) ? FAILURE : came(REAL(name) arguments, &events, event != NULL); \
+        return fails(__func__) ? failure : came(REAL(name) arguments, &events, event != NULL); \
     }
 #define RETAIN(name, type, book) \
     EXPORT int32_t name(type object); \
     int32_t name(type object) \
     { \
-        return fails(__func__) ? FAILURE : came(REAL(name)(object), &book, 1); \
+        return fails(__func__) ? failure : came(REAL(name)(object), &book, 1); \
     }
 #define RELEASE(name, type, book) \
     EXPORT int32_t name(type object); \
@@ -162,7 +163,7 @@ static void *refused(int32_t *code_out)
     { \
         int failed = fails(__func__); \
         int32_t code = came(REAL(name)(object), &book, -1); \
-        return failed ? FAILURE : code; \
+        return failed ? failure : code; \
     }
 #define EVENTS uint32_t wait_count, const event_t *waits, event_t *event
 #define GIVEN wait_count, waits, event
@@ -240,7 +241,7 @@ QUEUES(clEnqueueSVMMemFill,
 EXPORT int32_t clSetUserEventStatus(event_t event, int32_t status);
 int32_t clSetUserEventStatus(event_t event, int32_t status)
 {
-    return fails(__func__) ? FAILURE : REAL(clSetUserEventStatus)(event, status);
+    return fails(__func__) ? failure : REAL(clSetUserEventStatus)(event, status);
 }
 
 EXPORT void *clEnqueueMapBuffer(queue_t queue, memory_t buffer, uint32_t blocking, uint64_t flags,

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * native PLUGIN: a program that has OpenCL itself and mixes it with the plugin.
+ *
+ * Its own context is opened, its own queue and its own buffer are wrapped; a kernel that it
+ * compiles works on memory of mem_alloc(), between copies of the plugin's in the same queue. Then
+ * both ways to copy are timed side by side and told; no time is a failure.
+ *
+ * The declarations are those of the OpenCL 1.2 specification that are used here.
+ */
+#include "host.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#define COUNT 4096u
+#define BYTES (COUNT * sizeof(uint32_t))
+#define BIG_BYTES (UINT64_C(64) << 20)
+#define ROUNDS 2000
+
+typedef void *handle_t;
+
+static const struct ds_accel_plugin *plugin;
+static struct ds_accel_error error;
+static int32_t code;
+
+static int32_t (*clGetPlatformIDs)(uint32_t, handle_t *, uint32_t *);
+static int32_t (*clGetDeviceIDs)(handle_t, uint64_t, uint32_t, handle_t *, uint32_t *);
+static handle_t (*clCreateContext)(const intptr_t *, uint32_t, const handle_t *, void *, void *,
+                                   int32_t *);
+static handle_t (*clCreateCommandQueue)(handle_t, handle_t, uint64_t, int32_t *);
+static handle_t (*clCreateBuffer)(handle_t, uint64_t, size_t, void *, int32_t *);
+static handle_t (*clCreateProgramWithSource)(handle_t, uint32_t, const char **, const size_t *,
+                                             int32_t *);
+static int32_t (*clBuildProgram)(handle_t, uint32_t, const handle_t *, const char *, void *,
+                                 void *);
+static handle_t (*clCreateKernel)(handle_t, const char *, int32_t *);
+static int32_t (*clSetKernelArg)(handle_t, uint32_t, size_t, const void *);
+static int32_t (*clEnqueueNDRangeKernel)(handle_t, handle_t, uint32_t, const size_t *,
+                                         const size_t *, const size_t *, uint32_t, const handle_t *,
+                                         handle_t *);
+static int32_t (*clEnqueueWriteBuffer)(handle_t, handle_t, uint32_t, size_t, size_t, const void *,
+                                       uint32_t, const handle_t *, handle_t *);
+static int32_t (*clFlush)(handle_t);
+static int32_t (*clFinish)(handle_t);
+
+static const struct {
+    const char *name;
+    void *place;
+} symbols[] = {
+    {"clGetPlatformIDs", &clGetPlatformIDs},
+    {"clGetDeviceIDs", &clGetDeviceIDs},
+    {"clCreateContext", &clCreateContext},
+    {"clCreateCommandQueue", &clCreateCommandQueue},
+    {"clCreateBuffer", &clCreateBuffer},
+    {"clCreateProgramWithSource", &clCreateProgramWithSource},
+    {"clBuildProgram", &clBuildProgram},
+    {"clCreateKernel", &clCreateKernel},
+    {"clSetKernelArg", &clSetKernelArg},
+    {"clEnqueueNDRangeKernel", &clEnqueueNDRangeKernel},
+    {"clEnqueueWriteBuffer", &clEnqueueWriteBuffer},
+    {"clFlush", &clFlush},
+    {"clFinish", &clFinish},
+};
+
+static void check(int is_fine, const char *what)
+{
+    if (!is_fine) {
+        fprintf(stderr, "%s: OpenCL says %d, the plugin \"%s\"\n", what, code, error.message);
+        exit(1);
+    }
+}
+
+static struct ds_accel_error *fresh(void)
+{
+    memset(&error, 0, sizeof(error));
+    error.struct_size = sizeof(error);
+    return &error;
+}
+
+#define CL(call) check((code = (call)) == 0, #call)
+#define MADE(call) check((call) != NULL && code == 0, #call)
+#define DO(slot, ...) check(plugin->slot(__VA_ARGS__, fresh()) == DS_ACCEL_OK, #slot)
+
+/* ---- the program's side --------------------------------------------------------------------- */
+
+static handle_t device_id, context, queue, kernel;
+
+static void start_opencl(void)
+{
+    const char *source = "__kernel void add(__global uint *x, uint offset, uint y)"
+                         "{ x[get_global_id(0) + offset] += y; }";
+    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    handle_t platform = NULL;
+    handle_t program = NULL;
+
+    check(library != NULL, "dlopen");
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *address = dlsym(library, symbols[i].name);
+
+        check(address != NULL, symbols[i].name);
+        memcpy(symbols[i].place, &address, sizeof(address));
+    }
+    CL(clGetPlatformIDs(1, &platform, NULL));
+    CL(clGetDeviceIDs(platform, UINT64_C(0xffffffff), 1, &device_id, NULL));
+    MADE(context = clCreateContext(NULL, 1, &device_id, NULL, NULL, &code));
+    MADE(queue = clCreateCommandQueue(context, device_id, 2 /* profiling */, &code));
+    MADE(program = clCreateProgramWithSource(context, 1, &source, NULL, &code));
+    CL(clBuildProgram(program, 1, &device_id, NULL, NULL, NULL));
+    MADE(kernel = clCreateKernel(program, "add", &code));
+}
+
+/* memory[offset_bytes...] += value, queued. */
+static void add(uint64_t memory, uint64_t offset_bytes, uint32_t value)
+{
+    handle_t object = (handle_t)(uintptr_t)memory;
+    uint32_t offset = (uint32_t)(offset_bytes / sizeof(uint32_t));
+    size_t count = COUNT;
+
+    CL(clSetKernelArg(kernel, 0, sizeof(object), &object));
+    CL(clSetKernelArg(kernel, 1, sizeof(offset), &offset));
+    CL(clSetKernelArg(kernel, 2, sizeof(value), &value));
+    CL(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &count, NULL, 0, NULL, NULL));
+}
+
+/* ---- the plugin's --------------------------------------------------------------------------- */
+
+static ds_accel_plugin_instance_t *instance;
+static ds_accel_plugin_device_t *device;
+static ds_accel_plugin_stream_t *stream;
+
+static void start_plugin(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    ds_accel_entry_v1_t entry;
+    void *wrapped = NULL;
+    void *address;
+
+    check(handle != NULL, path);
+    address = dlsym(handle, DS_ACCEL_ENTRY_V1_SYMBOL);
+    check(address != NULL, DS_ACCEL_ENTRY_V1_SYMBOL);
+    memcpy(&entry, &address, sizeof(entry));
+    plugin = entry(&host);
+    DO(init, &host, &instance);
+    DO(device_open_native, instance, 0, (uint64_t)(uintptr_t)context, &device);
+    DO(native_wrap, device, DS_ACCEL_NATIVE_STREAM, (uint64_t)(uintptr_t)queue, &wrapped);
+    stream = wrapped;
+}
+
+/* Copies of the plugin's around kernels of the program's, all in its queue. */
+static void mix(void)
+{
+    static uint32_t numbers[COUNT];
+    static uint32_t results[COUNT];
+    handle_t own = NULL;
+    void *memory = NULL;
+    void *wrapped = NULL;
+    uint64_t native = 0;
+    uint64_t offset = 0;
+
+    for (uint32_t i = 0; i < COUNT; i++) {
+        numbers[i] = i;
+    }
+    DO(mem_alloc, device, 2 * BYTES, 0, 0, &memory);
+    DO(native_get, device, DS_ACCEL_NATIVE_MEMORY, (char *)memory + BYTES, &native, &offset);
+    check(offset == BYTES, "the offset of an inner address");
+    MADE(own = clCreateBuffer(context, 1 /* read, write */, BYTES, NULL, &code));
+    DO(native_wrap, device, DS_ACCEL_NATIVE_MEMORY, (uint64_t)(uintptr_t)own, &wrapped);
+    DO(mem_copy_async, stream, (char *)memory + BYTES, numbers, BYTES,
+       DS_ACCEL_COPY_HOST_TO_DEVICE);
+    add(native, offset, 5);
+    DO(mem_copy_async, stream, wrapped, (char *)memory + BYTES, BYTES, DS_ACCEL_COPY_INFER);
+    add((uint64_t)(uintptr_t)own, 0, 7);
+    DO(mem_copy_async, stream, results, wrapped, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST);
+    DO(stream_synchronize, stream, UINT64_MAX);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        check(results[i] == i + 12, "what two kernels added");
+    }
+    DO(mem_free, device, wrapped);
+    DO(mem_free, device, memory);
+}
+
+/* ---- side by side --------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    const double *left = a;
+    const double *right = b;
+
+    return *left < *right ? -1 : *left > *right;
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare);
+    return values[count / 2];
+}
+
+/* One after the other in turn, so that both meet the same machine. */
+static void time_copies(uint64_t size_bytes, int rounds)
+{
+    static double ours[ROUNDS];
+    static double raw[ROUNDS];
+    unsigned char *source = calloc(1, size_bytes);
+    uint64_t native = 0;
+    uint64_t offset = 0;
+    void *memory = NULL;
+
+    check(source != NULL, "calloc");
+    DO(mem_alloc, device, size_bytes, 0, 0, &memory);
+    DO(native_get, device, DS_ACCEL_NATIVE_MEMORY, memory, &native, &offset);
+    for (int i = 0; i < rounds; i++) {
+        uint64_t start = clock_ns(&host);
+        uint64_t middle;
+
+        CL(clEnqueueWriteBuffer(queue, (handle_t)(uintptr_t)native, 0, offset, size_bytes, source,
+                                0, NULL, NULL));
+        CL(clFlush(queue));
+        CL(clFinish(queue));
+        middle = clock_ns(&host);
+        DO(mem_copy_async, stream, memory, source, size_bytes, DS_ACCEL_COPY_HOST_TO_DEVICE);
+        DO(stream_synchronize, stream, UINT64_MAX);
+        ours[i] = (double)(clock_ns(&host) - middle);
+        raw[i] = (double)(middle - start);
+    }
+    printf("copy of %llu bytes and wait: raw %.0f ns, through the plugin %.0f ns\n",
+           (unsigned long long)size_bytes, median(raw, rounds), median(ours, rounds));
+    DO(mem_free, device, memory);
+    free(source);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: native PLUGIN\n");
+        return 2;
+    }
+    start_opencl();
+    start_plugin(argv[1]);
+    mix();
+    time_copies(64, ROUNDS);
+    time_copies(BIG_BYTES, 10);
+    plugin->stream_destroy(stream);
+    plugin->device_close(device);
+    plugin->shutdown(instance);
+    CL(clFinish(queue)); /* still the program's */
+    printf("mixed\n");
+    return 0;
+}

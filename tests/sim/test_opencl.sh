@@ -1,0 +1,170 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The plugin opencl over real runtimes that need no device: PoCL (OpenCL 3.0, on the CPU, with one
+# device and with three), oclgrind (OpenCL 1.2: the old calls, no shared virtual memory) and the
+# loader without any platform. test_opencl.sh BUILD
+#
+# Arguments that are swapped fail here by what the runtimes themselves say: sizes and offsets of
+# copies that leave their buffer (-30), an object in the place of another (-34 to -58), and data
+# that is not what was sent, in conformance, exercise and native, whose prototypes are their own.
+set -eu
+build=$(cd "$1" && pwd)
+source=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$source/tests/tools/lib.sh"
+program=$build/bin/ds-accel
+plugin=$build/lib/ds-accel/ds_accel_opencl.so
+failing=$build/sim/opencl/libopencl_failing.so
+python=${PYTHON:-/usr/bin/python3}
+oclgrind=/usr/lib/oclgrind/liboclgrind-rt-icd.so
+
+unset OCL_ICD_VENDORS OCL_ICD_FILENAMES OPENCL_VENDOR_PATH POCL_DEVICES POCL_MEMORY_LIMIT \
+    POCL_CACHE_DIR 2>/dev/null || true
+for name in $(env | sed -n 's/^\(DS_ACCEL_OPENCL_[A-Z_]*\)=.*/\1/p'); do
+    unset "$name"
+done
+make -s -C "$source" BUILD="$build" sim >/dev/null
+
+# PoCL alone, whatever else this machine has.
+mkdir "$dir/vendors" "$dir/pocl"
+cp /etc/OpenCL/vendors/pocl.icd "$dir/vendors/"
+export OCL_ICD_VENDORS="$dir/vendors" POCL_CACHE_DIR="$dir/pocl"
+
+# refused NAME REASON PART [VARIABLE=VALUE...]: choosing opencl ends with 4, the reason and the evidence.
+refused() {
+    name=$1
+    reason=$2
+    part=$3
+    shift 3
+    run env DS_ACCELERATOR=opencl "$@" "$program" detect
+    is "$name: exit" 4 "$code"
+    has "$name: reason" "$err" "cannot be used: $reason: "
+    has "$name: evidence" "$err" "$part"
+    has "$name: remedy" "$err" "Remedy: "
+}
+
+cpu=DS_ACCEL_OPENCL_DEVICE_TYPE=cpu
+
+# ---- library absent; present, no device; device present -----------------------------------------
+
+refused "no library" library_missing "/nonexistent/libOpenCL.so.1" \
+    "$cpu" DS_ACCEL_OPENCL_LIBRARY=/nonexistent/libOpenCL.so.1
+refused "another library" symbol_missing "libm.so.6 has no clGetPlatformIDs, clGetPlatformInfo" \
+    "$cpu" DS_ACCEL_OPENCL_LIBRARY=libm.so.6
+refused "no platform" no_device "CL_PLATFORM_NOT_FOUND_KHR (-1001)" \
+    "$cpu" OCL_ICD_VENDORS=/nonexistent
+refused "no platform: remedy" no_device "pocl-opencl-icd" "$cpu" OCL_ICD_VENDORS=/nonexistent
+# PoCL leaves the count as it was, with both of these.
+refused "a platform without devices" no_device "Portable Computing Language has no device" \
+    "$cpu" POCL_DEVICES=none
+refused "PoCL without a cache" no_device "Portable Computing Language has no device" \
+    "$cpu" POCL_CACHE_DIR=/proc/nonexistent
+refused "only a CPU" no_device "is a CPU, which is taken with DS_ACCEL_OPENCL_DEVICE_TYPE=cpu"
+refused "only a CPU, by name" no_device "is a CPU" DS_ACCEL_OPENCL_DEVICE_TYPE=gpu,accelerator
+refused "no such type" bad_option 'option device_type: "tpu" is not' \
+    DS_ACCEL_OPENCL_DEVICE_TYPE=cpu,tpu
+refused "no such platform" no_device 'no platform'"'"'s name has "nosuch"; there is Portable' \
+    "$cpu" DS_ACCEL_OPENCL_PLATFORM=nosuch
+refused "presence" bad_option "option presence" "$cpu" DS_ACCEL_OPENCL_PRESENCE=maybe
+
+# A machine without a platform has no library opened.
+mkdir "$dir/root"
+run env -u OCL_ICD_VENDORS DS_ACCELERATOR=opencl "$cpu" LD_DEBUG=files \
+    "$program" --root "$dir/root" detect
+is "no .icd file: exit" 4 "$code"
+has "no .icd file" "$err" "/etc/OpenCL/vendors has no .icd file"
+is "no .icd file: nothing is opened" 0 "$(printf '%s\n' "$err" | grep -c 'file=libOpenCL' || true)"
+
+export DS_ACCEL_OPENCL_DEVICE_TYPE=cpu
+for platform in "" portable "Computing Lang"; do
+    run env DS_ACCELERATOR=opencl DS_ACCEL_OPENCL_PLATFORM="$platform" "$program" detect
+    is "PoCL with platform \"$platform\"" "0 opencl" "$code $out"
+done
+run "$program" detect
+case $out in
+opencl) fail "by demand only" "$out" ;;
+*) pass ;;
+esac
+
+# ---- devices and what they have -----------------------------------------------------------------
+
+# ask EXPRESSION COMMAND...: an expression over the JSON that the command writes.
+ask() {
+    expression=$1
+    shift
+    "$@" | "$python" -c 'import json, sys
+a = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$expression"
+}
+
+is "three devices" 3 \
+    "$(POCL_DEVICES="pthread pthread pthread" ask 'a["device_count"]' \
+        "$program" info --json opencl 2>&1)"
+is "memory of a gigabyte" "$((1 << 30))" \
+    "$(POCL_MEMORY_LIMIT=1 ask 'a["devices"][0]["total_memory_bytes"]' \
+        "$program" info --json opencl 2>&1)"
+
+# conforms NAME MINIMUM [VARIABLE=VALUE...] -- ARGUMENTS: no check fails, and so many pass at least.
+conforms() {
+    name=$1
+    minimum=$2
+    shift 2
+    run env "$@"
+    is "conformance, $name: exit" 0 "$code"
+    counts=$(printf '%s\n' "$out" | tail -n 1)
+    has "conformance, $name: $out" "$counts" " 0 failed"
+    passes=$(printf '%s\n' "$counts" | sed 's/.*: \([0-9]*\) passed.*/\1/')
+    is "conformance, $name: at least $minimum pass" 1 "$((passes >= minimum))"
+    echo "  $name: $counts"
+}
+
+conforms "PoCL" 80 "$program" conformance opencl
+conforms "PoCL, the third of three devices" 80 POCL_DEVICES="pthread pthread pthread" \
+    "$program" conformance opencl --device 2
+# The limit is what PoCL really has: what is beyond is refused, and the device goes on.
+conforms "PoCL, a gigabyte" 1 POCL_MEMORY_LIMIT=1 "$program" conformance opencl --rule DSA-P62
+
+POCL_DEVICES="pthread pthread" run "$program" bench --time 0.002 --size 64K --json opencl
+is "bench: exit" 0 "$code"
+
+# ---- a call that fails, and a program with OpenCL of its own ------------------------------------
+
+# A code that no specification has; a device that is lost there; a runtime without resources.
+for number in -9999 -2 -5; do
+    run env POCL_DEVICES="pthread pthread" "$build/sim/opencl/exercise" "$plugin" "$failing" \
+        "$number"
+    is "each call fails with $number: $err" 0 "$code"
+    printf '%s\n' "$out" | sed "s/^/  code $number: /"
+done
+
+run "$build/sim/opencl/native" "$plugin"
+is "native: $err" 0 "$code"
+has "native" "$out" mixed
+printf '%s\n' "$out" | sed '/^mixed/d; s/^/  /'
+
+# ---- oclgrind: OpenCL 1.2 -----------------------------------------------------------------------
+
+if [ -e "$oclgrind" ]; then
+    mkdir "$dir/oclgrind"
+    echo "$oclgrind" >"$dir/oclgrind/oclgrind.icd"
+    # It calls itself a GPU as well, and is taken unasked.
+    run env -u DS_ACCEL_OPENCL_DEVICE_TYPE OCL_ICD_VENDORS="$dir/oclgrind" DS_ACCELERATOR=opencl \
+        "$program" detect
+    is "oclgrind" "0 opencl" "$code $out"
+    conforms "oclgrind" 80 OCL_ICD_VENDORS="$dir/oclgrind" "$program" conformance opencl
+    run env OCL_ICD_VENDORS="$dir/oclgrind" "$build/sim/opencl/native" "$plugin"
+    is "native, oclgrind: $err" 0 "$code"
+    # Two platforms side by side: both are devices of one instance, and either can be asked for.
+    cp "$dir/vendors/pocl.icd" "$dir/oclgrind/"
+    is "two platforms" 2 "$(OCL_ICD_VENDORS="$dir/oclgrind" \
+        ask 'a["device_count"]' "$program" info --json opencl 2>&1)"
+    is "one of two platforms" 1 \
+        "$(OCL_ICD_VENDORS="$dir/oclgrind" DS_ACCEL_OPENCL_PLATFORM=oclgrind \
+            ask 'a["device_count"]' "$program" info --json opencl 2>&1)"
+else
+    echo "  skipped: oclgrind is not installed"
+fi
+
+finish
