@@ -52,7 +52,7 @@ calls() {
     SIM_REPORT="$dir/report" run "$sim" "$where" "$dir/calls" "$plugin" "$@"
 }
 
-# bare DIR: the machine's files, and no library of the simulator.
+# bare COMMAND...: with the machine's files ($dir/root), and no library of the simulator.
 bare() {
     [ -d "$dir/root" ] || { mkdir "$dir/root" && "$here/machine.py" "$machine" "$dir/root"; }
     env DS_ACCEL_ROOT="$dir/root" "$@"
@@ -90,9 +90,10 @@ every_call() {
     calls "$machine" "$1"
     is "$1: no failure" "0 " "$code $out"
     total=$(sed -n 's/^calls //p' "$dir/report")
+    bare true # makes the machine's files, once for all runs
     n=1
     while [ "$n" -le "$total" ]; do
-        SIM_FAIL="*:$n" calls "$machine" "$1"
+        DS_ACCEL_ROOT=$dir/root SIM_FAIL="*:$n" calls "$machine" "$1"
         failed_call=$(sed -n 's/^failed //p' "$dir/report" | head -1)
         case $code in
         0) pass ;;
