@@ -198,7 +198,8 @@ static void check_visible(struct ds_accel__run *run)
            again);
 }
 
-/* The devices in their reverse order, and in another process there they are. */
+/* The devices in their reverse order, and in another process there they are. A variable that only
+   hides has no order: then as they are. */
 static void check_shown(struct ds_accel__run *run)
 {
     uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
@@ -215,6 +216,12 @@ static void check_shown(struct ds_accel__run *run)
     }
     for (uint32_t i = 0; i < count; i++) {
         indices[i] = count - 1 - i;
+    }
+    if (CALL(run, visible_devices_value, run->instance, variable, indices, count, value,
+             (uint32_t)sizeof(value), NULL) == DS_ACCEL_ERR_UNSUPPORTED) {
+        for (uint32_t i = 0; i < count; i++) {
+            indices[i] = i;
+        }
     }
     WANT(run, DS_ACCEL_OK, visible_devices_value, run->instance, variable, indices, count, value,
          (uint32_t)sizeof(value), NULL);

@@ -128,6 +128,8 @@ struct vendor_visible {
     uint32_t is_renumbered;    /* devices of the child count from 0 in the order of the list */
     uint32_t is_relative;      /* its numbers count what the variables after it in the list leave
                                   (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
+    uint32_t keeps_order;      /* the list only hides: the child counts in the vendor's order. The
+                                  frame refuses to show devices in another one */
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device"; NULL if no variable is set. text: storage. */
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
