@@ -70,7 +70,8 @@ TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --
 # ---- sources ------------------------------------------------------------------------------------
 
 # A folder with the frame of plugins/common around its vendor's runtime; mps is built on Darwin only.
-VENDOR_PLUGINS := $(filter-out common cpu mock mps,$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
+SYSTEM := $(shell uname -s)
+VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,mps),$(sort $(patsubst plugins/%/,%,$(wildcard plugins/*/))))
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
@@ -214,7 +215,13 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 all: deps  ## build everything (the build folder is a usable prefix)
 	@$(MAKE) --no-print-directory build
 
-build: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS)
+# Said once in a build folder.
+MPS_SKIPPED := $(if $(filter mps,$(PLUGINS)),,$(BUILD)/obj/mps-skipped)
+$(BUILD)/obj/mps-skipped:
+	@mkdir -p $(@D)
+	@echo "mps: not built: Metal is macOS's, and this is $(SYSTEM)" | tee $@
+
+build: $(MPS_SKIPPED) $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build

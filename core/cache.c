@@ -325,7 +325,7 @@ static bool is_usable(const char *folder, char *problem, size_t problem_size)
 static int32_t hash_file(const char *path, uint64_t *hash, bool *found_out)
 {
     char *text;
-    int32_t status = ds_accel__file_read_machine("", path, &text);
+    int32_t status = ds_accel__machine_read(&ds_accel__machine_here, path, &text);
 
     if (status >= 0 && text != NULL) {
         *hash = ds_accel__hash_text(text, *hash);

@@ -101,8 +101,8 @@ static bool find_group(const char *cgroup, const char *mountinfo, bool is_v2,
 }
 
 /* A number in a group's file; false if it is absent, "max", or v1's "no limit" near 2^63. */
-static int32_t read_number(const char *root, const struct group *group, const char *path,
-                           const char *file, uint64_t *value_out, bool *found_out)
+static int32_t read_number(const struct ds_accel__machine *machine, const struct group *group,
+                           const char *path, const char *file, uint64_t *value_out, bool *found_out)
 {
     char *text;
     char name[1024];
@@ -110,7 +110,7 @@ static int32_t read_number(const char *root, const struct group *group, const ch
 
     *found_out = false;
     snprintf(name, sizeof(name), "%s%s/%s", group->mount, path, file);
-    status = ds_accel__file_read_machine(root, name, &text);
+    status = ds_accel__machine_read(machine, name, &text);
     if (status < 0 || text == NULL) {
         return status;
     }
@@ -126,8 +126,8 @@ static int32_t read_number(const char *root, const struct group *group, const ch
  * What a group's usage counts but would give up when asked: file pages not used lately. The
  * container's data set, once read, is most of it.
  */
-static int32_t read_reclaimable(const char *root, const struct group *group, const char *path,
-                                uint64_t *bytes_out)
+static int32_t read_reclaimable(const struct ds_accel__machine *machine, const struct group *group,
+                                const char *path, uint64_t *bytes_out)
 {
     const char *key = group->is_v2 ? "inactive_file " : "total_inactive_file ";
     char name[1024];
@@ -137,7 +137,7 @@ static int32_t read_reclaimable(const char *root, const struct group *group, con
 
     *bytes_out = 0;
     snprintf(name, sizeof(name), "%s%s/memory.stat", group->mount, path);
-    status = ds_accel__file_read_machine(root, name, &text);
+    status = ds_accel__machine_read(machine, name, &text);
     if (status < 0 || text == NULL) {
         return status;
     }
@@ -166,8 +166,8 @@ static void name_source(char *source, size_t source_size, const struct group *gr
     }
 }
 
-static int32_t take_smallest(const char *root, struct group *group, uint64_t machine_bytes,
-                             struct ds_accel__cgroup_limit *limit)
+static int32_t take_smallest(const struct ds_accel__machine *machine, struct group *group,
+                             uint64_t machine_bytes, struct ds_accel__cgroup_limit *limit)
 {
     const char *limit_file = group->is_v2 ? "memory.max" : "memory.limit_in_bytes";
     const char *used_file = group->is_v2 ? "memory.current" : "memory.usage_in_bytes";
@@ -181,14 +181,14 @@ static int32_t take_smallest(const char *root, struct group *group, uint64_t mac
         uint64_t reclaimable = 0;
         bool found;
         bool has_used = false;
-        int32_t status = read_number(root, group, path, limit_file, &value, &found);
+        int32_t status = read_number(machine, group, path, limit_file, &value, &found);
 
         found = found && value < machine_bytes;
         if (status >= 0 && found) {
-            status = read_number(root, group, path, used_file, &used, &has_used);
+            status = read_number(machine, group, path, used_file, &used, &has_used);
         }
         if (status >= 0 && found) {
-            status = read_reclaimable(root, group, path, &reclaimable);
+            status = read_reclaimable(machine, group, path, &reclaimable);
         }
         if (status < 0) {
             return status;
@@ -210,18 +210,19 @@ static int32_t take_smallest(const char *root, struct group *group, uint64_t mac
 }
 
 /* Both files are read before either is asked: NULL is one that cannot be read. */
-static int32_t read_groups(const char *root, char **cgroup_out, char **mountinfo_out)
+static int32_t read_groups(const struct ds_accel__machine *machine, char **cgroup_out,
+                           char **mountinfo_out)
 {
-    int32_t status = ds_accel__file_read_machine(root, "/proc/self/cgroup", cgroup_out);
+    int32_t status = ds_accel__machine_read(machine, "/proc/self/cgroup", cgroup_out);
 
     *mountinfo_out = NULL;
     return status < 0 ? status
-                      : ds_accel__file_read_machine(root, "/proc/self/mountinfo", mountinfo_out);
+                      : ds_accel__machine_read(machine, "/proc/self/mountinfo", mountinfo_out);
 }
 
 /* The uppermost group whose list has as many numbers as the process was left. */
-static int32_t find_list(const char *root, struct group *group, const char *file, uint32_t count,
-                         char *source, size_t source_size)
+static int32_t find_list(const struct ds_accel__machine *machine, struct group *group,
+                         const char *file, uint32_t count, char *source, size_t source_size)
 {
     char path[512];
 
@@ -232,7 +233,7 @@ static int32_t find_list(const char *root, struct group *group, const char *file
         int32_t status;
 
         snprintf(name, sizeof(name), "%s%s/%s", group->mount, path, file);
-        status = ds_accel__file_read_machine(root, name, &list);
+        status = ds_accel__machine_read(machine, name, &list);
         if (status < 0) {
             return status;
         }
@@ -247,12 +248,12 @@ static int32_t find_list(const char *root, struct group *group, const char *file
     }
 }
 
-int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t count, char *source,
-                                size_t source_size)
+int32_t ds_accel__cgroup_cpuset(const struct ds_accel__machine *machine, const char *file,
+                                uint32_t count, char *source, size_t source_size)
 {
     char *cgroup = NULL;
     char *mountinfo = NULL;
-    int32_t status = read_groups(root, &cgroup, &mountinfo);
+    int32_t status = read_groups(machine, &cgroup, &mountinfo);
 
     source[0] = '\0';
     for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
@@ -260,7 +261,7 @@ int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t cou
         struct group group;
 
         if (find_group(cgroup, mountinfo, version == 2, "cpuset", &group)) {
-            status = find_list(root, &group, file, count, source, source_size);
+            status = find_list(machine, &group, file, count, source, source_size);
         }
     }
     free(cgroup);
@@ -268,20 +269,20 @@ int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t cou
     return status;
 }
 
-int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
+int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out)
 {
     struct ds_accel__cgroup_limit limit = {.left_bytes = UINT64_MAX};
     char *cgroup = NULL;
     char *mountinfo = NULL;
-    int32_t status = read_groups(root, &cgroup, &mountinfo);
+    int32_t status = read_groups(machine, &cgroup, &mountinfo);
 
     for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
          version++) {
         struct group group;
 
         if (find_group(cgroup, mountinfo, version == 2, "memory", &group)) {
-            status = take_smallest(root, &group, machine_bytes, &limit);
+            status = take_smallest(machine, &group, machine_bytes, &limit);
         }
     }
     free(cgroup);

@@ -597,6 +597,19 @@ json_t *ds_accel__config_backend(const struct ds_accel__config *config, const ch
     return ds_accel__config_get(config, "backends", backend, key, NULL);
 }
 
+const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
+                                    const char *reason)
+{
+    const struct ds_accel__reason *known = ds_accel__reason(reason);
+    json_t *own;
+
+    if (known == NULL) {
+        return "";
+    }
+    own = ds_accel__config_get(config, "backends", backend, "remedies", reason, NULL);
+    return own != NULL ? json_string_value(own) : known->remedy;
+}
+
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key)
 {
     return json_string_value(ds_accel__config_get(config, key, NULL));

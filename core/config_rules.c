@@ -133,6 +133,21 @@ static const char *check_library(const char *text)
                : "expected a library's soname, as in libcuda.so.1, or its absolute path";
 }
 
+static const char *check_reason(const char *text)
+{
+    return text[0] != '\0' && ds_accel__reason(text) != NULL
+               ? NULL
+               : "expected the code of a reason, as in no_device: ds-accel-reasons(7) lists them";
+}
+
+/* Shown in the middle of a line, after the reason. */
+static const char *check_remedy(const char *text)
+{
+    return text[0] != '\0' && strlen(text) <= 400 && strpbrk(text, "\n\t") == NULL
+               ? NULL
+               : "expected one line of 1 to 400 bytes";
+}
+
 static const char *check_env_rule(json_t *object)
 {
     const char *rule = json_string_value(json_object_get(object, "rule"));
@@ -186,6 +201,7 @@ static const struct rule node_element = {.types = STRING, .check = check_node_pa
 static const struct rule pci_element = {.types = STRING, .check = check_pci};
 static const struct rule library_element = {.types = STRING, .check = check_library};
 static const struct rule tolerate_element = {.types = STRING, .values = tolerable};
+static const struct rule remedy_element = {.types = STRING | NUL, .check = check_remedy};
 static const struct rule defer_element = {.types = ARRAY | NUL, .element = &backend_element};
 
 static const struct rule requires_members[] = {
@@ -249,6 +265,10 @@ static const struct rule backend_members[] = {
     {.key = "device_nodes", .types = ARRAY | NUL, .element = &node_element},
     {.key = "pci", .types = ARRAY | NUL, .element = &pci_element},
     {.key = "libraries", .types = ARRAY | NUL, .element = &library_element},
+    {.key = "remedies",
+     .types = OBJECT | NUL,
+     .element = &remedy_element,
+     .check_key = check_reason},
     {.key = "tolerate", .types = ARRAY | NUL, .element = &tolerate_element},
     {.key = "demand_only", .types = BOOLEAN | NUL},
     {.key = "defers_to", .types = OBJECT | NUL, .element = &defer_element},

@@ -63,6 +63,8 @@ static int32_t keep_options(ds_accel_t *context, const struct ds_accel_options *
     if (status >= 0) {
         status = copy_text(root != NULL ? root : "", &context->machine_root);
     }
+    context->machine.root = context->machine_root;
+    context->survey.machine = &context->machine;
     if (status >= 0) {
         status = copy_text(options->cache_dir, &context->cache_dir);
     }
@@ -311,6 +313,8 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
         ds_accel_destroy(context);
         return NULL;
     }
+    context->machine.root = context->machine_root;
+    context->survey.machine = &context->machine;
     return context;
 }
 
@@ -331,6 +335,7 @@ void ds_accel__context_end(ds_accel_t *context)
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
     ds_accel__topology_clear(&context->topology);
+    ds_accel__survey_clear(&context->survey);
     ds_accel__cache_clear(&context->cache);
     free(context->cache_dir);
     ds_accel__trust_destroy(context->trust);
@@ -492,8 +497,7 @@ uint32_t ds_accel_candidate_count(ds_accel_t *context)
 int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                struct ds_accel_candidate *candidate_out)
 {
-    const struct ds_accel__candidate *candidate;
-    const struct ds_accel__reason *reason;
+    struct ds_accel__candidate *candidate;
     struct ds_accel_candidate answer = {.struct_size = sizeof(answer)};
 
     if (context == NULL || candidate_out == NULL) {
@@ -506,7 +510,13 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                position);
     }
     candidate = context->registry.candidates[position];
-    reason = ds_accel__reason(candidate->reason);
+    /* Callers borrow it for longer than the configuration stays as it is. */
+    answer.remedy = ds_accel__candidate_keep(
+        candidate, ds_accel__config_remedy(&context->config, candidate->name, candidate->reason));
+    if (answer.remedy == NULL) {
+        pthread_mutex_unlock(&context->lock);
+        return ds_accel__no_memory();
+    }
     answer.state = candidate->state;
     answer.device_count = candidate == context->selected ? context->device_count
                                                          : candidate->verdict.device_count;
@@ -519,7 +529,6 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
     answer.state_name = ds_accel__state_name(candidate->state);
     answer.reason = candidate->reason;
     answer.detail = candidate->detail != NULL ? candidate->detail : "";
-    answer.remedy = reason != NULL ? reason->remedy : "";
     answer.stage = candidate->stage;
     ds_accel_write(candidate_out, &answer, sizeof(answer));
     pthread_mutex_unlock(&context->lock);
@@ -533,7 +542,7 @@ int32_t ds_accel__context_topology(ds_accel_t *context,
 
     pthread_mutex_lock(&context->topology_lock);
     if (!context->has_topology) {
-        status = ds_accel__topology_read(context->machine_root, &context->topology);
+        status = ds_accel__topology_read(&context->machine, &context->topology);
         context->has_topology = status >= 0;
     }
     pthread_mutex_unlock(&context->topology_lock);

@@ -50,6 +50,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_o
 int32_t ds_accel__asking_begin(ds_accel_t *context)
 {
     ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
     for (size_t i = 0; i < context->registry.count; i++) {
         context->registry.candidates[i]->has_look = false;
     }
@@ -61,6 +62,7 @@ void ds_accel__asking_end(ds_accel_t *context)
     ds_accel__verdicts_end(context);
     ds_accel__probe_finish(context);
     ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
 }
 
 /* The gates before load; *is_open_out: it is still to be asked. */
@@ -397,7 +399,8 @@ static int32_t fail_unknown(ds_accel_t *context, const char *name, const char *s
         ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                         "%s is \"%s\", which has no plugin here: no_plugin: ds_accel_%s.so is in "
                         "none of the folders searched; plugins found: %s. Remedy: %s",
-                        source, name, name, found, ds_accel__reason("no_plugin")->remedy);
+                        source, name, name, found,
+                        ds_accel__config_remedy(&context->config, name, "no_plugin"));
     } else {
         ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                         "%s is \"%s\", which is not the name of an accelerator here%s%s%s; plugins "
@@ -419,7 +422,8 @@ static int32_t fail_forced(const struct ds_accel__candidate *candidate, const ch
                            candidate->detail != NULL && candidate->detail[0] != '\0'
                                ? candidate->detail
                                : (reason != NULL ? reason->meaning : ""),
-                           reason != NULL ? reason->remedy : "");
+                           ds_accel__config_remedy(&candidate->host.context->config,
+                                                   candidate->name, candidate->reason));
 }
 
 static void mark_others(ds_accel_t *context, const char *reason)
@@ -831,13 +835,14 @@ int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
     status = ds_accel__asking_begin(context);
     status = status < 0 ? status : check_all(context, name, may_wake, &found);
     ds_accel__asking_end(context);
-    pthread_mutex_unlock(&context->lock);
     if (status >= 0 && name != NULL && !found) {
-        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                               "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s",
-                               name, context->searched.data != NULL ? context->searched.data : "",
-                               ds_accel__reason("no_plugin")->remedy);
+        status =
+            ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
+                            "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s",
+                            name, context->searched.data != NULL ? context->searched.data : "",
+                            ds_accel__config_remedy(&context->config, name, "no_plugin"));
     }
+    pthread_mutex_unlock(&context->lock);
     return status;
 }
 

@@ -23,7 +23,8 @@ enum severity {
 
 struct doctor {
     ds_accel_t *context;
-    const char *root;
+    const struct ds_accel__machine *machine;
+    struct ds_accel__survey survey;
     json_t *findings[SEVERITY_COUNT]; /* arrays: the worst come first in the report */
     bool failed;                      /* memory is exhausted */
 };
@@ -84,11 +85,19 @@ static json_t *facts_of(const struct doctor *doctor, const char *backend)
     return ds_accel__config_get(&doctor->context->config, "backends", backend, NULL);
 }
 
-static const char *remedy_of(const char *reason)
+static const char *remedy_of(const struct doctor *doctor, const char *backend, const char *reason)
 {
-    const struct ds_accel__reason *known = ds_accel__reason(reason);
+    return ds_accel__config_remedy(&doctor->context->config, backend, reason);
+}
 
-    return known != NULL ? known->remedy : "";
+/* The same where the finding is no verdict of the plugin's: general is what is said of any backend.
+ */
+static const char *own_remedy(const struct doctor *doctor, const char *backend, const char *reason,
+                              const char *general)
+{
+    const char *remedy = remedy_of(doctor, backend, reason);
+
+    return remedy != ds_accel__reason(reason)->remedy ? remedy : general;
 }
 
 /* ---- choice, configuration ------------------------------------------------------------------ */
@@ -191,12 +200,12 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
 {
     struct ds_accel__presence presence;
 
-    if (!is_done(doctor, ds_accel__presence_read(doctor->root, facts_of(doctor, candidate->name),
+    if (!is_done(doctor, ds_accel__presence_read(&doctor->survey, facts_of(doctor, candidate->name),
                                                  &presence))) {
         return;
     }
     add(doctor, judge_no(candidate->reason, hardware_of(&presence)), "plugin", candidate->name,
-        remedy_of(candidate->reason), "%s: %s", candidate->reason,
+        remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
         candidate->detail != NULL ? candidate->detail : "");
     ds_accel__presence_clear(&presence);
 }
@@ -205,7 +214,8 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
 static void add_quarantine(struct doctor *doctor, const struct ds_accel__candidate *candidate)
 {
     if (candidate->state == DS_ACCEL_STATE_QUARANTINED) {
-        add(doctor, PROBLEM, "quarantine", candidate->name, remedy_of("quarantined"), "%s",
+        add(doctor, PROBLEM, "quarantine", candidate->name,
+            remedy_of(doctor, candidate->name, "quarantined"), "%s",
             candidate->detail != NULL ? candidate->detail : "");
     } else if (candidate->strikes > 0) {
         add(doctor, WARNING, "strike", candidate->name,
@@ -251,12 +261,13 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
         check_age(doctor, candidate);
         break;
     case DS_ACCEL_STATE_SHADOWED:
-        add(doctor, WARNING, "plugin", candidate->path, remedy_of("shadowed"), "shadowed: %s",
-            detail);
+        add(doctor, WARNING, "plugin", candidate->path,
+            remedy_of(doctor, candidate->name, "shadowed"), "shadowed: %s", detail);
         break;
     case DS_ACCEL_STATE_DISABLED:
-        add(doctor, INFO, "plugin", candidate->name, remedy_of(candidate->reason), "%s: %s",
-            candidate->reason, detail);
+        add(doctor, INFO, "plugin", candidate->name,
+            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
+            detail);
         break;
     case DS_ACCEL_STATE_UNAVAILABLE:
         check_unavailable(doctor, candidate);
@@ -265,8 +276,9 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
     case DS_ACCEL_STATE_QUARANTINED:
         break;
     default:
-        add(doctor, PROBLEM, "plugin", candidate->path, remedy_of(candidate->reason), "%s: %s",
-            candidate->reason, detail);
+        add(doctor, PROBLEM, "plugin", candidate->path,
+            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
+            detail);
         break;
     }
     add_quarantine(doctor, candidate);
@@ -392,7 +404,7 @@ static void check_dependencies(struct doctor *doctor)
 {
     struct ds_accel__linker linker;
 
-    if (!is_done(doctor, ds_accel__linker_open("", &linker))) {
+    if (!is_done(doctor, ds_accel__linker_open(&ds_accel__machine_here, &linker))) {
         return;
     }
     for (size_t i = 0; i < doctor->context->registry.count; i++) {
@@ -426,8 +438,12 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
     }
     if (path == NULL) {
         if (!has_finding(doctor, "library", preferred)) {
-            add(doctor, severity, "library", preferred,
-                "install the vendor's runtime, or name its folder in LD_LIBRARY_PATH",
+            char remedy[512];
+
+            snprintf(
+                remedy, sizeof(remedy), "%s; or name its folder in LD_LIBRARY_PATH",
+                own_remedy(doctor, backend, "library_missing", "install the vendor's runtime"));
+            add(doctor, severity, "library", preferred, remedy,
                 "the runtime of %s is in none of the folders that the dynamic linker knows",
                 backend);
         }
@@ -450,7 +466,7 @@ static void name_id(struct doctor *doctor, const char *file, unsigned id, char *
     char *text;
 
     snprintf(name, name_size, "%u", id);
-    if (!is_done(doctor, ds_accel__file_read_machine(doctor->root, file, &text)) || text == NULL) {
+    if (!is_done(doctor, ds_accel__machine_read(doctor->machine, file, &text)) || text == NULL) {
         return;
     }
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n")) {
@@ -473,14 +489,14 @@ static void check_node(struct doctor *doctor, const char *backend,
     char group[64];
     char remedy[256];
 
-    name_id(doctor, "/etc/passwd", (unsigned)node->uid, owner, sizeof(owner));
-    name_id(doctor, "/etc/group", (unsigned)node->gid, group, sizeof(group));
-    if (node->is_usable) {
+    name_id(doctor, "/etc/passwd", (unsigned)node->info.uid, owner, sizeof(owner));
+    name_id(doctor, "/etc/group", (unsigned)node->info.gid, group, sizeof(group));
+    if (node->info.is_usable) {
         add(doctor, OK, "device_node", node->path, "", "mode %04o, owner %s, group %s, for %s",
-            (unsigned)(node->mode & 07777), owner, group, backend);
+            (unsigned)(node->info.mode & 07777), owner, group, backend);
         return;
     }
-    if ((node->mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP) && node->gid != 0) {
+    if ((node->info.mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP) && node->info.gid != 0) {
         snprintf(remedy, sizeof(remedy), "add the user to the group %s, and log in again", group);
     } else {
         snprintf(remedy, sizeof(remedy),
@@ -488,7 +504,7 @@ static void check_node(struct doctor *doctor, const char *backend,
     }
     add(doctor, severity, "device_node", node->path, remedy,
         "this user may not read and write it: mode %04o, owner %s, group %s, for %s",
-        (unsigned)(node->mode & 07777), owner, group, backend);
+        (unsigned)(node->info.mode & 07777), owner, group, backend);
 }
 
 /* A node that has no number in its name is there wherever any other of the backend is. */
@@ -525,8 +541,12 @@ static void check_nodes(struct doctor *doctor, const char *backend, json_t *fact
     }
     if (presence->has_node_facts && presence->node_count == 0 && presence->device_count > 0 &&
         !has_finding(doctor, "device_node", presence->devices[0].address)) {
-        add(doctor, severity, "device_node", presence->devices[0].address,
-            "install and load the vendor's kernel driver; a container must be given its nodes",
+        char remedy[512];
+
+        snprintf(remedy, sizeof(remedy), "%s; a container must be given its nodes",
+                 own_remedy(doctor, backend, "no_driver",
+                            "install and load the vendor's kernel driver"));
+        add(doctor, severity, "device_node", presence->devices[0].address, remedy,
             "this device is there, but no device node for %s is: its driver is not loaded",
             backend);
     }
@@ -551,7 +571,7 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
     struct ds_accel__presence presence;
     bool is_here;
 
-    if (!is_done(doctor, ds_accel__presence_read(doctor->root, facts, &presence))) {
+    if (!is_done(doctor, ds_accel__presence_read(&doctor->survey, facts, &presence))) {
         return;
     }
     is_here = hardware_of(&presence) == PRESENT;
@@ -560,7 +580,7 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
         check_libraries(doctor, linker, backend, libraries, is_here && has_plugin ? PROBLEM : INFO);
     }
     if (is_here && ds_accel__registry_find(&doctor->context->registry, backend) == NULL) {
-        add(doctor, INFO, "plugin", backend, remedy_of("no_plugin"),
+        add(doctor, INFO, "plugin", backend, remedy_of(doctor, backend, "no_plugin"),
             "%s is here, but no ds_accel_%s.so",
             presence.device_count > 0 ? presence.devices[0].address : presence.nodes[0].path,
             backend);
@@ -576,7 +596,7 @@ static void check_backends(struct doctor *doctor)
     const char *backend;
     json_t *facts;
 
-    if (!is_done(doctor, ds_accel__linker_open(doctor->root, &linker))) {
+    if (!is_done(doctor, ds_accel__linker_open(doctor->machine, &linker))) {
         return;
     }
     for (int pass = 0; pass < 2; pass++) {
@@ -615,13 +635,13 @@ static void check_memlock(struct doctor *doctor, const char *status_text)
     char capabilities[32];
     unsigned long long limit;
 
-    if (!is_done(doctor, ds_accel__file_read_machine(doctor->root, "/proc/self/limits", &limits))) {
+    if (!is_done(doctor, ds_accel__machine_read(doctor->machine, "/proc/self/limits", &limits))) {
         return;
     }
     get_value(limits, "Max locked memory", value, sizeof(value));
     get_value(status_text, "CapEff:", capabilities, sizeof(capabilities));
     free(limits);
-    if (value[0] == '\0' || ds_accel__host_memory(doctor->root, &memory) < 0) {
+    if (value[0] == '\0' || ds_accel__host_memory(doctor->machine, &memory) < 0) {
         return;
     }
     limit = strtoull(value, NULL, 10);
@@ -657,7 +677,7 @@ static void check_set(struct doctor *doctor, const char *check, const char *what
         return;
     }
     if (!is_done(doctor,
-                 ds_accel__cgroup_cpuset(doctor->root, file, allowed, source, sizeof(source)))) {
+                 ds_accel__cgroup_cpuset(doctor->machine, file, allowed, source, sizeof(source)))) {
         return;
     }
     add(doctor, INFO, check, source,
@@ -674,8 +694,8 @@ static void check_sets(struct doctor *doctor, const char *status_text)
     char list[256];
     char *online;
 
-    if (!is_done(doctor, ds_accel__file_read_machine(doctor->root, "/sys/devices/system/cpu/online",
-                                                     &online))) {
+    if (!is_done(doctor, ds_accel__machine_read(doctor->machine, "/sys/devices/system/cpu/online",
+                                                &online))) {
         return;
     }
     get_value(status_text, "Cpus_allowed_list:", list, sizeof(list));
@@ -700,13 +720,13 @@ static void check_memory(struct doctor *doctor)
     uint64_t total;
     bool is_tight;
 
-    if (!is_done(doctor, ds_accel__file_read_machine(doctor->root, "/proc/meminfo", &meminfo)) ||
+    if (!is_done(doctor, ds_accel__machine_read(doctor->machine, "/proc/meminfo", &meminfo)) ||
         meminfo == NULL) {
         return;
     }
     total = ds_accel__meminfo_value(meminfo, "MemTotal");
     free(meminfo);
-    if (!is_done(doctor, ds_accel__cgroup_limit(doctor->root, total, &limit))) {
+    if (!is_done(doctor, ds_accel__cgroup_limit(doctor->machine, total, &limit))) {
         return;
     }
     if (limit.limit_bytes == 0) {
@@ -729,7 +749,7 @@ static void check_limits(struct doctor *doctor)
     char *status_text;
 
     if (!is_done(doctor,
-                 ds_accel__file_read_machine(doctor->root, "/proc/self/status", &status_text))) {
+                 ds_accel__machine_read(doctor->machine, "/proc/self/status", &status_text))) {
         return;
     }
     check_memlock(doctor, status_text);
@@ -763,7 +783,8 @@ static json_t *doctor_tree(struct doctor *doctor)
 
 int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out)
 {
-    struct doctor doctor = {.context = context, .root = context->machine_root};
+    struct doctor doctor = {
+        .context = context, .machine = &context->machine, .survey = {.machine = &context->machine}};
 
     for (int severity = 0; severity < SEVERITY_COUNT; severity++) {
         doctor.findings[severity] = json_array();
@@ -781,5 +802,6 @@ int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out)
     for (int severity = 0; severity < SEVERITY_COUNT; severity++) {
         json_decref(doctor.findings[severity]);
     }
+    ds_accel__survey_clear(&doctor.survey);
     return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }

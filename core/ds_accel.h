@@ -203,19 +203,22 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
 #define DS_ACCEL_REPORT_CACHE 9u      /**< verdicts that are remembered */
 #define DS_ACCEL_REPORT_QUARANTINE \
     10u /**< plugins that crashed or hung, and till when each is left alone */
+#define DS_ACCEL_REPORT_TOPO \
+    11u /**< devices, network interfaces and NUMA nodes, and how near they are: also SVG */
 #define DS_ACCEL_REPORT_MEMORY 16u /**< memory of an accelerator's devices now: JSON or SVG */
 
 #define DS_ACCEL_FORMAT_JSON 1u
 #define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
 #define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with what is left out otherwise: skipped gates */
-#define DS_ACCEL_FORMAT_SVG 8u     /**< a picture; MEMORY only */
+#define DS_ACCEL_FORMAT_SVG 8u     /**< a picture; MEMORY and TOPO only */
 
 /**
  * Write a report.
  *
  * @param[in]  report    DS_ACCEL_REPORT_*
  * @param[in]  name      a backend, or NULL: all of them, or for INFO, ENV and MEMORY the
- *                        chosen one
+ *                        chosen one. TOPO: backends, separated by commas; NULL: those that can be
+ *                        used
  * @param[in]  format    DS_ACCEL_FORMAT_* bits; 0 is plain text
  * @param[out] text_out  ends in a newline unless empty
  * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the

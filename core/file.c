@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MACHINE_FILE_BYTES (4 * 1024 * 1024) /* mountinfo and cpuinfo can be long */
-
 static int32_t fail_errno(int error, const char **cause_out)
 {
     *cause_out = strerror(error);
@@ -92,22 +90,6 @@ int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_ou
     }
     close(fd);
     return status;
-}
-
-int32_t ds_accel__file_read_machine(const char *root, const char *path, char **text_out)
-{
-    const char *cause;
-    size_t size;
-    char *full = ds_accel__format("%s%s", root, path);
-    int32_t status;
-
-    *text_out = NULL;
-    if (full == NULL) {
-        return ds_accel__no_memory();
-    }
-    status = ds_accel__file_read(full, MACHINE_FILE_BYTES, text_out, &size, &cause);
-    free(full);
-    return status == DS_ACCEL_ERR_NO_MEMORY ? status : DS_ACCEL_OK;
 }
 
 static int compare_names(const void *a, const void *b)

@@ -38,7 +38,7 @@ static bool read_umask(mode_t *mask_out)
     unsigned mask;
     bool found;
 
-    if (ds_accel__file_read_machine("", "/proc/thread-self/status", &status) < 0 ||
+    if (ds_accel__machine_read(&ds_accel__machine_here, "/proc/thread-self/status", &status) < 0 ||
         status == NULL) {
         return false;
     }

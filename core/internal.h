@@ -208,9 +208,6 @@ bool ds_accel__env_is_ours(const char *name, size_t length);
  */
 int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
                             const char **cause_out);
-/* A file of the machine, such as /proc/meminfo, below a root; *text_out NULL if it can't be read.
- */
-int32_t ds_accel__file_read_machine(const char *root, const char *path, char **text_out);
 /* Names in a folder that pass the filter, byte-wise sorted. A missing folder has none. */
 int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
                            size_t *count_out, const char **cause_out);
@@ -219,6 +216,50 @@ void ds_accel__names_free(char **names, size_t count);
 bool ds_accel__file_may_have(size_t size_bytes);
 /* The folder of the running library, without symbolic links; new string. */
 char *ds_accel__library_dir(void);
+
+/* ---- layer 1: where the machine is looked at (machine.c) ------------------------------------ */
+
+/* Takes what is read of a machine. */
+struct ds_accel__recorder {
+    pthread_mutex_t lock;
+    json_t *files; /* by path: objects of "text", "names", "link", "node" */
+    bool failed;   /* memory is exhausted */
+};
+
+struct ds_accel__machine {
+    const char *root; /* borrowed; "" is the machine itself */
+    json_t *files;    /* borrowed, as above: of a recorded machine, and root is ""; else NULL */
+    struct ds_accel__recorder *recorder; /* borrowed; NULL: nothing is noted */
+};
+
+extern const struct ds_accel__machine ds_accel__machine_here;
+
+/* A file of the machine, such as /proc/meminfo; *text_out NULL if it can't be read. ERR_NO_MEMORY.
+ */
+int32_t ds_accel__machine_read(const struct ds_accel__machine *machine, const char *path,
+                               char **text_out);
+/* Its first line, cut to what fits; "" if there is none. */
+int32_t ds_accel__machine_line(const struct ds_accel__machine *machine, const char *path,
+                               char *line, size_t line_size);
+/* Names in a folder, sorted; none if there is no such folder. */
+int32_t ds_accel__machine_list(const struct ds_accel__machine *machine, const char *path,
+                               char ***names_out, size_t *count_out);
+/* Where a symbolic link leads; false if there is none. */
+bool ds_accel__machine_link(const struct ds_accel__machine *machine, const char *path, char *target,
+                            size_t target_size);
+
+struct ds_accel__machine_node {
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
+    dev_t rdev;
+    uint64_t changed_ns;
+    bool is_usable; /* this process may read and write it */
+};
+
+/* A device node, or what stands for one; false if it is not there, or a folder. */
+bool ds_accel__machine_node(const struct ds_accel__machine *machine, const char *path,
+                            struct ds_accel__machine_node *node);
 
 /* ---- layer 1: configuration (config.c, config_rules.c, config_locate.c) --------------------- */
 
@@ -294,6 +335,12 @@ const char *ds_accel__config_string(const struct ds_accel__config *config, const
 char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer);
 /* False if a file above the package layer sets it. */
 bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer);
+/*
+ * What turns a backend's "no" into a "yes": as the configuration's facts have it for this backend,
+ * else as the table of reasons has it for all; "" if the code is none. Borrowed.
+ */
+const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
+                                    const char *reason);
 const char *ds_accel__layer_name(enum ds_accel__layer layer);
 
 /* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
@@ -331,7 +378,8 @@ struct ds_accel__cgroup_limit {
     char source[512];    /* the file that sets it */
 };
 
-int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *topology);
+int32_t ds_accel__topology_read(const struct ds_accel__machine *machine,
+                                struct ds_accel__topology *topology);
 void ds_accel__topology_clear(struct ds_accel__topology *topology);
 /* "/proc/meminfo" and a node's meminfo alike: a value in bytes; 0 if the key is not there. */
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
@@ -341,12 +389,13 @@ uint32_t ds_accel__list_count(const char *list);
  * The group's file, "cpuset.cpus" or "cpuset.mems", that leaves this process count numbers; "" if
  * none does.
  */
-int32_t ds_accel__cgroup_cpuset(const char *root, const char *file, uint32_t count, char *source,
-                                size_t source_size);
+int32_t ds_accel__cgroup_cpuset(const struct ds_accel__machine *machine, const char *file,
+                                uint32_t count, char *source, size_t source_size);
 /* Limits of machine_bytes and more are none. */
-int32_t ds_accel__cgroup_limit(const char *root, uint64_t machine_bytes,
+int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t machine_bytes,
                                struct ds_accel__cgroup_limit *limit_out);
-int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out);
+int32_t ds_accel__host_memory(const struct ds_accel__machine *machine,
+                              struct ds_accel_host_memory *memory_out);
 
 /* ---- layer 2: files (trust.c, elf.c, library.c, presence.c, loader.c), candidates (registry.c,
  * scan.c) */
@@ -437,12 +486,13 @@ struct ds_accel__linker {
     const char *library_path; /* LD_LIBRARY_PATH; NULL: unset */
     char *cache;              /* /etc/ld.so.cache; NULL: none */
     size_t cache_bytes;
-    bool has_folders; /* false: a recorded machine without its libraries */
+    bool has_folders; /* false: another machine, without its libraries */
 };
 
 /* Map a library, by the name of its file, if it is one of this machine's kind. */
 int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool *is_library_out);
-int32_t ds_accel__linker_open(const char *root, struct ds_accel__linker *linker);
+int32_t ds_accel__linker_open(const struct ds_accel__machine *machine,
+                              struct ds_accel__linker *linker);
 void ds_accel__linker_close(struct ds_accel__linker *linker);
 /*
  * Find a library by soname or absolute path, as an object that needs it (or NULL) would, without
@@ -462,12 +512,7 @@ struct ds_accel__pci_device {
 
 struct ds_accel__device_node {
     char path[128]; /* as the machine has it, without the root */
-    mode_t mode;
-    uid_t uid;
-    gid_t gid;
-    dev_t rdev;
-    uint64_t changed_ns;
-    bool is_usable; /* this process may read and write it */
+    struct ds_accel__machine_node info;
 };
 
 struct ds_accel__presence {
@@ -480,10 +525,28 @@ struct ds_accel__presence {
 };
 
 /*
+ * What was read of a machine for one backend serves the others: the bus and each folder of nodes is
+ * listed once. Zero it and set machine; clear it when the machine may have changed.
+ */
+struct ds_accel__survey {
+    const struct ds_accel__machine *machine; /* borrowed; survives clear() */
+    bool has_slots;
+    bool is_listed; /* the kernel has one list of the bus; else slots is empty */
+    struct ds_accel__survey_slot *slots;
+    size_t slot_count;
+    bool has_bus;
+    struct ds_accel__survey_device *bus; /* by address */
+    size_t bus_count;
+    struct ds_accel__survey_folder *folders;
+    size_t folder_count;
+};
+
+void ds_accel__survey_clear(struct ds_accel__survey *survey);
+/*
  * Look for what backend (its object of the configuration, or NULL) names as "pci" and
  * "device_nodes". Without these facts no system call is made. Clear it after success.
  */
-int32_t ds_accel__presence_read(const char *root, json_t *backend,
+int32_t ds_accel__presence_read(struct ds_accel__survey *survey, json_t *backend,
                                 struct ds_accel__presence *presence);
 void ds_accel__presence_clear(struct ds_accel__presence *presence);
 /* True if there are devices and all are suspended. */
@@ -1053,8 +1116,10 @@ struct ds_accel {
     size_t plugin_dir_count;
     struct ds_accel__config config;
     struct ds_accel__registry registry;
-    struct ds_accel__text searched; /* folders scanned, one per line */
-    struct ds_accel__trust *trust;  /* empty between calls: no folder stays open */
+    struct ds_accel__text searched;   /* folders scanned, one per line */
+    struct ds_accel__machine machine; /* of machine_root */
+    struct ds_accel__survey survey;   /* of it; empty between calls */
+    struct ds_accel__trust *trust;    /* empty between calls: no folder stays open */
     bool has_topology;
     struct ds_accel__topology topology;
     /* Written once, with release order; read without the lock. */
@@ -1538,7 +1603,20 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
                           ds_accel_plugin_instance_t *instance);
 /* The members of the info report that no device's state changes. Lock held. */
 void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
+/*
+ * Evaluate a backend by name (NULL: the chosen one), start it if it is not, lend make_tree what it
+ * asks, and stop it again. ERR_NOT_FOUND: nobody knows the name. Lock held.
+ */
+int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
+                             json_t *(*make_tree)(const struct ds_accel__facts *facts,
+                                                  uint32_t count),
+                             json_t **tree_out);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
+/* names: separated by commas; NULL: of all that can be used. Every plugin was asked before then. */
+int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
+void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
+int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
+
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out);

@@ -186,17 +186,22 @@ static bool is_folder(const char *root, const char *folder)
            S_ISDIR(info.st_mode);
 }
 
-int32_t ds_accel__linker_open(const char *root, struct ds_accel__linker *linker)
+int32_t ds_accel__linker_open(const struct ds_accel__machine *machine,
+                              struct ds_accel__linker *linker)
 {
-    char *path = ds_accel__format("%s/etc/ld.so.cache", root);
+    char *path = ds_accel__format("%s/etc/ld.so.cache", machine->root);
     const char *cause;
     int32_t status;
 
     memset(linker, 0, sizeof(*linker));
-    linker->root = root;
+    linker->root = machine->root;
     linker->library_path = ds_accel__env_job("LD_LIBRARY_PATH");
     if (path == NULL) {
         return ds_accel__no_memory();
+    }
+    if (machine->files != NULL) { /* a recording has no libraries */
+        free(path);
+        return DS_ACCEL_OK;
     }
     status =
         ds_accel__file_read(path, CACHE_LIMIT_BYTES, &linker->cache, &linker->cache_bytes, &cause);
@@ -206,7 +211,7 @@ int32_t ds_accel__linker_open(const char *root, struct ds_accel__linker *linker)
     }
     linker->has_folders = linker->cache != NULL;
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(standard_folders); i++) {
-        linker->has_folders = linker->has_folders || is_folder(root, standard_folders[i]);
+        linker->has_folders = linker->has_folders || is_folder(machine->root, standard_folders[i]);
     }
     return DS_ACCEL_OK;
 }

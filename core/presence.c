@@ -8,41 +8,50 @@
  */
 #include "internal.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define ENTRY_LIMIT 65536u /* of a folder, looked at */
 #define MATCH_LIMIT 1024u  /* devices and nodes of one backend, kept */
+#define BUS "/sys/bus/pci/devices"
+
+/* A function of the bus as the kernel's list has it: without the domain. */
+struct ds_accel__survey_slot {
+    char vendor[8]; /* "0x10de" */
+    uint8_t bus;
+    uint8_t function; /* and device */
+};
+
+struct ds_accel__survey_device {
+    char address[DS_ACCEL__PCI_ADDRESS_SIZE];
+    bool has_vendor; /* was read */
+    bool has_class;
+    char vendor[16]; /* "" if it can't be */
+    char class[16];
+};
+
+struct ds_accel__survey_folder {
+    char *path;
+    char **names;
+    size_t count;
+};
+
+void ds_accel__survey_clear(struct ds_accel__survey *survey)
+{
+    const struct ds_accel__machine *machine = survey->machine;
+
+    for (size_t i = 0; i < survey->folder_count; i++) {
+        ds_accel__names_free(survey->folders[i].names, survey->folders[i].count);
+        free(survey->folders[i].path);
+    }
+    free(survey->folders);
+    free(survey->bus);
+    free(survey->slots);
+    *survey = (struct ds_accel__survey){.machine = machine};
+}
 
 /* ---- PCI devices ---------------------------------------------------------------------------- */
-
-/* A small file's first line; false if there is none. */
-static bool read_line(int dir, const char *name, char *line, size_t line_size)
-{
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t count;
-
-    if (fd < 0) {
-        return false;
-    }
-    do {
-        count = read(fd, line, line_size - 1);
-    } while (count < 0 && errno == EINTR);
-    close(fd);
-    if (count <= 0) {
-        return false;
-    }
-    line[count] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-    ds_accel__sanitize(line, line_size);
-    return true;
-}
 
 /* "10de:03" names the vendor 0x10de and the classes 0x03xxxx; the kernel writes both in lower case.
  */
@@ -64,39 +73,49 @@ static bool is_class(const char *fact, const char *class)
     return *wanted == '\0';
 }
 
-/* The class is read of devices of a vendor that counts only: most of a machine's do not. */
-static bool matches_pci(json_t *facts, int bus, const char *address)
+static int32_t read_attribute(const struct ds_accel__survey *survey, const char *address,
+                              const char *name, char *line, size_t line_size)
 {
-    char path[DS_ACCEL__PCI_ADDRESS_SIZE + 32];
-    char vendor[16];
-    char class[16] = "";
+    char path[sizeof(BUS) + DS_ACCEL__PCI_ADDRESS_SIZE + 32];
 
-    snprintf(path, sizeof(path), "%s/vendor", address);
-    if (!read_line(bus, path, vendor, sizeof(vendor))) {
-        return false;
-    }
-    for (size_t i = 0; i < json_array_size(facts); i++) {
-        const char *fact = json_string_value(json_array_get(facts, i));
-
-        if (!is_vendor(fact, vendor)) {
-            continue;
-        }
-        snprintf(path, sizeof(path), "%s/class", address);
-        if (class[0] == '\0' && !read_line(bus, path, class, sizeof(class))) {
-            return false;
-        }
-        if (is_class(fact, class)) {
-            return true;
-        }
-    }
-    return false;
+    snprintf(path, sizeof(path), BUS "/%s/%s", address, name);
+    return ds_accel__machine_line(survey->machine, path, line, line_size);
 }
 
-static int32_t add_device(struct ds_accel__presence *presence, int bus, const char *address)
+/* The class is read of devices of a vendor that counts only: most of a machine's do not. */
+static int32_t matches_pci(const struct ds_accel__survey *survey, json_t *facts,
+                           struct ds_accel__survey_device *device, bool *matches_out)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    *matches_out = false;
+    if (!device->has_vendor) {
+        status = read_attribute(survey, device->address, "vendor", device->vendor,
+                                sizeof(device->vendor));
+        device->has_vendor = status >= 0;
+    }
+    for (size_t i = 0; i < json_array_size(facts) && status >= 0 && !*matches_out; i++) {
+        const char *fact = json_string_value(json_array_get(facts, i));
+
+        if (!is_vendor(fact, device->vendor)) {
+            continue;
+        }
+        if (!device->has_class) {
+            status = read_attribute(survey, device->address, "class", device->class,
+                                    sizeof(device->class));
+            device->has_class = status >= 0;
+        }
+        *matches_out = status >= 0 && device->class[0] != '\0' && is_class(fact, device->class);
+    }
+    return status;
+}
+
+static int32_t add_device(const struct ds_accel__survey *survey,
+                          struct ds_accel__presence *presence, const char *address)
 {
     struct ds_accel__pci_device device = {.address = ""};
     struct ds_accel__pci_device *devices;
-    char path[DS_ACCEL__PCI_ADDRESS_SIZE + 32];
+    int32_t status;
 
     devices = realloc(presence->devices, (presence->device_count + 1) * sizeof(*devices));
     if (devices == NULL) {
@@ -104,124 +123,143 @@ static int32_t add_device(struct ds_accel__presence *presence, int bus, const ch
     }
     presence->devices = devices;
     snprintf(device.address, sizeof(device.address), "%s", address);
-    snprintf(path, sizeof(path), "%s/power/runtime_status", address);
-    if (!read_line(bus, path, device.runtime_status, sizeof(device.runtime_status))) {
+    status = read_attribute(survey, address, "power/runtime_status", device.runtime_status,
+                            sizeof(device.runtime_status));
+    if (device.runtime_status[0] == '\0') {
         snprintf(device.runtime_status, sizeof(device.runtime_status), "unknown");
     }
     devices[presence->device_count++] = device;
-    return DS_ACCEL_OK;
+    return status;
 }
 
-static int compare_devices(const void *a, const void *b)
+static size_t count_lines(const char *text)
 {
-    const struct ds_accel__pci_device *left = a;
-    const struct ds_accel__pci_device *right = b;
+    size_t count = 1;
 
-    return strcmp(left->address, right->address);
+    for (; *text != '\0'; text++) {
+        count += *text == '\n';
+    }
+    return count;
 }
 
 /*
  * One file of /proc has all devices, "BBDD<tab>VVVVDDDD...": bus and function, vendor and device.
- * It saves a look at each of a large machine's hundreds. *slots: "\n01:00.0\n...", those of the
- * vendors that count, without the domain, which the file does not have; is_listed_out false: no
- * such file.
+ * It saves a look at each of a large machine's hundreds.
  */
-static int32_t read_slots(const char *root, json_t *facts, struct ds_accel__text *slots,
-                          bool *is_listed_out)
+static int32_t read_slots(struct ds_accel__survey *survey)
 {
     char *text;
-    int32_t status = ds_accel__file_read_machine(root, "/proc/bus/pci/devices", &text);
+    int32_t status = ds_accel__machine_read(survey->machine, "/proc/bus/pci/devices", &text);
 
-    *is_listed_out = text != NULL && text[0] != '\0';
+    survey->is_listed = text != NULL && text[0] != '\0';
     if (status < 0 || text == NULL) {
+        survey->has_slots = status >= 0;
         return status;
     }
+    survey->slots = calloc(count_lines(text), sizeof(*survey->slots));
+    if (survey->slots == NULL) {
+        free(text);
+        return ds_accel__no_memory();
+    }
     for (const char *line = text; *line != '\0'; line += *line == '\n') {
+        struct ds_accel__survey_slot slot = {.vendor = "0x"};
         unsigned bus;
         unsigned function;
-        char vendor[7] = "0x";
 
-        if (sscanf(line, "%2x%2x %4[0-9a-f]", &bus, &function, vendor + 2) == 3) {
-            for (size_t i = 0; i < json_array_size(facts); i++) {
-                if (is_vendor(json_string_value(json_array_get(facts, i)), vendor)) {
-                    ds_accel__text_add(slots, "%s%02x:%02x.%x\n",
-                                       slots->size_bytes == 0 ? "\n" : "", bus, function >> 3,
-                                       function & 7);
-                    break;
-                }
-            }
+        if (sscanf(line, "%2x%2x %4[0-9a-f]", &bus, &function, slot.vendor + 2) == 3) {
+            slot.bus = (uint8_t)bus;
+            slot.function = (uint8_t)function;
+            survey->slots[survey->slot_count++] = slot;
         }
         line += strcspn(line, "\n");
     }
     free(text);
-    return slots->failed ? ds_accel__no_memory() : DS_ACCEL_OK;
-}
-
-static bool has_slot(const struct ds_accel__text *slots, const char *address)
-{
-    const char *colon = strchr(address, ':');
-    char line[DS_ACCEL__PCI_ADDRESS_SIZE + 4];
-
-    if (colon == NULL) {
-        return false;
-    }
-    snprintf(line, sizeof(line), "\n%s\n", colon + 1);
-    return strstr(slots->data, line) != NULL;
-}
-
-/* Takes path, which may be NULL after a failed allocation. *dir_out NULL: there is nothing to read.
- */
-static int32_t open_dir(char *path, DIR **dir_out)
-{
-    *dir_out = path != NULL ? opendir(path) : NULL;
-    if (path == NULL || (*dir_out == NULL && errno == ENOMEM)) {
-        free(path);
-        return ds_accel__no_memory();
-    }
-    free(path);
+    survey->has_slots = true;
     return DS_ACCEL_OK;
 }
 
-static int32_t scan_devices(const char *root, json_t *facts, const struct ds_accel__text *slots,
-                            struct ds_accel__presence *presence)
+static int32_t read_bus(struct ds_accel__survey *survey)
 {
-    char *path = ds_accel__format("%s/sys/bus/pci/devices", root);
-    const struct dirent *entry;
-    int32_t status;
-    DIR *dir;
+    char **names;
+    size_t count;
+    int32_t status = ds_accel__machine_list(survey->machine, BUS, &names, &count);
 
-    status = open_dir(path, &dir);
-    if (dir == NULL) {
+    if (status < 0) {
         return status;
     }
-    for (uint32_t i = 0; i < ENTRY_LIMIT && status >= 0 && presence->device_count < MATCH_LIMIT &&
-                         (entry = readdir(dir)) != NULL;
-         i++) {
-        if (entry->d_name[0] != '.' && strlen(entry->d_name) < DS_ACCEL__PCI_ADDRESS_SIZE &&
-            (slots->data == NULL || has_slot(slots, entry->d_name)) &&
-            matches_pci(facts, dirfd(dir), entry->d_name)) {
-            status = add_device(presence, dirfd(dir), entry->d_name);
+    survey->bus = calloc(count + 1, sizeof(*survey->bus));
+    for (size_t i = 0; i < count && i < ENTRY_LIMIT && survey->bus != NULL; i++) {
+        if (strlen(names[i]) < DS_ACCEL__PCI_ADDRESS_SIZE) {
+            snprintf(survey->bus[survey->bus_count].address, DS_ACCEL__PCI_ADDRESS_SIZE, "%s",
+                     names[i]);
+            survey->bus_count++;
         }
     }
-    closedir(dir);
-    if (presence->device_count > 1) {
-        qsort(presence->devices, presence->device_count, sizeof(*presence->devices),
-              compare_devices);
+    ds_accel__names_free(names, count);
+    if (survey->bus == NULL) {
+        return ds_accel__no_memory();
     }
-    return status;
+    survey->has_bus = true;
+    return DS_ACCEL_OK;
+}
+
+static bool is_one_of(json_t *facts, const char *vendor)
+{
+    for (size_t i = 0; i < json_array_size(facts); i++) {
+        if (is_vendor(json_string_value(json_array_get(facts, i)), vendor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Has the kernel's list, if there is one, a device of these vendors: any, or the one at an address?
+ */
+static bool has_slot(const struct ds_accel__survey *survey, json_t *facts, const char *address)
+{
+    unsigned bus = 0;
+    unsigned device = 0;
+    unsigned function = 0;
+
+    if (!survey->is_listed) {
+        return true;
+    }
+    if (address != NULL && sscanf(address, "%*x:%2x:%2x.%1x", &bus, &device, &function) != 3) {
+        return false;
+    }
+    for (size_t i = 0; i < survey->slot_count; i++) {
+        const struct ds_accel__survey_slot *slot = &survey->slots[i];
+
+        if ((address == NULL || (slot->bus == bus && slot->function == (device << 3 | function))) &&
+            is_one_of(facts, slot->vendor)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Slots narrow the search; that a device is one of ours, sysfs decides. */
-static int32_t find_devices(const char *root, json_t *facts, struct ds_accel__presence *presence)
+static int32_t find_devices(struct ds_accel__survey *survey, json_t *facts,
+                            struct ds_accel__presence *presence)
 {
-    struct ds_accel__text slots = {0};
-    bool is_listed;
-    int32_t status = read_slots(root, facts, &slots, &is_listed);
+    int32_t status = survey->has_slots ? DS_ACCEL_OK : read_slots(survey);
 
-    if (status >= 0 && (!is_listed || slots.data != NULL)) {
-        status = scan_devices(root, facts, &slots, presence);
+    if (status < 0 || !has_slot(survey, facts, NULL)) {
+        return status;
     }
-    ds_accel__text_clear(&slots);
+    status = survey->has_bus ? DS_ACCEL_OK : read_bus(survey);
+    for (size_t i = 0; i < survey->bus_count && status >= 0 && presence->device_count < MATCH_LIMIT;
+         i++) {
+        struct ds_accel__survey_device *device = &survey->bus[i];
+        bool matches = false;
+
+        if (has_slot(survey, facts, device->address)) {
+            status = matches_pci(survey, facts, device, &matches);
+        }
+        if (status >= 0 && matches) {
+            status = add_device(survey, presence, device->address);
+        }
+    }
     return status;
 }
 
@@ -231,28 +269,25 @@ static int32_t find_devices(const char *root, json_t *facts, struct ds_accel__pr
  * Nodes of /dev/dri and /dev/accel are numbered across vendors: the class in sysfs tells whose one
  * is. One that it does not tell of counts.
  */
-static int32_t check_vendor(const char *root, const char *path, json_t *pci, bool *is_other_out)
+static int32_t check_vendor(const struct ds_accel__survey *survey, const char *path, json_t *pci,
+                            bool *is_other_out)
 {
     const char *class = strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
                         : strncmp(path, "/dev/accel/", 11) == 0 ? "accel"
                                                                 : NULL;
+    char file[256];
     char vendor[16];
-    char *file;
+    int32_t status;
 
     *is_other_out = false;
-    if (class == NULL || json_array_size(pci) == 0) {
+    if (class == NULL || json_array_size(pci) == 0 ||
+        (size_t)snprintf(file, sizeof(file), "/sys/class/%s%s/device/vendor", class,
+                         strrchr(path, '/')) >= sizeof(file)) {
         return DS_ACCEL_OK;
     }
-    file = ds_accel__format("%s/sys/class/%s%s/device/vendor", root, class, strrchr(path, '/'));
-    if (file == NULL) {
-        return ds_accel__no_memory();
-    }
-    *is_other_out = read_line(AT_FDCWD, file, vendor, sizeof(vendor));
-    free(file);
-    for (size_t i = 0; i < json_array_size(pci) && *is_other_out; i++) {
-        *is_other_out = !is_vendor(json_string_value(json_array_get(pci, i)), vendor);
-    }
-    return DS_ACCEL_OK;
+    status = ds_accel__machine_line(survey->machine, file, vendor, sizeof(vendor));
+    *is_other_out = vendor[0] != '\0' && !is_one_of(pci, vendor);
+    return status;
 }
 
 static bool has_node(const struct ds_accel__presence *presence, const char *path)
@@ -265,16 +300,18 @@ static bool has_node(const struct ds_accel__presence *presence, const char *path
     return false;
 }
 
-/* full: path below the root. What is not there, or is a folder, is no node. */
-static int32_t add_node(struct ds_accel__presence *presence, const char *path, const char *full)
+/* What is not there, or is a folder, is no node. */
+static int32_t check_node(const struct ds_accel__survey *survey, const char *path, json_t *pci,
+                          struct ds_accel__presence *presence)
 {
     struct ds_accel__device_node node = {.path = ""};
     struct ds_accel__device_node *nodes;
-    struct stat info;
+    bool is_other;
+    int32_t status = check_vendor(survey, path, pci, &is_other);
 
-    if (strlen(path) >= sizeof(node.path) || has_node(presence, path) || stat(full, &info) != 0 ||
-        S_ISDIR(info.st_mode)) {
-        return DS_ACCEL_OK;
+    if (status < 0 || is_other || strlen(path) >= sizeof(node.path) || has_node(presence, path) ||
+        !ds_accel__machine_node(survey->machine, path, &node.info)) {
+        return status;
     }
     nodes = realloc(presence->nodes, (presence->node_count + 1) * sizeof(*nodes));
     if (nodes == NULL) {
@@ -282,56 +319,63 @@ static int32_t add_node(struct ds_accel__presence *presence, const char *path, c
     }
     presence->nodes = nodes;
     snprintf(node.path, sizeof(node.path), "%s", path);
-    node.mode = info.st_mode;
-    node.uid = info.st_uid;
-    node.gid = info.st_gid;
-    node.rdev = info.st_rdev;
-    node.changed_ns = (uint64_t)info.st_ctim.tv_sec * 1000000000u + (uint64_t)info.st_ctim.tv_nsec;
-    node.is_usable = faccessat(AT_FDCWD, full, R_OK | W_OK, AT_EACCESS) == 0;
     nodes[presence->node_count++] = node;
     return DS_ACCEL_OK;
 }
 
-static int32_t check_node(const char *root, const char *path, json_t *pci,
-                          struct ds_accel__presence *presence)
+/* The folder of a pattern, listed once. */
+static int32_t find_folder(struct ds_accel__survey *survey, const char *pattern, size_t length,
+                           const struct ds_accel__survey_folder **folder_out)
 {
-    char *full;
-    bool is_other;
-    int32_t status = check_vendor(root, path, pci, &is_other);
+    struct ds_accel__survey_folder *folders;
+    struct ds_accel__survey_folder folder = {.path = NULL};
+    int32_t status;
 
-    if (status < 0 || is_other) {
+    for (size_t i = 0; i < survey->folder_count; i++) {
+        const char *path = survey->folders[i].path;
+
+        if (strncmp(path, pattern, length) == 0 && path[length] == '\0') {
+            *folder_out = &survey->folders[i];
+            return DS_ACCEL_OK;
+        }
+    }
+    folders = realloc(survey->folders, (survey->folder_count + 1) * sizeof(*folders));
+    if (folders == NULL) {
+        return ds_accel__no_memory();
+    }
+    survey->folders = folders;
+    folder.path = strndup(pattern, length);
+    status = folder.path == NULL ? ds_accel__no_memory()
+                                 : ds_accel__machine_list(survey->machine, folder.path,
+                                                          &folder.names, &folder.count);
+    if (status < 0) {
+        free(folder.path);
         return status;
     }
-    full = ds_accel__format("%s%s", root, path);
-    status = full != NULL ? add_node(presence, path, full) : ds_accel__no_memory();
-    free(full);
-    return status;
+    folders[survey->folder_count] = folder;
+    *folder_out = &folders[survey->folder_count++];
+    return DS_ACCEL_OK;
 }
 
 /* Wildcards stand in the last part of a pattern only, so that one folder is read for each. */
-static int32_t find_nodes(const char *root, const char *pattern, json_t *pci,
+static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, json_t *pci,
                           struct ds_accel__presence *presence)
 {
-    int length = (int)(strrchr(pattern, '/') - pattern);
-    char *path = ds_accel__format("%s%.*s", root, length, pattern);
-    const struct dirent *entry;
-    int32_t status;
-    DIR *dir;
+    size_t length = (size_t)(strrchr(pattern, '/') - pattern);
+    const struct ds_accel__survey_folder *folder = NULL;
+    int32_t status = find_folder(survey, pattern, length, &folder);
 
-    status = open_dir(path, &dir);
-    if (dir == NULL) {
-        return status;
-    }
-    for (uint32_t i = 0; i < ENTRY_LIMIT && status >= 0 && presence->node_count < MATCH_LIMIT &&
-                         (entry = readdir(dir)) != NULL;
+    for (size_t i = 0;
+         status >= 0 && i < folder->count && i < ENTRY_LIMIT && presence->node_count < MATCH_LIMIT;
          i++) {
-        if (fnmatch(pattern + length + 1, entry->d_name, FNM_PERIOD) == 0) {
-            path = ds_accel__format("%.*s/%s", length, pattern, entry->d_name);
-            status = path == NULL ? ds_accel__no_memory() : check_node(root, path, pci, presence);
-            free(path);
+        char path[sizeof(presence->nodes->path)];
+
+        if (fnmatch(pattern + length + 1, folder->names[i], FNM_PERIOD) == 0 &&
+            (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)length, pattern,
+                             folder->names[i]) < sizeof(path)) {
+            status = check_node(survey, path, pci, presence);
         }
     }
-    closedir(dir);
     return status;
 }
 
@@ -345,7 +389,7 @@ static int compare_nodes(const void *a, const void *b)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-int32_t ds_accel__presence_read(const char *root, json_t *backend,
+int32_t ds_accel__presence_read(struct ds_accel__survey *survey, json_t *backend,
                                 struct ds_accel__presence *presence)
 {
     json_t *pci = json_object_get(backend, "pci");
@@ -356,13 +400,13 @@ int32_t ds_accel__presence_read(const char *root, json_t *backend,
     presence->has_pci_facts = json_array_size(pci) > 0;
     presence->has_node_facts = json_array_size(patterns) > 0;
     if (presence->has_pci_facts) {
-        status = find_devices(root, pci, presence);
+        status = find_devices(survey, pci, presence);
     }
     for (size_t i = 0; i < json_array_size(patterns) && status >= 0; i++) {
         const char *pattern = json_string_value(json_array_get(patterns, i));
 
-        status = strpbrk(pattern, "*?[\\") != NULL ? find_nodes(root, pattern, pci, presence)
-                                                   : check_node(root, pattern, pci, presence);
+        status = strpbrk(pattern, "*?[\\") != NULL ? find_nodes(survey, pattern, pci, presence)
+                                                   : check_node(survey, pattern, pci, presence);
     }
     if (status < 0) {
         ds_accel__presence_clear(presence);
@@ -425,12 +469,12 @@ uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presenc
         const struct ds_accel__device_node *node = &presence->nodes[i];
 
         value = hash_text(value, node->path);
-        value = hash_number(value, node->mode);
-        value = hash_number(value, node->uid);
-        value = hash_number(value, node->gid);
-        value = hash_number(value, node->rdev);
-        value = hash_number(value, node->changed_ns);
-        value = hash_byte(value, node->is_usable);
+        value = hash_number(value, node->info.mode);
+        value = hash_number(value, node->info.uid);
+        value = hash_number(value, node->info.gid);
+        value = hash_number(value, node->info.rdev);
+        value = hash_number(value, node->info.changed_ns);
+        value = hash_byte(value, node->info.is_usable);
     }
     return value;
 }

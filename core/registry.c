@@ -111,7 +111,7 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
 
 int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
 {
-    const ds_accel_t *context = candidate->host.context;
+    ds_accel_t *context = candidate->host.context;
     json_t *facts = ds_accel__config_get(&context->config, "backends", candidate->name, NULL);
     struct ds_accel__presence presence;
     int32_t status;
@@ -126,7 +126,7 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
         json_array_size(json_object_get(facts, "device_nodes")) == 0) {
         return DS_ACCEL_OK;
     }
-    status = ds_accel__presence_read(context->machine_root, facts, &presence);
+    status = ds_accel__presence_read(&context->survey, facts, &presence);
     if (status < 0) {
         return status;
     }

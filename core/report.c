@@ -256,7 +256,9 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
         entry = json_object();
         set_head(entry, candidate, &failed);
         set_text(entry, "meaning", reason != NULL ? reason->meaning : "", &failed);
-        set_text(entry, "remedy", reason != NULL ? reason->remedy : "", &failed);
+        set_text(entry, "remedy",
+                 ds_accel__config_remedy(&context->config, candidate->name, candidate->reason),
+                 &failed);
         set_text(entry, "stage", candidate->stage, &failed);
         ds_accel__json_set(entry, "elapsed_us", json_integer((json_int_t)candidate->elapsed_us),
                            &failed);
@@ -269,6 +271,11 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
     }
     ds_accel__json_set(tree, "candidates", array, &failed);
     ds_accel__json_set(tree, "without_plugin", without_plugin(context, name, &failed), &failed);
+    set_text(tree, "remedy",
+             name != NULL && ds_accel__registry_find(&context->registry, name) == NULL
+                 ? ds_accel__config_remedy(&context->config, name, "no_plugin")
+                 : "",
+             &failed);
     ds_accel__json_set(tree, "searched", searched_tree(context, &failed), &failed);
     return finish(tree, failed);
 }
@@ -463,9 +470,11 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
         }
         free(dump);
         *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
-    } else if (report == DS_ACCEL_REPORT_MEMORY) {
+    } else if (report == DS_ACCEL_REPORT_MEMORY ||
+               (report == DS_ACCEL_REPORT_TOPO && (format & DS_ACCEL_FORMAT_SVG) != 0)) {
         *text_out = NULL;
-        if (ds_accel__memory_tree_svg(tree, &text) >= 0) {
+        if ((report == DS_ACCEL_REPORT_TOPO ? ds_accel__topo_svg(tree, &text)
+                                            : ds_accel__memory_tree_svg(tree, &text)) >= 0) {
             *text_out = ds_accel__text_take(&text);
         }
         ds_accel__text_clear(&text);
@@ -499,7 +508,7 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
         }
     }
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
-        report == DS_ACCEL_REPORT_DOCTOR) {
+        report == DS_ACCEL_REPORT_DOCTOR || (report == DS_ACCEL_REPORT_TOPO && name == NULL)) {
         /* To explain a device's sleep is no reason to end it. */
         int32_t checked = ds_accel__check(context, name, false);
 
@@ -511,7 +520,7 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
             }
             pthread_mutex_unlock(&context->config_lock);
         }
-        return checked < 0 ? checked : (report == DS_ACCEL_REPORT_LIST ? DS_ACCEL_OK : status);
+        return checked < 0 ? checked : (tells_failure(report) ? status : DS_ACCEL_OK);
     }
     return status;
 }
@@ -557,6 +566,8 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
         return ds_accel__report_env(context, name, tree_out);
     case DS_ACCEL_REPORT_DOCTOR:
         return ds_accel__report_doctor(context, tree_out);
+    case DS_ACCEL_REPORT_TOPO:
+        return ds_accel__report_topo(context, name, tree_out);
     case DS_ACCEL_REPORT_CACHE:
         return ds_accel__report_cache(context, tree_out);
     case DS_ACCEL_REPORT_QUARANTINE:

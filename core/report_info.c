@@ -80,6 +80,66 @@ static json_t *total_memory(const struct ds_accel_memory_info *memory,
     return number_or_null(identity->total_memory_bytes != 0, identity->total_memory_bytes);
 }
 
+static void sanitize_identity(struct ds_accel_device_identity *identity)
+{
+    ds_accel__sanitize(identity->name, sizeof(identity->name));
+    ds_accel__sanitize(identity->pci_address, sizeof(identity->pci_address));
+    ds_accel__sanitize(identity->uuid_text, sizeof(identity->uuid_text));
+    ds_accel__sanitize(identity->parent_uuid_text, sizeof(identity->parent_uuid_text));
+    ds_accel__sanitize(identity->node_path, sizeof(identity->node_path));
+    ds_accel__sanitize(identity->architecture, sizeof(identity->architecture));
+}
+
+/* The part of a device that this one is, or null: it is a whole one. */
+static json_t *partition_tree(const struct ds_accel_device_identity *identity, bool *failed)
+{
+    static const char *const kinds[] = {"", "mig", "tile", "other"};
+    bool has_numbers = (identity->valid & DS_ACCEL_IDENTITY_PARTITION) != 0;
+    json_t *tree;
+
+    if (identity->partition_kind == DS_ACCEL_PARTITION_NONE) {
+        return json_null();
+    }
+    tree = json_object();
+    set_text(tree, "kind",
+             identity->partition_kind < DS_ACCEL__ARRAY_SIZE(kinds)
+                 ? kinds[identity->partition_kind]
+                 : "other",
+             failed);
+    set_text(tree, "parent_uuid", identity->parent_uuid_text, failed);
+    ds_accel__json_set(tree, "parent_index",
+                       number_or_null((identity->valid & DS_ACCEL_IDENTITY_PARENT_INDEX) != 0,
+                                      identity->parent_index),
+                       failed);
+    ds_accel__json_set(tree, "instance", number_or_null(has_numbers, identity->partition_instance),
+                       failed);
+    ds_accel__json_set(tree, "subinstance",
+                       number_or_null(has_numbers, identity->partition_subinstance), failed);
+    return tree;
+}
+
+/* Every name of the device, so that people find the one they mean in any tool. */
+static void set_identity(json_t *tree, const struct ds_accel_device_identity *identity,
+                         bool *failed)
+{
+    static const char *const power_states[] = {"unknown", "active", "suspended", "off"};
+
+    set_text(tree, "pci_address", identity->pci_address, failed);
+    set_text(tree, "uuid", identity->uuid_text, failed);
+    ds_accel__json_set(tree, "vendor_index",
+                       number_or_null((identity->valid & DS_ACCEL_IDENTITY_VENDOR_INDEX) != 0,
+                                      identity->vendor_index),
+                       failed);
+    set_text(tree, "node_path", identity->node_path, failed);
+    set_text(tree, "architecture", identity->architecture, failed);
+    set_text(tree, "power_state",
+             power_states[identity->power_state < DS_ACCEL__ARRAY_SIZE(power_states)
+                              ? identity->power_state
+                              : 0],
+             failed);
+    ds_accel__json_set(tree, "partition", partition_tree(identity, failed), failed);
+}
+
 static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, json_t **limit_out,
                            bool *failed)
 {
@@ -103,9 +163,7 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
         table->device_close(device);
     }
     ds_accel__sanitize(info.name, sizeof(info.name));
-    ds_accel__sanitize(identity.name, sizeof(identity.name));
-    ds_accel__sanitize(identity.pci_address, sizeof(identity.pci_address));
-    ds_accel__sanitize(identity.uuid_text, sizeof(identity.uuid_text));
+    sanitize_identity(&identity);
     ds_accel__sanitize(memory.limit_source, sizeof(memory.limit_source));
     ds_accel__json_set(tree, "index", json_integer(index), failed);
     set_text(tree, "name", has_info && info.name[0] != '\0' ? info.name : identity.name, failed);
@@ -125,8 +183,7 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
     ds_accel__json_set(
         tree, "compute_units",
         number_or_null(has_info && info.compute_unit_count > 0, info.compute_unit_count), failed);
-    set_text(tree, "pci_address", identity.pci_address, failed);
-    set_text(tree, "uuid", identity.uuid_text, failed);
+    set_identity(tree, &identity, failed);
     if (has_memory && memory.limit_bytes > 0 && *limit_out == NULL) {
         *limit_out = json_object();
         ds_accel__json_set(*limit_out, "bytes", json_integer((json_int_t)memory.limit_bytes),
@@ -429,6 +486,7 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
 {
     const struct ds_accel__candidate *candidate = facts->candidate;
     bool available = facts->instance != NULL;
+    const char *reason = available ? "" : candidate != NULL ? candidate->reason : "no_plugin";
     bool failed = false;
     json_t *limit = NULL;
     json_t *tree = json_object();
@@ -436,12 +494,10 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
     ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
     set_text(tree, "name", facts->name, &failed);
     ds_accel__json_set(tree, "available", json_boolean(available), &failed);
-    set_text(tree, "reason",
-             available           ? ""
-             : candidate != NULL ? candidate->reason
-                                 : "no_plugin",
-             &failed);
+    set_text(tree, "reason", reason, &failed);
     set_text(tree, "detail", candidate != NULL ? candidate->detail : "", &failed);
+    set_text(tree, "remedy", ds_accel__config_remedy(&facts->context->config, facts->name, reason),
+             &failed);
     set_names(tree, facts, &failed);
     ds_accel__json_set(tree, "device_count", number_or_null(available, count), &failed);
     ds_accel__json_set(tree, "devices",
@@ -457,10 +513,10 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
     return tree;
 }
 
-/* Evaluate the named backend and lend what make_tree asks: the same for info and env. */
-static int32_t with_facts(ds_accel_t *context, const char *name,
-                          json_t *(*make_tree)(const struct ds_accel__facts *facts, uint32_t count),
-                          json_t **tree_out)
+int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
+                             json_t *(*make_tree)(const struct ds_accel__facts *facts,
+                                                  uint32_t count),
+                             json_t **tree_out)
 {
     struct ds_accel__candidate *candidate;
     ds_accel_plugin_instance_t *instance;
@@ -499,12 +555,12 @@ static int32_t with_facts(ds_accel_t *context, const char *name,
 
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, info_tree, tree_out);
+    return ds_accel__with_facts(context, name, info_tree, tree_out);
 }
 
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, ds_accel__memory_tree, tree_out);
+    return ds_accel__with_facts(context, name, ds_accel__memory_tree, tree_out);
 }
 
 /* ---- env ------------------------------------------------------------------------------------ */
@@ -607,5 +663,5 @@ static json_t *env_tree(const struct ds_accel__facts *facts, uint32_t count)
 
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out)
 {
-    return with_facts(context, name, env_tree, tree_out);
+    return ds_accel__with_facts(context, name, env_tree, tree_out);
 }

@@ -213,7 +213,7 @@ static void write_explain(struct page *page, json_t *tree)
         const struct ds_accel__reason *reason = ds_accel__reason("no_plugin");
 
         ds_accel__text_add(&page->text, "  reason no_plugin: %s\n  remedy %s\n", reason->meaning,
-                           reason->remedy);
+                           get_text(tree, "remedy"));
     }
     write_list_line(page, "folders searched:", json_object_get(tree, "searched"));
 }
@@ -257,6 +257,36 @@ static void add_value(struct page *page, json_t *value)
     }
 }
 
+/* The line of a device's other names, if it has any. */
+static void write_identity(struct page *page, json_t *device)
+{
+    static const char *const names[] = {"uuid", "pci_address", "node_path", "architecture"};
+    json_t *vendor_index = json_object_get(device, "vendor_index");
+    json_t *partition = json_object_get(device, "partition");
+    const char *separator = "    ";
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(names); i++) {
+        if (get_text(device, names[i])[0] != '\0') {
+            ds_accel__text_add(&page->text, "%s%s", separator, get_text(device, names[i]));
+            separator = ", ";
+        }
+    }
+    if (json_is_integer(vendor_index) &&
+        json_integer_value(vendor_index) != json_integer_value(json_object_get(device, "index"))) {
+        ds_accel__text_add(&page->text, "%svendor's index %lld", separator,
+                           (long long)json_integer_value(vendor_index));
+        separator = ", ";
+    }
+    if (json_is_object(partition)) {
+        ds_accel__text_add(&page->text, "%s%s of %s", separator, get_text(partition, "kind"),
+                           get_text(partition, "parent_uuid"));
+        separator = ", ";
+    }
+    if (separator[0] == ',') {
+        ds_accel__text_add(&page->text, "\n");
+    }
+}
+
 static void write_device(struct page *page, json_t *device)
 {
     json_t *node = json_object_get(device, "numa_node");
@@ -272,6 +302,7 @@ static void write_device(struct page *page, json_t *device)
         ds_accel__text_add(&page->text, ", NUMA node %lld", (long long)json_integer_value(node));
     }
     ds_accel__text_add(&page->text, "\n");
+    write_identity(page, device);
 }
 
 static void write_info(struct page *page, json_t *tree)
@@ -305,6 +336,9 @@ static void write_info(struct page *page, json_t *tree)
     } else {
         ds_accel__text_add(&page->text, "not available: ");
         add_reason(page, tree);
+        if (get_text(tree, "remedy")[0] != '\0') {
+            ds_accel__text_add(&page->text, "  remedy %s\n", get_text(tree, "remedy"));
+        }
     }
     for (size_t i = 0; i < json_array_size(devices); i++) {
         write_device(page, json_array_get(devices, i));
@@ -740,6 +774,9 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
                          (!split_outputs(copy) || !sanitize_tree(copy)))) {
         json_decref(copy);
         return NULL;
+    }
+    if (report == DS_ACCEL_REPORT_TOPO) {
+        ds_accel__topo_write(&page.text, copy, page.colour);
     }
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(writers); i++) {
         if (writers[i].report == report) {

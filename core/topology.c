@@ -117,7 +117,7 @@ static int32_t add_node(struct ds_accel__topology *topology, uint32_t id, const 
 }
 
 struct node_walk {
-    const char *root;
+    const struct ds_accel__machine *machine;
     struct ds_accel__topology *topology;
     int32_t status;
 };
@@ -132,10 +132,10 @@ static bool visit_nodes(void *user_data, uint32_t first, uint32_t last)
         char *meminfo = NULL;
 
         snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", id);
-        walk->status = ds_accel__file_read_machine(walk->root, path, &cpus);
+        walk->status = ds_accel__machine_read(walk->machine, path, &cpus);
         snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/meminfo", id);
         if (walk->status >= 0) {
-            walk->status = ds_accel__file_read_machine(walk->root, path, &meminfo);
+            walk->status = ds_accel__machine_read(walk->machine, path, &meminfo);
         }
         if (walk->status >= 0 && cpus != NULL) {
             walk->status = add_node(walk->topology, id, cpus, meminfo != NULL ? meminfo : "");
@@ -147,14 +147,15 @@ static bool visit_nodes(void *user_data, uint32_t first, uint32_t last)
 }
 
 /* A kernel without NUMA: the whole machine is node 0. */
-static int32_t add_machine(const char *root, struct ds_accel__topology *topology)
+static int32_t add_machine(const struct ds_accel__machine *machine,
+                           struct ds_accel__topology *topology)
 {
     char *cpus = NULL;
     char *meminfo = NULL;
-    int32_t status = ds_accel__file_read_machine(root, "/sys/devices/system/cpu/online", &cpus);
+    int32_t status = ds_accel__machine_read(machine, "/sys/devices/system/cpu/online", &cpus);
 
     if (status >= 0) {
-        status = ds_accel__file_read_machine(root, "/proc/meminfo", &meminfo);
+        status = ds_accel__machine_read(machine, "/proc/meminfo", &meminfo);
     }
     if (status >= 0) {
         status = add_node(topology, 0, cpus != NULL ? cpus : "0", meminfo != NULL ? meminfo : "");
@@ -164,19 +165,20 @@ static int32_t add_machine(const char *root, struct ds_accel__topology *topology
     return status;
 }
 
-int32_t ds_accel__topology_read(const char *root, struct ds_accel__topology *topology)
+int32_t ds_accel__topology_read(const struct ds_accel__machine *machine,
+                                struct ds_accel__topology *topology)
 {
-    struct node_walk walk = {.root = root, .topology = topology, .status = DS_ACCEL_OK};
+    struct node_walk walk = {.machine = machine, .topology = topology, .status = DS_ACCEL_OK};
     char *online = NULL;
 
     memset(topology, 0, sizeof(*topology));
-    walk.status = ds_accel__file_read_machine(root, "/sys/devices/system/node/online", &online);
+    walk.status = ds_accel__machine_read(machine, "/sys/devices/system/node/online", &online);
     if (walk.status >= 0 && online != NULL) {
         ds_accel__list_parse(online, visit_nodes, &walk);
     }
     free(online);
     if (walk.status >= 0 && topology->node_count == 0) {
-        walk.status = add_machine(root, topology);
+        walk.status = add_machine(machine, topology);
     }
     if (walk.status < 0) {
         ds_accel__topology_clear(topology);
@@ -194,23 +196,24 @@ void ds_accel__topology_clear(struct ds_accel__topology *topology)
     memset(topology, 0, sizeof(*topology));
 }
 
-int32_t ds_accel__host_memory(const char *root, struct ds_accel_host_memory *memory_out)
+int32_t ds_accel__host_memory(const struct ds_accel__machine *machine,
+                              struct ds_accel_host_memory *memory_out)
 {
     struct ds_accel__cgroup_limit limit;
     struct ds_accel_host_memory memory = {0};
     char *meminfo = NULL;
-    int32_t status = ds_accel__file_read_machine(root, "/proc/meminfo", &meminfo);
+    int32_t status = ds_accel__machine_read(machine, "/proc/meminfo", &meminfo);
 
     if (status < 0) {
         return status;
     }
     if (meminfo == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_IO, "%s/proc/meminfo cannot be read", root);
+        return ds_accel__error(DS_ACCEL_ERR_IO, "%s/proc/meminfo cannot be read", machine->root);
     }
     memory.total_bytes = ds_accel__meminfo_value(meminfo, "MemTotal");
     memory.available_bytes = ds_accel__meminfo_value(meminfo, "MemAvailable");
     free(meminfo);
-    status = ds_accel__cgroup_limit(root, memory.total_bytes, &limit);
+    status = ds_accel__cgroup_limit(machine, memory.total_bytes, &limit);
     if (status < 0) {
         return status;
     }

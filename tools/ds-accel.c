@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect, &cmd_list,   &cmd_info,       &cmd_explain,     &cmd_env,
-    &cmd_doctor, &cmd_config, &cmd_lint,       &cmd_conformance, &cmd_bench,
-    &cmd_memory, &cmd_cache,  &cmd_quarantine,
+    &cmd_detect, &cmd_list,   &cmd_info,  &cmd_explain,     &cmd_env,
+    &cmd_doctor, &cmd_config, &cmd_lint,  &cmd_conformance, &cmd_bench,
+    &cmd_memory, &cmd_topo,   &cmd_cache, &cmd_quarantine,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -177,7 +177,7 @@ uint32_t tool_format(const struct tool *tool)
     if (tool->json) {
         return DS_ACCEL_FORMAT_JSON;
     }
-    if (tool->memory_map != NULL) {
+    if (tool->memory_map != NULL || tool->svg) {
         return DS_ACCEL_FORMAT_SVG;
     }
     if (tool->output == NULL && isatty(fileno(answer)) &&

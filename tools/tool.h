@@ -32,7 +32,7 @@ struct tool {
     size_t try_count;
     bool json;
     bool show_env;                     /* config show --env */
-    bool svg, pickle, pickle_segments; /* memory show */
+    bool svg, pickle, pickle_segments; /* memory show; topo --svg */
     bool list;                         /* conformance */
     const char *memory_map;            /* info: a snapshot's file, "" none; NULL: not given */
     const char *output;                /* bench, memory; NULL: stdout */
@@ -57,7 +57,8 @@ struct tool_command {
 };
 
 extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conformance, cmd_detect,
-    cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine;
+    cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
+    cmd_topo;
 
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);

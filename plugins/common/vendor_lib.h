@@ -42,7 +42,7 @@ struct vendor_trace {
 
 /* What was found. */
 struct vendor_hardware {
-    uint32_t pci_count;
+    uint32_t pci_count;         /* counted only where nodes alone do not decide */
     uint32_t node_count;        /* there */
     uint32_t usable_node_count; /* and readable and writable by this process */
     char first_pci[32];         /* "0000:65:00.0" */

@@ -586,6 +586,16 @@ static int32_t draw_devices(void)
     return report(DS_ACCEL_REPORT_MEMORY, "mock", DS_ACCEL_FORMAT_SVG);
 }
 
+static int32_t report_topo(void)
+{
+    return report(DS_ACCEL_REPORT_TOPO, "mock,cpu", 0);
+}
+
+static int32_t draw_topo(void)
+{
+    return report(DS_ACCEL_REPORT_TOPO, NULL, DS_ACCEL_FORMAT_SVG);
+}
+
 /* With an accelerator that is chosen. */
 static int32_t with_device(const char *accelerator,
                            int32_t (*use)(ds_accel_t *context, ds_accel_device_t *device))
@@ -911,6 +921,8 @@ static const struct {
     {"env", report_env},
     {"config show --env", report_config},
     {"doctor", report_doctor},
+    {"topo", report_topo},
+    {"topo --svg", draw_topo},
     {"layers", use_layers},
     {"lint", lint},
     {"work on queues", queue_work},

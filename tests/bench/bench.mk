@@ -9,7 +9,7 @@ BENCH_DIR := $(BUILD)/bench
 BENCH := $(BENCH_DIR)/bench
 BENCH_OBJECTS := $(foreach f,bench process plugins report,$(BUILD)/obj/$(BENCH_SOURCE)/$(f).o)
 BENCH_NEEDS := $(BENCH_DIR)/bare $(BENCH_DIR)/dispatch $(BENCH_DIR)/pinned $(BENCH_DIR)/allocate \
-    $(BENCH_DIR)/placeholder.so
+    $(BENCH_DIR)/beside_cuda $(BENCH_DIR)/placeholder.so
 # As wide as the names that take its place: p000 and so on.
 BENCH_PLACEHOLDER := pxxx
 
@@ -50,6 +50,10 @@ $(BENCH_DIR)/allocate: $(BUILD)/obj/$(BENCH_SOURCE)/allocate.o $(LIBRARY)
 	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -lpthread -ldl \
 	    $(SANFLAGS) $(LDFLAGS)
 
+$(BENCH_DIR)/beside_cuda: $(BUILD)/obj/$(BENCH_SOURCE)/beside_cuda.o $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) -pie -o $@ $< -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$$ORIGIN/../lib' -ldl $(SANFLAGS) $(LDFLAGS)
+
 # Without symbols and debugging information, as plugins are shipped: hundreds of copies are made. It
 # has no device, so that all of them are asked.
 $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/mock.h \
@@ -66,3 +70,8 @@ bench-programs: $(BENCH) $(BENCH_NEEDS)
 bench: build $(BENCH) $(BENCH_NEEDS) $(FIXTURE_DIR)/faults/probe_segv/ds_accel_faulty.so  ## measure, beside a bare baseline in the same run
 	@tools/deps.sh bench
 	@$(BENCH) $(abspath $(BUILD))
+
+ACCELERATOR ?= cuda
+hardware: build $(BENCH_DIR)/beside_cuda  ## on a machine with an accelerator: what docs/hardware.md tells of it (ACCELERATOR=cuda)
+	@tests/bench/hardware.sh $(abspath $(BUILD)) $(ACCELERATOR)
+.PHONY: hardware

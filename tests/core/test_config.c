@@ -656,6 +656,28 @@ Test(core_config, takes_facts_of_hardware)
     expect_merged("probe.parallel", "64", test_path("etc/ds-accel.json"), 5);
 }
 
+Test(core_config, takes_remedies_for_reasons_that_there_are)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context = NULL;
+
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"alpha\": {\"remedies\": {\"no_device\": \"buy one\", "
+               "\"hidden\": null}}}}");
+    cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    ds_accel_destroy(context);
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"alpha\": {\"remedies\": {\"no_devices\": \"buy one\"}}}}");
+    cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_ERR_CONFIG);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "1:38: \"no_devices\": expected the code"),
+                       "%s", ds_accel_last_error());
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"alpha\": {\"remedies\": {\"no_device\": \"\"}}}}");
+    cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_ERR_CONFIG);
+    cr_expect_not_null(strstr(ds_accel_last_error(), "one line of 1 to 400 bytes"), "%s",
+                       ds_accel_last_error());
+}
+
 /* What may be tolerated is conduct, but not what spoils the answer: reasons.def knows the codes. */
 Test(core_config, tolerates_every_code_of_conduct_and_no_other)
 {

@@ -140,7 +140,8 @@ Test(core_detect, a_forced_choice_that_cannot_be_used_fails_with_reason_and_reme
     context = detect(DS_ACCEL_ERR_NOT_USABLE);
     cr_expect_not_null(strstr(ds_accel_last_error(), "no_permission"));
     cr_expect_not_null(strstr(ds_accel_last_error(), "/dev/nvidia0 is not readable"));
-    cr_expect_not_null(strstr(ds_accel_last_error(), "add the user to the group"));
+    cr_expect_not_null(
+        strstr(ds_accel_last_error(), "Remedy: give the user read and write permission"));
     cr_expect_null(ds_accel_name(context));
     expect_reason(context, "cuda", DS_ACCEL_STATE_UNAVAILABLE, "no_permission");
     expect_reason(context, "cpu", DS_ACCEL_STATE_NOT_PROBED, "not_chosen");

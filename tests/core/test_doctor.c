@@ -131,7 +131,7 @@ Test(core_doctor, a_machine_without_hardware_has_no_problem)
     context = create();
     text = report_of(context, DS_ACCEL_FORMAT_JSON);
     expect_in(text, "choice", "ok", "cpu", "chosen by auto detect", "\"\"");
-    expect_in(text, "plugin", "info", "cuda", "library_missing: ", "runtime");
+    expect_in(text, "plugin", "info", "cuda", "library_missing: ", "libcuda1");
     EXPECT_HAS_NOT(text, "\"problem\"");
     EXPECT_HAS_NOT(text, "\"warning\"");
     ds_accel_free_text(text);
@@ -348,7 +348,7 @@ Test(core_doctor, hardware_without_a_node_is_a_problem)
     test_add_mock("cuda");
     add_gpu("0x10de");
     expect("device_node", "problem", "0000:01:00.0", "no device node for cuda is",
-           "install and load the vendor's kernel driver");
+           "install and load NVIDIA's kernel driver");
     add_nodes();
     expect_fine("device_node");
 }
@@ -417,7 +417,7 @@ Test(core_doctor, a_missing_runtime_is_a_problem_where_its_hardware_is)
     expect_fine("library"); /* a recorded machine without libraries tells nothing of them */
     test_copy(LIBRARY, "machine/usr/lib/libunrelated.so");
     expect("library", "problem", "libcuda.so.1", "the runtime of cuda is in none of the folders",
-           "install the vendor's runtime, or name its folder in LD_LIBRARY_PATH");
+           "(Debian, non-free: libcuda1)");
     test_copy(LIBRARY, "machine/usr/lib/libcuda.so");
     expect("library", "ok", "libcuda.so.1", "/usr/lib/libcuda.so, for cuda", "\"\"");
 }

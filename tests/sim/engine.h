@@ -75,6 +75,11 @@ uint32_t sim_order(const char *how, const char *otherwise, uint32_t *order, uint
  * still alive, as "calls 123\nfailed cuMemAlloc_v2\nalive stream 2\nalive device-memory 1\n".
  */
 int64_t sim_enter(const char *call);
+/*
+ * The runtime has been shut down, as after synDestroy(): a child that is forked from here on may
+ * start it, as one that is forked before the first call may.
+ */
+void sim_shut_down(void);
 /* The code for "*:N" without "=CODE": set by the shim before its first call. */
 extern int64_t sim_failure;
 /* Say what the caller did wrong, with the call, and abort(). */

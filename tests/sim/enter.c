@@ -185,6 +185,11 @@ __attribute__((constructor)) static void load(void)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
+void sim_shut_down(void)
+{
+    atomic_store(&calls.is_used, false);
+}
+
 bool sim_is_child(void)
 {
     return atomic_load(&calls.is_child);
@@ -290,7 +295,7 @@ __attribute__((destructor)) static void report(void)
     int length;
     int fd;
 
-    if (path == NULL || sim_is_child() || !atomic_load(&calls.is_used)) {
+    if (path == NULL || sim_is_child() || calls.calls == 0) {
         return;
     }
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

@@ -43,7 +43,13 @@ VENDORS = {
         "device_files": {
             "/sys/class/kfd/kfd/topology/nodes/{node}/gpu_id": "{gpu_id}\n",
             "/sys/class/kfd/kfd/topology/nodes/{node}/properties": "vendor_id 4098\ndevice_id 29857\n"
-            "gfx_target_version 90402\nsimd_count 1216\ndrm_render_minor {render}\n",
+            "gfx_target_version 90402\nsimd_count 1216\ndrm_render_minor {render}\n"
+            "location_id {location_id}\ndomain {domain}\n",
+        },
+        # The driver's list of compute devices begins with the CPUs.
+        "numa_files": {
+            "/sys/class/kfd/kfd/topology/nodes/{numa_node}/gpu_id": "0\n",
+            "/sys/class/kfd/kfd/topology/nodes/{numa_node}/properties": "cpu_cores_count 2\nsimd_count 0\n",
         },
         "driver_version": "6.12.12",
     },
@@ -102,6 +108,16 @@ VENDORS = {
         "files": {},
         "device_files": {},
         "driver_version": "1.12.0",
+    },
+    # Metal's device is on no bus that Linux knows.
+    "mps": {
+        "pci": ("", "", ""),
+        "driver": "",
+        "nodes": [],
+        "device_nodes": [],
+        "files": {},
+        "device_files": {},
+        "driver_version": "",
     },
 }
 
@@ -207,6 +223,15 @@ def fill(text, facts):
     return text
 
 
+def locate(address):
+    """"0001:65:00.1" as the numbers that drivers print."""
+    if not address:
+        return {}
+    domain, bus, rest = address.split(":")
+    slot, function = rest.split(".")
+    return {"domain": int(domain, 16), "location_id": int(bus, 16) << 8 | int(slot, 16) << 3 | int(function)}
+
+
 def write_device(tree, facts, vendor, table, device, index):
     minor = device.get("minor", index)
     driver = vendor.get("driver", True)
@@ -219,6 +244,7 @@ def write_device(tree, facts, vendor, table, device, index):
         "card": device.get("card", minor),
         "node": index + len(facts["numa_nodes"]),
         "gpu_id": device.get("gpu_id", 4096 + index),
+        **locate(device.get("pci", "")),
     }
     ids = table["pci"]
     place = None
@@ -253,6 +279,9 @@ def write_vendor(tree, name, vendor, machine):
             tree.node(node, vendor.get("permission", True))
         for path, text in {**table["files"], **vendor.get("files", {})}.items():
             tree.file(fill(path, facts), fill(text, facts))
+        for index in range(len(facts["numa_nodes"])):
+            for path, text in table.get("numa_files", {}).items():
+                tree.file(fill(path, {"numa_node": index}), text)
 
 
 def write_nic(tree, nic):

@@ -7,7 +7,7 @@
 #
 #     $(eval $(call sim_library,cuda,libcuda.so.1,tests/sim/cuda/driver.c tests/sim/cuda/graph.c))
 #
-# SIM_FILES is all of them.
+# SIM_FILES is all of them; $(BUILD)/sim/sonames lists them with their vendors.
 
 SIM_DIR := $(BUILD)/sim/lib
 SIM_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP -Itests/sim \
@@ -30,12 +30,18 @@ $(SIM_DIR)/libsim_%.so: $(SIM_ENGINE)
 # sim_library VENDOR SONAME SOURCES
 define sim_library
 SIM_FILES += $(SIM_DIR)/$(2)
+SIM_SONAMES += $(1):$(2)
 $(SIM_DIR)/$(2): $(patsubst %.c,$(BUILD)/obj/%.o,$(3)) $(SIM_DIR)/libsim_$(1).so
 	@mkdir -p $$(@D)
 	$$(CC) $$(SIM_LDFLAGS) $$(DEFS) -Wl,-soname,$(2) -o $$@ $$(filter %.o,$$^) -L$(SIM_DIR) -lsim_$(1) -lpthread -ldl
 endef
 
 include $(wildcard tests/sim/*/shim.mk)
+
+$(BUILD)/sim/sonames: $(wildcard tests/sim/*/shim.mk) tests/sim/sim.mk
+	@mkdir -p $(@D)
+	printf '%s\n' $(foreach pair,$(SIM_SONAMES),'$(subst :, ,$(pair))') >$@
+SIM_FILES += $(BUILD)/sim/sonames
 
 sim: build $(SIM_FILES)  ## simulated vendor runtimes, to try a machine that you don't have
 .PHONY: sim

@@ -205,7 +205,28 @@ has "remedy" "$err" "Remedy: install the vendor's plugin"
 refuses 4 "no_permission: /dev/nvidia0 refuses" env DS_ACCELERATOR=cuda DS_ACCEL_CUDA_AVAILABLE=false \
     DS_ACCEL_CUDA_REASON=no_permission DS_ACCEL_CUDA_DETAIL="/dev/nvidia0 refuses" \
     "$program" --plugin-dir "$dir/cuda" detect
-has "remedy" "$err" "Remedy: add the user to the group"
+has "remedy, of this backend" "$err" "Remedy: give the user read and write permission on the node that the detail"
+run env DS_ACCELERATOR=mps "$program" detect
+has "a backend that cannot have a plugin here" "$code $err" "Remedy: run it on a Mac"
+printf '{"backends": {"cuda": {"remedies": {"no_permission": "ask Ann", "no_plugin": null}}}}\n' >"$dir/remedies.json"
+run env DS_ACCELERATOR=cuda DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_permission \
+    "$program" --config "$dir/remedies.json" --plugin-dir "$dir/cuda" detect
+has "the operator's remedy" "$code $err" "Remedy: ask Ann"
+for command in "explain cuda" "info cuda" doctor; do
+    # shellcheck disable=SC2086 # two words
+    run env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_permission \
+        "$program" --config "$dir/remedies.json" --plugin-dir "$dir/cuda" $command --json
+    has "the same in $command" "$out" '"remedy": "ask Ann"'
+done
+run env DS_ACCELERATOR=cuda "$program" --config "$dir/remedies.json" detect
+has "a remedy that is masked" "$err" "Remedy: install the vendor's plugin"
+# What the shipped configuration says of each.
+run "$program" config show --json
+for name in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
+    for reason in no_device no_driver no_permission library_missing; do
+        has "$name has a remedy for $reason" "$out" "\"backends.$name.remedies.$reason\""
+    done
+done
 refuses 4 "device_busy" env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=device_busy \
     "$program" --plugin-dir "$dir/cuda" -q --accelerator cuda detect
 refuses 4 "start_failed" env DS_ACCEL_CUDA_FAIL=init=driver \
@@ -371,7 +392,7 @@ is "explain" "0" "$code"
 has "the choice" "$out" "chosen: cpu (auto detect)"
 has "the failed gate" "$out" "  probe  failed  no module"
 has "the reason" "$out" "  reason no_driver: the device is there, its kernel driver is not"
-has "the remedy" "$out" "  remedy install and load the vendor's kernel driver"
+has "the remedy" "$out" "  remedy install and load NVIDIA's kernel driver (Debian, non-free: nvidia-driver"
 has "what has no plugin" "$out" "without a plugin file: xpu.external, xpu, npu"
 lacks "cuda has one" "$(printf '%s\n' "$out" | grep '^without')" "cuda"
 has "mock" "$out" "mock: not_probed (by name only)"
@@ -538,6 +559,13 @@ report info 0 env LOCAL_SIZE=4 LOCAL_RANK=3 "$program" --root "$machine" info cp
 is "a launcher's ranks" "4 0 0 1 1" "$(at device_count 'devices/*/numa_node')"
 report detect 0 "$program" --root "$machine" -a cpu detect --json
 is "device count" "2" "$(at device_count)"
+report info 0 env MOCK_VISIBLE_DEVICES=1 "$program" info mock --json
+is "every name of a device that is the vendor's second" \
+    "0 1 MOCK-00000000-0000-0000-0000-000000000001 0000:e1:00.0 active null" \
+    "$(at devices/0/index devices/0/vendor_index devices/0/uuid devices/0/pci_address \
+        devices/0/power_state devices/0/partition)"
+run env MOCK_VISIBLE_DEVICES=1 "$program" info mock
+has "its names, as text" "$out" "    MOCK-00000000-0000-0000-0000-000000000001, 0000:e1:00.0, vendor's index 1"
 refuses 1 "No such file" "$program" --root "$dir/none" detect
 report detect 0 env DS_ACCEL_ROOT="$machine" "$program" -a cpu detect --json
 is "the root by the environment" "2" "$(at device_count)"

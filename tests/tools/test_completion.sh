@@ -107,7 +107,7 @@ replay" ;;
 ds_accel_x.so
 folder
 full.json" ;;
-    NAME | "[NAME]") offers "ds-accel $command " "$on_path" ;;
+    NAME | "[NAME]" | "[NAME...]") offers "ds-accel $command " "$on_path" ;;
     *"|"*)
         offers "ds-accel $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
         offers "ds-accel --json $command " "$(printf '%s\n' "$argument" | tr '|' '\n')"
@@ -151,6 +151,8 @@ offers "ds-accel memory --output=te" text.txt
 offers "ds-accel memory --output x show m" "mine.json
 my own.json"
 offers "ds-accel explain xpu.e" xpu.external
+offers "ds-accel topo mock xpu.e" xpu.external
+offers "ds-accel topo --s" --svg
 offers "ds-accel quarantine clear xpu.e" xpu.external
 offers "ds-accel quarantine clear " "$on_path"
 offers "ds-accel conformance mo" mock

@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env config lint conformance doctor memory bench cache quarantine help'
+_ds_accel_commands='detect list info explain env topo config lint conformance doctor memory bench cache quarantine help'
 
 # Backends that the configuration names, asked for once per shell and program.
 _ds_accel_known=
@@ -104,7 +104,7 @@ _ds_accel_argument() {
     quarantine:1:*) _ds_accel_offer "$current" "list clear" ;;
     quarantine:2:clear) _ds_accel_names "$current" "$@" ;;
     help:1:*) _ds_accel_offer "$current" "$_ds_accel_commands" ;;
-    info:1:* | explain:1:* | env:1:* | bench:1:*) _ds_accel_names "$current" "$@" ;;
+    info:1:* | explain:1:* | env:1:* | bench:1:* | topo:*) _ds_accel_names "$current" "$@" ;;
     memory:1:*) _ds_accel_offer "$current" "show replay" ;;
     memory:2:*) _ds_accel_files "$current" .json ;;
     lint:1:*) _ds_accel_files "$current" .so ;;
@@ -180,6 +180,7 @@ _ds_accel() {
     *)
         [[ $command != config ]] || options+=' --env'
         [[ $command != info ]] || options+=' --memory-map'
+        [[ $command != topo ]] || options+=' --svg'
         [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg --try'
         [[ $command != conformance ]] || options+=' --device --group --list --rule'
         [[ $command != bench ]] || options+=' --device --only -o --output --size --time'

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The hpu plugin: Intel Gaudi (Habana) through SynapseAI's libSynapse.so, and HLML for what the
+ * cards' sensors say. Nothing of it has met real hardware: prototypes and numbers are the vendor's
+ * headers' (synapse.h, hlml.h), behaviour is that of the simulator in tests/sim/hpu. What the
+ * headers leave open is said at its place.
+ *
+ * How Gaudi differs from what the ABI looks like:
+ *
+ *  - A module (its number in the box) is acquired by one process, whole. So counting, identity and
+ *    telemetry go through attributes by module id, HLML and sysfs, and only device_open acquires.
+ *    A module in other hands is DEVICE_BUSY, with the process that /proc shows at its node.
+ *  - There is no current device: device_get_current and device_set_current stay empty, and the host
+ *    keeps the notion.
+ *  - The card reads and writes host memory only where it is mapped for it (memory.c).
+ *  - There is no call that lets a stream run a function of the host, and none that lets the host
+ *    hold up a stream. Whatever a thread of ours could do in its place would not hold back the
+ *    work behind it, which a host task promises (DSA-P48): so there is no stream_host_task.
+ *  - Work is recorded by compiling tensors to a recipe, not by watching a stream. A graph of
+ *    PyTorch on hpu is such a recipe; copies and fills cannot be captured, and the graph slots stay
+ *    empty. That `graph_supported` is true for hpu in the configuration is said of the framework.
+ *  - A profiler there is (synProfilerStart), but ranges there are not.
+ *  - The runtime orders dependent work and bounds what is in flight by itself: the interface's
+ *    resolves_data_dependency and handles_memory_backpressure, both true.
+ */
+#include "hpu.h"
+
+#include <unistd.h>
+
+static const char *const pci_ids[] = {"1da3", NULL};
+static const char *const nodes[] = {"/dev/accel/accel[0-9]*", "/dev/accel/accel_controlD[0-9]*",
+                                    "/dev/hl[0-9]*", "/dev/hl_controlD[0-9]*", NULL};
+static const struct vendor_trace trace = {pci_ids, nodes, NULL, "habanalabs"};
+static const struct vendor_visible visible[] = {{HPU_VISIBLE, ",", 0, 0}};
+static const char *const prefixes[] = {"PT_HPU_", "HABANA_", "HCCL", NULL};
+
+static const char *const synapse_names[] = {"libSynapse.so", "/usr/lib/habanalabs/libSynapse.so",
+                                            NULL};
+static const char *const hlml_names[] = {"libhlml.so", "/usr/lib/habanalabs/libhlml.so", NULL};
+
+#define NEEDS(symbol) VENDOR_REQUIRED(struct synapse, symbol)
+#define MAY(symbol) VENDOR_OPTIONAL(struct synapse, symbol, NULL)
+static const struct vendor_symbol synapse_symbols[] = {
+    NEEDS(synInitialize),
+    NEEDS(synDestroy),
+    NEEDS(synDeviceGetCount),
+    MAY(synDeviceGetModuleIDs),
+    NEEDS(synDeviceAcquireByModuleId),
+    NEEDS(synDeviceRelease),
+    MAY(synDeviceGetAttributeByModuleId),
+    MAY(synDeviceGetAttribute),
+    MAY(synDeviceGetName),
+    NEEDS(synDeviceGetMemoryInfo),
+    NEEDS(synDeviceSynchronize),
+    NEEDS(synDeviceMalloc),
+    NEEDS(synDeviceFree),
+    NEEDS(synHostMalloc),
+    NEEDS(synHostFree),
+    NEEDS(synHostMap),
+    NEEDS(synHostUnmap),
+    NEEDS(synMemCopyAsync),
+    NEEDS(synMemsetD8Async),
+    NEEDS(synMemsetD16Async),
+    NEEDS(synMemsetD32Async),
+    MAY(synStreamCreateGeneric),
+    MAY(synStreamCreate),
+    NEEDS(synStreamDestroy),
+    NEEDS(synStreamSynchronize),
+    NEEDS(synStreamQuery),
+    NEEDS(synStreamWaitEvent),
+    NEEDS(synEventCreate),
+    NEEDS(synEventDestroy),
+    NEEDS(synEventRecord),
+    NEEDS(synEventSynchronize),
+    NEEDS(synEventQuery),
+    NEEDS(synEventElapsedTime),
+    MAY(synDriverGetVersion),
+};
+
+#define HLML_NEEDS(symbol) VENDOR_REQUIRED(struct hlml, symbol)
+#define HLML_MAY(symbol) VENDOR_OPTIONAL(struct hlml, symbol, NULL)
+static const struct vendor_symbol hlml_symbols[] = {
+    HLML_NEEDS(hlml_init),
+    HLML_NEEDS(hlml_shutdown),
+    HLML_NEEDS(hlml_device_get_count),
+    HLML_NEEDS(hlml_device_get_handle_by_index),
+    HLML_NEEDS(hlml_device_get_module_id),
+    HLML_MAY(hlml_device_get_name),
+    HLML_MAY(hlml_device_get_uuid),
+    HLML_MAY(hlml_device_get_pci_info),
+    HLML_MAY(hlml_device_get_memory_info),
+    HLML_MAY(hlml_device_get_utilization_rates),
+    HLML_MAY(hlml_device_get_temperature),
+    HLML_MAY(hlml_device_get_power_usage),
+    HLML_MAY(hlml_device_get_power_management_default_limit),
+    HLML_MAY(hlml_device_get_total_energy_consumption),
+    HLML_MAY(hlml_device_get_clock_info),
+    HLML_MAY(hlml_device_get_current_clocks_throttle_reasons),
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+/* synStatus; 27 is not in the header. */
+static const struct {
+    const char *name;
+    int32_t status;
+} statuses[] = {
+    [1] = {"synInvalidArgument", DS_ACCEL_ERR_INVALID},
+    [2] = {"synCbFull", DS_ACCEL_ERR_DRIVER},
+    [3] = {"synOutOfHostMemory", DS_ACCEL_ERR_NO_MEMORY},
+    [4] = {"synOutOfDeviceMemory", DS_ACCEL_ERR_NO_MEMORY},
+    [5] = {"synObjectAlreadyInitialized", DS_ACCEL_ERR_STATE},
+    [6] = {"synObjectNotInitialized", DS_ACCEL_ERR_STATE},
+    [7] = {"synCommandSubmissionFailure", DS_ACCEL_ERR_DRIVER},
+    [8] = {"synNoDeviceFound", DS_ACCEL_ERR_NO_DEVICE},
+    [9] = {"synDeviceTypeMismatch", DS_ACCEL_ERR_INVALID},
+    [10] = {"synFailedToInitializeCb", DS_ACCEL_ERR_DRIVER},
+    [11] = {"synFailedToFreeCb", DS_ACCEL_ERR_DRIVER},
+    [12] = {"synFailedToMapCb", DS_ACCEL_ERR_DRIVER},
+    [13] = {"synFailedToUnmapCb", DS_ACCEL_ERR_DRIVER},
+    [14] = {"synFailedToAllocateDeviceMemory", DS_ACCEL_ERR_NO_MEMORY},
+    [15] = {"synFailedToFreeDeviceMemory", DS_ACCEL_ERR_DRIVER},
+    [16] = {"synFailedNotEnoughDevicesFound", DS_ACCEL_ERR_NO_DEVICE},
+    [17] = {"synDeviceReset", DS_ACCEL_ERR_DEVICE_LOST},
+    [18] = {"synUnsupported", DS_ACCEL_ERR_UNSUPPORTED},
+    [19] = {"synWrongParamsFile", DS_ACCEL_ERR_DRIVER},
+    [20] = {"synDeviceAlreadyAcquired", DS_ACCEL_ERR_BUSY},
+    [21] = {"synNameIsAlreadyUsed", DS_ACCEL_ERR_DRIVER},
+    [22] = {"synBusy", DS_ACCEL_ERR_BUSY},
+    [23] = {"synAllResourcesTaken", DS_ACCEL_ERR_BUSY},
+    [24] = {"synUnavailable", DS_ACCEL_ERR_DRIVER},
+    [25] = {"synInvalidTensorDimensions", DS_ACCEL_ERR_INVALID},
+    [26] = {"synFail", DS_ACCEL_ERR_DRIVER},
+    [28] = {"synUninitialized", DS_ACCEL_ERR_STATE},
+    [29] = {"synAlreadyInitialized", DS_ACCEL_ERR_STATE},
+    [30] = {"synFailedSectionValidation", DS_ACCEL_ERR_DRIVER},
+    [31] = {"synSynapseTerminated", DS_ACCEL_ERR_DRIVER},
+    [32] = {"synAssertAsync", DS_ACCEL_ERR_DRIVER},
+    [33] = {"synInvalidEventHandle", DS_ACCEL_ERR_INVALID},
+    [34] = {"synMappingNotFound", DS_ACCEL_ERR_INVALID},
+    [35] = {"synFailedDynamicPatching", DS_ACCEL_ERR_DRIVER},
+    [36] = {"synFailedStaticPatching", DS_ACCEL_ERR_DRIVER},
+    [37] = {"synFailedToSubmitWorkload", DS_ACCEL_ERR_DRIVER},
+    [38] = {"synInvalidSectionsDefinition", DS_ACCEL_ERR_DRIVER},
+    [39] = {"synInvalidTensorProperties", DS_ACCEL_ERR_DRIVER},
+    [40] = {"synFailHccl", DS_ACCEL_ERR_DRIVER},
+    [41] = {"synFailedToCollectTime", DS_ACCEL_ERR_STATE},
+    [42] = {"synTimeout", DS_ACCEL_ERR_TIMEOUT},
+    [43] = {"synResourceBadUsage", DS_ACCEL_ERR_DRIVER},
+};
+
+static void describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
+{
+    (void)runtime;
+    *status_out = DS_ACCEL_ERR_DRIVER;
+    *name_out = NULL;
+    if (code > 0 && code < (int64_t)COUNT_OF(statuses) && statuses[code].name != NULL) {
+        *status_out = statuses[code].status;
+        *name_out = statuses[code].name;
+    }
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void open_hlml(struct hpu_runtime *runtime, const struct ds_accel_host *host)
+{
+    struct vendor_lib library;
+    struct vendor_problem problem;
+    int code;
+
+    memset(&problem, 0, sizeof(problem));
+    if (vendor_lib_open(&library, host, "telemetry_library", hlml_names, &problem) != 0 ||
+        vendor_lib_bind(&library, hlml_symbols, COUNT_OF(hlml_symbols), &runtime->hlml, &problem) !=
+            0) {
+        vendor_log(host, DS_ACCEL_LOG_INFO, "no telemetry: %s", problem.detail);
+        return;
+    }
+    code = runtime->hlml.hlml_init();
+    if (code != HLML_OK && code != HLML_ALREADY_INITIALIZED) {
+        vendor_log(host, DS_ACCEL_LOG_INFO, "no telemetry: hlml_init(): %d", code);
+        return;
+    }
+    /* Whoever initialized it before is its owner, and shuts it down. */
+    runtime->has_hlml = code == HLML_OK ? 2 : 1;
+}
+
+static void close_runtime(void *state)
+{
+    struct hpu_runtime *runtime = state;
+
+    if (runtime->has_hlml == 2) {
+        runtime->hlml.hlml_shutdown();
+    }
+    hpu_process_end(runtime);
+    free(runtime);
+}
+
+static int open_synapse(struct hpu_runtime *runtime, struct vendor_problem *problem)
+{
+    if (vendor_lib_open(&runtime->library, runtime->host, "library", synapse_names, problem) != 0 ||
+        vendor_lib_bind(&runtime->library, synapse_symbols, COUNT_OF(synapse_symbols),
+                        &runtime->syn, problem) != 0) {
+        return -1;
+    }
+    /* One of the two ways to make a stream: which one tells the generations apart. */
+    if (runtime->syn.synStreamCreateGeneric == NULL && runtime->syn.synStreamCreate == NULL) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_SYMBOL_MISSING,
+                                  "%s has neither synStreamCreateGeneric nor synStreamCreate",
+                                  runtime->library.path);
+    }
+    return hpu_process_begin(runtime, problem);
+}
+
+static int open_runtime(const struct ds_accel_host *host, void **runtime_out,
+                        struct vendor_problem *problem)
+{
+    struct hpu_runtime *runtime = calloc(1, sizeof(*runtime));
+
+    if (runtime == NULL) {
+        problem->is_error = 1;
+        return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory for %zu bytes",
+                                  sizeof(*runtime));
+    }
+    runtime->host = host;
+    if (open_synapse(runtime, problem) != 0) {
+        free(runtime);
+        return -1;
+    }
+    open_hlml(runtime, host);
+    *runtime_out = runtime;
+    return 0;
+}
+
+static int count_devices(void *state, uint32_t *count_out, struct vendor_problem *problem)
+{
+    struct hpu_runtime *runtime = state;
+    uint32_t count = 0;
+    syn_status code;
+
+    runtime->module_count = 0;
+    if (!runtime->has_no_device) {
+        code = runtime->syn.synDeviceGetCount(&count);
+        if (code != SYN_SUCCESS && code != SYN_NO_DEVICE_FOUND) {
+            return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
+                                       "synDeviceGetCount()");
+        }
+        count = code == SYN_SUCCESS ? count : 0;
+    }
+    if (count > 0 && hpu_modules_list(runtime, count, problem) != 0) {
+        return -1;
+    }
+    *count_out = runtime->module_count;
+    return 0;
+}
+
+/*
+ * A module can be held by one process. To try would be to take it, so /proc is asked who has its
+ * node open: what it shows depends on who asks, and a holder that it does not show makes the
+ * device_open fail with ERR_BUSY instead.
+ */
+static int judge(void *state, uint32_t count, uint32_t *usable_out, char *variant,
+                 struct vendor_problem *problem)
+{
+    struct hpu_runtime *runtime = state;
+    const struct hpu_module *first = NULL;
+    char first_name[32] = "";
+    int32_t first_pid = 0;
+    uint32_t usable = 0;
+
+    (void)variant;
+    for (uint32_t i = 0; i < count && i < runtime->module_count; i++) {
+        char name[32] = "";
+        int32_t pid = 0;
+
+        if (hpu_module_holders(runtime->host, &runtime->modules[i], (int32_t)getpid(), &pid, 1,
+                               name, sizeof(name)) == 0) {
+            usable++;
+        } else if (first == NULL) {
+            first = &runtime->modules[i];
+            first_pid = pid;
+            snprintf(first_name, sizeof(first_name), "%s", name);
+        }
+    }
+    *usable_out = usable;
+    if (usable == 0 && first != NULL) {
+        return vendor_problem_set(
+            problem, DS_ACCEL_REASON_DEVICE_BUSY,
+            "module %u is held by process %d (%s), and a module serves one process; "
+            "hl-smi or \"fuser -v %s\" shows who has it",
+            first->id, (int)first_pid, first_name, first->node);
+    }
+    return 0;
+}
+
+/* "1.19.0-561" and the like, as far as it is numbers. */
+static void parse_version(const char *text, uint32_t version[4])
+{
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        unsigned long part = strtoul(text, &end, 10);
+
+        if (end == text) {
+            return;
+        }
+        version[i] = (uint32_t)part;
+        if (*end != '.') {
+            return;
+        }
+        text = end + 1;
+    }
+}
+
+static int32_t backend_info(ds_accel_plugin_instance_t *instance,
+                            struct ds_accel_backend_info *info, struct ds_accel_error *error)
+{
+    struct hpu_runtime *runtime = instance->runtime;
+    char version[256] = "";
+
+    (void)error;
+    snprintf(info->communication_backend, sizeof(info->communication_backend), "hccl");
+    snprintf(info->compile_backend, sizeof(info->compile_backend), "hpu_backend");
+    if (vendor_read_line(instance->host, "/sys/module/habanalabs/version", version,
+                         sizeof(version)) == 0) {
+        parse_version(version, info->driver_version);
+    }
+    version[0] = '\0';
+    /* The name says driver; without the file above it is what there is to say of the version. */
+    if (info->driver_version[0] == 0 && runtime->syn.synDriverGetVersion != NULL &&
+        runtime->syn.synDriverGetVersion(version, (int)sizeof(version)) == SYN_SUCCESS) {
+        version[sizeof(version) - 1] = '\0';
+        parse_version(version, info->driver_version);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
+                         size_t token_size)
+{
+    struct hpu_runtime *runtime = hpu_runtime(device);
+
+    (void)which;
+    snprintf(token, token_size, "%u", runtime->modules[device->index].id);
+    return 0;
+}
+
+const struct vendor_backend vendor_backend = {
+    .name = "hpu",
+    .flags = DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES | DS_ACCEL_FLAG_HANDLES_BACKPRESSURE,
+    .trace = &trace,
+    .visible = visible,
+    .visible_count = COUNT_OF(visible),
+    .export_prefixes = prefixes,
+    .allocation_align_bytes = HPU_ALIGN_BYTES,
+    .open = open_runtime,
+    .close = close_runtime,
+    .count = count_devices,
+    .judge = judge,
+    .describe = describe,
+    .backend_info = backend_info,
+    .identify = hpu_identify,
+    .device_open = hpu_device_open,
+    .device_close = hpu_device_close,
+    .device_synchronize = hpu_device_synchronize,
+    .device_health = hpu_device_health,
+    .stream_create = hpu_stream_create,
+    .stream_destroy = hpu_stream_destroy,
+    .stream_synchronize = hpu_stream_synchronize,
+    .stream_query = hpu_stream_query,
+    .stream_wait_event = hpu_stream_wait_event,
+    .event_create = hpu_event_create,
+    .event_destroy = hpu_event_destroy,
+    .event_record = hpu_event_record,
+    .event_query = hpu_event_query,
+    .event_synchronize = hpu_event_synchronize,
+    .event_elapsed_ms = hpu_event_elapsed_ms,
+    .alloc = hpu_alloc,
+    .free = hpu_free,
+    .alloc_pinned = hpu_alloc_pinned,
+    .free_pinned = hpu_free_pinned,
+    .pinned_flags = DS_ACCEL_PINNED_PORTABLE, /* another card maps it for its copies */
+    .host_register = hpu_host_register,
+    .host_unregister = hpu_host_unregister,
+    .copy_async = hpu_copy_async,
+    .fill_async = hpu_fill_async,
+    .fill_widths = 1 | 2 | 4,
+    .memory_info = hpu_memory_info,
+    .dtype_support = hpu_dtype_support,
+    .telemetry = hpu_telemetry,
+    .processes = hpu_processes,
+    .visible_token = visible_token,
+    .native_handle = hpu_native_handle,
+    .native_wrap = hpu_native_wrap,
+    .native_unwrap = hpu_native_unwrap,
+    .wraps_events = 1,
+};
+
+DS_ACCEL_PLUGIN("hpu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
+                vendor_fill);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The hpu backend: Intel Gaudi through SynapseAI, telemetry through HLML.
+ *
+ *      hpu.c       life, the count, verdicts, names of errors, the table of vendor.h
+ *      modules.c   which modules there are and which of them are ours; sysfs; who holds them
+ *      card.c      the process's one Synapse and the cards that it acquired
+ *      maps.c      host memory that a card can reach
+ *      device.c    identity, opening, facts, telemetry
+ *      memory.c    memory, copies and fills
+ *      stream.c    streams and events
+ */
+#ifndef DS_ACCEL_HPU_H
+#define DS_ACCEL_HPU_H
+
+#include "hlml.h"
+#include "synapse.h"
+#include "vendor.h"
+
+#define HPU_MODULES 64 /* of one machine; 8 is what is built */
+#define HPU_VISIBLE "HABANA_VISIBLE_MODULES"
+#define HPU_MODULE "HLS_MODULE_ID"
+
+/* One module: what is known of it without acquiring it. */
+struct hpu_module {
+    uint32_t id;
+    hlml_card hlml;       /* NULL: HLML is absent, or does not know it */
+    char pci_address[32]; /* "" not known */
+    char node[64];        /* "/dev/accel/accel0"; "" not known */
+};
+
+/* What open() makes. */
+struct hpu_runtime {
+    const struct ds_accel_host *host;
+    struct vendor_lib library;
+    struct synapse syn;
+    struct hlml hlml;
+    uint32_t has_hlml;
+    uint32_t has_no_device; /* synInitialize() said so */
+    uint32_t module_count;  /* visible ones, in the order of the instance's devices */
+    struct hpu_module modules[HPU_MODULES];
+};
+
+/* ---- the process (card.c) ------------------------------------------------------------------- */
+
+/* Memory of the host that a card can reach. */
+#define HPU_MAP_PINNED 1u     /* synHostMalloc() */
+#define HPU_MAP_REGISTERED 2u /* synHostMap() for the caller */
+#define HPU_MAP_TEMPORARY 3u  /* synHostMap() for copies in flight */
+#define HPU_MAP_STAGING 4u    /* synHostMalloc() for one copy in flight */
+
+struct hpu_map {
+    struct hpu_map *next;
+    uintptr_t base;
+    uint64_t size_bytes;
+    uint32_t kind;
+    uint32_t hold_count; /* copies in flight, of the last two kinds */
+};
+
+/* A copy in flight that needs its map until the event is reached. */
+struct hpu_hold {
+    struct hpu_hold *next;
+    struct hpu_map *map;
+    syn_event event;
+};
+
+/* A module that this process has acquired, for all instances together. */
+struct hpu_card {
+    syn_device id;
+    uint32_t module;
+    uint32_t user_count;
+    pthread_mutex_t lock;    /* guards all below, and gives one order to submissions */
+    struct hpu_map *maps;    /* none overlap */
+    struct hpu_hold *holds;  /* oldest last */
+    struct hpu_hold *spares; /* with events, to be used again */
+    atomic_uint hold_count;
+};
+
+/* Start Synapse for this process if nobody has; -1 with the problem. */
+int hpu_process_begin(struct hpu_runtime *runtime, struct vendor_problem *problem);
+void hpu_process_end(struct hpu_runtime *runtime);
+/* Acquire a module, or count one user more of it. The vendor's status; *card_out with 0. */
+syn_status hpu_card_get(struct hpu_runtime *runtime, uint32_t module, struct hpu_card **card_out);
+void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card);
+
+/* ---- modules (modules.c) -------------------------------------------------------------------- */
+
+/* Fill runtime->modules with the visible ones of count; -1 with the problem. */
+int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_problem *problem);
+/* Processes but one that have the node open, as far as /proc shows: how many; the first's name. */
+uint32_t hpu_module_holders(const struct ds_accel_host *host, const struct hpu_module *module,
+                            int32_t except, int32_t *pids, uint32_t capacity, char *first_name,
+                            size_t name_size);
+
+/* ---- what the others share ------------------------------------------------------------------ */
+
+static inline struct hpu_runtime *hpu_runtime(const ds_accel_plugin_device_t *device)
+{
+    return device->instance->runtime;
+}
+
+static inline struct hpu_card *hpu_card(const ds_accel_plugin_device_t *device)
+{
+    return device->state;
+}
+
+/* vendor_check() of a call on an opened device. */
+#define HPU_CHECK(device, code, error, ...) \
+    vendor_check((device)->instance, device, code, error, __VA_ARGS__)
+
+/* A device address as the ABI has it, and back. */
+static inline void *hpu_pointer(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+static inline uint64_t hpu_address(const void *pointer)
+{
+    return (uint64_t)(uintptr_t)pointer;
+}
+
+/*
+ * A stream of ours. Streams of the newer Synapse do everything: one lane. The older ones do one
+ * thing each, so that there are three, and an event carries the order from the lane that was used
+ * last to the next one.
+ */
+#define HPU_LANE_DOWN 0   /* device to host */
+#define HPU_LANE_UP 1     /* host to device */
+#define HPU_LANE_WITHIN 2 /* device to device, fills */
+#define HPU_LANES 3
+
+struct hpu_stream {
+    syn_stream lanes[HPU_LANES]; /* all the same one, or three */
+    uint32_t lane_count;         /* 1 or 3 */
+    uint32_t last;               /* the lane whose end is the stream's end */
+    syn_event turn;              /* with three lanes */
+};
+
+/* The lane for a direction, in order behind what was given to the stream before. card->lock held.
+ */
+syn_status hpu_stream_turn(struct hpu_runtime *runtime, struct hpu_stream *stream, uint32_t lane,
+                           syn_stream *native_out);
+int32_t hpu_stream_wait(ds_accel_plugin_device_t *device, struct hpu_stream *stream,
+                        struct ds_accel_error *error);
+
+/* ---- memory of the host that a card reaches (maps.c); with the card's lock held ------------- */
+
+struct hpu_map *hpu_map_find(struct hpu_card *card, uintptr_t address);
+/* How many of size_bytes from address on lie before the next map; address is in none. */
+uint64_t hpu_map_gap(struct hpu_card *card, uintptr_t address, uint64_t size_bytes);
+/* A record alone: mapping is the caller's. NULL: no memory. */
+struct hpu_map *hpu_map_add(struct hpu_card *card, const void *base, uint64_t size_bytes,
+                            uint32_t kind);
+void hpu_map_remove(struct hpu_card *card, struct hpu_map *map);
+/* Unmap, or free, what was ours, and remove the record. */
+void hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map);
+/* Keep the map until what the stream has so far is done. */
+void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
+                  syn_stream stream);
+/* No temporary map in the range: those in the way are waited for. The first other one, or NULL. */
+struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *card,
+                               uintptr_t address, uint64_t size_bytes);
+/* Drop the maps of copies that are done; is_all: of all copies, which are waited for. */
+void hpu_card_reap(struct hpu_runtime *runtime, struct hpu_card *card, int is_all);
+void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card);
+/* Without the lock: before anybody hears that something is done. */
+void hpu_maps_reap(ds_accel_plugin_device_t *device);
+
+/* ---- verbs ---------------------------------------------------------------------------------- */
+
+int32_t hpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
+                     struct ds_accel_error *error);
+int32_t hpu_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
+                        struct ds_accel_error *error);
+void hpu_device_close(ds_accel_plugin_device_t *device);
+int32_t hpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t hpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t hpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
+                          struct ds_accel_error *error);
+int32_t hpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                      struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
+int32_t hpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                      struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
+                      struct ds_accel_error *error);
+
+int32_t hpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
+                          void **native_out, struct ds_accel_error *error);
+void hpu_stream_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t hpu_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
+                               struct ds_accel_error *error);
+int32_t hpu_stream_query(ds_accel_plugin_device_t *device, void *native,
+                         struct ds_accel_error *error);
+int32_t hpu_stream_wait_event(ds_accel_plugin_device_t *device, void *native, void *native_event,
+                              struct ds_accel_error *error);
+int32_t hpu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
+                         struct ds_accel_error *error);
+void hpu_event_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t hpu_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                         struct ds_accel_error *error);
+int32_t hpu_event_query(ds_accel_plugin_device_t *device, void *native,
+                        struct ds_accel_error *error);
+int32_t hpu_event_synchronize(ds_accel_plugin_device_t *device, void *native,
+                              struct ds_accel_error *error);
+int32_t hpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
+                             double *elapsed_ms_out, struct ds_accel_error *error);
+uint64_t hpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+int32_t hpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
+                        void **native_out, struct ds_accel_error *error);
+void hpu_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+
+int32_t hpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                  struct ds_accel_error *error);
+int32_t hpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);
+int32_t hpu_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                         void **pointer_out, struct ds_accel_error *error);
+int32_t hpu_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
+                        struct ds_accel_error *error);
+int32_t hpu_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                          uint32_t flags, struct ds_accel_error *error);
+int32_t hpu_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
+                            struct ds_accel_error *error);
+int32_t hpu_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                       const void *source, uint64_t size_bytes, uint32_t kind,
+                       struct ds_accel_error *error);
+int32_t hpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                       uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
+                       struct ds_accel_error *error);
+int32_t hpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
+                        struct ds_accel_error *error);
+
+#define HPU_ALIGN_BYTES 128u
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Cambricon's profiler ranges. CNPX is a header that fills a table: cnpxInitInternal(), of the
+ * process or of the library that CNPX_LIB_PATH names, writes its functions behind the version. The
+ * table's order, from cnpx's header of version 5; it only grows at its end.
+ */
+#ifndef DS_ACCEL_MLU_CNPX_H
+#define DS_ACCEL_MLU_CNPX_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CNPX_VERSION 5
+#define CNPX_BEGUN 1 /* the caller is at it */
+
+struct cnpx_api {
+    volatile uint32_t state;
+    uint32_t version;
+    void (*init)(const void *reserved);
+    void (*mark)(const char *message);
+    int (*range_push)(const char *message);
+    int (*range_pop)(void);
+    void (*others[24])(void);
+    void (*room[64])(void); /* what a later version appends */
+};
+
+static_assert(offsetof(struct cnpx_api, range_push) == 8 + 2 * sizeof(void *), "cnpx: cnpxApi_t");
+static_assert(offsetof(struct cnpx_api, room) == 8 + 28 * sizeof(void *), "cnpx: cnpxApi_t");
+
+#endif

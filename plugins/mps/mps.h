@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The mps backend: Apple's Metal.
+ *
+ *      mps.c       life, facts, the table of vendor.h
+ *      send.c      calls of Objective-C methods, by shape
+ *      queue.c     streams (a queue and a thread for the host's part), events
+ *      memory.c    buffers, copies, fills
+ */
+#ifndef DS_ACCEL_MPS_H
+#define DS_ACCEL_MPS_H
+
+#include "objc.h"
+#include "vendor.h"
+
+/* What open() makes. */
+struct mps_runtime {
+    const struct ds_accel_host *host;
+    struct vendor_lib objc_library;
+    struct vendor_lib metal_library;
+    struct objc objc;
+    struct metal metal;
+    struct mps_selectors sel;
+    objc_id device; /* the system's default one; NULL: there is none */
+};
+
+/* A buffer, found by the addresses of its contents. */
+struct mps_buffer {
+    uintptr_t base;
+    uint64_t size_bytes;
+    objc_id object;
+    uintptr_t registered; /* the address that the program registered; 0 */
+};
+
+/* Between device_open and device_close. */
+struct mps_device {
+    pthread_mutex_t lock;       /* guards the buffers */
+    struct mps_buffer *buffers; /* [buffer_count], by base */
+    size_t buffer_count;
+    size_t buffer_capacity;
+};
+
+/* Work of the host at its place in a stream. */
+struct mps_task {
+    struct mps_task *next;
+    uint64_t begin;   /* it may run when the gate has come to this */
+    objc_id boundary; /* the command buffer that says so; retained */
+    void (*call)(void *argument);
+    void *argument;
+};
+
+struct mps_stream {
+    struct mps_runtime *runtime;
+    objc_id queue;
+    objc_id last; /* the command buffer committed last, retained; NULL: none, or none of ours */
+    uint32_t is_wrapped;
+    pthread_mutex_t lock; /* guards all below, last, and the order of commits */
+    pthread_cond_t changed;
+    objc_id gate; /* a shared event, made with the first task */
+    uint64_t gate_value;
+    struct mps_task *first_task;
+    struct mps_task **task_end;
+    pthread_t worker;
+    uint32_t has_worker;
+    uint32_t is_ending;
+};
+
+struct mps_event {
+    objc_id mark; /* a shared event */
+    uint64_t value;
+    objc_id buffer; /* the command buffer that signals it, retained; for its time */
+};
+
+static inline struct mps_runtime *mps_runtime(const ds_accel_plugin_device_t *device)
+{
+    return device->instance->runtime;
+}
+
+/* ---- send.c: [object selector...], by the shape of its arguments and result ------------------ */
+
+objc_id mps_send_id(const struct mps_runtime *runtime, objc_id object, objc_sel selector);
+uint64_t mps_send_word(const struct mps_runtime *runtime, objc_id object, objc_sel selector);
+double mps_send_double(const struct mps_runtime *runtime, objc_id object, objc_sel selector);
+void mps_send(const struct mps_runtime *runtime, objc_id object, objc_sel selector);
+void mps_send_value(const struct mps_runtime *runtime, objc_id object, objc_sel selector,
+                    uint64_t value);
+void mps_send_event(const struct mps_runtime *runtime, objc_id object, objc_sel selector,
+                    objc_id event, uint64_t value);
+objc_id mps_new_buffer(const struct mps_runtime *runtime, uint64_t size_bytes);
+objc_id mps_wrap_bytes(const struct mps_runtime *runtime, void *pointer, uint64_t size_bytes);
+void mps_encode_copy(const struct mps_runtime *runtime, objc_id encoder, objc_id source,
+                     uint64_t source_offset, objc_id destination, uint64_t destination_offset,
+                     uint64_t size_bytes);
+void mps_encode_fill(const struct mps_runtime *runtime, objc_id encoder, objc_id buffer,
+                     uint64_t offset, uint64_t size_bytes, uint8_t value);
+int mps_responds(const struct mps_runtime *runtime, objc_id object, objc_sel selector);
+
+/* ---- queue.c -------------------------------------------------------------------------------- */
+
+/*
+ * A command buffer in which encode() puts work, committed. Its failure to be made: ERR_DRIVER. The
+ * stream's lock is held by the caller.
+ */
+int32_t mps_commit(struct mps_stream *stream,
+                   void (*encode)(struct mps_runtime *runtime, objc_id buffer, void *argument),
+                   void *argument, struct ds_accel_error *error);
+
+int32_t mps_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
+                          void **native_out, struct ds_accel_error *error);
+void mps_stream_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t mps_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
+                               struct ds_accel_error *error);
+int32_t mps_stream_query(ds_accel_plugin_device_t *device, void *native,
+                         struct ds_accel_error *error);
+int32_t mps_stream_wait_event(ds_accel_plugin_device_t *device, void *native, void *native_event,
+                              struct ds_accel_error *error);
+int32_t mps_stream_host_task(ds_accel_plugin_device_t *device, void *native,
+                             void (*call)(void *argument), void *argument,
+                             struct ds_accel_error *error);
+int32_t mps_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
+                         struct ds_accel_error *error);
+void mps_event_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t mps_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                         struct ds_accel_error *error);
+int32_t mps_event_query(ds_accel_plugin_device_t *device, void *native,
+                        struct ds_accel_error *error);
+int32_t mps_event_synchronize(ds_accel_plugin_device_t *device, void *native,
+                              struct ds_accel_error *error);
+int32_t mps_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
+                             double *elapsed_ms_out, struct ds_accel_error *error);
+uint64_t mps_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+int32_t mps_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
+                        void **native_out, struct ds_accel_error *error);
+void mps_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+
+/* ---- memory.c ------------------------------------------------------------------------------- */
+
+int32_t mps_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                  struct ds_accel_error *error);
+int32_t mps_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);
+int32_t mps_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                         void **pointer_out, struct ds_accel_error *error);
+int32_t mps_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                          uint32_t flags, struct ds_accel_error *error);
+int32_t mps_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
+                            struct ds_accel_error *error);
+int32_t mps_host_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
+                                void **device_pointer_out, struct ds_accel_error *error);
+int32_t mps_copy(ds_accel_plugin_device_t *device, void *destination, const void *source,
+                 uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
+int32_t mps_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                       const void *source, uint64_t size_bytes, uint32_t kind,
+                       struct ds_accel_error *error);
+int32_t mps_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                       uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
+                       struct ds_accel_error *error);
+int32_t mps_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
+                        struct ds_accel_error *error);
+int32_t mps_native_memory(ds_accel_plugin_device_t *device, const void *pointer,
+                          uint64_t *object_out, uint64_t *offset_out, struct ds_accel_error *error);
+void mps_buffers_end(ds_accel_plugin_device_t *device);
+
+#endif

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Devices and the contexts of threads.
+ *
+ * aclrtSetDevice() makes the device's primary context, or counts one more user of it, and makes it
+ * the calling thread's; aclrtResetDevice() counts one less. There is no call that takes a context
+ * away from a thread. So an open device holds one count, and a call of ours on a thread with its
+ * context      changes nothing, another context  sets ours with aclrtSetCurrentContext() and puts
+ * the other back, none             sets the device and resets it, so that the thread has none
+ * again.
+ */
+#include "npu.h"
+
+#define SAVED_NOTHING 0u /* the thread had no context */
+#define SAVED_OURS 1u
+
+/* The thread's context; NULL: none. */
+static void *current_context(const struct acl_api *acl)
+{
+    void *context = NULL;
+
+    return acl->aclrtGetCurrentContext(&context) == ACL_OK ? context : NULL;
+}
+
+int32_t npu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
+                  struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    const struct npu_device *state = NPU_STATE(device);
+    void *current = current_context(acl);
+    int32_t status;
+
+    if (current == state->context) {
+        *saved_out = SAVED_OURS;
+        return DS_ACCEL_OK;
+    }
+    if (current == NULL) {
+        status = NPU_CHECK(device, acl->aclrtSetDevice(state->user), error, "aclrtSetDevice(%d)",
+                           state->user);
+        if (status != DS_ACCEL_OK) {
+            return status;
+        }
+    }
+    *saved_out = (uint64_t)(uintptr_t)current;
+    if (current == NULL && state->context == state->primary) {
+        return DS_ACCEL_OK;
+    }
+    status = NPU_CHECK(device, acl->aclrtSetCurrentContext(state->context), error,
+                       "aclrtSetCurrentContext(device %d)", state->user);
+    if (status != DS_ACCEL_OK && current == NULL) {
+        acl->aclrtResetDevice(state->user);
+    }
+    return status;
+}
+
+void npu_leave(ds_accel_plugin_device_t *device, uint64_t saved)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    const struct npu_device *state = NPU_STATE(device);
+
+    if (saved == SAVED_OURS) {
+        return;
+    }
+    if (saved != SAVED_NOTHING) {
+        acl->aclrtSetCurrentContext((void *)(uintptr_t)saved);
+        return;
+    }
+    if (state->context != state->primary) {
+        acl->aclrtSetCurrentContext(state->primary);
+    }
+    acl->aclrtResetDevice(state->user);
+}
+
+int32_t npu_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
+                        struct ds_accel_error *error)
+{
+    int32_t index = -1;
+    acl_error code = NPU(instance)->acl.aclrtGetDevice(&index);
+
+    if (code == ACL_RT_CONTEXT_NULL) {
+        *index_out = UINT32_MAX;
+        return DS_ACCEL_OK;
+    }
+    if (code == ACL_OK) {
+        *index_out = (uint32_t)index;
+    }
+    return vendor_check(instance, NULL, code, error, "aclrtGetDevice()");
+}
+
+int32_t npu_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    return NPU_CHECK(device, NPU_ACL(device)->aclrtSetCurrentContext(NPU_STATE(device)->context),
+                     error, "aclrtSetCurrentContext(device %u)", device->index);
+}
+
+/* ---- identity ------------------------------------------------------------------------------- */
+
+struct token_search {
+    uint32_t wanted;
+    uint32_t seen;
+    uint32_t value;
+};
+
+static int take_token(void *user_data, const char *token)
+{
+    struct token_search *search = user_data;
+    uint64_t value;
+
+    if (search->seen++ != search->wanted) {
+        return 0;
+    }
+    if (plugin_parse_u64(token, &value) == 0 && value < UINT32_MAX) {
+        search->value = (uint32_t)value;
+    }
+    return 1;
+}
+
+/* ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES. */
+static uint32_t logic_of(const struct npu_runtime *runtime, uint32_t user)
+{
+    struct token_search search = {user, 0, user};
+    int32_t logic = -1;
+
+    if (runtime->acl.aclrtGetLogicDevIdByUserDevId != NULL &&
+        runtime->acl.aclrtGetLogicDevIdByUserDevId((int32_t)user, &logic) == ACL_OK && logic >= 0) {
+        return (uint32_t)logic;
+    }
+    vendor_visible_each("ASCEND_RT_VISIBLE_DEVICES", take_token, &search);
+    return search.value;
+}
+
+static void identify_uuid(const struct acl_api *acl, int32_t user,
+                          struct ds_accel_device_identity *identity)
+{
+    struct acl_uuid uuid;
+    uint32_t is_set = 0;
+    const uint8_t *bytes = identity->uuid;
+
+    memset(&uuid, 0, sizeof(uuid));
+    if (acl->aclrtDeviceGetUuid == NULL || acl->aclrtDeviceGetUuid(user, &uuid) != ACL_OK) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(uuid.bytes); i++) {
+        is_set |= (uint8_t)uuid.bytes[i];
+    }
+    if (is_set == 0) {
+        return;
+    }
+    memcpy(identity->uuid, uuid.bytes, sizeof(uuid.bytes));
+    identity->valid |= DS_ACCEL_IDENTITY_UUID;
+    snprintf(identity->uuid_text, sizeof(identity->uuid_text),
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", bytes[0],
+             bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8],
+             bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]);
+}
+
+static void identify_pci(const struct npu_runtime *runtime,
+                         struct ds_accel_device_identity *identity)
+{
+    const struct npu_chip *chip = npu_chip_of(runtime, identity->vendor_index);
+    struct dcmi_pcie pcie;
+
+    memset(&pcie, 0, sizeof(pcie));
+    if (chip != NULL && runtime->dcmi.dcmi_get_device_pcie_info_v2 != NULL &&
+        runtime->dcmi.dcmi_get_device_pcie_info_v2(chip->card, chip->device, &pcie) == 0) {
+        snprintf(identity->pci_address, sizeof(identity->pci_address), "%04x:%02x:%02x.%x",
+                 (unsigned)pcie.domain & 0xffffu, pcie.bus & 0xffu, pcie.slot & 0x1fu,
+                 pcie.function & 7u);
+    }
+}
+
+int32_t npu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
+                     struct ds_accel_error *error)
+{
+    const struct npu_runtime *runtime = NPU(device->instance);
+    const struct acl_api *acl = &runtime->acl;
+    int32_t user = (int32_t)device->index;
+    const char *name = acl->aclrtGetSocName();
+    int32_t physical = -1;
+    int64_t bytes = 0;
+
+    (void)error;
+    device->native_device = device->index;
+    identity->vendor_index = logic_of(runtime, device->index);
+    identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
+    if (name != NULL) {
+        snprintf(identity->name, sizeof(identity->name), "%s", name);
+        snprintf(identity->architecture, sizeof(identity->architecture), "%s", name);
+    }
+    identify_uuid(acl, user, identity);
+    identify_pci(runtime, identity);
+    if (acl->aclrtGetDeviceInfo != NULL &&
+        acl->aclrtGetDeviceInfo(device->index, ACL_ATTR_TOTAL_MEMORY, &bytes) == ACL_OK &&
+        bytes > 0) {
+        identity->total_memory_bytes = (uint64_t)bytes;
+    }
+    /* The driver's node has the physical number, which is the logic one but in containers. */
+    if (acl->aclrtGetPhyDevIdByLogicDevId == NULL ||
+        acl->aclrtGetPhyDevIdByLogicDevId((int32_t)identity->vendor_index, &physical) != ACL_OK ||
+        physical < 0) {
+        physical = (int32_t)identity->vendor_index;
+    }
+    snprintf(identity->node_path, sizeof(identity->node_path), "/dev/davinci%d", physical);
+    return DS_ACCEL_OK;
+}
+
+int npu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
+                      size_t token_size)
+{
+    (void)which;
+    return snprintf(token, token_size, "%u", device->identity.vendor_index) < (int)token_size ? 0
+                                                                                              : -1;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* bf16 in hardware: 910B, 910C (which says 910_93). Of the 310 class nothing sure is known. */
+static uint32_t has_bf16(const char *soc)
+{
+    static const char *const generations[] = {"Ascend910B", "Ascend910C", "Ascend910_93"};
+
+    for (size_t i = 0; soc != NULL && i < sizeof(generations) / sizeof(generations[0]); i++) {
+        if (strncmp(soc, generations[i], strlen(generations[i])) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static uint64_t attribute_of(const struct acl_api *acl, uint32_t user, int attribute)
+{
+    int64_t value = 0;
+
+    if (acl->aclrtGetDeviceInfo == NULL ||
+        acl->aclrtGetDeviceInfo(user, attribute, &value) != ACL_OK || value < 0) {
+        return 0;
+    }
+    return (uint64_t)value;
+}
+
+/* Which memory the device has; its size is the answer's. */
+static int32_t find_memory(ds_accel_plugin_device_t *device, struct npu_device *state,
+                           struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    size_t free_bytes = 0;
+    size_t total = 0;
+    int32_t status;
+
+    state->memory_attribute = ACL_HBM;
+    if (acl->aclrtGetMemInfo(ACL_HBM, &free_bytes, &total) != ACL_OK || total == 0) {
+        total = 0;
+        state->memory_attribute = ACL_DDR;
+        status = NPU_CHECK(device, acl->aclrtGetMemInfo(ACL_DDR, &free_bytes, &total), error,
+                           "aclrtGetMemInfo(ACL_DDR_MEM, device %d)", state->user);
+        if (status != DS_ACCEL_OK) {
+            return status;
+        }
+    }
+    device->info.total_memory_bytes = total;
+    return DS_ACCEL_OK;
+}
+
+static void fill_info(ds_accel_plugin_device_t *device, struct npu_device *state)
+{
+    const struct npu_runtime *runtime = NPU(device->instance);
+    const struct npu_chip *chip = npu_chip_of(runtime, device->identity.vendor_index);
+    const char *name = runtime->acl.aclrtGetSocName();
+    unsigned int mhz = 0;
+
+    state->has_bf16 = has_bf16(name);
+    snprintf(device->info.name, sizeof(device->info.name), "%s", name != NULL ? name : "Ascend");
+    device->info.compute_unit_count =
+        (uint32_t)attribute_of(&runtime->acl, device->index, ACL_ATTR_AICORE_COUNT);
+    device->info.l2_cache_bytes = attribute_of(&runtime->acl, device->index, ACL_ATTR_L2_CACHE);
+    if (chip != NULL && runtime->dcmi.dcmi_get_device_frequency != NULL &&
+        runtime->dcmi.dcmi_get_device_frequency(chip->card, chip->device, DCMI_FREQUENCY_AICORE_MAX,
+                                                &mhz) == 0) {
+        device->info.max_core_clock_khz = mhz * 1000;
+    }
+}
+
+/* With the device set on this thread: its contexts and facts. */
+static int32_t open_contexts(ds_accel_plugin_device_t *device, struct npu_device *state,
+                             uint64_t native_context, struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    int32_t status = NPU_CHECK(device, acl->aclrtGetCurrentContext(&state->primary), error,
+                               "aclrtGetCurrentContext(device %d)", state->user);
+
+    if (status != DS_ACCEL_OK) {
+        return status;
+    }
+    state->context = state->primary;
+    if (native_context != 0) {
+        state->context = (void *)(uintptr_t)native_context;
+        status = NPU_CHECK(device, acl->aclrtSetCurrentContext(state->context), error,
+                           "aclrtSetCurrentContext(0x%llx)", (unsigned long long)native_context);
+    }
+    return status != DS_ACCEL_OK ? status : find_memory(device, state, error);
+}
+
+/* Give up the device's count, and leave the thread as it was before it was taken. */
+static void give_up(const struct acl_api *acl, const struct npu_device *state, void *before)
+{
+    if (state->context != state->primary && current_context(acl) == state->context) {
+        acl->aclrtSetCurrentContext(state->primary);
+    }
+    acl->aclrtResetDevice(state->user);
+    if (before != NULL) { /* refused if it went with the last count */
+        acl->aclrtSetCurrentContext(before);
+    }
+}
+
+int32_t npu_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
+                        struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    struct npu_device *state = calloc(1, sizeof(*state));
+    void *before = current_context(acl);
+    int32_t status;
+
+    if (state == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "device_open: no memory");
+    }
+    state->user = (int32_t)device->index;
+    status = NPU_CHECK(device, acl->aclrtSetDevice(state->user), error, "aclrtSetDevice(%d)",
+                       state->user);
+    if (status != DS_ACCEL_OK) {
+        free(state);
+        return status;
+    }
+    status = open_contexts(device, state, native_context, error);
+    if (status != DS_ACCEL_OK) {
+        give_up(acl, state, before);
+        free(state);
+        return status;
+    }
+    fill_info(device, state);
+    device->native_context = (uint64_t)(uintptr_t)state->context;
+    device->state = state;
+    if (before != NULL) {
+        acl->aclrtSetCurrentContext(before);
+    } else { /* a second count, given up at once, so that the thread has no context */
+        if (acl->aclrtSetDevice(state->user) == ACL_OK) {
+            acl->aclrtResetDevice(state->user);
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+void npu_device_close(ds_accel_plugin_device_t *device)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    struct npu_device *state = device->state;
+
+    give_up(acl, state, current_context(acl));
+    device->state = NULL;
+    device->native_context = 0;
+    free(state);
+}
+
+int32_t npu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    return NPU_CHECK(device, NPU_ACL(device)->aclrtSynchronizeDevice(), error,
+                     "aclrtSynchronizeDevice(device %u)", device->index);
+}
+
+int32_t npu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    int state = 0;
+    int32_t status;
+
+    if (acl->aclrtQueryDeviceStatus == NULL) {
+        return DS_ACCEL_OK;
+    }
+    status = NPU_CHECK(device, acl->aclrtQueryDeviceStatus((int32_t)device->index, &state), error,
+                       "aclrtQueryDeviceStatus(%u)", device->index);
+    if (status == DS_ACCEL_OK && state == ACL_DEVICE_ABNORMAL) {
+        atomic_store(&device->is_lost, 1);
+        return plugin_fail(error, DS_ACCEL_ERR_DEVICE_LOST,
+                           "aclrtQueryDeviceStatus(%u): the device is abnormal", device->index);
+    }
+    return status;
+}
+
+int32_t npu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
+                          struct ds_accel_error *error)
+{
+    (void)error;
+    switch (dtype) {
+    case DS_ACCEL_DTYPE_FLOAT32:
+    case DS_ACCEL_DTYPE_FLOAT16:
+    case DS_ACCEL_DTYPE_INT8:
+    case DS_ACCEL_DTYPE_UINT8:
+    case DS_ACCEL_DTYPE_INT16:
+    case DS_ACCEL_DTYPE_INT32:
+    case DS_ACCEL_DTYPE_INT64:
+    case DS_ACCEL_DTYPE_BOOL:
+        *support_out = DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_COMPUTES;
+        break;
+    case DS_ACCEL_DTYPE_BFLOAT16:
+        *support_out = DS_ACCEL_DTYPE_STORES |
+                       (NPU_STATE(device)->has_bf16 ? DS_ACCEL_DTYPE_COMPUTES : 0);
+        break;
+    case DS_ACCEL_DTYPE_FLOAT64:
+        *support_out = DS_ACCEL_DTYPE_STORES;
+        break;
+    default:
+        *support_out = 0;
+        break;
+    }
+    return DS_ACCEL_OK;
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+static unsigned long long peer_bit(const ds_accel_plugin_device_t *peer)
+{
+    return peer->index < 64 ? 1ull << peer->index : 0;
+}
+
+int32_t npu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                            uint32_t *can_out, struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    int32_t can = 0;
+    int32_t status;
+
+    if (acl->aclrtDeviceCanAccessPeer == NULL || acl->aclrtDeviceEnablePeerAccess == NULL) {
+        *can_out = 0;
+        return DS_ACCEL_OK;
+    }
+    status = NPU_CHECK(
+        device, acl->aclrtDeviceCanAccessPeer(&can, (int32_t)device->index, (int32_t)peer->index),
+        error, "aclrtDeviceCanAccessPeer(%u, %u)", device->index, peer->index);
+    if (status == DS_ACCEL_OK) {
+        *can_out = can == 1;
+    }
+    return status;
+}
+
+/* ACL's answer to enabling twice is not documented: it is not asked twice. */
+int32_t npu_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                        struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    struct npu_device *state = NPU_STATE(device);
+    int32_t status;
+
+    if (acl->aclrtDeviceEnablePeerAccess == NULL) {
+        return NPU_MISSING(error, "peer_enable", "aclrtDeviceEnablePeerAccess", "CANN 6");
+    }
+    if ((atomic_load(&state->peers) & peer_bit(peer)) != 0) {
+        return DS_ACCEL_OK;
+    }
+    status = NPU_CHECK(device, acl->aclrtDeviceEnablePeerAccess((int32_t)peer->index, 0), error,
+                       "aclrtDeviceEnablePeerAccess(device %u, peer %u)", device->index,
+                       peer->index);
+    if (status == DS_ACCEL_OK) {
+        atomic_fetch_or(&state->peers, peer_bit(peer));
+    }
+    return status;
+}
+
+int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                         struct ds_accel_error *error)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    struct npu_device *state = NPU_STATE(device);
+    int32_t status;
+
+    if (acl->aclrtDeviceDisablePeerAccess == NULL) {
+        return NPU_MISSING(error, "peer_disable", "aclrtDeviceDisablePeerAccess", "CANN 6");
+    }
+    if ((atomic_load(&state->peers) & peer_bit(peer)) == 0) {
+        return DS_ACCEL_OK;
+    }
+    status = NPU_CHECK(device, acl->aclrtDeviceDisablePeerAccess((int32_t)peer->index), error,
+                       "aclrtDeviceDisablePeerAccess(device %u, peer %u)", device->index,
+                       peer->index);
+    if (status == DS_ACCEL_OK) {
+        atomic_fetch_and(&state->peers, ~peer_bit(peer));
+    }
+    return status;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Huawei Ascend through AscendCL (ACL), the C runtime of CANN.
+ *
+ * ACL is started once in a process and cannot be started again after aclFinalize() in every CANN
+ * that is in use; another part of the program may use it too. So this plugin starts it, or finds it
+ * started (100002), and never ends it: the process's end does.
+ *
+ * Work belongs to a context, which must be the calling thread's own: see npu_enter() in device.c.
+ */
+#include "npu.h"
+
+#define SYMBOL(name) VENDOR_REQUIRED(struct acl_api, name)
+#define NEWER(name, since) VENDOR_OPTIONAL(struct acl_api, name, since)
+
+static const struct vendor_symbol acl_symbols[] = {
+    SYMBOL(aclInit),
+    SYMBOL(aclrtGetDeviceCount),
+    SYMBOL(aclrtSetDevice),
+    SYMBOL(aclrtResetDevice),
+    SYMBOL(aclrtGetDevice),
+    SYMBOL(aclrtGetCurrentContext),
+    SYMBOL(aclrtSetCurrentContext),
+    SYMBOL(aclrtSynchronizeDevice),
+    SYMBOL(aclrtGetSocName),
+    SYMBOL(aclrtGetMemInfo),
+    SYMBOL(aclrtMalloc),
+    SYMBOL(aclrtFree),
+    SYMBOL(aclrtMallocHost),
+    SYMBOL(aclrtFreeHost),
+    SYMBOL(aclrtMemcpy),
+    SYMBOL(aclrtMemcpyAsync),
+    SYMBOL(aclrtMemsetAsync),
+    SYMBOL(aclrtCreateStream),
+    SYMBOL(aclrtDestroyStream),
+    SYMBOL(aclrtSynchronizeStream),
+    SYMBOL(aclrtStreamQuery),
+    SYMBOL(aclrtStreamWaitEvent),
+    SYMBOL(aclrtCreateEventExWithFlag),
+    SYMBOL(aclrtDestroyEvent),
+    SYMBOL(aclrtRecordEvent),
+    SYMBOL(aclrtQueryEventStatus),
+    SYMBOL(aclrtSynchronizeEvent),
+    SYMBOL(aclrtEventElapsedTime),
+    NEWER(aclrtGetVersion, "CANN 6"),
+    NEWER(aclrtGetDeviceInfo, "CANN 8"),
+    NEWER(aclrtDeviceGetUuid, "CANN 8"),
+    NEWER(aclrtQueryDeviceStatus, "CANN 7"),
+    NEWER(aclrtGetLogicDevIdByUserDevId, "CANN 8"),
+    NEWER(aclrtGetPhyDevIdByLogicDevId, "CANN 8"),
+    NEWER(aclrtHostRegister, "CANN 7"),
+    NEWER(aclrtHostUnregister, "CANN 7"),
+    NEWER(aclrtCreateStreamWithConfig, "CANN 6"),
+    NEWER(aclrtDeviceGetStreamPriorityRange, "CANN 8"),
+    NEWER(aclrtLaunchHostFunc, "CANN 8"),
+    NEWER(aclmdlRICaptureBegin, "CANN 8"),
+    NEWER(aclmdlRICaptureGetInfo, "CANN 8"),
+    NEWER(aclmdlRICaptureEnd, "CANN 8"),
+    NEWER(aclmdlRICaptureThreadExchangeMode, "CANN 8"),
+    NEWER(aclmdlRIExecuteAsync, "CANN 8"),
+    NEWER(aclmdlRIDestroy, "CANN 8"),
+    NEWER(aclrtDeviceCanAccessPeer, "CANN 6"),
+    NEWER(aclrtDeviceEnablePeerAccess, "CANN 6"),
+    NEWER(aclrtDeviceDisablePeerAccess, "CANN 6"),
+    NEWER(aclrtIpcMemGetExportKey, "CANN 8"),
+    NEWER(aclrtIpcMemImportByKey, "CANN 8"),
+    NEWER(aclrtIpcMemClose, "CANN 8"),
+    NEWER(aclrtIpcGetEventHandle, "CANN 8"),
+    NEWER(aclrtIpcOpenEventHandle, "CANN 8"),
+};
+
+/* ---- where the libraries are ---------------------------------------------------------------- */
+
+#define PLACE_COUNT 7
+
+/*
+ * names[0] is the soname; behind it the file in each place where CANN installs itself. What is
+ * opened by its place still needs the driver's libraries on LD_LIBRARY_PATH: the linker's own text
+ * says so.
+ */
+struct places {
+    char text[PLACE_COUNT][256];
+    const char *names[PLACE_COUNT + 2];
+};
+
+static void list_places(struct places *places, const char *soname)
+{
+    static const char *const variables[] = {"ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"};
+    static const char *const folders[] = {"/usr/local/Ascend/ascend-toolkit/latest",
+                                          "/usr/local/Ascend/cann", "/usr/local/Ascend/latest",
+                                          "/usr/local/Ascend/nnrt/latest"};
+    size_t count = 0;
+    size_t used = 0;
+
+    places->names[count++] = soname;
+    for (size_t i = 0; i < 2; i++) {
+        const char *folder = getenv(variables[i]);
+
+        if (folder != NULL && folder[0] == '/' &&
+            snprintf(places->text[used], sizeof(places->text[used]), "%s/lib64/%s", folder,
+                     soname) < (int)sizeof(places->text[used])) {
+            places->names[count++] = places->text[used++];
+        }
+    }
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(places->text[used], sizeof(places->text[used]), "%s/lib64/%s", folders[i], soname);
+        places->names[count++] = places->text[used++];
+    }
+    places->names[count] = NULL;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+/* ACL is the process's: was it started here? */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t is_started;
+
+static acl_error start(const struct acl_api *acl)
+{
+    acl_error code = ACL_OK;
+
+    pthread_mutex_lock(&start_lock);
+    if (!is_started) {
+        code = acl->aclInit(NULL);
+        if (code == ACL_REPEAT_INITIALIZE) { /* the program did, and ends it */
+            code = ACL_OK;
+        }
+        is_started = code == ACL_OK;
+    }
+    pthread_mutex_unlock(&start_lock);
+    return code;
+}
+
+static int npu_open(const struct ds_accel_host *host, void **runtime_out,
+                    struct vendor_problem *problem)
+{
+    struct npu_runtime *runtime = calloc(1, sizeof(*runtime));
+    struct places places;
+    acl_error code;
+
+    if (runtime == NULL) {
+        problem->is_error = 1;
+        return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory");
+    }
+    runtime->host = host;
+    list_places(&places, "libascendcl.so");
+    if (vendor_lib_open(&runtime->acl_lib, host, "library", places.names, problem) != 0 ||
+        vendor_lib_bind(&runtime->acl_lib, acl_symbols,
+                        sizeof(acl_symbols) / sizeof(acl_symbols[0]), &runtime->acl,
+                        problem) != 0) {
+        free(runtime);
+        return -1;
+    }
+    code = start(&runtime->acl);
+    if (code != ACL_OK) {
+        vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1, "aclInit()");
+        free(runtime);
+        return -1;
+    }
+    npu_dcmi_open(runtime);
+    list_places(&places, "libms_tools_ext.so");
+    npu_ranges_open(runtime, places.names);
+    *runtime_out = runtime;
+    return 0;
+}
+
+static void npu_close(void *runtime)
+{
+    free(runtime);
+}
+
+static int npu_count(void *opaque, uint32_t *count_out, struct vendor_problem *problem)
+{
+    struct npu_runtime *runtime = opaque;
+    uint32_t count = 0;
+    acl_error code = runtime->acl.aclrtGetDeviceCount(&count);
+
+    if (code == ACL_RT_NO_DEVICE) {
+        count = 0;
+    } else if (code != ACL_OK) {
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
+                                   "aclrtGetDeviceCount()");
+    }
+    *count_out = count;
+    return 0;
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+struct acl_code {
+    int64_t code;
+    int32_t status;
+    const char *name;
+};
+
+/* Sorted by code. */
+static const struct acl_code acl_codes[] = {
+    {100000, DS_ACCEL_ERR_INVALID, "ACL_ERROR_INVALID_PARAM"},
+    {100001, DS_ACCEL_ERR_STATE, "ACL_ERROR_UNINITIALIZE"},
+    {100002, DS_ACCEL_ERR_STATE, "ACL_ERROR_REPEAT_INITIALIZE"},
+    {107000, DS_ACCEL_ERR_INVALID, "ACL_ERROR_RT_PARAM_INVALID"},
+    {107001, DS_ACCEL_ERR_NO_DEVICE, "ACL_ERROR_RT_INVALID_DEVICEID"},
+    {107002, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_CONTEXT_NULL"},
+    {107003, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_CONTEXT"},
+    {107006, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID"},
+    {107008, DS_ACCEL_ERR_INVALID, "ACL_ERROR_RT_ADDR_UNALIGNED"},
+    {107016, DS_ACCEL_ERR_INVALID, "ACL_ERROR_RT_INVALID_MEMORY_TYPE"},
+    {107017, DS_ACCEL_ERR_INVALID, "ACL_ERROR_RT_INVALID_HANDLE"},
+    {107019, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_WAIT_TIMEOUT"},
+    {107020, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_TASK_TIMEOUT"},
+    {107022, DS_ACCEL_ERR_DEVICE_LOST, "ACL_ERROR_RT_DEVICE_TASK_ABORT"},
+    {107024, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_CAPTURE_DEPENDENCY"},
+    {107025, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_UNJOINED"},
+    {107026, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_MODEL_CAPTURED"},
+    {107027, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_CAPTURED"},
+    {107028, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_EVENT_CAPTURED"},
+    {107029, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_NOT_CAPTURED"},
+    {107030, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT"},
+    {107031, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT"},
+    {107032, DS_ACCEL_ERR_STATE, "ACL_ERROR_STREAM_CAPTURE_CONFLICT"},
+    {107036, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED"},
+    {200000, DS_ACCEL_ERR_NO_MEMORY, "ACL_ERROR_BAD_ALLOC"},
+    {200001, DS_ACCEL_ERR_UNSUPPORTED, "ACL_ERROR_API_NOT_SUPPORT"},
+    {200002, DS_ACCEL_ERR_NO_DEVICE, "ACL_ERROR_INVALID_DEVICE"},
+    {207000, DS_ACCEL_ERR_UNSUPPORTED, "ACL_ERROR_RT_FEATURE_NOT_SUPPORT"},
+    {207001, DS_ACCEL_ERR_NO_MEMORY, "ACL_ERROR_RT_MEMORY_ALLOCATION"},
+    {207002, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_MEMORY_FREE"},
+    {207004, DS_ACCEL_ERR_NO_DEVICE, "ACL_ERROR_RT_NO_DEVICE"},
+    {207005, DS_ACCEL_ERR_NO_MEMORY, "ACL_ERROR_RT_RESOURCE_ALLOC_FAIL"},
+    {207006, DS_ACCEL_ERR_PERMISSION, "ACL_ERROR_RT_NO_PERMISSION"},
+    {207007, DS_ACCEL_ERR_LIMIT, "ACL_ERROR_RT_NO_EVENT_RESOURCE"},
+    {207008, DS_ACCEL_ERR_LIMIT, "ACL_ERROR_RT_NO_STREAM_RESOURCE"},
+    {207010, DS_ACCEL_ERR_LIMIT, "ACL_ERROR_RT_NO_MODEL_RESOURCE"},
+    {207012, DS_ACCEL_ERR_LIMIT, "ACL_ERROR_RT_OVER_LIMIT"},
+    {207018, DS_ACCEL_ERR_NO_MEMORY, "ACL_ERROR_RT_DEVICE_OOM"},
+    {300000, DS_ACCEL_ERR_LIMIT, "ACL_ERROR_STORAGE_OVER_LIMIT"},
+    {500000, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_INTERNAL_ERROR"},
+    {500001, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_FAILURE"},
+    {500003, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_FAILURE"},
+    {500004, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_DRV_FAILURE"},
+    {507000, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_INTERNAL_ERROR"},
+    {507010, DS_ACCEL_ERR_DEVICE_LOST, "ACL_ERROR_RT_LOST_HEARTBEAT"},
+    {507033, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_DEV_SETUP_ERROR"},
+    {507046, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT"},
+    {507047, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT"},
+    {507053, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_DEVICE_MEM_ERROR"},
+    {507054, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR"},
+    {507899, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_DRV_INTERNAL_ERROR"},
+    {507901, DS_ACCEL_ERR_DEVICE_LOST, "ACL_ERROR_RT_SOCKET_CLOSE"},
+    {507903, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED"},
+};
+
+static void npu_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
+{
+    (void)runtime;
+    *status_out = DS_ACCEL_ERR_DRIVER;
+    *name_out = NULL;
+    for (size_t i = 0; i < sizeof(acl_codes) / sizeof(acl_codes[0]); i++) {
+        if (acl_codes[i].code == code) {
+            *status_out = acl_codes[i].status;
+            *name_out = acl_codes[i].name;
+            return;
+        }
+    }
+}
+
+/* ---- the backend ---------------------------------------------------------------------------- */
+
+static int32_t npu_backend_info(ds_accel_plugin_instance_t *instance,
+                                struct ds_accel_backend_info *info, struct ds_accel_error *error)
+{
+    const struct acl_api *acl = &NPU(instance)->acl;
+
+    (void)error;
+    snprintf(info->communication_backend, sizeof(info->communication_backend), "hccl");
+    snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
+    npu_runtime_version(instance->host, info->runtime_version);
+    npu_driver_version(instance->host, info->driver_version);
+    if (acl->aclmdlRICaptureBegin == NULL || acl->aclmdlRICaptureEnd == NULL ||
+        acl->aclmdlRIExecuteAsync == NULL || acl->aclmdlRIDestroy == NULL) {
+        info->flags &= ~DS_ACCEL_FLAG_GRAPHS;
+    }
+    if (acl->aclrtIpcMemGetExportKey == NULL || acl->aclrtIpcMemImportByKey == NULL ||
+        acl->aclrtIpcMemClose == NULL) {
+        info->flags &= ~DS_ACCEL_FLAG_MEMORY_IPC;
+        info->memory_handle_bytes = 0;
+    }
+    if (acl->aclrtIpcGetEventHandle == NULL || acl->aclrtIpcOpenEventHandle == NULL) {
+        info->flags &= ~DS_ACCEL_FLAG_EVENT_IPC;
+        info->event_handle_bytes = 0;
+    }
+    return DS_ACCEL_OK;
+}
+
+static const struct vendor_trace trace = {
+    .pci = (const char *const[]){"19e5:12", NULL},
+    .nodes = (const char *const[]){"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc",
+                                   "/dev/davinci[0-9]*", NULL},
+    .needed_nodes =
+        (const char *const[]){"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc", NULL},
+    .driver = "devdrv_device_driver",
+};
+
+static const struct vendor_visible visible[] = {
+    {.variable = "ASCEND_RT_VISIBLE_DEVICES", .separator = ",", .is_renumbered = 1},
+};
+
+const struct vendor_backend vendor_backend = {
+    .name = "npu",
+    .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC,
+    .trace = &trace,
+    .visible = visible,
+    .visible_count = 1,
+    .export_prefixes = (const char *const[]){"ASCEND", "HCCL", "LD_LIBRARY", "PATH", NULL},
+    .memory_handle_bytes = ACL_IPC_KEY_BYTES,
+    .event_handle_bytes = sizeof(struct acl_ipc_event),
+    .allocation_align_bytes = 64,
+
+    .open = npu_open,
+    .close = npu_close,
+    .count = npu_count,
+    .describe = npu_describe,
+    .backend_info = npu_backend_info,
+
+    .identify = npu_identify,
+    .device_open = npu_device_open,
+    .device_close = npu_device_close,
+    .takes_native_context = 1,
+    .enter = npu_enter,
+    .leave = npu_leave,
+    .enters_for_streams = 1,
+    .get_current = npu_get_current,
+    .set_current = npu_set_current,
+    .device_synchronize = npu_device_synchronize,
+    .device_health = npu_device_health,
+
+    .stream_create = npu_stream_create,
+    .stream_destroy = npu_stream_destroy,
+    .stream_priority_range = npu_stream_priority_range,
+    .stream_synchronize = npu_stream_synchronize,
+    .stream_query = npu_stream_query,
+    .stream_wait_event = npu_stream_wait_event,
+    .stream_host_task = npu_stream_host_task,
+
+    .event_create = npu_event_create,
+    .event_destroy = npu_event_destroy,
+    .event_record = npu_event_record,
+    .event_query = npu_event_query,
+    .event_synchronize = npu_event_synchronize,
+    .event_elapsed_ms = npu_event_elapsed_ms,
+
+    .alloc = npu_alloc,
+    .free = npu_free,
+    .alloc_pinned = npu_alloc_pinned,
+    .free_pinned = npu_free_pinned,
+    .host_register = npu_host_register,
+    .host_unregister = npu_host_unregister,
+    .copy = npu_copy,
+    .copy_async = npu_copy_async,
+    .copy_peer_async = npu_copy_peer_async,
+    .fill_async = npu_fill_async,
+    /* Of the process, not of a device; that others reach it as fast is not documented. */
+    .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
+    .fill_widths = 1,
+    .memory_info = npu_memory_info,
+
+    .capture_begin = npu_capture_begin,
+    .capture_end = npu_capture_end,
+    .capture_status = npu_capture_status,
+    .graph_destroy = npu_graph_destroy,
+    .graph_launch = npu_graph_launch,
+
+    .dtype_support = npu_dtype_support,
+    .telemetry = npu_telemetry,
+    .processes = npu_processes,
+    .range_push = npu_range_push,
+    .range_pop = npu_range_pop,
+    .visible_token = npu_visible_token,
+
+    .peer_can_access = npu_peer_can_access,
+    .peer_enable = npu_peer_enable,
+    .peer_disable = npu_peer_disable,
+    .ipc_memory_export = npu_ipc_export,
+    .ipc_memory_unexport = npu_ipc_unexport,
+    .ipc_memory_open = npu_ipc_open,
+    .ipc_memory_close = npu_ipc_close,
+    .ipc_event_export = npu_ipc_event_export,
+    .ipc_event_open = npu_ipc_event_open,
+    .wraps_events = 1,
+};
+
+DS_ACCEL_PLUGIN("npu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
+                vendor_fill);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Events. A cl_event is of one command and is reached once; ours can be recorded again. So an event
+ * holds the marker of its latest recording. Whoever waits takes a reference to that marker first,
+ * so that another thread may record anew meanwhile.
+ *
+ * Times are the device's own: when the marker ended, in nanoseconds of its clock. All queues that
+ * we make have profiling on, which costs a runtime little; a queue of the program's may not, and
+ * then its events have no time.
+ */
+#include "opencl.h"
+
+int32_t opencl_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
+                            struct ds_accel_error *error)
+{
+    struct opencl_event *event = calloc(1, sizeof(*event));
+
+    (void)flags;
+    if (event == NULL || pthread_mutex_init(&event->lock, NULL) != 0) {
+        free(event);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for an event");
+    }
+    event->runtime = opencl_of(device)->runtime;
+    *native_out = event;
+    return DS_ACCEL_OK;
+}
+
+void opencl_event_destroy(ds_accel_plugin_device_t *device, void *native)
+{
+    struct opencl_event *event = native;
+
+    (void)device;
+    opencl_event_set(event, NULL, NULL);
+    pthread_mutex_destroy(&event->lock);
+    free(event);
+}
+
+int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
+                          cl_event *mark_out, struct ds_accel_error *error)
+{
+    int32_t code = CL_SUCCESS;
+    cl_event mark;
+
+    pthread_mutex_lock(&event->lock);
+    mark = event->mark;
+    if (mark != NULL) {
+        code = event->runtime->cl.clRetainEvent(mark);
+    }
+    pthread_mutex_unlock(&event->lock);
+    if (code != CL_SUCCESS) {
+        return vendor_check(device->instance, device, code, error, "clRetainEvent(device %u)",
+                            device->index);
+    }
+    *mark_out = mark;
+    return DS_ACCEL_OK;
+}
+
+void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture)
+{
+    struct opencl_capture *old_capture;
+    cl_event old_mark;
+
+    pthread_mutex_lock(&event->lock);
+    old_mark = event->mark;
+    old_capture = event->capture;
+    event->mark = mark;
+    event->capture = opencl_capture_get(capture);
+    pthread_mutex_unlock(&event->lock);
+    if (old_mark != NULL) {
+        event->runtime->cl.clReleaseEvent(old_mark);
+    }
+    opencl_capture_put(old_capture);
+}
+
+/* In a capture it is a place in its order, for other streams to wait for, and no work. */
+int32_t opencl_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                            struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native_stream;
+    struct opencl_capture *capture;
+    cl_event mark = NULL;
+    int32_t status;
+
+    (void)device;
+    pthread_mutex_lock(&stream->lock);
+    capture = opencl_capture_of(stream);
+    status = capture != NULL ? opencl_capture_check(capture, error)
+                             : opencl_mark(stream, &mark, error);
+    if (status == DS_ACCEL_OK) {
+        opencl_event_set(native, mark, capture);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+int32_t opencl_event_query(ds_accel_plugin_device_t *device, void *native,
+                           struct ds_accel_error *error)
+{
+    cl_event mark = NULL;
+    int32_t status = opencl_event_mark(device, native, &mark, error);
+
+    if (status == DS_ACCEL_OK && mark != NULL) {
+        status = opencl_status_of(device, mark, error);
+        OPENCL_CALL(device, clReleaseEvent)(mark);
+    }
+    return status;
+}
+
+int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
+                                 struct ds_accel_error *error)
+{
+    cl_event mark = NULL;
+    int32_t status = opencl_event_mark(device, native, &mark, error);
+
+    if (status == DS_ACCEL_OK && mark != NULL) {
+        status = vendor_check(device->instance, device,
+                              OPENCL_CALL(device, clWaitForEvents)(1, &mark), error,
+                              "clWaitForEvents(an event of device %u)", device->index);
+        OPENCL_CALL(device, clReleaseEvent)(mark);
+    }
+    return status;
+}
+
+/* When the event was reached, which the caller has made sure of, on the device's clock. */
+static int32_t end_of(ds_accel_plugin_device_t *device, struct opencl_event *event,
+                      uint64_t *end_ns_out, struct ds_accel_error *error)
+{
+    const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
+    cl_event mark = NULL;
+    int32_t status = opencl_event_mark(device, event, &mark, error);
+    int32_t code;
+
+    if (status < 0 || mark == NULL) {
+        return status < 0 ? status
+                          : plugin_fail(error, DS_ACCEL_ERR_STATE,
+                                        "event_elapsed_ms: an event has no mark");
+    }
+    code = cl->clGetEventProfilingInfo(mark, CL_PROFILING_COMMAND_END, sizeof(*end_ns_out),
+                                       end_ns_out, NULL);
+    cl->clReleaseEvent(mark);
+    return vendor_check(device->instance, device, code, error,
+                        "clGetEventProfilingInfo(CL_PROFILING_COMMAND_END)");
+}
+
+int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
+                                double *elapsed_ms_out, struct ds_accel_error *error)
+{
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    int32_t status = end_of(device, start, &start_ns, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = end_of(device, end, &end_ns, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        *elapsed_ms_out = (double)(int64_t)(end_ns - start_ns) / 1e6;
+    }
+    return status;
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Captures and graphs.
+ *
+ * OpenCL has cl_khr_command_buffer, and it is not used: it is provisional, with signatures that
+ * change between revisions under the same name; it cannot record copies from or to host memory,
+ * callbacks or events; and what it was made to save, the cost of launching many kernels, is not
+ * where this plugin's work is, which has none. So a capture here is a list of what the stream was
+ * asked to do, and a launch does it again: every call that a stream takes can be captured, on every
+ * runtime since OpenCL 1.2.
+ *
+ * A capture begins on one stream. Another one is drawn in when it waits for an event that was
+ * recorded in the capture. All of their work goes into one list in the order of the calls, which is
+ * an order in which it may be done: no call comes before one that it waits for. A launch does the
+ * list in its one stream; works that two streams could have done side by side run one after
+ * another.
+ *
+ * Addresses are looked up at the launch, not at the capture.
+ */
+#include "opencl.h"
+
+/* What a graph and those that are instantiated of it share; never changes after the capture. */
+struct list {
+    atomic_uint references;
+    struct opencl_node *nodes;
+    size_t count;
+    size_t capacity;
+};
+
+struct opencl_capture {
+    atomic_uint references;             /* one of each stream and event in it */
+    const struct opencl_stream *origin; /* where it began; compared, never followed */
+
+    pthread_mutex_t lock;  /* guards what follows; taken after a stream's */
+    uint32_t state;        /* DS_ACCEL_CAPTURING_*; NO: it was ended */
+    const char *broken_by; /* "stream_synchronize" */
+    struct list *list;
+};
+
+struct exec {
+    pthread_mutex_t lock; /* guards what follows, and orders launches */
+    struct list *list;
+    cl_event last; /* a mark behind the latest launch; NULL */
+};
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static struct list *make_list(void)
+{
+    struct list *list = calloc(1, sizeof(*list));
+
+    if (list != NULL) {
+        atomic_init(&list->references, 1);
+    }
+    return list;
+}
+
+static struct list *get_list(struct list *list)
+{
+    atomic_fetch_add(&list->references, 1);
+    return list;
+}
+
+static void put_list(struct list *list)
+{
+    if (list != NULL && atomic_fetch_sub(&list->references, 1) == 1) {
+        free(list->nodes);
+        free(list);
+    }
+}
+
+static int append(struct list *list, const struct opencl_node *node)
+{
+    size_t wanted = list->capacity == 0 ? 16 : list->capacity * 2;
+    struct opencl_node *grown;
+
+    if (list->count == list->capacity) {
+        grown = realloc(list->nodes, wanted * sizeof(*grown));
+        if (grown == NULL) {
+            return -1;
+        }
+        list->nodes = grown;
+        list->capacity = wanted;
+    }
+    list->nodes[list->count++] = *node;
+    return 0;
+}
+
+/* ---- captures ------------------------------------------------------------------------------- */
+
+struct opencl_capture *opencl_capture_get(struct opencl_capture *capture)
+{
+    if (capture != NULL) {
+        atomic_fetch_add(&capture->references, 1);
+    }
+    return capture;
+}
+
+void opencl_capture_put(struct opencl_capture *capture)
+{
+    if (capture != NULL && atomic_fetch_sub(&capture->references, 1) == 1) {
+        put_list(capture->list);
+        pthread_mutex_destroy(&capture->lock);
+        free(capture);
+    }
+}
+
+static uint32_t state_of(struct opencl_capture *capture)
+{
+    uint32_t state;
+
+    pthread_mutex_lock(&capture->lock);
+    state = capture->state;
+    pthread_mutex_unlock(&capture->lock);
+    return state;
+}
+
+static int is_open(struct opencl_capture *capture)
+{
+    return state_of(capture) != DS_ACCEL_CAPTURING_NO;
+}
+
+struct opencl_capture *opencl_capture_of(struct opencl_stream *stream)
+{
+    if (stream->capture != NULL && !is_open(stream->capture)) {
+        opencl_capture_put(stream->capture);
+        stream->capture = NULL;
+    }
+    return stream->capture;
+}
+
+/* The first cause counts. */
+static void break_capture(struct opencl_capture *capture, const char *why)
+{
+    pthread_mutex_lock(&capture->lock);
+    if (capture->state == DS_ACCEL_CAPTURING_YES) {
+        capture->state = DS_ACCEL_CAPTURING_BROKEN;
+        capture->broken_by = why;
+    }
+    pthread_mutex_unlock(&capture->lock);
+}
+
+/* End it; its list if it is whole. */
+static struct list *end_capture(struct opencl_capture *capture, const char **broken_by_out)
+{
+    struct list *list;
+
+    pthread_mutex_lock(&capture->lock);
+    list = capture->list;
+    *broken_by_out = capture->broken_by;
+    capture->list = NULL;
+    capture->state = DS_ACCEL_CAPTURING_NO;
+    pthread_mutex_unlock(&capture->lock);
+    if (*broken_by_out != NULL) {
+        put_list(list);
+        list = NULL;
+    }
+    return list;
+}
+
+void opencl_capture_leave(struct opencl_stream *stream)
+{
+    const char *broken_by = NULL;
+    struct opencl_capture *capture;
+
+    pthread_mutex_lock(&stream->lock);
+    capture = stream->capture;
+    stream->capture = NULL;
+    pthread_mutex_unlock(&stream->lock);
+    if (capture == NULL) {
+        return;
+    }
+    if (capture->origin == stream) {
+        put_list(end_capture(capture, &broken_by));
+    }
+    opencl_capture_put(capture);
+}
+
+int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
+                              struct ds_accel_error *error)
+{
+    if (opencl_capture_of(stream) == NULL) {
+        return DS_ACCEL_OK;
+    }
+    break_capture(stream->capture, call);
+    return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream is capturing; this breaks it",
+                       call);
+}
+
+int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
+                            struct ds_accel_error *error)
+{
+    struct opencl_capture *current = opencl_capture_of(stream);
+
+    if (current == capture) {
+        return DS_ACCEL_OK; /* the list is in order already */
+    }
+    if (!is_open(capture)) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "stream_wait_event: the event was recorded in a capture that was not "
+                           "launched");
+    }
+    if (current != NULL) {
+        break_capture(current, "stream_wait_event for an event of another capture");
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "stream_wait_event: the event is of another capture");
+    }
+    stream->capture = opencl_capture_get(capture);
+    return DS_ACCEL_OK;
+}
+
+static int32_t fail_broken(const char *why, struct ds_accel_error *error)
+{
+    return plugin_fail(error, DS_ACCEL_ERR_STATE, "the stream's capture was broken by %s", why);
+}
+
+int32_t opencl_capture_check(struct opencl_capture *capture, struct ds_accel_error *error)
+{
+    const char *why;
+
+    pthread_mutex_lock(&capture->lock);
+    why = capture->broken_by;
+    pthread_mutex_unlock(&capture->lock);
+    return why == NULL ? DS_ACCEL_OK : fail_broken(why, error);
+}
+
+static int32_t keep(struct opencl_capture *capture, const struct opencl_node *nodes, size_t count,
+                    struct ds_accel_error *error)
+{
+    const char *why;
+    int failed = 0;
+
+    pthread_mutex_lock(&capture->lock);
+    why = capture->list != NULL ? capture->broken_by : "its end";
+    for (size_t i = 0; i < count && why == NULL && !failed; i++) {
+        failed = append(capture->list, &nodes[i]) != 0;
+    }
+    if (failed) {
+        capture->state = DS_ACCEL_CAPTURING_BROKEN;
+        capture->broken_by = "memory that ran out";
+    }
+    pthread_mutex_unlock(&capture->lock);
+    if (why != NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE, "the stream's capture was broken by %s", why);
+    }
+    return failed
+               ? plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a capture; it is broken")
+               : DS_ACCEL_OK;
+}
+
+/* ---- doing what a node says ----------------------------------------------------------------- */
+
+/* The stream is locked. */
+static int32_t perform(struct opencl_stream *stream, const struct opencl_node *node,
+                       struct ds_accel_error *error)
+{
+    return node->kind == OPENCL_NODE_TASK
+               ? opencl_task_queue(stream, node->call, node->argument, error)
+               : opencl_copy_queue(stream, node, error);
+}
+
+int32_t opencl_submit(struct opencl_stream *stream, const struct opencl_node *node,
+                      struct ds_accel_error *error)
+{
+    struct opencl_capture *capture;
+    int32_t status;
+
+    pthread_mutex_lock(&stream->lock);
+    capture = opencl_capture_of(stream);
+    status = capture == NULL ? perform(stream, node, error) : keep(capture, node, 1, error);
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+int32_t opencl_stream_host_task(ds_accel_plugin_device_t *device, void *native,
+                                void (*call)(void *argument), void *argument,
+                                struct ds_accel_error *error)
+{
+    const struct opencl_node node = {.kind = OPENCL_NODE_TASK, .call = call, .argument = argument};
+
+    (void)device;
+    return opencl_submit(native, &node, error);
+}
+
+/* ---- the capture of a stream ---------------------------------------------------------------- */
+
+/* Nothing here is unsafe for a capture but waiting for its stream, so that the modes are alike. */
+int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
+                             struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native_stream;
+    struct opencl_capture *capture = calloc(1, sizeof(*capture));
+    struct list *list = make_list();
+    int32_t status = DS_ACCEL_OK;
+
+    (void)device;
+    (void)mode;
+    if (capture == NULL || list == NULL || pthread_mutex_init(&capture->lock, NULL) != 0) {
+        put_list(list);
+        free(capture);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a capture");
+    }
+    atomic_init(&capture->references, 1);
+    capture->origin = stream;
+    capture->state = DS_ACCEL_CAPTURING_YES;
+    capture->list = list;
+    pthread_mutex_lock(&stream->lock);
+    if (opencl_capture_of(stream) != NULL) {
+        status =
+            plugin_fail(error, DS_ACCEL_ERR_STATE, "graph_capture_begin: the stream is capturing");
+    } else {
+        stream->capture = opencl_capture_get(capture);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    opencl_capture_put(capture);
+    return status;
+}
+
+int32_t opencl_capture_end(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
+                           struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native_stream;
+    const char *broken_by = NULL;
+    struct list *list = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    (void)device;
+    pthread_mutex_lock(&stream->lock);
+    if (opencl_capture_of(stream) == NULL || stream->capture->origin != stream) {
+        status = plugin_fail(error, DS_ACCEL_ERR_STATE,
+                             "graph_capture_end: no capture began on this stream");
+    } else {
+        list = end_capture(stream->capture, &broken_by);
+        opencl_capture_put(stream->capture);
+        stream->capture = NULL;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    if (broken_by != NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "graph_capture_end: the capture was broken by %s", broken_by);
+    }
+    if (status == DS_ACCEL_OK) {
+        *native_out = list;
+    }
+    return status;
+}
+
+int32_t opencl_capture_status(ds_accel_plugin_device_t *device, void *native_stream,
+                              uint32_t *status_out, struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native_stream;
+    struct opencl_capture *capture;
+
+    (void)device;
+    (void)error;
+    pthread_mutex_lock(&stream->lock);
+    capture = opencl_capture_of(stream);
+    *status_out = capture == NULL ? DS_ACCEL_CAPTURING_NO : state_of(capture);
+    pthread_mutex_unlock(&stream->lock);
+    return DS_ACCEL_OK;
+}
+
+/* ---- graphs --------------------------------------------------------------------------------- */
+
+void opencl_graph_destroy(ds_accel_plugin_device_t *device, void *native)
+{
+    (void)device;
+    put_list(native);
+}
+
+int32_t opencl_graph_instantiate(ds_accel_plugin_device_t *device, void *native, void **exec_out,
+                                 struct ds_accel_error *error)
+{
+    struct exec *exec = calloc(1, sizeof(*exec));
+
+    (void)device;
+    if (exec == NULL || pthread_mutex_init(&exec->lock, NULL) != 0) {
+        free(exec);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory to instantiate a graph");
+    }
+    exec->list = get_list(native);
+    *exec_out = exec;
+    return DS_ACCEL_OK;
+}
+
+void opencl_graph_exec_destroy(ds_accel_plugin_device_t *device, void *native)
+{
+    struct exec *exec = native;
+
+    if (exec->last != NULL) {
+        OPENCL_CALL(device, clReleaseEvent)(exec->last);
+    }
+    put_list(exec->list);
+    pthread_mutex_destroy(&exec->lock);
+    free(exec);
+}
+
+/* Behind the launch before, wherever that was. Both locks are held. */
+static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds_accel_error *error)
+{
+    cl_event mark = NULL;
+    int32_t status = exec->last == NULL ? DS_ACCEL_OK : opencl_wait_for(stream, exec->last, error);
+
+    for (size_t i = 0; i < exec->list->count && status == DS_ACCEL_OK; i++) {
+        status = perform(stream, &exec->list->nodes[i], error);
+    }
+    if (status == DS_ACCEL_OK) {
+        status = opencl_mark(stream, &mark, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        if (exec->last != NULL) {
+            OPENCL_CALL(stream->device, clReleaseEvent)(exec->last);
+        }
+        exec->last = mark;
+    }
+    return status;
+}
+
+/* In a capture the launch adds the graph's works to it. */
+int32_t opencl_graph_launch(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                            struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native_stream;
+    struct opencl_capture *capture;
+    struct exec *exec = native;
+    int32_t status;
+
+    (void)device;
+    pthread_mutex_lock(&exec->lock);
+    pthread_mutex_lock(&stream->lock);
+    capture = opencl_capture_of(stream);
+    status = capture == NULL ? launch(stream, exec, error)
+                             : keep(capture, exec->list->nodes, exec->list->count, error);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_mutex_unlock(&exec->lock);
+    return status;
+}
+
+/* The parameters of the same works in the same order. */
+static int is_alike(const struct list *one, const struct list *other)
+{
+    if (one->count != other->count) {
+        return 0;
+    }
+    for (size_t i = 0; i < one->count; i++) {
+        if (one->nodes[i].kind != other->nodes[i].kind) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+int32_t opencl_graph_exec_update(ds_accel_plugin_device_t *device, void *native, void *graph,
+                                 uint32_t *result_out, struct ds_accel_error *error)
+{
+    struct exec *exec = native;
+    struct list *replaced = NULL;
+
+    (void)device;
+    (void)error;
+    pthread_mutex_lock(&exec->lock);
+    if (is_alike(exec->list, graph)) {
+        replaced = exec->list;
+        exec->list = get_list(graph);
+    }
+    pthread_mutex_unlock(&exec->lock);
+    *result_out = replaced != NULL ? DS_ACCEL_GRAPH_UPDATED : DS_ACCEL_GRAPH_REBUILD_NEEDED;
+    put_list(replaced);
+    return DS_ACCEL_OK;
+}
+
+int32_t opencl_graph_node_count(ds_accel_plugin_device_t *device, void *native, uint64_t *count_out,
+                                struct ds_accel_error *error)
+{
+    (void)device;
+    (void)error;
+    *count_out = ((const struct list *)native)->count;
+    return DS_ACCEL_OK;
+}
+
+static int write_node(char *text, size_t text_size, size_t i, const struct opencl_node *node)
+{
+    static const char *const names[] = {"?", "copy", "peer copy", "fill", "host task"};
+    int length;
+
+    if (node->kind == OPENCL_NODE_COPY || node->kind == OPENCL_NODE_PEER) {
+        length = snprintf(text, text_size, "  n%zu [label=\"%s %llu bytes\\n%p from %p\"]", i,
+                          names[node->kind], (unsigned long long)node->size_bytes,
+                          node->destination, node->source);
+    } else if (node->kind == OPENCL_NODE_FILL) {
+        length = snprintf(text, text_size, "  n%zu [label=\"fill %llu bytes\\n%p with 0x%0*x\"]", i,
+                          (unsigned long long)node->size_bytes, node->destination,
+                          (int)node->pattern_bytes * 2, node->pattern);
+    } else {
+        length = snprintf(text, text_size, "  n%zu [label=\"%s\"]", i, names[node->kind]);
+    }
+    if (length < 0 || (size_t)length >= text_size) {
+        return length;
+    }
+    return length + (i == 0 ? snprintf(text + length, text_size - (size_t)length, "\n")
+                            : snprintf(text + length, text_size - (size_t)length,
+                                       "\n  n%zu -> n%zu\n", i - 1, i));
+}
+
+int32_t opencl_graph_dump(ds_accel_plugin_device_t *device, void *native, ds_accel_text_sink_t sink,
+                          void *user_data, struct ds_accel_error *error)
+{
+    static const char head[] = "digraph graph {\n";
+    static const char tail[] = "}\n";
+    const struct list *list = native;
+    int32_t answer = sink(user_data, head, sizeof(head) - 1);
+    char text[OPENCL_TEXT_SIZE];
+
+    (void)device;
+    for (size_t i = 0; i < list->count && answer == DS_ACCEL_OK; i++) {
+        int length = write_node(text, sizeof(text), i, &list->nodes[i]);
+
+        answer = sink(user_data, text, (uint64_t)length);
+    }
+    if (answer == DS_ACCEL_OK) {
+        answer = sink(user_data, tail, sizeof(tail) - 1);
+    }
+    return answer == DS_ACCEL_OK ? DS_ACCEL_OK
+                                 : plugin_fail(error, answer < 0 ? answer : DS_ACCEL_ERR_IO,
+                                               "graph_dump: the sink refused the text");
+}

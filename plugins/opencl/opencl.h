@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What the files of this plugin know of each other.
+ *
+ *   runtime.c   library, options, platforms and the devices that are taken
+ *   device.c    identity, context, facts
+ *   map.c       addresses of memory that is an object
+ *   memory.c    buffers, pinned, registered and shared memory
+ *   copy.c      copies and fills
+ *   stream.c    queues
+ *   task.c      work of the host in a queue: host tasks, copies between contexts
+ *   event.c     marks
+ *   graph.c     captures and their replay
+ *   opencl.c    the table
+ */
+#ifndef DS_ACCEL_OPENCL_H
+#define DS_ACCEL_OPENCL_H
+
+#include "cl.h"
+#include "vendor.h"
+
+#define OPENCL_TEXT_SIZE 256u
+
+/* ---- addresses (map.c) ---------------------------------------------------------------------- */
+
+/* What an address range stands for. The host may touch all but BUFFER. */
+#define OPENCL_BUFFER 1u     /* a cl_mem behind reserved addresses */
+#define OPENCL_MANAGED 2u    /* fine-grained shared virtual memory */
+#define OPENCL_PINNED 3u     /* a cl_mem that stays mapped */
+#define OPENCL_REGISTERED 4u /* the caller's memory, with a cl_mem over it that stays mapped */
+
+struct opencl_range {
+    uintptr_t base;
+    uint64_t size_bytes;
+    uint32_t kind;
+    uint32_t is_foreign; /* the program's cl_mem: not counted as ours */
+    cl_mem memory;       /* NULL with MANAGED */
+    ds_accel_plugin_device_t *device;
+};
+
+struct opencl_map {
+    pthread_rwlock_t lock;       /* guards what follows */
+    struct opencl_range *ranges; /* by base */
+    size_t count;
+    size_t capacity;
+};
+
+int opencl_map_init(struct opencl_map *map);
+void opencl_map_destroy(struct opencl_map *map);
+int opencl_map_insert(struct opencl_map *map, const struct opencl_range *range);
+/* The range that holds the address; 0, or -1 if none does. */
+int opencl_map_find(struct opencl_map *map, const void *address, struct opencl_range *range_out);
+/* Remove the range of a device that begins here; 0, or -1 if there is none. */
+int opencl_map_take(struct opencl_map *map, const void *base,
+                    const ds_accel_plugin_device_t *device, struct opencl_range *range_out);
+/* Addresses for an object: nothing else gets them, and nobody can read or write there. */
+void *opencl_reserve(uint64_t size_bytes);
+void opencl_unreserve(void *address, uint64_t size_bytes);
+
+/* ---- the runtime (runtime.c) ---------------------------------------------------------------- */
+
+struct opencl_options {
+    uint64_t types;     /* CL_DEVICE_TYPE_* that are taken */
+    char platform[128]; /* a part of the platform's name; "": any */
+    uint32_t sees_all;  /* presence = off: no look at the .icd files */
+};
+
+/* A device that is taken. */
+struct opencl_found {
+    cl_platform platform;
+    cl_device device;
+    uint64_t type;
+    uint32_t vendor_index; /* among all devices of all platforms */
+};
+
+struct opencl_runtime {
+    struct vendor_lib lib;
+    struct cl_calls cl;
+    struct opencl_options options;
+    struct opencl_found *devices;
+    uint32_t device_count;
+    uint32_t was_counted;
+    struct opencl_map memory; /* device addresses of all devices */
+    struct opencl_map host;   /* pinned and registered memory */
+};
+
+int opencl_open(const struct ds_accel_host *host, void **runtime_out,
+                struct vendor_problem *problem);
+void opencl_close(void *runtime);
+int opencl_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem);
+void opencl_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out);
+/* A text of a platform or device without blanks around it; "" if the runtime has none. */
+void opencl_platform_text(const struct opencl_runtime *runtime, cl_platform platform, uint32_t name,
+                          char *text, size_t text_size);
+void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, uint32_t name,
+                        char *text, size_t text_size);
+
+/* ---- devices (device.c) --------------------------------------------------------------------- */
+
+struct opencl_stream;
+
+struct opencl_device {
+    struct opencl_runtime *runtime;
+    const struct opencl_found *found;
+    cl_context context;
+    cl_queue service; /* maps, unmaps and copies that are waited for */
+    uint64_t total_bytes;
+    uint64_t max_allocation_bytes;
+    atomic_ullong used_bytes; /* of total_bytes, by allocations of this instance */
+    uint32_t version;         /* 102 for OpenCL 1.2 */
+    uint32_t has_priorities;
+    uint32_t has_svm;
+    uint32_t has_half;
+    uint32_t has_double;
+    uint32_t has_amd_memory;
+
+    pthread_mutex_t lock; /* guards streams */
+    struct opencl_stream *streams;
+};
+
+DS_ACCEL_INLINE struct opencl_device *opencl_of(ds_accel_plugin_device_t *device)
+{
+    return device->state;
+}
+
+/* For calls of the vendor: OPENCL_CALL(device, clFlush)(queue) */
+#define OPENCL_CALL(device, symbol) (opencl_of(device)->runtime->cl.symbol)
+
+int32_t opencl_backend_info(ds_accel_plugin_instance_t *instance,
+                            struct ds_accel_backend_info *info, struct ds_accel_error *error);
+int32_t opencl_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
+                        struct ds_accel_error *error);
+int32_t opencl_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
+                           struct ds_accel_error *error);
+void opencl_device_close(ds_accel_plugin_device_t *device);
+int32_t opencl_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t opencl_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t opencl_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
+                             uint32_t *support_out, struct ds_accel_error *error);
+
+/* ---- memory (memory.c) ---------------------------------------------------------------------- */
+
+int32_t opencl_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                     struct ds_accel_error *error);
+int32_t opencl_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);
+int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                            void **pointer_out, struct ds_accel_error *error);
+int32_t opencl_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
+                           struct ds_accel_error *error);
+int32_t opencl_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                        uint32_t flags, struct ds_accel_error *error);
+int32_t opencl_unregister(ds_accel_plugin_device_t *device, void *pointer,
+                          struct ds_accel_error *error);
+int32_t opencl_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                             void **pointer_out, struct ds_accel_error *error);
+int32_t opencl_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out,
+                           uint64_t *total_out, struct ds_accel_error *error);
+int32_t opencl_native_memory(ds_accel_plugin_device_t *device, const void *pointer,
+                             uint64_t *object_out, uint64_t *offset_out,
+                             struct ds_accel_error *error);
+int32_t opencl_native_memory_wrap(ds_accel_plugin_device_t *device, uint64_t object,
+                                  void **pointer_out, uint64_t *size_out,
+                                  struct ds_accel_error *error);
+
+/* ---- streams (stream.c) --------------------------------------------------------------------- */
+
+struct opencl_capture;
+struct opencl_worker;
+
+struct opencl_stream {
+    ds_accel_plugin_device_t *device;
+    cl_queue queue;
+    atomic_uint is_shared;      /* the program has the queue too: it may have work unknown to us */
+    struct opencl_stream *next; /* of the device */
+    atomic_uint_fast64_t place; /* of the latest that was queued; 0: nothing yet */
+    atomic_uint_fast64_t finished; /* a place that is known to be reached */
+
+    pthread_mutex_t lock; /* guards what follows, and the order of what goes into the queue */
+    struct opencl_capture *capture; /* NULL: none */
+    cl_event mark;                  /* the latest one of a query; NULL: none */
+    uint64_t marked;                /* what mark is behind of: a place */
+    struct opencl_worker *worker;   /* NULL until the first task */
+};
+
+int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
+                             void **native_out, struct ds_accel_error *error);
+void opencl_stream_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t opencl_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
+                                     int32_t *greatest_out, struct ds_accel_error *error);
+int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
+                                  struct ds_accel_error *error);
+int32_t opencl_stream_query(ds_accel_plugin_device_t *device, void *native,
+                            struct ds_accel_error *error);
+int32_t opencl_stream_wait_event(ds_accel_plugin_device_t *device, void *native, void *native_event,
+                                 struct ds_accel_error *error);
+uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+int32_t opencl_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
+                           void **native_out, struct ds_accel_error *error);
+void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
+
+/* Something is being queued on the locked stream. */
+void opencl_touch(struct opencl_stream *stream);
+/* The status of a call that queued something on the locked stream; flushes the queue if it did. */
+int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *call,
+                      struct ds_accel_error *error);
+/* A marker behind all that the locked stream has; flushed. */
+int32_t opencl_mark(struct opencl_stream *stream, cl_event *mark_out, struct ds_accel_error *error);
+/* Work of the locked stream from here on waits for a mark, of this or another context. */
+int32_t opencl_wait_for(struct opencl_stream *stream, cl_event mark, struct ds_accel_error *error);
+/* DS_ACCEL_OK, NOT_READY or what its command failed with. */
+int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
+                         struct ds_accel_error *error);
+
+/* ---- work of the host (task.c) -------------------------------------------------------------- */
+
+typedef void (*opencl_task_t)(void *argument);
+
+/* Queue on the locked stream; what is queued afterwards begins when the task has ended. */
+int32_t opencl_task_queue(struct opencl_stream *stream, opencl_task_t call, void *argument,
+                          struct ds_accel_error *error);
+int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, const void *source,
+                             uint64_t size_bytes, struct ds_accel_error *error);
+int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const void *source,
+                          uint64_t size_bytes, struct ds_accel_error *error);
+/* The first failure of a task of the stream since the last call, as *error; or DS_ACCEL_OK. */
+int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error);
+/* The queue was finished. is_idle: and nothing can be left in it. */
+void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle);
+
+/* ---- events (event.c) ----------------------------------------------------------------------- */
+
+struct opencl_event {
+    struct opencl_runtime *runtime;
+    pthread_mutex_t lock;           /* guards what follows */
+    cl_event mark;                  /* NULL: never recorded */
+    struct opencl_capture *capture; /* the mark is in this one instead; NULL: no */
+};
+
+int32_t opencl_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
+                            struct ds_accel_error *error);
+void opencl_event_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t opencl_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
+                            struct ds_accel_error *error);
+int32_t opencl_event_query(ds_accel_plugin_device_t *device, void *native,
+                           struct ds_accel_error *error);
+int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
+                                 struct ds_accel_error *error);
+int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
+                                double *elapsed_ms_out, struct ds_accel_error *error);
+
+/* Its mark, retained; NULL if there is none. */
+int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
+                          cl_event *mark_out, struct ds_accel_error *error);
+/* Take over a mark, or a place in a capture, in place of the earlier one. */
+void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture);
+
+/* ---- copies (copy.c) ------------------------------------------------------------------------ */
+
+struct opencl_node;
+
+int32_t opencl_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                          const void *source, uint64_t size_bytes, uint32_t kind,
+                          struct ds_accel_error *error);
+int32_t opencl_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stream,
+                               ds_accel_plugin_device_t *destination_device, void *destination,
+                               ds_accel_plugin_device_t *source_device, const void *source,
+                               uint64_t size_bytes, struct ds_accel_error *error);
+int32_t opencl_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                          uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
+                          struct ds_accel_error *error);
+/* A copy, peer copy or fill into the queue of the locked stream. */
+int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node *node,
+                          struct ds_accel_error *error);
+
+/* ---- graphs (graph.c) ----------------------------------------------------------------------- */
+
+#define OPENCL_NODE_COPY 1u
+#define OPENCL_NODE_PEER 2u
+#define OPENCL_NODE_FILL 3u
+#define OPENCL_NODE_TASK 4u
+
+/* One thing that a stream is asked to do: kept by a capture, or done at once. */
+struct opencl_node {
+    uint32_t kind;      /* OPENCL_NODE_* */
+    uint32_t copy_kind; /* DS_ACCEL_COPY_* */
+    void *destination;
+    const void *source;
+    uint64_t size_bytes;
+    uint32_t pattern;
+    uint32_t pattern_bytes;
+    opencl_task_t call;
+    void *argument;
+};
+
+/* Do it now or keep it, as the stream is or is not capturing. Takes the stream's lock. */
+int32_t opencl_submit(struct opencl_stream *stream, const struct opencl_node *node,
+                      struct ds_accel_error *error);
+/* Let the locked stream go on only if it is not capturing: else the capture breaks. */
+int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
+                              struct ds_accel_error *error);
+/* The locked stream waits for a mark of a capture: it is, or is drawn, in. */
+int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
+                            struct ds_accel_error *error);
+/* The capture of the locked stream; NULL if there is none, or it has ended. */
+struct opencl_capture *opencl_capture_of(struct opencl_stream *stream);
+/* ERR_STATE if it is broken. */
+int32_t opencl_capture_check(struct opencl_capture *capture, struct ds_accel_error *error);
+/* A stream that is destroyed leaves its capture. */
+void opencl_capture_leave(struct opencl_stream *stream);
+struct opencl_capture *opencl_capture_get(struct opencl_capture *capture);
+void opencl_capture_put(struct opencl_capture *capture);
+
+int32_t opencl_stream_host_task(ds_accel_plugin_device_t *device, void *native,
+                                void (*call)(void *argument), void *argument,
+                                struct ds_accel_error *error);
+int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
+                             struct ds_accel_error *error);
+int32_t opencl_capture_end(ds_accel_plugin_device_t *device, void *native_stream, void **native_out,
+                           struct ds_accel_error *error);
+int32_t opencl_capture_status(ds_accel_plugin_device_t *device, void *native_stream,
+                              uint32_t *status_out, struct ds_accel_error *error);
+void opencl_graph_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t opencl_graph_instantiate(ds_accel_plugin_device_t *device, void *native, void **exec_out,
+                                 struct ds_accel_error *error);
+void opencl_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec);
+int32_t opencl_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *native_stream,
+                            struct ds_accel_error *error);
+int32_t opencl_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, void *native,
+                                 uint32_t *result_out, struct ds_accel_error *error);
+int32_t opencl_graph_node_count(ds_accel_plugin_device_t *device, void *native, uint64_t *count_out,
+                                struct ds_accel_error *error);
+int32_t opencl_graph_dump(ds_accel_plugin_device_t *device, void *native, ds_accel_text_sink_t sink,
+                          void *user_data, struct ds_accel_error *error);
+
+#endif

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * A stream is an in-order command queue. Each call flushes it, since a runtime may otherwise keep
+ * what it was given until somebody waits.
+ *
+ * OpenCL cannot ask a queue whether it is idle: a marker is queued behind all there is, and its
+ * status asked. The marker is kept until something else is queued, so that whoever polls does not
+ * fill the queue with markers; and none is needed after the queue was finished. If the program has
+ * the queue as well, it may have queued something that nobody told us of; then a marker answers
+ * only for the moment it was queued at, and a fresh one gets a moment to be reached before the
+ * queue is called busy.
+ */
+#include "opencl.h"
+
+#include <sched.h>
+#include <time.h>
+
+#define FRESH_NS \
+    UINT64_C(1000000) /* what a fresh mark of a queue is given that others have too \
+                       */
+
+/* ---- what is queued ------------------------------------------------------------------------- */
+
+/* Numbers of what was queued: unique in the process, so that one of a stream that is gone fits
+   no other. */
+static atomic_uint_fast64_t next_place = 1;
+
+void opencl_touch(struct opencl_stream *stream)
+{
+    atomic_store(&stream->place, atomic_fetch_add(&next_place, 1));
+}
+
+int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *call,
+                      struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+    int32_t status =
+        vendor_check(device->instance, device, code, error, "%s(device %u)", call, device->index);
+
+    opencl_touch(stream);
+    if (status < 0) {
+        return status;
+    }
+    return vendor_check(device->instance, device, OPENCL_CALL(device, clFlush)(stream->queue),
+                        error, "clFlush(device %u) after %s", device->index, call);
+}
+
+int32_t opencl_mark(struct opencl_stream *stream, cl_event *mark_out, struct ds_accel_error *error)
+{
+    const struct cl_calls *cl = &opencl_of(stream->device)->runtime->cl;
+    cl_event mark = NULL;
+    int32_t code = cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
+    int32_t status = opencl_queued(stream, code, "clEnqueueMarkerWithWaitList", error);
+
+    if (status < 0) {
+        if (code == CL_SUCCESS && mark != NULL) {
+            cl->clReleaseEvent(mark);
+        }
+        return status;
+    }
+    *mark_out = mark;
+    return DS_ACCEL_OK;
+}
+
+int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
+                         struct ds_accel_error *error)
+{
+    int32_t execution = CL_COMPLETE;
+    int32_t code = OPENCL_CALL(device, clGetEventInfo)(mark, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                       sizeof(execution), &execution, NULL);
+
+    if (code == CL_SUCCESS && execution > CL_COMPLETE) {
+        return DS_ACCEL_NOT_READY;
+    }
+    if (code == CL_SUCCESS) {
+        return vendor_check(device->instance, device, execution, error,
+                            "the work before a mark of device %u", device->index);
+    }
+    return vendor_check(device->instance, device, code, error,
+                        "clGetEventInfo(CL_EVENT_COMMAND_EXECUTION_STATUS)");
+}
+
+/* ---- waiting for another context ------------------------------------------------------------ */
+
+/*
+ * An event is known in its own context only. For a stream of another one there is a user event,
+ * which the runtime's callback sets when the mark is reached. Its status is success also if the
+ * work before the mark failed, which the mark's own stream tells: PoCL 3.1 ends the process when a
+ * user event that a queue waits for gets an error.
+ */
+struct bridge {
+    int32_t (*set_status)(cl_event event,
+                          int32_t status); /* the instance may end before a callback */
+    int32_t (*release)(cl_event event);
+    cl_event far_side;
+};
+
+static void cross(cl_event mark, int32_t status, void *given)
+{
+    struct bridge *bridge = given;
+
+    (void)mark;
+    (void)status;
+    if (bridge->set_status(bridge->far_side, CL_COMPLETE) != CL_SUCCESS) {
+        bridge->set_status(bridge->far_side, CL_COMPLETE);
+    }
+    bridge->release(bridge->far_side);
+    free(bridge);
+}
+
+static int32_t build_bridge(struct opencl_stream *stream, cl_event mark, cl_event *far_side_out,
+                            struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+    const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
+    struct bridge *bridge = malloc(sizeof(*bridge));
+    const char *failed = "clCreateUserEvent";
+    int32_t code = bridge == NULL ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS;
+    cl_event far_side = NULL;
+
+    if (bridge != NULL) {
+        far_side = cl->clCreateUserEvent(opencl_of(device)->context, &code);
+    }
+    if (code == CL_SUCCESS) {
+        failed = "clRetainEvent";
+        code = cl->clRetainEvent(far_side);
+        *bridge = (struct bridge){cl->clSetUserEventStatus, cl->clReleaseEvent, far_side};
+        if (code == CL_SUCCESS) {
+            failed = "clSetEventCallback";
+            code = cl->clSetEventCallback(mark, CL_COMPLETE, cross, bridge);
+            if (code != CL_SUCCESS) {
+                cl->clReleaseEvent(far_side);
+            }
+        }
+        if (code != CL_SUCCESS) {
+            cl->clReleaseEvent(far_side);
+        }
+    }
+    if (code != CL_SUCCESS) {
+        free(bridge);
+        return vendor_check(device->instance, device, code, error,
+                            "%s(for an event of another context)", failed);
+    }
+    *far_side_out = far_side;
+    return DS_ACCEL_OK;
+}
+
+int32_t opencl_wait_for(struct opencl_stream *stream, cl_event mark, struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+    const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
+    cl_context context = NULL;
+    cl_event near_side = mark;
+    int32_t code = cl->clGetEventInfo(mark, CL_EVENT_CONTEXT, sizeof(context), &context, NULL);
+    int32_t status =
+        vendor_check(device->instance, device, code, error, "clGetEventInfo(CL_EVENT_CONTEXT)");
+
+    if (status == DS_ACCEL_OK && context != opencl_of(device)->context) {
+        status = build_bridge(stream, mark, &near_side, error);
+    }
+    if (status < 0) {
+        return status;
+    }
+    code = cl->clEnqueueBarrierWithWaitList(stream->queue, 1, &near_side, NULL);
+    if (near_side != mark) {
+        cl->clReleaseEvent(near_side);
+    }
+    return opencl_queued(stream, code, "clEnqueueBarrierWithWaitList", error);
+}
+
+/* ---- making and ending ---------------------------------------------------------------------- */
+
+static struct opencl_stream *make(ds_accel_plugin_device_t *device, cl_queue queue)
+{
+    struct opencl_stream *stream = calloc(1, sizeof(*stream));
+
+    if (stream == NULL || pthread_mutex_init(&stream->lock, NULL) != 0) {
+        free(stream);
+        return NULL;
+    }
+    stream->device = device;
+    stream->queue = queue;
+    pthread_mutex_lock(&opencl_of(device)->lock);
+    stream->next = opencl_of(device)->streams;
+    opencl_of(device)->streams = stream;
+    pthread_mutex_unlock(&opencl_of(device)->lock);
+    return stream;
+}
+
+static void unmake(struct opencl_stream *stream)
+{
+    struct opencl_device *state = opencl_of(stream->device);
+    struct opencl_stream **place = &state->streams;
+
+    pthread_mutex_lock(&state->lock);
+    while (*place != stream) {
+        place = &(*place)->next;
+    }
+    *place = stream->next;
+    pthread_mutex_unlock(&state->lock);
+    if (stream->mark != NULL) {
+        state->runtime->cl.clReleaseEvent(stream->mark);
+    }
+    state->runtime->cl.clReleaseCommandQueue(stream->queue);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
+}
+
+/* Priorities -1, 0 and 1 are high, medium and low. */
+static cl_queue make_queue(const struct opencl_device *state, int32_t priority, int32_t *code)
+{
+    const struct cl_calls *cl = &state->runtime->cl;
+    uint64_t properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING, 0, 0, 0};
+
+    if (state->version < 200 || cl->clCreateCommandQueueWithProperties == NULL) {
+        return cl->clCreateCommandQueue(state->context, state->found->device, CL_QUEUE_PROFILING,
+                                        code);
+    }
+    if (priority != 0) {
+        properties[2] = CL_QUEUE_PRIORITY_KHR;
+        properties[3] = priority < 0 ? CL_QUEUE_PRIORITY_HIGH_KHR : CL_QUEUE_PRIORITY_LOW_KHR;
+    }
+    return cl->clCreateCommandQueueWithProperties(state->context, state->found->device, properties,
+                                                  code);
+}
+
+int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
+                             void **native_out, struct ds_accel_error *error)
+{
+    struct opencl_device *state = opencl_of(device);
+    int32_t code = CL_SUCCESS;
+    cl_queue queue = make_queue(state, priority, &code);
+    struct opencl_stream *stream;
+
+    (void)flags; /* no queue waits for another unasked */
+    if (queue == NULL || code != CL_SUCCESS) {
+        return vendor_check(
+            device->instance, device, code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES, error,
+            "clCreateCommandQueue(device %u, CL_QUEUE_PROFILING_ENABLE)", device->index);
+    }
+    stream = make(device, queue);
+    if (stream == NULL) {
+        state->runtime->cl.clReleaseCommandQueue(queue);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream");
+    }
+    *native_out = stream;
+    return DS_ACCEL_OK;
+}
+
+/* Work in the queue is done first: a task in it needs the stream's thread. */
+void opencl_stream_destroy(ds_accel_plugin_device_t *device, void *native)
+{
+    struct opencl_stream *stream = native;
+    int32_t code;
+
+    opencl_capture_leave(stream);
+    code = OPENCL_CALL(device, clFinish)(stream->queue);
+    if (code != CL_SUCCESS) {
+        vendor_log(device->instance->host, DS_ACCEL_LOG_WARN,
+                   "a stream of device %u is destroyed, and clFinish says %d", device->index, code);
+    }
+    opencl_worker_stop(stream->worker, code == CL_SUCCESS);
+    unmake(stream);
+}
+
+int32_t opencl_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
+                                     int32_t *greatest_out, struct ds_accel_error *error)
+{
+    (void)error;
+    *least_out = opencl_of(device)->has_priorities ? 1 : 0;
+    *greatest_out = opencl_of(device)->has_priorities ? -1 : 0;
+    return DS_ACCEL_OK;
+}
+
+/* ---- waiting and asking --------------------------------------------------------------------- */
+
+int32_t opencl_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
+                                  struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native;
+    uint64_t place;
+    int32_t status;
+
+    pthread_mutex_lock(&stream->lock);
+    status = opencl_capture_refuse(stream, "stream_synchronize", error);
+    place = atomic_load(&stream->place);
+    pthread_mutex_unlock(&stream->lock);
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check(device->instance, device,
+                              OPENCL_CALL(device, clFinish)(stream->queue), error,
+                              "clFinish(device %u)", device->index);
+    }
+    if (status < 0) {
+        return status;
+    }
+    atomic_store(&stream->finished, place);
+    return opencl_worker_failure(stream, error);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* The status of a new mark, which the stream keeps. */
+static int32_t ask_anew(struct opencl_stream *stream, struct ds_accel_error *error)
+{
+    uint64_t end_ns = atomic_load(&stream->is_shared) ? now_ns() + FRESH_NS : 0;
+    cl_event mark = NULL;
+    int32_t status = opencl_mark(stream, &mark, error);
+
+    if (status < 0) {
+        return status;
+    }
+    if (stream->mark != NULL) {
+        OPENCL_CALL(stream->device, clReleaseEvent)(stream->mark);
+    }
+    stream->mark = mark;
+    stream->marked = atomic_load(&stream->place);
+    while ((status = opencl_status_of(stream->device, mark, error)) == DS_ACCEL_NOT_READY &&
+           end_ns != 0 && now_ns() < end_ns) {
+        sched_yield();
+    }
+    return status;
+}
+
+static int32_t ask(struct opencl_stream *stream, struct ds_accel_error *error)
+{
+    int32_t status = opencl_capture_refuse(stream, "stream_query", error);
+    uint64_t place = atomic_load(&stream->place);
+    int is_ours = !atomic_load(&stream->is_shared);
+
+    if (status < 0 || (is_ours && atomic_load(&stream->finished) == place)) {
+        return status;
+    }
+    if (stream->mark != NULL) {
+        status = opencl_status_of(stream->device, stream->mark, error);
+        if (status != DS_ACCEL_OK || (is_ours && stream->marked == place)) {
+            return status;
+        }
+    }
+    return ask_anew(stream, error);
+}
+
+int32_t opencl_stream_query(ds_accel_plugin_device_t *device, void *native,
+                            struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native;
+    int32_t status;
+
+    (void)device;
+    pthread_mutex_lock(&stream->lock);
+    status = ask(stream, error);
+    pthread_mutex_unlock(&stream->lock);
+    return status != DS_ACCEL_OK ? status : opencl_worker_failure(stream, error);
+}
+
+int32_t opencl_stream_wait_event(ds_accel_plugin_device_t *device, void *native, void *native_event,
+                                 struct ds_accel_error *error)
+{
+    struct opencl_stream *stream = native;
+    struct opencl_event *event = native_event;
+    struct opencl_capture *capture;
+    cl_event mark = NULL;
+    int32_t status = opencl_event_mark(device, event, &mark, error);
+
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&event->lock);
+    capture = opencl_capture_get(event->capture);
+    pthread_mutex_unlock(&event->lock);
+    pthread_mutex_lock(&stream->lock);
+    if (capture != NULL) {
+        status = opencl_capture_join(stream, capture, error);
+    } else if (mark != NULL) {
+        status =
+            opencl_capture_refuse(stream, "stream_wait_event for an event from outside", error);
+        if (status == DS_ACCEL_OK) {
+            status = opencl_wait_for(stream, mark, error);
+        }
+    }
+    pthread_mutex_unlock(&stream->lock);
+    if (mark != NULL) {
+        OPENCL_CALL(device, clReleaseEvent)(mark);
+    }
+    opencl_capture_put(capture);
+    return status;
+}
+
+/* ---- the program's own queues and events ---------------------------------------------------- */
+
+uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
+{
+    (void)device;
+    if (kind == DS_ACCEL_NATIVE_STREAM) {
+        struct opencl_stream *stream = native;
+
+        atomic_store(&stream->is_shared, 1);
+        return (uint64_t)(uintptr_t)stream->queue;
+    }
+    if (kind == DS_ACCEL_NATIVE_EVENT) {
+        struct opencl_event *event = native;
+        cl_event mark;
+
+        pthread_mutex_lock(&event->lock);
+        mark = event->mark; /* borrowed until it is recorded again */
+        pthread_mutex_unlock(&event->lock);
+        return (uint64_t)(uintptr_t)mark;
+    }
+    return 0; /* captures are lists of ours */
+}
+
+static int32_t check_queue(ds_accel_plugin_device_t *device, cl_queue queue,
+                           struct ds_accel_error *error)
+{
+    const struct opencl_device *state = opencl_of(device);
+    const struct cl_calls *cl = &state->runtime->cl;
+    cl_context context = NULL;
+    cl_device id = NULL;
+    uint64_t properties = 0;
+    int32_t code =
+        cl->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, NULL);
+
+    if (code == CL_SUCCESS) {
+        code = cl->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(id), &id, NULL);
+    }
+    if (code == CL_SUCCESS) {
+        code = cl->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof(properties),
+                                         &properties, NULL);
+    }
+    if (code != CL_SUCCESS) {
+        return vendor_check(device->instance, device, code, error, "clGetCommandQueueInfo(%p)",
+                            (const void *)queue);
+    }
+    if (context != state->context || id != state->found->device) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "the queue %p is not one of device %u and its context",
+                           (const void *)queue, device->index);
+    }
+    return (properties & CL_QUEUE_OUT_OF_ORDER) == 0
+               ? DS_ACCEL_OK
+               : plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                             "the queue %p is out of order: no stream is", (const void *)queue);
+}
+
+static int32_t wrap_queue(ds_accel_plugin_device_t *device, cl_queue queue, void **native_out,
+                          struct ds_accel_error *error)
+{
+    const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
+    int32_t status = check_queue(device, queue, error);
+    struct opencl_stream *stream;
+
+    if (status == DS_ACCEL_OK) {
+        status = vendor_check(device->instance, device, cl->clRetainCommandQueue(queue), error,
+                              "clRetainCommandQueue(%p)", (const void *)queue);
+    }
+    if (status < 0) {
+        return status;
+    }
+    stream = make(device, queue);
+    if (stream == NULL) {
+        cl->clReleaseCommandQueue(queue);
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream");
+    }
+    atomic_store(&stream->is_shared, 1);
+    *native_out = stream;
+    return DS_ACCEL_OK;
+}
+
+/* An event of the program's, of this context or another of the platform. */
+static int32_t wrap_event(ds_accel_plugin_device_t *device, cl_event mark, void **native_out,
+                          struct ds_accel_error *error)
+{
+    void *event = NULL;
+    int32_t status = vendor_check(device->instance, device,
+                                  OPENCL_CALL(device, clRetainEvent)(mark), error,
+                                  "clRetainEvent(%p)", (const void *)mark);
+
+    if (status == DS_ACCEL_OK) {
+        status = opencl_event_create(device, 0, &event, error);
+        if (status < 0) {
+            OPENCL_CALL(device, clReleaseEvent)(mark);
+            return status;
+        }
+        opencl_event_set(event, mark, NULL);
+        *native_out = event;
+    }
+    return status;
+}
+
+int32_t opencl_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
+                           void **native_out, struct ds_accel_error *error)
+{
+    if (handle == 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "native_wrap: the handle is NULL");
+    }
+    return kind == DS_ACCEL_NATIVE_STREAM
+               ? wrap_queue(device, (cl_queue)(uintptr_t)handle, native_out, error)
+               : wrap_event(device, (cl_event)(uintptr_t)handle, native_out, error);
+}
+
+void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    if (kind == DS_ACCEL_NATIVE_STREAM) {
+        opencl_stream_destroy(device, native);
+    } else if (kind == DS_ACCEL_NATIVE_EVENT) {
+        opencl_event_destroy(device, native);
+    } else {
+        opencl_free(device, native, &ignored);
+    }
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Work of the host in a stream: host tasks, copies from host to host, and copies between devices,
+ * which have no context in common and go through host memory.
+ *
+ * OpenCL's callbacks must not wait for anything and may run on a thread that the device itself
+ * needs, while a task may take as long as it likes. So a callback only wakes a thread of the
+ * stream's own (a worker, started with the first task), and the queue waits for the worker:
+ *
+ *      queue    ... marker ........................ barrier(gate) ... what comes after
+ *                      | reached                        ^
+ *      callback        +--> to the worker               | clSetUserEventStatus(gate)
+ *      worker                  runs the task -----------+
+ *
+ * gate is a user event. The marker is flushed before the barrier is queued: oclgrind runs a whole
+ * queue within clFlush, and would wait there for a gate that only a later callback opens.
+ *
+ * A task has to run once if queuing it succeeded and never if it failed, but after the callback is
+ * set it runs whatever becomes of the calls that follow. If one of these fails, the task is called
+ * off; if the worker was faster, it is waited for instead, which keeps the order that the barrier
+ * was to keep.
+ *
+ * A failed copy of a worker cannot be told to the runtime without ending the queue. The stream
+ * remembers it until somebody synchronizes or asks.
+ */
+#include "opencl.h"
+
+#define STAGING_BYTES (UINT64_C(4) << 20)
+
+#define JOB_WAITS 0u
+#define JOB_RUNS 1u
+#define JOB_IS_OFF 2u
+#define JOB_IS_DONE 3u
+
+/* Lives until both its maker and the callback's side have let go. */
+struct job {
+    atomic_uint references;
+    atomic_uint state; /* JOB_* */
+    struct opencl_worker *worker;
+    struct job *next;
+    cl_event gate;
+
+    opencl_task_t call; /* NULL: a copy */
+    void *argument;
+    void *destination;
+    const void *source;
+    uint64_t size_bytes;
+    struct opencl_range to; /* memory NULL: host memory */
+    struct opencl_range from;
+};
+
+struct opencl_worker {
+    struct cl_calls cl; /* its own: a callback may come when the instance is gone */
+    const struct ds_accel_host *host;
+    pthread_t thread;
+    atomic_uint references; /* the stream's, the thread's */
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    struct job *first;
+    struct job *last;
+    uint64_t pending_count; /* callbacks that have not come, and jobs not ended */
+    uint32_t is_stopping;
+    uint32_t is_orphaned; /* the stream is gone: no task runs any more */
+    int32_t failure;      /* of the first copy that failed; CL_SUCCESS */
+};
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+static void put_job(struct job *job)
+{
+    if (atomic_fetch_sub(&job->references, 1) == 1) {
+        job->worker->cl.clReleaseEvent(job->gate);
+        free(job);
+    }
+}
+
+/* One piece through host memory. The service queues are in order and waited for. */
+static int32_t copy_piece(const struct job *job, void *staging, uint64_t offset, size_t size)
+{
+    const struct cl_calls *cl = &job->worker->cl;
+    const struct opencl_range *from = &job->from;
+    const struct opencl_range *to = &job->to;
+    char *destination = (char *)job->destination + offset;
+    const char *source = (const char *)job->source + offset;
+    int32_t code = CL_SUCCESS;
+
+    if (from->memory != NULL) {
+        code = cl->clEnqueueReadBuffer(opencl_of(from->device)->service, from->memory, CL_TRUE,
+                                       (uintptr_t)source - from->base, size, staging, CL_NO_EVENTS);
+        source = staging;
+    }
+    if (code != CL_SUCCESS) {
+        return code;
+    }
+    if (to->memory != NULL) {
+        return cl->clEnqueueWriteBuffer(opencl_of(to->device)->service, to->memory, CL_TRUE,
+                                        (uintptr_t)destination - to->base, size, source,
+                                        CL_NO_EVENTS);
+    }
+    memmove(destination, source, size);
+    return CL_SUCCESS;
+}
+
+static int32_t run_copy(const struct job *job)
+{
+    int is_staged = job->from.memory != NULL;
+    uint64_t piece = is_staged && job->size_bytes > STAGING_BYTES ? STAGING_BYTES : job->size_bytes;
+    void *staging = is_staged ? malloc((size_t)piece) : NULL;
+    int32_t code = is_staged && staging == NULL ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS;
+
+    for (uint64_t offset = 0; offset < job->size_bytes && code == CL_SUCCESS; offset += piece) {
+        uint64_t left = job->size_bytes - offset;
+
+        code = copy_piece(job, staging, offset, (size_t)(left < piece ? left : piece));
+    }
+    free(staging);
+    return code;
+}
+
+static void open_gate(const struct job *job, uint32_t is_silent)
+{
+    const struct cl_calls *cl = &job->worker->cl;
+
+    /* Everything behind a gate that stays shut would wait for ever. */
+    if (cl->clSetUserEventStatus(job->gate, CL_COMPLETE) != CL_SUCCESS &&
+        cl->clSetUserEventStatus(job->gate, CL_COMPLETE) != CL_SUCCESS && !is_silent) {
+        vendor_log(job->worker->host, DS_ACCEL_LOG_ERROR,
+                   "clSetUserEventStatus fails: a stream will not go on");
+    }
+}
+
+/* ---- the worker ----------------------------------------------------------------------------- */
+
+static void put_worker(struct opencl_worker *worker)
+{
+    if (atomic_fetch_sub(&worker->references, 1) == 1) {
+        pthread_cond_destroy(&worker->changed);
+        pthread_mutex_destroy(&worker->lock);
+        free(worker);
+    }
+}
+
+static void keep_failure(struct opencl_worker *worker, int32_t code)
+{
+    pthread_mutex_lock(&worker->lock);
+    if (worker->failure == CL_SUCCESS) {
+        worker->failure = code;
+    }
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void run_job(struct job *job)
+{
+    struct opencl_worker *worker = job->worker;
+    uint32_t state = JOB_WAITS;
+    int32_t code = CL_SUCCESS;
+    uint32_t is_orphaned;
+
+    pthread_mutex_lock(&worker->lock);
+    is_orphaned = worker->is_orphaned;
+    pthread_mutex_unlock(&worker->lock);
+    if (atomic_compare_exchange_strong(&job->state, &state, JOB_RUNS)) {
+        if (!is_orphaned && job->call != NULL) {
+            job->call(job->argument);
+        } else if (!is_orphaned) {
+            code = run_copy(job);
+        }
+        keep_failure(worker, code); /* before anybody can be told that the stream is done */
+        open_gate(job, is_orphaned);
+    }
+    pthread_mutex_lock(&worker->lock);
+    if (state == JOB_WAITS) {
+        atomic_store(&job->state, JOB_IS_DONE);
+    }
+    worker->pending_count--;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+    put_job(job); /* before the worker can end: this is its thread */
+}
+
+static void *work(void *given)
+{
+    struct opencl_worker *worker = given;
+    struct job *job;
+
+    pthread_mutex_lock(&worker->lock);
+    for (;;) {
+        while (worker->first == NULL && !(worker->is_stopping && worker->pending_count == 0)) {
+            pthread_cond_wait(&worker->changed, &worker->lock);
+        }
+        job = worker->first;
+        if (job == NULL) {
+            break;
+        }
+        worker->first = job->next;
+        pthread_mutex_unlock(&worker->lock);
+        run_job(job);
+        pthread_mutex_lock(&worker->lock);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    put_worker(worker);
+    return NULL;
+}
+
+static int32_t start_worker(struct opencl_stream *stream, struct ds_accel_error *error)
+{
+    struct opencl_worker *worker = calloc(1, sizeof(*worker));
+    int result;
+
+    if (worker == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a stream's thread");
+    }
+    worker->cl = opencl_of(stream->device)->runtime->cl;
+    worker->host = stream->device->instance->host;
+    atomic_init(&worker->references, 2);
+    pthread_mutex_init(&worker->lock, NULL);
+    pthread_cond_init(&worker->changed, NULL);
+    result = pthread_create(&worker->thread, NULL, work, worker);
+    if (result != 0) {
+        atomic_store(&worker->references, 1);
+        put_worker(worker);
+        return plugin_fail(error, DS_ACCEL_ERR_LIMIT, "no thread for a stream's tasks: %s",
+                           strerror(result));
+    }
+    stream->worker = worker;
+    return DS_ACCEL_OK;
+}
+
+void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
+{
+    pthread_t thread;
+
+    if (worker == NULL) {
+        return;
+    }
+    thread = worker->thread;
+    pthread_mutex_lock(&worker->lock);
+    worker->is_stopping = 1;
+    worker->is_orphaned = !is_idle;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+    put_worker(worker);
+    if (is_idle) {
+        pthread_join(thread, NULL);
+    } else {
+        pthread_detach(thread); /* it ends with its last task, if that ever comes */
+    }
+}
+
+int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+    struct opencl_worker *worker;
+    int32_t code;
+
+    pthread_mutex_lock(&stream->lock);
+    worker = stream->worker;
+    pthread_mutex_unlock(&stream->lock);
+    if (worker == NULL) {
+        return DS_ACCEL_OK;
+    }
+    pthread_mutex_lock(&worker->lock);
+    code = worker->failure;
+    worker->failure = CL_SUCCESS;
+    pthread_mutex_unlock(&worker->lock);
+    return vendor_check(device->instance, device, code, error,
+                        "a copy through host memory in a stream of device %u", device->index);
+}
+
+/* ---- queuing -------------------------------------------------------------------------------- */
+
+/* The runtime's: may not wait. A failure before the marker has been told elsewhere. */
+static void on_reached(cl_event mark, int32_t status, void *given)
+{
+    struct job *job = given;
+    struct opencl_worker *worker = job->worker;
+
+    (void)mark;
+    (void)status;
+    pthread_mutex_lock(&worker->lock);
+    job->next = NULL;
+    if (worker->first == NULL) {
+        worker->first = job;
+    } else {
+        worker->last->next = job;
+    }
+    worker->last = job;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* Call the job off: 1; or, if it is too late for that, wait for it: 0. */
+static int call_off(struct job *job)
+{
+    struct opencl_worker *worker = job->worker;
+    uint32_t state = JOB_WAITS;
+
+    if (atomic_compare_exchange_strong(&job->state, &state, JOB_IS_OFF)) {
+        open_gate(job, 0);
+        return 1;
+    }
+    pthread_mutex_lock(&worker->lock);
+    while (atomic_load(&job->state) != JOB_IS_DONE) {
+        pthread_cond_wait(&worker->changed, &worker->lock);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return 0;
+}
+
+static void count_pending(struct opencl_worker *worker, int64_t change)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->pending_count += (uint64_t)change;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* From here on the callback's side has a reference. Nothing is left of it after a failure. */
+static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_event mark,
+                            struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+    int32_t code;
+
+    count_pending(job->worker, 1);
+    code = OPENCL_CALL(device, clSetEventCallback)(mark, CL_COMPLETE, on_reached, job);
+    if (code != CL_SUCCESS) {
+        count_pending(job->worker, -1);
+    }
+    return vendor_check(device->instance, device, code, error, "clSetEventCallback(CL_COMPLETE)");
+}
+
+/* The marker, its callback and the barrier. *is_set_out: the callback will come. */
+static int32_t queue_parts(struct opencl_stream *stream, struct job *job, uint32_t *is_set_out,
+                           struct ds_accel_error *error)
+{
+    const struct cl_calls *cl = &opencl_of(stream->device)->runtime->cl;
+    cl_event mark = NULL;
+    int32_t code = cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
+    int32_t status;
+
+    opencl_touch(stream);
+    if (code != CL_SUCCESS) {
+        return vendor_check(stream->device->instance, stream->device, code, error,
+                            "clEnqueueMarkerWithWaitList(device %u)", stream->device->index);
+    }
+    status = set_callback(stream, job, mark, error);
+    cl->clReleaseEvent(mark);
+    if (status < 0) {
+        return status;
+    }
+    *is_set_out = 1;
+    status = opencl_queued(stream, CL_SUCCESS, "clEnqueueMarkerWithWaitList", error);
+    if (status == DS_ACCEL_OK) {
+        code = cl->clEnqueueBarrierWithWaitList(stream->queue, 1, &job->gate, NULL);
+        status = opencl_queued(stream, code, "clEnqueueBarrierWithWaitList", error);
+    }
+    return status;
+}
+
+/* Takes the job in any case. */
+static int32_t queue_job(struct opencl_stream *stream, struct job *job,
+                         struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+    uint32_t is_set = 0;
+    int32_t code = CL_SUCCESS;
+    int32_t status = stream->worker != NULL ? DS_ACCEL_OK : start_worker(stream, error);
+
+    if (status < 0) {
+        free(job);
+        return status;
+    }
+    atomic_init(&job->references, 2);
+    atomic_init(&job->state, JOB_WAITS);
+    job->worker = stream->worker;
+    job->gate = OPENCL_CALL(device, clCreateUserEvent)(opencl_of(device)->context, &code);
+    status = vendor_check(device->instance, device, code, error, "clCreateUserEvent(device %u)",
+                          device->index);
+    if (status < 0) {
+        free(job);
+        return status;
+    }
+    status = queue_parts(stream, job, &is_set, error);
+    if (!is_set) {
+        OPENCL_CALL(device, clReleaseEvent)(job->gate);
+        free(job);
+        return status;
+    }
+    if (status < 0 && !call_off(job)) {
+        status = DS_ACCEL_OK;
+    }
+    put_job(job);
+    return status;
+}
+
+static struct job *make_job(struct ds_accel_error *error)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a task");
+    }
+    return job;
+}
+
+int32_t opencl_task_queue(struct opencl_stream *stream, opencl_task_t call, void *argument,
+                          struct ds_accel_error *error)
+{
+    struct job *job = make_job(error);
+
+    if (job == NULL) {
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    job->call = call;
+    job->argument = argument;
+    return queue_job(stream, job, error);
+}
+
+int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, const void *source,
+                             uint64_t size_bytes, struct ds_accel_error *error)
+{
+    struct job *job = make_job(error);
+
+    if (job == NULL) {
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    job->destination = destination;
+    job->source = source;
+    job->size_bytes = size_bytes;
+    return queue_job(stream, job, error);
+}
+
+static int32_t find_peer(struct opencl_stream *stream, const char *name, const void *address,
+                         uint64_t size_bytes, struct opencl_range *range,
+                         struct ds_accel_error *error)
+{
+    if (opencl_map_find(&opencl_of(stream->device)->runtime->memory, address, range) != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "the %s %p is not device memory", name,
+                           address);
+    }
+    if (size_bytes > range->size_bytes - ((uintptr_t)address - range->base)) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "the %s %p: %llu bytes reach past the end of the allocation", name,
+                           address, (unsigned long long)size_bytes);
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const void *source,
+                          uint64_t size_bytes, struct ds_accel_error *error)
+{
+    struct job *job = make_job(error);
+    int32_t status;
+
+    if (job == NULL) {
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    job->destination = destination;
+    job->source = source;
+    job->size_bytes = size_bytes;
+    status = find_peer(stream, "destination", destination, size_bytes, &job->to, error);
+    if (status == DS_ACCEL_OK) {
+        status = find_peer(stream, "source", source, size_bytes, &job->from, error);
+    }
+    if (status < 0) {
+        free(job);
+        return status;
+    }
+    return queue_job(stream, job, error);
+}

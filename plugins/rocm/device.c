@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Devices: what their codes mean, how many there are, who they are, what they can do. */
+#include "rocm.h"
+
+/* -- codes -- */
+
+hip_error_t rocm_code(const struct rocm *rocm, hip_error_t code)
+{
+    if (code != HIP_SUCCESS) {
+        (void)rocm->hip.hipGetLastError();
+    }
+    return code;
+}
+
+static int32_t status_of(int64_t code)
+{
+    switch (code) {
+    case HIP_INVALID_VALUE:
+    case HIP_INVALID_DEVICE_POINTER:
+    case HIP_INVALID_MEMCPY_DIRECTION:
+    case HIP_INVALID_HANDLE:
+    case HIP_HOST_MEMORY_ALREADY_REGISTERED:
+    case HIP_HOST_MEMORY_NOT_REGISTERED:
+        return DS_ACCEL_ERR_INVALID;
+    case HIP_OUT_OF_MEMORY:
+    case HIP_RUNTIME_MEMORY:
+        return DS_ACCEL_ERR_NO_MEMORY;
+    case HIP_NO_DEVICE:
+    case HIP_INVALID_DEVICE:
+        return DS_ACCEL_ERR_NO_DEVICE;
+    case HIP_ECC_NOT_CORRECTABLE:
+    case HIP_LAUNCH_FAILURE:
+        return DS_ACCEL_ERR_DEVICE_LOST; /* nothing runs on it until it was reset */
+    case HIP_PEER_ACCESS_UNSUPPORTED:
+    case HIP_NOT_SUPPORTED:
+        return DS_ACCEL_ERR_UNSUPPORTED;
+    case HIP_NOT_FOUND:
+        return DS_ACCEL_ERR_NOT_FOUND;
+    case HIP_ILLEGAL_STATE:
+        return DS_ACCEL_ERR_STATE;
+    default:
+        return code >= HIP_CAPTURE_FIRST && code <= HIP_CAPTURE_LAST ? DS_ACCEL_ERR_STATE
+                                                                     : DS_ACCEL_ERR_DRIVER;
+    }
+}
+
+void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
+{
+    const struct rocm *rocm = runtime;
+
+    *status_out = status_of(code);
+    *name_out = rocm->hip.hipGetErrorName((hip_error_t)code);
+}
+
+/* -- how many -- */
+
+int rocm_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem)
+{
+    const struct rocm *rocm = runtime;
+    int count = 0;
+    hip_error_t code = rocm_code(rocm, rocm->hip.hipGetDeviceCount(&count));
+
+    if (code == HIP_NO_DEVICE || code == HIP_INVALID_DEVICE) {
+        count = 0;
+    } else if (code != HIP_SUCCESS) {
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
+                                   "hipGetDeviceCount");
+    }
+    *count_out = count > 0 ? (uint32_t)count : 0;
+    return 0;
+}
+
+/* -- who -- */
+
+int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_t text_size)
+{
+    union {
+        char bytes[HIP_PROPERTIES_BYTES];
+        uint64_t align;
+    } properties;
+    size_t offset = HIP_PROPERTIES_ARCH_R0600;
+    hip_error_t code;
+
+    memset(&properties, 0, sizeof(properties));
+    if (rocm->hip.hipGetDevicePropertiesR0600 != NULL) {
+        code = rocm->hip.hipGetDevicePropertiesR0600(properties.bytes, (int)index);
+    } else if (rocm->hip.hipGetDeviceProperties != NULL) {
+        offset = HIP_PROPERTIES_ARCH;
+        code = rocm->hip.hipGetDeviceProperties(properties.bytes, (int)index);
+    } else {
+        code = HIP_NOT_SUPPORTED;
+    }
+    if (rocm_code(rocm, code) != HIP_SUCCESS) {
+        return -1;
+    }
+    snprintf(text, text_size, "%.*s", HIP_PROPERTIES_ARCH_BYTES - 1, properties.bytes + offset);
+    return strncmp(text, "gfx", 3) == 0 ? 0 : -1;
+}
+
+/*
+ * The runtime gives the 16 hexadecimal digits of the number that the driver prints as "GPU-...", as
+ * text in the 16 bytes; a runtime that gives plain bytes has them written out.
+ */
+static void write_uuid(struct ds_accel_device_identity *identity, const struct hip_uuid *uuid)
+{
+    size_t at = 0;
+    size_t i;
+
+    memcpy(identity->uuid, uuid->bytes, sizeof(identity->uuid));
+    identity->valid |= DS_ACCEL_IDENTITY_UUID;
+    while (at < sizeof(uuid->bytes) && isxdigit((unsigned char)uuid->bytes[at])) {
+        at++;
+    }
+    if (at == sizeof(uuid->bytes)) {
+        snprintf(identity->uuid_text, sizeof(identity->uuid_text), "GPU-%.16s", uuid->bytes);
+        return;
+    }
+    at = (size_t)snprintf(identity->uuid_text, sizeof(identity->uuid_text), "GPU-");
+    for (i = 0; i < sizeof(uuid->bytes); i++) {
+        at += (size_t)snprintf(identity->uuid_text + at, sizeof(identity->uuid_text) - at, "%02x",
+                               (unsigned char)uuid->bytes[i]);
+    }
+}
+
+static void lower(char *text)
+{
+    for (; *text != '\0'; text++) {
+        *text = (char)tolower((unsigned char)*text);
+    }
+}
+
+static int32_t read_address(ds_accel_plugin_device_t *device,
+                            struct ds_accel_device_identity *identity, struct ds_accel_error *error)
+{
+    int32_t status = ROCM_CHECK(
+        device,
+        HIP_OF(device)->hipDeviceGetPCIBusId(
+            identity->pci_address, (int)sizeof(identity->pci_address), (int)device->index),
+        error, "hipDeviceGetPCIBusId(device %u)", device->index);
+    int position;
+
+    if (status < 0) {
+        return status;
+    }
+    lower(identity->pci_address);
+    position = rocm_topology_index(device->instance->host, identity->pci_address);
+    if (position >= 0) {
+        identity->vendor_index = (uint32_t)position;
+        identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t rocm_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
+                      struct ds_accel_error *error)
+{
+    const struct rocm *rocm = ROCM_OF(device);
+    struct hip_uuid uuid;
+    size_t bytes = 0;
+    int handle = (int)device->index;
+    int32_t status = ROCM_CHECK(device, rocm->hip.hipDeviceGet(&handle, (int)device->index), error,
+                                "hipDeviceGet(device %u)", device->index);
+
+    if (status < 0) {
+        return status;
+    }
+    device->native_device = (uint64_t)handle;
+    status = read_address(device, identity, error);
+    if (status < 0) {
+        return status;
+    }
+    if (rocm->hip.hipDeviceGetUuid != NULL &&
+        rocm_code(rocm, rocm->hip.hipDeviceGetUuid(&uuid, handle)) == HIP_SUCCESS) {
+        write_uuid(identity, &uuid);
+    }
+    status = ROCM_CHECK(device, rocm->hip.hipDeviceTotalMem(&bytes, handle), error,
+                        "hipDeviceTotalMem(device %u)", device->index);
+    if (status < 0) {
+        return status;
+    }
+    identity->total_memory_bytes = bytes;
+    if (rocm_architecture(rocm, device->index, identity->architecture,
+                          sizeof(identity->architecture)) != 0) {
+        identity->architecture[0] = '\0';
+    }
+    return ROCM_CHECK(
+        device, rocm->hip.hipDeviceGetName(identity->name, (int)sizeof(identity->name), handle),
+        error, "hipDeviceGetName(device %u)", device->index);
+}
+
+/* -- what it can do -- */
+
+static uint32_t attribute(const struct rocm *rocm, uint32_t index, int which)
+{
+    int value = 0;
+
+    if (rocm_code(rocm, rocm->hip.hipDeviceGetAttribute(&value, which, (int)index)) !=
+            HIP_SUCCESS ||
+        value < 0) {
+        return 0;
+    }
+    return (uint32_t)value;
+}
+
+int32_t rocm_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
+                         struct ds_accel_error *error)
+{
+    const struct rocm *rocm = ROCM_OF(device);
+    struct ds_accel_device_info *info = &device->info;
+    uint32_t index = device->index;
+
+    (void)native_context;
+    (void)error;
+    snprintf(info->name, sizeof(info->name), "%s",
+             device->identity.name[0] != '\0' ? device->identity.name
+                                              : device->identity.architecture);
+    info->total_memory_bytes = device->identity.total_memory_bytes;
+    info->compute_major = attribute(rocm, index, HIP_ATTRIBUTE_COMPUTE_MAJOR);
+    info->compute_minor = attribute(rocm, index, HIP_ATTRIBUTE_COMPUTE_MINOR);
+    info->compute_unit_count = attribute(rocm, index, HIP_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    info->warp_size = attribute(rocm, index, HIP_ATTRIBUTE_WARP_SIZE);
+    info->max_threads_per_block = attribute(rocm, index, HIP_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    info->max_core_clock_khz = attribute(rocm, index, HIP_ATTRIBUTE_CLOCK_RATE);
+    info->memory_bus_bits = attribute(rocm, index, HIP_ATTRIBUTE_MEMORY_BUS_WIDTH);
+    info->l2_cache_bytes = attribute(rocm, index, HIP_ATTRIBUTE_L2_CACHE_SIZE);
+    if (attribute(rocm, index, HIP_ATTRIBUTE_MEMORY_POOLS) == 0) {
+        info->flags &= ~DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY;
+    }
+    return DS_ACCEL_OK;
+}
+
+void rocm_device_close(ds_accel_plugin_device_t *device)
+{
+    (void)device; /* HIP has no context to give back; hipDeviceReset() would take others' work */
+}
+
+/* The thread's device is looked at first: most calls find it as it has to be. */
+int32_t rocm_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
+                   struct ds_accel_error *error)
+{
+    const struct hip_api *hip = HIP_OF(device);
+    int current = 0;
+    int32_t status = ROCM_CHECK(device, hip->hipGetDevice(&current), error, "hipGetDevice");
+
+    if (status < 0) {
+        return status;
+    }
+    if (current != (int)device->index) {
+        status = ROCM_CHECK(device, hip->hipSetDevice((int)device->index), error,
+                            "hipSetDevice(%u)", device->index);
+    }
+    if (status == DS_ACCEL_OK) {
+        *saved_out = (uint64_t)current;
+    }
+    return status;
+}
+
+void rocm_leave(ds_accel_plugin_device_t *device, uint64_t saved)
+{
+    if (saved != device->index) {
+        (void)rocm_code(ROCM_OF(device), HIP_OF(device)->hipSetDevice((int)saved));
+    }
+}
+
+int32_t rocm_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
+                         struct ds_accel_error *error)
+{
+    const struct rocm *rocm = instance->runtime;
+    int current = 0;
+    int32_t status = vendor_check(instance, NULL, rocm_code(rocm, rocm->hip.hipGetDevice(&current)),
+                                  error, "hipGetDevice");
+
+    if (status == DS_ACCEL_OK) {
+        *index_out = (uint32_t)current;
+    }
+    return status;
+}
+
+int32_t rocm_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    return ROCM_CHECK(device, HIP_OF(device)->hipSetDevice((int)device->index), error,
+                      "hipSetDevice(%u)", device->index);
+}
+
+int32_t rocm_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    return ROCM_CHECK(device, HIP_OF(device)->hipDeviceSynchronize(), error,
+                      "hipDeviceSynchronize(device %u)", device->index);
+}
+
+/* A call that reaches the driver, waits for nothing and may be made while a stream captures. */
+int32_t rocm_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+
+    return ROCM_CHECK(device, HIP_OF(device)->hipMemGetInfo(&free_bytes, &total_bytes), error,
+                      "hipMemGetInfo(device %u)", device->index);
+}
+
+/* "gfx90a:sramecc+:xnack-" is one of "908 90a 94? 95? 11?? 12??", without the features. */
+static int is_architecture(const char *architecture, const char *patterns)
+{
+    size_t length = strcspn(architecture, ":");
+    size_t i;
+
+    while (*patterns != '\0') {
+        size_t width = strcspn(patterns, " ");
+        for (i = 0; i < width && i + 3 < length; i++) {
+            if (patterns[i] != '?' && patterns[i] != architecture[i + 3]) {
+                break;
+            }
+        }
+        if (i == width && length == width + 3) {
+            return 1;
+        }
+        patterns += width + (patterns[width] == ' ');
+    }
+    return 0;
+}
+
+/*
+ * By the name of the architecture: matrix units take bfloat16 from gfx908 on, and on gfx11 and
+ * gfx12; elsewhere it is widened to float. gfx940 to gfx942 compute with AMD's own 8-bit floats,
+ * gfx950 and gfx12 with OCP's.
+ */
+int32_t rocm_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
+                           struct ds_accel_error *error)
+{
+    const char *architecture = device->identity.architecture;
+    uint32_t support = DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_COMPUTES;
+
+    (void)error;
+    switch (dtype) {
+    case DS_ACCEL_DTYPE_BFLOAT16:
+        if (!is_architecture(architecture, "908 90a 94? 95? 11?? 12??")) {
+            support = DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_EMULATED;
+        }
+        break;
+    case DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ:
+    case DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ:
+        if (!is_architecture(architecture, "94?")) {
+            support = DS_ACCEL_DTYPE_STORES;
+        }
+        break;
+    case DS_ACCEL_DTYPE_FLOAT8_E4M3FN:
+    case DS_ACCEL_DTYPE_FLOAT8_E5M2:
+        if (!is_architecture(architecture, "95? 12??")) {
+            support = DS_ACCEL_DTYPE_STORES;
+        }
+        break;
+    case DS_ACCEL_DTYPE_FLOAT32:
+    case DS_ACCEL_DTYPE_FLOAT16:
+    case DS_ACCEL_DTYPE_FLOAT64:
+    case DS_ACCEL_DTYPE_INT8:
+    case DS_ACCEL_DTYPE_UINT8:
+    case DS_ACCEL_DTYPE_INT16:
+    case DS_ACCEL_DTYPE_INT32:
+    case DS_ACCEL_DTYPE_INT64:
+    case DS_ACCEL_DTYPE_BOOL:
+        break;
+    default:
+        support = 0;
+    }
+    *support_out = support;
+    return DS_ACCEL_OK;
+}
+
+/* -- peers -- */
+
+int32_t rocm_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                             uint32_t *can_out, struct ds_accel_error *error)
+{
+    int can = 0;
+    int32_t status = ROCM_CHECK(
+        device, HIP_OF(device)->hipDeviceCanAccessPeer(&can, (int)device->index, (int)peer->index),
+        error, "hipDeviceCanAccessPeer(device %u, device %u)", device->index, peer->index);
+
+    if (status == DS_ACCEL_OK) {
+        *can_out = can != 0;
+    }
+    return status;
+}
+
+int32_t rocm_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                         struct ds_accel_error *error)
+{
+    hip_error_t code =
+        rocm_code(ROCM_OF(device), HIP_OF(device)->hipDeviceEnablePeerAccess((int)peer->index, 0));
+
+    return vendor_check(
+        device->instance, device, code == HIP_PEER_ACCESS_ALREADY_ENABLED ? HIP_SUCCESS : code,
+        error, "hipDeviceEnablePeerAccess(device %u, from device %u)", peer->index, device->index);
+}
+
+int32_t rocm_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                          struct ds_accel_error *error)
+{
+    hip_error_t code =
+        rocm_code(ROCM_OF(device), HIP_OF(device)->hipDeviceDisablePeerAccess((int)peer->index));
+
+    return vendor_check(
+        device->instance, device, code == HIP_PEER_ACCESS_NOT_ENABLED ? HIP_SUCCESS : code, error,
+        "hipDeviceDisablePeerAccess(device %u, from device %u)", peer->index, device->index);
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The rocm plugin: AMD's GPUs through HIP, libamdhip64.
+ *
+ *   hip.h       the functions, numbers and layouts that are used of it
+ *   device.c    codes, count, identity, facts, peers
+ *   stream.c    streams, events, graphs
+ *   memory.c    memory, copies, fills, sharing
+ *   topology.c  the kernel driver's list of GPUs
+ *   sensors.c   rocm_smi, amd_smi and sysfs; roctx
+ *
+ * Three variables choose devices. ROCR_VISIBLE_DEVICES is read first, by the layer below HIP, and
+ * renumbers what is left from 0; HIP_VISIBLE_DEVICES counts in those numbers; CUDA_VISIBLE_DEVICES
+ * is read in its place where it is not set. The libraries of the sensors heed none of them: there a
+ * device is found by its PCI address.
+ *
+ * Looking for devices has narrowed the CPU mask of the calling thread in some releases of the
+ * runtime: it is put back (DSA-P28).
+ *
+ * Virtual memory is not offered: hipMemAllocationProp is laid out differently in 5.x and 6.x, and
+ * which of the two a library has cannot be asked.
+ */
+#include "rocm.h"
+
+#include <sched.h>
+
+#define SYMBOL(name) VENDOR_REQUIRED(struct hip_api, name)
+#define OPTIONAL(name, since) VENDOR_OPTIONAL(struct hip_api, name, since)
+
+static const struct vendor_symbol symbols[] = {
+    SYMBOL(hipInit),
+    SYMBOL(hipDriverGetVersion),
+    SYMBOL(hipRuntimeGetVersion),
+    SYMBOL(hipGetDeviceCount),
+    SYMBOL(hipSetDevice),
+    SYMBOL(hipGetDevice),
+    SYMBOL(hipDeviceGet),
+    SYMBOL(hipDeviceGetName),
+    OPTIONAL(hipDeviceGetUuid, "ROCm 5.1"),
+    SYMBOL(hipDeviceTotalMem),
+    SYMBOL(hipDeviceGetAttribute),
+    OPTIONAL(hipGetDevicePropertiesR0600, "ROCm 6.0"),
+    OPTIONAL(hipGetDeviceProperties, NULL),
+    SYMBOL(hipDeviceGetPCIBusId),
+    SYMBOL(hipDeviceSynchronize),
+    SYMBOL(hipDeviceGetStreamPriorityRange),
+    SYMBOL(hipGetLastError),
+    SYMBOL(hipGetErrorName),
+    SYMBOL(hipMemGetInfo),
+    SYMBOL(hipMalloc),
+    SYMBOL(hipFree),
+    SYMBOL(hipHostMalloc),
+    SYMBOL(hipHostFree),
+    SYMBOL(hipHostRegister),
+    SYMBOL(hipHostUnregister),
+    SYMBOL(hipHostGetDevicePointer),
+    SYMBOL(hipMallocManaged),
+    SYMBOL(hipMemcpyAsync),
+    SYMBOL(hipMemcpyPeerAsync),
+    SYMBOL(hipMemsetD8Async),
+    SYMBOL(hipMemsetD16Async),
+    SYMBOL(hipMemsetD32Async),
+    SYMBOL(hipMallocAsync),
+    SYMBOL(hipFreeAsync),
+    OPTIONAL(hipDeviceGetDefaultMemPool, "ROCm 5.1"),
+    OPTIONAL(hipMemPoolTrimTo, "ROCm 5.2"),
+    SYMBOL(hipStreamCreateWithPriority),
+    SYMBOL(hipStreamDestroy),
+    SYMBOL(hipStreamQuery),
+    SYMBOL(hipStreamSynchronize),
+    SYMBOL(hipStreamWaitEvent),
+    OPTIONAL(hipLaunchHostFunc, "ROCm 5.3"),
+    OPTIONAL(hipStreamAddCallback, NULL),
+    SYMBOL(hipEventCreateWithFlags),
+    SYMBOL(hipEventRecord),
+    SYMBOL(hipEventDestroy),
+    SYMBOL(hipEventSynchronize),
+    SYMBOL(hipEventElapsedTime),
+    SYMBOL(hipEventQuery),
+    OPTIONAL(hipThreadExchangeStreamCaptureMode, "ROCm 5.0"),
+    SYMBOL(hipStreamBeginCapture),
+    SYMBOL(hipStreamEndCapture),
+    SYMBOL(hipStreamIsCapturing),
+    SYMBOL(hipGraphInstantiate),
+    SYMBOL(hipGraphLaunch),
+    OPTIONAL(hipGraphExecUpdate, "ROCm 4.5"),
+    SYMBOL(hipGraphExecDestroy),
+    SYMBOL(hipGraphDestroy),
+    SYMBOL(hipGraphGetNodes),
+    SYMBOL(hipDeviceCanAccessPeer),
+    SYMBOL(hipDeviceEnablePeerAccess),
+    SYMBOL(hipDeviceDisablePeerAccess),
+    SYMBOL(hipIpcGetMemHandle),
+    SYMBOL(hipIpcOpenMemHandle),
+    SYMBOL(hipIpcCloseMemHandle),
+    SYMBOL(hipIpcGetEventHandle),
+    SYMBOL(hipIpcOpenEventHandle),
+};
+
+static const char *const pci[] = {"1002:03", "1002:12", NULL};
+static const char *const nodes[] = {"/dev/kfd", "/dev/dri/renderD[0-9]*", NULL};
+static const char *const needed_nodes[] = {"/dev/kfd", NULL};
+static const struct vendor_trace trace = {pci, nodes, needed_nodes, "amdgpu"};
+
+/* -- the library's names -- */
+
+#define SONAME_COUNT 4
+#define PLACE_COUNT 4
+
+static const char *const sonames[SONAME_COUNT] = {"libamdhip64.so.7", "libamdhip64.so.6",
+                                                  "libamdhip64.so.5", "libamdhip64.so"};
+
+struct names {
+    char text[SONAME_COUNT * PLACE_COUNT][256];
+    const char *list[SONAME_COUNT * PLACE_COUNT + 1];
+};
+
+/* Where the linker looks first; then ROCM_PATH, HIP_PATH and the vendor's folder. */
+static void make_names(struct names *names)
+{
+    const char *const places[PLACE_COUNT] = {"", secure_getenv("ROCM_PATH"),
+                                             secure_getenv("HIP_PATH"), "/opt/rocm"};
+    size_t count = 0;
+    size_t place;
+    size_t i;
+
+    for (place = 0; place < PLACE_COUNT; place++) {
+        if (places[place] == NULL || (place > 0 && places[place][0] != '/')) {
+            continue;
+        }
+        for (i = 0; i < SONAME_COUNT; i++) {
+            int length = snprintf(names->text[count], sizeof(names->text[count]), "%s%s%s",
+                                  places[place], place > 0 ? "/lib/" : "", sonames[i]);
+            if (length > 0 && (size_t)length < sizeof(names->text[count])) {
+                names->list[count] = names->text[count];
+                count++;
+            }
+        }
+    }
+    names->list[count] = NULL;
+}
+
+/* -- life -- */
+
+/* The calling thread's CPUs, for as many as this kernel has. */
+#define CPUS_MAX 8192
+
+struct affinity {
+    unsigned long bits[CPUS_MAX / (8 * sizeof(unsigned long))];
+    size_t size_bytes; /* 0: could not be read */
+};
+
+static void save_affinity(struct affinity *affinity)
+{
+    memset(affinity, 0, sizeof(*affinity));
+    if (sched_getaffinity(0, sizeof(affinity->bits), (cpu_set_t *)(void *)affinity->bits) == 0) {
+        affinity->size_bytes = sizeof(affinity->bits);
+    }
+}
+
+static void restore_affinity(const struct ds_accel_host *host, const struct affinity *before)
+{
+    struct affinity now;
+
+    save_affinity(&now);
+    if (before->size_bytes == 0 || memcmp(now.bits, before->bits, sizeof(now.bits)) == 0) {
+        return;
+    }
+    (void)sched_setaffinity(0, before->size_bytes, (const cpu_set_t *)(const void *)before->bits);
+    vendor_log(host, DS_ACCEL_LOG_DEBUG,
+               "the runtime changed the thread's CPU affinity: it was put back");
+}
+
+static int is_presence_off(const struct ds_accel_host *host)
+{
+    char text[16] = "";
+
+    return host->config_get(host, "presence", text, sizeof(text), NULL) == DS_ACCEL_OK &&
+           strcmp(text, "off") == 0;
+}
+
+/*
+ * The environment as HIP reads it: CUDA_VISIBLE_DEVICES only where HIP_VISIBLE_DEVICES is not set.
+ * The table of the backend has the two that HIP itself documents for AMD.
+ */
+static const struct vendor_visible visible[] = {
+    {"HIP_VISIBLE_DEVICES", ",", 1, 1},
+    {"ROCR_VISIBLE_DEVICES", ",", 1, 0},
+};
+static const struct vendor_visible visible_by_cuda[] = {
+    {"CUDA_VISIBLE_DEVICES", ",", 1, 1},
+    {"ROCR_VISIBLE_DEVICES", ",", 1, 0},
+};
+
+static const char *find_hiding(char *text, size_t text_size)
+{
+    return getenv("HIP_VISIBLE_DEVICES") == NULL && getenv("CUDA_VISIBLE_DEVICES") != NULL
+               ? vendor_visible_is_hiding(visible_by_cuda, 2, text, text_size)
+               : vendor_visible_is_hiding(visible, 2, text, text_size);
+}
+
+/* Without its folder. */
+static const char *library_name(const struct rocm *rocm)
+{
+    const char *slash = strrchr(rocm->lib.path, '/');
+
+    return slash != NULL ? slash + 1 : rocm->lib.path;
+}
+
+static int no_device(const struct rocm *rocm, const char *call, hip_error_t code,
+                     struct vendor_problem *problem)
+{
+    char text[192];
+    const char *hiding = find_hiding(text, sizeof(text));
+
+    if (hiding != NULL) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN, "%s", hiding);
+    }
+    vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "%s finds no device: %s: %s (%d)",
+                       library_name(rocm), call, rocm->hip.hipGetErrorName(code), code);
+    problem->vendor_code = code;
+    return -1;
+}
+
+/* Without a device hipInit() says so in one release, and hipGetDeviceCount() in another. */
+static int start(const struct rocm *rocm, struct vendor_problem *problem)
+{
+    struct affinity affinity;
+    hip_error_t init_code;
+    hip_error_t code;
+    int count = 0;
+
+    save_affinity(&affinity);
+    init_code = rocm->hip.hipInit(0);
+    code = init_code == HIP_SUCCESS ? rocm->hip.hipGetDeviceCount(&count) : init_code;
+    restore_affinity(rocm->host, &affinity);
+    (void)rocm_code(rocm, code);
+    if (code == HIP_NO_DEVICE || code == HIP_INVALID_DEVICE) {
+        return no_device(rocm, init_code != HIP_SUCCESS ? "hipInit(0)" : "hipGetDeviceCount", code,
+                         problem);
+    }
+    if (code == HIP_INSUFFICIENT_DRIVER) {
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_MISMATCH, (void *)rocm, code, 0,
+                                   "%s: hipInit(0)", rocm->lib.path);
+    }
+    if (code != HIP_SUCCESS) {
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, (void *)rocm, code, 1,
+                                   "%s",
+                                   init_code != HIP_SUCCESS ? "hipInit(0)" : "hipGetDeviceCount");
+    }
+    return count > 0 ? 0 : no_device(rocm, "hipGetDeviceCount", HIP_NO_DEVICE, problem);
+}
+
+static void rocm_close(void *runtime)
+{
+    struct rocm *rocm = runtime;
+
+    if (rocm != NULL) {
+        rocm_sensors_destroy(rocm->sensors);
+        free(rocm);
+    }
+}
+
+static int rocm_open(const struct ds_accel_host *host, void **runtime_out,
+                     struct vendor_problem *problem)
+{
+    struct names *names;
+    struct rocm *rocm;
+    int failure;
+
+    if (!is_presence_off(host) && rocm_topology_check(host, problem) != 0) {
+        return -1;
+    }
+    rocm = calloc(1, sizeof(*rocm));
+    names = calloc(1, sizeof(*names));
+    if (rocm == NULL || names == NULL || (rocm->sensors = rocm_sensors_create(host)) == NULL) {
+        free(names);
+        free(rocm);
+        problem->is_error = 1;
+        return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory to start");
+    }
+    rocm->host = host;
+    make_names(names);
+    failure = vendor_lib_open(&rocm->lib, host, "library", names->list, problem) != 0 ||
+              vendor_lib_bind(&rocm->lib, symbols, sizeof(symbols) / sizeof(symbols[0]), &rocm->hip,
+                              problem) != 0 ||
+              start(rocm, problem) != 0;
+    free(names);
+    if (failure) {
+        rocm_close(rocm);
+        return -1;
+    }
+    *runtime_out = rocm;
+    return 0;
+}
+
+/* -- facts -- */
+
+/* 50221153 is 5.2.21153. */
+static void write_version(int version, uint32_t *out)
+{
+    out[0] = (uint32_t)version / 10000000;
+    out[1] = (uint32_t)version / 100000 % 100;
+    out[2] = (uint32_t)version % 100000;
+}
+
+/* "6.8.5", of the kernel's driver. */
+static void read_driver_version(const struct ds_accel_host *host, uint32_t *out)
+{
+    char line[64];
+
+    if (vendor_read_line(host, "/sys/module/amdgpu/version", line, sizeof(line)) == 0) {
+        (void)sscanf(line, "%u.%u.%u", &out[0], &out[1], &out[2]);
+    }
+}
+
+static int32_t rocm_backend_info(ds_accel_plugin_instance_t *instance,
+                                 struct ds_accel_backend_info *info, struct ds_accel_error *error)
+{
+    const struct rocm *rocm = instance->runtime;
+    int version = 0;
+    int32_t status = vendor_check(instance, NULL,
+                                  rocm_code(rocm, rocm->hip.hipRuntimeGetVersion(&version)), error,
+                                  "hipRuntimeGetVersion");
+
+    if (status < 0) {
+        return status;
+    }
+    write_version(version, info->runtime_version);
+    read_driver_version(instance->host, info->driver_version);
+    snprintf(info->communication_backend, sizeof(info->communication_backend), "nccl");
+    snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
+    return DS_ACCEL_OK;
+}
+
+/* -- visible devices -- */
+
+struct token_search {
+    uint32_t wanted;
+    uint32_t position;
+    char *token;
+    size_t token_size;
+};
+
+static int take_token(void *user_data, const char *token)
+{
+    struct token_search *search = user_data;
+
+    if (search->position++ < search->wanted) {
+        return 0;
+    }
+    snprintf(search->token, search->token_size, "%s", token);
+    return 1;
+}
+
+/*
+ * The name that the environment's own list has for the device at this index, or the index where
+ * there is no list. ROCR_VISIBLE_DEVICES can name a device only where no list of HIP's counts in
+ * it.
+ */
+int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
+                       size_t token_size)
+{
+    struct token_search search = {device->index, 0, token, token_size};
+    const char *hip_list = getenv("HIP_VISIBLE_DEVICES") != NULL    ? "HIP_VISIBLE_DEVICES"
+                           : getenv("CUDA_VISIBLE_DEVICES") != NULL ? "CUDA_VISIBLE_DEVICES"
+                                                                    : NULL;
+    const char *list = which == 0 ? hip_list : "ROCR_VISIBLE_DEVICES";
+
+    if (which > 0 && hip_list != NULL) {
+        return -1;
+    }
+    if (list == NULL || vendor_visible_each(list, take_token, &search) == -1) {
+        snprintf(token, token_size, "%u", device->index);
+        return 0;
+    }
+    return search.position > search.wanted ? 0 : -1;
+}
+
+static const char *const export_prefixes[] = {"NCCL", "RCCL", "HIP_", "HSA_", NULL};
+
+const struct vendor_backend vendor_backend = {
+    .name = "rocm",
+    .flags = DS_ACCEL_FLAG_TRITON | DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS |
+             DS_ACCEL_FLAG_UNIFIED_ADDRESSES | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY |
+             DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC,
+    .trace = &trace,
+    .visible = visible,
+    .visible_count = sizeof(visible) / sizeof(visible[0]),
+    .export_prefixes = export_prefixes,
+    .memory_handle_bytes = sizeof(struct hip_ipc_memory),
+    .event_handle_bytes = sizeof(struct hip_ipc_event),
+    .allocation_align_bytes = 256,
+    .frees_wait = 1,
+    .open = rocm_open,
+    .close = rocm_close,
+    .count = rocm_count,
+    .describe = rocm_describe,
+    .backend_info = rocm_backend_info,
+    .identify = rocm_identify,
+    .device_open = rocm_device_open,
+    .device_close = rocm_device_close,
+    .enter = rocm_enter,
+    .leave = rocm_leave,
+    .enters_for_streams = 1,
+    .get_current = rocm_get_current,
+    .set_current = rocm_set_current,
+    .device_synchronize = rocm_device_synchronize,
+    .device_health = rocm_device_health,
+    .stream_create = rocm_stream_create,
+    .stream_destroy = rocm_stream_destroy,
+    .stream_default = rocm_stream_default,
+    .stream_priority_range = rocm_stream_priority_range,
+    .stream_synchronize = rocm_stream_synchronize,
+    .stream_query = rocm_stream_query,
+    .stream_wait_event = rocm_stream_wait_event,
+    .stream_host_task = rocm_stream_host_task,
+    .event_create = rocm_event_create,
+    .event_destroy = rocm_event_destroy,
+    .event_record = rocm_event_record,
+    .event_query = rocm_event_query,
+    .event_synchronize = rocm_event_synchronize,
+    .event_elapsed_ms = rocm_event_elapsed_ms,
+    .alloc = rocm_alloc,
+    .free = rocm_free,
+    .alloc_pinned = rocm_alloc_pinned,
+    .free_pinned = rocm_free_pinned,
+    .pinned_flags = DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED |
+                    DS_ACCEL_PINNED_WRITE_COMBINED,
+    .host_register = rocm_host_register,
+    .host_unregister = rocm_host_unregister,
+    .alloc_managed = rocm_alloc_managed,
+    .host_device_pointer = rocm_host_device_pointer,
+    .copy_async = rocm_copy_async,
+    .copy_peer_async = rocm_copy_peer_async,
+    .fill_async = rocm_fill_async,
+    .fill_widths = 1 | 2 | 4,
+    .memory_info = rocm_memory_info,
+    .trim = rocm_trim,
+    .alloc_async = rocm_alloc_async,
+    .free_async = rocm_free_async,
+    .capture_begin = rocm_capture_begin,
+    .capture_end = rocm_capture_end,
+    .capture_status = rocm_capture_status,
+    .graph_destroy = rocm_graph_destroy,
+    .graph_instantiate = rocm_graph_instantiate,
+    .graph_exec_destroy = rocm_graph_exec_destroy,
+    .graph_launch = rocm_graph_launch,
+    .graph_exec_update = rocm_graph_exec_update,
+    .graph_node_count = rocm_graph_node_count,
+    .dtype_support = rocm_dtype_support,
+    .telemetry = rocm_telemetry,
+    .range_push = rocm_range_push,
+    .range_pop = rocm_range_pop,
+    .visible_token = rocm_visible_token,
+    .peer_can_access = rocm_peer_can_access,
+    .peer_enable = rocm_peer_enable,
+    .peer_disable = rocm_peer_disable,
+    .ipc_memory_export = rocm_ipc_memory_export,
+    .ipc_memory_open = rocm_ipc_memory_open,
+    .ipc_memory_close = rocm_ipc_memory_close,
+    .ipc_event_export = rocm_ipc_event_export,
+    .ipc_event_open = rocm_ipc_event_open,
+};
+
+DS_ACCEL_PLUGIN("rocm", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
+                vendor_fill);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What this plugin uses of librocm_smi64 (rocm_smi/rocm_smi.h, 5.2 to 6.x), libamd_smi
+ * (amd_smi/amdsmi.h, 6.1) and roctx (roctracer and rocprofiler-sdk). Only calls whose results are
+ * plain numbers: the structs of both have changed from release to release. rocm_smi's clocks are
+ * left out for that reason; sysfs has them.
+ */
+#ifndef DS_ACCEL_ROCM_SENSORS_H
+#define DS_ACCEL_ROCM_SENSORS_H
+
+#include "vendor_lib.h"
+
+enum {
+    RSMI_SUCCESS = 0,
+    RSMI_MEMORY_VRAM = 0,
+    RSMI_TEMPERATURE_CURRENT = 0,
+    RSMI_TEMPERATURE_EDGE = 0,
+    RSMI_TEMPERATURE_JUNCTION = 1
+};
+
+/* Temperatures in thousandths of a degree, power in microwatts, percentages, bytes. */
+struct rsmi_api {
+    int (*rsmi_init)(uint64_t flags);
+    int (*rsmi_shut_down)(void);
+    int (*rsmi_num_monitor_devices)(uint32_t *count);
+    int (*rsmi_dev_pci_id_get)(uint32_t index, uint64_t *address);
+    int (*rsmi_dev_memory_total_get)(uint32_t index, int type, uint64_t *total);
+    int (*rsmi_dev_memory_usage_get)(uint32_t index, int type, uint64_t *used);
+    int (*rsmi_dev_busy_percent_get)(uint32_t index, uint32_t *percent);
+    int (*rsmi_dev_memory_busy_percent_get)(uint32_t index, uint32_t *percent);
+    int (*rsmi_dev_temp_metric_get)(uint32_t index, uint32_t sensor, int metric,
+                                    int64_t *temperature);
+    int (*rsmi_dev_power_ave_get)(uint32_t index, uint32_t sensor, uint64_t *power);
+    int (*rsmi_dev_current_socket_power_get)(uint32_t index, uint64_t *power); /* since 6.0 */
+    int (*rsmi_dev_power_cap_get)(uint32_t index, uint32_t sensor, uint64_t *cap);
+    int (*rsmi_dev_energy_count_get)(uint32_t index, uint64_t *count, float *resolution,
+                                     uint64_t *timestamp);
+};
+
+enum {
+    AMDSMI_SUCCESS = 0,
+    AMDSMI_INIT_GPUS = 2,
+    AMDSMI_MEMORY_VRAM = 0,
+    AMDSMI_TEMPERATURE_EDGE = 0,
+    AMDSMI_TEMPERATURE_CURRENT = 0
+};
+
+/* amdsmi_get_gpu_activity() fills a struct of some size that begins with these. */
+#define AMDSMI_STRUCT_BYTES 4096
+struct amdsmi_activity {
+    uint32_t compute_percent;
+    uint32_t memory_percent;
+    char others[AMDSMI_STRUCT_BYTES - 8];
+};
+
+struct amdsmi_api {
+    int (*amdsmi_init)(uint64_t flags);
+    int (*amdsmi_shut_down)(void);
+    int (*amdsmi_get_socket_handles)(uint32_t *count, void **sockets);
+    int (*amdsmi_get_processor_handles)(void *socket, uint32_t *count, void **processors);
+    /* 64 bits: function 3, device 5, bus 8, domain 48. The order is not verified; an address that
+       is packed otherwise matches no device, and there are no sensors. */
+    int (*amdsmi_get_gpu_device_bdf)(void *processor, uint64_t *address);
+    int (*amdsmi_get_gpu_activity)(void *processor, struct amdsmi_activity *activity);
+    int (*amdsmi_get_temp_metric)(void *processor, int sensor, int metric, int64_t *temperature);
+    int (*amdsmi_get_gpu_memory_total)(void *processor, int type, uint64_t *total);
+    int (*amdsmi_get_gpu_memory_usage)(void *processor, int type, uint64_t *used);
+    int (*amdsmi_get_energy_count)(void *processor, uint64_t *count, float *resolution,
+                                   uint64_t *timestamp);
+};
+
+/* Each gives the depth, or a negative number. */
+struct roctx_api {
+    int (*roctxRangePushA)(const char *message);
+    int (*roctxRangePop)(void);
+};
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The kernel driver's own list of compute devices, /sys/class/kfd/kfd/topology/nodes: one folder
+ * for each CPU and GPU, where gpu_id 0 is a CPU and a file "properties" has a line per fact. The
+ * GPUs in the order of the folders are what ROCR_VISIBLE_DEVICES counts, whatever is visible here.
+ */
+#include "rocm.h"
+
+#define NODES "/sys/class/kfd/kfd/topology/nodes"
+#define NODES_MAX 512
+
+/* The value of a line "NAME VALUE"; 0 if there is none. */
+static uint64_t read_property(FILE *file, const char *name)
+{
+    char line[128];
+    size_t length = strlen(name);
+
+    rewind(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, name, length) == 0 && line[length] == ' ') {
+            return strtoull(line + length + 1, NULL, 10);
+        }
+    }
+    return 0;
+}
+
+static int read_address(const struct ds_accel_host *host, uint32_t node, char *address,
+                        size_t address_size)
+{
+    char path[512];
+    uint64_t location;
+    uint64_t domain;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s" NODES "/%u/properties", host->machine_root, node);
+    file = fopen(path, "re");
+    if (file == NULL) {
+        return -1;
+    }
+    location = read_property(file, "location_id");
+    domain = read_property(file, "domain");
+    fclose(file);
+    snprintf(address, address_size, "%04x:%02x:%02x.%x", (unsigned int)domain,
+             (unsigned int)(location >> 8 & 0xff), (unsigned int)(location >> 3 & 0x1f),
+             (unsigned int)(location & 7));
+    return 0;
+}
+
+/* 1: a GPU, 0: a CPU, -1: no such node; -2: refused, as for devices that a container lacks. */
+static int read_kind(const struct ds_accel_host *host, uint32_t node)
+{
+    char path[512];
+    char line[32] = "";
+    FILE *file;
+    int failure;
+
+    snprintf(path, sizeof(path), "%s" NODES "/%u/gpu_id", host->machine_root, node);
+    file = fopen(path, "re");
+    if (file == NULL) {
+        return errno == EACCES || errno == EPERM ? -2 : -1;
+    }
+    errno = 0;
+    failure = fgets(line, sizeof(line), file) == NULL && (errno == EPERM || errno == EACCES);
+    fclose(file);
+    return failure ? -2 : strtoull(line, NULL, 10) != 0;
+}
+
+int rocm_topology_check(const struct ds_accel_host *host, struct vendor_problem *problem)
+{
+    uint32_t refused = 0;
+    uint32_t node;
+    int kind;
+
+    for (node = 0; node < NODES_MAX && (kind = read_kind(host, node)) != -1; node++) {
+        if (kind == 1) {
+            return 0;
+        }
+        refused += kind == -2;
+    }
+    if (node == 0) {
+        return 0; /* an older kernel, or no such folder in a container: the runtime will tell */
+    }
+    if (refused > 0) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_PERMISSION,
+                                  NODES "/*/gpu_id: %u of %u nodes may not be read", refused, node);
+    }
+    return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE,
+                              NODES ": none of %u nodes is a GPU (gpu_id 0)", node);
+}
+
+int rocm_topology_index(const struct ds_accel_host *host, const char *pci_address)
+{
+    char address[32];
+    uint32_t node;
+    int index = 0;
+    int kind;
+
+    for (node = 0; node < NODES_MAX && (kind = read_kind(host, node)) != -1; node++) {
+        if (kind != 1) {
+            continue;
+        }
+        if (read_address(host, node, address, sizeof(address)) == 0 &&
+            strcmp(address, pci_address) == 0) {
+            return index;
+        }
+        index++;
+    }
+    return -1;
+}

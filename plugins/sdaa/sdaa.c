@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The sdaa plugin: Tecorigin's cards through SDAARuntime, libsdaart. No machine with one was at
+ * hand: sdaa.h says which of its functions are used, and which are not because something about them
+ * is not verified.
+ *
+ *   sdaa.h     functions, numbers, layouts
+ *   work.c     memory, streams, events
+ *   sensors.c  TCML and TCPX
+ *
+ * A card is four devices, so a device is a part of something: its node is its card's, and the
+ * card's UUID is its parent's. The runtime tells the bus of a card and neither domain nor slot; the
+ * address 0000:BUS:00.0 is told if sysfs has such a device of a vendor that it may be.
+ *
+ * Two generations of the runtime have the same names. In the first one, streams and events are ints
+ * and errors are numbered otherwise; it has no sdaaGetErrorName, and is refused by that.
+ */
+#include "sdaa.h"
+
+#include <dirent.h>
+
+#define SYMBOL(name) VENDOR_REQUIRED(struct sdaa_api, name)
+
+static const struct vendor_symbol symbols[] = {
+    SYMBOL(sdaaGetDeviceCount),
+    SYMBOL(sdaaSetDevice),
+    SYMBOL(sdaaGetDevice),
+    SYMBOL(sdaaDeviceSynchronize),
+    SYMBOL(sdaaGetDeviceProperties),
+    SYMBOL(sdaaGetErrorName),
+    SYMBOL(sdaaGetLastError),
+    SYMBOL(sdaaMemGetInfo),
+    SYMBOL(sdaaMalloc),
+    SYMBOL(sdaaFree),
+    SYMBOL(sdaaMallocHost),
+    SYMBOL(sdaaFreeHost),
+    SYMBOL(sdaaMemcpyAsync),
+    SYMBOL(sdaaMemsetAsync),
+    SYMBOL(sdaaStreamCreateWithFlags),
+    SYMBOL(sdaaStreamDestroy),
+    SYMBOL(sdaaStreamSynchronize),
+    SYMBOL(sdaaStreamQuery),
+    SYMBOL(sdaaStreamWaitEvent),
+    SYMBOL(sdaaStreamAddCallback),
+    SYMBOL(sdaaEventCreateWithFlags),
+    SYMBOL(sdaaEventRecord),
+    SYMBOL(sdaaEventQuery),
+    SYMBOL(sdaaEventSynchronize),
+    SYMBOL(sdaaEventDestroy),
+    SYMBOL(sdaaEventElapsedTime),
+    SYMBOL(sdaaIpcGetEventHandle),
+    SYMBOL(sdaaIpcOpenEventHandle),
+};
+
+/* The vendor's PCI id is 0x0719 or 0x00a1: not verified, so the node alone is the trace. */
+static const char *const nodes[] = {"/dev/tcaicard[0-9]*", NULL};
+static const struct vendor_trace trace = {NULL, nodes, NULL, "teco"};
+static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0}};
+
+/* -- codes -- */
+
+sdaa_error_t sdaa_code(const struct sdaa *sdaa, sdaa_error_t code)
+{
+    if (code != SDAA_SUCCESS) {
+        (void)sdaa->api.sdaaGetLastError();
+    }
+    return code;
+}
+
+static void sdaa_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
+{
+    const struct sdaa *sdaa = runtime;
+
+    *name_out = sdaa->api.sdaaGetErrorName((sdaa_error_t)code);
+    switch (code) {
+    case SDAA_INVALID_VALUE:
+    case SDAA_INVALID_DEVICE_POINTER:
+    case SDAA_INVALID_MEMCPY_DIRECTION:
+    case SDAA_INVALID_HANDLE:
+    case SDAA_HOST_MEMORY_ALREADY_REGISTERED:
+        *status_out = DS_ACCEL_ERR_INVALID;
+        break;
+    case SDAA_OUT_OF_MEMORY:
+    case SDAA_RUNTIME_MEMORY:
+        *status_out = DS_ACCEL_ERR_NO_MEMORY;
+        break;
+    case SDAA_NO_DEVICE:
+    case SDAA_INVALID_DEVICE:
+        *status_out = DS_ACCEL_ERR_NO_DEVICE;
+        break;
+    case SDAA_ECC_NOT_CORRECTABLE:
+    case SDAA_LAUNCH_FAILURE:
+        *status_out = DS_ACCEL_ERR_DEVICE_LOST;
+        break;
+    case SDAA_PEER_ACCESS_UNSUPPORTED:
+    case SDAA_NOT_SUPPORTED:
+        *status_out = DS_ACCEL_ERR_UNSUPPORTED;
+        break;
+    case SDAA_NOT_FOUND:
+        *status_out = DS_ACCEL_ERR_NOT_FOUND;
+        break;
+    case SDAA_CONTEXT_IS_DESTROYED:
+        *status_out = DS_ACCEL_ERR_STATE;
+        break;
+    default:
+        *status_out = DS_ACCEL_ERR_DRIVER;
+    }
+}
+
+/* -- life -- */
+
+static void sdaa_close(void *runtime)
+{
+    struct sdaa *sdaa = runtime;
+
+    if (sdaa != NULL) {
+        sdaa_sensors_destroy(sdaa->sensors);
+        free(sdaa);
+    }
+}
+
+static int open_library(struct sdaa *sdaa, struct vendor_problem *problem)
+{
+    static const struct vendor_symbol generation[] = {
+        VENDOR_OPTIONAL(struct sdaa_api, sdaaGetErrorName, NULL),
+        VENDOR_OPTIONAL(struct sdaa_api, sdaaGetDeviceCount, NULL),
+    };
+    const char *root = secure_getenv("SDAA_ROOT");
+    char path[256] = "";
+    const char *names[] = {"libsdaart.so", "/opt/tecoai/lib64/libsdaart.so", NULL, NULL};
+
+    if (root != NULL && root[0] == '/' && strlen(root) + 24 < sizeof(path)) {
+        snprintf(path, sizeof(path), "%.200s/lib64/libsdaart.so", root);
+        names[2] = path;
+    }
+    if (vendor_lib_open(&sdaa->lib, sdaa->host, "library", names, problem) != 0 ||
+        vendor_lib_bind(&sdaa->lib, generation, 2, &sdaa->api, problem) != 0) {
+        return -1;
+    }
+    if (sdaa->api.sdaaGetErrorName == NULL && sdaa->api.sdaaGetDeviceCount != NULL) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_SYMBOL_MISSING,
+                                  "%s has no sdaaGetErrorName: it is of the first generation, "
+                                  "which is not supported",
+                                  sdaa->lib.path);
+    }
+    return vendor_lib_bind(&sdaa->lib, symbols, sizeof(symbols) / sizeof(symbols[0]), &sdaa->api,
+                           problem);
+}
+
+static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
+                     struct vendor_problem *problem)
+{
+    struct vendor_hardware hardware;
+    struct sdaa *sdaa;
+
+    memset(&hardware, 0, sizeof(hardware));
+    /* For the number of cards; the frame has looked already, and says what is wrong. */
+    if (vendor_presence_check(host, &trace, &hardware, problem) != 0) {
+        return -1;
+    }
+    sdaa = calloc(1, sizeof(*sdaa));
+    if (sdaa == NULL || (sdaa->sensors = sdaa_sensors_create(host)) == NULL) {
+        free(sdaa);
+        problem->is_error = 1;
+        return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory to start");
+    }
+    sdaa->host = host;
+    sdaa->card_count = hardware.node_count;
+    if (open_library(sdaa, problem) != 0) {
+        sdaa_close(sdaa);
+        return -1;
+    }
+    *runtime_out = sdaa;
+    return 0;
+}
+
+/* Without its folder. */
+static const char *library_name(const struct sdaa *sdaa)
+{
+    const char *slash = strrchr(sdaa->lib.path, '/');
+
+    return slash != NULL ? slash + 1 : sdaa->lib.path;
+}
+
+static int no_device(const struct sdaa *sdaa, sdaa_error_t code, struct vendor_problem *problem)
+{
+    char text[192];
+    const char *hiding = vendor_visible_is_hiding(visible, 1, text, sizeof(text));
+
+    if (hiding != NULL) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN, "%s", hiding);
+    }
+    vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE,
+                       "%s finds no device: sdaaGetDeviceCount: %s (%d)", library_name(sdaa),
+                       sdaa->api.sdaaGetErrorName(code), code);
+    problem->vendor_code = code;
+    return -1;
+}
+
+static int sdaa_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem)
+{
+    const struct sdaa *sdaa = runtime;
+    int count = 0;
+    sdaa_error_t code = sdaa_code(sdaa, sdaa->api.sdaaGetDeviceCount(&count));
+
+    if (code == SDAA_NO_DEVICE || code == SDAA_INVALID_DEVICE) {
+        return no_device(sdaa, code, problem);
+    }
+    if (code == SDAA_INSUFFICIENT_DRIVER) {
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_MISMATCH, runtime, code, 0,
+                                   "%s: sdaaGetDeviceCount", library_name(sdaa));
+    }
+    if (code != SDAA_SUCCESS) {
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
+                                   "sdaaGetDeviceCount");
+    }
+    if (count <= 0) {
+        return no_device(sdaa, SDAA_NO_DEVICE, problem);
+    }
+    *count_out = (uint32_t)count;
+    return 0;
+}
+
+static int32_t sdaa_backend_info(ds_accel_plugin_instance_t *instance,
+                                 struct ds_accel_backend_info *info, struct ds_accel_error *error)
+{
+    (void)instance;
+    (void)error;
+    snprintf(info->communication_backend, sizeof(info->communication_backend), "tccl");
+    snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
+    return DS_ACCEL_OK;
+}
+
+/* -- which device -- */
+
+struct token_search {
+    uint32_t wanted, position;
+    char text[32];
+};
+
+static int take_token(void *user_data, const char *token)
+{
+    struct token_search *search = user_data;
+
+    if (search->position++ < search->wanted) {
+        return 0;
+    }
+    snprintf(search->text, sizeof(search->text), "%s", token);
+    return 1;
+}
+
+/* The name in the variable's list, or the index without one; -1: the list is shorter. */
+static int sdaa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
+                              size_t token_size)
+{
+    struct token_search search = {device->index, 0, ""};
+    int found = vendor_visible_each(visible[which].variable, take_token, &search);
+
+    if (found == -1) {
+        snprintf(token, token_size, "%u", device->index);
+        return 0;
+    }
+    snprintf(token, token_size, "%s", search.text);
+    return found == 1 ? 0 : -1;
+}
+
+/* The number of the card's node: the nodes of /dev in the order of their numbers. -1: not there. */
+static int node_number(const struct ds_accel_host *host, uint32_t card)
+{
+    unsigned char seen[256] = {0};
+    const struct dirent *entry;
+    char path[512];
+    DIR *folder;
+    uint64_t number;
+    int i;
+
+    snprintf(path, sizeof(path), "%s/dev", host->machine_root);
+    folder = opendir(path);
+    if (folder == NULL) {
+        return -1;
+    }
+    while ((entry = readdir(folder)) != NULL) {
+        if (strncmp(entry->d_name, "tcaicard", 8) == 0 &&
+            plugin_parse_u64(entry->d_name + 8, &number) == 0 && number < sizeof(seen)) {
+            seen[number] = 1;
+        }
+    }
+    closedir(folder);
+    for (i = 0; i < (int)sizeof(seen); i++) {
+        if (seen[i] && card-- == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void place_on_card(ds_accel_plugin_device_t *device,
+                          struct ds_accel_device_identity *identity)
+{
+    const struct sdaa *sdaa = SDAA_OF(device);
+    char token[32];
+    char uuid[64] = "";
+    uint64_t number;
+    int is_card = 0;
+    int node;
+
+    if (sdaa_visible_token(device, 0, token, sizeof(token)) != 0 ||
+        plugin_parse_u64(token, &number) != 0 ||
+        number >= (uint64_t)sdaa->card_count * SDAA_DEVICES_PER_CARD) {
+        return;
+    }
+    identity->vendor_index = (uint32_t)number;
+    identity->partition_kind = DS_ACCEL_PARTITION_OTHER;
+    identity->partition_instance = (uint32_t)number % SDAA_DEVICES_PER_CARD;
+    identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX | DS_ACCEL_IDENTITY_PARTITION;
+    node = node_number(sdaa->host, (uint32_t)number / SDAA_DEVICES_PER_CARD);
+    if (node >= 0) {
+        snprintf(identity->node_path, sizeof(identity->node_path), "/dev/tcaicard%d", node);
+    }
+    if (sdaa_sensors_uuid(sdaa, identity->vendor_index, uuid, sizeof(uuid), &is_card) == 0) {
+        snprintf(is_card ? identity->parent_uuid_text : identity->uuid_text,
+                 sizeof(identity->uuid_text), "%s", uuid);
+    }
+}
+
+/* The bus is all that the runtime tells. */
+static void find_address(const struct ds_accel_host *host, int bus,
+                         struct ds_accel_device_identity *identity)
+{
+    char path[96];
+    char line[16];
+    char address[32];
+
+    if (bus <= 0 || bus > 255) {
+        return;
+    }
+    snprintf(address, sizeof(address), "0000:%02x:00.0", (unsigned int)bus);
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/vendor", address);
+    if (vendor_read_line(host, path, line, sizeof(line)) == 0 &&
+        (strcmp(line, "0x0719") == 0 || strcmp(line, "0x00a1") == 0)) {
+        snprintf(identity->pci_address, sizeof(identity->pci_address), "%s", address);
+    }
+}
+
+static int32_t sdaa_identify(ds_accel_plugin_device_t *device,
+                             struct ds_accel_device_identity *identity,
+                             struct ds_accel_error *error)
+{
+    struct sdaa_properties *properties = calloc(1, sizeof(*properties));
+    int32_t status;
+
+    if (properties == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "device_identity: no memory for it");
+    }
+    status = SDAA_CHECK(device,
+                        API_OF(device)->sdaaGetDeviceProperties(properties, (int)device->index),
+                        error, "sdaaGetDeviceProperties(device %u)", device->index);
+    if (status == DS_ACCEL_OK) {
+        device->native_device = device->index;
+        identity->total_memory_bytes = properties->memory_bytes;
+        snprintf(identity->name, sizeof(identity->name), "%.127s", properties->name);
+        find_address(device->instance->host, properties->pci_bus, identity);
+        place_on_card(device, identity);
+    }
+    free(properties);
+    return status;
+}
+
+static int32_t sdaa_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
+                                struct ds_accel_error *error)
+{
+    (void)native_context;
+    (void)error;
+    snprintf(device->info.name, sizeof(device->info.name), "%s", device->identity.name);
+    device->info.total_memory_bytes = device->identity.total_memory_bytes;
+    return DS_ACCEL_OK;
+}
+
+static void sdaa_device_close(ds_accel_plugin_device_t *device)
+{
+    (void)device; /* sdaaDeviceReset() would take the work of others in this process */
+}
+
+/* -- the thread's device -- */
+
+static int32_t sdaa_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
+                          struct ds_accel_error *error)
+{
+    int current = 0;
+    int32_t status =
+        SDAA_CHECK(device, API_OF(device)->sdaaGetDevice(&current), error, "sdaaGetDevice");
+
+    if (status == DS_ACCEL_OK && current != (int)device->index) {
+        status = SDAA_CHECK(device, API_OF(device)->sdaaSetDevice((int)device->index), error,
+                            "sdaaSetDevice(%u)", device->index);
+    }
+    if (status == DS_ACCEL_OK) {
+        *saved_out = (uint64_t)current;
+    }
+    return status;
+}
+
+static void sdaa_leave(ds_accel_plugin_device_t *device, uint64_t saved)
+{
+    if (saved != device->index) {
+        (void)sdaa_code(SDAA_OF(device), API_OF(device)->sdaaSetDevice((int)saved));
+    }
+}
+
+static int32_t sdaa_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
+                                struct ds_accel_error *error)
+{
+    const struct sdaa *sdaa = instance->runtime;
+    int current = 0;
+    int32_t status = vendor_check(
+        instance, NULL, sdaa_code(sdaa, sdaa->api.sdaaGetDevice(&current)), error, "sdaaGetDevice");
+
+    if (status == DS_ACCEL_OK) {
+        *index_out = (uint32_t)current;
+    }
+    return status;
+}
+
+static int32_t sdaa_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    return SDAA_CHECK(device, API_OF(device)->sdaaSetDevice((int)device->index), error,
+                      "sdaaSetDevice(%u)", device->index);
+}
+
+static int32_t sdaa_device_synchronize(ds_accel_plugin_device_t *device,
+                                       struct ds_accel_error *error)
+{
+    return SDAA_CHECK(device, API_OF(device)->sdaaDeviceSynchronize(), error,
+                      "sdaaDeviceSynchronize(device %u)", device->index);
+}
+
+static int32_t sdaa_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+
+    return sdaa_memory_info(device, &free_bytes, &total_bytes, error);
+}
+
+/*
+ * float32 and float16 are computed with; bfloat16 goes through float16 and clips (a survey of the
+ * vendor's manuals, not verified on hardware). Of the others it is known that they can be held.
+ */
+static int32_t sdaa_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
+                                  uint32_t *support_out, struct ds_accel_error *error)
+{
+    uint32_t support = DS_ACCEL_DTYPE_STORES;
+
+    (void)device;
+    (void)error;
+    if (dtype == DS_ACCEL_DTYPE_FLOAT32 || dtype == DS_ACCEL_DTYPE_FLOAT16) {
+        support |= DS_ACCEL_DTYPE_COMPUTES;
+    } else if (dtype == DS_ACCEL_DTYPE_BFLOAT16) {
+        support |= DS_ACCEL_DTYPE_EMULATED;
+    } else if (dtype < DS_ACCEL_DTYPE_FLOAT32 || dtype > DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ) {
+        support = 0;
+    }
+    *support_out = support;
+    return DS_ACCEL_OK;
+}
+
+static const char *const export_prefixes[] = {"TCCL", "SDAA", "LD_LIBRARY", "PATH", NULL};
+
+const struct vendor_backend vendor_backend = {
+    .name = "sdaa",
+    .flags = DS_ACCEL_FLAG_EVENT_IPC,
+    .trace = &trace,
+    .visible = visible,
+    .visible_count = 1,
+    .export_prefixes = export_prefixes,
+    .event_handle_bytes = sizeof(struct sdaa_ipc_event),
+    .allocation_align_bytes = 1, /* none is promised */
+    .open = sdaa_open,
+    .close = sdaa_close,
+    .count = sdaa_count,
+    .describe = sdaa_describe,
+    .backend_info = sdaa_backend_info,
+    .identify = sdaa_identify,
+    .device_open = sdaa_device_open,
+    .device_close = sdaa_device_close,
+    .enter = sdaa_enter,
+    .leave = sdaa_leave,
+    .enters_for_streams = 1,
+    .get_current = sdaa_get_current,
+    .set_current = sdaa_set_current,
+    .device_synchronize = sdaa_device_synchronize,
+    .device_health = sdaa_device_health,
+    .stream_create = sdaa_stream_create,
+    .stream_destroy = sdaa_stream_destroy,
+    .stream_synchronize = sdaa_stream_synchronize,
+    .stream_query = sdaa_stream_query,
+    .stream_wait_event = sdaa_stream_wait_event,
+    .stream_host_task = sdaa_stream_host_task,
+    .event_create = sdaa_event_create,
+    .event_destroy = sdaa_event_destroy,
+    .event_record = sdaa_event_record,
+    .event_query = sdaa_event_query,
+    .event_synchronize = sdaa_event_synchronize,
+    .event_elapsed_ms = sdaa_event_elapsed_ms,
+    .alloc = sdaa_alloc,
+    .free = sdaa_free,
+    .alloc_pinned = sdaa_alloc_pinned,
+    .free_pinned = sdaa_free_pinned,
+    /* Every device copies from it; that it is pinned for each of them is not verified. */
+    .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
+    .copy_async = sdaa_copy_async,
+    .fill_async = sdaa_fill_async,
+    .fill_widths = 1,
+    .memory_info = sdaa_memory_info,
+    .dtype_support = sdaa_dtype_support,
+    .telemetry = sdaa_telemetry,
+    .range_push = sdaa_range_push,
+    .range_pop = sdaa_range_pop,
+    .visible_token = sdaa_visible_token,
+    .ipc_event_export = sdaa_ipc_event_export,
+    .ipc_event_open = sdaa_ipc_event_open,
+};
+
+DS_ACCEL_PLUGIN("sdaa", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
+                vendor_fill);

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# hardware.sh BUILD NAME: all that can be said of the accelerator NAME on the machine at hand, as the
+# section that belongs into docs/hardware.md: detection, identity, conformance, figures, and for cuda
+# the driver's own figures beside them. Exit code 1 if a rule is broken or the accelerator is absent.
+set -eu
+build=$1
+name=$2
+program=$build/bin/ds-accel
+code=0
+DS_ACCELERATOR=$name
+export DS_ACCELERATOR
+
+# section TITLE COMMAND...: its output, indented as Markdown wants it.
+section() {
+    printf '\n%s:\n\n' "$1"
+    shift
+    "$@" >"$build/hardware.txt" 2>&1 || code=1
+    sed 's/^/    /; s/ *$//' "$build/hardware.txt"
+}
+
+"$program" -q detect >/dev/null || {
+    "$program" detect || true
+    exit 1
+}
+driver=$(sed -n '1s/.*Module *//p' /proc/driver/nvidia/version 2>/dev/null | cut -d ' ' -f 1)
+echo "## $name, $(date -u +%F)${driver:+, driver $driver}"
+printf '\n%s, Linux %s, %s processors, ds-accel %s.\n' "$(uname -m)" "$(uname -r)" "$(nproc)" \
+    "$("$program" --version | head -n 1 | sed 's/^ds-accel //')"
+section "Chosen" "$program" detect -v
+section "Why" "$program" explain "$name"
+section "What it says of itself" "$program" info "$name"
+section "Rules kept" "$program" conformance "$name"
+section "Figures" "$program" bench "$name" --size 64K,64M
+if [ "$name" = cuda ]; then
+    section "Beside the driver's own functions, in one run" "$build/bench/beside_cuda"
+fi
+rm -f "$build/hardware.txt"
+exit $code

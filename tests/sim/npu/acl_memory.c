@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Simulated AscendCL: memory, copies and fills. */
+#include "sim_acl.h"
+
+#include <string.h>
+
+#define DEVICE_KINDS ((1u << SIM_DEVICE) | (1u << SIM_MANAGED))
+
+SIM_EXPORT aclError aclrtGetMemInfo(int attr, size_t *free, size_t *total)
+{
+    struct context *context;
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+    bool has_hbm = strcmp(sim_vendor_text("memory", "hbm"), "hbm") == 0;
+    aclError code;
+
+    BEGIN("aclrtGetMemInfo");
+    code = acl_ready(&context);
+    if (code != ACL_SUCCESS) {
+        return code;
+    }
+    if (attr != 0 && attr != 1) { /* ACL_DDR_MEM, ACL_HBM_MEM */
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    *free = 0;
+    *total = 0;
+    if ((attr == 1) == has_hbm) {
+        sim_memory_info(context->physical, &free_bytes, &total_bytes);
+        *free = free_bytes;
+        *total = total_bytes;
+    }
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, int policy)
+{
+    struct context *context;
+    void *pointer;
+    aclError code;
+
+    BEGIN("aclrtMalloc");
+    code = acl_ready(&context);
+    if (code != ACL_SUCCESS) {
+        return code;
+    }
+    if (size == 0 || policy < 0 || policy > 2) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    if (acl_is_forbidden(context->physical)) {
+        return ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT;
+    }
+    pointer = sim_alloc(context->physical, size, 64, SIM_DEVICE, 0);
+    if (pointer == NULL) {
+        return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    }
+    *devPtr = pointer;
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtFree(void *devPtr)
+{
+    struct context *context;
+    struct sim_block block;
+    aclError code;
+
+    BEGIN("aclrtFree");
+    code = acl_ready(&context);
+    if (code == ACL_ERROR_RT_CONTEXT_NULL) {
+        return code;
+    }
+    if (sim_find(devPtr, &block) && block.kind == SIM_DEVICE &&
+        block.physical != context->physical) {
+        sim_misuse("aclrtFree(%p): memory of another device than the thread's", devPtr);
+    }
+    sim_free(devPtr, SIM_DEVICE, "aclrtFree");
+    return code; /* a lost device's memory is gone all the same */
+}
+
+SIM_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
+{
+    struct context *context;
+    void *pointer;
+    aclError code;
+
+    BEGIN("aclrtMallocHost");
+    code = acl_ready(&context);
+    if (code != ACL_SUCCESS) {
+        return code;
+    }
+    if (size == 0) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    pointer = sim_alloc(context->physical, size, 64, SIM_PINNED, 0);
+    if (pointer == NULL) {
+        return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    }
+    *hostPtr = pointer;
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtFreeHost(void *hostPtr)
+{
+    BEGIN("aclrtFreeHost");
+    if (acl_context() == NULL) {
+        return ACL_ERROR_RT_CONTEXT_NULL;
+    }
+    sim_free(hostPtr, SIM_PINNED, "aclrtFreeHost");
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, int type, void **devPtr)
+{
+    struct context *context;
+    aclError code;
+
+    BEGIN("aclrtHostRegister");
+    code = acl_ready(&context);
+    if (code != ACL_SUCCESS) {
+        return code;
+    }
+    if (type != 0 || size == 0 || (uintptr_t)ptr % 4096 != 0 || size % 4096 != 0) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    if (!sim_register(context->physical, ptr, size, 0)) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    *devPtr = ptr;
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtHostUnregister(void *ptr)
+{
+    BEGIN("aclrtHostUnregister");
+    return sim_unregister(ptr) ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+static bool is_pinned(const void *address, size_t size)
+{
+    return sim_range_is(address, size, (1u << SIM_PINNED) | (1u << SIM_REGISTERED));
+}
+
+/* Host memory, as far as that can be seen: no device's, and no number taken for an address. */
+static bool is_host(const void *address, const char *call)
+{
+    struct sim_block block;
+
+    if ((uintptr_t)address < 65536) {
+        sim_misuse("%s: %p is no address of the host", call, address);
+    }
+    return !sim_find(address, &block) || block.kind != SIM_DEVICE;
+}
+
+/* A device's address, which the copying device may reach. */
+static bool is_reached(const void *address, size_t size, uint32_t physical)
+{
+    struct sim_block block;
+
+    return sim_range_is(address, size, DEVICE_KINDS) && sim_find(address, &block) &&
+           acl_peers(physical, block.physical);
+}
+
+static aclError check_copy(const struct context *context, const void *dst, size_t destMax,
+                           const void *src, size_t count, aclrtMemcpyKind kind, const char *call)
+{
+    bool from_device = kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
+    bool to_device = kind == ACL_MEMCPY_HOST_TO_DEVICE || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
+
+    if (count == 0 || destMax < count || kind >= ACL_MEMCPY_DEFAULT) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    if (from_device ? !is_reached(src, count, context->physical) : !is_host(src, call)) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    if (to_device ? !is_reached(dst, count, context->physical) : !is_host(dst, call)) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    return ACL_SUCCESS;
+}
+
+SIM_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
+                                aclrtMemcpyKind kind)
+{
+    struct context *context;
+    struct sim_stream *stream;
+    aclError code;
+    int result;
+
+    BEGIN("aclrtMemcpy");
+    code = acl_ready(&context);
+    if (code == ACL_SUCCESS) {
+        code = check_copy(context, dst, destMax, src, count, kind, "aclrtMemcpy");
+    }
+    if (code != ACL_SUCCESS) {
+        return code;
+    }
+    if (acl_is_forbidden(context->physical)) {
+        return ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT;
+    }
+    stream = sim_stream_create(context->physical, SIM_STREAM_NON_BLOCKING, 0);
+    if (stream == NULL) {
+        return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    }
+    result = sim_submit_copy(stream, dst, src, count);
+    if (result == 0) {
+        result = sim_stream_synchronize(stream, UINT64_MAX);
+    }
+    sim_stream_destroy(stream);
+    return acl_work(result, context->physical);
+}
+
+/*
+ * Host memory that is not pinned: the vendor's fact "pageable" is "wait" (the call returns when it
+ * is copied), "refuse", or "queue".
+ */
+static aclError copy_pageable(struct stream *stream, void *dst, const void *src, size_t count)
+{
+    const char *how = sim_vendor_text("pageable", "queue");
+    int result;
+
+    if (strcmp(how, "refuse") == 0) {
+        return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+    }
+    result = sim_submit_copy(stream->sim, dst, src, count);
+    if (result == 0 && strcmp(how, "wait") == 0 &&
+        sim_capture_status(stream->sim) == SIM_CAPTURE_NONE) {
+        result = sim_stream_synchronize(stream->sim, UINT64_MAX);
+    }
+    return acl_work(result, stream->context->physical);
+}
+
+SIM_EXPORT aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
+                                     aclrtMemcpyKind kind, aclrtStream stream)
+{
+    struct stream *to;
+    aclError code;
+
+    BEGIN("aclrtMemcpyAsync");
+    code = acl_stream(stream, "aclrtMemcpyAsync", &to);
+    if (code == ACL_SUCCESS) {
+        code = check_copy(to->context, dst, destMax, src, count, kind, "aclrtMemcpyAsync");
+    }
+    if (code != ACL_SUCCESS) {
+        return code;
+    }
+    if ((kind == ACL_MEMCPY_HOST_TO_DEVICE && !is_pinned(src, count)) ||
+        (kind == ACL_MEMCPY_DEVICE_TO_HOST && !is_pinned(dst, count)) ||
+        (kind == ACL_MEMCPY_HOST_TO_HOST && !(is_pinned(src, count) && is_pinned(dst, count)))) {
+        return copy_pageable(to, dst, src, count);
+    }
+    return acl_work(sim_submit_copy(to->sim, dst, src, count), to->context->physical);
+}
+
+SIM_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
+                                     aclrtStream stream)
+{
+    struct stream *to;
+    unsigned char byte = (unsigned char)value;
+    aclError code;
+
+    BEGIN("aclrtMemsetAsync");
+    code = acl_stream(stream, "aclrtMemsetAsync", &to);
+    if (code != ACL_SUCCESS) {
+        return code;
+    }
+    if (count == 0 || maxCount < count || value < 0 || value > 255 ||
+        !sim_range_is(devPtr, count, DEVICE_KINDS)) {
+        return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    return acl_work(sim_submit_fill(to->sim, devPtr, &byte, 1, count), to->context->physical);
+}

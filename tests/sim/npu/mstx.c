@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Simulated mstx: ranges begin and end by their number, on any thread; here, on their own, in
+ * order. */
+#include "engine.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* What is exported is declared by who opens the library. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+typedef uint64_t mstxRangeId;
+
+#define MAX_DEPTH 1024
+
+static atomic_ullong last;
+static _Thread_local mstxRangeId open_ranges[MAX_DEPTH];
+static _Thread_local uint32_t depth;
+
+SIM_EXPORT mstxRangeId mstxRangeStartA(const char *message, void *stream)
+{
+    mstxRangeId range = ++last;
+
+    sim_enter("mstxRangeStartA");
+    if (stream != NULL) {
+        sim_misuse("mstxRangeStartA: \"%s\" is marked in a stream", message);
+    }
+    if (depth == MAX_DEPTH) {
+        return 0;
+    }
+    open_ranges[depth++] = range;
+    sim_range_push(message);
+    return range;
+}
+
+SIM_EXPORT void mstxRangeEnd(mstxRangeId id)
+{
+    sim_enter("mstxRangeEnd");
+    if (depth == 0 || open_ranges[depth - 1] != id) {
+        sim_misuse("mstxRangeEnd(%llu): not this thread's innermost range", (unsigned long long)id);
+    }
+    depth--;
+    sim_range_pop();
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What the files of the simulated libascendcl.so share. Its prototypes and numbers are written from
+ * AscendCL's headers (ACL 1.15.0) and manual, apart from the plugin's, so that a mistake in one of
+ * the two is seen.
+ */
+#ifndef DS_ACCEL_SIM_ACL_H
+#define DS_ACCEL_SIM_ACL_H
+
+#include "engine.h"
+
+/* What is exported is declared by who opens the library. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+typedef int aclError;
+typedef void *aclrtStream;
+typedef void *aclrtEvent;
+typedef void *aclrtContext;
+typedef void *aclmdlRI;
+
+enum {
+    ACL_SUCCESS = 0,
+    ACL_ERROR_INVALID_PARAM = 100000,
+    ACL_ERROR_REPEAT_INITIALIZE = 100002,
+    ACL_ERROR_RT_PARAM_INVALID = 107000,
+    ACL_ERROR_RT_INVALID_DEVICEID = 107001,
+    ACL_ERROR_RT_CONTEXT_NULL = 107002,
+    ACL_ERROR_RT_STREAM_CONTEXT = 107003,
+    ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID = 107006,
+    ACL_ERROR_RT_STREAM_CAPTURED = 107027,
+    ACL_ERROR_RT_EVENT_CAPTURED = 107028,
+    ACL_ERROR_RT_STREAM_NOT_CAPTURED = 107029,
+    ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT = 107030,
+    ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT = 107031,
+    ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000,
+    ACL_ERROR_RT_MEMORY_ALLOCATION = 207001,
+    ACL_ERROR_RT_NO_DEVICE = 207004,
+    ACL_ERROR_RT_LOST_HEARTBEAT = 507010,
+    ACL_ERROR_RT_DEV_SETUP_ERROR = 507033,
+    ACL_ERROR_RT_DRV_INTERNAL_ERROR = 507899,
+    ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED = 507903
+};
+
+typedef enum {
+    ACL_MEMCPY_HOST_TO_HOST,
+    ACL_MEMCPY_HOST_TO_DEVICE,
+    ACL_MEMCPY_DEVICE_TO_HOST,
+    ACL_MEMCPY_DEVICE_TO_DEVICE,
+    ACL_MEMCPY_DEFAULT
+} aclrtMemcpyKind;
+
+SIM_ASSERT(ACL_MEMCPY_DEVICE_TO_DEVICE == 3, "npu.md: aclrtMemcpyKind");
+SIM_ASSERT(ACL_MEMCPY_DEFAULT == 4, "npu.md: aclrtMemcpyKind");
+SIM_ASSERT(sizeof(aclrtMemcpyKind) == 4 && sizeof(aclError) == 4, "npu.md: enums are ints");
+
+/* What a thread sets: of a device, counted as the primary one, or of the program. */
+struct context {
+    int32_t user; /* the number that the caller counts by */
+    uint32_t physical;
+    bool is_primary;
+    uint32_t count; /* of aclrtSetDevice() */
+    struct stream *default_stream;
+};
+
+struct stream {
+    struct sim_stream *sim;
+    struct context *context;
+    bool is_default;
+};
+
+struct event {
+    struct sim_event *sim;
+    uint32_t flags;
+    uint32_t physical;
+};
+
+/* Begin an exported function: a scripted failure, or a call before aclInit(). */
+#define BEGIN(call) \
+    do { \
+        int64_t scripted_ = acl_begin(call); \
+        if (scripted_ != 0) { \
+            return (aclError)scripted_; \
+        } \
+    } while (0)
+
+int64_t acl_begin(const char *call);
+/* The calling thread's context; NULL: none, or one that was destroyed. */
+struct context *acl_context(void);
+/* 0, or why work on the thread's device cannot be: no context, lost. */
+aclError acl_ready(struct context **context_out);
+/* The stream, which must be of the thread's context; NULL is that context's default stream. */
+aclError acl_stream(aclrtStream handle, const char *call, struct stream **stream_out);
+/* A call that a strict capture of this thread forbids: break the capture, true. */
+bool acl_is_forbidden(uint32_t physical);
+/* The code of a work that failed. */
+aclError acl_work(int result, uint32_t physical);
+int32_t acl_device_count(void);
+/* -1: no such device. */
+int32_t acl_physical(int32_t user);
+/* Was access from one device to the other's memory enabled? */
+bool acl_peers(uint32_t from, uint32_t to);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * libsdaart.so of the first generation: streams and events are ints, errors are numbered as early
+ * CUDA's, and sdaaGetErrorName does not exist. Calling anything of it as if it were the current one
+ * is the mistake that this is for.
+ */
+#include "engine.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+SIM_EXPORT int sdaaGetDeviceCount(int *count)
+{
+    (void)count;
+    sim_misuse("sdaaGetDeviceCount: of the first generation, called as if it were the current one");
+}
+
+SIM_EXPORT int sdaaSetDevice(int device)
+{
+    sim_misuse("sdaaSetDevice(%d): of the first generation", device);
+}
+
+SIM_EXPORT const char *sdaaGetErrorString(int error)
+{
+    return error == 38 ? "no device" : "error";
+}

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# sdaa-first is the runtime's first generation; TCPX is found by option tcpx_library.
+
+$(eval $(call sim_library,sdaa,libsdaart.so,tests/sim/sdaa/runtime.c tests/sim/runtime/runtime.c))
+$(eval $(call sim_library,sdaa,sdaa-first/libsdaart.so,tests/sim/sdaa/first.c))
+$(eval $(call sim_library,sdaa,libtcml.so,tests/sim/sdaa/tcml.c))
+$(eval $(call sim_library,sdaa,libtcpx.so,tests/sim/sdaa/tcpx.c))
