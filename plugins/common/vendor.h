@@ -118,6 +118,7 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
 
 /* ---- visible devices (vendor_visible.c) ----------------------------------------------------- */
 
+#define VENDOR_KEEPS_ORDER 2u /* the list only hides: to show devices in another order is refused */
 /*
  * How the vendor's variable hides devices. The frame answers visible_devices_value with it; the
  * backend uses vendor_visible_is_hiding() to say HIDDEN instead of NO_DEVICE.
@@ -125,11 +126,10 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
 struct vendor_visible {
     const char *variable;      /* "CUDA_VISIBLE_DEVICES" */
     const char *separator;     /* "," */
-    uint32_t is_renumbered;    /* devices of the child count from 0 in the order of the list */
+    uint32_t is_renumbered;    /* devices of the child count from 0 in the order of the list;
+                                  VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
     uint32_t is_relative;      /* its numbers count what the variables after it in the list leave
                                   (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
-    uint32_t keeps_order;      /* the list only hides: the child counts in the vendor's order. The
-                                  frame refuses to show devices in another one */
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device"; NULL if no variable is set. text: storage. */
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,

@@ -139,7 +139,7 @@ static int32_t make_value(ds_accel_plugin_instance_t *instance, uint32_t which,
         char token[TOKEN_BYTES - 8];
         int32_t status = vendor_check_index(instance, indices[i], "visible_devices_value", error);
 
-        if (status == DS_ACCEL_OK && visible->keeps_order && i > 0 &&
+        if (status == DS_ACCEL_OK && visible->is_renumbered == VENDOR_KEEPS_ORDER && i > 0 &&
             indices[i] <= indices[i - 1]) {
             status = plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
                                  "visible_devices_value: %s cannot show device %u behind device %u",
