@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs, by the extension of specification 1.17: the driver hands out its functions by name, and a
- * driver that has not all of them has no graphs here. Signatures are those of ze_api.h v1.32; no
- * driver was seen to have them: unverified on hardware.
+ * Graphs, by the extension of specification 1.17: the driver hands out its functions by name. A
+ * driver that has not all of them, or a loader without the host functions of 1.17, has no graphs
+ * here. Signatures are those of ze_api.h v1.32; no driver was seen to have them: unverified on
+ * hardware.
  *
  * Level Zero itself lets launches of one executable graph follow each other, on whichever streams.
  * It has a graph live as long as what was made of it: so ours is counted. Waiting for a stream that
@@ -38,7 +39,8 @@ void xpu_graphs_bind(struct xpu_runtime *runtime, struct xpu_driver *driver)
         VENDOR_REQUIRED(struct ze_graph_api, zeGraphDestroyExt),
     };
 
-    if (runtime->ze.zeDriverGetExtensionFunctionAddress == NULL) {
+    if (runtime->ze.zeDriverGetExtensionFunctionAddress == NULL ||
+        runtime->ze.zeCommandListAppendHostFunction == NULL) {
         return;
     }
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
