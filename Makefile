@@ -331,7 +331,7 @@ include tests/bench/bench.mk
 
 # The frozen headers stay as they were laid out.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
-SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run 2>/dev/null))
+SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
 lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages

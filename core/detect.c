@@ -588,35 +588,77 @@ static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidat
     return status;
 }
 
-/* The first that was asked and said no; a shadowed one never counts. */
+/* Was it asked, or refused, and said no? A shadowed one never counts. */
+static bool is_rejected(const struct ds_accel__candidate *candidate, bool with_disabled)
+{
+    return !is_available(candidate) && candidate->state != DS_ACCEL_STATE_NOT_PROBED &&
+           (with_disabled || candidate->state != DS_ACCEL_STATE_DISABLED) &&
+           candidate->state != DS_ACCEL_STATE_SHADOWED;
+}
+
+/* The first that something can be done for; hardware that is not there comes last. */
 static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context,
                                                        bool with_disabled)
 {
+    const struct ds_accel__candidate *absent = NULL;
+
     for (size_t i = 0; i < context->registry.count; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
-        if (!is_available(candidate) && candidate->state != DS_ACCEL_STATE_NOT_PROBED &&
-            (with_disabled || candidate->state != DS_ACCEL_STATE_DISABLED) &&
-            candidate->state != DS_ACCEL_STATE_SHADOWED) {
+        if (!is_rejected(candidate, with_disabled)) {
+            continue;
+        }
+        if (strcmp(candidate->reason, "no_device") != 0) {
             return candidate;
         }
+        absent = absent == NULL ? candidate : absent;
     }
-    return NULL;
+    return absent;
+}
+
+/* "xpu, npu or cuda": everybody who has no device here. Empty when there is no memory for it. */
+static size_t list_absent(const ds_accel_t *context, struct ds_accel__text *names)
+{
+    const char *last = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < context->registry.count; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+
+        if (is_rejected(candidate, false) && strcmp(candidate->reason, "no_device") == 0) {
+            if (last != NULL) {
+                ds_accel__text_add(names, "%s%s", count > 1 ? ", " : "", last);
+            }
+            last = candidate->name;
+            count++;
+        }
+    }
+    if (last != NULL) {
+        ds_accel__text_add(names, "%s%s", count > 1 ? " or " : "", last);
+    }
+    return names->failed ? 0 : count;
 }
 
 static void warn_fallback(const ds_accel_t *context)
 {
     const struct ds_accel__candidate *best = best_rejected(context, false);
+    struct ds_accel__text names = {0};
 
     if (best == NULL) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO,
                       "cpu is used: no other accelerator has a plugin here");
+    } else if (strcmp(best->reason, "no_device") == 0 && list_absent(context, &names) > 1) {
+        ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
+                      "falling back to cpu: no_device: this machine has no device of %s (ds-accel "
+                      "explain tells more)",
+                      names.data);
     } else {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
                       "falling back to cpu: %s is %s: %s%s%s (ds-accel explain %s tells more)",
                       best->name, ds_accel__state_name(best->state), best->reason,
                       detail_of(best)[0] != '\0' ? ": " : "", detail_of(best), best->name);
     }
+    ds_accel__text_clear(&names);
 }
 
 /* True if all that were asked for were refused for what could have changed their files. */
@@ -670,7 +712,7 @@ static int32_t detect_auto(ds_accel_t *context)
         if (best != NULL) {
             return ds_accel__error(
                 all_refused(context) ? DS_ACCEL_ERR_UNTRUSTED : DS_ACCEL_ERR_NO_DEVICE,
-                "no accelerator can be used: the first candidate, %s, is %s: "
+                "no accelerator can be used: the best candidate, %s, is %s: "
                 "%s: %s",
                 best->name, ds_accel__state_name(best->state), best->reason, detail_of(best));
         }

@@ -157,6 +157,9 @@ struct vendor_backend {
     uint32_t event_handle_bytes;
     uint32_t allocation_align_bytes; /* what alloc() gives at least; more is made by the frame */
     uint32_t frees_wait;             /* free() waits for the device's work by itself */
+    /* open() leaves descriptors or threads that close() cannot end, or the library does not survive a
+       fork: probe asks in a child process of its own. */
+    uint32_t probes_in_child;
 
     /* -- life; the vendor's device numbering below is the instance's: index 0 .. count-1 -- */
 

@@ -9,6 +9,12 @@
  */
 #include "vendor_frame.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- the way -------------------------------------------------------------------------------- */
 
 /* No device, although the hardware is there: is it a variable that hides them all? */
@@ -102,33 +108,129 @@ static void tell_evidence(const struct ds_accel_host *host, void *runtime, const
              answer->device_count, answer->device_count == 1 ? "" : "s");
 }
 
-static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
-                            struct ds_accel_error *error)
+static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
-    struct ds_accel_verdict answer;
     struct vendor_problem problem;
     char library[256];
     void *runtime = NULL;
     uint32_t count = 0;
 
+    memset(answer, 0, sizeof(*answer));
+    if (start(host, &runtime, &count, library, sizeof(library), &problem) != 0) {
+        answer_problem(answer, &problem);
+        return;
+    }
+    answer->device_count = count;
+    if (vendor_backend.judge != NULL && vendor_backend.judge(runtime, count, &answer->device_count,
+                                                             answer->variant, &problem) != 0) {
+        answer_problem(answer, &problem);
+    } else {
+        answer->state = DS_ACCEL_PROBE_AVAILABLE;
+        answer->device_count = count; /* as device_count() will say */
+        tell_evidence(host, runtime, library, answer);
+    }
+    vendor_backend.close(runtime);
+}
+
+/* ---- asking in a child ---------------------------------------------------------------------- */
+
+#define CHILD_LIMIT_MS 60000
+
+/* The whole answer, or what the child came to instead. */
+static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
+{
+    struct pollfd waiting = {.fd = channel, .events = POLLIN};
+    struct vendor_problem problem;
+    size_t have = 0;
+    int status = 0;
+
+    while (have < sizeof(*answer) && poll(&waiting, 1, CHILD_LIMIT_MS) > 0) {
+        ssize_t size = read(channel, (char *)answer + have, sizeof(*answer) - have);
+
+        if (size <= 0) {
+            break;
+        }
+        have += (size_t)size;
+    }
+    if (have < sizeof(*answer)) {
+        kill(child, SIGKILL); /* it ended before, or hangs */
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (have == sizeof(*answer)) {
+        return;
+    }
+    memset(answer, 0, sizeof(*answer));
+    vendor_problem_set(&problem, DS_ACCEL_REASON_DRIVER_FAILED,
+                       "the vendor's library ended the process that asked it, signal %d",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    answer_problem(answer, &problem);
+}
+
+static void write_answer(int channel, const struct ds_accel_verdict *answer)
+{
+    const char *bytes = (const char *)answer;
+    size_t left = sizeof(*answer);
+
+    while (left > 0) {
+        ssize_t size = write(channel, bytes, left);
+
+        if (size <= 0) {
+            return;
+        }
+        bytes += size;
+        left -= (size_t)size;
+    }
+}
+
+/*
+ * Most runtimes cannot be given back once they have started, and do not survive a fork. So they are
+ * started where they go with the process. What needs no library is asked here: most machines do not
+ * have the hardware, and pay for no child.
+ */
+static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
+{
+    struct vendor_hardware hardware;
+    struct vendor_problem problem;
+    int ends[2];
+    pid_t child;
+
+    memset(answer, 0, sizeof(*answer));
+    if (vendor_presence_check(host, vendor_backend.trace, &hardware, &problem) != 0) {
+        answer_problem(answer, &problem);
+        return;
+    }
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        ask(host, answer);
+        return;
+    }
+    child = fork();
+    if (child == 0) {
+        ask(host, answer);
+        write_answer(ends[1], answer);
+        _exit(0);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        ask(host, answer);
+    } else {
+        read_answer(ends[0], child, answer);
+    }
+    close(ends[0]);
+}
+
+static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                            struct ds_accel_error *error)
+{
+    struct ds_accel_verdict answer;
+
     if (host == NULL || verdict == NULL) {
         return vendor_null(error, "probe", "host or verdict");
     }
-    memset(&answer, 0, sizeof(answer));
-    if (start(host, &runtime, &count, library, sizeof(library), &problem) != 0) {
-        answer_problem(&answer, &problem);
+    if (vendor_backend.probes_in_child) {
+        ask_child(host, &answer);
     } else {
-        answer.device_count = count;
-        if (vendor_backend.judge != NULL &&
-            vendor_backend.judge(runtime, count, &answer.device_count, answer.variant, &problem) !=
-                0) {
-            answer_problem(&answer, &problem);
-        } else {
-            answer.state = DS_ACCEL_PROBE_AVAILABLE;
-            answer.device_count = count; /* as device_count() will say */
-            tell_evidence(host, runtime, library, &answer);
-        }
-        vendor_backend.close(runtime);
+        ask(host, &answer);
     }
     ds_accel_write(verdict, &answer, sizeof(answer));
     return DS_ACCEL_OK;

@@ -318,8 +318,10 @@ static int tell_absence(const struct vendor_trace *trace, const struct vendor_ha
                         const char *absent, struct vendor_problem *problem)
 {
     if (found->node_count == 0 && found->pci_count == 0) {
-        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "no PCI device %s and no %s",
-                                  first_of(trace->pci), first_of(trace->nodes));
+        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "no %s%s%s%s",
+                                  trace->pci != NULL ? "PCI device " : "", first_of(trace->pci),
+                                  trace->pci != NULL && trace->nodes != NULL ? " and no " : "",
+                                  first_of(trace->nodes));
     }
     return vendor_problem_set(
         problem, DS_ACCEL_REASON_NO_DRIVER, "%s%s is there, but %s is not: the kernel driver %s %s",

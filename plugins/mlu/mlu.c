@@ -220,6 +220,7 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = sizeof(void *),
     .event_handle_bytes = sizeof(struct cnrt_ipc_notifier),
     .allocation_align_bytes = 64,
+    .probes_in_child = 1, /* cndevInit() is not undone, and nothing is known of forks */
 
     .open = mlu_open,
     .close = mlu_close,

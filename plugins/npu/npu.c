@@ -316,6 +316,7 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = ACL_IPC_KEY_BYTES,
     .event_handle_bytes = sizeof(struct acl_ipc_event),
     .allocation_align_bytes = 64,
+    .probes_in_child = 1, /* aclInit() cannot be undone and repeated */
 
     .open = npu_open,
     .close = npu_close,

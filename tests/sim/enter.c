@@ -131,7 +131,7 @@ static void parse_item(const char *variable, char *item, struct rule *rule)
     }
     if (strchr(item, '@') != NULL) {
         rule->physical = (uint32_t)strtoul(item, &name, 10);
-        if (*name++ != '@') {
+        if (*name++ != '@' || rule->physical >= SIM_MAX_DEVICES) {
             bad_script(variable, item);
         }
     }
@@ -253,13 +253,20 @@ static int64_t scripted_failure(const char *call)
     return code;
 }
 
+/* Each device once, however many rules it has: to ask is to count. */
 static void lose_by_call(const char *call)
 {
+    uint64_t asked = 0;
+
     for (size_t i = 0; i < calls.lose.count; i++) {
-        if (strcmp(calls.lose.list[i].name, call) == 0 &&
-            sim_loses(calls.lose.list[i].physical, call)) {
-            sim_device_lose(calls.lose.list[i].physical);
-            return;
+        const struct rule *rule = &calls.lose.list[i];
+
+        if (strcmp(rule->name, call) != 0 || (asked >> rule->physical & 1) != 0) {
+            continue;
+        }
+        asked |= UINT64_C(1) << rule->physical;
+        if (sim_loses(rule->physical, call)) {
+            sim_device_lose(rule->physical);
         }
     }
 }

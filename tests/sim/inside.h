@@ -16,6 +16,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#pragma GCC visibility push(hidden)
+
 #define SIM_MAX_DEVICES 64u
 #define SIM_PAGE 4096u
 
@@ -39,6 +41,11 @@ bool sim_loses(uint32_t physical, const char *what);
 
 /* One line "alive KIND COUNT" for each kind of live handles (handle.c); the length. */
 int sim_handle_report(char *text, size_t text_size);
+
+/* ---- machine.c ------------------------------------------------------------------------------ */
+
+/* The whole device of a part; -1: it is one, or there is none of that number. */
+int32_t sim_parent(uint32_t physical);
 
 /* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
 
@@ -207,5 +214,7 @@ int sim_capture_wait(struct sim_stream *stream, struct sim_event *event);
 void sim_capture_leave(struct sim_stream *stream);
 /* The nodes in an order that their needs allow, another one each time. Without the lock. */
 bool sim_body_run(struct sim_stream *stream, const struct sim_body *body);
+
+#pragma GCC visibility pop
 
 #endif

@@ -161,6 +161,11 @@ struct sim_device *sim_device_at(uint32_t physical)
     return &machine.devices[physical];
 }
 
+int32_t sim_parent(uint32_t physical)
+{
+    return physical < machine.count ? machine.devices[physical].parent : -1;
+}
+
 int64_t sim_number(const struct sim_device *device, const char *key, int64_t otherwise)
 {
     return number_of(device->facts, key, otherwise);

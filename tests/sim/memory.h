@@ -6,6 +6,8 @@
 
 #include "inside.h"
 
+#pragma GCC visibility push(hidden)
+
 #define EXPORT_SLOTS 4096u
 
 /* A device's pages and addresses (memory.c's comment). */
@@ -62,5 +64,7 @@ struct span *memory_span(uint32_t physical);
 struct entry *memory_take(struct span *span, uint64_t size_bytes, uint64_t align_bytes);
 void memory_give(struct entry *entry);
 struct reservation *memory_reservation(const void *address);
+
+#pragma GCC visibility pop
 
 #endif

@@ -25,7 +25,7 @@ $(SIM_ENGINE): SIM_CFLAGS += -fvisibility=default
 
 $(SIM_DIR)/libsim_%.so: $(SIM_ENGINE)
 	@mkdir -p $(@D)
-	$(CC) $(SIM_LDFLAGS) -Wl,-soname,libsim_$*.so -o $@ $^ $(shell $(PKG_CONFIG) --libs jansson) -lpthread -ldl
+	$(CC) $(SIM_LDFLAGS) -Wl,-Bsymbolic -Wl,-soname,libsim_$*.so -o $@ $^ $(shell $(PKG_CONFIG) --libs jansson) -lpthread -ldl
 
 # sim_library VENDOR SONAME SOURCES
 define sim_library

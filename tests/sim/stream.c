@@ -67,20 +67,40 @@ bool sim_is_lost(uint32_t physical)
     return physical < SIM_MAX_DEVICES && atomic_load(&lost[physical]);
 }
 
+/* What fails is the hardware: a device and all its parts. */
+static uint32_t whole_of(uint32_t physical)
+{
+    int32_t parent = sim_parent(physical);
+
+    return parent >= 0 ? (uint32_t)parent : physical;
+}
+
 void sim_device_lose(uint32_t physical)
 {
+    uint32_t whole = whole_of(physical);
+
     sim_locked();
-    atomic_store(&lost[physical], true);
+    for (uint32_t i = 0; i < SIM_MAX_DEVICES; i++) {
+        if (whole_of(i) == whole) {
+            atomic_store(&lost[i], true);
+        }
+    }
     pthread_cond_broadcast(&sim_changed);
     sim_unlocked();
 }
 
 void sim_device_reset(uint32_t physical)
 {
+    uint32_t whole = whole_of(physical);
+
     sim_locked();
-    atomic_store(&lost[physical], false);
+    for (uint32_t i = 0; i < SIM_MAX_DEVICES; i++) {
+        if (whole_of(i) == whole) {
+            atomic_store(&lost[i], false);
+        }
+    }
     for (struct sim_stream *stream = streams; stream != NULL; stream = stream->next) {
-        if (stream->physical == physical) {
+        if (whole_of(stream->physical) == whole) {
             stream->is_failed = false;
         }
     }

@@ -80,6 +80,46 @@ else
     echo "test_engine: not run under the thread sanitizer"
 fi
 
+# -- the rules of CUDA's driver, as its simulator keeps them --
+
+"$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize="$SAN"} -I"$here" "$here/self/cuda.c" -o "$dir/cuda" \
+    "$build/sim/lib/libcuda.so.1" "$build/sim/lib/libsim_cuda.so" -Wl,-rpath,"$build/sim/lib" -lpthread
+for case in $("$dir/cuda"); do
+    a_case cuda "$case" 2>/dev/null
+    case $case in
+    dies:*) is "cuda: $case" 134 "$code" ;;
+    list) ;;
+    *)
+        is "cuda: $case" "0 " "$code $err"
+        is "cuda: $case: nothing is left" "" "$(grep -sv "^calls " "$dir/report")"
+        ;;
+    esac
+done
+
+# visible NAME WANTED VARIABLE...: the buses of the visible devices, in order; or cuInit's code.
+visible() {
+    name=$1
+    wanted=$2
+    shift 2
+    run env "$@" SIM_MACHINE="$here/machines/node-8gpu.json" "$dir/cuda" list
+    is "visible: $name" "$wanted" "$(printf '%s' "$out" | tr ' ' '\n' | sed 's|^0000:\(..\):.*|\1|' | xargs)"
+}
+V=CUDA_VISIBLE_DEVICES
+by_pci=CUDA_DEVICE_ORDER=PCI_BUS_ID
+mig=MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710
+visible "fastest first, the divided one left out" "18 2a 5d ba db 3a 9a"
+visible "by PCI address" "18 2a 3a 5d 9a ba db" $by_pci
+visible "a list" "3a 18" $by_pci $V=2,0
+visible "numbers of the order that holds" "9a 18" $V=7,0
+visible "cut at the first that is none" "18 2a" $by_pci $V=0,1,99,2
+visible "cut at -1" "18" $by_pci $V=0,-1,2
+visible "cut at one that is there already" "18" $by_pci $V=0,0,1
+visible "empty hides all" 100 $V=
+visible "by UUID, its beginning, and a number" "5d 18" $by_pci $V=GPU-22170f15,0
+visible "a beginning of several is none" 100 $V=GPU-2
+visible "a part is alone" "ab" $V=$mig,0
+visible "a number of a divided device is its first part" "ab" $by_pci $V=5
+
 # -- the machine's files, and the runner --
 
 sim="$here/ds-accel-sim"

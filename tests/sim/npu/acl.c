@@ -171,11 +171,12 @@ SIM_EXPORT aclError aclrtSetDevice(int32_t deviceId)
     if (physical < 0) {
         return ACL_ERROR_RT_INVALID_DEVICEID;
     }
-    if (sim_is_lost((uint32_t)physical)) {
-        return ACL_ERROR_RT_LOST_HEARTBEAT;
-    }
     pthread_mutex_lock(&lock);
     context = primaries[deviceId];
+    if (context == NULL && sim_is_lost((uint32_t)physical)) {
+        pthread_mutex_unlock(&lock);
+        return ACL_ERROR_RT_LOST_HEARTBEAT;
+    }
     if (context == NULL) {
         context = calloc(1, sizeof(*context));
         if (context == NULL) {

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Allocations, copies and fills.
+ *
+ * Allocating and freeing are among the calls that a capture in mode global or thread-local takes
+ * for a mistake, on whichever stream it is. They are none of it here, so that the thread's mode is
+ * relaxed for the length of the call.
+ */
+#include "plugin.h"
+
+static void relax(const struct cuda_api *api, int *mode)
+{
+    *mode = CU_CAPTURE_RELAXED;
+    if (api->cuThreadExchangeStreamCaptureMode != NULL) {
+        api->cuThreadExchangeStreamCaptureMode(mode);
+    }
+}
+
+static void unrelax(const struct cuda_api *api, int mode)
+{
+    if (api->cuThreadExchangeStreamCaptureMode != NULL) {
+        api->cuThreadExchangeStreamCaptureMode(&mode);
+    }
+}
+
+/* A call with the mode relaxed; code is a variable. */
+#define RELAXED(api, code, call) \
+    do { \
+        int mode_; \
+        relax(api, &mode_); \
+        (code) = (call); \
+        unrelax(api, mode_); \
+    } while (0)
+
+/* ---- device memory -------------------------------------------------------------------------- */
+
+int32_t cuda_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                   struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_pointer_t pointer = 0;
+    cu_result_t code;
+
+    RELAXED(api, code, api->cuMemAlloc_v2(&pointer, (size_t)size_bytes));
+    CUDA_TRY(device, error, code, "cuMemAlloc(%llu bytes, device %u)",
+             (unsigned long long)size_bytes, device->index);
+    *pointer_out = (void *)(uintptr_t)pointer;
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
+
+    RELAXED(api, code, api->cuMemFree_v2(cuda_address(pointer)));
+    CUDA_TRY(device, error, code, "cuMemFree(%p)", pointer);
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                           void **pointer_out, struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_pointer_t pointer = 0;
+    cu_result_t code;
+
+    if (api->cuMemAllocManaged == NULL) {
+        return vendor_unsupported(error, "mem_alloc_managed",
+                                  "libcuda.so.1 has no cuMemAllocManaged (CUDA 6.0)");
+    }
+    RELAXED(api, code, api->cuMemAllocManaged(&pointer, (size_t)size_bytes, CU_ATTACH_GLOBAL));
+    CUDA_TRY(device, error, code, "cuMemAllocManaged(%llu bytes, device %u)",
+             (unsigned long long)size_bytes, device->index);
+    *pointer_out = (void *)(uintptr_t)pointer;
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
+                         struct ds_accel_error *error)
+{
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+
+    CUDA_TRY(device, error, cuda_api_of(device)->cuMemGetInfo_v2(&free_bytes, &total_bytes),
+             "cuMemGetInfo(device %u)", device->index);
+    *free_out = free_bytes;
+    *total_out = total_bytes;
+    return DS_ACCEL_OK;
+}
+
+/* ---- stream-ordered memory ------------------------------------------------------------------ */
+
+static int32_t check_pools(const ds_accel_plugin_device_t *device, const char *slot,
+                           struct ds_accel_error *error)
+{
+    const struct cuda_device *state = device->state;
+
+    return state->has_pools
+               ? DS_ACCEL_OK
+               : vendor_unsupported(error, slot, "this device or driver has no memory pools");
+}
+
+int32_t cuda_alloc_async(ds_accel_plugin_device_t *device, void *native_stream, uint64_t size_bytes,
+                         void **pointer_out, struct ds_accel_error *error)
+{
+    cu_pointer_t pointer = 0;
+    int32_t status = check_pools(device, "mem_alloc_async", error);
+
+    if (status < 0) {
+        return status;
+    }
+    CUDA_TRY(device, error,
+             cuda_api_of(device)->cuMemAllocAsync(&pointer, (size_t)size_bytes, native_stream),
+             "cuMemAllocAsync(%llu bytes, stream %p, device %u)", (unsigned long long)size_bytes,
+             native_stream, device->index);
+    *pointer_out = (void *)(uintptr_t)pointer;
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_free_async(ds_accel_plugin_device_t *device, void *native_stream, void *pointer,
+                        struct ds_accel_error *error)
+{
+    int32_t status = check_pools(device, "mem_free_async", error);
+
+    if (status < 0) {
+        return status;
+    }
+    CUDA_TRY(device, error,
+             cuda_api_of(device)->cuMemFreeAsync(cuda_address(pointer), native_stream),
+             "cuMemFreeAsync(%p, stream %p)", pointer, native_stream);
+    return DS_ACCEL_OK;
+}
+
+/* What the driver keeps is in the device's pool; without pools it keeps nothing. */
+int32_t cuda_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
+                  struct ds_accel_error *error)
+{
+    const struct cuda_device *state = device->state;
+    const struct cuda_api *api = state->api;
+    cu_pool_t pool = NULL;
+
+    if (!state->has_pools || api->cuDeviceGetMemPool == NULL || api->cuMemPoolTrimTo == NULL) {
+        return DS_ACCEL_OK;
+    }
+    CUDA_TRY(device, error, api->cuDeviceGetMemPool(&pool, state->device),
+             "cuDeviceGetMemPool(device %u)", device->index);
+    CUDA_TRY(device, error,
+             api->cuMemPoolTrimTo(pool, keep_bytes > SIZE_MAX ? SIZE_MAX : (size_t)keep_bytes),
+             "cuMemPoolTrimTo(%llu bytes, device %u)", (unsigned long long)keep_bytes,
+             device->index);
+    return DS_ACCEL_OK;
+}
+
+/* ---- host memory ---------------------------------------------------------------------------- */
+
+int32_t cuda_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                          void **pointer_out, struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    unsigned int bits = (flags & DS_ACCEL_PINNED_PORTABLE) != 0 ? CU_HOST_PORTABLE : 0;
+    void *pointer = NULL;
+    cu_result_t code;
+
+    bits |= (flags & DS_ACCEL_PINNED_MAPPED) != 0 ? CU_HOST_MAPPED : 0;
+    bits |= (flags & DS_ACCEL_PINNED_WRITE_COMBINED) != 0 ? CU_HOST_WRITE_COMBINED : 0;
+    RELAXED(api, code, api->cuMemHostAlloc(&pointer, (size_t)size_bytes, bits));
+    CUDA_TRY(device, error, code, "cuMemHostAlloc(%llu bytes, flags %u)",
+             (unsigned long long)size_bytes, bits);
+    *pointer_out = pointer;
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
+                         struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
+
+    RELAXED(api, code, api->cuMemFreeHost(pointer));
+    CUDA_TRY(device, error, code, "cuMemFreeHost(%p)", pointer);
+    return DS_ACCEL_OK;
+}
+
+/* Write-combining is a matter of how memory was made: a hint too late here. */
+int32_t cuda_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
+                           uint32_t flags, struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    unsigned int bits = (flags & DS_ACCEL_PINNED_PORTABLE) != 0 ? CU_HOST_PORTABLE : 0;
+    cu_result_t code;
+
+    bits |= (flags & DS_ACCEL_PINNED_MAPPED) != 0 ? CU_HOST_MAPPED : 0;
+    RELAXED(api, code, api->cuMemHostRegister_v2(pointer, (size_t)size_bytes, bits));
+    CUDA_TRY(device, error, code, "cuMemHostRegister(%p, %llu bytes, flags %u)", pointer,
+             (unsigned long long)size_bytes, bits);
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
+                             struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
+
+    RELAXED(api, code, api->cuMemHostUnregister(pointer));
+    CUDA_TRY(device, error, code, "cuMemHostUnregister(%p)", pointer);
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_host_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
+                                 void **device_pointer_out, struct ds_accel_error *error)
+{
+    cu_pointer_t pointer = 0;
+
+    CUDA_TRY(device, error,
+             cuda_api_of(device)->cuMemHostGetDevicePointer_v2(&pointer, host_pointer, 0),
+             "cuMemHostGetDevicePointer(%p)", host_pointer);
+    *device_pointer_out = (void *)(uintptr_t)pointer;
+    return DS_ACCEL_OK;
+}
+
+/* ---- copies and fills ----------------------------------------------------------------------- */
+
+/* A function for each direction; what is left, the unified addresses tell. */
+int32_t cuda_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                        const void *source, uint64_t size_bytes, uint32_t kind,
+                        struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    size_t size = (size_t)size_bytes;
+
+    switch (kind) {
+    case DS_ACCEL_COPY_HOST_TO_DEVICE:
+        CUDA_TRY(device, error,
+                 api->cuMemcpyHtoDAsync_v2(cuda_address(destination), source, size, native_stream),
+                 "cuMemcpyHtoDAsync(%p, %p, %zu bytes)", destination, source, size);
+        break;
+    case DS_ACCEL_COPY_DEVICE_TO_HOST:
+        CUDA_TRY(device, error,
+                 api->cuMemcpyDtoHAsync_v2(destination, cuda_address(source), size, native_stream),
+                 "cuMemcpyDtoHAsync(%p, %p, %zu bytes)", destination, source, size);
+        break;
+    case DS_ACCEL_COPY_DEVICE_TO_DEVICE:
+        CUDA_TRY(device, error,
+                 api->cuMemcpyDtoDAsync_v2(cuda_address(destination), cuda_address(source), size,
+                                           native_stream),
+                 "cuMemcpyDtoDAsync(%p, %p, %zu bytes)", destination, source, size);
+        break;
+    default:
+        CUDA_TRY(device, error,
+                 api->cuMemcpyAsync(cuda_address(destination), cuda_address(source), size,
+                                    native_stream),
+                 "cuMemcpyAsync(%p, %p, %zu bytes)", destination, source, size);
+        break;
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stream,
+                             ds_accel_plugin_device_t *destination_device, void *destination,
+                             ds_accel_plugin_device_t *source_device, const void *source,
+                             uint64_t size_bytes, struct ds_accel_error *error)
+{
+    const struct cuda_device *to = destination_device->state;
+    const struct cuda_device *from = source_device->state;
+
+    CUDA_TRY(device, error,
+             cuda_api_of(device)->cuMemcpyPeerAsync(cuda_address(destination), to->context,
+                                                    cuda_address(source), from->context,
+                                                    (size_t)size_bytes, native_stream),
+             "cuMemcpyPeerAsync(%p of device %u, %p of device %u, %llu bytes)", destination,
+             destination_device->index, source, source_device->index,
+             (unsigned long long)size_bytes);
+    return DS_ACCEL_OK;
+}
+
+int32_t cuda_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
+                        uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
+                        struct ds_accel_error *error)
+{
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_pointer_t address = cuda_address(destination);
+    cu_result_t code;
+
+    if (pattern_bytes == 1) {
+        code = api->cuMemsetD8Async(address, (unsigned char)pattern, (size_t)count, native_stream);
+    } else if (pattern_bytes == 2) {
+        code =
+            api->cuMemsetD16Async(address, (unsigned short)pattern, (size_t)count, native_stream);
+    } else {
+        code = api->cuMemsetD32Async(address, pattern, (size_t)count, native_stream);
+    }
+    CUDA_TRY(device, error, code, "cuMemsetD%uAsync(%p, 0x%x, %llu elements)", 8 * pattern_bytes,
+             destination, pattern, (unsigned long long)count);
+    return DS_ACCEL_OK;
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * A program that calls one plugin's table directly, for the tests of the simulated vendors:
+ *
+ *     calls PLUGIN facts              who each device is, and the versions
+ *     calls PLUGIN telemetry [BYTES]  the sensors of each device, with BYTES allocated on device 0
+ *     calls PLUGIN ranges             profiler ranges, nested
+ *     calls PLUGIN memory             exhaust the memory of device 0, and go on
+ *     calls PLUGIN share              export memory and an event of device 0
+ *     calls PLUGIN work               a bit of everything on device 0, with its result checked
+ *
+ * "failed CALL: STATUS VENDOR_CODE VENDOR_TEXT: MESSAGE" is printed for a call that fails; what was
+ * made until then is released, a second time if that failed. Exit code: 0 all is well, 1 a call
+ * failed, 3 a failure was not told as it must be, 4 the device did something else.
+ */
+#include "plugin-api.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define BYTES (1u << 20)
+
+struct run {
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_instance_t *instance;
+    ds_accel_plugin_device_t *device;
+    struct ds_accel_error error;
+    int code;
+    /* of `work` */
+    void *first, *second;
+    unsigned char *pinned;
+    ds_accel_plugin_stream_t *one, *two;
+    ds_accel_plugin_event_t *start, *end;
+    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_exec_t *exec;
+    int is_capturing;
+    volatile int task_count;
+};
+
+/* ---- the host ------------------------------------------------------------------------------- */
+
+static void host_log(const struct ds_accel_host *host, uint32_t level, const char *message)
+{
+    (void)host;
+    if (level <= DS_ACCEL_LOG_WARN) {
+        fprintf(stderr, "log: %s\n", message);
+    }
+}
+
+static int32_t host_log_enabled(const struct ds_accel_host *host, uint32_t level, uint32_t *enabled)
+{
+    (void)host;
+    *enabled = level <= DS_ACCEL_LOG_WARN;
+    return DS_ACCEL_OK;
+}
+
+static int32_t host_config_get(const struct ds_accel_host *host, const char *key, char *value,
+                               uint32_t value_size, uint32_t *needed_out)
+{
+    (void)host;
+    (void)key;
+    (void)value;
+    (void)value_size;
+    (void)needed_out;
+    return DS_ACCEL_ERR_NOT_FOUND;
+}
+
+static uint64_t host_clock_ns(const struct ds_accel_host *host)
+{
+    struct timespec now;
+
+    (void)host;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static const void *host_extension(const struct ds_accel_host *host, const char *id)
+{
+    (void)host;
+    (void)id;
+    return NULL;
+}
+
+static struct ds_accel_host host = {
+    .struct_size = sizeof(host),
+    .abi_major = DS_ACCEL_ABI_MAJOR,
+    .features = DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE,
+    .host_version = "0",
+    .log = host_log,
+    .log_enabled = host_log_enabled,
+    .config_get = host_config_get,
+    .clock_ns = host_clock_ns,
+    .machine_root = "",
+    .extension = host_extension,
+};
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static void clear(struct run *run)
+{
+    memset(&run->error, 0, sizeof(run->error));
+    run->error.struct_size = sizeof(run->error);
+}
+
+/* What a call answered; keeps the worst exit code. */
+static int32_t tell(struct run *run, const char *call, int32_t status)
+{
+    if (status >= 0) {
+        return status;
+    }
+    printf("failed %s: %d %lld %s: %s\n", call, status, (long long)run->error.vendor_code,
+           run->error.vendor_text[0] != '\0' ? run->error.vendor_text : "-", run->error.message);
+    if (run->error.code != status || run->error.message[0] == '\0') {
+        printf("not told as it must be: code %d\n", run->error.code);
+        run->code = 3;
+    } else if (run->code == 0) {
+        run->code = 1;
+    }
+    return status;
+}
+
+#define CALL(run, name, ...) \
+    (clear(run), tell(run, #name, (run)->table->name(__VA_ARGS__, &(run)->error)))
+/* For what releases: again if it failed, so that a failure that comes once leaves nothing behind.
+ */
+#define RELEASE(run, name, ...) \
+    do { \
+        if (CALL(run, name, __VA_ARGS__) < 0) { \
+            CALL(run, name, __VA_ARGS__); \
+        } \
+    } while (0)
+
+static void wrong(struct run *run, const char *what)
+{
+    printf("wrong: %s\n", what);
+    run->code = 4;
+}
+
+static const struct ds_accel_plugin *load(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void *symbol = library != NULL ? dlsym(library, DS_ACCEL_ENTRY_V1_SYMBOL) : NULL;
+    ds_accel_entry_v1_t entry;
+
+    if (symbol == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return NULL;
+    }
+    memcpy(&entry, &symbol, sizeof(entry));
+    return entry(&host);
+}
+
+/* ---- facts and sensors ---------------------------------------------------------------------- */
+
+static void print_version(const char *name, const uint32_t version[4])
+{
+    printf("%s %u.%u.%u\n", name, version[0], version[1], version[2]);
+}
+
+static void do_facts(struct run *run, uint32_t count)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct ds_accel_device_identity who = {.struct_size = sizeof(who)};
+
+        if (CALL(run, device_identity, run->instance, i, &who) == DS_ACCEL_OK) {
+            printf("device %u vendor %u pci %s uuid %s node %s numa %d memory %llu name %s\n", i,
+                   who.vendor_index, who.pci_address, who.uuid_text, who.node_path,
+                   (who.valid & DS_ACCEL_IDENTITY_NUMA_NODE) != 0 ? (int)who.numa_node : -1,
+                   (unsigned long long)who.total_memory_bytes, who.name);
+        }
+    }
+    if (CALL(run, backend_info, run->instance, &info) == DS_ACCEL_OK) {
+        print_version("runtime", info.runtime_version);
+        print_version("driver", info.driver_version);
+    }
+}
+
+static void print_telemetry(const struct ds_accel_telemetry *t, uint32_t index)
+{
+    printf("device %u valid 0x%llx load %u%% %u%% heat %d power %llu/%llu clocks %u %u memory "
+           "%llu/%llu\n",
+           index, (unsigned long long)t->valid, t->utilization_percent,
+           t->memory_utilization_percent, t->temperature_millidegrees_c,
+           (unsigned long long)t->power_milliwatts, (unsigned long long)t->power_limit_milliwatts,
+           t->core_clock_khz, t->memory_clock_khz, (unsigned long long)t->memory_used_bytes,
+           (unsigned long long)t->memory_total_bytes);
+}
+
+static void do_telemetry(struct run *run, uint32_t count, uint64_t bytes)
+{
+    void *memory = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        (bytes > 0 && CALL(run, mem_alloc, run->device, bytes, 0, 0, &memory) < 0)) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct ds_accel_telemetry t = {.struct_size = sizeof(t)};
+        struct ds_accel_process process = {.struct_size = sizeof(process)};
+        uint32_t processes = 0;
+
+        if (CALL(run, telemetry_get, run->instance, i, &t) == DS_ACCEL_OK) {
+            print_telemetry(&t, i);
+        }
+        if (CALL(run, telemetry_processes, run->instance, i, &process, sizeof(process), 1,
+                 &processes) == DS_ACCEL_OK) {
+            printf("device %u processes %u memory %llu\n", i, processes,
+                   (unsigned long long)process.memory_bytes);
+        }
+    }
+    if (memory != NULL) {
+        RELEASE(run, mem_free, run->device, memory);
+    }
+}
+
+static void do_ranges(struct run *run)
+{
+    CALL(run, range_push, run->instance, "step", NULL, NULL);
+    CALL(run, range_push, run->instance, "forward", "a domain", "a category");
+    CALL(run, range_pop, run->instance, "a domain");
+    CALL(run, range_push, run->instance, "backward", NULL, NULL);
+    CALL(run, range_pop, run->instance, NULL);
+    CALL(run, range_pop, run->instance, NULL);
+}
+
+/* Parts of 64 MiB until there is no more; then what fits is there again. */
+static void do_memory(struct run *run)
+{
+    void *parts[64] = {NULL};
+    uint32_t count = 0;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    while (count < 64 &&
+           CALL(run, mem_alloc, run->device, 64u << 20, 0, 0, &parts[count]) == DS_ACCEL_OK) {
+        count++;
+    }
+    printf("parts %u\n", count);
+    if (count > 0) {
+        RELEASE(run, mem_free, run->device, parts[--count]);
+        if (CALL(run, mem_alloc, run->device, BYTES, 0, 0, &parts[count]) == DS_ACCEL_OK) {
+            printf("and one that fits\n");
+            count++;
+        }
+    }
+    while (count > 0) {
+        RELEASE(run, mem_free, run->device, parts[--count]);
+    }
+}
+
+static void do_share(struct run *run)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    ds_accel_plugin_event_t *event = NULL;
+    unsigned char handle[256];
+    void *memory = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, backend_info, run->instance, &info) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory) < 0) {
+        return;
+    }
+    if (CALL(run, ipc_memory_export, run->device, (char *)memory + 4096, handle,
+             info.memory_handle_bytes) == DS_ACCEL_OK) {
+        printf("memory: %u bytes\n", info.memory_handle_bytes);
+        CALL(run, ipc_memory_unexport, run->device, handle, info.memory_handle_bytes);
+    }
+    if (CALL(run, event_create, run->device, DS_ACCEL_EVENT_INTERPROCESS, &event) == DS_ACCEL_OK &&
+        CALL(run, ipc_event_export, event, handle, info.event_handle_bytes) == DS_ACCEL_OK) {
+        printf("event: %u bytes\n", info.event_handle_bytes);
+    }
+    run->table->event_destroy(event);
+    RELEASE(run, mem_free, run->device, memory);
+}
+
+/* ---- work ----------------------------------------------------------------------------------- */
+
+static void task(void *user_data, int32_t status)
+{
+    struct run *run = user_data;
+
+    run->task_count += status == DS_ACCEL_OK;
+}
+
+static int32_t make(struct run *run)
+{
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->first) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->second) < 0 ||
+        CALL(run, mem_alloc_pinned, run->device, BYTES, 0, 0, (void **)&run->pinned) < 0 ||
+        CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, stream_create, run->device, 0, 0, &run->two) < 0 ||
+        CALL(run, event_create, run->device, DS_ACCEL_EVENT_TIMING, &run->start) < 0 ||
+        CALL(run, event_create, run->device, DS_ACCEL_EVENT_TIMING, &run->end) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+static void unmake(struct run *run)
+{
+    if (run->is_capturing) {
+        clear(run);
+        run->table->graph_capture_end(run->one, &run->graph, &run->error);
+    }
+    RELEASE(run, device_synchronize, run->device, UINT64_MAX); /* what was queued uses the memory */
+    run->table->graph_exec_destroy(run->exec);
+    run->table->graph_destroy(run->graph);
+    run->table->event_destroy(run->end);
+    run->table->event_destroy(run->start);
+    run->table->stream_destroy(run->two);
+    run->table->stream_destroy(run->one);
+    if (run->pinned != NULL) {
+        RELEASE(run, mem_free_pinned, run->device, run->pinned);
+    }
+    if (run->second != NULL) {
+        RELEASE(run, mem_free, run->device, run->second);
+    }
+    if (run->first != NULL) {
+        RELEASE(run, mem_free, run->device, run->first);
+    }
+}
+
+/* pinned -> first on one stream; behind its event, first -> second and a tail on the other. */
+static int32_t queue_copies(struct run *run)
+{
+    const uint32_t tail = 0x01020304;
+
+    for (uint32_t i = 0; i < BYTES; i++) {
+        run->pinned[i] = (unsigned char)(i * 7u + i / 251u);
+    }
+    if (CALL(run, event_record, run->start, run->one) < 0 ||
+        CALL(run, mem_copy_async, run->one, run->first, run->pinned, BYTES,
+             DS_ACCEL_COPY_HOST_TO_DEVICE) < 0 ||
+        CALL(run, event_record, run->end, run->one) < 0 ||
+        CALL(run, stream_wait_event, run->two, run->end) < 0 ||
+        CALL(run, mem_copy_async, run->two, run->second, run->first, BYTES - 64,
+             DS_ACCEL_COPY_DEVICE_TO_DEVICE) < 0 ||
+        CALL(run, mem_fill_async, run->two, (char *)run->second + BYTES - 64, &tail, 4, 64) < 0 ||
+        CALL(run, stream_host_task, run->two, task, run) < 0 ||
+        CALL(run, event_record, run->end, run->two) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+static int32_t wait_for_copies(struct run *run)
+{
+    double elapsed = -1;
+    int32_t status;
+
+    if (CALL(run, event_synchronize, run->end, UINT64_MAX) < 0 ||
+        CALL(run, stream_synchronize, run->two, UINT64_MAX) < 0 ||
+        CALL(run, event_elapsed_ms, run->start, run->end, &elapsed) < 0) {
+        return -1;
+    }
+    status = CALL(run, event_query, run->end);
+    if (status < 0) {
+        return -1;
+    }
+    if (status != DS_ACCEL_OK) {
+        wrong(run, "an event that was waited for is not reached");
+    }
+    status = CALL(run, stream_query, run->two);
+    if (status < 0) {
+        return -1;
+    }
+    if (status != DS_ACCEL_OK) {
+        wrong(run, "a stream that was waited for is busy");
+    }
+    if (elapsed < 0) {
+        wrong(run, "time goes backwards");
+    }
+    if (run->task_count != 1) {
+        wrong(run, "the host task did not run once");
+    }
+    return 0;
+}
+
+/* A fill of the first, captured and launched twice. */
+static int32_t work_graph(struct run *run)
+{
+    const unsigned char byte = 0x5a;
+
+    if (CALL(run, graph_capture_begin, run->one, DS_ACCEL_CAPTURE_GLOBAL) < 0) {
+        return -1;
+    }
+    run->is_capturing = 1;
+    if (CALL(run, mem_fill_async, run->one, run->first, &byte, 1, BYTES) < 0) {
+        return -1;
+    }
+    run->is_capturing = 0;
+    if (CALL(run, graph_capture_end, run->one, &run->graph) < 0 ||
+        CALL(run, graph_instantiate, run->graph, 0, &run->exec) < 0 ||
+        CALL(run, graph_launch, run->exec, run->one) < 0 ||
+        CALL(run, graph_launch, run->exec, run->one) < 0 ||
+        CALL(run, stream_synchronize, run->one, UINT64_MAX) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+static int is_right(const unsigned char *got, int is_filled)
+{
+    for (uint32_t i = 0; i < BYTES; i++) {
+        static const unsigned char tail[4] = {4, 3, 2, 1};
+        unsigned char wanted = is_filled         ? 0x5a
+                               : i >= BYTES - 64 ? tail[i % 4]
+                                                 : (unsigned char)(i * 7u + i / 251u);
+
+        if (got[i] != wanted) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void do_work(struct run *run)
+{
+    struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
+    unsigned char *got = malloc(BYTES);
+
+    if (got != NULL && make(run) == 0 && queue_copies(run) == 0 && wait_for_copies(run) == 0 &&
+        work_graph(run) == 0 &&
+        CALL(run, mem_copy, run->device, got, run->second, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST) ==
+            DS_ACCEL_OK) {
+        if (!is_right(got, 0)) {
+            wrong(run, "what was copied");
+        }
+        if (CALL(run, mem_copy, run->device, got, run->first, BYTES,
+                 DS_ACCEL_COPY_DEVICE_TO_HOST) == DS_ACCEL_OK &&
+            !is_right(got, 1)) {
+            wrong(run, "what was captured");
+        }
+        if (CALL(run, mem_info, run->device, &info) == DS_ACCEL_OK &&
+            info.available_bytes > info.total_bytes - 2 * BYTES) {
+            wrong(run, "the figures of memory");
+        }
+    } else if (run->code == 0) {
+        wrong(run, "no memory of the host");
+    }
+    if (run->device != NULL) {
+        if (run->code == 1) {
+            CALL(run, device_health, run->device);
+        }
+        unmake(run);
+    }
+    free(got);
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+static void dispatch(struct run *run, const char *command, const char *argument)
+{
+    uint32_t count = 0;
+
+    if (CALL(run, init, &host, &run->instance) < 0) {
+        return;
+    }
+    if (CALL(run, device_count, run->instance, &count) == DS_ACCEL_OK) {
+        if (strcmp(command, "facts") == 0) {
+            do_facts(run, count);
+        } else if (strcmp(command, "telemetry") == 0) {
+            do_telemetry(run, count, argument != NULL ? strtoull(argument, NULL, 0) : 0);
+        } else if (strcmp(command, "ranges") == 0) {
+            do_ranges(run);
+        } else if (strcmp(command, "memory") == 0) {
+            do_memory(run);
+        } else if (strcmp(command, "share") == 0) {
+            do_share(run);
+        } else {
+            do_work(run);
+        }
+    }
+    run->table->device_close(run->device);
+    run->table->shutdown(run->instance);
+}
+
+int main(int argc, char **argv)
+{
+    struct run run;
+    const char *root = getenv("DS_ACCEL_ROOT");
+
+    memset(&run, 0, sizeof(run));
+    if (argc < 3) {
+        fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|work\n");
+        return 2;
+    }
+    host.machine_root = root != NULL ? root : "";
+    run.table = load(argv[1]);
+    if (run.table == NULL) {
+        return 2;
+    }
+    dispatch(&run, argv[2], argc > 3 ? argv[3] : NULL);
+    fflush(stdout);
+    return run.code;
+}

@@ -1,0 +1,162 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The mlu plugin over simulated CNRT, CNDev and CNPX.
+#
+#     test_mlu.sh BUILD
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck disable=SC2034 # for vendor.sh
+vendor=mlu
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+unset MLU_VISIBLE_DEVICES NEUWARE_HOME CNPX_LIB_PATH 2>/dev/null || true
+# shellcheck source=tests/sim/vendor.sh
+. "$here/vendor.sh"
+
+# ---- is it there? -------------------------------------------------------------------------------
+
+is "available" "available - libcnrt.so, driver 6.2.10, 2 devices" "$(verdict "$sim" mlu)"
+has "no hardware" "$(verdict "$sim" none)" "unavailable no_device "
+has "no hardware: what was looked for" "$(verdict "$sim" none)" "/dev/cambricon_ctl"
+has "the library is absent" "$(verdict bare)" "unavailable library_missing libcnrt.so, "
+is "the library is there, and no device" "unavailable no_device" \
+    "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib" | cut -d' ' -f1,2)"
+is "hidden" 'unavailable hidden MLU_VISIBLE_DEVICES="" hides every device' \
+    "$(MLU_VISIBLE_DEVICES='' verdict "$sim" mlu)"
+variant broken 'v["driver_state"] = "broken"'
+is "CNRT does not start" "error driver_failed cnrtGetDeviceCount(): cnrtErrorInit (100002)" \
+    "$(verdict "$sim" "$dir/broken.json")"
+refused
+has "no permission: which node" "$refused" "/dev/cambricon_ctl"
+mkdir "$dir/half"
+echo 'int cnrtGetDeviceCount(unsigned *count) { return count == 0; }' |
+    "$CC" -xc -shared -fPIC -o "$dir/half/libcnrt.so" -
+has "a library that is too old" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" "unavailable symbol_missing"
+mkdir -p "$dir/neuware/lib64"
+ln -s "$build/sim/lib/libsim_mlu.so" "$dir/neuware/lib64/libsim_mlu.so"
+cp "$build/sim/lib/libcnrt.so" "$dir/neuware/lib64/"
+has "by NEUWARE_HOME" "$(verdict bare env SIM_MACHINE="$machine" NEUWARE_HOME="$dir/neuware")" \
+    "available - $dir/neuware/lib64/libcnrt.so"
+
+# ---- who is who ---------------------------------------------------------------------------------
+
+calls mlu facts
+has "device 0" "$out" "device 0 vendor 0 pci 0000:4f:00.0 uuid cabc0590-5a10-4e02-b6d1-2f9a7c3e8d01 node /dev/cambricon_dev0 numa 0 memory 1073741824 name MLU590-M9"
+has "device 1" "$out" "device 1 vendor 1 pci 0000:d0:00.0 uuid cabc0590-8c27-41f9-93ae-7b60d15f4e02 node /dev/cambricon_dev1 numa 1"
+has "the driver's version" "$out" "driver 6.2.10"
+MLU_VISIBLE_DEVICES=1 calls mlu facts
+has "one visible device" "$out" "device 0 vendor 1 pci 0000:d0:00.0 uuid cabc0590-8c27-41f9-93ae-7b60d15f4e02 node /dev/cambricon_dev1 numa 1"
+MLU_VISIBLE_DEVICES=1,0 calls mlu facts
+has "visible the other way round" "$out" "device 1 vendor 0 pci 0000:4f:00.0"
+# Slowest first in the file: both libraries count by PCI address.
+variant turned 'v["order"] = "pci"; v["devices"].reverse()'
+calls "$dir/turned.json" facts
+has "by PCI: 0" "$out" "device 0 vendor 0 pci 0000:4f:00.0 uuid cabc0590-5a10-4e02-b6d1-2f9a7c3e8d01"
+for where in mlu "$dir/turned.json"; do
+    for name in 0000:d0:00.0 cabc0590-8c27-41f9-93ae-7b60d15f4e02; do
+        run "$sim" "$where" "$build/bin/ds-accel" bench mlu --json --only event --time 0.001 --device "$name"
+        is "bench of $name on $(basename "$where")" "0 0000:d0:00.0" \
+            "$code $(printf '%s' "$out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["pci_address"])')"
+    done
+done
+
+# ---- facts --------------------------------------------------------------------------------------
+
+sensors="valid 0x10dd load 37% 0% heat 41000 power 110000/350000 clocks 1000000 1600000 memory 67108864/1073741824"
+calls mlu telemetry 67108864
+has "sensors" "$out" "device 0 $sensors"
+has "processes" "$out" "device 0 processes 1 memory 67108864"
+# A library of API version 5 has neither the V2 structs nor the newer power struct.
+variant old 'v["cndev_version"] = 5; v["not_ready"] = 632014'
+calls "$dir/old.json" telemetry 67108864
+has "sensors of an old library" "$out" "device 0 valid 0x10c5 load 37% 0% heat 41000 power 0/0 clocks 1000000 1600000 memory 67108864/1073741824"
+has "an old library's cards" "$("$sim" "$dir/old.json" "$dir/calls" "$plugin" facts)" \
+    "device 1 vendor 1 pci 0000:d0:00.0 uuid cabc0590-8c27-41f9-93ae-7b60d15f4e02"
+variant heat 'v["devices"][1]["temperature"] = 77'
+MLU_VISIBLE_DEVICES=1 calls "$dir/heat.json" telemetry
+has "sensors of the right card" "$out" "device 0 valid 0x10dd load 37% 0% heat 77000"
+calls mlu ranges
+has "no library of ranges" "$out" "failed range_push: -3 0 -: "
+CNPX_LIB_PATH=$build/sim/lib/libcnpx.so SIM_RANGES=$dir/ranges calls mlu ranges
+is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
+run "$sim" mlu "$build/bin/ds-accel" info mlu --json
+has "info: bf16" "$out" '"is_bf16_supported": true'
+variant mlu290 'for d in v["devices"]: d["bf16"] = 0'
+run "$sim" "$dir/mlu290.json" "$build/bin/ds-accel" info mlu --json
+has "info: a card without bf16" "$out" '"is_bf16_supported": false'
+run "$sim" mlu "$build/bin/ds-accel" bench mlu --json --only copy,alloc --size 64K --time 0.001
+is "bench" 0 "$code"
+has "bench: copies" "$out" '"state": "measured"'
+
+# ---- conformance --------------------------------------------------------------------------------
+
+# What is skipped, CNRT has not, or only by names without a sure signature: registering the caller's
+# memory, managed and virtual memory, a stream-ordered allocator, updating and showing graphs.
+export CNPX_LIB_PATH="$build/sim/lib/libcnpx.so"
+for where in mlu "$dir/old.json" "$dir/turned.json"; do
+    conforms "conformance on $(basename "$where" .json)" "$where" "91 passed, 0 failed, 22 skipped"
+done
+unset CNPX_LIB_PATH
+
+calls mlu share
+has "memory and events for others" "$out" "event: 64 bytes"
+
+# ---- failures -----------------------------------------------------------------------------------
+
+calls mlu memory
+has "memory is exhausted" "$out" "failed mem_alloc: -2 100100 cnrtErrorNoMem: cnrtMalloc(67108864 bytes, device 0): cnrtErrorNoMem (100100)"
+has "and the device goes on" "$out" "parts 16
+and one that fits"
+is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
+SIM_FAIL='cnrtMalloc:1=424242' calls mlu work
+has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 simulated failure: "
+for copy in 1 2 3; do
+    SIM_LOSE="0@copy:$copy" calls mlu work
+    is "lost in copy $copy" 1 "$code"
+    has "lost in copy $copy: told" "$out" ": -10 632006 cnrtErrorDevice: "
+    is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+done
+every_call 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destroy|cnrt[SG]etDevice|cnrtQueueEndCapture' \
+    ' 632015 cnrtErrorCndrvFuncCall: '
+
+# ---- what is easily got wrong -------------------------------------------------------------------
+
+# Each with the mistake made on purpose: the simulator's prototypes and numbers are its own, so that
+# the wrong plugin is refused, misuses the library (it aborts), or moves the wrong bytes.
+wrong "directions numbered as CUDA does" \
+    's/HOST_TO_DEVICE 0/HOST_TO_DEVICE 1/; s/HOST_TO_HOST 3/HOST_TO_HOST 0/; s/DEVICE_TO_DEVICE 1/DEVICE_TO_DEVICE 3/' \
+    cnrt.h wrong_works
+wrong "the direction before the queue" \
+    's/MLU_CNRT(device)->cnrtMemcpyAsync(/((cnrt_code (*)(void *, void *, size_t, int, void *))(void *)MLU_CNRT(device)->cnrtMemcpyAsync)(/; s/size_bytes, queue, direction_of(kind)),/size_bytes, direction_of(kind), queue),/' \
+    memory.c wrong_works
+wrong "the queue before the notifier" 's/cnrtQueueWaitNotifier(notifier, queue, 0)/cnrtQueueWaitNotifier(queue, notifier, 0)/' \
+    work.c wrong_works
+wrong "the time before the notifiers" \
+    's/MLU_CNRT(device)->cnrtNotifierElapsedTime(start, end, &milliseconds)/((cnrt_code (*)(float *, void *, void *))(void *)MLU_CNRT(device)->cnrtNotifierElapsedTime)(\&milliseconds, start, end)/' \
+    work.c wrong_works
+wrong "the end before the start" 's/(start, end, &milliseconds)/(end, start, \&milliseconds)/' work.c wrong_works
+wrong "not ready that is only 1" 's/ || code == CNRT_BUSY//' work.c wrong_conforms DSA-P49 "$dir/old.json"
+wrong "not ready that is only 632014" 's/code == CNRT_NOT_READY || //' work.c wrong_conforms DSA-P49
+wrong "a capture that is thread-local" 's/CAPTURE_RELAXED 2/CAPTURE_RELAXED 1/' cnrt.h wrong_works
+wrong "a capture that is global" 's/CAPTURE_RELAXED 2/CAPTURE_RELAXED 0/' cnrt.h wrong_conforms DSA-P106
+wrong "an event between processes with timing" 's/CNRT_NOTIFIER_INTERPROCESS | CNRT_NOTIFIER_DISABLE_TIMING_ALL/CNRT_NOTIFIER_INTERPROCESS/' \
+    work.c wrong_says share "event: 64 bytes"
+wrong "total before free" 's/cnrtMemGetInfo(&free_bytes, &total), error,$/cnrtMemGetInfo(\&total, \&free_bytes), error,/' \
+    memory.c wrong_works
+wrong "a thread's device that is not put back" '/^void mlu_leave/,/^}/ s/cnrtSetDevice((int)saved)/cnrtSetDevice((int)device->index)/' \
+    device.c wrong_conforms DSA-P38
+wrong "structs without their version" 's/(value).version = (runtime)->cndev_version/(value).version = 0/' telemetry.c \
+    wrong_says telemetry "load 37%"
+wrong "a V2 struct with a version" 's/    int64_t total_mb;\n    int64_t used_mb;\n    int64_t reserved_mb/&/; /^struct cndev_memory {/ s/{/{ int32_t version;/; s/uint64_t reserved\[16\];/uint64_t reserved[15];/' \
+    cndev.h wrong_says "telemetry 67108864" "memory 67108864/1073741824"
+wrong "an index for a handle" 's/cndevGetDeviceHandleByIndex((int32_t)i, &card->handle) != 0/cndevGetDeviceHandleByIndex((int32_t)i, \&(int32_t){0}) != 0/' \
+    telemetry.c wrong_says telemetry "load 37%"
+wrong "milliwatts for watts" 's/(uint64_t)power.usage \* 1000/(uint64_t)power.usage/' telemetry.c \
+    wrong_says telemetry "power 110000/350000"
+wrong "KiB for bytes" 's/physical_kib \* 1024/physical_kib/' telemetry.c \
+    wrong_says "telemetry 67108864" "processes 1 memory 67108864"
+
+finish

@@ -1,0 +1,200 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The npu plugin over simulated AscendCL, DCMI and mstx.
+#
+#     test_npu.sh BUILD
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck disable=SC2034 # for vendor.sh
+vendor=npu
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+unset ASCEND_RT_VISIBLE_DEVICES ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME 2>/dev/null || true
+# shellcheck source=tests/sim/vendor.sh
+. "$here/vendor.sh"
+
+# ---- is it there? -------------------------------------------------------------------------------
+
+is "available" "available - libascendcl.so, 2 devices" "$(verdict "$sim" npu)"
+has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 19e5:12"
+has "the library is absent" "$(verdict bare)" "unavailable library_missing libascendcl.so, "
+is "the library is there, and no device" "unavailable no_device" \
+    "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib" | cut -d' ' -f1,2)"
+is "hidden" 'unavailable hidden ASCEND_RT_VISIBLE_DEVICES="" hides every device' \
+    "$(ASCEND_RT_VISIBLE_DEVICES='' verdict "$sim" npu)"
+variant broken 'v["driver_state"] = "broken"'
+is "ACL does not start" "error driver_failed aclInit(): ACL_ERROR_RT_DEV_SETUP_ERROR (507033)" \
+    "$(verdict "$sim" "$dir/broken.json")"
+variant gone 'v["driver"] = False'
+has "no driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
+
+refused
+has "no permission: which node" "$refused" "/dev/davinci_manager"
+
+# The driver's libraries are not on LD_LIBRARY_PATH: the linker's words, which name what is missing.
+mkdir "$dir/hal" "$dir/half"
+echo 'int hal;' | "$CC" -xc -shared -fPIC -Wl,-soname,libascend_hal.so -o "$dir/hal/libascend_hal.so" -
+echo 'extern int hal; int *aclInit(void) { return &hal; }' |
+    "$CC" -xc -shared -fPIC -o "$dir/half/libascendcl.so" - -L"$dir/hal" -lascend_hal
+has "a library that lacks another" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" \
+    "unavailable library_missing"
+has "a library that lacks another: which" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" \
+    "libascend_hal.so: cannot open shared object file"
+echo 'int aclInit(const char *path) { return path != 0; }' |
+    "$CC" -xc -shared -fPIC -o "$dir/half/libascendcl.so" -
+has "a library that is too old" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" "unavailable symbol_missing"
+
+# In CANN's folder, by its variable.
+mkdir -p "$dir/cann/lib64"
+ln -s "$build/sim/lib/libsim_npu.so" "$dir/cann/lib64/libsim_npu.so"
+cp "$build/sim/lib/libascendcl.so" "$dir/cann/lib64/"
+has "by ASCEND_HOME_PATH" "$(verdict bare env SIM_MACHINE="$machine" ASCEND_HOME_PATH="$dir/cann")" \
+    "available - $dir/cann/lib64/libascendcl.so"
+
+# Started by the program before (100002): it is used as it is, and never ended.
+cat >"$dir/early.c" <<'C'
+#include <dlfcn.h>
+__attribute__((constructor)) static void early(void)
+{
+    void *library = dlopen("libascendcl.so", RTLD_NOW);
+    int (*start)(const char *) = library ? (int (*)(const char *))dlsym(library, "aclInit") : 0;
+    if (start) {
+        start(0);
+    }
+}
+C
+if [ -z "${SAN:-}" ]; then
+    "$CC" -shared -fPIC -w -o "$dir/early.so" "$dir/early.c" -ldl
+    run "$sim" npu env LD_PRELOAD="$dir/early.so" "$dir/calls" "$plugin" work
+    is "started before" "0 " "$code $out"
+fi
+
+# ---- who is who ---------------------------------------------------------------------------------
+
+calls npu facts
+has "device 0" "$out" "device 0 vendor 0 pci 0000:c1:00.0 uuid c1000000-19e5-d802-0000-000000000001 node /dev/davinci0 numa 0 memory 1073741824 name Ascend910B3"
+has "device 1" "$out" "device 1 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
+ASCEND_RT_VISIBLE_DEVICES=1 calls npu facts
+has "one visible device" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
+ASCEND_RT_VISIBLE_DEVICES=1,0 calls npu facts
+has "visible the other way round" "$out" "device 1 vendor 0 pci 0000:c1:00.0"
+# ACL counts by PCI address, the first node is davinci3, and two chips share a card.
+variant holes 'v["order"] = "pci"; v["chips_per_card"] = 2; v["devices"][0]["minor"] = 7; v["devices"][1]["minor"] = 3'
+calls "$dir/holes.json" facts
+has "by PCI, with holes: 0" "$out" "device 0 vendor 0 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci3 numa 1"
+has "by PCI, with holes: 1" "$out" "device 1 vendor 1 pci 0000:c1:00.0 uuid c1000000-19e5-d802-0000-000000000001 node /dev/davinci7 numa 0"
+# The same physical device by each of its names, in either order.
+for where in npu "$dir/holes.json"; do
+    for name in 0000:81:00.0 81000000-19e5-d802-0000-000000000002; do
+        run "$sim" "$where" "$build/bin/ds-accel" bench npu --json --only event --time 0.001 --device "$name"
+        is "bench of $name on $(basename "$where")" "0 0000:81:00.0" \
+            "$code $(printf '%s' "$out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["device"]["pci_address"])')"
+    done
+done
+
+# ---- facts --------------------------------------------------------------------------------------
+
+variant installed 'v["files"] = {
+    "/usr/local/Ascend/ascend-toolkit/latest/x86_64-linux/ascend_toolkit_install.info":
+        "package_name=Ascend-cann-toolkit\nversion=8.2.RC1\narch=x86_64\n",
+    "/usr/local/Ascend/driver/version.info": "Version=25.0.3\nascendhal_version=7\n"}'
+calls "$dir/installed.json" facts
+has "CANN's version" "$out" "runtime 8.2.0"
+has "the driver's version" "$out" "driver 25.0.3"
+calls npu telemetry 67108864
+has "sensors" "$out" "device 0 valid 0x10cf load 37% 12% heat 41000 power 93200/0 clocks 800000 1600000 memory 67108864/1073741824"
+has "processes" "$out" "device 0 processes 1 memory 67108864"
+variant heat 'v["order"] = "pci"; v["chips_per_card"] = 2; v["devices"][0]["temperature"] = 77'
+calls "$dir/heat.json" telemetry
+has "sensors of the right chip" "$out" "device 1 valid 0x10cf load 37% 12% heat 77000"
+variant deaf 'v["dcmi"] = "refuse"'
+calls "$dir/deaf.json" telemetry
+has "no sensors for this user" "$out" "failed telemetry_get: -3 0 -: "
+has "no sensors for this user: why" "$out" "libdcmi.so is not there, or refuses"
+SIM_RANGES=$dir/ranges calls npu ranges
+is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
+run "$sim" npu "$build/bin/ds-accel" info npu --json
+has "info: bf16" "$out" '"is_bf16_supported": true'
+variant ascend910 'for d in v["devices"]: d["name"] = "Ascend910A"'
+run "$sim" "$dir/ascend910.json" "$build/bin/ds-accel" info npu --json
+has "info: a 910 has no bf16" "$out" '"is_bf16_supported": false'
+run "$sim" npu "$build/bin/ds-accel" bench npu --json --only copy,alloc --size 64K --time 0.001
+is "bench" 0 "$code"
+has "bench: copies" "$out" '"state": "measured"'
+
+# ---- conformance --------------------------------------------------------------------------------
+
+# What is skipped, ACL has not: managed memory, device addresses of pinned memory, a stream-ordered
+# allocator, counting, showing and updating graphs. Its virtual memory maps whole handles only.
+conforms "conformance" npu "91 passed, 0 failed, 22 skipped"
+
+variant refuse 'v["pageable"] = "refuse"'
+variant ddr 'v["memory"] = "ddr"; v["devices"][0]["name"] = "Ascend310P3"'
+for where in refuse ddr; do
+    conforms "conformance with $where" "$dir/$where.json" "91 passed, 0 failed, 22 skipped"
+done
+
+calls npu share
+has "memory and events for others" "$out" "event: 64 bytes"
+
+# ---- failures -----------------------------------------------------------------------------------
+
+calls npu memory
+has "memory is exhausted" "$out" "failed mem_alloc: -2 207001 ACL_ERROR_RT_MEMORY_ALLOCATION: aclrtMalloc(67108864 bytes, device 0): ACL_ERROR_RT_MEMORY_ALLOCATION (207001)"
+has "and the device goes on" "$out" "parts 16
+and one that fits"
+is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
+SIM_FAIL='aclrtMalloc:1=424242' calls npu work
+has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 -: "
+for copy in 1 2 3; do
+    SIM_LOSE="0@copy:$copy" calls npu work
+    is "lost in copy $copy" 1 "$code"
+    has "lost in copy $copy: told" "$out" ": -10 507010 ACL_ERROR_RT_LOST_HEARTBEAT: "
+    is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+done
+every_call 'aclrtDestroy|aclmdlRIDestroy|aclrtSetDevice|aclrtResetDevice|CurrentContext|CaptureEnd' \
+    ' 507899 ACL_ERROR_RT_DRV_INTERNAL_ERROR: '
+
+# ---- what is easily got wrong -------------------------------------------------------------------
+
+# Each with the mistake made on purpose: the simulator's prototypes and numbers are its own, so that
+# the wrong plugin is refused, misuses the library (it aborts), or moves the wrong bytes.
+wrong "the capacity behind the source" \
+    's/acl->aclrtMemcpyAsync(destination, size_bytes, source,/((acl_error (*)(void *, const void *, size_t, size_t, int, void *))(void *)acl->aclrtMemcpyAsync)(destination, source, size_bytes,/' \
+    memory.c wrong_works
+wrong "a fill's value before its capacity" \
+    's/(int32_t)(pattern \& 0xffu), count, stream/(int32_t)count, pattern \& 0xffu, stream/' memory.c wrong_works
+wrong "directions numbered as CNRT does" \
+    's/COPY_HOST_TO_DEVICE 1/COPY_HOST_TO_DEVICE 0/; s/COPY_HOST_TO_HOST 0/COPY_HOST_TO_HOST 3/; s/COPY_DEVICE_TO_DEVICE 3/COPY_DEVICE_TO_DEVICE 1/' \
+    acl.h wrong_works
+wrong "a complete stream is 1" 's/STREAM_COMPLETE 0/STREAM_COMPLETE 1/' acl.h wrong_works
+wrong "a recorded event is 0" 's/RECORDED_COMPLETE 1/RECORDED_COMPLETE 0/' acl.h wrong_works
+wrong "the event before the stream" 's/aclrtStreamWaitEvent(stream, event)/aclrtStreamWaitEvent(event, stream)/' \
+    work.c wrong_works
+wrong "the time behind the events" \
+    's/NPU_ACL(device)->aclrtEventElapsedTime(&milliseconds, start, end)/((acl_error (*)(void *, void *, float *))(void *)NPU_ACL(device)->aclrtEventElapsedTime)(start, end, \&milliseconds)/' \
+    work.c wrong_works
+wrong "the end before the start" 's/(&milliseconds, start, end)/(\&milliseconds, end, start)/' work.c wrong_works
+wrong "an event without a time line" 's/acl_flags |= ACL_EVENT_TIME_LINE/acl_flags |= 2u/' work.c wrong_works
+wrong "the stream before the model" 's/aclmdlRIExecuteAsync(exec, stream)/aclmdlRIExecuteAsync(stream, exec)/' \
+    work.c wrong_works
+wrong "total before free" 's/(attribute, &free_bytes, &total)/(attribute, \&total, \&free_bytes)/' memory.c wrong_works
+wrong "a key of 64 characters" 's/handle, ACL_IPC_KEY_BYTES,/handle, 64,/' memory.c wrong_conforms DSA-P104
+wrong "importers that were not named" 's/ ACL_IPC_DISABLE_PID_VALIDATION)/ 0)/' memory.c wrong_conforms DSA-P104
+wrong "an event of this process" 's/acl_flags = ACL_EVENT_IPC;/acl_flags = ACL_EVENT_SYNC;/' work.c \
+    wrong_says share "event: 64 bytes"
+wrong "a device that is set and not reset" \
+    '/^void npu_leave/,/^}/ s/^    acl->aclrtResetDevice(state->user);$//' device.c wrong_works
+wrong "a device that is reset and not set" \
+    '/^int32_t npu_enter/,/^}/ s/acl->aclrtSetDevice(state->user)/acl->aclrtSetCurrentContext(state->context)/' \
+    device.c wrong_works
+wrong "an allocation in a strict capture" 's/int mode = ACL_CAPTURE_RELAXED/int mode = 0/' memory.c wrong_conforms DSA-P106
+wrong "a card's number for ACL's" 's/(uint32_t)runtime->chips\[i\].logic == logic/(uint32_t)runtime->chips[i].card == logic/' \
+    telemetry.c wrong_says facts "device 0 vendor 0 pci 0000:c1:00.0"
+wrong "watts for tenths of a watt" 's/(uint64_t)value \* 100;/(uint64_t)value * 1000;/' telemetry.c \
+    wrong_says telemetry "power 93200/0"
+
+finish
