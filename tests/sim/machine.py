@@ -133,6 +133,7 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.slots = {}
+        self.renders = set()
 
     def path(self, name):
         path = self.root + name
@@ -149,6 +150,13 @@ class Tree:
         if os.path.lexists(self.root + name):
             return
         self.file(name, "", 0o666 if allowed else 0)
+
+    def render(self, wanted):
+        """The number of a render node, which the kernel counts across vendors."""
+        while wanted in self.renders:
+            wanted += 1
+        self.renders.add(wanted)
+        return wanted
 
     def link(self, name, target):
         path = self.path(name)
@@ -232,6 +240,14 @@ def locate(address):
     return {"domain": int(domain, 16), "location_id": int(bus, 16) << 8 | int(slot, 16) << 3 | int(function)}
 
 
+def counted(devices, how):
+    """Where the kernel's driver, and so the runtime on it, counts each device: by the vendor's order."""
+    positions = list(range(len(devices)))
+    if how in ("pci", "fastest"):
+        positions.sort(key=lambda i: (-devices[i].get("speed", 0) if how == "fastest" else 0, devices[i].get("pci", "")))
+    return {position: place for place, position in enumerate(positions)}
+
+
 def write_device(tree, facts, vendor, table, device, index):
     minor = device.get("minor", index)
     driver = vendor.get("driver", True)
@@ -240,9 +256,9 @@ def write_device(tree, facts, vendor, table, device, index):
         **{key: value for key, value in device.items() if isinstance(value, (str, int))},
         "index": index,
         "minor": minor,
-        "render": 128 + minor,
+        "render": tree.render(128 + minor),
         "card": device.get("card", minor),
-        "node": index + len(facts["numa_nodes"]),
+        "node": counted(vendor["devices"], vendor.get("order"))[index] + len(facts["numa_nodes"]),
         "gpu_id": device.get("gpu_id", 4096 + index),
         **locate(device.get("pci", "")),
     }
@@ -256,7 +272,7 @@ def write_device(tree, facts, vendor, table, device, index):
     if not driver:
         return
     for node in table["device_nodes"]:
-        tree.node(fill(node, facts), device.get("permission", True))
+        tree.node(fill(node, facts), device.get("permission", vendor.get("permission", True)))
     if place is not None:
         tree.bind(place, vendor.get("kernel_driver", table["driver"]))
         if "class" in table:

@@ -10,7 +10,8 @@ TABLE.json has "machines", fragments of machine descriptions by name, and "cases
     {"name": "...", "machine": ["cuda", "xpu"],   fragments, merged in this order; a text names a file
                                                   of tests/sim/machines or a fragment of the table
      "libraries": ["cuda"],                       whose simulated runtimes are installed; default: those
-                                                  of the vendors in the machine
+                                                  of the vendors in the machine. A runtime that this
+                                                  machine really has is as if it had none
      "env": {"NAME": "value"},                    beside an environment without any vendor's variable
      "arguments": ["--config", "..."],            of ds-accel detect, beside --json
      "powerless": true,                           run without the rights that let root open any file
@@ -67,12 +68,14 @@ def machine_of(table, case, is_reversed):
 
 
 def libraries_of(build, vendors, folder):
-    """A folder with only these vendors' simulated runtimes, as if only they were installed."""
+    """A folder with only these vendors' simulated runtimes, as if only they were installed. Other
+    versions of them are in folders of their own and stay out."""
     os.mkdir(folder)
     with open(os.path.join(build, "sim/sonames"), encoding="utf-8") as file:
         lines = file.read().splitlines()
-    for vendor, soname in map(str.split, lines):
-        if vendor in vendors:
+    shared = [(vendor, f"libsim_{vendor}.so") for vendor in vendors]
+    for vendor, soname in [*map(str.split, lines), *shared]:
+        if vendor in vendors and "/" not in soname:
             os.symlink(os.path.join(build, "sim/lib", soname), os.path.join(folder, soname))
 
 
@@ -84,12 +87,15 @@ def run(build, table, case, is_reversed, folder):
     root = os.path.join(folder, "root")
     subprocess.run([sys.executable, os.path.join(HERE, "machine.py"), description, root], check=True)
     libraries = os.path.join(folder, "lib")
-    libraries_of(build, case.get("libraries", list(machine.get("vendors", {}))), libraries)
+    installed = case.get("libraries", list(machine.get("vendors", {})))
+    libraries_of(build, installed, libraries)
     environment = {name: value for name, value in os.environ.items()
                    if not any(part in name for part in VENDOR_VARIABLES) and name != "DS_ACCELERATOR"}
     environment.update({"LD_LIBRARY_PATH": libraries, "SIM_MACHINE": description, "LC_ALL": "C",
                         "DS_ACCEL_CACHE": "off", "XDG_CONFIG_HOME": os.path.join(folder, "none"),
                         "XDG_RUNTIME_DIR": folder})
+    for vendor in set(machine.get("vendors", {})) - set(installed):
+        environment[f"DS_ACCEL_{vendor.upper()}_LIBRARY"] = os.path.join(libraries, "absent.so")
     environment.update(case.get("env", {}))
     command = [os.path.join(build, "bin/ds-accel"), "--root", root, *case.get("arguments", []),
                "detect", "--json"]
