@@ -46,7 +46,7 @@ int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_acce
     }
     result = state->runtime->ze.zeMemFree(state->context, pointer);
     if (result == ZE_SUCCESS) {
-        uint64_t used = atomic_load(&state->used_bytes);
+        unsigned long long used = atomic_load(&state->used_bytes);
 
         while (!atomic_compare_exchange_weak(&state->used_bytes, &used,
                                              used > size ? used - size : 0)) {

@@ -58,10 +58,10 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
 
     pthread_mutex_lock(&stream->lock);
     if (stream->tail == NULL || stream->is_wrapped) {
-        struct xpu_mark *mark;
+        struct xpu_mark *mark = NULL;
 
         status = xpu_mark_take(device, stream->state, 0, &mark, error);
-        if (status == DS_ACCEL_OK) {
+        if (status == DS_ACCEL_OK && mark != NULL) {
             result = ze->zeCommandListAppendBarrier(stream->list, mark->event, 0, NULL);
             if (result == ZE_SUCCESS) {
                 mark->is_armed = 1;
@@ -73,7 +73,7 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
             status = XPU_CHECK(device, result, error, "zeCommandListAppendBarrier(tail)");
         }
     }
-    if (status == DS_ACCEL_OK) {
+    if (status == DS_ACCEL_OK && stream->tail != NULL) {
         pthread_mutex_lock(&stream->state->lock);
         stream->tail->references++;
         *mark_out = stream->tail;
@@ -103,7 +103,7 @@ static int32_t wait(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
                     uint64_t timeout_ns, ze_result *result_out, struct ds_accel_error *error)
 {
     const struct ze_api *ze = &stream->state->runtime->ze;
-    struct xpu_mark *tail;
+    struct xpu_mark *tail = NULL;
     int32_t status;
 
     if (needs_no_wait(stream, result_out)) {
@@ -114,7 +114,7 @@ static int32_t wait(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
         return DS_ACCEL_OK;
     }
     status = get_tail(device, stream, &tail, error);
-    if (status == DS_ACCEL_OK) {
+    if (status == DS_ACCEL_OK && tail != NULL) {
         *result_out = timeout_ns == 0 ? ze->zeEventQueryStatus(tail->event)
                                       : ze->zeEventHostSynchronize(tail->event, timeout_ns);
         xpu_mark_put(stream->state, tail);

@@ -76,12 +76,12 @@ static const struct vendor_symbol SYMBOLS[] = {
 
 #define RESULT(code, name, status) \
     { \
-        code, "ZE_RESULT_" name, DS_ACCEL_##status \
+        "ZE_RESULT_" name, code, DS_ACCEL_##status \
     }
 
 static const struct {
-    uint32_t code;
     const char *name;
+    uint32_t code;
     int32_t status;
 } RESULTS[] = {
     RESULT(0x1, "NOT_READY", ERR_TIMEOUT),
@@ -321,6 +321,7 @@ const struct vendor_backend vendor_backend = {
     .env_rule_count = 1,
     .memory_handle_bytes = XPU_HANDLE_BYTES,
     .allocation_align_bytes = 64,
+    .probes_in_child = 1, /* drivers keep their nodes open, and have threads */
     .open = open_runtime,
     .close = close_runtime,
     .count = xpu_count,
