@@ -100,12 +100,36 @@ void ds_accel__want_error(struct ds_accel__run *run, const char *slot, int32_t s
     EXPECT(run, status < 0, "%s: expected an error, got %s", slot, ds_accel__status_text(status));
 }
 
+/* Slots, first to last, of which a flag says whether the runtime that is installed has them. */
+static const struct {
+    uint64_t flag;
+    size_t first, last;
+} flagged[] = {
+    {DS_ACCEL_FLAG_GRAPHS, SLOT(graph_capture_begin), SLOT(graph_dump)},
+    {DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY, SLOT(mem_alloc_async), SLOT(mem_free_async)},
+    {DS_ACCEL_FLAG_VIRTUAL_MEMORY, SLOT(vmem_granularity), SLOT(vmem_set_access)},
+    {DS_ACCEL_FLAG_MEMORY_IPC, SLOT(ipc_memory_export), SLOT(ipc_memory_close)},
+    {DS_ACCEL_FLAG_EVENT_IPC, SLOT(ipc_event_export), SLOT(ipc_event_open)},
+    {DS_ACCEL_FLAG_DMABUF, SLOT(dmabuf_export), SLOT(dmabuf_release)},
+};
+
+/* The table is the same with every runtime: an older one leaves the flag of what it lacks open. */
+static bool is_left_open(const struct ds_accel__run *run, size_t offset)
+{
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flagged); i++) {
+        if (offset >= flagged[i].first && offset <= flagged[i].last) {
+            return run->info.flags_known != 0 && (run->info.flags_known & flagged[i].flag) == 0;
+        }
+    }
+    return false;
+}
+
 bool ds_accel__has_slot(const struct ds_accel__run *run, size_t offset)
 {
     void *slot;
 
     memcpy(&slot, (const char *)&run->table + offset, sizeof(slot));
-    return slot != NULL;
+    return slot != NULL && !is_left_open(run, offset);
 }
 
 ds_accel_plugin_instance_t *ds_accel__run_init(struct ds_accel__run *run,

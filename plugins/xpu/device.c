@@ -231,8 +231,9 @@ static void read_extensions(struct xpu_runtime *runtime, struct xpu_driver *driv
     if (extensions != NULL && runtime->ze.zeDriverGetExtensionProperties(
                                   driver->handle, &count, extensions) == ZE_SUCCESS) {
         for (uint32_t i = 0; i < count; i++) {
+            extensions[i].name[sizeof(extensions[i].name) - 1] = '\0';
             driver->has_bfloat16 |=
-                strncmp(extensions[i].name, "ZE_extension_bfloat16_conversions", 256) == 0;
+                strcmp(extensions[i].name, "ZE_extension_bfloat16_conversions") == 0;
         }
     }
     free(extensions);

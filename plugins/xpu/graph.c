@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs, by the extension of specification 1.17: the driver hands out its functions by name, and a
- * driver that has not all of them has no graphs here. Signatures are those of ze_api.h v1.32; no
- * driver was seen to have them: unverified on hardware.
+ * Graphs, by the extension of specification 1.17: the driver hands out its functions by name. A
+ * driver that has not all of them, or a loader without the host functions of 1.17, has no graphs
+ * here. Signatures are those of ze_api.h v1.32; no driver was seen to have them: unverified on
+ * hardware.
  *
  * Level Zero itself lets launches of one executable graph follow each other, on whichever streams.
  * It has a graph live as long as what was made of it: so ours is counted. Waiting for a stream that
@@ -38,16 +39,17 @@ void xpu_graphs_bind(struct xpu_runtime *runtime, struct xpu_driver *driver)
         VENDOR_REQUIRED(struct ze_graph_api, zeGraphDestroyExt),
     };
 
-    if (runtime->ze.zeDriverGetExtensionFunctionAddress == NULL) {
+    if (runtime->ze.zeDriverGetExtensionFunctionAddress == NULL ||
+        runtime->ze.zeCommandListAppendHostFunction == NULL) {
         return;
     }
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *function = NULL;
 
         /* Some answer SUCCESS, and NULL. */
-        if (runtime->ze.zeDriverGetExtensionFunctionAddress(driver->handle, symbols[i].name,
-                                                            &function) != ZE_SUCCESS ||
-            function == NULL) {
+        driver->graphs_result = runtime->ze.zeDriverGetExtensionFunctionAddress(
+            driver->handle, symbols[i].name, &function);
+        if (driver->graphs_result != ZE_SUCCESS || function == NULL) {
             return;
         }
         memcpy((char *)&driver->graphs + symbols[i].offset, &function, sizeof(function));
@@ -67,8 +69,14 @@ static const struct ze_graph_api *graphs_of(const ds_accel_plugin_device_t *devi
     return driver->has_graphs ? &driver->graphs : NULL;
 }
 
-static int32_t no_graphs(const char *call, struct ds_accel_error *error)
+static int32_t no_graphs(ds_accel_plugin_device_t *device, const char *call,
+                         struct ds_accel_error *error)
 {
+    const ze_result result = xpu_state(device)->unit->driver->graphs_result;
+
+    if (result != ZE_SUCCESS && result != ZE_ERROR_UNSUPPORTED_FEATURE) {
+        return XPU_CHECK(device, result, error, "%s: zeDriverGetExtensionFunctionAddress", call);
+    }
     return vendor_unsupported(error, call,
                               "the driver has no zeCommandListBeginGraphCaptureExt "
                               "(Level Zero 1.17)");
@@ -86,7 +94,7 @@ int32_t xpu_capture_begin(ds_accel_plugin_device_t *device, void *native_stream,
 
     (void)mode; /* no call of another stream breaks a capture */
     if (graphs == NULL) {
-        return no_graphs("graph_capture_begin", error);
+        return no_graphs(device, "graph_capture_begin", error);
     }
     pthread_mutex_lock(&stream->lock);
     atomic_fetch_add(&state->capture_count, 1);
@@ -109,7 +117,7 @@ int32_t xpu_capture_end(ds_accel_plugin_device_t *device, void *native_stream, v
     ze_result result;
 
     if (graphs == NULL) {
-        return no_graphs("graph_capture_end", error);
+        return no_graphs(device, "graph_capture_end", error);
     }
     graph = calloc(1, sizeof(*graph));
     pthread_mutex_lock(&stream->lock);
@@ -144,7 +152,7 @@ int32_t xpu_capture_status(ds_accel_plugin_device_t *device, void *native_stream
     ze_result result;
 
     if (graphs == NULL) {
-        return no_graphs("graph_capture_status", error);
+        return no_graphs(device, "graph_capture_status", error);
     }
     pthread_mutex_lock(&stream->lock);
     result = graphs->zeCommandListIsGraphCaptureEnabledExt(stream->list);
@@ -265,11 +273,11 @@ int32_t xpu_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *nat
     struct xpu_graph_exec *it = exec;
     struct xpu_stream *stream = native_stream;
     struct xpu_state *state = xpu_state(device);
-    struct xpu_mark *launched;
+    struct xpu_mark *launched = NULL;
     ze_result result;
     int32_t status = xpu_mark_take(device, state, 0, &launched, error);
 
-    if (status < 0) {
+    if (status < 0 || launched == NULL) {
         return status;
     }
     pthread_mutex_lock(&it->lock);

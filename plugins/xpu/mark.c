@@ -124,10 +124,10 @@ static int32_t add_mark(ds_accel_plugin_device_t *device, struct xpu_state *stat
     if (state->pools[is_timed] == NULL || state->pools[is_timed]->used == XPU_POOL_EVENTS) {
         status = add_pool(device, state, is_timed, error);
     }
-    if (status < 0) {
+    pool = state->pools[is_timed];
+    if (status < 0 || pool == NULL) {
         return status;
     }
-    pool = state->pools[is_timed];
     mark = &pool->marks[pool->used];
     desc.index = pool->used;
     result = state->runtime->ze.zeEventCreate(pool->pool, &desc, &mark->event);
@@ -144,6 +144,7 @@ int32_t xpu_mark_take(ds_accel_plugin_device_t *device, struct xpu_state *state,
                       struct xpu_mark **mark_out, struct ds_accel_error *error)
 {
     int32_t status = DS_ACCEL_OK;
+    struct xpu_mark *mark;
 
     pthread_mutex_lock(&state->lock);
     if (state->free[is_timed] == NULL) {
@@ -152,15 +153,14 @@ int32_t xpu_mark_take(ds_accel_plugin_device_t *device, struct xpu_state *state,
     if (state->free[is_timed] == NULL) {
         status = add_mark(device, state, is_timed, error);
     }
-    if (status == DS_ACCEL_OK) {
-        struct xpu_mark *mark = state->free[is_timed];
-
+    mark = state->free[is_timed];
+    if (mark != NULL) {
         state->free[is_timed] = mark->next;
         mark->next = NULL;
         mark->references = 1;
-        *mark_out = mark;
     }
     pthread_mutex_unlock(&state->lock);
+    *mark_out = mark;
     return status;
 }
 
@@ -270,12 +270,12 @@ int32_t xpu_event_record(ds_accel_plugin_device_t *device, void *native, void *n
 {
     struct xpu_event *event = native;
     struct xpu_stream *stream = native_stream;
-    struct xpu_mark *mark;
+    struct xpu_mark *mark = NULL;
     struct xpu_mark *before;
     ze_result result;
     int32_t status = xpu_mark_take(device, event->state, event->is_timed, &mark, error);
 
-    if (status < 0) {
+    if (status < 0 || mark == NULL) {
         return status;
     }
     pthread_mutex_lock(&stream->lock);
@@ -366,7 +366,7 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
                            struct ds_accel_error *error)
 {
     const struct ze_api *ze = &stream->state->runtime->ze;
-    struct xpu_mark *passed;
+    struct xpu_mark *passed = NULL;
     ze_result result;
     int32_t status;
 
@@ -382,7 +382,7 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
     }
     /* The second mark comes from where the first one does: they are used again together. */
     status = xpu_mark_take(device, event->state, 0, &passed, error);
-    if (status < 0) {
+    if (status < 0 || passed == NULL) {
         return status;
     }
     result = xpu_stream_order(stream);

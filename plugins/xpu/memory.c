@@ -46,7 +46,7 @@ int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_acce
     }
     result = state->runtime->ze.zeMemFree(state->context, pointer);
     if (result == ZE_SUCCESS) {
-        uint64_t used = atomic_load(&state->used_bytes);
+        unsigned long long used = atomic_load(&state->used_bytes);
 
         while (!atomic_compare_exchange_weak(&state->used_bytes, &used,
                                              used > size ? used - size : 0)) {
@@ -223,17 +223,18 @@ int32_t xpu_vmem_release(ds_accel_plugin_device_t *device, void *address, uint64
         link = &(*link)->next;
     }
     reservation = *link;
-    if (reservation != NULL) {
-        *link = reservation->next;
-    }
-    pthread_mutex_unlock(&state->lock);
     if (reservation == NULL) {
+        pthread_mutex_unlock(&state->lock);
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "vmem_release: %p was not reserved",
                            address);
     }
     result = state->runtime->ze.zeVirtualMemFree(state->context, reservation->base,
                                                  reservation->base_bytes);
-    free(reservation);
+    if (result == ZE_SUCCESS) {
+        *link = reservation->next;
+        free(reservation);
+    }
+    pthread_mutex_unlock(&state->lock);
     return XPU_CHECK(device, result, error, "zeVirtualMemFree(%p, %llu bytes)", address,
                      (unsigned long long)size_bytes);
 }

@@ -58,10 +58,10 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
 
     pthread_mutex_lock(&stream->lock);
     if (stream->tail == NULL || stream->is_wrapped) {
-        struct xpu_mark *mark;
+        struct xpu_mark *mark = NULL;
 
         status = xpu_mark_take(device, stream->state, 0, &mark, error);
-        if (status == DS_ACCEL_OK) {
+        if (status == DS_ACCEL_OK && mark != NULL) {
             result = ze->zeCommandListAppendBarrier(stream->list, mark->event, 0, NULL);
             if (result == ZE_SUCCESS) {
                 mark->is_armed = 1;
@@ -73,7 +73,7 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
             status = XPU_CHECK(device, result, error, "zeCommandListAppendBarrier(tail)");
         }
     }
-    if (status == DS_ACCEL_OK) {
+    if (status == DS_ACCEL_OK && stream->tail != NULL) {
         pthread_mutex_lock(&stream->state->lock);
         stream->tail->references++;
         *mark_out = stream->tail;
@@ -83,25 +83,38 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
     return status;
 }
 
+/* Nothing to wait for, or nothing that may be waited for: a capture, which is broken then. */
+static uint32_t needs_no_wait(struct xpu_stream *stream, ze_result *result_out)
+{
+    uint32_t is_capturing;
+    uint32_t is_empty;
+
+    pthread_mutex_lock(&stream->lock);
+    is_capturing = xpu_stream_is_capturing(stream);
+    is_empty = !stream->has_commands;
+    stream->is_broken |= is_capturing;
+    pthread_mutex_unlock(&stream->lock);
+    *result_out = is_capturing ? ZE_ERROR_CAPTURE_UNSUPPORTED : ZE_SUCCESS;
+    return is_capturing || is_empty;
+}
+
 /* What the runtime says after that time: SUCCESS, NOT_READY or why not. */
 static int32_t wait(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
                     uint64_t timeout_ns, ze_result *result_out, struct ds_accel_error *error)
 {
     const struct ze_api *ze = &stream->state->runtime->ze;
-    struct xpu_mark *tail;
+    struct xpu_mark *tail = NULL;
     int32_t status;
 
+    if (needs_no_wait(stream, result_out)) {
+        return DS_ACCEL_OK;
+    }
     if (ze->zeCommandListHostSynchronize != NULL) {
         *result_out = ze->zeCommandListHostSynchronize(stream->list, timeout_ns);
-        if (*result_out == ZE_ERROR_CAPTURE_UNSUPPORTED) {
-            pthread_mutex_lock(&stream->lock);
-            stream->is_broken = 1;
-            pthread_mutex_unlock(&stream->lock);
-        }
         return DS_ACCEL_OK;
     }
     status = get_tail(device, stream, &tail, error);
-    if (status == DS_ACCEL_OK) {
+    if (status == DS_ACCEL_OK && tail != NULL) {
         *result_out = timeout_ns == 0 ? ze->zeEventQueryStatus(tail->event)
                                       : ze->zeEventHostSynchronize(tail->event, timeout_ns);
         xpu_mark_put(stream->state, tail);
@@ -457,12 +470,6 @@ static int32_t append_captured(ds_accel_plugin_device_t *device, struct xpu_stre
 {
     const struct ze_api *ze = &stream->state->runtime->ze;
 
-    if (ze->zeCommandListAppendHostFunction == NULL) {
-        return vendor_unsupported(
-            error, "stream_host_task",
-            "in a capture, libze_loader.so.1 has no zeCommandListAppendHostFunction "
-            "(Level Zero 1.17)");
-    }
     return XPU_CHECK(
         device,
         ze->zeCommandListAppendHostFunction(stream->list, call, argument, NULL, NULL, 0, NULL),

@@ -271,12 +271,14 @@ static void read_temperature(const struct zes_api *zes, const struct xpu_unit *u
         struct zes_temperature_properties properties = {.tag = ZES_TAG_TEMP_PROPERTIES};
         double degrees = 0;
 
-        /* The processor's own before the highest of all. */
+        /* The processor's own before those of all parts; the hottest tile of a card. */
         if (zes->zesTemperatureGetProperties(modules[i], &properties) == ZE_SUCCESS &&
             (properties.type == ZES_TEMP_GPU ||
              (properties.type == ZES_TEMP_GLOBAL && best != ZES_TEMP_GPU)) &&
             is_of(unit, properties.on_subdevice, properties.subdevice_id) &&
-            zes->zesTemperatureGetState(modules[i], &degrees) == ZE_SUCCESS) {
+            zes->zesTemperatureGetState(modules[i], &degrees) == ZE_SUCCESS &&
+            (best != properties.type ||
+             degrees * 1000 > (double)telemetry->temperature_millidegrees_c)) {
             best = properties.type;
             telemetry->temperature_millidegrees_c = (int32_t)(degrees * 1000);
             telemetry->valid |= DS_ACCEL_TELEMETRY_TEMPERATURE;

@@ -76,12 +76,12 @@ static const struct vendor_symbol SYMBOLS[] = {
 
 #define RESULT(code, name, status) \
     { \
-        code, "ZE_RESULT_" name, DS_ACCEL_##status \
+        "ZE_RESULT_" name, code, DS_ACCEL_##status \
     }
 
 static const struct {
-    uint32_t code;
     const char *name;
+    uint32_t code;
     int32_t status;
 } RESULTS[] = {
     RESULT(0x1, "NOT_READY", ERR_TIMEOUT),
@@ -142,7 +142,7 @@ int32_t xpu_no_host_memory(struct ds_accel_error *error, const char *call)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static const struct vendor_visible VISIBLE[] = {{"ZE_AFFINITY_MASK", ",", 0, 0}};
+static const struct vendor_visible VISIBLE[] = {{"ZE_AFFINITY_MASK", ",", VENDOR_KEEPS_ORDER, 0}};
 
 /* The loader answers UNINITIALIZED if no driver finds a device, and so if all are hidden. */
 static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *call,
@@ -321,6 +321,7 @@ const struct vendor_backend vendor_backend = {
     .env_rule_count = 1,
     .memory_handle_bytes = XPU_HANDLE_BYTES,
     .allocation_align_bytes = 64,
+    .probes_in_child = 1, /* drivers keep their nodes open, and have threads */
     .open = open_runtime,
     .close = close_runtime,
     .count = xpu_count,

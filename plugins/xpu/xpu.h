@@ -14,7 +14,7 @@
 #ifndef DS_ACCEL_XPU_H
 #define DS_ACCEL_XPU_H
 
-#include "../common/vendor.h"
+#include "vendor.h"
 #include "zes.h"
 
 #define XPU_DRIVERS 8u
@@ -35,6 +35,7 @@ struct xpu_driver {
     ze_context_t context; /* while a device of it is open */
     uint32_t context_users;
     uint32_t has_graphs, has_bfloat16;
+    ze_result graphs_result; /* why there are none; SUCCESS: no such functions */
     struct ze_graph_api graphs;
 };
 

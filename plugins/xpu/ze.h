@@ -144,6 +144,7 @@ struct ze_module_properties {
     uint32_t printf_bytes;
     uint8_t native_kernel[16];
 };
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the vendor's layout */
 struct ze_group_properties {
     uint32_t tag;
     void *next;
@@ -151,6 +152,7 @@ struct ze_group_properties {
     size_t max_pattern_bytes;
     uint32_t queue_count;
 };
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the vendor's layout */
 struct ze_memory_properties {
     uint32_t tag;
     void *next;
@@ -160,6 +162,7 @@ struct ze_memory_properties {
     uint64_t total_bytes;
     char name[256];
 };
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the vendor's layout */
 struct ze_cache_properties {
     uint32_t tag;
     void *next;

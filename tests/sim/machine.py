@@ -276,7 +276,11 @@ def write_device(tree, facts, vendor, table, device, index):
     if place is not None:
         tree.bind(place, vendor.get("kernel_driver", table["driver"]))
         if "class" in table:
-            tree.link(fill(table["class"], facts) + "/device", place)
+            # As the kernel has it: the class points to a folder of the device, that points back.
+            name = fill(table["class"], facts)
+            folder = f"{place}/{name.split('/')[3]}/{os.path.basename(name)}"
+            tree.link(folder + "/device", place)
+            tree.link(name, folder)
     for name, text in {**table["device_files"], **device.get("files", {})}.items():
         tree.file(fill(name, facts), fill(text, facts))
 

@@ -198,7 +198,6 @@ static ze_result_t initialize(void)
 
     pthread_mutex_lock(&driver.lock);
     if (!driver.is_initialized) {
-        sim_failure = ZE_RESULT_ERROR_UNKNOWN;
         driver.visible_count = 0;
         find_devices();
         driver.has_legacy_sysman = variable != NULL && strcmp(variable, "1") == 0;
@@ -210,9 +209,29 @@ static ze_result_t initialize(void)
     return result;
 }
 
-__attribute__((constructor)) static void set_failure(void)
+/*
+ * "Each forked process must call zeInit": a child may start anew as long as there is no context. It
+ * has to start, whatever its parent had done.
+ */
+int64_t enter(const char *call)
+{
+    int64_t code = sim_enter(call);
+
+    if (sim_handle_count("context") == 0) {
+        sim_shut_down();
+    }
+    return code;
+}
+
+static void begin_child(void)
+{
+    driver.is_initialized = false;
+}
+
+__attribute__((constructor)) static void load(void)
 {
     sim_failure = ZE_RESULT_ERROR_UNKNOWN;
+    pthread_atfork(NULL, NULL, begin_child);
 }
 
 /* ---- driver --------------------------------------------------------------------------------- */

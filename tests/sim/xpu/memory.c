@@ -182,7 +182,7 @@ SIM_EXPORT ze_result_t zeMemFree(struct context *context, void *ptr)
 {
     struct sim_block block;
 
-    ENTER_RELEASE();
+    ENTER();
     NEED_HANDLE(context);
     NEED_POINTER(ptr);
     check_context(context, __func__);
@@ -191,7 +191,7 @@ SIM_EXPORT ze_result_t zeMemFree(struct context *context, void *ptr)
     }
     forget_handles(ptr);
     sim_free(ptr, block.kind, __func__);
-    return (ze_result_t)scripted;
+    return ZE_RESULT_SUCCESS;
 }
 
 SIM_EXPORT ze_result_t zeMemGetAddressRange(struct context *context, const void *ptr, void **base,
@@ -247,7 +247,7 @@ SIM_EXPORT ze_result_t zeMemPutIpcHandle(struct context *context, ze_ipc_mem_han
     bool is_found = false;
     int fd;
 
-    ENTER_RELEASE();
+    ENTER();
     check_context(context, __func__);
     memcpy(&fd, handle.data, sizeof(fd));
     pthread_mutex_lock(&handles.lock);
@@ -258,9 +258,6 @@ SIM_EXPORT ze_result_t zeMemPutIpcHandle(struct context *context, ze_ipc_mem_han
         }
     }
     pthread_mutex_unlock(&handles.lock);
-    if (scripted != 0) {
-        return (ze_result_t)scripted;
-    }
     return is_found ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
@@ -292,13 +289,13 @@ SIM_EXPORT ze_result_t zeMemOpenIpcHandle(struct context *context, struct device
 SIM_EXPORT ze_result_t zeMemCloseIpcHandle(struct context *context, const void *ptr);
 SIM_EXPORT ze_result_t zeMemCloseIpcHandle(struct context *context, const void *ptr)
 {
-    ENTER_RELEASE();
+    ENTER();
     check_context(context, __func__);
     NEED_POINTER(ptr);
     if (!sim_import_close((void *)(uintptr_t)ptr)) {
         sim_misuse("%s: %p was not opened", __func__, ptr);
     }
-    return (ze_result_t)scripted;
+    return ZE_RESULT_SUCCESS;
 }
 
 SIM_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(struct context *context,
@@ -385,12 +382,12 @@ SIM_EXPORT ze_result_t zeVirtualMemReserve(struct context *context, const void *
 SIM_EXPORT ze_result_t zeVirtualMemFree(struct context *context, const void *ptr, size_t size);
 SIM_EXPORT ze_result_t zeVirtualMemFree(struct context *context, const void *ptr, size_t size)
 {
-    ENTER_RELEASE();
+    ENTER();
     check_context(context, __func__);
     if (!sim_unreserve((void *)(uintptr_t)ptr, size)) {
         sim_misuse("%s: %zu bytes at %p were not reserved, or are mapped", __func__, size, ptr);
     }
-    return (ze_result_t)scripted;
+    return ZE_RESULT_SUCCESS;
 }
 
 typedef struct {

@@ -43,16 +43,19 @@ typedef uint8_t ze_bool_t;
 #define ZE_RESULT_ERROR_COMMAND_LIST_NOT_CAPTURING 0x78000028u
 #define ZE_RESULT_ERROR_UNKNOWN 0x7ffffffeu
 
+/* Counts the call; the scripted code. */
+int64_t enter(const char *call);
+
 /* Begin of each exported function. */
 #define ENTER() \
     do { \
-        int64_t scripted_ = sim_enter(__func__); \
+        int64_t scripted_ = enter(__func__); \
         if (scripted_ != 0) { \
             return (ze_result_t)scripted_; \
         } \
     } while (0)
 /* Of what gives something back: it does so, whatever it answers. */
-#define ENTER_RELEASE() const int64_t scripted = sim_enter(__func__)
+#define ENTER_RELEASE() const int64_t scripted = enter(__func__)
 #define NEED_HANDLE(handle) \
     do { \
         if ((handle) == NULL) { \
