@@ -367,8 +367,8 @@ static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, 
     const struct ds_accel__survey_folder *folder = NULL;
     int32_t status = find_folder(survey, pattern, length, &folder);
 
-    for (size_t i = 0;
-         status >= 0 && i < folder->count && i < ENTRY_LIMIT && presence->node_count < MATCH_LIMIT;
+    for (size_t i = 0; status >= 0 && folder != NULL && i < folder->count && i < ENTRY_LIMIT &&
+                       presence->node_count < MATCH_LIMIT;
          i++) {
         char path[sizeof(presence->nodes->path)];
 
