@@ -89,19 +89,20 @@ replay() {
     root=$dir/root
     mkdir "$root"
     "$here/machine.py" "$here/machines/$machine.json" "$root"
-    number=0
     (
         export DS_ACCEL_ROOT="$root" SIM_MACHINE="$here/machines/$machine.json" LD_LIBRARY_PATH="$build/sim/lib"
         "$program" -q report --record "$dir/$machine.json" || exit 1
         mkdir "$dir/$machine"
+        live=0
         while read -r line; do
-            number=$((number + 1))
-            ask "$line" >"$dir/$machine/$number"
+            live=$((live + 1))
+            ask "$line" >"$dir/$machine/$live"
         done <"$dir/commands"
     ) || fail "$machine: recording"
     rm -r "$root"
     is "$machine: the shape" "" "$("$python" "$source/tests/tools/validate.py" "$source/conf/schema/recording.json" \
         <"$dir/$machine.json" 2>&1)"
+    number=0
     while read -r line; do
         number=$((number + 1))
         ask "$line" --machine "$dir/$machine.json" >"$dir/given"
