@@ -363,8 +363,8 @@ TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
 	@tools/deps.sh build check lint
 	clang-format --dry-run -Werror $(C_FILES)
-	$(MAKE) build BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
-	$(MAKE) build bench-programs BUILD=$(BUILD)-werror WERROR=-Werror
+	$(MAKE) build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
+	$(MAKE) build sim bench-programs BUILD=$(BUILD)-werror WERROR=-Werror
 	clang-tidy --quiet $(TIDY_FILES) -- -std=c11 -D_GNU_SOURCE -I$(BUILD)-werror/stage/program -Icore -Itools \
 	    -Iplugins/common $(DEPENDS_CFLAGS)
 	shellcheck -x $(SH_FILES)

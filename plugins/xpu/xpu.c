@@ -398,5 +398,5 @@ const struct vendor_backend vendor_backend = {
     .native_unwrap = xpu_native_unwrap,
 };
 
-DS_ACCEL_PLUGIN("xpu", "ds-accel", "0.1.0",
-                DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0, vendor_fill);
+DS_ACCEL_PLUGIN("xpu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
+                vendor_fill);
