@@ -302,6 +302,18 @@ static int32_t vendor_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return give_or_put_back(block, error);
 }
 
+/* An import is closed as often as it was opened: the last time, when it is given. */
+static void close_openings(struct vendor_block *block)
+{
+    ds_accel_plugin_device_t *device = block->device;
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    for (; block->open_count > 1; block->open_count--) {
+        VENDOR_DESTROY(
+            device, vendor_backend.ipc_memory_close(device, block->handle, block->start, &ignored));
+    }
+}
+
 /* What was left when the device is closed. Sources that may lie in others' ranges need no order:
  * mappings keep their memory, and reservations end after them. */
 uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
@@ -324,6 +336,7 @@ uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes
         }
         count++;
         *bytes_out += is_pinned(block) ? 0 : block->size_bytes;
+        close_openings(block);
         if (vendor_memory_give(block, &ignored) < 0 && !vendor_is_lost(device)) {
             vendor_usage_give(device->usage,
                               block->source == VENDOR_SOURCE_ALLOC ? block->size_bytes : 0);
