@@ -323,8 +323,8 @@ static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *
 static int is_sticky(int64_t code)
 {
     return code == CU_ECC_UNCORRECTABLE || code == CU_NVLINK_UNCORRECTABLE ||
-           code == CU_CONTAINED || code == CU_ILLEGAL_ADDRESS || code == CU_ASSERT ||
-           (code >= CU_HARDWARE_STACK_ERROR && code <= CU_LAUNCH_FAILED) ||
+           code == CU_CONTAINED || code == CU_ILLEGAL_ADDRESS || code == CU_LAUNCH_TIMEOUT ||
+           code == CU_ASSERT || (code >= CU_HARDWARE_STACK_ERROR && code <= CU_LAUNCH_FAILED) ||
            code == CU_EXTERNAL_DEVICE;
 }
 
