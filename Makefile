@@ -240,13 +240,14 @@ run: all  ## build, then say which accelerator this machine has
 TESTBED := $(BUILD)/testbed
 TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe lib/libds_accel.so.$(VERSION) \
     lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so
-TESTBED_LINKS := include obj share stage tests
-$(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) Makefile
+TESTBED_LINKS := obj stage tests
+$(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) Makefile
 	rm -rf $(TESTBED)
 	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel libexec/ds-accel)
 	for file in $(TESTBED_FILES); do ln $(BUILD)/$$file $(TESTBED)/$$file || exit 1; done
 	ln -s $(notdir $(LIBRARY_FILE)) $(TESTBED)/lib/libds_accel.so.$(SOVERSION)
 	ln -s libds_accel.so.$(SOVERSION) $(TESTBED)/lib/libds_accel.so
+	cp -rl $(BUILD)/include $(BUILD)/share $(TESTBED)
 	for name in $(TESTBED_LINKS); do ln -s ../$$name $(TESTBED)/$$name || exit 1; done
 	touch $@
 # What a test program is linked with finds the library there.
