@@ -30,6 +30,9 @@ whole "streams come and go while another thread asks the device"
 calls "$machine" imports
 whole "four threads open and close the same memory"
 
+calls "$machine" peer
+whole "memory that is freed while it is copied to another device"
+
 SIM_LOSE=0@copy:1 calls "$machine" lost
 is "a task of a lost device runs before anybody can wait for it" "0 " "$code $out"
 

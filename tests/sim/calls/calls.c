@@ -13,9 +13,11 @@
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
  *     calls PLUGIN waited             streams come and go while another thread waits for the device
  *     calls PLUGIN imports            four threads open and close memory of another process
- *     calls PLUGIN lost               a host task behind work that does not end well (with
- * SIM_LOSE) calls PLUGIN ended              a capture that another thread tries to end calls PLUGIN
- * joined             the device is asked while two streams are in a capture
+ *     calls PLUGIN peer               memory that is freed while it is copied to another device
+ *     calls PLUGIN probe              the verdict, with a timer's signals all the while
+ *     calls PLUGIN lost               a host task behind a copy that loses the device (SIM_LOSE)
+ *     calls PLUGIN ended              a capture that another thread tries to end
+ *     calls PLUGIN joined             the device is asked while two streams are in a capture
  *
  * "failed CALL: STATUS VENDOR_CODE VENDOR_TEXT: MESSAGE" is printed for a call that fails; what was
  * made until then is released, a second time if that failed. Exit code: 0 all is well, 1 a call
@@ -726,6 +728,71 @@ static void do_imports(struct run *run)
     }
 }
 
+static void wait_for_flag(void *user_data, int32_t status)
+{
+    atomic_int *flag = user_data;
+
+    (void)status;
+    while (!atomic_load(flag)) {
+        usleep(1000);
+    }
+}
+
+static void *raise_flag(void *given)
+{
+    struct helper *helper = given;
+
+    usleep(100000); /* meanwhile the memory is freed, or somebody waits to free it */
+    atomic_store(helper->is_over, 1);
+    return NULL;
+}
+
+/* The copy is queued behind a task, and its source freed before the task has ended. */
+static void copy_freed(struct run *run, ds_accel_plugin_device_t *peer, unsigned char *bytes)
+{
+    atomic_int flag = 0;
+    struct helper helper = {.is_over = &flag};
+    void *copied = NULL;
+
+    if (CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->first) < 0 ||
+        CALL(run, mem_alloc, peer, BYTES, 0, 0, &copied) < 0 ||
+        CALL(run, mem_copy, run->device, run->first, bytes, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE) <
+            0 ||
+        CALL(run, stream_host_task, run->one, wait_for_flag, &flag) < 0 ||
+        CALL(run, mem_copy_peer_async, run->one, peer, copied, run->device, run->first, BYTES) <
+            0) {
+        return;
+    }
+    start_helper(&helper, run, raise_flag);
+    RELEASE(run, mem_free, run->device, run->first);
+    if (CALL(run, stream_synchronize, run->one, UINT64_MAX) == DS_ACCEL_OK &&
+        CALL(run, mem_copy, peer, bytes + BYTES, copied, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST) ==
+            DS_ACCEL_OK &&
+        memcmp(bytes, bytes + BYTES, BYTES) != 0) {
+        wrong(run, "what was copied");
+    }
+    join_helper(&helper, run);
+    RELEASE(run, mem_free, peer, copied);
+    run->table->stream_destroy(run->one);
+}
+
+static void do_peer(struct run *run)
+{
+    ds_accel_plugin_device_t *peer = NULL;
+    unsigned char *bytes = calloc(2, BYTES);
+
+    for (uint32_t i = 0; bytes != NULL && i < BYTES; i++) {
+        bytes[i] = (unsigned char)(i * 7u + i / 251u);
+    }
+    if (bytes != NULL && CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, device_open, run->instance, 1, &peer) == DS_ACCEL_OK) {
+        copy_freed(run, peer, bytes);
+    }
+    run->table->device_close(peer);
+    free(bytes);
+}
+
 /* ---- probe ------------------------------------------------------------------------------------
  */
 
@@ -903,6 +970,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_vmem(run);
         } else if (strcmp(command, "waited") == 0) {
             do_waited(run);
+        } else if (strcmp(command, "peer") == 0) {
+            do_peer(run);
         } else if (strcmp(command, "lost") == 0) {
             do_lost(run);
         } else if (strcmp(command, "ended") == 0) {
@@ -925,7 +994,7 @@ int main(int argc, char **argv)
     memset(&run, 0, sizeof(run));
     if (argc < 3) {
         fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|opened|vmem|work|"
-                        "waited|imports|probe|lost|ended|joined\n");
+                        "waited|imports|peer|probe|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";
