@@ -51,6 +51,19 @@ for vendor in cuda rocm mlu; do
     whole "$vendor: asking a device leaves captures alone"
 done
 
+# The limit of locked memory is named beside the vendor's own code.
+machine=$here/machines/npu.json
+plugin=$build/lib/ds-accel/ds_accel_npu.so
+if prlimit --memlock=65536 true 2>/dev/null; then
+    run env SIM_FAIL=aclrtMallocHost:1=207012 prlimit --memlock=65536 \
+        "$sim" "$machine" "$dir/calls" "$plugin" work
+    has "a limit of locked memory" "$out" "failed mem_alloc_pinned: "
+    has "a limit of locked memory: the code" "$out" " 207012 ACL_ERROR_RT_OVER_LIMIT: "
+    has "a limit of locked memory: the limit" "$out" "RLIMIT_MEMLOCK is 65536 bytes"
+else
+    echo "test_frame: a limit of locked memory is not tested: it cannot be lowered here"
+fi
+
 # -- the process that probe asks in --
 
 machine=$here/machines/cuda.json
