@@ -197,6 +197,11 @@ start 804 "unavailable driver_mismatch" "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVI
 start 802 "error driver_failed" "nvidia-fabricmanager"
 start 46 "unavailable device_busy" "CUDA_ERROR_DEVICE_UNAVAILABLE (46)"
 start 999 "error driver_failed" "CUDA_ERROR_UNKNOWN (999)"
+rm "$dir/init999/dev/nvidia-uvm"
+# shellcheck disable=SC2086 # words
+has "cuInit returns 999, and a node is not there" \
+    "$(verdict "$dir/init999" $with_sim SIM_MACHINE="$dir/init999.json")" \
+    "libcuda.so.1: without /dev/nvidia-uvm (modprobe nvidia_uvm): cuInit(0): CUDA_ERROR_UNKNOWN (999)"
 start 12345 "error driver_failed" "error (12345)"
 
 # A library that ends the process ends no more than the one that asked.
