@@ -64,6 +64,15 @@ else
     echo "test_frame: a limit of locked memory is not tested: it cannot be lowered here"
 fi
 
+# CUDA shows no device at all of a list that names one twice.
+machine=$here/machines/cuda.json
+plugin=$build/lib/ds-accel/ds_accel_cuda.so
+calls "$machine" shown CUDA_VISIBLE_DEVICES
+is "a device that is named twice is refused" \
+    "1 shown 1,0
+failed visible_devices_value: -1 0 -: visible_devices_value: device 1 is named twice
+then untouched" "$code $out"
+
 # -- the process that probe asks in --
 
 machine=$here/machines/cuda.json

@@ -15,6 +15,7 @@
  *     calls PLUGIN imports            four threads open and close memory of another process
  *     calls PLUGIN peer               memory that is freed while it is copied to another device
  *     calls PLUGIN probe              the verdict, with a timer's signals all the while
+ *     calls PLUGIN shown VARIABLE     its value for devices 1 and 0, and for one named twice
  *     calls PLUGIN lost               a host task behind a copy that loses the device (SIM_LOSE)
  *     calls PLUGIN ended              a capture that another thread tries to end
  *     calls PLUGIN joined             the device is asked while two streams are in a capture
@@ -571,6 +572,21 @@ static void do_work(struct run *run)
     free(got);
 }
 
+static void do_shown(struct run *run, const char *variable)
+{
+    const uint32_t turned[2] = {1, 0};
+    const uint32_t twice[2] = {1, 1};
+    char value[512] = "untouched";
+
+    if (CALL(run, visible_devices_value, run->instance, variable, turned, 2, value, sizeof(value),
+             NULL) == DS_ACCEL_OK) {
+        printf("shown %s\n", value);
+    }
+    strcpy(value, "untouched");
+    CALL(run, visible_devices_value, run->instance, variable, twice, 2, value, sizeof(value), NULL);
+    printf("then %s\n", value);
+}
+
 /* ---- several threads ------------------------------------------------------------------------- */
 
 /* A thread with an error of its own; what another one may not know stays in it. */
@@ -970,6 +986,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_vmem(run);
         } else if (strcmp(command, "waited") == 0) {
             do_waited(run);
+        } else if (strcmp(command, "shown") == 0) {
+            do_shown(run, argument);
         } else if (strcmp(command, "peer") == 0) {
             do_peer(run);
         } else if (strcmp(command, "lost") == 0) {
@@ -994,7 +1012,7 @@ int main(int argc, char **argv)
     memset(&run, 0, sizeof(run));
     if (argc < 3) {
         fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|opened|vmem|work|"
-                        "waited|imports|peer|probe|lost|ended|joined\n");
+                        "waited|imports|peer|probe|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";
