@@ -216,7 +216,7 @@ static int32_t vendor_visible_devices_value(ds_accel_plugin_instance_t *instance
     if (needed_out != NULL) {
         *needed_out = needed;
     }
-    if (needed > value_size) {
+    if (value == NULL || needed > value_size) {
         status = plugin_fail(error, DS_ACCEL_ERR_LIMIT, "%s: %u bytes do not fit into %u", slot,
                              needed, value_size);
     } else {
