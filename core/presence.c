@@ -328,7 +328,7 @@ static int32_t find_folder(struct ds_accel__survey *survey, const char *pattern,
                            const struct ds_accel__survey_folder **folder_out)
 {
     struct ds_accel__survey_folder *folders;
-    struct ds_accel__survey_folder folder = {.path = NULL};
+    struct ds_accel__survey_folder *folder;
     int32_t status;
 
     for (size_t i = 0; i < survey->folder_count; i++) {
@@ -344,16 +344,18 @@ static int32_t find_folder(struct ds_accel__survey *survey, const char *pattern,
         return ds_accel__no_memory();
     }
     survey->folders = folders;
-    folder.path = strndup(pattern, length);
-    status = folder.path == NULL ? ds_accel__no_memory()
-                                 : ds_accel__machine_list(survey->machine, folder.path,
-                                                          &folder.names, &folder.count);
+    folder = &folders[survey->folder_count];
+    folder->path = strndup(pattern, length);
+    if (folder->path == NULL) {
+        return ds_accel__no_memory();
+    }
+    status = ds_accel__machine_list(survey->machine, folder->path, &folder->names, &folder->count);
     if (status < 0) {
-        free(folder.path);
+        free(folder->path);
         return status;
     }
-    folders[survey->folder_count] = folder;
-    *folder_out = &folders[survey->folder_count++];
+    survey->folder_count++;
+    *folder_out = folder;
     return DS_ACCEL_OK;
 }
 
@@ -365,8 +367,8 @@ static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, 
     const struct ds_accel__survey_folder *folder = NULL;
     int32_t status = find_folder(survey, pattern, length, &folder);
 
-    for (size_t i = 0;
-         status >= 0 && i < folder->count && i < ENTRY_LIMIT && presence->node_count < MATCH_LIMIT;
+    for (size_t i = 0; status >= 0 && folder != NULL && i < folder->count && i < ENTRY_LIMIT &&
+                       presence->node_count < MATCH_LIMIT;
          i++) {
         char path[sizeof(presence->nodes->path)];
 

@@ -429,6 +429,7 @@ static int check_options(const struct tool *tool)
     for (size_t i = 0; long_options[i].name != NULL; i++) {
         const char *name = long_options[i].name;
         char owners[128] = "";
+        size_t last = 0;
 
         if ((tool->given >> i & 1) == 0 || has_own(tool->command, name)) {
             continue;
@@ -437,9 +438,16 @@ static int check_options(const struct tool *tool)
             if (has_own(commands[j], name)) {
                 size_t length = strlen(owners);
 
-                snprintf(owners + length, sizeof(owners) - length, "%s%s",
-                         length > 0 ? " and " : "", commands[j]->name);
+                last = length;
+                snprintf(owners + length, sizeof(owners) - length, "%s%s", length > 0 ? ", " : "",
+                         commands[j]->name);
             }
+        }
+        if (last > 0) { /* "report, bench and memory" */
+            char name_of_last[32];
+
+            snprintf(name_of_last, sizeof(name_of_last), "%s", owners + last + 2);
+            snprintf(owners + last, sizeof(owners) - last, " and %s", name_of_last);
         }
         return tool_usage(tool, "--%s is an option of %s", name, owners);
     }

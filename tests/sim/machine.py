@@ -279,7 +279,7 @@ def write_device(tree, facts, vendor, table, device, index):
             # As the kernel has it: the class points to a folder of the device, that points back.
             name = fill(table["class"], facts)
             folder = f"{place}/{name.split('/')[3]}/{os.path.basename(name)}"
-            tree.link(folder + "/device", place)
+            os.symlink(f"../../../{os.path.basename(place)}", tree.path(folder + "/device"))
             tree.link(name, folder)
     for name, text in {**table["device_files"], **device.get("files", {})}.items():
         tree.file(fill(name, facts), fill(text, facts))

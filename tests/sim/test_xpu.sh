@@ -284,7 +284,7 @@ for copy in 1 2 3; do
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
 # Driver and Sysman that refuse are like ones that have no such thing.
-every_call 'NOTHING' ' 2147483646 ZE_RESULT_ERROR_UNKNOWN: '
+every_call work 'NOTHING' ' 2147483646 ZE_RESULT_ERROR_UNKNOWN: '
 
 # ---- marks --------------------------------------------------------------------------------------
 

@@ -245,7 +245,7 @@ refuses 2 "more than 32 sizes" bench --size "$(seq -s, 1 33)"
 refuses 2 "bench takes [NAME]" bench cpu mock
 refuses 2 "which one?" -a cpu bench mock
 refuses 2 "option of bench" detect --size 4K
-refuses 2 "option of bench" detect -o file
+refuses 2 "option of report, bench" detect -o file
 refuses 2 "option --time needs an argument" bench --time
 refuses 1 "9" bench mock --device 9
 refuses 1 "frob" bench mock --device frob

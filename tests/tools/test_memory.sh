@@ -263,13 +263,13 @@ usage() {
 usage "no file" "memory takes show|replay FILE, and 1 argument was given" memory show
 usage "an unknown word" "not \"frob\"" memory frob file
 usage "two formats" "exclude each other" memory show file --json --svg
-usage "another command's option" "--svg is an option of memory" list --svg
+usage "another command's option" "--svg is an option of topo and memory" list --svg
 usage "another command's option, before it" "--pickle is an option of memory" --pickle list
 usage "a picture of a replay" "writes a table, or JSON" memory replay --svg file
 usage "a try to show" "--try is an option of memory replay" memory show --try x=1 file
 usage "another command's try" "--try is an option of memory" list --try x=1
 usage "a name and a snapshot" "\"mock\" is one too many" info mock --memory-map=file
 usage "another command's map" "--memory-map is an option of info" detect --memory-map
-usage "another command's output" "--output is an option of bench and memory" -o file list
+usage "another command's output" "--output is an option of report, bench and memory" -o file list
 
 finish
