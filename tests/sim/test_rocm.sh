@@ -205,6 +205,8 @@ for copy in 1 2 3; do
     has "lost in copy $copy: told" "$out" ": -10 719 hipErrorLaunchFailure: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
+calls rocm capturing
+is "memory of the host beside a strict capture" "0 captured" "$code $out"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
 
 # ---- what is easily got wrong -------------------------------------------------------------------
