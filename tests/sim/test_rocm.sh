@@ -199,6 +199,8 @@ has "out of memory" "$out" "failed mem_alloc: -2 2 hipErrorOutOfMemory: hipMallo
 has "out of memory: and on" "$out" "and one that fits"
 SIM_FAIL='hipMalloc:1=424242' calls rocm work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
+SIM_FAIL='hipMemcpyAsync:1=700' calls rocm work
+has "an illegal address ends the device's use, as CUDA's does" "$out" ": -10 700 "
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" calls rocm work
     is "lost in copy $copy" 1 "$code"
