@@ -227,11 +227,9 @@ static void read_load(const struct mlu_runtime *runtime, const struct mlu_card *
         telemetry->valid |= DS_ACCEL_TELEMETRY_UTILIZATION;
     }
     if (cndev->cndevGetFrequencyInfo != NULL &&
-        cndev->cndevGetFrequencyInfo(&frequency, card->handle) == 0 && frequency.board_mhz >= 0 &&
-        frequency.memory_mhz >= 0) {
+        cndev->cndevGetFrequencyInfo(&frequency, card->handle) == 0 && frequency.board_mhz >= 0) {
         telemetry->core_clock_khz = (uint32_t)frequency.board_mhz * 1000;
-        telemetry->memory_clock_khz = (uint32_t)frequency.memory_mhz * 1000;
-        telemetry->valid |= DS_ACCEL_TELEMETRY_CORE_CLOCK | DS_ACCEL_TELEMETRY_MEMORY_CLOCK;
+        telemetry->valid |= DS_ACCEL_TELEMETRY_CORE_CLOCK;
     }
 }
 
@@ -246,7 +244,9 @@ static void read_heat(const struct mlu_runtime *runtime, const struct mlu_card *
     memset(&power, 0, sizeof(power)); /* has no version */
     if (cndev->cndevGetTemperatureInfo != NULL &&
         cndev->cndevGetTemperatureInfo(&temperature, card->handle) == 0) {
-        telemetry->temperature_millidegrees_c = temperature.board * 1000;
+        /* The processor, not the board, where it has a sensor. */
+        telemetry->temperature_millidegrees_c =
+            (temperature.chip > 0 ? temperature.chip : temperature.board) * 1000;
         telemetry->valid |= DS_ACCEL_TELEMETRY_TEMPERATURE;
     }
     if (cndev->cndevGetDevicePowerInfo != NULL &&
@@ -334,7 +334,7 @@ int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_erro
 /* The function of the process, or of the library that the variable names. */
 void mlu_ranges_open(struct mlu_runtime *runtime)
 {
-    const char *const names[] = {getenv("CNPX_LIB_PATH"), NULL};
+    const char *const names[] = {secure_getenv("CNPX_LIB_PATH"), NULL};
     void (*begin)(struct cnpx_api * api) = NULL;
     struct vendor_problem problem;
     void *symbol = dlsym(RTLD_DEFAULT, "cnpxInitInternal");

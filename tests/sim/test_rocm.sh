@@ -199,12 +199,16 @@ has "out of memory" "$out" "failed mem_alloc: -2 2 hipErrorOutOfMemory: hipMallo
 has "out of memory: and on" "$out" "and one that fits"
 SIM_FAIL='hipMalloc:1=424242' calls rocm work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
+SIM_FAIL='hipMemcpyAsync:1=700' calls rocm work
+has "an illegal address ends the device's use, as CUDA's does" "$out" ": -10 700 "
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" calls rocm work
     is "lost in copy $copy" 1 "$code"
     has "lost in copy $copy: told" "$out" ": -10 719 hipErrorLaunchFailure: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
+calls rocm capturing
+is "memory of the host beside a strict capture" "0 captured" "$code $out"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
 
 # ---- what is easily got wrong -------------------------------------------------------------------

@@ -120,7 +120,7 @@ is "the answer is a line" "mock
 ." "$("$program" -a mock detect && echo .)"
 answers cpu "$program" -q detect
 answers npu "$program" --plugin-dir "$dir/two" detect
-answers cuda env DS_ACCEL_NPU_AVAILABLE=false "$program" --plugin-dir "$dir/two" detect
+answers cuda env DS_ACCEL_NPU_AVAILABLE=false "$program" -q --plugin-dir "$dir/two" detect
 
 report detect 0 "$program" --plugin-dir "$dir/two" detect --json
 keys="schema_version accelerator set_method device_count communication_backend compile_backend"

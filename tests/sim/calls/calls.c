@@ -316,6 +316,34 @@ static void do_share(struct run *run)
 }
 
 /* An event's handle, opened beside the event itself. */
+/* Memory of the host is made beside a capture that forbids what could wait. */
+static void do_capturing(struct run *run)
+{
+    static unsigned char page[8192];
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    void *pinned = NULL;
+    void *managed = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream) < 0) {
+        return;
+    }
+    if (CALL(run, graph_capture_begin, stream, DS_ACCEL_CAPTURE_GLOBAL) == DS_ACCEL_OK) {
+        CALL(run, mem_alloc_pinned, run->device, BYTES, 0, 0, &pinned);
+        CALL(run, mem_alloc_managed, run->device, BYTES, 0, &managed);
+        CALL(run, mem_register, run->device, page, sizeof(page), 0);
+        if (CALL(run, graph_capture_end, stream, &graph) == DS_ACCEL_OK) {
+            printf("captured\n");
+        }
+        RELEASE(run, mem_unregister, run->device, page);
+        RELEASE(run, mem_free, run->device, managed);
+        RELEASE(run, mem_free_pinned, run->device, pinned);
+        run->table->graph_destroy(graph);
+    }
+    run->table->stream_destroy(stream);
+}
+
 static void do_opened(struct run *run)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -980,6 +1008,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_memory(run);
         } else if (strcmp(command, "share") == 0) {
             do_share(run);
+        } else if (strcmp(command, "capturing") == 0) {
+            do_capturing(run);
         } else if (strcmp(command, "opened") == 0) {
             do_opened(run);
         } else if (strcmp(command, "vmem") == 0) {
@@ -1011,8 +1041,10 @@ int main(int argc, char **argv)
 
     memset(&run, 0, sizeof(run));
     if (argc < 3) {
-        fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|opened|vmem|work|"
-                        "waited|imports|peer|probe|shown|lost|ended|joined\n");
+        fprintf(
+            stderr,
+            "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|work|"
+            "waited|imports|peer|probe|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";
