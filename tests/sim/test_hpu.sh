@@ -43,7 +43,7 @@ json.dump(machine, open(sys.argv[2], "w"))
 END
 }
 
-"$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra -I"$source" "$source/tests/sim/drive/drive.c" \
+"$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra ${SAN:+-g -fsanitize=$SAN} -I"$source" "$source/tests/sim/drive/drive.c" \
     -o "$dir/drive" -ldl
 
 # ---- the three outcomes, and why not --------------------------------------------------------------
