@@ -541,14 +541,21 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
     return DS_ACCEL_OK;
 }
 
+struct ds_accel__machine ds_accel__context_machine(const ds_accel_t *context)
+{
+    return (struct ds_accel__machine){.root = context->machine.root,
+                                      .files = context->machine.files};
+}
+
 int32_t ds_accel__context_topology(ds_accel_t *context,
                                    const struct ds_accel__topology **topology_out)
 {
+    const struct ds_accel__machine machine = ds_accel__context_machine(context);
     int32_t status = DS_ACCEL_OK;
 
     pthread_mutex_lock(&context->topology_lock);
     if (!context->has_topology) {
-        status = ds_accel__topology_read(&context->machine, &context->topology);
+        status = ds_accel__topology_read(&machine, &context->topology);
         context->has_topology = status >= 0;
     }
     pthread_mutex_unlock(&context->topology_lock);

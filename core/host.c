@@ -138,7 +138,9 @@ static int32_t topology_node_get(const struct ds_accel_host *abi, uint32_t posit
 static int32_t topology_memory_get(const struct ds_accel_host *abi,
                                    struct ds_accel_host_memory *memory_out)
 {
-    return ds_accel__host_memory(&host_of(abi)->context->machine, memory_out);
+    const struct ds_accel__machine machine = ds_accel__context_machine(host_of(abi)->context);
+
+    return ds_accel__host_memory(&machine, memory_out);
 }
 
 static const struct ds_accel_ext_topology topology_extension = {

@@ -1166,6 +1166,8 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
 /* Options as this library knows them, from a caller of any age; ERR_INVALID. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options);
+/* Its machine, for who does not hold the lock: the recorder, which comes and goes, is not there. */
+struct ds_accel__machine ds_accel__context_machine(const ds_accel_t *context);
 /* The nodes of the context's machine, read once. Borrowed. */
 int32_t ds_accel__context_topology(ds_accel_t *context,
                                    const struct ds_accel__topology **topology_out);

@@ -163,15 +163,18 @@ static int32_t read_slots(struct ds_accel__survey *survey)
     }
     for (const char *line = text; *line != '\0'; line += *line == '\n') {
         struct ds_accel__survey_slot slot = {.vendor = "0x"};
+        size_t length = strcspn(line, "\n");
+        char start[16]; /* sscanf() would look for the end of the whole text, at each line */
         unsigned bus;
         unsigned function;
 
-        if (sscanf(line, "%2x%2x %4[0-9a-f]", &bus, &function, slot.vendor + 2) == 3) {
+        snprintf(start, sizeof(start), "%.*s", (int)(length < 15 ? length : 15), line);
+        if (sscanf(start, "%2x%2x %4[0-9a-f]", &bus, &function, slot.vendor + 2) == 3) {
             slot.bus = (uint8_t)bus;
             slot.function = (uint8_t)function;
             survey->slots[survey->slot_count++] = slot;
         }
-        line += strcspn(line, "\n");
+        line += length;
     }
     free(text);
     survey->has_slots = true;

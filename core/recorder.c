@@ -408,6 +408,7 @@ static int32_t record(ds_accel_t *context, json_t *files, json_t **tree_out)
 
 int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
 {
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* a context has one recorder */
     struct ds_accel__recorder recorder = {.files = json_object()};
     int32_t status;
 
@@ -420,6 +421,7 @@ int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
         return DS_ACCEL_OK;
     }
     pthread_mutex_init(&recorder.lock, NULL);
+    pthread_mutex_lock(&turn);
     pthread_mutex_lock(&context->lock);
     context->asks_anew = true;
     context->machine.recorder = &recorder;
@@ -429,6 +431,7 @@ int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
     status = status < 0 ? status : record(context, recorder.files, tree_out);
     context->machine.recorder = NULL;
     pthread_mutex_unlock(&context->lock);
+    pthread_mutex_unlock(&turn);
     if (status >= 0 && recorder.failed) {
         json_decref(*tree_out);
         *tree_out = NULL;

@@ -14,7 +14,7 @@
 
 /* ---- what tells who and where --------------------------------------------------------------- */
 
-#define WORD_LIMIT 4u
+#define WORD_LIMIT 6u
 
 struct words {
     struct {
@@ -32,26 +32,42 @@ static void add_word(struct words *words, const char *word, const char *in_place
     }
 }
 
+/* "/home/hermione/" is the same folder as without its last slash. */
+static void add_home(struct words *words, const char *home)
+{
+    char folder[256];
+    size_t length;
+
+    ds_accel__copy(folder, sizeof(folder), home);
+    for (length = strlen(folder); length > 1 && folder[length - 1] == '/'; length--) {
+        folder[length - 1] = '\0';
+    }
+    if (folder[0] == '/' && strcmp(folder, "/root") != 0) {
+        add_word(words, folder, "~");
+    }
+}
+
 /* The longer ones first: a home folder has the user's name in it. */
 static void find_words(struct words *words)
 {
-    const char *user = ds_accel__env_job("USER");
-    const char *home = ds_accel__env_job("HOME");
+    static const char *const users[] = {"USER", "LOGNAME", "SUDO_USER"};
     struct utsname names;
     char host[256];
 
     memset(words, 0, sizeof(*words));
-    if (home != NULL && home[0] == '/' && strcmp(home, "/root") != 0) {
-        add_word(words, home, "~");
-    }
+    add_home(words, ds_accel__env_job("HOME"));
     if (uname(&names) == 0 && strcmp(names.nodename, "localhost") != 0) {
         add_word(words, names.nodename, "HOST");
         ds_accel__copy(host, sizeof(host), names.nodename);
         host[strcspn(host, ".")] = '\0';
         add_word(words, host, "HOST");
     }
-    if (user != NULL && strcmp(user, "root") != 0) {
-        add_word(words, user, "USER");
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(users); i++) {
+        const char *user = ds_accel__env_job(users[i]);
+
+        if (user != NULL && strcmp(user, "root") != 0) {
+            add_word(words, user, "USER");
+        }
     }
 }
 
@@ -77,18 +93,33 @@ static size_t match_word(const struct words *words, const char *text, const char
     return 0;
 }
 
+/* "/home/harry" of whomever: a plugin may lie in a folder of somebody else's. */
+static size_t match_home(const char *at)
+{
+    size_t length = strncmp(at, "/home/", 6) == 0 ? strcspn(at + 6, "/ \t\n\"',:;") : 0;
+
+    return length != 0 ? 6 + length : 0;
+}
+
 /* "192.0.2.1"; versions have fewer parts. */
 static size_t match_ip4(const char *at)
 {
-    unsigned parts[4];
-    int end = 0;
+    const char *end = at;
 
-    if (sscanf(at, "%3u.%3u.%3u.%3u%n", &parts[0], &parts[1], &parts[2], &parts[3], &end) != 4 ||
-        parts[0] > 255 || parts[1] > 255 || parts[2] > 255 || parts[3] > 255 ||
-        is_word_byte(at[end]) || at[end] == '.') {
-        return 0;
+    for (unsigned part = 0; part < 4; part++) {
+        unsigned value = 0;
+        size_t digits = strspn(end, "0123456789");
+
+        for (size_t i = 0; i < digits && digits <= 3; i++) {
+            value = value * 10 + (unsigned)(end[i] - '0');
+        }
+        if (digits == 0 || digits > 3 || value > 255 || (part < 3 && end[digits] != '.')) {
+            return 0;
+        }
+        end += digits + (part < 3);
     }
-    return (size_t)end;
+    /* A sentence may end with one. */
+    return is_word_byte(end[0]) || (end[0] == '.' && is_word_byte(end[1])) ? 0 : (size_t)(end - at);
 }
 
 /* "52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"; a PCI address has two colons and a dot. */
@@ -107,18 +138,54 @@ static size_t match_hardware(const char *at)
                : 0;
 }
 
-static size_t match(const struct words *words, const char *text, const char *at,
-                    const char **in_place_out)
+/* "52-54-00-12-34-56"; a UUID has no six parts of two digits. */
+static size_t match_dashed(const char *at)
 {
-    bool starts = at == text || (!is_word_byte(at[-1]) && at[-1] != '.' && at[-1] != ':');
-    size_t length = match_word(words, text, at, in_place_out);
+    for (size_t i = 0; i < 17; i++) {
+        if (i % 3 == 2 ? at[i] != '-' : !isxdigit((unsigned char)at[i])) {
+            return 0;
+        }
+    }
+    return is_word_byte(at[17]) || at[17] == '-' ? 0 : 17;
+}
 
-    if (length == 0 && starts && isxdigit((unsigned char)at[0])) {
+/* "enx525400123456": an interface that is named by its address. */
+static size_t match_interface(const char *at)
+{
+    bool is_one = strncmp(at, "enx", 3) == 0 || strncmp(at, "wlx", 3) == 0 ||
+                  strncmp(at, "wwx", 3) == 0;
+
+    return is_one && strspn(at + 3, "0123456789abcdef") == 12 && !is_word_byte(at[15]) ? 15 : 0;
+}
+
+static size_t match_address(const char *text, const char *at, const char **in_place_out)
+{
+    size_t length = 0;
+
+    if (at != text && (is_word_byte(at[-1]) || at[-1] == '.')) {
+        return 0;
+    }
+    *in_place_out = "INTERFACE";
+    length = match_interface(at);
+    if (length == 0 && isxdigit((unsigned char)at[0])) {
         *in_place_out = "ADDRESS";
         length = match_ip4(at);
         length = length != 0 ? length : match_hardware(at);
+        length = length != 0 ? length : match_dashed(at);
     }
     return length;
+}
+
+static size_t match(const struct words *words, const char *text, const char *at,
+                    const char **in_place_out)
+{
+    size_t length = match_word(words, text, at, in_place_out);
+
+    if (length == 0) {
+        *in_place_out = "/home/USER";
+        length = match_home(at);
+    }
+    return length != 0 ? length : match_address(text, at, in_place_out);
 }
 
 /* A text without it; NULL: no memory. */

@@ -52,6 +52,13 @@ static void set_text(json_t *object, const char *key, const char *text, bool *fa
     ds_accel__json_set(object, key, ds_accel__json_text(text), failed);
 }
 
+static const char *get_text(const json_t *tree, const char *key)
+{
+    const char *text = json_string_value(json_object_get(tree, key));
+
+    return text != NULL ? text : "";
+}
+
 static void append(json_t *array, json_t *value, bool *failed)
 {
     if (json_array_append_new(array, value) != 0) {
@@ -180,7 +187,7 @@ static json_t *link_tree(struct ds_accel_link *link, bool *failed)
     ds_accel__json_set(tree, "generation", json_integer(link->generation), failed);
     ds_accel__json_set(tree, "is_up", json_boolean(link->is_up != 0), failed);
     ds_accel__json_set(tree, "bandwidth_bytes_per_s",
-                       link->bandwidth_bytes_per_s != 0
+                       link->bandwidth_bytes_per_s != 0 && link->bandwidth_bytes_per_s <= INT64_MAX
                            ? json_integer((json_int_t)link->bandwidth_bytes_per_s)
                            : json_null(),
                        failed);
@@ -282,12 +289,19 @@ static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t co
     return tree;
 }
 
+/* Once, however often it is named: an id is that of one device. */
 static int32_t add_accelerator(struct topo *topo, const char *name, json_t *accelerators,
                                json_t *devices)
 {
     json_t *tree = NULL;
-    int32_t status = ds_accel__with_facts(topo->context, name, accelerator_tree, &tree);
+    int32_t status;
 
+    for (size_t i = 0; i < json_array_size(accelerators); i++) {
+        if (strcmp(get_text(json_array_get(accelerators, i), "name"), name) == 0) {
+            return DS_ACCEL_OK;
+        }
+    }
+    status = ds_accel__with_facts(topo->context, name, accelerator_tree, &tree);
     if (status < 0) {
         return status;
     }
@@ -488,13 +502,6 @@ static int32_t add_nodes(struct topo *topo, json_t *array)
 
 /* ---- how near ------------------------------------------------------------------------------- */
 
-static const char *get_text(const json_t *tree, const char *key)
-{
-    const char *text = json_string_value(json_object_get(tree, key));
-
-    return text != NULL ? text : "";
-}
-
 static long get_number(const json_t *tree, const char *key)
 {
     const json_t *value = json_object_get(tree, key);
@@ -628,6 +635,7 @@ static void count_link(struct bundle *bundles, size_t *bundle_count, const json_
                        bool is_direct)
 {
     const char *kind = get_text(link, "kind");
+    json_int_t bandwidth;
     size_t i = 0;
 
     while (i < *bundle_count &&
@@ -638,7 +646,12 @@ static void count_link(struct bundle *bundles, size_t *bundle_count, const json_
         bundles[(*bundle_count)++] = (struct bundle){.kind = kind, .is_direct = is_direct};
     }
     bundles[i].count++;
-    bundles[i].bandwidth += json_integer_value(json_object_get(link, "bandwidth_bytes_per_s"));
+    bandwidth = json_integer_value(json_object_get(link, "bandwidth_bytes_per_s"));
+    if (bandwidth > 0) { /* whatever a plugin says of it, there is a sum */
+        bundles[i].bandwidth = bandwidth < INT64_MAX - bundles[i].bandwidth
+                                   ? bundles[i].bandwidth + bandwidth
+                                   : INT64_MAX;
+    }
 }
 
 /* The links between two that work, by kind. A network interface has none of its own to tell. */

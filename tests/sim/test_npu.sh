@@ -6,7 +6,7 @@
 #
 #     test_npu.sh BUILD
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for vendor.sh
 vendor=npu

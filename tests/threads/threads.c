@@ -93,6 +93,31 @@ static bool one_context(unsigned thread)
     return right;
 }
 
+/* Some record the machine while others look at it: every recording is whole. */
+static bool record_and_look(unsigned thread)
+{
+    const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
+    ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
+    bool right = true;
+
+    for (unsigned round = 0; round < 3 && thread % 4 == 0; round++) {
+        char *text = NULL;
+
+        right = right && ds_accel_report(shared, DS_ACCEL_REPORT_RECORDING, NULL,
+                                         DS_ACCEL_FORMAT_JSON, &text) >= 0;
+        right = right && strstr(text, "\"/proc/meminfo\"") != NULL &&
+                strstr(text, "\"/sys/devices/system/cpu/online\"") != NULL;
+        ds_accel_free_text(text);
+    }
+    for (unsigned round = 0; round < ROUNDS && thread % 4 != 0; round++) {
+        struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};
+        struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+        right = right && table->mem_info(device, &memory, &error) >= 0;
+    }
+    return right;
+}
+
 /* A stream, an event and memory of its own per thread, on one device. */
 static bool one_device(unsigned thread)
 {
@@ -584,6 +609,7 @@ static void with_workers(void)
         check("one device with workers", run(one_device, THREADS));
         check("streams with workers", run(async_streams, THREADS));
         check("one capture of two threads", run(one_capture, 2));
+        check("recordings, and others", run(record_and_look, THREADS));
         ds_accel_device_close(shared_device);
     } else {
         check("a device with workers", false);

@@ -255,6 +255,10 @@ change() {
     "$python" - "$dir/this.json" "$dir/wrong.json" "$1" <<'END'
 import json, sys
 r = json.load(open(sys.argv[1]))
+
+def plugin(name):
+    return [p for p in r["plugins"] if p["name"] == name][0]
+
 exec(sys.argv[3])
 json.dump(r, open(sys.argv[2], "w"))
 END
@@ -275,7 +279,7 @@ r["plugins"][0]["name"] = "x" * 32#/plugins/0/name: a text of 32 bytes is too lo
 r["plugins"][0]["state"] = "fine"#there is no state "fine"
 r["plugins"][0]["reason"] = "because"#there is no reason "because"
 r["plugins"][0]["stage"] = "second"#there is no gate "second"
-r["plugins"][1]["answers"]["device_count"] = 0#it has 0 devices
+plugin("cpu")["answers"]["device_count"] = 0#it has 0 devices
 r["files"]["/proc/meminfo"]["text"] = 5#/files/~1proc~1meminfo/text
 r["configuration"][0]["layer"] = "top"#/configuration/0/layer
 r["environment"]["X"] = 1#/environment/X
@@ -287,7 +291,7 @@ is "a configuration that is wrong" "5" "$code"
 # Answers of other shapes, or none, are as if the plugin had none.
 for answers in '{"device_count": 2}' '{"device_count": 70, "devices": [], "env_rules": 5, "export_envs": {}}' \
     '{"device_count": 1, "devices": [{"open": {"status": 0}, "identity": [], "memory": {"status": "x"}}]}' None; do
-    change "r['plugins'][0]['answers'] = $answers"
+    change "plugin('mock')['answers'] = $answers"
     for command in info env topo; do
         run "$program" -q --machine "$dir/wrong.json" $command mock --json
         is "$command with answers $answers" "0 " "$code $err"
@@ -295,6 +299,23 @@ for answers in '{"device_count": 2}' '{"device_count": 70, "devices": [], "env_r
             validate "$source/conf/schema/$command.json" 2>&1)"
     done
 done
+# A long list of the bus is read once, not once for each of its lines.
+change 'r["files"]["/proc/bus/pci/devices"] = {"text": "\n" * 1000000}'
+run timeout 60 "$program" -q --machine "$dir/wrong.json" detect
+is "a list of a million lines" "0 cpu" "$code $out"
+# Numbers that no sum can hold.
+cat >"$dir/links" <<'END'
+a = plugin("cpu")["answers"]
+a["device_count"] = 2
+a["devices"] = [dict(a["devices"][0]), dict(a["devices"][0])]
+for i, most in ((0, 2 ** 63 - 1), (1, -1)):
+    a["devices"][i]["links"] = [{"kind": 2, "peer_index": 1 - i, "is_up": 1, "bandwidth_bytes_per_s": most}] * 60
+END
+change "$(cat "$dir/links")"
+run "$program" -q --machine "$dir/wrong.json" topo cpu --json
+is "links as fast as can be" "0 9223372036854775807" "$code $(printf '%s\n' "$out" |
+    validate - "relations/a=cpu:0/links/kind=nvlink/bandwidth_bytes_per_s")"
+is "the shape of it" "" "$(printf '%s\n' "$out" | validate "$source/conf/schema/topo.json" 2>&1)"
 
 # ---- recordings that are kept -------------------------------------------------------------------
 
@@ -332,6 +353,21 @@ json.dump(json.load(open(sys.argv[1]))[sys.argv[2]], sys.stdout)' "$dir/bundle" 
 done
 is "names and addresses; neither PCI addresses nor versions" "USER, ~/x, ADDRESS, ADDRESS, 0000:01:00.0, v1.2.3" \
     "$(validate - "list/plugins/name=cuda/detail" <"$dir/bundle")"
+# TEXT|WITHOUT
+while IFS='|' read -r text without; do
+    run env USER=hermione LOGNAME=hgranger SUDO_USER=ginny HOME=/data/hermione/ DS_ACCEL_CUDA_AVAILABLE=false \
+        DS_ACCEL_CUDA_DETAIL="$text" "$program" -q --plugin-dir "$plugins" report
+    is "without names and addresses: $text" "$without" \
+        "$(printf '%s\n' "$out" | validate - "list/plugins/name=cuda/detail")"
+done <<'END'
+hgranger and ginny and ginnys and /data/hermione/x and /data/hermione2|USER and USER and ginnys and ~/x and /data/hermione2
+/home/harry/lib and "/snap/home/ron": x|/home/USER/lib and "/snap/home/USER": x
+at 192.0.2.77. or tcp:192.0.2.77:80 or [::ffff:192.0.2.77]/24|at ADDRESS. or tcp:ADDRESS:80 or [::ffff:ADDRESS]/24
+no 192.0.2 nor 1.2.3.4.5 nor 300.1.2.3 nor libx.so.1.2.3.4|no 192.0.2 nor 1.2.3.4.5 nor 300.1.2.3 nor libx.so.1.2.3.4
+mac:52:54:00:12:34:56 52-54-00-12-34-5f fe80::5054:ff:fe12:3456%eth0|mac:ADDRESS ADDRESS ADDRESS%eth0
+enx52540012345f enx52540012345f0 wlx525400123456|INTERFACE enx52540012345f0 INTERFACE
+GPU-3b7c8d2e-14a5-4c1f-9e60-5d2f8a7b9c01 00000000:65:00.0 10de:2330|GPU-3b7c8d2e-14a5-4c1f-9e60-5d2f8a7b9c01 00000000:65:00.0 10de:2330
+END
 is "the host's name" "HOST true" "$(validate - machine/host redacted <"$dir/bundle" | paste -sd ' ' -)"
 run env USER=hermione DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_DETAIL="hermione" \
     "$program" -q --plugin-dir "$plugins" report --no-redact -o "$dir/bundle"

@@ -148,6 +148,8 @@ topo cuda rocm
 is "two kinds" "cuda rocm" "$(at accelerators/0/name accelerators/1/name)"
 near cuda:0 rocm:0 device
 near cuda:1 rocm:0 switch
+topo cuda rocm,cuda cuda
+is "one that is named again is there once" "2 7" "$(at "accelerators/#" "devices/#")"
 export DS_ACCEL_ROCM_AVAILABLE=false DS_ACCEL_ROCM_REASON=no_driver
 topo cuda rocm
 is "one that is not there" "false no_driver null" \
