@@ -79,7 +79,9 @@ variant heat 'v["devices"][1]["temperature"] = 77'
 MLU_VISIBLE_DEVICES=1 calls "$dir/heat.json" telemetry
 has "sensors of the right card" "$out" "device 0 valid 0x105d load 37% 0% heat 86000"
 calls mlu ranges
-has "no library of ranges" "$out" "failed range_push: -3 0 -: "
+is "ranges that nobody looks at" "0 " "$code $out"
+DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so calls mlu telemetry
+has "no library of sensors: nothing is known" "$out" "device 0 valid 0x0 "
 CNPX_LIB_PATH=$build/sim/lib/libcnpx.so SIM_RANGES=$dir/ranges calls mlu ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
 run "$sim" mlu "$build/bin/ds-accel" info mlu --json
