@@ -497,10 +497,11 @@ int32_t ds_accel__recording_open(ds_accel_t *context, const struct ds_accel_opti
 
     if (context->machine_root[0] != '\0' || context->plugin_dir_count > 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID,
-                               "%s is a whole machine: it has %s of its own, and no other can be "
-                               "given",
+                               "%s is a whole machine: leave out %s, it has its own",
                                options->machine_file,
-                               context->machine_root[0] != '\0' ? "a root" : "plugins");
+                               options->machine_root != NULL      ? "the root"
+                               : context->machine_root[0] != '\0' ? "DS_ACCEL_ROOT"
+                                                                  : "the folders of plugins");
     }
     status = ds_accel__recording_read(options->machine_file, &context->recording);
     if (status < 0) {

@@ -215,6 +215,9 @@ for command in "conformance cuda" "lint $build/lib/ds-accel/ds_accel_cpu.so" "in
 done
 run "$program" --machine "$dir/this.json" --root / detect
 is "a root beside it" "1" "$code"
+has "what to leave out" "$err" "leave out the root"
+run env DS_ACCEL_ROOT=/ "$program" --machine "$dir/this.json" detect
+has "or where it came from" "$err" "leave out DS_ACCEL_ROOT"
 run "$program" --machine "$dir/this.json" --plugin-dir / detect
 is "plugins beside it" "1" "$code"
 run "$program" -q --plugin-dir "$plugins" --config "$dir/deny.json" report --record "$dir/denied.json"
