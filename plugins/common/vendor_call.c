@@ -150,9 +150,10 @@ int32_t vendor_check_peer(const ds_accel_plugin_device_t *device,
     return DS_ACCEL_OK;
 }
 
-int32_t vendor_fail_lost(const ds_accel_plugin_device_t *device, const char *slot,
+int32_t vendor_fail_lost(ds_accel_plugin_device_t *device, const char *slot,
                          struct ds_accel_error *error)
 {
+    vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
     return plugin_fail(error, DS_ACCEL_ERR_DEVICE_LOST, "%s: device %u was lost before", slot,
                        device->index);
 }

@@ -138,7 +138,11 @@ static int32_t prepare(ds_accel_plugin_device_t *device, struct ds_accel_error *
 {
     struct vendor_device *frame = device->frame;
     struct ds_accel_device_info info;
+    int32_t status = frame->is_identified ? DS_ACCEL_OK : vendor_device_identify(device, error);
 
+    if (status < 0) {
+        return status;
+    }
     memset(&info, 0, sizeof(info));
     info.struct_size = sizeof(info);
     info.device_index = device->index;
@@ -152,7 +156,7 @@ static int32_t prepare(ds_accel_plugin_device_t *device, struct ds_accel_error *
     vendor_usage_reset(device->usage);
     frame->least_priority = 0;
     frame->greatest_priority = 0;
-    return frame->is_identified ? DS_ACCEL_OK : vendor_device_identify(device, error);
+    return DS_ACCEL_OK;
 }
 
 static int32_t read_priorities(ds_accel_plugin_device_t *device, struct ds_accel_error *error)

@@ -22,7 +22,8 @@ int32_t vendor_check_array(const void *array, uint32_t capacity, const uint32_t 
 int32_t vendor_check_peer(const ds_accel_plugin_device_t *device,
                           const ds_accel_plugin_device_t *peer, const char *slot,
                           struct ds_accel_error *error);
-int32_t vendor_fail_lost(const ds_accel_plugin_device_t *device, const char *slot,
+/* Runs what the runtime will not call any more: whoever is told of the loss may wait for it. */
+int32_t vendor_fail_lost(ds_accel_plugin_device_t *device, const char *slot,
                          struct ds_accel_error *error);
 
 static inline int vendor_is_lost(ds_accel_plugin_device_t *device)
@@ -231,7 +232,8 @@ int32_t vendor_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_byte
 /* stream->frame */
 struct vendor_stream {
     ds_accel_plugin_stream_t *next, *previous; /* the device's; its lock */
-    struct vendor_keep *capture;               /* begun by graph_capture_begin, not ended */
+    struct vendor_keep *_Atomic capture; /* begun by graph_capture_begin, not ended; others look at
+                                            it while they wait for the device or mark the stream */
 };
 
 /* What a graph needs while it can run: host tasks and pattern buffers. Counted. */

@@ -89,6 +89,21 @@ static void free_unmade(ds_accel_plugin_graph_t *graph)
     free(graph);
 }
 
+/* CUDA ends a capture only on the thread that began it, unless its mode is relaxed. */
+static int still_captures(ds_accel_plugin_stream_t *stream)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+    int32_t status = DS_ACCEL_OK;
+
+    if (vendor_backend.capture_status != NULL) {
+        VENDOR_WORK(
+            stream->device, &ignored, status,
+            vendor_backend.capture_status(stream->device, stream->native, &capturing, &ignored));
+    }
+    return status == DS_ACCEL_OK && capturing != DS_ACCEL_CAPTURING_NO;
+}
+
 static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_graph_t *graph,
                            struct ds_accel_error *error)
 {
@@ -97,6 +112,10 @@ static int32_t end_capture(ds_accel_plugin_stream_t *stream, ds_accel_plugin_gra
 
     VENDOR_WORK(stream->device, error, status,
                 vendor_backend.capture_end(stream->device, stream->native, &graph->native, error));
+    if (status < 0 && still_captures(stream)) {
+        free_unmade(graph); /* what it has recorded may still become a graph */
+        return status;
+    }
     frame->keep = vendor_keep_close(stream);
     if (status == DS_ACCEL_OK && graph->native == NULL) {
         status =

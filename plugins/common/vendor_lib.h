@@ -47,6 +47,7 @@ struct vendor_hardware {
     uint32_t usable_node_count; /* and readable and writable by this process */
     char first_pci[32];         /* "0000:65:00.0" */
     char refused_node[64];      /* the first, needed ones before others, that is not usable */
+    char first_node[64];        /* of the first pattern that finds any: "/dev/nvidiactl" */
 };
 
 /*

@@ -12,7 +12,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- the way -------------------------------------------------------------------------------- */
@@ -35,6 +37,17 @@ static void tell_hidden(struct vendor_problem *problem)
     memcpy(problem->vendor_text, vendor_text, sizeof(vendor_text));
 }
 
+/* Hardware that the runtime does not see: its driver is there, as its nodes show. */
+static void tell_nodes(const struct vendor_hardware *hardware, struct vendor_problem *problem)
+{
+    size_t used = strlen(problem->detail);
+
+    if (problem->reason == DS_ACCEL_REASON_NO_DEVICE && hardware->node_count > 0) {
+        snprintf(problem->detail + used, sizeof(problem->detail) - used, ", although %s is there",
+                 hardware->first_node);
+    }
+}
+
 /* *runtime_out is open and has *count_out > 0 devices; library: its name. */
 static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t *count_out,
                  char *library, size_t library_size, struct vendor_problem *problem)
@@ -49,6 +62,7 @@ static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t 
     }
     if (vendor_backend.open(host, &runtime, problem) != 0) {
         tell_hidden(problem);
+        tell_nodes(&hardware, problem);
         return -1;
     }
     snprintf(library, library_size, "%s",
@@ -65,6 +79,7 @@ static int start(const struct ds_accel_host *host, void **runtime_out, uint32_t 
         *count_out = count;
         return 0;
     }
+    tell_nodes(&hardware, problem);
     vendor_backend.close(runtime);
     return -1;
 }
@@ -136,35 +151,70 @@ static void ask(const struct ds_accel_host *host, struct ds_accel_verdict *answe
 
 #define CHILD_LIMIT_MS 60000
 
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Up to size_bytes, what comes until the end or the limit; the program's signals interrupt. */
+static size_t read_until(int channel, void *bytes, size_t size_bytes, int64_t limit_ms)
+{
+    struct pollfd waiting = {.fd = channel, .events = POLLIN};
+    size_t have = 0;
+
+    while (have < size_bytes) {
+        int64_t left_ms = limit_ms - now_ms();
+        int count = poll(&waiting, 1, left_ms > 0 ? (int)left_ms : 0);
+        ssize_t size = count > 0 ? read(channel, (char *)bytes + have, size_bytes - have) : count;
+
+        if (size > 0) {
+            have += (size_t)size;
+        } else if (size == 0 || errno != EINTR) {
+            break;
+        }
+    }
+    return have;
+}
+
+static void tell_end(int status, int is_late, struct vendor_problem *problem)
+{
+    if (is_late) {
+        vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED,
+                           "the vendor's library did not answer within %d s",
+                           CHILD_LIMIT_MS / 1000);
+    } else if (WIFSIGNALED(status)) {
+        vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED,
+                           "the vendor's library ended the process that asked it, signal %d",
+                           WTERMSIG(status));
+    } else {
+        vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED,
+                           "the vendor's library ended the process that asked it, exit code %d",
+                           WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+    }
+}
+
 /* The whole answer, or what the child came to instead. */
 static void read_answer(int channel, pid_t child, struct ds_accel_verdict *answer)
 {
-    struct pollfd waiting = {.fd = channel, .events = POLLIN};
+    int64_t limit_ms = now_ms() + CHILD_LIMIT_MS;
     struct vendor_problem problem;
-    size_t have = 0;
+    size_t have = read_until(channel, answer, sizeof(*answer), limit_ms);
+    int is_late = have < sizeof(*answer) && now_ms() >= limit_ms;
     int status = 0;
 
-    while (have < sizeof(*answer) && poll(&waiting, 1, CHILD_LIMIT_MS) > 0) {
-        ssize_t size = read(channel, (char *)answer + have, sizeof(*answer) - have);
-
-        if (size <= 0) {
-            break;
-        }
-        have += (size_t)size;
-    }
-    if (have < sizeof(*answer)) {
-        kill(child, SIGKILL); /* it ended before, or hangs */
+    if (is_late) {
+        kill(child, SIGKILL);
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    if (have == sizeof(*answer)) {
-        return;
+    if (have < sizeof(*answer)) {
+        memset(answer, 0, sizeof(*answer));
+        tell_end(status, is_late, &problem);
+        answer_problem(answer, &problem);
     }
-    memset(answer, 0, sizeof(*answer));
-    vendor_problem_set(&problem, DS_ACCEL_REASON_DRIVER_FAILED,
-                       "the vendor's library ended the process that asked it, signal %d",
-                       WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-    answer_problem(answer, &problem);
 }
 
 static void write_answer(int channel, const struct ds_accel_verdict *answer)
@@ -175,11 +225,29 @@ static void write_answer(int channel, const struct ds_accel_verdict *answer)
     while (left > 0) {
         ssize_t size = write(channel, bytes, left);
 
-        if (size <= 0) {
+        if (size > 0) {
+            bytes += size;
+            left -= (size_t)size;
+        } else if (size == 0 || errno != EINTR) {
             return;
         }
-        bytes += size;
-        left -= (size_t)size;
+    }
+}
+
+/*
+ * The child ends with the thread that waits for it. What the program does about a crash of its own,
+ * a report or a jump, is not done for one of the vendor's library.
+ */
+static void leave_program(pid_t parent)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(1);
+    }
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        signal(signals[i], SIG_DFL);
     }
 }
 
@@ -193,6 +261,7 @@ static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict 
     struct vendor_hardware hardware;
     struct vendor_problem problem;
     int ends[2];
+    pid_t parent = getpid();
     pid_t child;
 
     memset(answer, 0, sizeof(*answer));
@@ -206,6 +275,7 @@ static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict 
     }
     child = fork();
     if (child == 0) {
+        leave_program(parent);
         ask(host, answer);
         write_answer(ends[1], answer);
         _exit(0);

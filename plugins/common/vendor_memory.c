@@ -302,6 +302,18 @@ static int32_t vendor_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return give_or_put_back(block, error);
 }
 
+/* An import is closed as often as it was opened: the last time, when it is given. */
+static void close_openings(struct vendor_block *block)
+{
+    ds_accel_plugin_device_t *device = block->device;
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    for (; block->open_count > 1; block->open_count--) {
+        VENDOR_DESTROY(
+            device, vendor_backend.ipc_memory_close(device, block->handle, block->start, &ignored));
+    }
+}
+
 /* What was left when the device is closed. Sources that may lie in others' ranges need no order:
  * mappings keep their memory, and reservations end after them. */
 uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes_out)
@@ -324,6 +336,7 @@ uint32_t vendor_memory_release(ds_accel_plugin_device_t *device, uint64_t *bytes
         }
         count++;
         *bytes_out += is_pinned(block) ? 0 : block->size_bytes;
+        close_openings(block);
         if (vendor_memory_give(block, &ignored) < 0 && !vendor_is_lost(device)) {
             vendor_usage_give(device->usage,
                               block->source == VENDOR_SOURCE_ALLOC ? block->size_bytes : 0);
@@ -443,18 +456,27 @@ static int32_t vendor_mem_free_async(ds_accel_plugin_stream_t *stream, void *poi
 
 /* ---- pinned memory -------------------------------------------------------------------------- */
 
-/* Say which limit it was, in place of the runtime's text. */
+/* Say which limit it was, where there is one, in place of the runtime's text: its code stays. */
 static int32_t tell_limit(int32_t status, uint64_t size_bytes, const char *slot,
                           struct ds_accel_error *error)
 {
+    struct ds_accel_error details;
     struct rlimit limit;
 
-    if (status != DS_ACCEL_ERR_LIMIT || getrlimit(RLIMIT_MEMLOCK, &limit) != 0) {
+    if (status != DS_ACCEL_ERR_LIMIT || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
+        limit.rlim_cur == RLIM_INFINITY) {
         return status;
     }
-    return plugin_fail(error, status,
-                       "%s: %llu bytes cannot be locked: RLIMIT_MEMLOCK is %llu bytes", slot,
-                       (unsigned long long)size_bytes, (unsigned long long)limit.rlim_cur);
+    memset(&details, 0, sizeof(details));
+    details.code = status;
+    details.vendor_code = error->vendor_code;
+    memcpy(details.vendor_text, error->vendor_text, sizeof(details.vendor_text));
+    snprintf(details.message, sizeof(details.message),
+             "%s: %llu bytes cannot be locked: RLIMIT_MEMLOCK is %llu bytes; %.64s (%lld)", slot,
+             (unsigned long long)size_bytes, (unsigned long long)limit.rlim_cur,
+             details.vendor_text, (long long)details.vendor_code);
+    ds_accel_write(error, &details, sizeof(details));
+    return status;
 }
 
 /* Hints that a runtime does not have are dropped: they promise nothing. */

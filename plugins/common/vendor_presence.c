@@ -184,7 +184,16 @@ struct node_search {
     uint32_t count;
     uint32_t usable_count;
     char refused[64];
+    char first[64];
 };
+
+/* Keep the path that sorts first. */
+static void keep_first(char kept[64], const char *path)
+{
+    if (kept[0] == '\0' || strcmp(path, kept) < 0) {
+        snprintf(kept, 64, "%.63s", path);
+    }
+}
 
 static void look_at_node(const struct ds_accel_host *host, const char *path, const char *const *pci,
                          struct node_search *search)
@@ -197,10 +206,11 @@ static void look_at_node(const struct ds_accel_host *host, const char *path, con
         return;
     }
     search->count++;
+    keep_first(search->first, path);
     if (faccessat(AT_FDCWD, full, R_OK | W_OK, AT_EACCESS) == 0) {
         search->usable_count++;
-    } else if (search->refused[0] == '\0' || strcmp(path, search->refused) < 0) {
-        snprintf(search->refused, sizeof(search->refused), "%.63s", path);
+    } else {
+        keep_first(search->refused, path);
     }
 }
 
@@ -303,6 +313,9 @@ static void find_nodes(const struct ds_accel_host *host, const struct vendor_tra
         search_nodes(host, trace->nodes[i], trace->pci, &search);
         found->node_count += search.count;
         found->usable_node_count += search.usable_count;
+        if (found->first_node[0] == '\0') {
+            memcpy(found->first_node, search.first, sizeof(search.first));
+        }
         if (is_needed && search.count == 0) {
             *absent_out = trace->nodes[i];
         }
@@ -314,21 +327,81 @@ static void find_nodes(const struct ds_accel_host *host, const struct vendor_tra
     }
 }
 
-static int tell_absence(const struct vendor_trace *trace, const struct vendor_hardware *found,
-                        const char *absent, struct vendor_problem *problem)
+/* "1002:03 or 1002:12" */
+static void list_ids(const char *const *pci, char *text, size_t text_size)
 {
-    if (found->node_count == 0 && found->pci_count == 0) {
-        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "no %s%s%s%s",
-                                  trace->pci != NULL ? "PCI device " : "", first_of(trace->pci),
-                                  trace->pci != NULL && trace->nodes != NULL ? " and no " : "",
-                                  first_of(trace->nodes));
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; pci != NULL && pci[i] != NULL && used < text_size; i++) {
+        used +=
+            (size_t)snprintf(text + used, text_size - used, "%s%s", i > 0 ? " or " : "", pci[i]);
     }
+}
+
+/* The kernel driver that has a PCI device: "vfio-pci"; "" if none has. */
+static void find_driver(const struct ds_accel_host *host, const char *address, char *name,
+                        size_t name_size)
+{
+    static const char key[] = "DRIVER=";
+    char path[PATH_BYTES];
+    char line[64];
+
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.40s/uevent", address);
+    if (vendor_read_line(host, path, line, sizeof(line)) != 0 ||
+        strncmp(line, key, sizeof(key) - 1) != 0) {
+        line[0] = '\0';
+    }
+    snprintf(name, name_size, "%.31s", line[0] != '\0' ? line + sizeof(key) - 1 : "");
+}
+
+/* No driver, another one (for a virtual machine), or its own, whose nodes are not here. */
+static int tell_driver(const struct ds_accel_host *host, const struct vendor_trace *trace,
+                       const struct vendor_hardware *found, const char *absent,
+                       struct vendor_problem *problem)
+{
+    const char *own = trace->driver != NULL ? trace->driver : "of the vendor";
+    char driver[32];
+
+    find_driver(host, found->first_pci, driver, sizeof(driver));
+    if (driver[0] == '\0') {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DRIVER,
+                                  "PCI device %s is there, but %s is not: the kernel driver %s is "
+                                  "not loaded",
+                                  found->first_pci, absent, own);
+    }
+    if (strstr(own, driver) == NULL) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DRIVER,
+                                  "PCI device %s is there, but %s is not: the kernel driver %s has "
+                                  "the device, where %s is expected",
+                                  found->first_pci, absent, driver, own);
+    }
+    return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DRIVER,
+                              "PCI device %s is there, and the kernel driver %s has it, but %s is "
+                              "not: is this a container that was not given it?",
+                              found->first_pci, driver, absent);
+}
+
+static int tell_absence(const struct ds_accel_host *host, const struct vendor_trace *trace,
+                        const struct vendor_hardware *found, const char *absent,
+                        struct vendor_problem *problem)
+{
+    char ids[96];
+
+    absent = absent != NULL ? absent : first_of(trace->nodes);
+    if (found->pci_count > 0) {
+        return tell_driver(host, trace, found, absent, problem);
+    }
+    if (found->node_count > 0) {
+        return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DRIVER,
+                                  "%s is there, but %s is not: is this a container that was not "
+                                  "given it?",
+                                  found->first_node, absent);
+    }
+    list_ids(trace->pci, ids, sizeof(ids));
     return vendor_problem_set(
-        problem, DS_ACCEL_REASON_NO_DRIVER, "%s%s is there, but %s is not: the kernel driver %s %s",
-        found->pci_count > 0 ? "PCI device " : "a node of ",
-        found->pci_count > 0 ? found->first_pci : first_of(trace->nodes),
-        absent != NULL ? absent : first_of(trace->nodes),
-        trace->driver != NULL ? trace->driver : "of the vendor", "is not loaded");
+        problem, DS_ACCEL_REASON_NO_DEVICE, "no %s%s%s%s", trace->pci != NULL ? "PCI device " : "",
+        ids, trace->pci != NULL && trace->nodes != NULL ? " and no " : "", first_of(trace->nodes));
 }
 
 int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
@@ -353,5 +426,5 @@ int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_
     find_pci(host, trace->pci, hardware_out); /* the bus tells a missing driver from no device */
     return absent == NULL && trace->nodes == NULL && hardware_out->pci_count > 0
                ? 0
-               : tell_absence(trace, hardware_out, absent, problem);
+               : tell_absence(host, trace, hardware_out, absent, problem);
 }

@@ -241,7 +241,7 @@ static int32_t vendor_ipc_memory_unexport(ds_accel_plugin_device_t *device, cons
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* Lock held: the same memory, opened before, is one block that is closed as often. */
+/* The same memory, opened before, is one block that is closed as often. Lock held. */
 static int is_open_already(struct vendor_register *blocks, const struct vendor_block *made)
 {
     struct vendor_block *block = vendor_block_find(blocks, made->space, (const void *)made->base);
@@ -259,15 +259,24 @@ static int32_t enter_import(struct vendor_block *block, const char *slot,
 {
     struct vendor_register *blocks = block->device->instance->blocks;
     int is_known;
+    int result = 0;
 
+    /* In one: two threads may open the same memory. */
     vendor_register_lock(blocks);
     is_known = is_open_already(blocks, block);
-    vendor_register_unlock(blocks);
-    if (is_known) {
-        vendor_block_free(block);
-        return DS_ACCEL_OK;
+    if (!is_known) {
+        result = vendor_block_insert(blocks, block);
     }
-    return vendor_block_enter(block, slot, error);
+    vendor_register_unlock(blocks);
+    if (is_known || result != 0) {
+        vendor_block_free(block);
+    }
+    if (result == -2) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory for the register", slot);
+    }
+    return result == 0 ? DS_ACCEL_OK
+                       : plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                                     "%s: the memory lies where something else is known", slot);
 }
 
 static struct vendor_block *make_import(ds_accel_plugin_device_t *device, const void *handle,
@@ -343,52 +352,75 @@ static int32_t vendor_ipc_memory_open(ds_accel_plugin_device_t *device, const vo
     return status < 0 ? status : open_memory(device, handle, &head, pointer_out, error);
 }
 
-/* Lock held: the import that has the pointer; out of the register when it is closed for the last
- * time. */
-static struct vendor_block *close_import(ds_accel_plugin_device_t *device, const void *pointer,
-                                         int *is_last_out)
-{
-    struct vendor_block *block = vendor_block_look_up(device->instance->blocks, device, pointer);
+/* One opening of an import: what its runtime is told, also when the block is gone meanwhile. */
+struct opening {
+    void *start;
+    unsigned char *handle;     /* room for the vendor's bytes */
+    struct vendor_block *last; /* no opening is left: out of the register */
+};
 
-    if (block == NULL || block->source != VENDOR_SOURCE_IMPORT || block->device != device) {
-        return NULL;
+/* 0, or -1 if the device has no import at the pointer. */
+static int close_import(ds_accel_plugin_device_t *device, const void *pointer,
+                        struct opening *opening)
+{
+    struct vendor_register *blocks = device->instance->blocks;
+    struct vendor_block *block;
+    int result = -1;
+
+    vendor_register_lock(blocks);
+    block = vendor_block_look_up(blocks, device, pointer);
+    if (block != NULL && block->source == VENDOR_SOURCE_IMPORT && block->device == device) {
+        opening->start = block->start;
+        memcpy(opening->handle, block->handle, vendor_backend.memory_handle_bytes);
+        if (block->open_count == 1) {
+            opening->last = block;
+            vendor_block_remove(blocks, block);
+        } else {
+            block->open_count--;
+        }
+        result = 0;
     }
-    block->open_count--;
-    *is_last_out = block->open_count == 0;
-    if (*is_last_out) {
-        vendor_block_remove(device->instance->blocks, block);
+    vendor_register_unlock(blocks);
+    return result;
+}
+
+static int32_t close_memory(ds_accel_plugin_device_t *device, const struct opening *opening,
+                            struct ds_accel_error *error)
+{
+    int32_t status;
+
+    if (opening->last == NULL) {
+        VENDOR_CALL(
+            device, error, status,
+            vendor_backend.ipc_memory_close(device, opening->handle, opening->start, error));
+        return status;
     }
-    return block;
+    status = vendor_memory_give(opening->last, error);
+    if (status < 0 && !vendor_is_lost(device)) {
+        vendor_block_put_back(opening->last);
+    }
+    return status;
 }
 
 static int32_t vendor_ipc_memory_close(ds_accel_plugin_device_t *device, void *pointer,
                                        struct ds_accel_error *error)
 {
-    struct vendor_block *block;
-    int is_last = 0;
+    struct opening opening = {NULL, NULL, NULL};
     int32_t status;
 
     if (device == NULL) {
         return vendor_null(error, "ipc_memory_close", "the device");
     }
-    vendor_register_lock(device->instance->blocks);
-    block = close_import(device, pointer, &is_last);
-    vendor_register_unlock(device->instance->blocks);
-    if (block == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "ipc_memory_close: %p was not opened on device %u, or closed before",
-                           pointer, device->index);
+    opening.handle = malloc(vendor_backend.memory_handle_bytes);
+    if (opening.handle == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "ipc_memory_close: no memory");
     }
-    if (is_last) {
-        status = vendor_memory_give(block, error);
-        if (status < 0 && !vendor_is_lost(device)) {
-            block->open_count = 1;
-            vendor_block_put_back(block);
-        }
-        return status;
-    }
-    VENDOR_CALL(device, error, status,
-                vendor_backend.ipc_memory_close(device, block->handle, block->start, error));
+    status = close_import(device, pointer, &opening) == 0
+                 ? close_memory(device, &opening, error)
+                 : plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                               "ipc_memory_close: %p was not opened on device %u, or closed before",
+                               pointer, device->index);
+    free(opening.handle);
     return status;
 }
 

@@ -32,7 +32,8 @@ ds_accel_plugin_stream_t *vendor_stream_make(ds_accel_plugin_device_t *device, v
     return &whole->handle;
 }
 
-void vendor_stream_drop(ds_accel_plugin_stream_t *stream)
+/* Out of the device's list: nobody who walks it asks for the native stream after this. */
+static void unlist(ds_accel_plugin_stream_t *stream)
 {
     struct vendor_device *frame = stream->device->frame;
     struct vendor_stream *state = stream->frame;
@@ -51,6 +52,11 @@ void vendor_stream_drop(ds_accel_plugin_stream_t *stream)
         next->previous = state->previous;
     }
     pthread_mutex_unlock(&frame->lock);
+}
+
+void vendor_stream_drop(ds_accel_plugin_stream_t *stream)
+{
+    unlist(stream);
     free(stream);
 }
 
@@ -124,13 +130,14 @@ static void destroy(ds_accel_plugin_stream_t *stream)
     ds_accel_plugin_device_t *device = stream->device;
 
     end_capture(stream);
+    unlist(stream); /* before its end, as another thread may be waiting for the device */
     if (!stream->is_wrapped) {
         VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, stream->native));
     } else if (vendor_backend.native_unwrap != NULL) {
         VENDOR_DESTROY(
             device, vendor_backend.native_unwrap(device, DS_ACCEL_NATIVE_STREAM, stream->native));
     }
-    vendor_stream_drop(stream);
+    free(stream);
     if (vendor_is_lost(device)) {
         vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
     }
@@ -282,9 +289,15 @@ int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_e
     pthread_mutex_lock(&frame->lock);
     for (ds_accel_plugin_stream_t *stream = frame->streams;
          stream != NULL && result == DS_ACCEL_OK;) {
-        struct vendor_stream *state = stream->frame;
+        const struct vendor_stream *state = stream->frame;
+        uint32_t is_capturing = 0; /* also for another stream's capture; asking would break it */
 
-        result = state->capture != NULL ? DS_ACCEL_OK : query(stream, error);
+        result = vendor_stream_is_capturing(stream, &is_capturing, error);
+        if (result == DS_ACCEL_ERR_STATE) {
+            result = DS_ACCEL_OK; /* the default stream, while one that waits for it captures */
+        } else if (result == DS_ACCEL_OK && !is_capturing) {
+            result = query(stream, error);
+        }
         stream = state->next;
     }
     pthread_mutex_unlock(&frame->lock);

@@ -3,13 +3,21 @@
 /* The vendor's variables that choose devices: their names, and values for a child process. */
 #include "vendor_frame.h"
 
+/* "0", "0,1", "0.1": if there is any device there is number 0, so that such a list hides not all.
+ */
+static int shows_first(const char *value)
+{
+    value += strspn(value, " \t");
+    return value[0] == '0' && !isdigit((unsigned char)value[1]);
+}
+
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
                                      char *text, size_t text_size)
 {
     for (uint32_t i = 0; i < count; i++) {
         const char *value = getenv(variables[i].variable);
 
-        if (value != NULL) {
+        if (value != NULL && !shows_first(value)) {
             snprintf(text, text_size, "%s=\"%.96s\" hides every device", variables[i].variable,
                      value);
             return text;
@@ -122,7 +130,17 @@ static int find_variable(const char *variable, uint32_t *which_out)
     return -1;
 }
 
-/* *value_out: of malloc(). */
+static int is_among(const uint32_t *indices, uint32_t count, uint32_t index)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (indices[i] == index) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* *value_out: of malloc(). A device named twice would be two to nobody: CUDA then shows none. */
 static int32_t make_value(ds_accel_plugin_instance_t *instance, uint32_t which,
                           const uint32_t *indices, uint32_t count, char **value_out,
                           struct ds_accel_error *error)
@@ -139,6 +157,10 @@ static int32_t make_value(ds_accel_plugin_instance_t *instance, uint32_t which,
         char token[TOKEN_BYTES - 8];
         int32_t status = vendor_check_index(instance, indices[i], "visible_devices_value", error);
 
+        if (status == DS_ACCEL_OK && is_among(indices, i, indices[i])) {
+            status = plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                                 "visible_devices_value: device %u is named twice", indices[i]);
+        }
         if (status == DS_ACCEL_OK && visible->is_renumbered == VENDOR_KEEPS_ORDER && i > 0 &&
             indices[i] <= indices[i - 1]) {
             status = plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
@@ -194,7 +216,7 @@ static int32_t vendor_visible_devices_value(ds_accel_plugin_instance_t *instance
     if (needed_out != NULL) {
         *needed_out = needed;
     }
-    if (needed > value_size) {
+    if (value == NULL || needed > value_size) {
         status = plugin_fail(error, DS_ACCEL_ERR_LIMIT, "%s: %u bytes do not fit into %u", slot,
                              needed, value_size);
     } else {

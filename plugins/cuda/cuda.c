@@ -16,6 +16,7 @@
 #include "plugin.h"
 
 #include <limits.h>
+#include <unistd.h>
 
 #define SYMBOLS(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -187,6 +188,16 @@ static int tell_mismatch(struct cuda_runtime *runtime, cu_result_t code,
     return -1;
 }
 
+/* The kernel's module for memory is one of its own; without its node cuInit() fails as it likes. */
+static int has_memory_node(const struct ds_accel_host *host)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%.400s/dev/nvidia-uvm",
+             host->machine_root != NULL ? host->machine_root : "");
+    return access(path, F_OK) == 0;
+}
+
 static int tell_init(struct cuda_runtime *runtime, cu_result_t code, struct vendor_problem *problem)
 {
     const char *path = runtime->lib.path;
@@ -209,8 +220,10 @@ static int tell_init(struct cuda_runtime *runtime, cu_result_t code, struct vend
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
                                    "is the service nvidia-fabricmanager running? cuInit(0)");
     default:
-        return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
-                                   "%.100s: cuInit(0)", path);
+        return vendor_problem_code(
+            problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1, "%.100s: %scuInit(0)", path,
+            has_memory_node(runtime->host) ? ""
+                                           : "without /dev/nvidia-uvm (modprobe nvidia_uvm): ");
     }
 }
 
@@ -323,8 +336,8 @@ static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *
 static int is_sticky(int64_t code)
 {
     return code == CU_ECC_UNCORRECTABLE || code == CU_NVLINK_UNCORRECTABLE ||
-           code == CU_CONTAINED || code == CU_ILLEGAL_ADDRESS || code == CU_ASSERT ||
-           (code >= CU_HARDWARE_STACK_ERROR && code <= CU_LAUNCH_FAILED) ||
+           code == CU_CONTAINED || code == CU_ILLEGAL_ADDRESS || code == CU_LAUNCH_TIMEOUT ||
+           code == CU_ASSERT || (code >= CU_HARDWARE_STACK_ERROR && code <= CU_LAUNCH_FAILED) ||
            code == CU_EXTERNAL_DEVICE;
 }
 

@@ -313,7 +313,52 @@ static void fill_process(const nvml_process_t *from, struct ds_accel_process *pr
     }
 }
 
-#define PROCESS_LIMIT 512u
+#define FIRST_ROOM 64u
+#define PROCESS_LIMIT 65536u
+#define ROOM_TRIES 4 /* more may come while there is made room for those that were counted */
+
+static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32_t device_index,
+                         struct ds_accel_error *error)
+{
+    struct ds_accel_error details;
+
+    memset(&details, 0, sizeof(details));
+    details.code = DS_ACCEL_ERR_DRIVER;
+    details.vendor_code = code;
+    snprintf(details.vendor_text, sizeof(details.vendor_text), "%.63s",
+             nvml->nvmlErrorString(code));
+    snprintf(details.message, sizeof(details.message),
+             "nvmlDeviceGetComputeRunningProcesses_v3(device %u): %.63s (%d)", device_index,
+             details.vendor_text, code);
+    ds_accel_write(error, &details, sizeof(details));
+    return DS_ACCEL_ERR_DRIVER;
+}
+
+/* All of the device's; of malloc(). NULL with *code_out: NVML's, or success for no memory. */
+static nvml_process_t *list_processes(const struct nvml_api *nvml, nvml_device_t device,
+                                      unsigned int *count_out, nvml_result_t *code_out)
+{
+    unsigned int room = FIRST_ROOM;
+
+    *code_out = NVML_INSUFFICIENT_SIZE;
+    for (int i = 0; i < ROOM_TRIES && *code_out == NVML_INSUFFICIENT_SIZE; i++) {
+        nvml_process_t *found = calloc(room, sizeof(*found));
+        unsigned int count = room;
+
+        if (found == NULL) {
+            *code_out = NVML_SUCCESS;
+            return NULL;
+        }
+        *code_out = nvml->nvmlDeviceGetComputeRunningProcesses_v3(device, &count, found);
+        if (*code_out == NVML_SUCCESS) {
+            *count_out = count < room ? count : room;
+            return found;
+        }
+        free(found);
+        room = count < PROCESS_LIMIT ? count + FIRST_ROOM : PROCESS_LIMIT;
+    }
+    return NULL;
+}
 
 int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
@@ -325,36 +370,24 @@ int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_ind
     nvml_device_t device =
         find(runtime, &instance->devices[device_index].identity, uuid_text, sizeof(uuid_text));
     nvml_process_t *found;
-    unsigned int count = PROCESS_LIMIT;
-    nvml_result_t code;
+    unsigned int count = 0;
+    nvml_result_t code = NVML_SUCCESS;
 
     if (device == NULL || nvml->nvmlDeviceGetComputeRunningProcesses_v3 == NULL) {
         return vendor_unsupported(error, "telemetry_processes",
                                   "libnvidia-ml.so.1 is absent, too old or has no such device");
     }
-    found = calloc(PROCESS_LIMIT, sizeof(*found));
+    found = list_processes(nvml, device, &count, &code);
+    if (code != NVML_SUCCESS) {
+        return fail_nvml(nvml, code, device_index, error);
+    }
     if (found == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "telemetry_processes: no memory");
     }
-    code = nvml->nvmlDeviceGetComputeRunningProcesses_v3(device, &count, found);
-    for (uint32_t i = 0; code == NVML_SUCCESS && i < count && i < capacity; i++) {
+    for (uint32_t i = 0; i < count && i < capacity; i++) {
         fill_process(&found[i], &processes[i]);
     }
     free(found);
-    if (code != NVML_SUCCESS && code != NVML_INSUFFICIENT_SIZE) {
-        struct ds_accel_error details;
-
-        memset(&details, 0, sizeof(details));
-        details.code = DS_ACCEL_ERR_DRIVER;
-        details.vendor_code = code;
-        snprintf(details.vendor_text, sizeof(details.vendor_text), "%.63s",
-                 nvml->nvmlErrorString(code));
-        snprintf(details.message, sizeof(details.message),
-                 "nvmlDeviceGetComputeRunningProcesses_v3(device %u): %.63s (%d)", device_index,
-                 details.vendor_text, code);
-        ds_accel_write(error, &details, sizeof(details));
-        return DS_ACCEL_ERR_DRIVER;
-    }
     *count_out = count;
     return DS_ACCEL_OK;
 }

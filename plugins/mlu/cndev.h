@@ -88,7 +88,8 @@ struct cndev_temperature {
     int32_t board;
     int32_t cluster[20];
     int32_t memory_die[8];
-    int32_t others[7];
+    int32_t chip;
+    int32_t others[6];
 };
 
 struct cndev_power {
@@ -100,11 +101,14 @@ struct cndev_power {
     int32_t reserved[16];
 };
 
-/* The head of a struct that grew with the versions. */
+/*
+ * The head of a struct that grew with the versions. What stands for the memory is a transfer rate
+ * by the header of version 6, and a clock by older ones: it is not told.
+ */
 struct cndev_frequency {
     int32_t version;
     int32_t board_mhz;
-    int32_t memory_mhz;
+    int32_t memory_rate;
     char room[4096 - 12];
 };
 
@@ -139,6 +143,7 @@ static_assert(sizeof(struct cndev_memory_old) == 216, "cndev.h: cndevMemoryInfo_
 static_assert(offsetof(struct cndev_memory_old, global_mb) == 208, "cndev.h: cndevMemoryInfo_t");
 static_assert(sizeof(struct cndev_utilization) == 328, "cndev.h: cndevUtilizationInfo_t");
 static_assert(sizeof(struct cndev_temperature) == 148, "cndev.h: cndevTemperatureInfo_t");
+static_assert(offsetof(struct cndev_temperature, chip) == 120, "cndev.h: cndevTemperatureInfo_t");
 static_assert(sizeof(struct cndev_power) == 84, "cndev.h: cndevDevicePowerInfo_t");
 static_assert(sizeof(struct cndev_versions) == 28, "cndev.h: cndevVersionInfo_t");
 static_assert(sizeof(struct cndev_health) == 16, "cndev.h: cndevCardHealthState_t");

@@ -65,7 +65,7 @@ static int mlu_open(const struct ds_accel_host *host, void **runtime_out,
                     struct vendor_problem *problem)
 {
     struct mlu_runtime *runtime = calloc(1, sizeof(*runtime));
-    const char *home = getenv("NEUWARE_HOME");
+    const char *home = secure_getenv("NEUWARE_HOME");
     char place[256] = "";
     const char *names[] = {"libcnrt.so", "/usr/local/neuware/lib64/libcnrt.so", NULL, NULL};
 

@@ -102,7 +102,7 @@ static void list_places(struct places *places, const char *soname)
 
     places->names[count++] = soname;
     for (size_t i = 0; i < 2; i++) {
-        const char *folder = getenv(variables[i]);
+        const char *folder = secure_getenv(variables[i]);
 
         if (folder != NULL && folder[0] == '/' &&
             snprintf(places->text[used], sizeof(places->text[used]), "%s/lib64/%s", folder,

@@ -37,7 +37,8 @@ void opencl_event_destroy(ds_accel_plugin_device_t *device, void *native)
 }
 
 int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
-                          cl_event *mark_out, struct ds_accel_error *error)
+                          cl_event *mark_out, struct opencl_capture **capture_out,
+                          struct ds_accel_error *error)
 {
     int32_t code = CL_SUCCESS;
     cl_event mark;
@@ -46,6 +47,9 @@ int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event 
     mark = event->mark;
     if (mark != NULL) {
         code = event->runtime->cl.clRetainEvent(mark);
+    }
+    if (code == CL_SUCCESS && capture_out != NULL) {
+        *capture_out = opencl_capture_get(event->capture);
     }
     pthread_mutex_unlock(&event->lock);
     if (code != CL_SUCCESS) {
@@ -98,7 +102,7 @@ int32_t opencl_event_query(ds_accel_plugin_device_t *device, void *native,
                            struct ds_accel_error *error)
 {
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, native, &mark, error);
+    int32_t status = opencl_event_mark(device, native, &mark, NULL, error);
 
     if (status == DS_ACCEL_OK && mark != NULL) {
         status = opencl_status_of(device, mark, error);
@@ -111,7 +115,7 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
                                  struct ds_accel_error *error)
 {
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, native, &mark, error);
+    int32_t status = opencl_event_mark(device, native, &mark, NULL, error);
 
     if (status == DS_ACCEL_OK && mark != NULL) {
         status = vendor_check(device->instance, device,
@@ -128,7 +132,7 @@ static int32_t end_of(ds_accel_plugin_device_t *device, struct opencl_event *eve
 {
     const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, event, &mark, error);
+    int32_t status = opencl_event_mark(device, event, &mark, NULL, error);
     int32_t code;
 
     if (status < 0 || mark == NULL) {

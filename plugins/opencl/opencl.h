@@ -256,9 +256,11 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
 int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
-/* Its mark, retained; NULL if there is none. */
+/* Its mark, retained; NULL if there is none. The capture that it is in instead, too, unless
+   capture_out is NULL: both at one time, as another thread may record it. */
 int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
-                          cl_event *mark_out, struct ds_accel_error *error);
+                          cl_event *mark_out, struct opencl_capture **capture_out,
+                          struct ds_accel_error *error);
 /* Take over a mark, or a place in a capture, in place of the earlier one. */
 void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture);
 

@@ -364,16 +364,13 @@ int32_t opencl_stream_wait_event(ds_accel_plugin_device_t *device, void *native,
 {
     struct opencl_stream *stream = native;
     struct opencl_event *event = native_event;
-    struct opencl_capture *capture;
+    struct opencl_capture *capture = NULL;
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, event, &mark, error);
+    int32_t status = opencl_event_mark(device, event, &mark, &capture, error);
 
     if (status < 0) {
         return status;
     }
-    pthread_mutex_lock(&event->lock);
-    capture = opencl_capture_get(event->capture);
-    pthread_mutex_unlock(&event->lock);
     pthread_mutex_lock(&stream->lock);
     if (capture != NULL) {
         status = opencl_capture_join(stream, capture, error);

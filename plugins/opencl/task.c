@@ -48,7 +48,7 @@ struct job {
     void *destination;
     const void *source;
     uint64_t size_bytes;
-    struct opencl_range to; /* memory NULL: host memory */
+    struct opencl_range to; /* memory NULL: host memory; else retained */
     struct opencl_range from;
 };
 
@@ -71,6 +71,24 @@ struct opencl_worker {
 };
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
+
+static void release_memory(const struct cl_calls *cl, struct job *job)
+{
+    if (job->to.memory != NULL) {
+        cl->clReleaseMemObject(job->to.memory);
+    }
+    if (job->from.memory != NULL) {
+        cl->clReleaseMemObject(job->from.memory);
+    }
+    job->to.memory = NULL;
+    job->from.memory = NULL;
+}
+
+static void free_job(const struct cl_calls *cl, struct job *job)
+{
+    release_memory(cl, job);
+    free(job);
+}
 
 /* One piece through host memory. The service queues are in order and waited for. */
 static int32_t copy_piece(const struct job *job, void *staging, uint64_t offset, size_t size)
@@ -163,7 +181,7 @@ static void free_done(struct opencl_worker *worker)
         struct job *next = job->next;
 
         worker->cl.clReleaseEvent(job->gate);
-        free(job);
+        free_job(&worker->cl, job);
         job = next;
     }
 }
@@ -184,6 +202,7 @@ static void run_job(struct job *job)
             job->call(job->argument);
         } else if (!is_orphaned) {
             code = run_copy(job);
+            release_memory(&worker->cl, job);
         }
         keep_failure(worker, code); /* before anybody can be told that the stream is done */
         open_gate(job, is_orphaned);
@@ -416,7 +435,7 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
         stream->worker = start_worker(stream, &status, error);
     }
     if (stream->worker == NULL) {
-        free(job);
+        free_job(&opencl_of(device)->runtime->cl, job);
         return status;
     }
     job->worker = stream->worker;
@@ -426,13 +445,13 @@ static int32_t queue_job(struct opencl_stream *stream, struct job *job,
     status = vendor_check(device->instance, device, code, error, "clCreateUserEvent(device %u)",
                           device->index);
     if (status < 0) {
-        free(job);
+        free_job(&opencl_of(device)->runtime->cl, job);
         return status;
     }
     status = queue_parts(stream, job, &is_set, error);
     if (!is_set) {
         OPENCL_CALL(device, clReleaseEvent)(job->gate);
-        free(job);
+        free_job(&opencl_of(device)->runtime->cl, job);
         return status;
     }
     return status < 0 && !call_off(job) ? DS_ACCEL_OK : status;
@@ -475,19 +494,33 @@ int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, co
     return queue_job(stream, job, error);
 }
 
+/* The memory may be freed before the worker gets to the copy, of which the runtime knows nothing.
+ */
 static int32_t find_peer(struct opencl_stream *stream, const char *name, const void *address,
                          uint64_t size_bytes, struct opencl_range *range,
                          struct ds_accel_error *error)
 {
-    if (opencl_map_find(&opencl_of(stream->device)->runtime->memory, address, range) != 0) {
+    ds_accel_plugin_device_t *device = stream->device;
+    struct opencl_range found;
+
+    if (opencl_map_find(&opencl_of(device)->runtime->memory, address, &found) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "the %s %p is not device memory", name,
                            address);
     }
-    if (size_bytes > range->size_bytes - ((uintptr_t)address - range->base)) {
+    if (size_bytes > found.size_bytes - ((uintptr_t)address - found.base)) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "the %s %p: %llu bytes reach past the end of the allocation", name,
                            address, (unsigned long long)size_bytes);
     }
+    if (found.memory != NULL) {
+        int32_t code = OPENCL_CALL(device, clRetainMemObject)(found.memory);
+
+        if (code != CL_SUCCESS) {
+            return vendor_check(device->instance, device, code, error, "clRetainMemObject(%p)",
+                                (const void *)found.memory);
+        }
+    }
+    *range = found;
     return DS_ACCEL_OK;
 }
 
@@ -508,7 +541,7 @@ int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const
         status = find_peer(stream, "source", source, size_bytes, &job->from, error);
     }
     if (status < 0) {
-        free(job);
+        free_job(&opencl_of(stream->device)->runtime->cl, job);
         return status;
     }
     return queue_job(stream, job, error);

@@ -30,6 +30,7 @@ static int32_t status_of(int64_t code)
     case HIP_INVALID_DEVICE:
         return DS_ACCEL_ERR_NO_DEVICE;
     case HIP_ECC_NOT_CORRECTABLE:
+    case HIP_ILLEGAL_ADDRESS:
     case HIP_LAUNCH_FAILURE:
         return DS_ACCEL_ERR_DEVICE_LOST; /* nothing runs on it until it was reset */
     case HIP_PEER_ACCESS_UNSUPPORTED:

@@ -4,8 +4,8 @@
 #include "rocm.h"
 
 /*
- * Allocating and freeing would break a capture in global mode, of whichever thread. This thread's
- * mode is relaxed around them, as PyTorch's allocator does. The mode before, or -1.
+ * Allocating, freeing and registering would break a capture in global mode, of whichever thread.
+ * This thread's mode is relaxed around them, as PyTorch's allocators do. The mode before, or -1.
  */
 static int relax(const struct hip_api *hip)
 {
@@ -55,9 +55,14 @@ static unsigned int host_flags(uint32_t flags)
 int32_t rocm_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                           void **pointer_out, struct ds_accel_error *error)
 {
-    return ROCM_CHECK(
-        device, HIP_OF(device)->hipHostMalloc(pointer_out, size_bytes, host_flags(flags)), error,
-        "hipHostMalloc(%llu bytes, flags 0x%x)", (unsigned long long)size_bytes, host_flags(flags));
+    int mode = relax(HIP_OF(device));
+    hip_error_t code = rocm_code(
+        ROCM_OF(device), HIP_OF(device)->hipHostMalloc(pointer_out, size_bytes, host_flags(flags)));
+
+    restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error,
+                        "hipHostMalloc(%llu bytes, flags 0x%x)", (unsigned long long)size_bytes,
+                        host_flags(flags));
 }
 
 int32_t rocm_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
@@ -75,17 +80,24 @@ int32_t rocm_host_register(ds_accel_plugin_device_t *device, void *pointer, uint
 {
     /* Memory that exists cannot be made write-combined: a hint, which is dropped. */
     unsigned int native_flags = host_flags(flags & ~DS_ACCEL_PINNED_WRITE_COMBINED);
+    int mode = relax(HIP_OF(device));
+    hip_error_t code = rocm_code(
+        ROCM_OF(device), HIP_OF(device)->hipHostRegister(pointer, size_bytes, native_flags));
 
-    return ROCM_CHECK(device, HIP_OF(device)->hipHostRegister(pointer, size_bytes, native_flags),
-                      error, "hipHostRegister(%p, %llu bytes, flags 0x%x)", pointer,
-                      (unsigned long long)size_bytes, native_flags);
+    restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error,
+                        "hipHostRegister(%p, %llu bytes, flags 0x%x)", pointer,
+                        (unsigned long long)size_bytes, native_flags);
 }
 
 int32_t rocm_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
                              struct ds_accel_error *error)
 {
-    return ROCM_CHECK(device, HIP_OF(device)->hipHostUnregister(pointer), error,
-                      "hipHostUnregister(%p)", pointer);
+    int mode = relax(HIP_OF(device));
+    hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipHostUnregister(pointer));
+
+    restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error, "hipHostUnregister(%p)", pointer);
 }
 
 int32_t rocm_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes,
@@ -93,6 +105,8 @@ int32_t rocm_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes
 {
     const struct hip_api *hip = HIP_OF(device);
     int is_managed = 0;
+    hip_error_t code;
+    int mode;
     int32_t status = ROCM_CHECK(
         device,
         hip->hipDeviceGetAttribute(&is_managed, HIP_ATTRIBUTE_MANAGED_MEMORY, (int)device->index),
@@ -104,9 +118,13 @@ int32_t rocm_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes
     if (is_managed == 0) {
         return vendor_unsupported(error, "mem_alloc_managed", "the device has no managed memory");
     }
-    return ROCM_CHECK(device, hip->hipMallocManaged(pointer_out, size_bytes, HIP_ATTACH_GLOBAL),
-                      error, "hipMallocManaged(%llu bytes, device %u)",
-                      (unsigned long long)size_bytes, device->index);
+    mode = relax(hip);
+    code = rocm_code(ROCM_OF(device),
+                     hip->hipMallocManaged(pointer_out, size_bytes, HIP_ATTACH_GLOBAL));
+    restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error,
+                        "hipMallocManaged(%llu bytes, device %u)", (unsigned long long)size_bytes,
+                        device->index);
 }
 
 int32_t rocm_host_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,

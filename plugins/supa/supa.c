@@ -255,6 +255,7 @@ static int supa_open(const struct ds_accel_host *host, void **runtime_out,
 
     if (supa == NULL || (supa->sensors = supa_sensors_create(host)) == NULL) {
         free(supa);
+        problem->is_error = 1;
         return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory to start");
     }
     supa->host = host;

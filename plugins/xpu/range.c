@@ -21,7 +21,7 @@ void xpu_itt_find(struct xpu_runtime *runtime)
         VENDOR_OPTIONAL(struct itt_api, __itt_pause, NULL),
         VENDOR_OPTIONAL(struct itt_api, __itt_resume, NULL),
     };
-    const char *names[2] = {getenv("INTEL_LIBITTNOTIFY64"), NULL};
+    const char *names[2] = {secure_getenv("INTEL_LIBITTNOTIFY64"), NULL};
     struct vendor_problem problem = {0};
     struct vendor_lib lib;
 

@@ -171,36 +171,55 @@ static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *
     }
 }
 
-static int find_drivers(struct xpu_runtime *runtime, struct vendor_problem *problem)
+/* As of 1.10, which says the type of device in a struct. */
+static ze_result init_by_type(const struct xpu_runtime *runtime, ze_driver_t *drivers,
+                              uint32_t *count)
 {
     struct ze_init_desc desc = {.tag = ZE_TAG_INIT_DRIVER_TYPE, .types = ZE_INIT_TYPE_GPU};
-    ze_driver_t drivers[XPU_DRIVERS];
-    uint32_t count = 0;
     ze_result result = ZE_ERROR_UNSUPPORTED_FEATURE;
-    const char *call = "zeInitDrivers";
 
     if (runtime->ze.zeInitDrivers != NULL) {
-        result = runtime->ze.zeInitDrivers(&count, NULL, &desc);
-        if (result == ZE_SUCCESS) {
-            count = count < XPU_DRIVERS ? count : XPU_DRIVERS;
-            result = runtime->ze.zeInitDrivers(&count, drivers, &desc);
-        }
+        result = runtime->ze.zeInitDrivers(count, NULL, &desc);
     }
-    if (result == ZE_ERROR_UNSUPPORTED_FEATURE) {
-        call = "zeInit(ZE_INIT_FLAG_GPU_ONLY)";
-        result = runtime->ze.zeInit(ZE_INIT_GPU_ONLY);
-        if (result == ZE_SUCCESS) {
-            call = "zeDriverGet";
-            count = 0;
-            result = runtime->ze.zeDriverGet(&count, NULL);
-            count = count < XPU_DRIVERS ? count : XPU_DRIVERS;
-        }
-        if (result == ZE_SUCCESS) {
-            result = runtime->ze.zeDriverGet(&count, drivers);
-        }
+    if (result == ZE_SUCCESS) {
+        *count = *count < XPU_DRIVERS ? *count : XPU_DRIVERS;
+        result = runtime->ze.zeInitDrivers(count, drivers, &desc);
+    }
+    return result;
+}
+
+static ze_result init_by_flag(const struct xpu_runtime *runtime, ze_driver_t *drivers,
+                              uint32_t *count, const char **call)
+{
+    ze_result result = runtime->ze.zeInit(ZE_INIT_GPU_ONLY);
+
+    *call = "zeInit(ZE_INIT_FLAG_GPU_ONLY)";
+    if (result == ZE_SUCCESS) {
+        *call = "zeDriverGet";
+        *count = 0;
+        result = runtime->ze.zeDriverGet(count, NULL);
+        *count = *count < XPU_DRIVERS ? *count : XPU_DRIVERS;
+    }
+    return result == ZE_SUCCESS ? runtime->ze.zeDriverGet(count, drivers) : result;
+}
+
+/*
+ * A loader without zeInitDrivers() is before 1.18. A newer one in front of a driver that does not
+ * have it says UNINITIALIZED, as it does where there is no device: zeInit() tells which.
+ */
+static int find_drivers(struct xpu_runtime *runtime, struct vendor_problem *problem)
+{
+    ze_driver_t drivers[XPU_DRIVERS];
+    uint32_t count = 0;
+    const char *call = "zeInitDrivers";
+    const ze_result first = init_by_type(runtime, drivers, &count);
+    ze_result result = first;
+
+    if (first == ZE_ERROR_UNSUPPORTED_FEATURE || first == ZE_ERROR_UNINITIALIZED) {
+        result = init_by_flag(runtime, drivers, &count, &call);
     }
     if (result != ZE_SUCCESS) {
-        return no_driver(runtime, result, call, problem);
+        return no_driver(runtime, result, result == first ? "zeInitDrivers" : call, problem);
     }
     runtime->driver_count = count < XPU_DRIVERS ? count : XPU_DRIVERS;
     for (uint32_t i = 0; i < runtime->driver_count; i++) {
@@ -398,5 +417,5 @@ const struct vendor_backend vendor_backend = {
     .native_unwrap = xpu_native_unwrap,
 };
 
-DS_ACCEL_PLUGIN("xpu", "ds-accel", "0.1.0",
-                DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0, vendor_fill);
+DS_ACCEL_PLUGIN("xpu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
+                vendor_fill);

@@ -126,6 +126,8 @@ Test(core_doctor, a_machine_without_hardware_has_no_problem)
     char *text;
 
     test_add_mock("cuda");
+    /* The mock's options are not those that cuda's declares. */
+    test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"options\": null}}}");
     OPTION("CUDA", "AVAILABLE", "false");
     OPTION("CUDA", "REASON", "library_missing");
     context = create();

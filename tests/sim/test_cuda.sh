@@ -74,6 +74,24 @@ on_two="$with_sim SIM_MACHINE=$dir/two.json"
         $with_sim
 }
 
+# A container sees the buses of its machine; a device may be another driver's; one node is not all.
+echo 'DRIVER=nvidia' >"$dir/bare/sys/bus/pci/devices/0000:18:00.0/uevent"
+# shellcheck disable=SC2086 # words
+refused "a card, its driver, no node" "$dir/bare" "unavailable no_driver" \
+    "PCI device 0000:18:00.0 is there, and the kernel driver nvidia has it, but /dev/nvidiactl is not: is this a container that was not given it?" \
+    $with_sim
+echo 'DRIVER=vfio-pci' >"$dir/bare/sys/bus/pci/devices/0000:18:00.0/uevent"
+# shellcheck disable=SC2086 # words
+refused "a card of a virtual machine" "$dir/bare" "unavailable no_driver" \
+    "PCI device 0000:18:00.0 is there, but /dev/nvidiactl is not: the kernel driver vfio-pci has the device, where nvidia is expected" \
+    $with_sim
+mkdir -p "$dir/some/dev"
+: >"$dir/some/dev/nvidia0"
+# shellcheck disable=SC2086 # words
+refused "a node, not all" "$dir/some" "unavailable no_driver" \
+    "/dev/nvidia0 is there, but /dev/nvidiactl is not: is this a container that was not given it?" \
+    $with_sim
+
 as_nobody=
 user=$(id -u)
 if [ "$user" = 0 ]; then # who may do all
@@ -143,7 +161,7 @@ fi
 # shellcheck disable=SC2086 # words
 {
     refused "the library, no device" "$dir/two" "unavailable no_device" \
-        "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100)" \
+        "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100), although /dev/nvidiactl is there" \
         $with_sim
     is "devices" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
         "$(verdict "$dir/two" $on_two)"
@@ -151,6 +169,9 @@ fi
         'CUDA_VISIBLE_DEVICES="" hides every device' $on_two CUDA_VISIBLE_DEVICES=
     refused "hidden by a number that is none" "$dir/two" "unavailable hidden" \
         'CUDA_VISIBLE_DEVICES="7" hides every device' $on_two CUDA_VISIBLE_DEVICES=7
+    refused "a list with number 0 hides none that is there" "$dir/two" "unavailable no_device" \
+        "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100), although /dev/nvidiactl is there" \
+        $with_sim CUDA_VISIBLE_DEVICES=0,1
     is "an option: the library" "available : $build/sim/lib/libcuda.so.1, driver 580.65.6, 2 devices" \
         "$(verdict "$dir/two" env SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$build/sim/lib" \
             DS_ACCEL_CUDA_LIBRARY="$build/sim/lib/libcuda.so.1")"
@@ -176,6 +197,11 @@ start 804 "unavailable driver_mismatch" "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVI
 start 802 "error driver_failed" "nvidia-fabricmanager"
 start 46 "unavailable device_busy" "CUDA_ERROR_DEVICE_UNAVAILABLE (46)"
 start 999 "error driver_failed" "CUDA_ERROR_UNKNOWN (999)"
+rm "$dir/init999/dev/nvidia-uvm"
+# shellcheck disable=SC2086 # words
+has "cuInit returns 999, and a node is not there" \
+    "$(verdict "$dir/init999" $with_sim SIM_MACHINE="$dir/init999.json")" \
+    "libcuda.so.1: without /dev/nvidia-uvm (modprobe nvidia_uvm): cuInit(0): CUDA_ERROR_UNKNOWN (999)"
 start 12345 "error driver_failed" "error (12345)"
 
 # A library that ends the process ends no more than the one that asked.
@@ -240,6 +266,10 @@ for figure in "temperature 61000" "power 250500" "power_limit 300000" "energy 98
     has "telemetry: $figure" "$given " " $figure "
 done
 has "telemetry: a process" "$given" "0: process 1 memory 130023424 "
+# More than there was room for at first: each of them, not a row of nothing.
+sed 's/"other_process": 1/"other_process": 1, "other_process_count": 600/' "$dir/figures.json" | machine crowd
+is "telemetry: many processes, as many as walk has room for" 16 \
+    "$(facts crowd | grep -c '^0: process 1 memory 130023424$')"
 has "telemetry: the link" "$given" "link kind 1 peer -1 width 16 generation 5 up 1"
 # Memory is (free, total): swapped, more would be free than there is.
 run "$sim" "$dir/figures.json" "$program" info cuda --json

@@ -7,7 +7,7 @@
 #
 #     test_engine.sh BUILD
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$here/../tools/lib.sh"

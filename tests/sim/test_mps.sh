@@ -27,7 +27,7 @@ on() {
         DRIVE_LIBRARY="$metal" DRIVE_OBJC="$objc" "$@"
 }
 
-"$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra -I"$source" "$source/tests/sim/drive/drive.c" \
+"$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra ${SAN:+-g -fsanitize=$SAN} -I"$source" "$source/tests/sim/drive/drive.c" \
     -o "$dir/drive" -ldl
 
 # It is no part of the product here, and its absence has its reason.

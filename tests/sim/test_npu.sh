@@ -6,7 +6,7 @@
 #
 #     test_npu.sh BUILD
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for vendor.sh
 vendor=npu
@@ -112,8 +112,10 @@ calls "$dir/heat.json" telemetry
 has "sensors of the right chip" "$out" "device 1 valid 0x10cf load 37% 12% heat 77000"
 variant deaf 'v["dcmi"] = "refuse"'
 calls "$dir/deaf.json" telemetry
-has "no sensors for this user" "$out" "failed telemetry_get: -3 0 -: "
+has "no sensors for this user: nothing is known" "$out" "device 0 valid 0x0 "
 has "no sensors for this user: why" "$out" "libdcmi.so is not there, or refuses"
+DS_ACCEL_NPU_MSTX_LIBRARY=/nowhere/libms_tools_ext.so calls npu ranges
+is "ranges that nobody looks at" "0 " "$code $out"
 SIM_RANGES=$dir/ranges calls npu ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
 run "$sim" npu "$build/bin/ds-accel" info npu --json

@@ -129,6 +129,12 @@ conforms "PoCL, a gigabyte" 1 POCL_MEMORY_LIMIT=1 "$program" conformance opencl 
 POCL_DEVICES="pthread pthread" run "$program" bench --time 0.002 --size 64K --json opencl
 is "bench: exit" 0 "$code"
 
+# The copy between devices is one of the host's: the runtime knows nothing of it.
+"${CC:-gcc}" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize="$SAN"} -I"$build/include/ds-accel" \
+    "$source/tests/sim/calls/calls.c" -o "$dir/calls" -ldl
+run env POCL_DEVICES="pthread pthread" "$dir/calls" "$plugin" peer
+is "memory that is freed while it is copied to another device" "0 " "$code $out"
+
 # ---- a call that fails, and a program with OpenCL of its own ------------------------------------
 
 # A code that no specification has; a device that is lost there; a runtime without resources.

@@ -7,7 +7,7 @@
 #
 #     test_rocm.sh BUILD
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for vendor.sh
 vendor=rocm
@@ -22,16 +22,16 @@ hip5=$build/sim/lib/rocm-5/libamdhip64.so.5
 # ---- is it there? -------------------------------------------------------------------------------
 
 is "available" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" "$(verdict "$sim" rocm)"
-has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 1002:03"
+has "no hardware" "$(verdict "$sim" none)" "unavailable no_device no PCI device 1002:03 or 1002:12 and no /dev/kfd"
 is "the library is absent" \
     "unavailable library_missing /nowhere/libamdhip64.so.6: no such library is installed" \
     "$(DS_ACCEL_ROCM_LIBRARY=/nowhere/libamdhip64.so.6 verdict bare)"
 is "the library is there, and no device" \
-    "unavailable no_device libamdhip64.so.6 finds no device: hipInit(0): hipErrorInvalidDevice (101)" \
+    "unavailable no_device libamdhip64.so.6 finds no device: hipInit(0): hipErrorInvalidDevice (101), although /dev/kfd is there" \
     "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib")"
 if [ -z "${SAN:-}" ] && ldconfig -p | grep -q 'libamdhip64\.so\.5 '; then
     is "the real runtime is there, and no device" \
-        "unavailable no_device libamdhip64.so.5 finds no device: hipInit(0): hipErrorInvalidDevice (101)" \
+        "unavailable no_device libamdhip64.so.5 finds no device: hipInit(0): hipErrorInvalidDevice (101), although /dev/kfd is there" \
         "$(DS_ACCEL_ROCM_LIBRARY=libamdhip64.so.5 verdict bare)"
     run env DS_ACCEL_ROOT="$dir/root" DS_ACCEL_ROCM_LIBRARY=libamdhip64.so.5 DS_ACCELERATOR=rocm \
         "$build/bin/ds-accel" detect
@@ -57,7 +57,7 @@ has "no driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
 variant unlisted 'v["files"] = {}
 for d in v["devices"]: d["gpu_id"] = 0'
 is "the driver lists no GPU" \
-    "unavailable no_device /sys/class/kfd/kfd/topology/nodes: none of 4 nodes is a GPU (gpu_id 0)" \
+    "unavailable no_device /sys/class/kfd/kfd/topology/nodes: none of 4 nodes is a GPU (gpu_id 0), although /dev/kfd is there" \
     "$(verdict "$sim" "$dir/unlisted.json")"
 has "a runtime that fails" "$(SIM_FAIL=hipInit:1=999 verdict "$sim" rocm)" \
     "error driver_failed hipInit(0): hipErrorUnknown (999)"
@@ -199,12 +199,16 @@ has "out of memory" "$out" "failed mem_alloc: -2 2 hipErrorOutOfMemory: hipMallo
 has "out of memory: and on" "$out" "and one that fits"
 SIM_FAIL='hipMalloc:1=424242' calls rocm work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
+SIM_FAIL='hipMemcpyAsync:1=700' calls rocm work
+has "an illegal address ends the device's use, as CUDA's does" "$out" ": -10 700 "
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" calls rocm work
     is "lost in copy $copy" 1 "$code"
     has "lost in copy $copy: told" "$out" ": -10 719 hipErrorLaunchFailure: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
+calls rocm capturing
+is "memory of the host beside a strict capture" "0 captured" "$code $out"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
 
 # ---- what is easily got wrong -------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #
 #     test_supa.sh BUILD
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for vendor.sh
 vendor=supa
@@ -41,10 +41,10 @@ is "no hardware" "unavailable no_device no /dev/biren/card_[0-9]*" "$(verdict "$
 has "the library is absent" "$(verdict bare)" \
     "unavailable library_missing libsupa-runtime.so, libsupart.so, /usr/local/birensupa/sdk/latest/supa/lib/libsupa-runtime.so, "
 is "the library is there, and no device" \
-    "unavailable no_device libsupa-runtime.so finds no device: suGetDeviceCount: suErrorNoDevice (1004)" \
+    "unavailable no_device libsupa-runtime.so finds no device: suGetDeviceCount: suErrorNoDevice (1004), although /dev/biren/card_0 is there" \
     "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib")"
 is "the library is there, and no device, 2.x" \
-    "unavailable no_device libsupa-runtime.so finds no device: supaGetDeviceCount: supaErrorNoDevice (1004)" \
+    "unavailable no_device libsupa-runtime.so finds no device: supaGetDeviceCount: supaErrorNoDevice (1004), although /dev/biren/card_0 is there" \
     "$(verdict bare env SIM_MACHINE="$here/machines/none.json" DS_ACCEL_SUPA_LIBRARY="$second" LD_LIBRARY_PATH="$build/sim/lib")"
 is "hidden" 'unavailable hidden SUPA_VISIBLE_DEVICES="" hides every device' \
     "$(SUPA_VISIBLE_DEVICES='' verdict "$sim" supa)"

@@ -6,7 +6,7 @@
 #
 #     test_xpu.sh BUILD
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for vendor.sh
 vendor=xpu
@@ -43,7 +43,7 @@ is "no hardware" "unavailable no_device no PCI device 8086:03 and no /dev/dri/re
 has "the library is absent" "$(verdict bare env DS_ACCEL_XPU_LIBRARY="$dir/libze_loader.so.1")" \
     "unavailable library_missing $dir/libze_loader.so.1"
 is "the library is there, and no device" \
-    "unavailable no_device no driver that Level Zero loads (libze_intel_gpu.so.1) has a GPU; zeInitDrivers: $uninitialized" \
+    "unavailable no_device no driver that Level Zero loads (libze_intel_gpu.so.1) has a GPU; zeInitDrivers: $uninitialized, although /dev/dri/renderD128 is there" \
     "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib")"
 is "hidden" "unavailable hidden ZE_AFFINITY_MASK=\"7\" hides every device; zeInitDrivers: $uninitialized" \
     "$(ZE_AFFINITY_MASK=7 verdict "$sim" xpu)"
@@ -92,7 +92,7 @@ has "a library that is too old" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" "una
 real=$(ldconfig -p 2>/dev/null | sed -n 's/.*libze_loader\.so\.1 .* => //p' | head -1)
 if [ -n "$real" ] && dpkg-query -W -f '${Version}' libze1 2>/dev/null | grep -q '^1\.8\.'; then
     is "Debian's loader, and no device" \
-        "unavailable no_device no driver that Level Zero loads (libze_intel_gpu.so.1) has a GPU; zeInit(ZE_INIT_FLAG_GPU_ONLY): $uninitialized" \
+        "unavailable no_device no driver that Level Zero loads (libze_intel_gpu.so.1) has a GPU; zeInit(ZE_INIT_FLAG_GPU_ONLY): $uninitialized, although /dev/dri/renderD128 is there" \
         "$(verdict bare env DS_ACCEL_XPU_LIBRARY="$real")"
     for symbol in zesInit zeInitDrivers zeCommandListHostSynchronize zeDriverGetLastErrorDescription \
         zeMemPutIpcHandle zeCommandListIsImmediate; do

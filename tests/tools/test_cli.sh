@@ -120,7 +120,7 @@ is "the answer is a line" "mock
 ." "$("$program" -a mock detect && echo .)"
 answers cpu "$program" -q detect
 answers npu "$program" --plugin-dir "$dir/two" detect
-answers cuda env DS_ACCEL_NPU_AVAILABLE=false "$program" --plugin-dir "$dir/two" detect
+answers cuda env DS_ACCEL_NPU_AVAILABLE=false "$program" -q --plugin-dir "$dir/two" detect
 
 report detect 0 "$program" --plugin-dir "$dir/two" detect --json
 keys="schema_version accelerator set_method device_count communication_backend compile_backend"
@@ -723,7 +723,9 @@ done
 
 # ---- talk on stderr -----------------------------------------------------------------------------
 
-set -- "$program" --plugin-dir "$dir/cuda"
+# The mock's options are not those that cuda's declares.
+echo '{"backends": {"cuda": {"options": null}}}' >"$dir/undeclared.json"
+set -- "$program" --plugin-dir "$dir/cuda" --config "$dir/undeclared.json"
 warning="ds-accel: warning: detect: falling back to cpu: cuda is unavailable: no_driver: no module"
 warning="$warning (ds-accel explain cuda tells more)"
 export DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=no_driver DS_ACCEL_CUDA_DETAIL="no module"

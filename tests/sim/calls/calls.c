@@ -11,6 +11,14 @@
  *     calls PLUGIN opened             export an event of device 0 and open it
  *     calls PLUGIN vmem               map two pieces of memory the other way round, and copy over
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
+ *     calls PLUGIN waited             streams come and go while another thread waits for the device
+ *     calls PLUGIN imports            four threads open and close memory of another process
+ *     calls PLUGIN peer               memory that is freed while it is copied to another device
+ *     calls PLUGIN probe              the verdict, with a timer's signals all the while
+ *     calls PLUGIN shown VARIABLE     its value for devices 1 and 0, and for one named twice
+ *     calls PLUGIN lost               a host task behind a copy that loses the device (SIM_LOSE)
+ *     calls PLUGIN ended              a capture that another thread tries to end
+ *     calls PLUGIN joined             the device is asked while two streams are in a capture
  *
  * "failed CALL: STATUS VENDOR_CODE VENDOR_TEXT: MESSAGE" is printed for a call that fails; what was
  * made until then is released, a second time if that failed. Exit code: 0 all is well, 1 a call
@@ -20,9 +28,15 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define BYTES (1u << 20)
 
@@ -302,6 +316,34 @@ static void do_share(struct run *run)
 }
 
 /* An event's handle, opened beside the event itself. */
+/* Memory of the host is made beside a capture that forbids what could wait. */
+static void do_capturing(struct run *run)
+{
+    static unsigned char page[8192];
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    void *pinned = NULL;
+    void *managed = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream) < 0) {
+        return;
+    }
+    if (CALL(run, graph_capture_begin, stream, DS_ACCEL_CAPTURE_GLOBAL) == DS_ACCEL_OK) {
+        CALL(run, mem_alloc_pinned, run->device, BYTES, 0, 0, &pinned);
+        CALL(run, mem_alloc_managed, run->device, BYTES, 0, &managed);
+        CALL(run, mem_register, run->device, page, sizeof(page), 0);
+        if (CALL(run, graph_capture_end, stream, &graph) == DS_ACCEL_OK) {
+            printf("captured\n");
+        }
+        RELEASE(run, mem_unregister, run->device, page);
+        RELEASE(run, mem_free, run->device, managed);
+        RELEASE(run, mem_free_pinned, run->device, pinned);
+        run->table->graph_destroy(graph);
+    }
+    run->table->stream_destroy(stream);
+}
+
 static void do_opened(struct run *run)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -558,12 +600,400 @@ static void do_work(struct run *run)
     free(got);
 }
 
+static void do_shown(struct run *run, const char *variable)
+{
+    const uint32_t turned[2] = {1, 0};
+    const uint32_t twice[2] = {1, 1};
+    char value[512] = "untouched";
+
+    if (CALL(run, visible_devices_value, run->instance, variable, turned, 2, value, sizeof(value),
+             NULL) == DS_ACCEL_OK) {
+        printf("shown %s\n", value);
+    }
+    strcpy(value, "untouched");
+    CALL(run, visible_devices_value, run->instance, variable, twice, 2, value, sizeof(value), NULL);
+    printf("then %s\n", value);
+}
+
+/* ---- several threads ------------------------------------------------------------------------- */
+
+/* A thread with an error of its own; what another one may not know stays in it. */
+struct helper {
+    struct run run; /* a copy: the same handles */
+    pthread_t thread;
+    atomic_int *is_over;
+    const unsigned char *handle;
+    uint32_t handle_bytes;
+    int32_t status;
+};
+
+static void start_helper(struct helper *helper, const struct run *run, void *(*work)(void *helper))
+{
+    helper->run = *run;
+    if (pthread_create(&helper->thread, NULL, work, helper) != 0) {
+        abort();
+    }
+}
+
+static void join_helper(struct helper *helper, struct run *run)
+{
+    pthread_join(helper->thread, NULL);
+    run->code = helper->run.code > run->code ? helper->run.code : run->code;
+}
+
+static void *ask_device(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    while (!atomic_load(helper->is_over)) {
+        clear(run);
+        helper->status = run->table->device_synchronize(run->device, 0, &run->error);
+        if (helper->status < 0 && helper->status != DS_ACCEL_ERR_TIMEOUT) {
+            tell(run, "device_synchronize", helper->status);
+        }
+    }
+    return NULL;
+}
+
+static void do_waited(struct run *run)
+{
+    atomic_int is_over = 0;
+    struct helper helper = {.is_over = &is_over};
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    start_helper(&helper, run, ask_device);
+    for (int i = 0; i < 3000; i++) {
+        ds_accel_plugin_stream_t *stream = NULL;
+
+        if (CALL(run, stream_create, run->device, 0, 0, &stream) == DS_ACCEL_OK) {
+            run->table->stream_destroy(stream);
+        }
+    }
+    atomic_store(&is_over, 1);
+    join_helper(&helper, run);
+}
+
+static void *open_and_close(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    for (int i = 0; i < 2000 && run->code == 0; i++) {
+        void *memory = NULL;
+
+        if (CALL(run, ipc_memory_open, run->device, helper->handle, helper->handle_bytes, 0,
+                 &memory) == DS_ACCEL_OK) {
+            CALL(run, ipc_memory_close, run->device, memory);
+        }
+    }
+    return NULL;
+}
+
+/* Four that open, and at the end one opening that is left to device_close(). */
+static void import(struct run *run, const unsigned char *handle, uint32_t handle_bytes)
+{
+    struct helper helpers[4];
+    void *left = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        helpers[i] = (struct helper){.handle = handle, .handle_bytes = handle_bytes};
+        start_helper(&helpers[i], run, open_and_close);
+    }
+    for (int i = 0; i < 4; i++) {
+        join_helper(&helpers[i], run);
+    }
+    for (int i = 0; i < 2; i++) {
+        CALL(run, ipc_memory_open, run->device, handle, handle_bytes, 0, &left);
+    }
+}
+
+/* In the child, which owns the memory until the parent has done with it. */
+static int own(struct run *run, int to_parent, int from_parent)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    unsigned char message[256] = {0};
+    void *memory = NULL;
+
+    if (CALL(run, init, &host, &run->instance) == DS_ACCEL_OK &&
+        CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, backend_info, run->instance, &info) == DS_ACCEL_OK &&
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory) == DS_ACCEL_OK &&
+        CALL(run, ipc_memory_export, run->device, memory, message + 1, info.memory_handle_bytes) ==
+            DS_ACCEL_OK) {
+        message[0] = (unsigned char)info.memory_handle_bytes;
+    }
+    if (write(to_parent, message, sizeof(message)) == (ssize_t)sizeof(message)) {
+        (void)!read(from_parent, message, 1); /* its end */
+    }
+    RELEASE(run, mem_free, run->device, memory);
+    run->table->device_close(run->device);
+    run->table->shutdown(run->instance);
+    fflush(stdout);
+    return run->code;
+}
+
+/* Before the library is started here: it does not survive a fork. */
+static void do_imports(struct run *run)
+{
+    unsigned char message[256] = {0};
+    int up[2];
+    int down[2];
+    int status = 0;
+    pid_t child;
+
+    if (pipe(up) != 0 || pipe(down) != 0) {
+        abort();
+    }
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        close(down[1]);
+        unsetenv("SIM_REPORT"); /* that of the importer counts */
+        exit(own(run, up[1], down[0]));
+    }
+    if (child > 0 && read(up[0], message, sizeof(message)) == (ssize_t)sizeof(message) &&
+        message[0] > 0 && CALL(run, init, &host, &run->instance) == DS_ACCEL_OK) {
+        import(run, message + 1, message[0]);
+        run->table->device_close(run->device);
+        run->table->shutdown(run->instance);
+    } else {
+        wrong(run, "nothing was exported");
+    }
+    close(down[1]);
+    waitpid(child, &status, 0);
+    if (status != 0) {
+        wrong(run, "the exporter failed");
+    }
+}
+
+static void wait_for_flag(void *user_data, int32_t status)
+{
+    atomic_int *flag = user_data;
+
+    (void)status;
+    while (!atomic_load(flag)) {
+        usleep(1000);
+    }
+}
+
+static void *raise_flag(void *given)
+{
+    struct helper *helper = given;
+
+    usleep(100000); /* meanwhile the memory is freed, or somebody waits to free it */
+    atomic_store(helper->is_over, 1);
+    return NULL;
+}
+
+/* The copy is queued behind a task, and its source freed before the task has ended. */
+static void copy_freed(struct run *run, ds_accel_plugin_device_t *peer, unsigned char *bytes)
+{
+    atomic_int flag = 0;
+    struct helper helper = {.is_over = &flag};
+    void *copied = NULL;
+
+    if (CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->first) < 0 ||
+        CALL(run, mem_alloc, peer, BYTES, 0, 0, &copied) < 0 ||
+        CALL(run, mem_copy, run->device, run->first, bytes, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE) <
+            0 ||
+        CALL(run, stream_host_task, run->one, wait_for_flag, &flag) < 0 ||
+        CALL(run, mem_copy_peer_async, run->one, peer, copied, run->device, run->first, BYTES) <
+            0) {
+        return;
+    }
+    start_helper(&helper, run, raise_flag);
+    RELEASE(run, mem_free, run->device, run->first);
+    if (CALL(run, stream_synchronize, run->one, UINT64_MAX) == DS_ACCEL_OK &&
+        CALL(run, mem_copy, peer, bytes + BYTES, copied, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST) ==
+            DS_ACCEL_OK &&
+        memcmp(bytes, bytes + BYTES, BYTES) != 0) {
+        wrong(run, "what was copied");
+    }
+    join_helper(&helper, run);
+    RELEASE(run, mem_free, peer, copied);
+    run->table->stream_destroy(run->one);
+}
+
+static void do_peer(struct run *run)
+{
+    ds_accel_plugin_device_t *peer = NULL;
+    unsigned char *bytes = calloc(2, BYTES);
+
+    for (uint32_t i = 0; bytes != NULL && i < BYTES; i++) {
+        bytes[i] = (unsigned char)(i * 7u + i / 251u);
+    }
+    if (bytes != NULL && CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, device_open, run->instance, 1, &peer) == DS_ACCEL_OK) {
+        copy_freed(run, peer, bytes);
+    }
+    run->table->device_close(peer);
+    free(bytes);
+}
+
+/* ---- probe ------------------------------------------------------------------------------------
+ */
+
+static void on_alarm(int signal_number)
+{
+    (void)signal_number;
+}
+
+static void on_crash(int signal_number)
+{
+    (void)signal_number;
+    (void)!write(1, "crashed\n", 8);
+    _exit(9);
+}
+
+static void do_probe(struct run *run)
+{
+    const struct itimerval every_ms = {{0, 1000}, {0, 1000}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    struct ds_accel_verdict verdict = {.struct_size = sizeof(verdict)};
+
+    signal(SIGABRT, on_crash);
+    signal(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &every_ms, NULL);
+    CALL(run, probe, &host, &verdict);
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("state %u reason %u %s\n", verdict.state, verdict.reason, verdict.detail);
+    if (waitpid(-1, NULL, WNOHANG) != -1) {
+        wrong(run, "a process is left");
+    }
+}
+
+/* ---- losses and captures --------------------------------------------------------------------- */
+
+static void note_status(void *user_data, int32_t status)
+{
+    atomic_int *answer = user_data;
+
+    atomic_store(answer, status == DS_ACCEL_OK ? 1 : status);
+}
+
+/*
+ * The first copy loses the device; the task behind it is not run by the runtime. Who learns of the
+ * loss from a call that waits for nothing, and waits then, finds that it ran.
+ */
+static void do_lost(struct run *run)
+{
+    atomic_int answer = 0;
+    void *memory = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->first) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->second) < 0 ||
+        CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, mem_copy_async, run->one, run->second, run->first, BYTES,
+             DS_ACCEL_COPY_DEVICE_TO_DEVICE) < 0 ||
+        CALL(run, stream_host_task, run->one, note_status, &answer) < 0) {
+        wrong(run, "the loss was told too early");
+    }
+    while (run->code == 0 && status == DS_ACCEL_OK) {
+        clear(run);
+        status = run->table->mem_alloc(run->device, BYTES, 0, 0, &memory, &run->error);
+        if (status == DS_ACCEL_OK) {
+            run->table->mem_free(run->device, memory, &run->error);
+        }
+    }
+    clear(run);
+    status = run->table->stream_synchronize(run->one, UINT64_MAX, &run->error);
+    if (status != DS_ACCEL_ERR_DEVICE_LOST || atomic_load(&answer) != DS_ACCEL_ERR_DEVICE_LOST) {
+        printf("stream_synchronize %d, the task %d\n", status, atomic_load(&answer));
+        wrong(run, "a task of a lost device did not run");
+    }
+    run->table->stream_destroy(run->one);
+    run->table->mem_free(run->device, run->first, &run->error);
+    run->table->mem_free(run->device, run->second, &run->error);
+}
+
+static void *end_capture(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    clear(run);
+    helper->status = run->table->graph_capture_end(run->one, &run->graph, &run->error);
+    return NULL;
+}
+
+/* Where only the thread that began it can end a capture, what it has recorded is still whole. */
+static void do_ended(struct run *run)
+{
+    struct helper helper = {.status = 0};
+    const unsigned char byte = 0x5a;
+    uint32_t capturing = 9;
+
+    if (make(run) < 0 ||
+        CALL(run, graph_capture_begin, run->one, DS_ACCEL_CAPTURE_THREAD_LOCAL) < 0 ||
+        CALL(run, mem_fill_async, run->one, run->first, &byte, 1, BYTES) < 0 ||
+        CALL(run, stream_host_task, run->one, task, run) < 0) {
+        return;
+    }
+    start_helper(&helper, run, end_capture);
+    join_helper(&helper, run);
+    if (helper.status == DS_ACCEL_OK) {
+        printf("another thread ended it\n");
+        run->graph = helper.run.graph;
+    } else if (CALL(run, graph_capture_status, run->one, &capturing) < 0 ||
+               capturing != DS_ACCEL_CAPTURING_YES ||
+               CALL(run, graph_capture_end, run->one, &run->graph) < 0) {
+        wrong(run, "the capture was lost");
+    }
+    if (run->graph != NULL && CALL(run, graph_instantiate, run->graph, 0, &run->exec) == 0 &&
+        CALL(run, graph_launch, run->exec, run->one) == 0 &&
+        CALL(run, stream_synchronize, run->one, UINT64_MAX) == 0 && run->task_count != 1) {
+        wrong(run, "the captured task did not run once");
+    }
+    unmake(run);
+}
+
+static void do_joined(struct run *run)
+{
+    const unsigned char byte = 0x5a;
+    int32_t status;
+
+    if (make(run) < 0 || CALL(run, graph_capture_begin, run->one, DS_ACCEL_CAPTURE_RELAXED) < 0 ||
+        CALL(run, event_record, run->start, run->one) < 0 ||
+        CALL(run, stream_wait_event, run->two, run->start) < 0 ||
+        CALL(run, mem_fill_async, run->two, run->first, &byte, 1, BYTES) < 0) {
+        return;
+    }
+    clear(run);
+    status = run->table->device_synchronize(run->device, 0, &run->error);
+    if (status != DS_ACCEL_OK) {
+        tell(run, "device_synchronize", status);
+    }
+    if (CALL(run, event_record, run->end, run->two) < 0 ||
+        CALL(run, stream_wait_event, run->one, run->end) < 0 ||
+        CALL(run, graph_capture_end, run->one, &run->graph) < 0) {
+        wrong(run, "asking the device broke a capture");
+    }
+    unmake(run);
+}
+
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static void dispatch(struct run *run, const char *command, const char *argument)
 {
     uint32_t count = 0;
 
+    if (strcmp(command, "probe") == 0) {
+        do_probe(run);
+        return;
+    }
+    if (strcmp(command, "imports") == 0) {
+        do_imports(run);
+        return;
+    }
     if (CALL(run, init, &host, &run->instance) < 0) {
         return;
     }
@@ -578,10 +1008,24 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_memory(run);
         } else if (strcmp(command, "share") == 0) {
             do_share(run);
+        } else if (strcmp(command, "capturing") == 0) {
+            do_capturing(run);
         } else if (strcmp(command, "opened") == 0) {
             do_opened(run);
         } else if (strcmp(command, "vmem") == 0) {
             do_vmem(run);
+        } else if (strcmp(command, "waited") == 0) {
+            do_waited(run);
+        } else if (strcmp(command, "shown") == 0) {
+            do_shown(run, argument);
+        } else if (strcmp(command, "peer") == 0) {
+            do_peer(run);
+        } else if (strcmp(command, "lost") == 0) {
+            do_lost(run);
+        } else if (strcmp(command, "ended") == 0) {
+            do_ended(run);
+        } else if (strcmp(command, "joined") == 0) {
+            do_joined(run);
         } else {
             do_work(run);
         }
@@ -597,8 +1041,10 @@ int main(int argc, char **argv)
 
     memset(&run, 0, sizeof(run));
     if (argc < 3) {
-        fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|opened|work\n");
-        fprintf(stderr, "usage: calls PLUGIN facts|telemetry|ranges|memory|share|vmem|work\n");
+        fprintf(
+            stderr,
+            "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|work|"
+            "waited|imports|peer|probe|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";

@@ -633,20 +633,23 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int 
     return figure(it, "fan_percent", -1, speed);
 }
 
+#define OTHER_LIMIT 1024u
+
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
                                                                 unsigned int *infoCount,
                                                                 nvmlProcessInfo_t *infos)
 {
     const struct sim_device *it;
-    nvmlProcessInfo_t found[2];
+    nvmlProcessInfo_t found[OTHER_LIMIT + 1];
     unsigned int count = 0, capacity;
     uint64_t free_bytes, total;
-    int64_t other;
+    int64_t other, other_count;
 
     ENTER_DEVICE(device, infoCount, it);
     sim_memory_info(it->physical, &free_bytes, &total);
     other = sim_number(it, "other_process", 0);
-    if (other != 0) {
+    other_count = sim_number(it, "other_process_count", other != 0);
+    while (count < OTHER_LIMIT && count < other_count) {
         found[count++] = (nvmlProcessInfo_t){
             (unsigned)other, (unsigned long long)sim_number(it, "other_process_bytes", 0), 0, 0};
     }

@@ -277,8 +277,9 @@ SIM_EXPORT ze_result_t zeInitDrivers(uint32_t *count, void **drivers,
     NEED_POINTER(count);
     NEED_POINTER(desc);
     check_base(desc, 0x00020021, __func__);
+    /* What the loader says for a driver whose table has no pfnInitDrivers. */
     if (sim_device_count("xpu") > 0 && sim_vendor_number("has_init_drivers", 1) == 0) {
-        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+        return ZE_RESULT_ERROR_UNINITIALIZED;
     }
     if ((desc->flags & 1) == 0) {
         return ZE_RESULT_ERROR_INVALID_ENUMERATION;

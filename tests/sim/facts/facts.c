@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What a vendor's plugin itself holds for true of its vendor, as JSON: linked with the plugin's own
+ * objects, this reads its table. The library's names are what its open() hands to
+ * vendor_lib_open(), which is caught (--wrap): nothing is opened, and the program ends there.
+ */
+#include "vendor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int __wrap_vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
+                           const char *option_key, const char *const *names,
+                           struct vendor_problem *problem);
+
+int __wrap_vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
+                           const char *option_key, const char *const *names,
+                           struct vendor_problem *problem)
+{
+    (void)lib;
+    (void)host;
+    (void)problem;
+    if (option_key == NULL || strcmp(option_key, "library") != 0) {
+        return -1;
+    }
+    printf(", \"libraries\": [");
+    for (size_t i = 0; names[i] != NULL; i++) {
+        printf("%s\"%s\"", i > 0 ? ", " : "", names[i]);
+    }
+    printf("]}\n");
+    exit(0);
+}
+
+/* ---- a host that looks for no hardware ------------------------------------------------------ */
+
+static void host_log(const struct ds_accel_host *host, uint32_t level, const char *message)
+{
+    (void)host;
+    (void)level;
+    (void)message;
+}
+
+static int32_t host_log_enabled(const struct ds_accel_host *host, uint32_t level, uint32_t *enabled)
+{
+    (void)host;
+    (void)level;
+    *enabled = 0;
+    return DS_ACCEL_OK;
+}
+
+static int32_t host_config_get(const struct ds_accel_host *host, const char *key, char *value,
+                               uint32_t value_size, uint32_t *needed_out)
+{
+    (void)host;
+    (void)needed_out;
+    if (strcmp(key, "presence") != 0 || value_size < 4) {
+        return DS_ACCEL_ERR_NOT_FOUND;
+    }
+    memcpy(value, "off", 4);
+    return DS_ACCEL_OK;
+}
+
+static struct ds_accel_host host = {
+    .struct_size = sizeof(host),
+    .abi_major = DS_ACCEL_ABI_MAJOR,
+    .features = DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE,
+    .host_version = "0",
+    .log = host_log,
+    .log_enabled = host_log_enabled,
+    .config_get = host_config_get,
+    .machine_root = "",
+};
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static void print_list(const char *key, const char *const *list)
+{
+    printf(", \"%s\": [", key);
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
+        printf("%s\"%s\"", i > 0 ? ", " : "", list[i]);
+    }
+    printf("]");
+}
+
+static void print_flag(const char *key, uint64_t flag)
+{
+    printf(", \"%s\": %s", key, (vendor_backend.flags & flag) != 0 ? "true" : "false");
+}
+
+static void print_table(void)
+{
+    const struct vendor_trace none = {NULL, NULL, NULL, NULL};
+    const struct vendor_trace *trace = vendor_backend.trace != NULL ? vendor_backend.trace : &none;
+
+    printf("{\"name\": \"%s\"", vendor_backend.name);
+    print_list("pci", trace->pci);
+    print_list("device_nodes", trace->nodes);
+    print_list("needed_nodes", trace->needed_nodes);
+    print_list("export_envs", vendor_backend.export_prefixes);
+    printf(", \"visible_devices_envs\": [");
+    for (uint32_t i = 0; i < vendor_backend.visible_count; i++) {
+        printf("%s\"%s\"", i > 0 ? ", " : "", vendor_backend.visible[i].variable);
+    }
+    printf("]");
+    print_flag("is_synchronized_device", DS_ACCEL_FLAG_SYNCHRONIZED);
+    print_flag("resolves_data_dependency", DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES);
+    print_flag("handles_memory_backpressure", DS_ACCEL_FLAG_HANDLES_BACKPRESSURE);
+    print_flag("is_triton_supported", DS_ACCEL_FLAG_TRITON);
+    print_flag("use_host_timers", DS_ACCEL_FLAG_HOST_TIMERS);
+}
+
+int main(void)
+{
+    struct vendor_problem problem;
+    void *runtime = NULL;
+
+    memset(&problem, 0, sizeof(problem));
+    print_table();
+    (void)vendor_backend.open(&host, &runtime, &problem);
+    fprintf(stderr, "facts: no library was asked for: %s\n", problem.detail);
+    return 1;
+}

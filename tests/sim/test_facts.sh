@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# What conf/ds-accel.json says of a backend is what its plugin does: the power gate, doctor and the
+# remedies go by the file, detection by the plugin, and both have to look for the same things. The
+# plugin's side is read from its own table, by facts/facts.c linked with its objects; the keys of its
+# options are the texts in the built plugin.
+#
+#     test_facts.sh BUILD
+set -eu
+build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+conf=$here/../../conf/ds-accel.json
+: "${CC:=gcc}"
+# Places that come from the environment are not the file's.
+unset ROCM_PATH HIP_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME NEUWARE_HOME SDAA_ROOT BIREN_HOME 2>/dev/null || true
+# The program ends within open(): what that holds is no leak of the plugin's.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+
+# compare FILE NAME: prints each difference between the file and what was read of the plugin.
+compare() {
+    python3 - "$1" "$2" "$dir/$2.json" "$dir/$2.options" <<'PYTHON'
+import json
+import sys
+
+conf = json.load(open(sys.argv[1]))["backends"][sys.argv[2]]
+own = json.load(open(sys.argv[3]))
+options = set(open(sys.argv[4]).read().split())
+names = ["pci", "device_nodes", "libraries", "visible_devices_envs", "export_envs"]
+for key in names:
+    if conf.get(key, []) != own[key]:
+        print(f"{key}: the file has {conf.get(key, [])}, the plugin {own[key]}")
+for key in ["is_synchronized_device", "resolves_data_dependency", "handles_memory_backpressure"]:
+    if conf[key] != own[key]:
+        print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")
+# null leaves the answer to the plugin; a plugin that can say both has the flag, and takes it away.
+if conf["is_triton_supported"] is not None and conf["is_triton_supported"] != own["is_triton_supported"]:
+    print("is_triton_supported")
+if conf["use_host_timers"] and not own["use_host_timers"]:
+    print("use_host_timers")
+if set(own["needed_nodes"]) - set(own["device_nodes"]):
+    print(f"needed nodes that are no nodes: {own['needed_nodes']}")
+if set(conf.get("options", {})) != options:
+    print(f"options: the file has {sorted(conf.get('options', {}))}, the plugin {sorted(options)}")
+PYTHON
+}
+
+for backend in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
+    # shellcheck disable=SC2086 # no flag is no word
+    "$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror ${SAN:+-fsanitize=$SAN} \
+        -I"$build/include/ds-accel" -I"$here/../../plugins/common" -o "$dir/$backend" \
+        "$here/facts/facts.c" "$build/obj/plugins/$backend"/*.o "$build"/obj/plugins/common/*.o \
+        -Wl,--wrap=vendor_lib_open -lpthread -ldl
+    run "$dir/$backend"
+    is "$backend: its open() looks for a library" 0 "$code"
+    printf '%s\n' "$out" >"$dir/$backend.json"
+    # "library" is what the program above saw, presence the frame's own.
+    { strings -d -n 6 "$build/lib/ds-accel/ds_accel_$backend.so" |
+        grep -Ex '[a-z0-9]+_library|numbering|device_type|platform' || true; } >"$dir/$backend.options"
+    printf 'library\npresence\n' >>"$dir/$backend.options"
+    is "$backend" "" "$(compare "$conf" "$backend")"
+done
+
+# Of each kind one that differs is noticed.
+changed() {
+    sed "$2" "$conf" >"$dir/changed.json"
+    has "a change is noticed: $2" "$(compare "$dir/changed.json" "$1")" "$3"
+}
+changed rocm 's/"1002:12"/"1002:13"/' "pci: "
+changed npu 's|"/dev/devmm_svm"|"/dev/devmm"|' "device_nodes: "
+changed mlu 's|"libcnrt.so"|"libcnrt.so.1"|' "libraries: "
+changed sdaa 's/"SDAA_VISIBLE_DEVICES"/"SDAA_VISIBLE"/' "visible_devices_envs: "
+changed supa 's/"brml_library"/"brm_library"/' "options: "
+
+finish
