@@ -143,7 +143,7 @@ static void set_identity(json_t *tree, const struct ds_accel_device_identity *id
 static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, json_t **limit_out,
                            bool *failed)
 {
-    const struct ds_accel_plugin *table = &facts->candidate->table;
+    const struct ds_accel_plugin *table = table_of(facts);
     struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
     struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};
@@ -151,8 +151,12 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
     ds_accel_plugin_device_t *device = NULL;
     bool has_info = false;
     bool has_memory = false;
-    json_t *tree = json_object();
+    json_t *tree;
 
+    if (table == NULL) {
+        return json_null();
+    }
+    tree = json_object();
     if (table->device_identity(facts->instance, index, &identity, &error) != DS_ACCEL_OK) {
         memset(&identity, 0, sizeof(identity));
     }

@@ -10,7 +10,7 @@ build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
-abi=$build/tests/abi
+abi=$(cd "$build/tests/abi" && pwd -P)
 frozen=$source/tests/abi
 fixtures=$build/tests/fixtures
 # A library of another age is put in front of a program's own.
