@@ -1357,9 +1357,6 @@ int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
 int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
 /* The accelerator was started by a process that this one is a child of: say so. */
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
-/* The device of that index, open; whoever opens it closes it. */
-int32_t ds_accel__device_open(ds_accel_t *context, uint32_t device_index,
-                              struct ds_accel__device **device_out);
 /* Host code may touch the device's memory. */
 bool ds_accel__device_is_host_accessible(struct ds_accel__device *device);
 /* What the runtime says of an address; false: nothing. */
