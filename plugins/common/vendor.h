@@ -387,10 +387,6 @@ struct vendor_backend {
                               void **native_out, struct ds_accel_error *error);
     int32_t (*dmabuf_export)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                              int32_t *fd_out, uint64_t *offset_out, struct ds_accel_error *error);
-    int32_t (*dmabuf_import)(ds_accel_plugin_device_t *device, int32_t fd, uint64_t offset_bytes,
-                             uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error);
-    int32_t (*dmabuf_release)(ds_accel_plugin_device_t *device, void *pointer,
-                              struct ds_accel_error *error);
 
     /* -- native handles; NULL: native itself is the vendor's handle -- */
 

@@ -148,7 +148,6 @@ enum vendor_source {
     VENDOR_SOURCE_REGISTERED, /* mem_register */
     VENDOR_SOURCE_MAPPED,     /* vmem_map */
     VENDOR_SOURCE_IMPORT,     /* ipc_memory_open */
-    VENDOR_SOURCE_DMABUF,     /* dmabuf_import */
     VENDOR_SOURCE_WRAPPED     /* native_wrap */
 };
 
@@ -327,6 +326,9 @@ void vendor_usage_fill(struct ds_accel_plugin *table);
 void vendor_work_fill(struct ds_accel_plugin *table);
 void vendor_vmem_fill(struct ds_accel_plugin *table);
 void vendor_graph_fill(struct ds_accel_plugin *table);
+/* Of an IPC memory handle as programs see it, the frame's head included; 0: none (vendor_share.c).
+ */
+uint32_t vendor_handle_bytes(void);
 void vendor_share_fill(struct ds_accel_plugin *table);
 void vendor_facts_fill(struct ds_accel_plugin *table);
 void vendor_visible_fill(struct ds_accel_plugin *table);

@@ -312,7 +312,6 @@ static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_ve
 #define FLAGS_OF_SLOTS \
     (DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY | \
      DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF)
-#define HANDLE_HEAD_BYTES 32u /* vendor_share.c's */
 
 static int32_t ask_backend(ds_accel_plugin_instance_t *instance, struct ds_accel_backend_info *info,
                            struct ds_accel_error *error)
@@ -321,9 +320,7 @@ static int32_t ask_backend(ds_accel_plugin_instance_t *instance, struct ds_accel
     info->struct_size = sizeof(*info);
     info->flags = vendor_backend.flags;
     info->flags_known = DS_ACCEL_FLAGS_ALL;
-    info->memory_handle_bytes = vendor_backend.memory_handle_bytes > 0
-                                    ? vendor_backend.memory_handle_bytes + HANDLE_HEAD_BYTES
-                                    : 0;
+    info->memory_handle_bytes = vendor_handle_bytes();
     info->event_handle_bytes = vendor_backend.event_handle_bytes;
     if (vendor_backend.backend_info != NULL) {
         int32_t status = vendor_backend.backend_info(instance, info, error);

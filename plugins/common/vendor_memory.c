@@ -240,10 +240,6 @@ int32_t vendor_memory_give(struct vendor_block *block, struct ds_accel_error *er
         VENDOR_CALL(device, error, status,
                     vendor_backend.ipc_memory_close(device, block->handle, block->start, error));
         break;
-    case VENDOR_SOURCE_DMABUF:
-        VENDOR_CALL(device, error, status,
-                    vendor_backend.dmabuf_release(device, block->start, error));
-        break;
     case VENDOR_SOURCE_MAPPED:
         VENDOR_CALL(device, error, status,
                     vendor_backend.vmem_unmap(device, block->start, block->size_bytes, error));

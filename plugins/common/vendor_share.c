@@ -23,8 +23,6 @@ struct handle_head {
     uint32_t reserved;
 };
 
-_Static_assert(sizeof(struct handle_head) == 32, "vendor_life.c adds it to memory_handle_bytes");
-
 struct vendor_export {
     struct vendor_export *next;
     unsigned char handle[]; /* the vendor's */
@@ -32,9 +30,11 @@ struct vendor_export {
 
 static const char magic[4] = {'d', 's', 'a', 'h'};
 
-static uint32_t handle_size(void)
+uint32_t vendor_handle_bytes(void)
 {
-    return vendor_backend.memory_handle_bytes + (uint32_t)sizeof(struct handle_head);
+    return vendor_backend.memory_handle_bytes > 0
+               ? vendor_backend.memory_handle_bytes + (uint32_t)sizeof(struct handle_head)
+               : 0;
 }
 
 static int32_t check_handle(const void *handle, uint32_t handle_bytes, uint32_t wanted,
@@ -52,7 +52,7 @@ static int32_t check_handle(const void *handle, uint32_t handle_bytes, uint32_t 
 static int32_t read_head(const void *handle, uint32_t handle_bytes, const char *slot,
                          struct handle_head *head_out, struct ds_accel_error *error)
 {
-    int32_t status = check_handle(handle, handle_bytes, handle_size(), slot, error);
+    int32_t status = check_handle(handle, handle_bytes, vendor_handle_bytes(), slot, error);
 
     if (status < 0) {
         return status;
@@ -174,7 +174,7 @@ static int32_t vendor_ipc_memory_export(ds_accel_plugin_device_t *device, void *
     int32_t status = vendor_check_device(device, slot, error);
 
     if (status == DS_ACCEL_OK) {
-        status = check_handle(handle, handle_bytes, handle_size(), slot, error);
+        status = check_handle(handle, handle_bytes, vendor_handle_bytes(), slot, error);
     }
     if (status < 0) {
         return status;
@@ -518,70 +518,6 @@ static int32_t vendor_dmabuf_export(ds_accel_plugin_device_t *device, void *poin
     return status;
 }
 
-static int32_t vendor_dmabuf_import(ds_accel_plugin_device_t *device, int32_t fd,
-                                    uint64_t offset_bytes, uint64_t size_bytes, void **pointer_out,
-                                    struct ds_accel_error *error)
-{
-    const char *slot = "dmabuf_import";
-    struct vendor_block *block;
-    void *start;
-    int32_t status = vendor_check_device(device, slot, error);
-
-    if (status < 0) {
-        return status;
-    }
-    if (pointer_out == NULL || size_bytes == 0 || fd < 0) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "%s: pointer_out is NULL, the size is 0 or the descriptor %d", slot, fd);
-    }
-    block = vendor_block_create(device, VENDOR_SOURCE_DMABUF, DS_ACCEL_POINTER_DEVICE);
-    if (block == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
-    }
-    VENDOR_CALL(
-        device, error, status,
-        vendor_backend.dmabuf_import(device, fd, offset_bytes, size_bytes, &block->start, error));
-    if (status < 0) {
-        vendor_block_free(block);
-        return status;
-    }
-    start = block->start;
-    block->base = (uintptr_t)start;
-    block->size_bytes = size_bytes;
-    block->start_size_bytes = size_bytes;
-    status = vendor_block_enter(block, slot, error);
-    if (status < 0) {
-        struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-
-        VENDOR_DESTROY(device, vendor_backend.dmabuf_release(device, start, &ignored));
-        return status;
-    }
-    *pointer_out = start;
-    return DS_ACCEL_OK;
-}
-
-static int32_t vendor_dmabuf_release(ds_accel_plugin_device_t *device, void *pointer,
-                                     struct ds_accel_error *error)
-{
-    struct vendor_block *block;
-    int32_t status;
-
-    if (device == NULL) {
-        return vendor_null(error, "dmabuf_release", "the device");
-    }
-    block = vendor_block_take(device, pointer, 1u << VENDOR_SOURCE_DMABUF);
-    if (block == NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
-                           "dmabuf_release: %p was not imported on device %u, or released before",
-                           pointer, device->index);
-    }
-    status = vendor_memory_give(block, error);
-    if (status < 0 && !vendor_is_lost(device)) {
-        vendor_block_put_back(block);
-    }
-    return status;
-}
-
 void vendor_share_fill(struct ds_accel_plugin *table)
 {
     const struct vendor_backend *backend = &vendor_backend;
@@ -597,8 +533,4 @@ void vendor_share_fill(struct ds_accel_plugin *table)
         table->ipc_event_open = vendor_ipc_event_open;
     }
     table->dmabuf_export = backend->dmabuf_export != NULL ? vendor_dmabuf_export : NULL;
-    if (backend->dmabuf_import != NULL && backend->dmabuf_release != NULL) {
-        table->dmabuf_import = vendor_dmabuf_import;
-        table->dmabuf_release = vendor_dmabuf_release;
-    }
 }
