@@ -5,11 +5,11 @@
  *
  *     drive PLUGIN.so CASE
  *
- *     work       everything that moves data, with its result checked; any failure is told and ends
- * it pageable   copies in flight from and to memory that nobody pinned, at the same addresses facts
- * identity and telemetry, without opening a device busy       opens device 0 twice in this process;
- * then waits for a line on stdin every      everything once, whatever fails: each failure has to be
- * complete
+ *     work       everything that moves data, its result checked; a failure is told and ends it
+ *     pageable   copies in flight from and to memory that nobody pinned, at the same addresses
+ *     facts      identity and telemetry, without opening a device
+ *     busy       opens device 0 twice in this process, then waits for a line on stdin
+ *     every      everything once, whatever fails: each failure has to be complete
  *
  * Conformance asks whether rules are kept; this asks what only this vendor's way of doing it can
  * get wrong, and is small enough to be run once per call that can fail.
