@@ -5,10 +5,11 @@
  *
  * aclrtSetDevice() makes the device's primary context, or counts one more user of it, and makes it
  * the calling thread's; aclrtResetDevice() counts one less. There is no call that takes a context
- * away from a thread. So an open device holds one count, and a call of ours on a thread with its
- * context      changes nothing, another context  sets ours with aclrtSetCurrentContext() and puts
- * the other back, none             sets the device and resets it, so that the thread has none
- * again.
+ * away from a thread. So an open device holds one count, and a call of ours
+ *
+ *  - on a thread with the device's context changes nothing;
+ *  - with another context sets ours with aclrtSetCurrentContext() and puts the other back;
+ *  - with none sets the device and resets it, so that the thread has none again.
  */
 #include "npu.h"
 
