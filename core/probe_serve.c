@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -434,6 +435,78 @@ static void report_conduct(void)
     ds_accel__guard_compare(&server.guard, on_conduct, NULL);
 }
 
+/* ---- the library's end ---------------------------------------------------------------------- */
+
+static struct {
+    pid_t parent;
+    struct pollfd ends[2]; /* its process, its end of the channel */
+    bool has_thread;
+    sem_t is_watching; /* the thread has started */
+} watched;
+
+static void *watch_library(void *nothing)
+{
+    (void)nothing;
+    sem_post(&watched.is_watching);
+    for (;;) {
+        int count = poll(watched.ends, 2, -1);
+
+        for (int i = 0; i < 2 && count > 0; i++) {
+            if ((watched.ends[i].revents & POLLNVAL) != 0) {
+                watched.ends[i].fd = -1; /* a plugin closed it */
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+            } else if (watched.ends[i].revents != 0) {
+                end_tree();
+                kill(-server.pid, SIGKILL); /* not 0: a plugin may have joined another group */
+                kill(server.pid, SIGKILL);
+            }
+        }
+    }
+    return NULL;
+}
+
+/*
+ * A parent-death signal ends this process alone, and what a plugin started lives on. So a thread
+ * waits for the library's end, and the signal is for where there can be no such thread.
+ */
+static void start_watch(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+
+    watched.ends[0].fd = (int)syscall(SYS_pidfd_open, watched.parent, 0);
+    watched.ends[0].events = POLLIN;
+    watched.ends[1].fd = fcntl(DS_ACCEL__PROBE_CHANNEL, F_DUPFD_CLOEXEC, 0);
+    if (watched.ends[0].fd < 0 || watched.ends[1].fd < 0 || getppid() != watched.parent ||
+        sem_init(&watched.is_watching, 0, 0) != 0 || pthread_attr_init(&attributes) != 0) {
+        return;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_setstacksize(&attributes, WATCH_STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attributes, watch_library, NULL) == 0) {
+        prctl(PR_SET_PDEATHSIG, 0);
+        watched.has_thread = true;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+/*
+ * A plugin may fork: a thread that is still starting then holds locks which the child waits for in
+ * vain (an allocator's, where one of a sanitizer has no handlers for a fork). From here on the
+ * thread is in poll() and holds none.
+ */
+static void await_watch(void)
+{
+    while (watched.has_thread && sem_wait(&watched.is_watching) != 0 && errno == EINTR) {
+    }
+    watched.has_thread = false;
+}
+
 /* ---- asking --------------------------------------------------------------------------------- */
 
 static void say_result(const struct ds_accel__candidate *candidate)
@@ -494,6 +567,7 @@ static void serve_ask(const struct ds_accel__frame *frame)
     candidate->note_features = ask.note_features;
     candidate->file = ask.file;
     candidate->has_file = true;
+    await_watch();
     server.is_plugin_running = true;
     if (run_plugin(candidate, ask.is_lint != 0) < 0) {
         leave(DS_ACCEL__PROBE_EXIT_FAILED); /* out of memory, which says nothing of the plugin */
@@ -555,61 +629,7 @@ static bool read_frame(struct ds_accel__frame *frame)
     }
 }
 
-/* ---- the library's end ---------------------------------------------------------------------- */
-
-static struct {
-    pid_t parent;
-    struct pollfd ends[2]; /* its process, its end of the channel */
-} watched;
-
-static void *watch_library(void *nothing)
-{
-    (void)nothing;
-    for (;;) {
-        int count = poll(watched.ends, 2, -1);
-
-        for (int i = 0; i < 2 && count > 0; i++) {
-            if ((watched.ends[i].revents & POLLNVAL) != 0) {
-                watched.ends[i].fd = -1; /* a plugin closed it */
-                prctl(PR_SET_PDEATHSIG, SIGKILL);
-            } else if (watched.ends[i].revents != 0) {
-                end_tree();
-                kill(-server.pid, SIGKILL); /* not 0: a plugin may have joined another group */
-                kill(server.pid, SIGKILL);
-            }
-        }
-    }
-    return NULL;
-}
-
-/*
- * A parent-death signal ends this process alone, and what a plugin started lives on. So a thread
- * waits for the library's end, and the signal is for where there can be no such thread.
- */
-static void start_watch(void)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-
-    watched.ends[0].fd = (int)syscall(SYS_pidfd_open, watched.parent, 0);
-    watched.ends[0].events = POLLIN;
-    watched.ends[1].fd = fcntl(DS_ACCEL__PROBE_CHANNEL, F_DUPFD_CLOEXEC, 0);
-    if (watched.ends[0].fd < 0 || watched.ends[1].fd < 0 || getppid() != watched.parent ||
-        pthread_attr_init(&attributes) != 0) {
-        return;
-    }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_setstacksize(&attributes, WATCH_STACK_BYTES);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&thread, &attributes, watch_library, NULL) == 0) {
-        prctl(PR_SET_PDEATHSIG, 0);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-}
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static bool is_started_by_library(int argc, char **argv)
 {
