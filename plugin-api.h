@@ -1000,6 +1000,12 @@ struct ds_accel_note_desc {
     char vendor[64];
 };
 
+/**
+ * A second note, which a plugin may have: the hardware that it is for, so that a machine without it
+ * never loads the plugin. DS_ACCEL_PLUGIN_HARDWARE() writes it; see there.
+ */
+#define DS_ACCEL_HARDWARE_NOTE_TYPE 0x44530002u /**< a NUL-terminated text */
+
 /** The whole note as the linker wants it: header, owner, descriptor, four-byte aligned. */
 struct ds_accel_note {
     uint32_t owner_size;
@@ -1068,6 +1074,33 @@ struct ds_accel_note {
         return &ds_accel_table_; \
     } \
     DS_ACCEL_STATIC_ASSERT(sizeof(struct ds_accel_note) == 24 + 160, "ABI: note layout")
+
+/**
+ * Say what hardware the plugin is for: at most once per shared object, at file scope, followed by a
+ * semicolon. A host then answers for the plugin, with DS_ACCEL_REASON_NO_DEVICE, where the machine
+ * has nothing of all that is named, and neither loads nor asks it; a host that does not know of
+ * this note asks the plugin. Without the note the plugin is always asked.
+ *
+ * @param text_  string literal, up to 4095 bytes, of lines that each end with a newline:
+ *               "pci 10de\n", "pci 10de:03\n" or "pci 10de:0302\n": a PCI vendor and the beginning
+ *               of a device class, lower-case hexadecimal; "node /dev/nvidia[0-9]*\n": a device
+ *               node, with wildcards of fnmatch() in the last part of its path only. A host asks
+ * the plugin if there is a line that it does not know.
+ *
+ * A user's option "presence" of the value "off" has the plugin asked in any case: for machines that
+ * show their devices in another way.
+ */
+#define DS_ACCEL_PLUGIN_HARDWARE(text_) \
+    DS_ACCEL_STATIC_ASSERT(sizeof(text_) <= 4096, "hardware: text too long"); \
+    static const struct { \
+        uint32_t owner_size; \
+        uint32_t desc_size; \
+        uint32_t type; \
+        char owner[12]; \
+        char text[(sizeof(text_) + 3) / 4 * 4]; \
+    } ds_accel_hardware_note_ DS_ACCEL_NOTE_SECTION = { \
+        sizeof(DS_ACCEL_NOTE_NAME), (sizeof(text_) + 3) / 4 * 4, DS_ACCEL_HARDWARE_NOTE_TYPE, \
+        DS_ACCEL_NOTE_NAME, text_}
 
 #ifdef __cplusplus
 #define DS_ACCEL_ENTRY_LINKAGE extern "C"

@@ -89,7 +89,7 @@ static const char *check_absolute(const char *text)
 }
 
 /* Nodes are looked for in one folder: see presence.c. */
-static const char *check_node_pattern(const char *text)
+const char *ds_accel__check_node_fact(const char *text)
 {
     static const char expected[] = "expected a pattern below /dev with wildcards in its last part "
                                    "only, as in /dev/nvidia[0-9]*";
@@ -107,7 +107,7 @@ static const char *check_node_pattern(const char *text)
                                                                                : NULL;
 }
 
-static const char *check_pci(const char *text)
+const char *ds_accel__check_pci_fact(const char *text)
 {
     size_t length = strlen(text);
     bool has_class = length > 4 && text[4] == ':';
@@ -197,8 +197,8 @@ static const struct rule variable_element = {.types = STRING, .check = check_var
 static const struct rule dtype_element = {.types = STRING, .values = dtype_names};
 static const struct rule sha256_element = {.types = STRING, .check = check_sha256};
 static const struct rule option_element = {.types = SCALAR | NUL};
-static const struct rule node_element = {.types = STRING, .check = check_node_pattern};
-static const struct rule pci_element = {.types = STRING, .check = check_pci};
+static const struct rule node_element = {.types = STRING, .check = ds_accel__check_node_fact};
+static const struct rule pci_element = {.types = STRING, .check = ds_accel__check_pci_fact};
 static const struct rule library_element = {.types = STRING, .check = check_library};
 static const struct rule tolerate_element = {.types = STRING, .values = tolerable};
 static const struct rule remedy_element = {.types = STRING | NUL, .check = check_remedy};
@@ -263,6 +263,7 @@ static const struct rule backend_members[] = {
     {.key = "export_envs", .types = ARRAY | NUL, .element = &variable_element},
     {.key = "env", .types = ARRAY | NUL, .element = &env_element},
     {.key = "device_nodes", .types = ARRAY | NUL, .element = &node_element},
+    {.key = "other_device_nodes", .types = ARRAY | NUL, .element = &node_element},
     {.key = "pci", .types = ARRAY | NUL, .element = &pci_element},
     {.key = "libraries", .types = ARRAY | NUL, .element = &library_element},
     {.key = "remedies",

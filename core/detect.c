@@ -114,8 +114,14 @@ static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, 
     status = ds_accel__verdicts_lock(context);
 
     for (size_t i = 0; i < count && status >= 0; i++) {
-        if (!ds_accel__verdict_recall(open[i], open[i]->is_named)) {
+        if (ds_accel__verdict_recall(open[i], open[i]->is_named)) {
+            continue;
+        }
+        status = ds_accel__hardware_check(open[i]);
+        if (status >= 0 && !open[i]->has_verdict) {
             open[left++] = open[i];
+        } else if (status >= 0) {
+            status = ds_accel__verdict_keep(open[i]);
         }
     }
     if (status >= 0 && left > 0) {

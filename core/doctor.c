@@ -161,10 +161,18 @@ enum hardware {
 
 static enum hardware hardware_of(const struct ds_accel__presence *presence)
 {
-    if (presence->device_count > 0 || presence->node_count > 0) {
+    for (uint32_t i = 0; i < presence->node_count; i++) {
+        if (!presence->nodes[i].is_other) {
+            return PRESENT;
+        }
+    }
+    if (presence->device_count > 0) {
         return PRESENT;
     }
-    return presence->has_pci_facts || presence->has_node_facts ? ABSENT : UNKNOWN;
+    /* Another way to devices may be one to those of another vendor. */
+    return presence->node_count == 0 && (presence->has_pci_facts || presence->has_node_facts)
+               ? ABSENT
+               : UNKNOWN;
 }
 
 static bool is_one_of(const char *word, const char *const *words)
@@ -519,7 +527,7 @@ static void check_fixed_nodes(struct doctor *doctor, const char *backend, json_t
         bool found = strpbrk(pattern, "*?[\\") != NULL;
 
         for (uint32_t k = 0; k < presence->node_count && !found; k++) {
-            found = strcmp(presence->nodes[k].path, pattern) == 0;
+            found = presence->nodes[k].is_other || strcmp(presence->nodes[k].path, pattern) == 0;
         }
         if (!found && !has_finding(doctor, "device_node", pattern)) {
             add(doctor, WARNING, "device_node", pattern,

@@ -48,14 +48,15 @@
 #define THIS_DATA ELFDATA2MSB
 #endif
 
-#define HEAD_BYTES 4096u                     /* read at once: headers and, mostly, notes */
-#define HEADER_LIMIT 4096u                   /* program headers */
-#define NAME_LIMIT_BYTES 1024u               /* of a symbol or library */
-#define NAMES_LIMIT_BYTES 4096u              /* a plugin has one export and links few libraries */
-#define SYMBOL_LIMIT (1024u * 1024)          /* of a dynamic section */
-#define NOTE_HEAD_BYTES 8u                   /* of a descriptor: the same in every generation */
-#define NOTE_BUDGET_BYTES (256 * 1024u)      /* all note segments of a file together */
-#define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
+#define HEAD_BYTES 4096u                /* read at once: headers and, mostly, notes */
+#define HEADER_LIMIT 4096u              /* program headers */
+#define NAME_LIMIT_BYTES 1024u          /* of a symbol or library */
+#define NAMES_LIMIT_BYTES 4096u         /* a plugin has one export and links few libraries */
+#define SYMBOL_LIMIT (1024u * 1024)     /* of a dynamic section */
+#define NOTE_HEAD_BYTES 8u              /* of a descriptor: the same in every generation */
+#define NOTE_BUDGET_BYTES (256 * 1024u) /* all note segments of a file together */
+#define NOTE_LIMIT_BYTES (64 * 1024u)   /* one note's descriptor */
+#define HARDWARE_LIMIT_BYTES 4096u
 #define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process pays for it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
 
@@ -215,6 +216,29 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return (value + align - 1) & ~(align - 1);
 }
 
+static void take_note(struct ds_accel__elf *elf, uint32_t type, const unsigned char *desc,
+                      uint32_t size_bytes)
+{
+    uint16_t major = 0;
+
+    if (type == DS_ACCEL_HARDWARE_NOTE_TYPE && elf->hardware_count++ == 0) {
+        elf->hardware = (const char *)desc;
+        elf->hardware_bytes = size_bytes;
+    }
+    if (type != DS_ACCEL_NOTE_TYPE) {
+        return;
+    }
+    if (size_bytes >= NOTE_HEAD_BYTES) {
+        memcpy(&major, desc + offsetof(struct ds_accel_note_desc, abi_major), sizeof(major));
+    }
+    if (size_bytes >= NOTE_HEAD_BYTES && major != DS_ACCEL_ABI_MAJOR) {
+        elf->other_major = major; /* named only if there is none of ours */
+    } else if (elf->note_count++ == 0) {
+        elf->note_desc_bytes = size_bytes;
+        memcpy(&elf->desc, desc, size_bytes < sizeof(elf->desc) ? size_bytes : sizeof(elf->desc));
+    }
+}
+
 /* Look for notes of ours in one PT_NOTE segment, whose bounds were checked. */
 static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
                        struct ds_accel__finding *finding)
@@ -238,21 +262,9 @@ static void read_notes(struct ds_accel__elf *elf, const ElfW(Phdr) * segment,
                            segment->p_offset + at);
             return;
         }
-        if (note.n_type == DS_ACCEL_NOTE_TYPE && note.n_namesz == sizeof(DS_ACCEL_NOTE_NAME) &&
+        if (note.n_namesz == sizeof(DS_ACCEL_NOTE_NAME) &&
             memcmp(base + sizeof(note), DS_ACCEL_NOTE_NAME, sizeof(DS_ACCEL_NOTE_NAME)) == 0) {
-            uint16_t major = 0;
-
-            if (note.n_descsz >= NOTE_HEAD_BYTES) {
-                memcpy(&major, base + desc + offsetof(struct ds_accel_note_desc, abi_major),
-                       sizeof(major));
-            }
-            if (note.n_descsz >= NOTE_HEAD_BYTES && major != DS_ACCEL_ABI_MAJOR) {
-                elf->other_major = major; /* named only if there is none of ours */
-            } else if (elf->note_count++ == 0) {
-                elf->note_desc_bytes = note.n_descsz;
-                memcpy(&elf->desc, base + desc,
-                       note.n_descsz < sizeof(elf->desc) ? note.n_descsz : sizeof(elf->desc));
-            }
+            take_note(elf, note.n_type, base + desc, note.n_descsz);
         }
         if (end > segment->p_filesz - at) {
             return;
@@ -357,6 +369,24 @@ static bool is_text(const char *field, size_t size)
     return length > 0 && length < size;
 }
 
+/* Only of a plugin whose other note is well. */
+static void check_hardware(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+{
+    if (elf->hardware_count > 1) {
+        ds_accel__find(finding, "duplicate_note", "there are %u of its hardware",
+                       elf->hardware_count);
+    } else if (elf->hardware_bytes > HARDWARE_LIMIT_BYTES) {
+        ds_accel__find(finding, "note_too_large",
+                       "its hardware takes %u bytes; expected at most %u", elf->hardware_bytes,
+                       HARDWARE_LIMIT_BYTES);
+    } else if (elf->hardware != NULL &&
+               strnlen(elf->hardware, elf->hardware_bytes) == elf->hardware_bytes) {
+        ds_accel__find(finding, "bad_note", "its hardware must be a NUL-terminated text");
+    } else if (elf->hardware != NULL && ds_accel__hardware_check_note(elf->hardware, finding) < 0) {
+        elf->is_short_of_memory = true;
+    }
+}
+
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               struct ds_accel__finding *finding)
 {
@@ -366,6 +396,9 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
 
     elf->note_count = 0;
     elf->other_major = 0;
+    elf->hardware_count = 0;
+    elf->hardware_bytes = 0;
+    elf->hardware = NULL;
     find_notes(elf, finding);
     if (finding->reason != NULL) {
         return;
@@ -399,6 +432,8 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
     } else if (ds_accel__unknown_feature(required) >= 0) {
         ds_accel__find(finding, "feature_unknown", "required feature bit %d is not known here",
                        ds_accel__unknown_feature(required));
+    } else {
+        check_hardware(elf, finding);
     }
 }
 

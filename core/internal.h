@@ -264,6 +264,10 @@ bool ds_accel__machine_node(const struct ds_accel__machine *machine, const char 
 
 /* ---- layer 1: configuration (config.c, config_rules.c, config_locate.c) --------------------- */
 
+/* NULL, or what was expected of a fact: "10de:03", "/dev/nvidia[0-9]*". */
+const char *ds_accel__check_pci_fact(const char *text);
+const char *ds_accel__check_node_fact(const char *text);
+
 enum ds_accel__layer {
     DS_ACCEL__LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
     DS_ACCEL__LAYER_SYSTEM,  /* /etc/ds-accel */
@@ -456,6 +460,9 @@ struct ds_accel__elf {
     uint32_t note_count;  /* notes of our generation; desc holds the first */
     uint32_t note_desc_bytes;
     struct ds_accel_note_desc desc;
+    uint32_t hardware_count; /* notes of hardware; the first's text: */
+    uint32_t hardware_bytes;
+    const char *hardware; /* of the file, until it is closed; NULL: there is no such note */
 };
 
 /* Read and check an open file, which stays the caller's: finding->reason is set if it is not a
@@ -518,6 +525,7 @@ struct ds_accel__pci_device {
 
 struct ds_accel__device_node {
     char path[128]; /* as the machine has it, without the root */
+    bool is_other;  /* of other_device_nodes: it stands for those that are not there */
     struct ds_accel__machine_node info;
 };
 
@@ -549,8 +557,8 @@ struct ds_accel__survey {
 
 void ds_accel__survey_clear(struct ds_accel__survey *survey);
 /*
- * Look for what backend (its object of the configuration, or NULL) names as "pci" and
- * "device_nodes". Without these facts no system call is made. Clear it after success.
+ * Look for what backend (its object of the configuration, or NULL) names as "pci", "device_nodes"
+ * and "other_device_nodes". Without these facts no system call is made. Clear it after success.
  */
 int32_t ds_accel__presence_read(struct ds_accel__survey *survey, json_t *backend,
                                 struct ds_accel__presence *presence);
@@ -562,6 +570,15 @@ uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presenc
 /* The gate power: "asleep" and the devices, or no reason and those that are awake. */
 void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
                                     struct ds_accel__finding *finding);
+
+/* What a plugin's note says of its hardware (hardware.c): lines; finding->reason if one is bad. */
+int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding *finding);
+struct ds_accel__candidate;
+/*
+ * The gate hardware, on a candidate that nobody has asked yet: it fails, as a verdict that there is
+ * no device, if the machine shows nothing of what the note names. ERR_NO_MEMORY.
+ */
+int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate);
 
 typedef struct ds_accel__module ds_accel__module_t; /* an opened .so */
 
@@ -591,6 +608,7 @@ enum ds_accel__gate {
     DS_ACCEL__GATE_ALLOW,
     DS_ACCEL__GATE_POWER,
     DS_ACCEL__GATE_QUARANTINE,
+    DS_ACCEL__GATE_HARDWARE,
     DS_ACCEL__GATE_LOAD,
     DS_ACCEL__GATE_ENTRY,
     DS_ACCEL__GATE_PROBE,
@@ -643,6 +661,7 @@ struct ds_accel__candidate {
     const char *stage;
     uint64_t elapsed_us;
     uint64_t hardware;               /* fingerprint of it */
+    bool has_hardware;               /* a device or a node that the configuration names */
     uint32_t hardware_count;         /* devices on the bus */
     uint32_t strikes;                /* times that it crashed or hung of late */
     struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
@@ -651,7 +670,8 @@ struct ds_accel__candidate {
     char vendor[64];
     char version[32];
     char abi[16];
-    uint64_t note_features; /* required ones */
+    const char *hardware_note; /* lines, one of details; NULL: none */
+    uint64_t note_features;    /* required ones */
     uint64_t note_optional;
     uint64_t optional_features; /* of the table */
     struct {
@@ -733,6 +753,7 @@ enum {
     DS_ACCEL__RECORD_VENDOR,
     DS_ACCEL__RECORD_VERSION,
     DS_ACCEL__RECORD_ABI,
+    DS_ACCEL__RECORD_HARDWARE, /* what its note says of it */
     DS_ACCEL__RECORD_REASON,
     DS_ACCEL__RECORD_DETAIL,
     DS_ACCEL__RECORD_OUTPUT,

@@ -384,6 +384,20 @@ static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, 
     return status;
 }
 
+static int32_t find_all_nodes(struct ds_accel__survey *survey, json_t *patterns, json_t *pci,
+                              struct ds_accel__presence *presence)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < json_array_size(patterns) && status >= 0; i++) {
+        const char *pattern = json_string_value(json_array_get(patterns, i));
+
+        status = strpbrk(pattern, "*?[\\") != NULL ? find_nodes(survey, pattern, pci, presence)
+                                                   : check_node(survey, pattern, pci, presence);
+    }
+    return status;
+}
+
 static int compare_nodes(const void *a, const void *b)
 {
     const struct ds_accel__device_node *left = a;
@@ -399,19 +413,21 @@ int32_t ds_accel__presence_read(struct ds_accel__survey *survey, json_t *backend
 {
     json_t *pci = json_object_get(backend, "pci");
     json_t *patterns = json_object_get(backend, "device_nodes");
+    json_t *others = json_object_get(backend, "other_device_nodes");
+    uint32_t own_count;
     int32_t status = DS_ACCEL_OK;
 
     memset(presence, 0, sizeof(*presence));
     presence->has_pci_facts = json_array_size(pci) > 0;
-    presence->has_node_facts = json_array_size(patterns) > 0;
+    presence->has_node_facts = json_array_size(patterns) > 0 || json_array_size(others) > 0;
     if (presence->has_pci_facts) {
         status = find_devices(survey, pci, presence);
     }
-    for (size_t i = 0; i < json_array_size(patterns) && status >= 0; i++) {
-        const char *pattern = json_string_value(json_array_get(patterns, i));
-
-        status = strpbrk(pattern, "*?[\\") != NULL ? find_nodes(survey, pattern, pci, presence)
-                                                   : check_node(survey, pattern, pci, presence);
+    status = status < 0 ? status : find_all_nodes(survey, patterns, pci, presence);
+    own_count = presence->node_count;
+    status = status < 0 ? status : find_all_nodes(survey, others, pci, presence);
+    for (uint32_t i = own_count; i < presence->node_count; i++) {
+        presence->nodes[i].is_other = true;
     }
     if (status < 0) {
         ds_accel__presence_clear(presence);

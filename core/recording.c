@@ -324,6 +324,7 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     const json_t *gates = json_object_get(plugin, "gates");
     const json_t *answers = json_object_get(plugin, "answers");
     uint64_t count = get_number(answers, "device_count");
+    enum ds_accel__gate known = 0;
 
     if (state_of(get_text(plugin, "state")) == STATE_COUNT) {
         return complain(check, "there is no state \"%.32s\"", get_text(plugin, "state"));
@@ -335,9 +336,13 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     if (stage_of(get_text(plugin, "stage")) == NULL) {
         return complain(check, "there is no gate \"%.32s\"", get_text(plugin, "stage"));
     }
-    for (size_t i = 0; i < DS_ACCEL__GATE_COUNT; i++) {
-        if (strcmp(get_text(json_array_get(gates, i), "gate"), ds_accel__gate_name(i)) != 0) {
-            return complain(check, "its gates are not those of this version");
+    for (size_t i = 0; i < json_array_size(gates); i++) {
+        while (known < DS_ACCEL__GATE_COUNT && strcmp(get_text(json_array_get(gates, i), "gate"),
+                                                      ds_accel__gate_name(known)) != 0) {
+            known++; /* an earlier version did not have it */
+        }
+        if (known++ >= DS_ACCEL__GATE_COUNT) {
+            return complain(check, "its gates are not those of this version, in their order");
         }
     }
     if (json_is_object(answers) && (count == 0 || count > DS_ACCEL__DEVICE_LIMIT)) {
@@ -514,9 +519,19 @@ int32_t ds_accel__recording_open(ds_accel_t *context, const struct ds_accel_opti
     return status < 0 ? status : ds_accel__config_read(&context->config, false);
 }
 
+/* NULL: the version that recorded it did not have this gate. */
 static const json_t *gate_of(const json_t *plugin, enum ds_accel__gate gate)
 {
-    return json_array_get(json_object_get(plugin, "gates"), gate);
+    const json_t *gates = json_object_get(plugin, "gates");
+
+    for (size_t i = 0; i < json_array_size(gates) && i <= (size_t)gate; i++) {
+        const json_t *item = json_array_get(gates, i);
+
+        if (strcmp(get_text(item, "gate"), ds_accel__gate_name(gate)) == 0) {
+            return item;
+        }
+    }
+    return NULL;
 }
 
 static enum ds_accel__gate_result recorded_result(const json_t *plugin, enum ds_accel__gate gate)
@@ -630,7 +645,7 @@ void ds_accel__recorded_quarantine(struct ds_accel__candidate *candidate, bool *
 /* Was it refused, or left alone, before anybody asked it? Then nobody knows what it would say. */
 static bool was_asked(const json_t *plugin)
 {
-    for (int gate = 0; gate < DS_ACCEL__GATE_LOAD; gate++) {
+    for (int gate = 0; gate < DS_ACCEL__GATE_HARDWARE; gate++) {
         if (recorded_result(plugin, gate) == DS_ACCEL__GATE_FAILED) {
             return false;
         }
@@ -667,7 +682,7 @@ void ds_accel__recorded_ask(struct ds_accel__candidate *candidate)
                                  &finding);
         return;
     }
-    for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
+    for (int gate = DS_ACCEL__GATE_HARDWARE; gate < DS_ACCEL__GATE_COUNT; gate++) {
         repeat_gate(candidate, gate);
     }
     take_verdict(json_object_get(plugin, "verdict"), &candidate->verdict);

@@ -25,12 +25,13 @@ const char *ds_accel__state_name(uint32_t state)
 const char *ds_accel__gate_name(enum ds_accel__gate gate)
 {
     static const char *const names[DS_ACCEL__GATE_COUNT] = {
-        [DS_ACCEL__GATE_NAME] = "name",   [DS_ACCEL__GATE_TRUST] = "trust",
-        [DS_ACCEL__GATE_ELF] = "elf",     [DS_ACCEL__GATE_NOTE] = "note",
-        [DS_ACCEL__GATE_HASH] = "hash",   [DS_ACCEL__GATE_ALLOW] = "allow",
-        [DS_ACCEL__GATE_POWER] = "power", [DS_ACCEL__GATE_QUARANTINE] = "quarantine",
-        [DS_ACCEL__GATE_LOAD] = "load",   [DS_ACCEL__GATE_ENTRY] = "entry",
-        [DS_ACCEL__GATE_PROBE] = "probe", [DS_ACCEL__GATE_CONDUCT] = "conduct",
+        [DS_ACCEL__GATE_NAME] = "name",         [DS_ACCEL__GATE_TRUST] = "trust",
+        [DS_ACCEL__GATE_ELF] = "elf",           [DS_ACCEL__GATE_NOTE] = "note",
+        [DS_ACCEL__GATE_HASH] = "hash",         [DS_ACCEL__GATE_ALLOW] = "allow",
+        [DS_ACCEL__GATE_POWER] = "power",       [DS_ACCEL__GATE_QUARANTINE] = "quarantine",
+        [DS_ACCEL__GATE_HARDWARE] = "hardware", [DS_ACCEL__GATE_LOAD] = "load",
+        [DS_ACCEL__GATE_ENTRY] = "entry",       [DS_ACCEL__GATE_PROBE] = "probe",
+        [DS_ACCEL__GATE_CONDUCT] = "conduct",
     };
 
     return names[gate];
@@ -122,8 +123,10 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
     candidate->has_look = true;
     candidate->hardware = 0;
     candidate->hardware_count = 0;
+    candidate->has_hardware = false;
     if (json_array_size(json_object_get(facts, "pci")) == 0 &&
-        json_array_size(json_object_get(facts, "device_nodes")) == 0) {
+        json_array_size(json_object_get(facts, "device_nodes")) == 0 &&
+        json_array_size(json_object_get(facts, "other_device_nodes")) == 0) {
         return DS_ACCEL_OK;
     }
     status = ds_accel__presence_read(&context->survey, facts, &presence);
@@ -132,6 +135,7 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
     }
     candidate->hardware = ds_accel__presence_fingerprint(&presence);
     candidate->hardware_count = presence.device_count;
+    candidate->has_hardware = presence.device_count > 0 || presence.node_count > 0;
     if (presence.device_count > 0 && candidate->power == NULL) {
         candidate->power = malloc(sizeof(*candidate->power));
         status = candidate->power == NULL ? ds_accel__no_memory() : DS_ACCEL_OK;
@@ -267,8 +271,10 @@ void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                     : (optional_features & DS_ACCEL_FEATURE_DEMAND_ONLY) != 0;
 }
 
-static void keep_note(struct ds_accel__candidate *candidate, const struct ds_accel_note_desc *desc)
+static void keep_note(struct ds_accel__candidate *candidate, const struct ds_accel__elf *elf)
 {
+    const struct ds_accel_note_desc *desc = &elf->desc;
+
     memcpy(candidate->vendor, desc->vendor, sizeof(candidate->vendor));
     memcpy(candidate->version, desc->version, sizeof(candidate->version));
     snprintf(candidate->abi, sizeof(candidate->abi), "%u.%u", desc->abi_major, desc->abi_minor);
@@ -277,6 +283,9 @@ static void keep_note(struct ds_accel__candidate *candidate, const struct ds_acc
     ds_accel__candidate_set_demand(candidate, candidate->note_optional);
     candidate->note_features = desc->required_features[0] | (uint64_t)desc->required_features[1]
                                                                 << 32;
+    /* Without memory for it the plugin is asked. */
+    candidate->hardware_note =
+        elf->hardware != NULL ? ds_accel__candidate_keep(candidate, elf->hardware) : NULL;
 }
 
 /* trust.sha256 of the configuration; finding says what is wrong by it. */
@@ -348,7 +357,7 @@ static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
         status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
     if (status >= 0 && finding->reason == NULL) {
-        keep_note(candidate, &elf.desc);
+        keep_note(candidate, &elf);
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NOTE, "%s %s by %s, ABI %s",
                                  candidate->name, candidate->version, candidate->vendor,
                                  candidate->abi);

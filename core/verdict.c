@@ -272,6 +272,7 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
                    ds_accel__record_text(record, DS_ACCEL__RECORD_VERSION));
     ds_accel__copy(candidate->abi, sizeof(candidate->abi),
                    ds_accel__record_text(record, DS_ACCEL__RECORD_ABI));
+    candidate->hardware_note = keep_text(candidate, record, DS_ACCEL__RECORD_HARDWARE);
     candidate->note_features = record->data.note_features;
     candidate->note_optional = record->data.note_optional; /* it may be asked and kept again */
     ds_accel__candidate_set_demand(candidate, candidate->note_optional);
@@ -284,7 +285,7 @@ static void take_verdict(struct ds_accel__candidate *candidate,
     const struct ds_accel__reason *reason =
         ds_accel__reason(ds_accel__record_text(record, DS_ACCEL__RECORD_REASON));
 
-    keep_gates(candidate, record, DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_COUNT - 1);
+    keep_gates(candidate, record, DS_ACCEL__GATE_HARDWARE, DS_ACCEL__GATE_COUNT - 1);
     candidate->state = record->data.state;
     candidate->stage = ds_accel__gate_name(record->data.stage);
     candidate->reason = reason != NULL ? reason->code : "";
@@ -332,6 +333,7 @@ static void fill_texts(const struct ds_accel__candidate *candidate, struct ds_ac
     record->texts[DS_ACCEL__RECORD_VENDOR] = candidate->vendor;
     record->texts[DS_ACCEL__RECORD_VERSION] = candidate->version;
     record->texts[DS_ACCEL__RECORD_ABI] = candidate->abi;
+    record->texts[DS_ACCEL__RECORD_HARDWARE] = candidate->hardware_note;
 }
 
 /*

@@ -32,13 +32,25 @@ int32_t vendor_problem_fail(const struct vendor_problem *problem, const char *ca
  * themselves. Kept equal to conf/ds-accel.json's pci and device_nodes by a test.
  */
 struct vendor_trace {
-    const char *const *pci;          /* "10de:03": vendor, and how the class begins */
-    const char *const *nodes;        /* fnmatch() patterns; wildcards in the last part only. A node
-                                        of a class that vendors share (/dev/dri, /dev/accel) counts
-                                        if its vendor in sysfs is one of pci's */
-    const char *const *needed_nodes; /* of nodes: without access to all of these nothing works */
-    const char *driver;              /* the kernel driver, to be named: "nvidia" */
+    const char *hardware; /* as DS_ACCEL_PLUGIN_HARDWARE() has it. A node of a class that
+                             vendors share (/dev/dri, /dev/accel) counts if its vendor in
+                             sysfs is one of those of the pci lines */
+    const char *const
+        *needed_nodes;             /* of its nodes: without access to all of these nothing works */
+    const char *const *other_ways; /* of its nodes: one of these stands for all others */
+    const char *driver;            /* the kernel driver, to be named: "nvidia" */
 };
+
+#define VENDOR_FACTS_MAX 8
+
+/* The text of a trace's hardware, split; lists end with NULL. */
+struct vendor_facts {
+    const char *pci[VENDOR_FACTS_MAX + 1];
+    const char *nodes[VENDOR_FACTS_MAX + 1];
+    char text[512];
+};
+
+void vendor_trace_split(const struct vendor_trace *trace, struct vendor_facts *facts);
 
 /* What was found. */
 struct vendor_hardware {

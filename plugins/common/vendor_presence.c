@@ -50,12 +50,46 @@ int vendor_read_line(const struct ds_accel_host *host, const char *path, char *l
     return 0;
 }
 
+/* ---- what to look for ----------------------------------------------------------------------- */
+
+/* Cut a word off the beginning of a line, and give what follows a place in a list. */
+static void take_fact(char *line, const char *word, const char **list)
+{
+    size_t length = strlen(word);
+    size_t count = 0;
+
+    while (list[count] != NULL) {
+        count++;
+    }
+    if (strncmp(line, word, length) == 0 && count < VENDOR_FACTS_MAX) {
+        list[count] = line + length;
+    }
+}
+
+void vendor_trace_split(const struct vendor_trace *trace, struct vendor_facts *facts)
+{
+    char *line = facts->text;
+
+    memset(facts, 0, sizeof(*facts));
+    snprintf(facts->text, sizeof(facts->text), "%s",
+             trace != NULL && trace->hardware != NULL ? trace->hardware : "");
+    while (*line != '\0') {
+        char *end = line + strcspn(line, "\n");
+        char *next = *end != '\0' ? end + 1 : end;
+
+        *end = '\0';
+        take_fact(line, "pci ", facts->pci);
+        take_fact(line, "node ", facts->nodes);
+        line = next;
+    }
+}
+
 /* ---- PCI devices ---------------------------------------------------------------------------- */
 
 /* "10de:03": the vendor 0x10de, classes that begin with 03. class NULL: not asked for. */
 static int is_of(const char *const *pci, const char *vendor, const char *class)
 {
-    for (size_t i = 0; pci != NULL && pci[i] != NULL; i++) {
+    for (size_t i = 0; pci[i] != NULL; i++) {
         const char *wanted = pci[i][4] == ':' ? pci[i] + 5 : "";
 
         if (strncmp(vendor, "0x", 2) == 0 && strncmp(pci[i], vendor + 2, 4) == 0 &&
@@ -116,7 +150,7 @@ static void find_pci(const struct ds_accel_host *host, const char *const *pci,
     DIR *folder;
 
     snprintf(path, sizeof(path), "%s/sys/bus/pci/devices", root_of(host));
-    folder = pci != NULL && may_be_there(host, pci) ? opendir(path) : NULL;
+    folder = pci[0] != NULL && may_be_there(host, pci) ? opendir(path) : NULL;
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (entry->d_name[0] == '.' || !is_ours(host, entry->d_name, pci)) {
             continue;
@@ -172,7 +206,7 @@ static int is_of_other_vendor(const struct ds_accel_host *host, const char *path
     char file[PATH_BYTES];
     char vendor[16];
 
-    if (class == NULL || pci == NULL) {
+    if (class == NULL || pci[0] == NULL) {
         return 0;
     }
     snprintf(file, sizeof(file), "/sys/class/%s%s/device/vendor", class, strrchr(path, '/'));
@@ -240,7 +274,9 @@ void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_trace
                      const char *pci_address, char *path, size_t path_size)
 {
     static const char *const classes[][2] = {{"drm", "/dev/dri"}, {"accel", "/dev/accel"}};
+    struct vendor_facts facts;
 
+    vendor_trace_split(trace, &facts);
     path[0] = '\0';
     for (size_t i = 0; i < 2 && path[0] == '\0'; i++) {
         char name[PATH_BYTES];
@@ -252,8 +288,8 @@ void vendor_pci_node(const struct ds_accel_host *host, const struct vendor_trace
         folder = opendir(name);
         while (folder != NULL && path[0] == '\0' && (entry = readdir(folder)) != NULL) {
             snprintf(name, sizeof(name), "%s/%.200s", classes[i][1], entry->d_name);
-            for (size_t k = 0; trace->nodes != NULL && trace->nodes[k] != NULL; k++) {
-                if (fnmatch(trace->nodes[k], name, FNM_PATHNAME | FNM_PERIOD) == 0 &&
+            for (size_t k = 0; facts.nodes[k] != NULL; k++) {
+                if (fnmatch(facts.nodes[k], name, FNM_PATHNAME | FNM_PERIOD) == 0 &&
                     strlen(name) < path_size) {
                     memcpy(path, name, strlen(name) + 1);
                 }
@@ -286,7 +322,7 @@ static int read_option(const struct ds_accel_host *host, struct vendor_problem *
 
 static const char *first_of(const char *const *list)
 {
-    return list != NULL && list[0] != NULL ? list[0] : "";
+    return list[0] != NULL ? list[0] : "";
 }
 
 static int is_in(const char *const *list, const char *text)
@@ -301,29 +337,36 @@ static int is_in(const char *const *list, const char *text)
 
 /* Of each pattern that finds nodes at least one has to be usable; needed ones are told first. */
 static void find_nodes(const struct ds_accel_host *host, const struct vendor_trace *trace,
-                       struct vendor_hardware *found, const char **absent_out)
+                       const struct vendor_facts *facts, struct vendor_hardware *found,
+                       const char **absent_out)
 {
     int has_needed = 0;
+    int has_way = 0;
 
     *absent_out = NULL;
-    for (size_t i = 0; trace->nodes != NULL && trace->nodes[i] != NULL; i++) {
-        int is_needed = is_in(trace->needed_nodes, trace->nodes[i]);
+    for (size_t i = 0; facts->nodes[i] != NULL; i++) {
+        int is_needed = is_in(trace->needed_nodes, facts->nodes[i]);
         struct node_search search;
 
-        search_nodes(host, trace->nodes[i], trace->pci, &search);
+        search_nodes(host, facts->nodes[i], facts->pci, &search);
+        has_way |= search.usable_count > 0 && is_in(trace->other_ways, facts->nodes[i]);
         found->node_count += search.count;
         found->usable_node_count += search.usable_count;
         if (found->first_node[0] == '\0') {
             memcpy(found->first_node, search.first, sizeof(search.first));
         }
         if (is_needed && search.count == 0) {
-            *absent_out = trace->nodes[i];
+            *absent_out = facts->nodes[i];
         }
         if (search.refused[0] != '\0' && (search.usable_count == 0 || is_needed) &&
             (found->refused_node[0] == '\0' || (is_needed && !has_needed))) {
             memcpy(found->refused_node, search.refused, sizeof(search.refused));
             has_needed = is_needed;
         }
+    }
+    if (has_way) {
+        *absent_out = NULL;
+        found->refused_node[0] = '\0';
     }
 }
 
@@ -333,7 +376,7 @@ static void list_ids(const char *const *pci, char *text, size_t text_size)
     size_t used = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; pci != NULL && pci[i] != NULL && used < text_size; i++) {
+    for (size_t i = 0; pci[i] != NULL && used < text_size; i++) {
         used +=
             (size_t)snprintf(text + used, text_size - used, "%s%s", i > 0 ? " or " : "", pci[i]);
     }
@@ -382,13 +425,14 @@ static int tell_driver(const struct ds_accel_host *host, const struct vendor_tra
                               found->first_pci, driver, absent);
 }
 
+/* A host that knows the hardware note says the same of no device (core/hardware.c). */
 static int tell_absence(const struct ds_accel_host *host, const struct vendor_trace *trace,
-                        const struct vendor_hardware *found, const char *absent,
-                        struct vendor_problem *problem)
+                        const struct vendor_facts *facts, const struct vendor_hardware *found,
+                        const char *absent, struct vendor_problem *problem)
 {
     char ids[96];
 
-    absent = absent != NULL ? absent : first_of(trace->nodes);
+    absent = absent != NULL ? absent : first_of(facts->nodes);
     if (found->pci_count > 0) {
         return tell_driver(host, trace, found, absent, problem);
     }
@@ -398,10 +442,11 @@ static int tell_absence(const struct ds_accel_host *host, const struct vendor_tr
                                   "given it?",
                                   found->first_node, absent);
     }
-    list_ids(trace->pci, ids, sizeof(ids));
-    return vendor_problem_set(
-        problem, DS_ACCEL_REASON_NO_DEVICE, "no %s%s%s%s", trace->pci != NULL ? "PCI device " : "",
-        ids, trace->pci != NULL && trace->nodes != NULL ? " and no " : "", first_of(trace->nodes));
+    list_ids(facts->pci, ids, sizeof(ids));
+    return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "no %s%s%s%s",
+                              facts->pci[0] != NULL ? "PCI device " : "", ids,
+                              facts->pci[0] != NULL && facts->nodes[0] != NULL ? " and no " : "",
+                              first_of(facts->nodes));
 }
 
 int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_trace *trace,
@@ -409,12 +454,14 @@ int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_
 {
     const char *absent = NULL;
     int option = read_option(host, problem);
+    struct vendor_facts facts;
 
     memset(hardware_out, 0, sizeof(*hardware_out));
-    if (option <= 0 || trace == NULL || (trace->pci == NULL && trace->nodes == NULL)) {
+    vendor_trace_split(trace, &facts);
+    if (option <= 0 || (facts.pci[0] == NULL && facts.nodes[0] == NULL)) {
         return option < 0 ? -1 : 0;
     }
-    find_nodes(host, trace, hardware_out, &absent);
+    find_nodes(host, trace, &facts, hardware_out, &absent);
     if (hardware_out->refused_node[0] != '\0') {
         return vendor_problem_set(problem, DS_ACCEL_REASON_NO_PERMISSION,
                                   "%s: no permission to read and write for user %u",
@@ -423,8 +470,8 @@ int vendor_presence_check(const struct ds_accel_host *host, const struct vendor_
     if (absent == NULL && hardware_out->node_count > 0) {
         return 0;
     }
-    find_pci(host, trace->pci, hardware_out); /* the bus tells a missing driver from no device */
-    return absent == NULL && trace->nodes == NULL && hardware_out->pci_count > 0
+    find_pci(host, facts.pci, hardware_out); /* the bus tells a missing driver from no device */
+    return absent == NULL && facts.nodes[0] == NULL && hardware_out->pci_count > 0
                ? 0
-               : tell_absence(host, trace, hardware_out, absent, problem);
+               : tell_absence(host, trace, &facts, hardware_out, absent, problem);
 }

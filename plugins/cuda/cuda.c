@@ -452,10 +452,18 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 
 /* ---- the backend ---------------------------------------------------------------------------- */
 
-static const char *const pci[] = {"10de:03", NULL};
-static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia[0-9]*", NULL};
+/* The last two: the GPUs of Windows under WSL 2, and those of a Tegra, which is on no bus. */
+#define HARDWARE \
+    "pci 10de:03\n" \
+    "node /dev/nvidiactl\n" \
+    "node /dev/nvidia-uvm\n" \
+    "node /dev/nvidia[0-9]*\n" \
+    "node /dev/dxg\n" \
+    "node /dev/nvmap\n"
+
 static const char *const needed_nodes[] = {"/dev/nvidiactl", NULL};
-static const struct vendor_trace trace = {pci, nodes, needed_nodes, "nvidia"};
+static const char *const other_ways[] = {"/dev/dxg", "/dev/nvmap", NULL};
+static const struct vendor_trace trace = {HARDWARE, needed_nodes, other_ways, "nvidia"};
 static const struct vendor_visible visible[] = {
     {.variable = "CUDA_VISIBLE_DEVICES", .separator = ",", .is_renumbered = 1}};
 static const char *const export_prefixes[] = {"NCCL", NULL};
@@ -565,3 +573,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("cuda", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG, DS_ACCEL_FEATURE_MACHINE,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

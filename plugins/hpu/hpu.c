@@ -31,10 +31,14 @@
 
 #include <unistd.h>
 
-static const char *const pci_ids[] = {"1da3", NULL};
-static const char *const nodes[] = {"/dev/accel/accel[0-9]*", "/dev/accel/accel_controlD[0-9]*",
-                                    "/dev/hl[0-9]*", "/dev/hl_controlD[0-9]*", NULL};
-static const struct vendor_trace trace = {pci_ids, nodes, NULL, "habanalabs"};
+#define HARDWARE \
+    "pci 1da3\n" \
+    "node /dev/accel/accel[0-9]*\n" \
+    "node /dev/accel/accel_controlD[0-9]*\n" \
+    "node /dev/hl[0-9]*\n" \
+    "node /dev/hl_controlD[0-9]*\n"
+
+static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "habanalabs"};
 static const struct vendor_visible visible[] = {{HPU_VISIBLE, ",", 0, 0}};
 static const char *const prefixes[] = {"PT_HPU_", "HABANA_", "HCCL", NULL};
 
@@ -401,3 +405,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("hpu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

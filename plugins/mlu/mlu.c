@@ -199,8 +199,12 @@ static int32_t mlu_backend_info(ds_accel_plugin_instance_t *instance,
     return DS_ACCEL_OK;
 }
 
+#define HARDWARE \
+    "node /dev/cambricon_ctl\n" \
+    "node /dev/cambricon_dev[0-9]*\n"
+
 static const struct vendor_trace trace = {
-    .nodes = (const char *const[]){"/dev/cambricon_ctl", "/dev/cambricon_dev[0-9]*", NULL},
+    .hardware = HARDWARE,
     .needed_nodes = (const char *const[]){"/dev/cambricon_ctl", NULL},
     .driver = "cambricon-drv",
 };
@@ -296,3 +300,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("mlu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

@@ -303,10 +303,15 @@ static int32_t npu_backend_info(ds_accel_plugin_instance_t *instance,
     return DS_ACCEL_OK;
 }
 
+#define HARDWARE \
+    "pci 19e5:12\n" \
+    "node /dev/davinci_manager\n" \
+    "node /dev/devmm_svm\n" \
+    "node /dev/hisi_hdc\n" \
+    "node /dev/davinci[0-9]*\n"
+
 static const struct vendor_trace trace = {
-    .pci = (const char *const[]){"19e5:12", NULL},
-    .nodes = (const char *const[]){"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc",
-                                   "/dev/davinci[0-9]*", NULL},
+    .hardware = HARDWARE,
     .needed_nodes =
         (const char *const[]){"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc", NULL},
     .driver = "devdrv_device_driver",
@@ -413,3 +418,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("npu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

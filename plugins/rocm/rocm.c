@@ -98,10 +98,14 @@ static const struct vendor_symbol symbols[] = {
     SYMBOL(hipIpcOpenEventHandle),
 };
 
-static const char *const pci[] = {"1002:03", "1002:12", NULL};
-static const char *const nodes[] = {"/dev/kfd", "/dev/dri/renderD[0-9]*", NULL};
+#define HARDWARE \
+    "pci 1002:03\n" \
+    "pci 1002:12\n" \
+    "node /dev/kfd\n" \
+    "node /dev/dri/renderD[0-9]*\n"
+
 static const char *const needed_nodes[] = {"/dev/kfd", NULL};
-static const struct vendor_trace trace = {pci, nodes, needed_nodes, "amdgpu"};
+static const struct vendor_trace trace = {HARDWARE, needed_nodes, NULL, "amdgpu"};
 
 /* -- the library's names -- */
 
@@ -474,3 +478,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("rocm", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

@@ -54,8 +54,9 @@ static const struct vendor_symbol symbols[] = {
 };
 
 /* The vendor's PCI id is 0x0719 or 0x00a1: not verified, so the node alone is the trace. */
-static const char *const nodes[] = {"/dev/tcaicard[0-9]*", NULL};
-static const struct vendor_trace trace = {NULL, nodes, NULL, "teco"};
+#define HARDWARE "node /dev/tcaicard[0-9]*\n"
+
+static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "teco"};
 static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0}};
 
 /* -- codes -- */
@@ -525,3 +526,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("sdaa", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

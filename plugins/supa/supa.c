@@ -127,8 +127,9 @@ static const struct vendor_symbol second_symbols[] = {
 };
 
 /* The vendor's PCI id, 0x1ee0, is not verified: the nodes alone are the trace. */
-static const char *const nodes[] = {"/dev/biren/card_[0-9]*", NULL};
-static const struct vendor_trace trace = {NULL, nodes, NULL, "biren"};
+#define HARDWARE "node /dev/biren/card_[0-9]*\n"
+
+static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "biren"};
 static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0}};
 
 /* -- codes: by name, because their numbers are not verified -- */
@@ -643,3 +644,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("supa", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

@@ -317,9 +317,11 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static const char *const PCI[] = {"8086:03", NULL};
-static const char *const NODES[] = {"/dev/dri/renderD[0-9]*", NULL};
-static const struct vendor_trace TRACE = {PCI, NODES, NULL, "i915 or xe"};
+#define HARDWARE \
+    "pci 8086:03\n" \
+    "node /dev/dri/renderD[0-9]*\n"
+
+static const struct vendor_trace TRACE = {.hardware = HARDWARE, .driver = "i915 or xe"};
 static const char *const EXPORTS[] = {"ZE_", "SYCL_", "CCL_", NULL};
 
 /* Loaders before 1.12 have Sysman only if this is set before they start. */
@@ -419,3 +421,4 @@ const struct vendor_backend vendor_backend = {
 
 DS_ACCEL_PLUGIN("xpu", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,
                 vendor_fill);
+DS_ACCEL_PLUGIN_HARDWARE(HARDWARE);

@@ -53,6 +53,16 @@ static const struct expectation expectations[] = {
     {"probe_zero_devices", DS_ACCEL_STATE_ERROR, "bad_verdict", "probe", "0 devices"},
     {"probe_bad_reason", DS_ACCEL_STATE_UNAVAILABLE, "newer_reason", "probe", ""},
     {"probe_unterminated", DS_ACCEL_STATE_ERROR, "bad_verdict", "probe", "no end"},
+    {"hardware_absent", DS_ACCEL_STATE_UNAVAILABLE, "no_device", "hardware",
+     "no PCI device fff0:12 or fff1 and no /dev/ds-accel-none"},
+    {"hardware_here", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"hardware_unknown_line", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"hardware_twice", DS_ACCEL_STATE_REJECTED, "duplicate_note", "note", "2 of its hardware"},
+    {"hardware_unended", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "last line has no end"},
+    {"hardware_bad_pci", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "\"pci FFF0\": expected"},
+    {"hardware_bad_node", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "\"node /dev/*/x\""},
+    {"hardware_unterminated", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "NUL-terminated"},
+    {"hardware_long", DS_ACCEL_STATE_REJECTED, "note_too_large", "note", "8192 bytes"},
 };
 #define EXPECTATION_COUNT (sizeof(expectations) / sizeof(expectations[0]))
 

@@ -179,6 +179,15 @@ fi
         'option presence: expected on or off, not "perhaps"' $on_two DS_ACCEL_CUDA_PRESENCE=perhaps
     is "presence off asks the library unseen" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
         "$(verdict "$dir/none" $on_two DS_ACCEL_CUDA_PRESENCE=off)"
+    # Windows' GPUs under WSL 2, and those of a Tegra: one node, and nothing on a bus.
+    for node in dxg nvmap; do
+        mkdir -p "$dir/$node/dev"
+        : >"$dir/$node/dev/$node"
+        is "/dev/$node stands for the driver's nodes" \
+            "available : libcuda.so.1, driver 580.65.6, 2 devices" "$(verdict "$dir/$node" $on_two)"
+    done
+    rm "$dir/dxg/dev/dxg"
+    has "without it" "$(verdict "$dir/dxg" $on_two)" "unavailable no_device: no PCI device 10de:03 and"
 }
 
 # start CODE STATE-AND-REASON PART: cuInit() returns CODE.

@@ -30,9 +30,12 @@ conf = json.load(open(sys.argv[1]))["backends"][sys.argv[2]]
 own = json.load(open(sys.argv[3]))
 options = set(open(sys.argv[4]).read().split())
 names = ["pci", "device_nodes", "libraries", "visible_devices_envs", "export_envs"]
+conf["device_nodes"] = conf.get("device_nodes", []) + conf.get("other_device_nodes", [])
 for key in names:
     if conf.get(key, []) != own[key]:
         print(f"{key}: the file has {conf.get(key, [])}, the plugin {own[key]}")
+if conf.get("other_device_nodes", []) != own["other_ways"]:
+    print(f"other_device_nodes: the file has {conf.get('other_device_nodes')}, the plugin {own['other_ways']}")
 for key in ["is_synchronized_device", "resolves_data_dependency", "handles_memory_backpressure"]:
     if conf[key] != own[key]:
         print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")

@@ -39,6 +39,13 @@ is "a task of a lost device runs before anybody can wait for it" "0 " "$code $ou
 # CUDA's captures that are not relaxed are ended by the thread that began them; ACL's by any.
 calls "$machine" ended
 whole "another thread does not end a capture"
+# A host that knows the note of the hardware answers what the plugin itself does.
+mkdir "$dir/bare"
+for vendor in cuda rocm xpu npu hpu mlu sdaa supa; do
+    run env DS_ACCEL_ROOT="$dir/bare" "$dir/calls" "$build/lib/ds-accel/ds_accel_$vendor.so" probe
+    has "$vendor: the host speaks for the plugin" "$out" \
+        "reason 1 $(verdict env DS_ACCEL_ROOT="$dir/bare" | sed 's/^unavailable no_device //')"
+done
 vendor=npu
 machine=$here/machines/npu.json
 plugin=$build/lib/ds-accel/ds_accel_npu.so

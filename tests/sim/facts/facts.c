@@ -90,13 +90,17 @@ static void print_flag(const char *key, uint64_t flag)
 
 static void print_table(void)
 {
-    const struct vendor_trace none = {NULL, NULL, NULL, NULL};
+    const struct vendor_trace none = {.hardware = NULL};
     const struct vendor_trace *trace = vendor_backend.trace != NULL ? vendor_backend.trace : &none;
+    struct vendor_facts facts;
+
+    vendor_trace_split(trace, &facts);
 
     printf("{\"name\": \"%s\"", vendor_backend.name);
-    print_list("pci", trace->pci);
-    print_list("device_nodes", trace->nodes);
+    print_list("pci", facts.pci);
+    print_list("device_nodes", facts.nodes);
     print_list("needed_nodes", trace->needed_nodes);
+    print_list("other_ways", trace->other_ways);
     print_list("export_envs", vendor_backend.export_prefixes);
     printf(", \"visible_devices_envs\": [");
     for (uint32_t i = 0; i < vendor_backend.visible_count; i++) {
