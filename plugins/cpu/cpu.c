@@ -31,7 +31,7 @@
  *
  * Everything belongs to an instance, and instances share nothing, except for the counter of
  * allocation ids (block.c), which the ABI wants unique in the process. Facts that can't change
- * while the process runs are read in init and never written again, so that they need no lock.
+ * while the process runs are read once and never written again.
  */
 #include "cpu.h"
 
@@ -129,7 +129,6 @@ static int32_t cpu_init(const struct ds_accel_host *host, ds_accel_plugin_instan
     if (status < 0) {
         goto out_free;
     }
-    cpu_model_read(host, &instance->model);
     instance->devices = calloc(instance->machine.device_count, sizeof(*instance->devices));
     instance->samples = calloc(instance->machine.device_count, sizeof(*instance->samples));
     if (instance->devices == NULL || instance->samples == NULL) {

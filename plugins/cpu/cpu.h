@@ -83,7 +83,8 @@ void cpu_node_memory(const struct cpu_machine *machine, const struct cpu_node *n
 FILE *cpu_file_open(const struct ds_accel_host *host, const char *path);
 /* Its first line, without the newline; 0, or -1 if there is none. */
 int cpu_file_line(const struct ds_accel_host *host, const char *path, char *line, int line_size);
-void cpu_model_read(const struct ds_accel_host *host, struct cpu_model *model_out);
+/* Read at the first call: detection does not ask. It lives as long as the instance. */
+const struct cpu_model *cpu_model_of(ds_accel_plugin_instance_t *instance);
 uint32_t cpu_online_count(const struct ds_accel_host *host);
 uint64_t cpu_l2_bytes(const struct ds_accel_host *host, uint32_t cpu);
 uint32_t cpu_clock_khz(const struct ds_accel_host *host, uint32_t cpu);
@@ -114,11 +115,10 @@ struct cpu_block {
 
 struct ds_accel_plugin_instance {
     const struct ds_accel_host *host;
-    struct cpu_machine machine; /* this and model are never written after init */
-    struct cpu_model model;
-    uint32_t is_async;         /* option async: streams have workers; likewise */
-    uint32_t fork_count;       /* queue.c: of the process that made the instance; likewise */
-    pthread_key_t current_key; /* per thread */
+    struct cpu_machine machine; /* never written after init */
+    uint32_t is_async;          /* option async: streams have workers; likewise */
+    uint32_t fork_count;        /* queue.c: of the process that made the instance; likewise */
+    pthread_key_t current_key;  /* per thread */
     atomic_uint rank_warned;
     atomic_uint bind_warned;
     atomic_uint_fast64_t last_ticket; /* of the queued work of all streams, in order */
@@ -128,7 +128,9 @@ struct ds_accel_plugin_instance {
     pthread_mutex_t pin_lock;
     /* Guards everything below and the counters of every device. */
     pthread_mutex_t lock;
-    struct cpu_sample *samples;              /* [device_count] */
+    struct cpu_sample *samples; /* [device_count] */
+    struct cpu_model model;     /* with has_model; then never written again */
+    uint32_t has_model;
     uint32_t ccl_state;                      /* cpu.c: is oneCCL there? */
     struct ds_accel_plugin_device **devices; /* [device_count], NULL while not open */
     struct cpu_block **blocks;               /* live, by address */

@@ -137,7 +137,7 @@ static int32_t cpu_device_identity(ds_accel_plugin_instance_t *instance, uint32_
     }
     identity.partition_kind = DS_ACCEL_PARTITION_NONE;
     identity.power_state = DS_ACCEL_POWER_ACTIVE;
-    memcpy(identity.name, instance->model.name, sizeof(identity.name));
+    memcpy(identity.name, cpu_model_of(instance)->name, sizeof(identity.name));
     ds_accel_write(identity_out, &identity, sizeof(identity));
     return DS_ACCEL_OK;
 }
@@ -162,7 +162,7 @@ static int32_t cpu_device_info(ds_accel_plugin_device_t *device,
     first_cpu = device->node == NULL ? 0 : device->node->first_cpu;
     memset(&info, 0, sizeof(info));
     info.device_index = device->index;
-    memcpy(info.name, device->instance->model.name, sizeof(info.name));
+    memcpy(info.name, cpu_model_of(device->instance)->name, sizeof(info.name));
     info.total_memory_bytes = memory.total_bytes;
     info.compute_unit_count = device->node == NULL ? cpu_online_count(host)
                                                    : device->node->cpu_count;
@@ -189,7 +189,7 @@ static int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtyp
     if (device == NULL || support_out == NULL) {
         return cpu_null(error, "dtype_support: device or support_out");
     }
-    model = &device->instance->model;
+    model = cpu_model_of(device->instance);
     switch (dtype) {
     case DS_ACCEL_DTYPE_FLOAT32:
     case DS_ACCEL_DTYPE_FLOAT64:

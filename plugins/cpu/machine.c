@@ -255,7 +255,7 @@ static void read_features(char *words, struct cpu_model *model)
     }
 }
 
-void cpu_model_read(const struct ds_accel_host *host, struct cpu_model *model_out)
+static void read_model(const struct ds_accel_host *host, struct cpu_model *model_out)
 {
     FILE *file = cpu_file_open(host, "/proc/cpuinfo");
     char implementer[32] = "";
@@ -288,6 +288,17 @@ void cpu_model_read(const struct ds_accel_host *host, struct cpu_model *model_ou
     } else if (model_out->name[0] == '\0') {
         snprintf(model_out->name, sizeof(model_out->name), "cpu");
     }
+}
+
+const struct cpu_model *cpu_model_of(ds_accel_plugin_instance_t *instance)
+{
+    pthread_mutex_lock(&instance->lock);
+    if (!instance->has_model) {
+        read_model(instance->host, &instance->model);
+        instance->has_model = 1;
+    }
+    pthread_mutex_unlock(&instance->lock);
+    return &instance->model;
 }
 
 /* CPUs that are online, by the kernel's list "0-3,8"; 0 if it can't be read. */
