@@ -16,7 +16,7 @@ DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 1, 4, 5, 6, 10
 DT_RPATH, DT_TEXTREL, DT_BIND_NOW, DT_RUNPATH, DT_FLAGS = 15, 22, 24, 29, 30
 DT_GNU_HASH, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFFB
 HEADER_BYTES, SEGMENT_BYTES = 64, 56
-OURS = 0x44530001
+OURS, HARDWARE = 0x44530001, 0x44530002
 
 
 def header(segments=1, machine=62, kind=3, elf_class=2, data=1, size=SEGMENT_BYTES, at=HEADER_BYTES):
@@ -109,6 +109,15 @@ SEEDS = {
     "note_segment_cut": noted(note()[:-4]),
     "note_cut": noted(note())[:-4],
     "note_header_cut": noted(note()[:8]),
+    "hardware": noted(note(b"pci 10de:03\nnode /dev/nvidia[0-9]*\n\0", kind=HARDWARE) + note()),
+    "hardware_empty": noted(note(b"\0", kind=HARDWARE) + note()),
+    "hardware_nothing": noted(note(b"", kind=HARDWARE) + note()),
+    "hardware_unknown_line": noted(note() + note(b"usb 1:2\n\n\x1b\xff\n\0", kind=HARDWARE)),
+    "hardware_bad_lines": noted(note() + note(b"pci \x1b[31m\nnode x\n\0", kind=HARDWARE)),
+    "hardware_long_line": noted(note() + note(b"node /dev/" + b"x" * 400 + b"\n\0", kind=HARDWARE)),
+    "hardware_unended": noted(note() + note(b"pci 10de", kind=HARDWARE)),
+    "hardware_twice": noted(note(b"pci 10de\n\0", kind=HARDWARE) * 2 + note()),
+    "hardware_large": noted(note() + note(b"pci 10de\n" * 600 + b"\0", kind=HARDWARE)),
     "dynamic_gnu_hash": dynamic("gnu"),
     "dynamic_sysv_hash": dynamic("sysv"),
     "dynamic_exports": dynamic("gnu", symbols=8),

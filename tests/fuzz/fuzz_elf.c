@@ -39,6 +39,19 @@ static bool is_text(const char *field, size_t size)
     return field[0] != '\0' && memchr(field, '\0', size) != NULL;
 }
 
+/* What it says of hardware is one text that ends, and says the same when it is read again. */
+static void check_hardware(const struct ds_accel__elf *elf)
+{
+    struct ds_accel__finding finding = {0};
+
+    FUZZ_CHECK(elf->hardware_count <= 1 && (elf->hardware == NULL) == (elf->hardware_count == 0));
+    if (elf->hardware != NULL) {
+        FUZZ_CHECK(memchr(elf->hardware, '\0', elf->hardware_bytes) != NULL);
+        FUZZ_CHECK(ds_accel__hardware_check_note(elf->hardware, &finding) == DS_ACCEL_OK);
+        FUZZ_CHECK(finding.reason == NULL);
+    }
+}
+
 /* A note that passes is one, is ours, and its texts end. */
 static void check_note(struct ds_accel__elf *elf)
 {
@@ -61,6 +74,7 @@ static void check_note(struct ds_accel__elf *elf)
         FUZZ_CHECK(is_text(elf->desc.vendor, sizeof(elf->desc.vendor)));
         FUZZ_CHECK((finding.reason == NULL) == (strcmp(name, "mock") == 0));
         FUZZ_CHECK(finding.reason == NULL || strcmp(finding.reason, "name_mismatch") == 0);
+        check_hardware(elf);
     } else {
         FUZZ_CHECK(strcmp(again.reason, "name_mismatch") != 0);
         FUZZ_CHECK(strcmp(finding.reason, "name_mismatch") == 0 ||
