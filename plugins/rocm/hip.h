@@ -43,8 +43,8 @@ _Static_assert(sizeof(struct hip_uuid) == 16, "hipUUID");
 #define HIP_PROPERTIES_ARCH_BYTES 256
 
 /*
- * Of virtual memory, as 6.0 to 7.2 have it. hipMemAllocationProp had its members in another order
- * in 5.x: a runtime of before 6.0 is not asked, whatever it exports.
+ * Of virtual memory, as 6.0 to 7.2 have it; run on no device. hipMemAllocationProp had its members
+ * in another order in 5.x: a runtime of before 6.0 is not asked, whatever it exports.
  */
 #define HIP_VMEM_SINCE 60000000
 typedef void *hip_physical_t; /* hipMemGenericAllocationHandle_t */

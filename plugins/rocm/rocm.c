@@ -8,6 +8,7 @@
  *   stream.c    streams, events, graphs
  *   memory.c    memory, copies, fills, sharing
  *   vmem.c      reserve, create, map
+ *   links.c     XGMI between devices, PCI Express
  *   topology.c  the kernel driver's list of GPUs
  *   sensors.c   rocm_smi, amd_smi and sysfs; roctx
  *
@@ -476,6 +477,7 @@ const struct vendor_backend vendor_backend = {
     .graph_node_count = rocm_graph_node_count,
     .dtype_support = rocm_dtype_support,
     .telemetry = rocm_telemetry,
+    .links = rocm_links,
     .range_push = rocm_range_push,
     .range_pop = rocm_range_pop,
     .visible_token = rocm_visible_token,

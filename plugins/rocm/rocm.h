@@ -191,6 +191,10 @@ struct rocm_sensors *rocm_sensors_create(const struct ds_accel_host *host);
 void rocm_sensors_destroy(struct rocm_sensors *sensors);
 int32_t rocm_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
+/* links.c */
+int32_t rocm_links(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                   struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
+                   struct ds_accel_error *error);
 int32_t rocm_range_push(ds_accel_plugin_instance_t *instance, const char *message,
                         const char *domain, const char *category, struct ds_accel_error *error);
 int32_t rocm_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,

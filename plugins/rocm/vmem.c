@@ -193,7 +193,7 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
                                   "nothing exports HIP's mapped memory from here");
     }
     status = check_size(device, size_bytes, &minimum, error);
-    if (status < 0) {
+    if (status < 0 || minimum == 0) {
         return status;
     }
     count = size_bytes / minimum;
