@@ -42,52 +42,65 @@ static struct hip_allocation describe(const ds_accel_plugin_device_t *device)
     return how;
 }
 
+/*
+ * The recommended size is told as the least, and is that of a piece: what HIP calls the least may
+ * be a page, and a handle for each page would be too many.
+ */
+static int32_t piece_size(ds_accel_plugin_device_t *device, const char *slot,
+                          uint64_t *piece_bytes_out, struct ds_accel_error *error)
+{
+    const struct hip_allocation how = describe(device);
+    size_t bytes = 0;
+    int32_t status = check_vmem(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = ROCM_CHECK(device,
+                            HIP_OF(device)->hipMemGetAllocationGranularity(
+                                &bytes, &how, HIP_GRANULARITY_RECOMMENDED),
+                            error, "hipMemGetAllocationGranularity(device %u, recommended)",
+                            device->index);
+    }
+    if (status == DS_ACCEL_OK && bytes == 0) {
+        status = plugin_fail(error, DS_ACCEL_ERR_DRIVER,
+                             "%s: hipMemGetAllocationGranularity(device %u) gave 0", slot,
+                             device->index);
+    }
+    *piece_bytes_out = bytes;
+    return status;
+}
+
 int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
                               uint64_t *minimum_out, uint64_t *recommended_out,
                               struct ds_accel_error *error)
 {
-    const struct hip_allocation how = describe(device);
-    size_t minimum = 0;
-    size_t recommended = 0;
-    int32_t status = check_vmem(device, "vmem_granularity", error);
+    int32_t status = piece_size(device, "vmem_granularity", minimum_out, error);
 
-    (void)flags; /* the same for whatever is refused when it is created */
-    if (status == DS_ACCEL_OK) {
-        status = ROCM_CHECK(
-            device,
-            HIP_OF(device)->hipMemGetAllocationGranularity(&minimum, &how, HIP_GRANULARITY_MINIMUM),
-            error, "hipMemGetAllocationGranularity(device %u, minimum)", device->index);
-    }
-    if (status == DS_ACCEL_OK) {
-        status = ROCM_CHECK(device,
-                            HIP_OF(device)->hipMemGetAllocationGranularity(
-                                &recommended, &how, HIP_GRANULARITY_RECOMMENDED),
-                            error, "hipMemGetAllocationGranularity(device %u, recommended)",
-                            device->index);
-    }
-    if (status == DS_ACCEL_OK) {
-        *minimum_out = minimum;
-        *recommended_out = recommended;
-    }
+    (void)flags; /* the same for what vmem_create() refuses */
+    *recommended_out = *minimum_out;
     return status;
 }
 
 /* -- addresses -- */
 
-/* Releases that heed no alignment are known: what is not as it was asked for is given back. */
+/*
+ * Aligned to a piece at least. Releases that heed no alignment are known: what the caller asked
+ * for, and did not get, is given back.
+ */
 int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           uint64_t align_bytes, void *hint, void **address_out,
                           struct ds_accel_error *error)
 {
     const struct hip_api *hip = HIP_OF(device);
     void *address = NULL;
-    int32_t status = check_vmem(device, "vmem_reserve", error);
+    uint64_t piece = 0;
+    uint64_t align;
+    int32_t status = piece_size(device, "vmem_reserve", &piece, error);
 
+    align = align_bytes > piece ? align_bytes : piece;
     if (status == DS_ACCEL_OK) {
-        status = ROCM_CHECK(device,
-                            hip->hipMemAddressReserve(&address, size_bytes, align_bytes, hint, 0),
+        status = ROCM_CHECK(device, hip->hipMemAddressReserve(&address, size_bytes, align, hint, 0),
                             error, "hipMemAddressReserve(%llu bytes, alignment %llu)",
-                            (unsigned long long)size_bytes, (unsigned long long)align_bytes);
+                            (unsigned long long)size_bytes, (unsigned long long)align);
     }
     if (status < 0) {
         return status;
@@ -154,23 +167,22 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
 
 /* More than the device has is refused before it is taken piece by piece from everybody else. */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                          uint64_t *minimum_out, struct ds_accel_error *error)
+                          uint64_t *piece_bytes_out, struct ds_accel_error *error)
 {
-    uint64_t recommended = 0;
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
-    int32_t status = rocm_vmem_granularity(device, 0, minimum_out, &recommended, error);
+    int32_t status = piece_size(device, "vmem_create", piece_bytes_out, error);
 
     if (status == DS_ACCEL_OK) {
         status = rocm_memory_info(device, &free_bytes, &total_bytes, error);
     }
-    if (status < 0) {
+    if (status < 0 || *piece_bytes_out == 0) {
         return status;
     }
-    if (*minimum_out == 0 || size_bytes % *minimum_out != 0) {
+    if (size_bytes % *piece_bytes_out != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "vmem_create: %llu bytes are no multiple of the granularity, %llu",
-                           (unsigned long long)size_bytes, (unsigned long long)*minimum_out);
+                           (unsigned long long)size_bytes, (unsigned long long)*piece_bytes_out);
     }
     if (size_bytes > free_bytes) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
@@ -184,7 +196,7 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
                          void **native_out, struct ds_accel_error *error)
 {
     struct physical *memory;
-    uint64_t minimum = 0;
+    uint64_t piece = 0;
     uint64_t count;
     int32_t status;
 
@@ -192,16 +204,16 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
         return vendor_unsupported(error, "vmem_create",
                                   "nothing exports HIP's mapped memory from here");
     }
-    status = check_size(device, size_bytes, &minimum, error);
-    if (status < 0 || minimum == 0) {
+    status = check_size(device, size_bytes, &piece, error);
+    if (status < 0 || piece == 0) {
         return status;
     }
-    count = size_bytes / minimum;
+    count = size_bytes / piece;
     memory = calloc(1, sizeof(*memory) + (size_t)count * sizeof(memory->pieces[0]));
     if (memory == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_create: no host memory");
     }
-    memory->piece_bytes = minimum;
+    memory->piece_bytes = piece;
     status = make_pieces(device, memory, count, error);
     if (status < 0) {
         rocm_vmem_destroy(device, memory);
@@ -264,13 +276,12 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
                       (unsigned long long)offset_bytes);
 }
 
-/* The frame gives what one call mapped: of this device, and so in pieces of its least size. */
+/* The frame gives what one call mapped: of this device's memory, and so in its pieces. */
 int32_t rocm_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
 {
     uint64_t piece = 0;
-    uint64_t recommended = 0;
-    int32_t status = rocm_vmem_granularity(device, 0, &piece, &recommended, error);
+    int32_t status = piece_size(device, "vmem_unmap", &piece, error);
 
     if (status < 0 || piece == 0) {
         return status;

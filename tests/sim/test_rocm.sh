@@ -239,6 +239,16 @@ conforms "conformance with small pages" "$dir/pages.json" "102 passed, 0 failed,
 calls rocm vmem
 is "virtual memory, turned round" "0 " "$code $out"
 is "virtual memory: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+calls rocm aligned
+is "aligned addresses" "0 " "$code $out"
+variant heedless 'v["heeds_alignment"] = 0'
+calls "$dir/heedless.json" aligned
+has "addresses that are not aligned are refused" "$out" "failed vmem_reserve: -3 0 -: vmem_reserve: hipMemAddressReserve gave "
+is "and given back" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+for call in hipMemCreate hipMemMap hipMemSetAccess; do
+    SIM_LOSE="0@$call:1" calls rocm vmem
+    is "lost in $call: what is left" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+done
 # Runtimes of before 6.0 have another layout of what describes an allocation: they are not asked.
 DS_ACCEL_ROCM_LIBRARY=$hip5 calls rocm vmem
 is "5.2: virtual memory is refused" 1 "$code"
@@ -311,7 +321,7 @@ wrong "the offset before the size" 's/(char \*)address + done, piece, 0,/(char *
     vmem.c wrong_conforms DSA-P78
 wrong "a handle that is mapped from its middle" 's/memory->pieces\[(offset_bytes + done) \/ piece\], 0)/memory->pieces[0], 0)/' \
     vmem.c wrong_pieces
-wrong "the size behind the alignment" 's/&address, size_bytes, align_bytes, hint, 0)/\&address, align_bytes, size_bytes, hint, 0)/' \
+wrong "the size behind the alignment" 's/&address, size_bytes, align, hint, 0)/\&address, align, size_bytes, hint, 0)/' \
     vmem.c wrong_conforms DSA-P78
 wrong "a place before its type" 's/{{HIP_LOCATION_DEVICE, (int)accessor->index}/{{(int)accessor->index, HIP_LOCATION_DEVICE}/' \
     vmem.c wrong_conforms DSA-P78
