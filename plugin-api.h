@@ -841,7 +841,8 @@ struct ds_accel_plugin {
                              struct ds_accel_error *error);
     /**
      * Write up to @p capacity elements, @p stride_bytes apart, and always the full number to
-     * *count_out; capacity 0 only counts.
+     * *count_out; capacity 0 only counts. ERR_UNSUPPORTED, with its name, where a library that this
+     * needs is not installed.
      */
     int32_t (*telemetry_processes)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                    struct ds_accel_process *processes, uint32_t stride_bytes,

@@ -133,6 +133,12 @@ const char *ds_accel__status_text(int32_t status);
     ds_accel__want(run, wanted, #slot, CALL(run, slot, __VA_ARGS__))
 #define WANT_ERROR(run, slot, ...) ds_accel__want_error(run, #slot, CALL(run, slot, __VA_ARGS__))
 
+/*
+ * The check is skipped, with the plugin's reason: a call answered DS_ACCEL_ERR_UNSUPPORTED, and the
+ * device does not claim the flag that its group has.
+ */
+bool ds_accel__lacks(struct ds_accel__run *run, int32_t status, uint64_t flag);
+
 /* Memory of the run's device; a failure to get or free it fails the check. */
 void *ds_accel__take(struct ds_accel__run *run, uint64_t size_bytes);
 void ds_accel__give(struct ds_accel__run *run, void *pointer);

@@ -68,6 +68,27 @@ void ds_accel__skip(struct ds_accel__run *run, const char *format, ...)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
+bool ds_accel__lacks(struct ds_accel__run *run, int32_t status, uint64_t flag)
+{
+    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    const struct ds_accel_error error = run->error;
+
+    if (status != DS_ACCEL_ERR_UNSUPPORTED) {
+        return false;
+    }
+    if (run->table.device_info != NULL) {
+        WANT(run, DS_ACCEL_OK, device_info, run->device, &info);
+    } else {
+        info.flags = run->info.flags;
+    }
+    run->error = error;
+    if ((info.flags & flag) != 0) {
+        return false;
+    }
+    ds_accel__skip(run, "%.200s", error.message);
+    return true;
+}
+
 struct ds_accel_error *ds_accel__fresh_error(struct ds_accel__run *run)
 {
     run->error.struct_size = sizeof(run->error);

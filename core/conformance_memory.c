@@ -389,8 +389,16 @@ static void check_stream_ordered(struct ds_accel__run *run)
     unsigned char bytes[3000];
     ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
     void *pointer = NULL;
+    int32_t status;
 
     ds_accel__pattern(bytes, sizeof(bytes), 11);
+    status = CALL(run, mem_alloc_async, run->stream, sizeof(bytes), 0, NULL, 0, &pointer);
+    if (ds_accel__lacks(run, status, DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY)) {
+        run->table.event_destroy(event);
+        return;
+    }
+    ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_async", status);
+    WANT(run, DS_ACCEL_OK, mem_free_async, run->stream, pointer, NULL, 0);
     for (int i = 0; i < 2; i++) {
         /* The second time it waits for the event, at which the first one's memory was let go. */
         WANT(run, DS_ACCEL_OK, mem_alloc_async, run->stream, sizeof(bytes), 0, &event, 1, &pointer);

@@ -188,6 +188,16 @@ static uint32_t attribute(const struct rocm *rocm, uint32_t index, int which)
     return (uint32_t)value;
 }
 
+/* Says that it has none, or does not know of such a thing; where the question fails, calls tell. */
+static int lacks_virtual_memory(const struct rocm *rocm, uint32_t index)
+{
+    int value = 0;
+    hip_error_t code = rocm_code(
+        rocm, rocm->hip.hipDeviceGetAttribute(&value, HIP_ATTRIBUTE_VIRTUAL_MEMORY, (int)index));
+
+    return code == HIP_INVALID_VALUE || (code == HIP_SUCCESS && value == 0);
+}
+
 int32_t rocm_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
                          struct ds_accel_error *error)
 {
@@ -211,6 +221,9 @@ int32_t rocm_device_open(ds_accel_plugin_device_t *device, uint64_t native_conte
     info->l2_cache_bytes = attribute(rocm, index, HIP_ATTRIBUTE_L2_CACHE_SIZE);
     if (attribute(rocm, index, HIP_ATTRIBUTE_MEMORY_POOLS) == 0) {
         info->flags &= ~DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY;
+    }
+    if (lacks_virtual_memory(rocm, index)) {
+        info->flags &= ~DS_ACCEL_FLAG_VIRTUAL_MEMORY;
     }
     return DS_ACCEL_OK;
 }

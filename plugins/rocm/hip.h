@@ -42,6 +42,36 @@ _Static_assert(sizeof(struct hip_uuid) == 16, "hipUUID");
 #define HIP_PROPERTIES_ARCH_R0600 1160
 #define HIP_PROPERTIES_ARCH_BYTES 256
 
+/*
+ * Of virtual memory, as 6.0 to 7.2 have it; run on no device. hipMemAllocationProp had its members
+ * in another order in 5.x: a runtime of before 6.0 is not asked, whatever it exports.
+ */
+#define HIP_VMEM_SINCE 60000000
+typedef void *hip_physical_t; /* hipMemGenericAllocationHandle_t */
+struct hip_location {
+    int type;
+    int device;
+};
+struct hip_allocation {
+    int type;
+    int handle_type;
+    struct hip_location location;
+    void *win32;
+    struct {
+        unsigned char compression;
+        unsigned char rdma;
+        unsigned short usage;
+    } flags;
+};
+struct hip_access {
+    struct hip_location location;
+    int flags;
+};
+_Static_assert(sizeof(struct hip_location) == 8, "hipMemLocation");
+_Static_assert(sizeof(struct hip_allocation) == 32, "hipMemAllocationProp");
+_Static_assert(offsetof(struct hip_allocation, location) == 8, "hipMemAllocationProp.location");
+_Static_assert(sizeof(struct hip_access) == 12, "hipMemAccessDesc");
+
 enum {
     HIP_SUCCESS = 0,
     HIP_INVALID_VALUE = 1,
@@ -112,6 +142,20 @@ enum {
     HIP_IPC_LAZY_PEER_ACCESS_6 = 1
 };
 
+/* hipMemAllocationType, hipMemLocationType, hipMemAllocationGranularity_flags, hipMemAccessFlags */
+enum {
+    HIP_ALLOCATION_PINNED = 1,
+    HIP_LOCATION_DEVICE = 1,
+    HIP_GRANULARITY_RECOMMENDED = 1,
+    HIP_ACCESS_NONE = 0,
+    HIP_ACCESS_READ = 1,
+    HIP_ACCESS_READ_WRITE = 3
+};
+_Static_assert(DS_ACCEL_VMEM_ACCESS_NONE == HIP_ACCESS_NONE &&
+                   DS_ACCEL_VMEM_ACCESS_READ == HIP_ACCESS_READ &&
+                   DS_ACCEL_VMEM_ACCESS_READ_WRITE == HIP_ACCESS_READ_WRITE,
+               "hipMemAccessFlags");
+
 /* hipDeviceAttribute_t */
 enum {
     HIP_ATTRIBUTE_CLOCK_RATE = 5,
@@ -123,7 +167,8 @@ enum {
     HIP_ATTRIBUTE_COMPUTE_MINOR = 61,
     HIP_ATTRIBUTE_MULTIPROCESSOR_COUNT = 63,
     HIP_ATTRIBUTE_WARP_SIZE = 87,
-    HIP_ATTRIBUTE_MEMORY_POOLS = 88
+    HIP_ATTRIBUTE_MEMORY_POOLS = 88,
+    HIP_ATTRIBUTE_VIRTUAL_MEMORY = 89
 };
 
 struct hip_api {
@@ -169,6 +214,21 @@ struct hip_api {
     hip_error_t (*hipFreeAsync)(void *pointer, hip_stream_t stream);
     hip_error_t (*hipDeviceGetDefaultMemPool)(hip_pool_t *pool, int device);
     hip_error_t (*hipMemPoolTrimTo)(hip_pool_t pool, size_t keep);
+
+    /* Each of these is optional. */
+    hip_error_t (*hipMemGetAllocationGranularity)(size_t *granularity,
+                                                  const struct hip_allocation *how, int which);
+    hip_error_t (*hipMemAddressReserve)(void **address, size_t size, size_t align, void *hint,
+                                        unsigned long long flags);
+    hip_error_t (*hipMemAddressFree)(void *address, size_t size);
+    hip_error_t (*hipMemCreate)(hip_physical_t *memory, size_t size,
+                                const struct hip_allocation *how, unsigned long long flags);
+    hip_error_t (*hipMemRelease)(hip_physical_t memory);
+    hip_error_t (*hipMemMap)(void *address, size_t size, size_t offset, hip_physical_t memory,
+                             unsigned long long flags);
+    hip_error_t (*hipMemUnmap)(void *address, size_t size);
+    hip_error_t (*hipMemSetAccess)(void *address, size_t size, const struct hip_access *wanted,
+                                   size_t count);
 
     hip_error_t (*hipStreamCreateWithPriority)(hip_stream_t *stream, unsigned int flags,
                                                int priority);

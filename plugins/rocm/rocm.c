@@ -7,6 +7,8 @@
  *   device.c    codes, count, identity, facts, peers
  *   stream.c    streams, events, graphs
  *   memory.c    memory, copies, fills, sharing
+ *   vmem.c      reserve, create, map
+ *   links.c     XGMI between devices, PCI Express
  *   topology.c  the kernel driver's list of GPUs
  *   sensors.c   rocm_smi, amd_smi and sysfs; roctx
  *
@@ -17,9 +19,6 @@
  *
  * Looking for devices has narrowed the CPU mask of the calling thread in some releases of the
  * runtime: it is put back (DSA-P28).
- *
- * Virtual memory is not offered: hipMemAllocationProp is laid out differently in 5.x and 6.x, and
- * which of the two a library has cannot be asked.
  */
 #include "rocm.h"
 
@@ -65,6 +64,14 @@ static const struct vendor_symbol symbols[] = {
     SYMBOL(hipFreeAsync),
     OPTIONAL(hipDeviceGetDefaultMemPool, "ROCm 5.1"),
     OPTIONAL(hipMemPoolTrimTo, "ROCm 5.2"),
+    OPTIONAL(hipMemGetAllocationGranularity, "ROCm 5.2"),
+    OPTIONAL(hipMemAddressReserve, "ROCm 5.2"),
+    OPTIONAL(hipMemAddressFree, "ROCm 5.2"),
+    OPTIONAL(hipMemCreate, "ROCm 5.2"),
+    OPTIONAL(hipMemRelease, "ROCm 5.2"),
+    OPTIONAL(hipMemMap, "ROCm 5.2"),
+    OPTIONAL(hipMemUnmap, "ROCm 5.2"),
+    OPTIONAL(hipMemSetAccess, "ROCm 5.2"),
     SYMBOL(hipStreamCreateWithPriority),
     SYMBOL(hipStreamDestroy),
     SYMBOL(hipStreamQuery),
@@ -339,6 +346,9 @@ static int32_t rocm_backend_info(ds_accel_plugin_instance_t *instance,
         return status;
     }
     write_version(version, info->runtime_version);
+    if (version < HIP_VMEM_SINCE || !rocm_has_vmem(&rocm->hip)) {
+        info->flags &= ~DS_ACCEL_FLAG_VIRTUAL_MEMORY;
+    }
     read_driver_version(instance->host, info->driver_version);
     snprintf(info->communication_backend, sizeof(info->communication_backend), "nccl");
     snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
@@ -395,7 +405,7 @@ const struct vendor_backend vendor_backend = {
     .name = "rocm",
     .flags = DS_ACCEL_FLAG_TRITON | DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS |
              DS_ACCEL_FLAG_UNIFIED_ADDRESSES | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY |
-             DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC,
+             DS_ACCEL_FLAG_VIRTUAL_MEMORY | DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC,
     .trace = &trace,
     .visible = visible,
     .visible_count = sizeof(visible) / sizeof(visible[0]),
@@ -452,6 +462,14 @@ const struct vendor_backend vendor_backend = {
     .trim = rocm_trim,
     .alloc_async = rocm_alloc_async,
     .free_async = rocm_free_async,
+    .vmem_granularity = rocm_vmem_granularity,
+    .vmem_reserve = rocm_vmem_reserve,
+    .vmem_release = rocm_vmem_release,
+    .vmem_create = rocm_vmem_create,
+    .vmem_destroy = rocm_vmem_destroy,
+    .vmem_map = rocm_vmem_map,
+    .vmem_unmap = rocm_vmem_unmap,
+    .vmem_set_access = rocm_vmem_set_access,
     .capture_begin = rocm_capture_begin,
     .capture_end = rocm_capture_end,
     .capture_status = rocm_capture_status,
@@ -463,6 +481,7 @@ const struct vendor_backend vendor_backend = {
     .graph_node_count = rocm_graph_node_count,
     .dtype_support = rocm_dtype_support,
     .telemetry = rocm_telemetry,
+    .links = rocm_links,
     .range_push = rocm_range_push,
     .range_pop = rocm_range_pop,
     .visible_token = rocm_visible_token,

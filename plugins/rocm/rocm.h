@@ -163,12 +163,38 @@ int32_t rocm_ipc_event_export(ds_accel_plugin_device_t *device, void *native, vo
 int32_t rocm_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle, void **native_out,
                             struct ds_accel_error *error);
 
+/* -- vmem.c -- */
+
+/* Are all the functions there? */
+int rocm_has_vmem(const struct hip_api *hip);
+int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
+                              uint64_t *minimum_out, uint64_t *recommended_out,
+                              struct ds_accel_error *error);
+int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                          uint64_t align_bytes, void *hint, void **address_out,
+                          struct ds_accel_error *error);
+int32_t rocm_vmem_release(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                          struct ds_accel_error *error);
+int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                         void **native_out, struct ds_accel_error *error);
+void rocm_vmem_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                      void *native, uint64_t offset_bytes, struct ds_accel_error *error);
+int32_t rocm_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                        struct ds_accel_error *error);
+int32_t rocm_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
+                             uint32_t access, struct ds_accel_error *error);
+
 /* -- sensors.c: rocm_smi, amd_smi, sysfs, roctx -- */
 
 struct rocm_sensors *rocm_sensors_create(const struct ds_accel_host *host);
 void rocm_sensors_destroy(struct rocm_sensors *sensors);
 int32_t rocm_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
+/* links.c */
+int32_t rocm_links(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                   struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
+                   struct ds_accel_error *error);
 int32_t rocm_range_push(ds_accel_plugin_instance_t *instance, const char *message,
                         const char *domain, const char *category, struct ds_accel_error *error);
 int32_t rocm_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,

@@ -10,31 +10,8 @@
  */
 #include "sensors.h"
 
-#include "rocm.h"
-
 #include <dirent.h>
 #include <unistd.h>
-
-enum source {
-    SOURCE_UNTRIED,
-    SOURCE_RSMI,
-    SOURCE_AMDSMI,
-    SOURCE_NONE
-};
-
-struct rocm_sensors {
-    const struct ds_accel_host *host;
-    pthread_mutex_t
-        lock; /* guards the opening of the libraries, and amd_smi's and rocm_smi's calls */
-    enum source source;
-    struct vendor_lib smi_lib;
-    struct rsmi_api rsmi;
-    struct amdsmi_api amdsmi;
-    uint32_t is_roctx_tried;
-    atomic_uint has_roctx;
-    struct vendor_lib roctx_lib;
-    struct roctx_api roctx;
-};
 
 #define RSMI(name) VENDOR_REQUIRED(struct rsmi_api, name)
 #define AMDSMI(name) VENDOR_REQUIRED(struct amdsmi_api, name)
@@ -53,6 +30,9 @@ static const struct vendor_symbol rsmi_symbols[] = {
     VENDOR_OPTIONAL(struct rsmi_api, rsmi_dev_current_socket_power_get, "ROCm 6.0"),
     RSMI(rsmi_dev_power_cap_get),
     RSMI(rsmi_dev_energy_count_get),
+    VENDOR_OPTIONAL(struct rsmi_api, rsmi_topo_get_link_type, NULL),
+    VENDOR_OPTIONAL(struct rsmi_api, rsmi_topo_get_link_weight, NULL),
+    VENDOR_OPTIONAL(struct rsmi_api, rsmi_minmax_bandwidth_get, "ROCm 5.0"),
 };
 
 static const struct vendor_symbol amdsmi_symbols[] = {
@@ -66,6 +46,9 @@ static const struct vendor_symbol amdsmi_symbols[] = {
     AMDSMI(amdsmi_get_gpu_memory_total),
     AMDSMI(amdsmi_get_gpu_memory_usage),
     AMDSMI(amdsmi_get_energy_count),
+    VENDOR_OPTIONAL(struct amdsmi_api, amdsmi_topo_get_link_type, NULL),
+    VENDOR_OPTIONAL(struct amdsmi_api, amdsmi_topo_get_link_weight, NULL),
+    VENDOR_OPTIONAL(struct amdsmi_api, amdsmi_get_minmax_bandwidth_between_processors, NULL),
 };
 
 static const struct vendor_symbol roctx_symbols[] = {
@@ -155,12 +138,15 @@ static int open_amdsmi(struct rocm_sensors *sensors, struct vendor_problem *prob
                                     "%s: amdsmi_init(2): %d", sensors->smi_lib.path, code);
 }
 
-static void open_smi(struct rocm_sensors *sensors)
+enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors)
 {
     struct vendor_problem problem = {0};
     struct vendor_problem other = {0};
     char path[512];
 
+    if (sensors->source != SOURCE_UNTRIED) {
+        return sensors->source;
+    }
     snprintf(path, sizeof(path), "%s/sys/class/drm", sensors->host->machine_root);
     if (access(path, F_OK) != 0) {
         sensors->source = SOURCE_NONE;
@@ -174,6 +160,7 @@ static void open_smi(struct rocm_sensors *sensors)
         vendor_log(sensors->host, DS_ACCEL_LOG_DEBUG, "sensors by sysfs alone: %s; %s",
                    problem.detail, other.detail);
     }
+    return sensors->source;
 }
 
 /* -- what is known, member by member: each keeps what an earlier source gave -- */
@@ -244,7 +231,7 @@ static uint64_t rsmi_address(const char *pci_address)
     return (uint64_t)domain << 32 | (uint64_t)bus << 8 | slot << 3 | function;
 }
 
-static int find_rsmi(const struct rsmi_api *rsmi, const char *pci_address, uint32_t *index_out)
+int rocm_find_rsmi(const struct rsmi_api *rsmi, const char *pci_address, uint32_t *index_out)
 {
     const uint64_t partition = UINT64_C(15) << 28;
     uint64_t wanted = rsmi_address(pci_address);
@@ -297,7 +284,7 @@ static void ask_rsmi(const struct rsmi_api *rsmi, const char *pci_address,
     uint64_t used = 0;
     int64_t temperature = 0;
 
-    if (find_rsmi(rsmi, pci_address, &index) != 0) {
+    if (rocm_find_rsmi(rsmi, pci_address, &index) != 0) {
         return;
     }
     if (rsmi->rsmi_dev_busy_percent_get(index, &percent) == RSMI_SUCCESS) {
@@ -335,7 +322,7 @@ static uint64_t amdsmi_address(const char *pci_address)
     return address == UINT64_MAX ? address : address >> 32 << 16 | (address & 0xffff);
 }
 
-static void *find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address)
+void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address)
 {
     void *sockets[SOCKETS_MAX];
     void *processors[PROCESSORS_MAX];
@@ -374,7 +361,7 @@ static int64_t amdsmi_millidegrees(int64_t temperature)
 static void ask_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address,
                        struct ds_accel_telemetry *telemetry)
 {
-    void *processor = find_amdsmi(amdsmi, pci_address);
+    void *processor = rocm_find_amdsmi(amdsmi, pci_address);
     struct amdsmi_activity activity;
     uint64_t total = 0;
     uint64_t used = 0;
@@ -511,10 +498,7 @@ int32_t rocm_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
         return DS_ACCEL_OK;
     }
     pthread_mutex_lock(&sensors->lock);
-    if (sensors->source == SOURCE_UNTRIED) {
-        open_smi(sensors);
-    }
-    if (sensors->source == SOURCE_RSMI) {
+    if (rocm_sensors_source(sensors) == SOURCE_RSMI) {
         ask_rsmi(&sensors->rsmi, pci_address, telemetry);
     } else if (sensors->source == SOURCE_AMDSMI) {
         ask_amdsmi(&sensors->amdsmi, pci_address, telemetry);

@@ -9,14 +9,15 @@
 #ifndef DS_ACCEL_ROCM_SENSORS_H
 #define DS_ACCEL_ROCM_SENSORS_H
 
-#include "vendor_lib.h"
+#include "rocm.h"
 
 enum {
     RSMI_SUCCESS = 0,
     RSMI_MEMORY_VRAM = 0,
     RSMI_TEMPERATURE_CURRENT = 0,
     RSMI_TEMPERATURE_EDGE = 0,
-    RSMI_TEMPERATURE_JUNCTION = 1
+    RSMI_TEMPERATURE_JUNCTION = 1,
+    RSMI_LINK_XGMI = 2 /* RSMI_IO_LINK_TYPE: 0 undefined, 1 PCI Express */
 };
 
 /* Temperatures in thousandths of a degree, power in microwatts, percentages, bytes. */
@@ -36,6 +37,11 @@ struct rsmi_api {
     int (*rsmi_dev_power_cap_get)(uint32_t index, uint32_t sensor, uint64_t *cap);
     int (*rsmi_dev_energy_count_get)(uint32_t index, uint64_t *count, float *resolution,
                                      uint64_t *timestamp);
+    /* Optional, of how two devices reach each other. Bandwidths are in MB/s, of one direction: of
+       one link, and of all links between them. Only for XGMI, and where there is no hop between. */
+    int (*rsmi_topo_get_link_type)(uint32_t from, uint32_t to, uint64_t *hops, int *type);
+    int (*rsmi_topo_get_link_weight)(uint32_t from, uint32_t to, uint64_t *weight);
+    int (*rsmi_minmax_bandwidth_get)(uint32_t from, uint32_t to, uint64_t *least, uint64_t *most);
 };
 
 enum {
@@ -43,7 +49,9 @@ enum {
     AMDSMI_INIT_GPUS = 2,
     AMDSMI_MEMORY_VRAM = 0,
     AMDSMI_TEMPERATURE_EDGE = 0,
-    AMDSMI_TEMPERATURE_CURRENT = 0
+    AMDSMI_TEMPERATURE_CURRENT = 0,
+    /* Of amdsmi_io_link_type_t, and of amdsmi_link_type_t since ROCm 7: the same number. */
+    AMDSMI_LINK_XGMI = 2
 };
 
 /* amdsmi_get_gpu_activity() fills a struct of some size that begins with these. */
@@ -68,6 +76,11 @@ struct amdsmi_api {
     int (*amdsmi_get_gpu_memory_usage)(void *processor, int type, uint64_t *used);
     int (*amdsmi_get_energy_count)(void *processor, uint64_t *count, float *resolution,
                                    uint64_t *timestamp);
+    /* Optional, as rocm_smi's. */
+    int (*amdsmi_topo_get_link_type)(void *from, void *to, uint64_t *hops, int *type);
+    int (*amdsmi_topo_get_link_weight)(void *from, void *to, uint64_t *weight);
+    int (*amdsmi_get_minmax_bandwidth_between_processors)(void *from, void *to, uint64_t *least,
+                                                          uint64_t *most);
 };
 
 /* Each gives the depth, or a negative number. */
@@ -75,5 +88,34 @@ struct roctx_api {
     int (*roctxRangePushA)(const char *message);
     int (*roctxRangePop)(void);
 };
+
+enum rocm_source {
+    SOURCE_UNTRIED,
+    SOURCE_RSMI,
+    SOURCE_AMDSMI,
+    SOURCE_NONE
+};
+
+struct rocm_sensors {
+    const struct ds_accel_host *host;
+    pthread_mutex_t
+        lock; /* guards the opening of the libraries, and amd_smi's and rocm_smi's calls */
+    enum rocm_source source;
+    struct vendor_lib smi_lib;
+    struct rsmi_api rsmi;
+    struct amdsmi_api amdsmi;
+    uint32_t is_roctx_tried;
+    atomic_uint has_roctx;
+    struct vendor_lib roctx_lib;
+    struct roctx_api roctx;
+};
+
+/* -- sensors.c, with the lock held -- */
+
+/* Opens a library if that was not tried before, and says which there is. */
+enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors);
+/* The library's own number, or handle, of the device at a PCI address; -1 or NULL: it has none. */
+int rocm_find_rsmi(const struct rsmi_api *rsmi, const char *pci_address, uint32_t *index_out);
+void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address);
 
 #endif

@@ -10,8 +10,8 @@
  *   sensors.c  TCML and TCPX
  *
  * A card is four devices, so a device is a part of something: its node is its card's, and the
- * card's UUID is its parent's. The runtime tells the bus of a card and neither domain nor slot; the
- * address 0000:BUS:00.0 is told if sysfs has such a device of a vendor that it may be.
+ * card's UUID is its parent's. The runtime tells the bus of a card and neither domain nor slot:
+ * those TCML knows. Without it, the address 0000:BUS:00.0 is a guess.
  *
  * Two generations of the runtime have the same names. In the first one, streams and events are ints
  * and errors are numbered otherwise; it has no sdaaGetErrorName, and is refused by that.
@@ -325,9 +325,12 @@ static void place_on_card(ds_accel_plugin_device_t *device,
     }
 }
 
-/* The bus is all that the runtime tells. */
-static void find_address(const struct ds_accel_host *host, int bus,
-                         struct ds_accel_device_identity *identity)
+/*
+ * A guess, where TCML does not tell: the bus is all that the runtime knows of a card's address, and
+ * cards sit in domain, slot and function 0. It is taken only if one of the vendor's is there.
+ */
+static void guess_address(const struct ds_accel_host *host, int bus,
+                          struct ds_accel_device_identity *identity)
 {
     char path[96];
     char line[16];
@@ -341,7 +344,26 @@ static void find_address(const struct ds_accel_host *host, int bus,
     if (vendor_read_line(host, path, line, sizeof(line)) == 0 &&
         (strcmp(line, "0x0719") == 0 || strcmp(line, "0x00a1") == 0)) {
         snprintf(identity->pci_address, sizeof(identity->pci_address), "%s", address);
+        vendor_log(host, DS_ACCEL_LOG_DEBUG, "device %u: %s is a guess, made of bus %d",
+                   identity->device_index, address, bus);
     }
+}
+
+/* TCML's address counts if it is on the runtime's bus: so the two mean the same card. */
+static void find_address(ds_accel_plugin_device_t *device, int bus,
+                         struct ds_accel_device_identity *identity)
+{
+    char address[32] = "";
+    uint32_t tcml_bus = 0;
+
+    if ((identity->valid & DS_ACCEL_IDENTITY_VENDOR_INDEX) != 0 &&
+        sdaa_sensors_pci(SDAA_OF(device), identity->vendor_index, address, sizeof(address),
+                         &tcml_bus) == 0 &&
+        (int64_t)tcml_bus == bus) {
+        snprintf(identity->pci_address, sizeof(identity->pci_address), "%s", address);
+        return;
+    }
+    guess_address(device->instance->host, bus, identity);
 }
 
 static int32_t sdaa_identify(ds_accel_plugin_device_t *device,
@@ -361,8 +383,8 @@ static int32_t sdaa_identify(ds_accel_plugin_device_t *device,
         device->native_device = device->index;
         identity->total_memory_bytes = properties->memory_bytes;
         snprintf(identity->name, sizeof(identity->name), "%.127s", properties->name);
-        find_address(device->instance->host, properties->pci_bus, identity);
         place_on_card(device, identity);
+        find_address(device, properties->pci_bus, identity);
     }
     free(properties);
     return status;

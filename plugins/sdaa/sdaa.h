@@ -141,6 +141,9 @@ void sdaa_sensors_destroy(struct sdaa_sensors *sensors);
 /* The UUID that TCML has for a device or, with *is_card_out, for its card. -1: it is not known. */
 int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text, size_t text_size,
                       int *is_card_out);
+/* The PCI address that TCML has for a device or its card. -1: it is not known. */
+int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *address,
+                     size_t address_size, uint32_t *bus_out);
 int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
 int32_t sdaa_range_push(ds_accel_plugin_instance_t *instance, const char *message,

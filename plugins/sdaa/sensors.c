@@ -18,6 +18,18 @@ struct tcml_utilization {
 struct tcml_memory {
     uint64_t total, free, used;
 };
+/* tcmlPciInfo_t begins with these 72 bytes: the address as text, as numbers, and again as text. */
+#define TCML_PCI_BYTES 512
+struct tcml_pci {
+    char short_text[16]; /* "0000:3D:00.0" */
+    uint32_t domain, bus, slot, function;
+    uint32_t ids, subsystem;
+    char text[32]; /* "00000000:3D:00.0" */
+    char others[TCML_PCI_BYTES - 72];
+};
+_Static_assert(offsetof(struct tcml_pci, domain) == 16, "tcmlPciInfo_t.domain");
+_Static_assert(offsetof(struct tcml_pci, text) == 40, "tcmlPciInfo_t.busId");
+_Static_assert(sizeof(struct tcml_pci) == TCML_PCI_BYTES, "room to grow");
 _Static_assert(sizeof(struct tcml_utilization) == 8, "tcmlUtilization_t");
 _Static_assert(sizeof(struct tcml_memory) == 24, "tcmlMemory_t");
 _Static_assert(offsetof(struct tcml_memory, used) == 16, "tcmlMemory_t.used is the last");
@@ -28,6 +40,7 @@ struct tcml_api {
     int (*tcmlShutdown)(void);
     int (*tcmlDeviceGetCount)(uint32_t *count);
     int (*tcmlDeviceGetUuid)(uint32_t index, char *uuid, uint32_t length);
+    int (*tcmlDeviceGetPciInfo)(uint32_t index, struct tcml_pci *pci); /* optional */
     int (*tcmlDeviceGetUtilizationRates)(uint32_t index, struct tcml_utilization *utilization);
     int (*tcmlDeviceGetMemoryInfo)(uint32_t index, struct tcml_memory *memory);
     int (*tcmlDeviceGetTemperature)(uint32_t index, float *temperature); /* degrees C */
@@ -60,6 +73,7 @@ static const struct vendor_symbol tcml_symbols[] = {
     TCML(tcmlShutdown),
     TCML(tcmlDeviceGetCount),
     TCML(tcmlDeviceGetUuid),
+    VENDOR_OPTIONAL(struct tcml_api, tcmlDeviceGetPciInfo, NULL),
     TCML(tcmlDeviceGetUtilizationRates),
     TCML(tcmlDeviceGetMemoryInfo),
     TCML(tcmlDeviceGetTemperature),
@@ -155,6 +169,48 @@ int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text
                          text[0] != '\0'
                      ? 0
                      : -1;
+    }
+    pthread_mutex_unlock(&sensors->lock);
+    return result;
+}
+
+/* The layout was seen in a header alone: it is believed where text and numbers agree. */
+static int read_pci(const struct tcml_api *tcml, uint32_t index, char *address, size_t address_size,
+                    uint32_t *bus_out)
+{
+    struct tcml_pci pci;
+    unsigned int domain = 0;
+    unsigned int bus = 0;
+    unsigned int slot = 0;
+    unsigned int function = 0;
+
+    memset(&pci, 0, sizeof(pci));
+    if (tcml->tcmlDeviceGetPciInfo == NULL || tcml->tcmlDeviceGetPciInfo(index, &pci) != 0) {
+        return -1;
+    }
+    pci.text[sizeof(pci.text) - 1] = '\0';
+    if (sscanf(pci.text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4 ||
+        domain != pci.domain || bus != pci.bus || slot != pci.slot || function != pci.function ||
+        bus > 255 || slot > 31 || function > 7) {
+        return -1;
+    }
+    snprintf(address, address_size, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+    *bus_out = bus;
+    return 0;
+}
+
+int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *address,
+                     size_t address_size, uint32_t *bus_out)
+{
+    struct sdaa_sensors *sensors = sdaa->sensors;
+    uint32_t index;
+    int is_card;
+    int result;
+
+    pthread_mutex_lock(&sensors->lock);
+    result = tcml_index(sdaa, vendor_index, &index, &is_card);
+    if (result == 0) {
+        result = read_pci(&sensors->tcml, index, address, address_size, bus_out);
     }
     pthread_mutex_unlock(&sensors->lock);
     return result;

@@ -414,8 +414,8 @@ int32_t xpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     if (device == NULL) {
         return vendor_unsupported(error, "telemetry_processes",
-                                  "Sysman is not there (zesInit, or ZES_ENABLE_SYSMAN=1 with a "
-                                  "loader before 1.12)");
+                                  "libze_loader.so.1: Sysman is not there (zesInit, or "
+                                  "ZES_ENABLE_SYSMAN=1 with a loader before 1.12)");
     }
     result = runtime->zes.zesDeviceProcessesGetState(device, &count, NULL);
     if (result == ZE_SUCCESS && count > 0) {

@@ -326,6 +326,9 @@ not offered: rng_seed
 the configuration declares no option that is a number or truth value
 the configuration declares no option to be refused" "$skipped"
 done
+run env SIM_FAIL='nvmlInit_v2:*=1' "$sim" cuda "$program" conformance cuda -v
+is "conformance without NVML" 0 "$code"
+has "conformance without NVML: all of it" "$out" "104 passed, 0 failed, 9 skipped"
 run "$sim" cuda "$program" conformance cuda --device 1
 is "conformance of the second device" 0 "$code"
 run env CUDA_VISIBLE_DEVICES=MIG-6c2f9d10-83b1-5a47-b0de-4f71c8a90e31 "$sim" node-8gpu \

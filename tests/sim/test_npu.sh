@@ -139,6 +139,12 @@ for where in refuse ddr; do
     conforms "conformance with $where" "$dir/$where.json" "96 passed, 0 failed, 17 skipped"
 done
 
+# Who uses a device is DCMI's to say: where it is not installed, that is told, and nothing else fails.
+export DS_ACCEL_NPU_DCMI_LIBRARY=/nowhere/libdcmi.so
+conforms "conformance without DCMI" npu "96 passed, 0 failed, 17 skipped"
+unset DS_ACCEL_NPU_DCMI_LIBRARY
+conforms "conformance with a DCMI that refuses" "$dir/deaf.json" "96 passed, 0 failed, 17 skipped"
+
 calls npu share
 has "memory and events for others" "$out" "event: 64 bytes"
 

@@ -147,6 +147,49 @@ DS_ACCEL_ROOT=$dir/drmless calls rocm telemetry
 is "without /sys/class/drm: no noise" "0 " "$code $err"
 has "without /sys/class/drm" "$out" "device 0 valid 0x0 "
 
+# links MACHINE: those of device 0, "KIND PEER WIDTH GENERATION MB/S" each.
+links() {
+    "$sim" "$1" env DS_ACCELERATOR=rocm "$build/bin/ds-accel" -q topo --json | python3 -c '
+import json
+import sys
+
+devices = [d for d in json.load(sys.stdin)["devices"] if d["accelerator"] == "rocm"]
+print(", ".join("%s %s %s %s %s" % (l["kind"], l["peer_index"], l["width"], l["generation"],
+    (l["bandwidth_bytes_per_s"] or 0) // 1000000) for l in devices[0]["links"]))'
+}
+
+run "$sim" rocm "$build/bin/ds-accel" topo
+has "topo: XGMI between two" "$out" "rocm:1  XGMI1   -"
+is "links: PCI Express, XGMI" "pci None 16 5 63015, xgmi 1 0 0 50000" "$(links rocm)"
+is "links by amd_smi" "pci None 16 5 63015, xgmi 1 0 0 50000" "$(DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere links rocm)"
+is "links without either" "pci None 16 5 63015" \
+    "$(SIM_FAIL='rsmi_init:1=8,amdsmi_init:1=34' links rocm)"
+is "a link whose bandwidth is not told" "pci None 16 5 63015, xgmi 1 0 0 0" \
+    "$(SIM_FAIL='rsmi_minmax_bandwidth_get:*=2' links rocm)"
+is "a way whose weight is not told is no link" "pci None 16 5 63015" \
+    "$(SIM_FAIL='rsmi_topo_get_link_weight:*=2' links rocm)"
+# Two links to each neighbour in a ring of four; the one across is reached over another. The GPU is
+# behind two bridges of its card: its link is that of the outer one.
+variant ring 'import copy
+v["xgmi_ring"] = 4
+for i in (2, 3):
+    d = copy.deepcopy(v["devices"][0]); d.update(pci="0000:%d0:00.0" % i, uuid="GPU-000000000000000%d" % i, minor=i, xgmi=i)
+    v["devices"].append(d)
+for d in v["devices"]: d["xgmi_links"] = 2
+d = v["devices"][0]; d["root_bus"] = "0000:09"; d["bridges"] = ["0000:09:01.0", "0000:0a:00.0", "0000:0b:00.0"]
+p = "/sys/devices/pci0000:09/0000:09:01.0/"
+v["files"] = {p + "vendor": "0x1022\n", p + "0000:0a:00.0/vendor": "0x1002\n", p + "0000:0a:00.0/0000:0b:00.0/vendor": "0x1002\n",
+    p + "0000:0a:00.0/current_link_speed": "16.0 GT/s PCIe\n", p + "0000:0a:00.0/current_link_width": "8\n"}'
+is "links in a ring, behind bridges" \
+    "pci None 8 4 15753, xgmi 2 0 0 50000, xgmi 2 0 0 50000, xgmi 3 0 0 50000, xgmi 3 0 0 50000" "$(links "$dir/ring.json")"
+# The libraries heed no variable: peers are numbered as they are visible.
+is "links between visible devices" "pci None 16 5 63015, xgmi 1 0 0 50000, xgmi 1 0 0 50000" \
+    "$(HIP_VISIBLE_DEVICES=2,1 links "$dir/ring.json")"
+variant apart 'for d in v["devices"]: d["xgmi"] = -1'
+run "$sim" "$dir/apart.json" "$build/bin/ds-accel" topo
+has "topo: no XGMI" "$out" "rocm:1  SYS     -"
+is "links to a suspended device" "pci None 16 5 63015" "$(links "$dir/asleep.json")"
+
 SIM_RANGES=$dir/ranges calls rocm ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
 DS_ACCEL_ROCM_ROCTX_LIBRARY=/nowhere calls rocm ranges
@@ -168,8 +211,8 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- conformance --------------------------------------------------------------------------------
 
-# What is skipped, HIP has not or the plugin does not offer: virtual memory, pictures of graphs.
-conforms "conformance" rocm "97 passed, 0 failed, 16 skipped"
+# What is skipped, HIP has not: pictures of graphs.
+conforms "conformance" rocm "102 passed, 0 failed, 11 skipped"
 # 5.2: the struct of 792 bytes, no hipLaunchHostFunc, another flag for IPC.
 export DS_ACCEL_ROCM_LIBRARY="$hip5"
 calls rocm facts
@@ -184,13 +227,32 @@ unset DS_ACCEL_ROCM_LIBRARY
 # A runtime that leaves the caller on one CPU is undone, in probe and after.
 variant narrow 'v["narrows_affinity"] = 1'
 conforms "conformance of a runtime that changes the affinity" "$dir/narrow.json" \
-    "97 passed, 0 failed, 16 skipped"
-variant poor 'for d in v["devices"]: d["memory_pools"] = 0; d["managed"] = 0'
-run "$sim" "$dir/poor.json" "$build/bin/ds-accel" conformance rocm -v
+    "102 passed, 0 failed, 11 skipped"
+variant poor 'for d in v["devices"]: d["memory_pools"] = 0; d["managed"] = 0; d["virtual_memory"] = 0'
+conforms "conformance of a device that has neither" "$dir/poor.json" "95 passed, 0 failed, 18 skipped"
 has "without pools" "$out" "mem_alloc_async: the device has no memory pools"
 has "without managed memory" "$out" "mem_alloc_managed: the device has no managed memory"
-is "without both: what else fails" "" \
-    "$(printf '%s\n' "$out" | grep '^DSA-P[0-9]* *failed' | grep -Ev 'DSA-P(34|72|73) ' || true)"
+has "without virtual memory" "$out" "vmem_granularity: the device has no virtual memory management"
+# Pages of one size for one device and of another for the other.
+variant pages 'v["devices"][0]["granularity_bytes"] = 65536'
+conforms "conformance with small pages" "$dir/pages.json" "102 passed, 0 failed, 11 skipped"
+calls rocm vmem
+is "virtual memory, turned round" "0 " "$code $out"
+is "virtual memory: what is left" "" "$(grep '^alive' "$dir/report" || true)"
+calls rocm aligned
+is "aligned addresses" "0 " "$code $out"
+variant heedless 'v["heeds_alignment"] = 0'
+calls "$dir/heedless.json" aligned
+has "addresses that are not aligned are refused" "$out" "failed vmem_reserve: -3 0 -: vmem_reserve: hipMemAddressReserve gave "
+is "and given back" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+for call in hipMemCreate hipMemMap hipMemSetAccess; do
+    SIM_LOSE="0@$call:1" calls rocm vmem
+    is "lost in $call: what is left" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+done
+# Runtimes of before 6.0 have another layout of what describes an allocation: they are not asked.
+DS_ACCEL_ROCM_LIBRARY=$hip5 calls rocm vmem
+is "5.2: virtual memory is refused" 1 "$code"
+has "5.2: why" "$out" "failed vmem_granularity: -3 0 -: vmem_granularity: libamdhip64 is older than ROCm 6.0, or lacks hipMemCreate"
 
 # ---- failures -----------------------------------------------------------------------------------
 
@@ -210,6 +272,7 @@ done
 calls rocm capturing
 is "memory of the host beside a strict capture" "0 captured" "$code $out"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
+every_call vmem 'Destroy|hipGetDevice|hipSetDevice|hipMemRelease' ' 1053 hipErrorRuntimeOther: '
 
 # ---- what is easily got wrong -------------------------------------------------------------------
 
@@ -223,6 +286,15 @@ wrong_architecture() {
 # The calling program alone, which starts the runtime in its own process.
 wrong_affinity() {
     timeout 60 "$sim" "$dir/narrow.json" "$build/bin/ds-accel" conformance "$wrong" --rule DSA-P28
+}
+
+wrong_links() {
+    wanted=$(links "$dir/ring.json")
+    [ "$(DS_ACCEL_PLUGIN_PATH=$dir/wrong links "$dir/ring.json")" = "$wanted" ]
+}
+
+wrong_pieces() {
+    timeout 60 "$sim" rocm "$dir/calls" "$wrong" vmem
 }
 
 # Each with the mistake made on purpose: the simulator has prototypes and numbers of its own, so that
@@ -245,6 +317,23 @@ wrong "IPC handles by address" \
     's/hip->hipIpcOpenMemHandle(base_out, value, flags)/((hip_error_t (*)(void **, void *, unsigned int))(void *)hip->hipIpcOpenMemHandle)(base_out, (void *)(uintptr_t)handle, flags)/' \
     memory.c wrong_conforms DSA-P104
 wrong "5.x's flag for 6.x" 's/HIP_IPC_LAZY_PEER_ACCESS_6 = 1/HIP_IPC_LAZY_PEER_ACCESS_6 = 0/' hip.h wrong_conforms DSA-P104
+wrong "the offset before the size" 's/(char \*)address + done, piece, 0,/(char *)address + done, 0, piece,/' \
+    vmem.c wrong_conforms DSA-P78
+wrong "a handle that is mapped from its middle" 's/memory->pieces\[(offset_bytes + done) \/ piece\], 0)/memory->pieces[0], 0)/' \
+    vmem.c wrong_pieces
+wrong "the size behind the alignment" 's/&address, size_bytes, align, hint, 0)/\&address, align, size_bytes, hint, 0)/' \
+    vmem.c wrong_conforms DSA-P78
+wrong "a place before its type" 's/{{HIP_LOCATION_DEVICE, (int)accessor->index}/{{(int)accessor->index, HIP_LOCATION_DEVICE}/' \
+    vmem.c wrong_conforms DSA-P78
+wrong "5.x's properties of an allocation for 6.x" 's/    int handle_type;/    struct hip_location before;/; s/sizeof(struct hip_allocation) == 32/1/; s/offsetof(struct hip_allocation, location) == 8/1/' \
+    hip.h wrong_conforms DSA-P77
+wrong "a range of several mappings unmapped at once" 's/unmap_pieces(device, address, size_bytes, piece)/unmap_pieces(device, address, size_bytes, size_bytes)/' \
+    vmem.c wrong_conforms DSA-P78
+wrong "the type before the hops" 's/(here, there, &hops, &type)/(here, there, (void *)\&type, (void *)\&hops)/' \
+    links.c wrong_links
+wrong "PCI Express for XGMI" 's/RSMI_LINK_XGMI = 2/RSMI_LINK_XGMI = 1/' sensors.h wrong_links
+wrong "a way over others for a link" 's/weight > ONE_LINK_WEIGHT/0/' links.c wrong_links
+wrong "the most before the least" 's/(here, there, &least, &most)/(here, there, \&most, \&least)/' links.c wrong_links
 wrong "the architecture at the old struct's place" \
     's/size_t offset = HIP_PROPERTIES_ARCH_R0600/size_t offset = HIP_PROPERTIES_ARCH/' device.c wrong_architecture
 wrong "a plain name for the new struct" \

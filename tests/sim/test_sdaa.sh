@@ -74,6 +74,29 @@ has "visible in another order: 1" "$out" "device 1 vendor 1 pci 0000:3d:00.0 uui
 variant holes 'for d in v["devices"][4:]: d["card"] = 5'
 calls "$dir/holes.json" facts
 has "holes in the nodes" "$out" "device 7 vendor 7 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b13 node /dev/tcaicard5 numa 1"
+# TCML knows domain, slot and function; of the runtime there is the bus alone, and the rest a guess.
+variant place 'for d in v["devices"][4:]: d["pci"] = "0001:bd:05.1"'
+calls "$dir/place.json" facts
+has "an address that TCML tells" "$out" "device 5 vendor 5 pci 0001:bd:05.1 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b11 node /dev/tcaicard1 numa 1"
+SDAA_VISIBLE_DEVICES=6,1 calls "$dir/place.json" facts
+has "an address that TCML tells, of a visible device" "$out" "device 0 vendor 6 pci 0001:bd:05.1 uuid"
+variant place_cards 'v["tcml_counts"] = "cards"
+for d in v["devices"][4:]: d["pci"] = "0001:bd:05.1"'
+calls "$dir/place_cards.json" facts
+has "the address of a card" "$out" "device 7 vendor 7 pci 0001:bd:05.1"
+for how in no garbled elsewhere; do
+    variant guess "v['tcml_pci'] = '$how'"
+    calls "$dir/guess.json" facts
+    has "a guess, where TCML's answer is: $how" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid"
+    variant lost "v['tcml_pci'] = '$how'
+for d in v['devices'][4:]: d['pci'] = '0001:bd:05.1'"
+    calls "$dir/lost.json" facts
+    has "a guess that is no device, where TCML's answer is: $how" "$out" "device 4 vendor 4 pci  uuid"
+done
+DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere calls sdaa facts
+has "a guess without TCML" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid"
+run "$sim" sdaa env DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere DS_ACCEL_LOG=debug "$build/bin/ds-accel" info sdaa
+has "a guess is told as one" "$err" "device 4: 0000:bd:00.0 is a guess, made of bus 189"
 run "$sim" sdaa "$build/bin/ds-accel" info sdaa --json
 has "info: fp16" "$out" '"is_fp16_supported": true'
 has "info: bf16 is emulated" "$out" '"is_bf16_supported": false'
@@ -134,6 +157,10 @@ every_call work 'Destroy|sdaaGetDevice|sdaaSetDevice' ' 1053 sdaaErrorRuntimeOth
 
 # ---- what is easily got wrong -------------------------------------------------------------------
 
+wrong_place() {
+    "$sim" "$dir/place.json" "$dir/calls" "$wrong" facts >"$dir/said" && grep -Fq "device 4 vendor 4 pci 0001:bd:05.1" "$dir/said"
+}
+
 # Each with the mistake made on purpose: the simulator has prototypes and numbers of its own.
 wrong "the stream before the kind, as in SUPA 1.x" \
     's/API_OF(device)->sdaaMemcpyAsync(destination, source, size_bytes,$/((sdaa_error_t (*)(void *, const void *, size_t, void *, int))(void *)API_OF(device)->sdaaMemcpyAsync)(destination, source, size_bytes, native_stream, SDAA_COPY_KIND(kind)),/; /^ *SDAA_COPY_KIND(kind), native_stream),$/d' \
@@ -146,6 +173,9 @@ wrong "not ready as in the first generation" 's/SDAA_NOT_READY = 600/SDAA_NOT_RE
 wrong "total before free" 's/sdaaMemGetInfo(&free_bytes, &total_bytes)/sdaaMemGetInfo(\&total_bytes, \&free_bytes)/' work.c wrong_works
 wrong "used before free, as HLML has it" 's/uint64_t total, free, used;/uint64_t total, used, free;/; /tcmlMemory_t.used is the last/d' \
     sensors.c wrong_says telemetry "memory 0/1073741824"
+wrong "the address's text before its numbers" 's/char short_text\[16\]/char text[32]/; s/char text\[32\]; ..* "00000000.*/char short_text[16];/; /^_Static_assert(offsetof(struct tcml_pci/d' \
+    sensors.c wrong_place
+wrong "a function for a slot" 's/domain, bus, slot, function;/domain, bus, function, slot;/' sensors.c wrong_place
 wrong "a device for a card" 's/SDAA_DEVICES_PER_CARD 4u/SDAA_DEVICES_PER_CARD 1u/' sdaa.h \
     wrong_says facts "device 3 vendor 3 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b03 node /dev/tcaicard0"
 wrong "properties of no more than is known" 's/SDAA_PROPERTIES_BYTES 4096/SDAA_PROPERTIES_BYTES 288/' sdaa.h wrong_works

@@ -258,6 +258,7 @@ has "bench: copies" "$out" '"clock": "device"'
 # graphs; and random numbers and op builders, which are the library's.
 conforms "conformance" xpu "98 passed, 0 failed, 15 skipped"
 conforms "conformance on a shuffled machine" "$dir/shuffled.json" "98 passed, 0 failed, 15 skipped"
+conforms "conformance without Sysman" "$dir/deaf.json" "98 passed, 0 failed, 15 skipped"
 variant old 'v["api_minor"] = 3; v["has_graphs"] = 0; v["has_init_drivers"] = 0'
 run env ZES_ENABLE_SYSMAN=1 "$dir/on_old" "$dir/old.json" "$build/bin/ds-accel" conformance xpu -v
 is "conformance with a loader of 1.8 and a driver of 1.3: what fails" "" "$(printf '%s\n' "$out" | grep ' failed  ' || true)"

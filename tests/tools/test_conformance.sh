@@ -87,6 +87,9 @@ while read -r name rule; do
     is "mutant $name" "1 $rule" "$code $(broken)"
 done <"$mutants"
 
+run env MUTANT=lacks_library "$program" conformance "$mutant"
+is "a library that is not installed is no mistake" "0 " "$code $(broken)"
+
 run env MUTANT=aborts "$program" conformance --json "$mutant" --rule DSA-P26
 is "a crash" "1 failed" "$code $(at checks/0/result)"
 has "a crash says how" "$(at checks/0/detail)" "SIGABRT ended the process"

@@ -10,6 +10,7 @@
  *     calls PLUGIN share              export memory and an event of device 0
  *     calls PLUGIN opened             export an event of device 0 and open it
  *     calls PLUGIN vmem               map two pieces of memory the other way round, and copy over
+ *     calls PLUGIN aligned            addresses at a multiple of 64 GiB
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
  *     calls PLUGIN waited             streams come and go while another thread waits for the device
  *     calls PLUGIN imports            four threads open and close memory of another process
@@ -411,6 +412,25 @@ static void do_vmem(struct run *run)
     run->table->vmem_destroy(vmem);
     RELEASE(run, vmem_release, run->device, address, 4 * minimum);
     free(bytes);
+}
+
+#define FAR_APART (UINT64_C(64) << 30)
+
+static void do_aligned(struct run *run)
+{
+    void *address = NULL;
+    uint64_t minimum = 0;
+    uint64_t recommended = 0;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, vmem_granularity, run->device, 0, &minimum, &recommended) < 0 ||
+        CALL(run, vmem_reserve, run->device, minimum, FAR_APART, NULL, 0, &address) < 0) {
+        return;
+    }
+    if ((uintptr_t)address % FAR_APART != 0) {
+        wrong(run, "the alignment of addresses");
+    }
+    RELEASE(run, vmem_release, run->device, address, minimum);
 }
 
 /* ---- work ----------------------------------------------------------------------------------- */
@@ -1014,6 +1034,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_opened(run);
         } else if (strcmp(command, "vmem") == 0) {
             do_vmem(run);
+        } else if (strcmp(command, "aligned") == 0) {
+            do_aligned(run);
         } else if (strcmp(command, "waited") == 0) {
             do_waited(run);
         } else if (strcmp(command, "shown") == 0) {
@@ -1043,8 +1065,8 @@ int main(int argc, char **argv)
     if (argc < 3) {
         fprintf(
             stderr,
-            "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|work|"
-            "waited|imports|peer|probe|shown|lost|ended|joined\n");
+            "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|aligned|"
+            "work|waited|imports|peer|probe|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";

@@ -5,7 +5,7 @@
  * whose handle is its processor's too. Facts as of smi.c; temperatures in whole degrees, as some
  * releases have given them.
  */
-#include "engine.h"
+#include "links.h"
 
 #include <string.h>
 
@@ -184,5 +184,52 @@ SIM_EXPORT amdsmi_status_t amdsmi_get_energy_count(amdsmi_processor_handle proce
     *power = (uint64_t)sim_number(processor_handle, "energy_count", 1000000);
     *counter_resolution = 15.3f;
     *timestamp = 1;
+    return AMDSMI_STATUS_SUCCESS;
+}
+
+/* ---- links ---------------------------------------------------------------------------------- */
+
+typedef enum {
+    AMDSMI_LINK_TYPE_INTERNAL = 0,
+    AMDSMI_LINK_TYPE_PCIE = 1,
+    AMDSMI_LINK_TYPE_XGMI = 2
+} amdsmi_link_type_t;
+SIM_ASSERT(sizeof(amdsmi_link_type_t) == 4, "amdsmi_link_type_t is an int");
+
+SIM_EXPORT amdsmi_status_t amdsmi_topo_get_link_type(amdsmi_processor_handle processor_handle_src,
+                                                     amdsmi_processor_handle processor_handle_dst,
+                                                     uint64_t *hops, amdsmi_link_type_t *type)
+{
+    bool is_xgmi = sim_xgmi_distance(processor_handle_src, processor_handle_dst) > 0;
+
+    ENTER(processor_handle_src);
+    ENTER(processor_handle_dst);
+    *hops = is_xgmi ? 1 : 2;
+    *type = is_xgmi ? AMDSMI_LINK_TYPE_XGMI : AMDSMI_LINK_TYPE_PCIE;
+    return AMDSMI_STATUS_SUCCESS;
+}
+
+SIM_EXPORT amdsmi_status_t amdsmi_topo_get_link_weight(amdsmi_processor_handle processor_handle_src,
+                                                       amdsmi_processor_handle processor_handle_dst,
+                                                       uint64_t *weight)
+{
+    ENTER(processor_handle_src);
+    ENTER(processor_handle_dst);
+    *weight = sim_link_weight(processor_handle_src, processor_handle_dst);
+    return AMDSMI_STATUS_SUCCESS;
+}
+
+SIM_EXPORT amdsmi_status_t amdsmi_get_minmax_bandwidth_between_processors(
+    amdsmi_processor_handle processor_handle_src, amdsmi_processor_handle processor_handle_dst,
+    uint64_t *min_bandwidth, uint64_t *max_bandwidth)
+{
+    ENTER(processor_handle_src);
+    ENTER(processor_handle_dst);
+    if (sim_xgmi_distance(processor_handle_src, processor_handle_dst) != 1) {
+        return AMDSMI_STATUS_NOT_SUPPORTED;
+    }
+    *min_bandwidth = SIM_XGMI_MB_PER_S;
+    *max_bandwidth = SIM_XGMI_MB_PER_S *
+                     (uint64_t)sim_number(processor_handle_src, "xgmi_links", 1);
     return AMDSMI_STATUS_SUCCESS;
 }

@@ -5,9 +5,10 @@
  * libamdhip64.so.5 of it as 5.2 was: no hipLaunchHostFunc, no hipGetDevicePropertiesR0600, another
  * number for the flag of hipIpcOpenMemHandle.
  *
- * Facts of a device beyond the common ones: "arch", "compute_units", "memory_pools", "managed". Of
- * the vendor: "narrows_affinity" (looking for devices leaves the caller on its first CPU, as some
- * releases have done).
+ * Facts of a device beyond the common ones: "arch", "compute_units", "memory_pools", "managed",
+ * "virtual_memory", "granularity_bytes". Of the vendor: "narrows_affinity" (looking for devices
+ * leaves the caller on its first CPU, as some releases have done), "heeds_alignment" (0: reserved
+ * addresses are as they come).
  */
 #include "../runtime/runtime.h"
 
@@ -70,7 +71,8 @@ typedef enum {
     hipDeviceAttributePciDeviceId = 68,
     hipDeviceAttributePciDomainID = 69,
     hipDeviceAttributeWarpSize = 87,
-    hipDeviceAttributeMemoryPoolsSupported = 88
+    hipDeviceAttributeMemoryPoolsSupported = 88,
+    hipDeviceAttributeVirtualMemoryManagementSupported = 89
 } hipDeviceAttribute_t;
 
 typedef int hipDevice_t;
@@ -94,6 +96,51 @@ typedef struct {
 typedef struct {
     char reserved[64];
 } hipIpcEventHandle_t;
+
+/* Virtual memory. In 5.2 the properties of an allocation had the same members in another order. */
+typedef void *hipMemGenericAllocationHandle_t;
+typedef int hipMemAllocationGranularity_flags;
+#define hipMemAllocationGranularityMinimum 0
+#define hipMemAllocationGranularityRecommended 1
+#define hipMemAllocationTypePinned 1
+#define hipMemLocationTypeDevice 1
+#define hipMemAccessFlagsProtNone 0
+#define hipMemAccessFlagsProtRead 1
+#define hipMemAccessFlagsProtReadWrite 3
+typedef struct {
+    int type;
+    int id;
+} hipMemLocation;
+#if HIP_MAJOR >= 6
+typedef struct {
+    int type;                  /* 0 */
+    int requestedHandleType;   /* 4 */
+    hipMemLocation location;   /* 8 */
+    void *win32HandleMetaData; /* 16 */
+    struct {
+        unsigned char compressionType; /* 24 */
+        unsigned char gpuDirectRDMACapable;
+        unsigned short usage;
+    } allocFlags;
+} hipMemAllocationProp;
+SIM_ASSERT(sizeof(hipMemAllocationProp) == 32, "hipMemAllocationProp");
+SIM_ASSERT(offsetof(hipMemAllocationProp, location) == 8, "location");
+SIM_ASSERT(offsetof(hipMemAllocationProp, allocFlags) == 24, "allocFlags");
+#else
+typedef struct {
+    unsigned char compressionType;
+    hipMemLocation location; /* 4 */
+    int requestedHandleType;
+    int type; /* 16 */
+    unsigned short usage;
+    void *win32HandleMetaData;
+} hipMemAllocationProp;
+#endif
+typedef struct {
+    hipMemLocation location;
+    int flags; /* 8 */
+} hipMemAccessDesc;
+SIM_ASSERT(sizeof(hipMemLocation) == 8 && sizeof(hipMemAccessDesc) == 12, "hipMemAccessDesc");
 
 /* The two layouts, as far as anybody reads them. */
 typedef struct {
@@ -318,6 +365,8 @@ static int attribute_of(const struct sim_device *device, hipDeviceAttribute_t at
         return *value = 64, 0;
     case hipDeviceAttributeMemoryPoolsSupported:
         return *value = (int)sim_number(device, "memory_pools", 1), 0;
+    case hipDeviceAttributeVirtualMemoryManagementSupported:
+        return *value = (int)sim_number(device, "virtual_memory", 1), 0;
     }
     return hipErrorInvalidValue;
 }
@@ -817,4 +866,155 @@ HIP(hipError_t) hipGraphGetNodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t
         return RT_RESULT(hipErrorNotSupported);
     }
     return RT_RESULT(rt_graph_nodes(graph, numNodes));
+}
+
+/* ---- virtual memory ------------------------------------------------------------------------- */
+
+#define GRANULARITY (2u << 20)
+
+static size_t granularity_of(const struct sim_device *device)
+{
+    return (size_t)sim_number(device, "granularity_bytes", GRANULARITY);
+}
+
+static const struct sim_device *device_of(const hipMemAllocationProp *prop)
+{
+    return prop != NULL && prop->type == hipMemAllocationTypePinned &&
+                   prop->location.type == hipMemLocationTypeDevice
+               ? rt_device(prop->location.id)
+               : NULL;
+}
+
+HIP(hipError_t)
+hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *prop,
+                               hipMemAllocationGranularity_flags option)
+{
+    const struct sim_device *device = device_of(prop);
+
+    RT_ENTER_ANY();
+    if (granularity == NULL || device == NULL ||
+        (option != hipMemAllocationGranularityMinimum &&
+         option != hipMemAllocationGranularityRecommended)) {
+        return RT_RESULT(hipErrorInvalidValue);
+    }
+    *granularity = option == hipMemAllocationGranularityMinimum ? granularity_of(device)
+                                                                : 2 * granularity_of(device);
+    return hipSuccess;
+}
+
+HIP(hipError_t)
+hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *addr,
+                     unsigned long long flags)
+{
+    size_t least = granularity_of(sim_device_at(rt_current()));
+    void *address;
+
+    RT_ENTER();
+    if (ptr == NULL || flags != 0 || size == 0 || size % least != 0 ||
+        (alignment & (alignment - 1)) != 0) {
+        return RT_RESULT(hipErrorInvalidValue);
+    }
+    if (sim_vendor_number("heeds_alignment", 1) == 0 || alignment < least) {
+        alignment = least;
+    }
+    address = sim_reserve(size, alignment, addr);
+    if (address == NULL) {
+        return RT_RESULT(hipErrorOutOfMemory);
+    }
+    *ptr = address;
+    return hipSuccess;
+}
+
+HIP(hipError_t) hipMemAddressFree(void *devPtr, size_t size)
+{
+    RT_ENTER_ANY();
+    return RT_RESULT(sim_unreserve(devPtr, size) ? hipSuccess : hipErrorInvalidValue);
+}
+
+HIP(hipError_t)
+hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t size, const hipMemAllocationProp *prop,
+             unsigned long long flags)
+{
+    const struct sim_device *device = device_of(prop);
+    struct sim_physical *memory;
+
+    RT_ENTER();
+    if (handle == NULL || size == 0 || flags != 0 || device == NULL ||
+        prop->requestedHandleType != 0 || size % granularity_of(device) != 0) {
+        return RT_RESULT(hipErrorInvalidValue);
+    }
+    memory = sim_physical_create(device->physical, size);
+    if (memory == NULL) {
+        return RT_RESULT(hipErrorOutOfMemory);
+    }
+    sim_handle_add(memory, "memory-handle");
+    *handle = memory;
+    return hipSuccess;
+}
+
+/* Mappings keep the memory itself. */
+HIP(hipError_t) hipMemRelease(hipMemGenericAllocationHandle_t handle)
+{
+    int code = rt_enter(__func__, false);
+
+    sim_handle_remove(handle, "memory-handle", __func__);
+    sim_physical_put(handle);
+    return code;
+}
+
+HIP(hipError_t)
+hipMemMap(void *ptr, size_t size, size_t offset, hipMemGenericAllocationHandle_t handle,
+          unsigned long long flags)
+{
+    RT_ENTER();
+    sim_handle_check(handle, "memory-handle", __func__);
+    if (ptr == NULL || offset != 0 || flags != 0) {
+        return RT_RESULT(hipErrorInvalidValue);
+    }
+    return RT_RESULT(sim_map(ptr, size, handle, 0) ? hipSuccess : hipErrorInvalidValue);
+}
+
+/* Of one mapping: releases of 6.x take a range of several for its first, and lose the others. */
+HIP(hipError_t) hipMemUnmap(void *ptr, size_t size)
+{
+    struct sim_block block;
+
+    RT_ENTER_ANY();
+    if (!sim_find(ptr, &block) || block.address != ptr) {
+        return RT_RESULT(hipErrorInvalidValue);
+    }
+    if (block.size_bytes != size) {
+        sim_misuse("hipMemUnmap(%p, %zu bytes): the mapping has %llu", ptr, size,
+                   (unsigned long long)block.size_bytes);
+    }
+    sim_device_synchronize(block.physical);
+    return RT_RESULT(sim_unmap(ptr, size) ? hipSuccess : hipErrorInvalidValue);
+}
+
+/* The engine knows one access for all devices: what any of them is given. */
+HIP(hipError_t)
+hipMemSetAccess(void *ptr, size_t size, const hipMemAccessDesc *desc, size_t count)
+{
+    struct sim_block block;
+
+    RT_ENTER();
+    if (desc == NULL || count == 0 || !sim_find(ptr, &block)) {
+        return RT_RESULT(hipErrorInvalidValue);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct sim_device *device = desc[i].location.type == hipMemLocationTypeDevice
+                                              ? rt_device(desc[i].location.id)
+                                              : NULL;
+
+        if (device == NULL || (desc[i].flags != hipMemAccessFlagsProtNone &&
+                               desc[i].flags != hipMemAccessFlagsProtRead &&
+                               desc[i].flags != hipMemAccessFlagsProtReadWrite)) {
+            return RT_RESULT(hipErrorInvalidValue);
+        }
+        if ((device->physical == block.physical || desc[i].flags != hipMemAccessFlagsProtNone) &&
+            !sim_set_access(ptr, size, (uint32_t)desc[i].flags)) {
+            return RT_RESULT(hipErrorInvalidValue);
+        }
+    }
+    return hipSuccess;
 }

@@ -4,9 +4,9 @@
  * A simulated librocm_smi64.so.7, by the prototypes of rocm_smi.h. It counts devices by PCI address
  * and heeds no variable. Facts: "utilization_percent", "memory_utilization_percent",
  * "edge_millidegrees" (-1: no such sensor), "junction_millidegrees", "power_microwatts",
- * "power_cap_microwatts", "energy_count" (of 15.3 microjoules each).
+ * "power_cap_microwatts", "energy_count" (of 15.3 microjoules each); those of links.h.
  */
-#include "engine.h"
+#include "links.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,5 +203,56 @@ SIM_EXPORT rsmi_status_t rsmi_dev_energy_count_get(uint32_t dv_ind, uint64_t *po
     *power = (uint64_t)sim_number(device, "energy_count", 1000000);
     *counter_resolution = 15.3f;
     *timestamp = 1;
+    return RSMI_STATUS_SUCCESS;
+}
+
+/* ---- links: CPU_NODE_INDEX is not served ---------------------------------------------------- */
+
+typedef enum {
+    RSMI_IOLINK_TYPE_UNDEFINED = 0,
+    RSMI_IOLINK_TYPE_PCIEXPRESS = 1,
+    RSMI_IOLINK_TYPE_XGMI = 2
+} RSMI_IO_LINK_TYPE;
+SIM_ASSERT(sizeof(RSMI_IO_LINK_TYPE) == 4, "RSMI_IO_LINK_TYPE is an int");
+
+/* Hops are 1 for whatever has a way by XGMI, as the library itself says. */
+SIM_EXPORT rsmi_status_t rsmi_topo_get_link_type(uint32_t dv_ind_src, uint32_t dv_ind_dst,
+                                                 uint64_t *hops, RSMI_IO_LINK_TYPE *type)
+{
+    bool is_xgmi;
+    ENTER(dv_ind_src)
+
+    if (dv_ind_dst >= count || dv_ind_dst == dv_ind_src || hops == NULL || type == NULL) {
+        return RSMI_STATUS_INVALID_ARGS;
+    }
+    is_xgmi = sim_xgmi_distance(device, sim_device_at(order[dv_ind_dst])) > 0;
+    *hops = is_xgmi ? 1 : 2;
+    *type = is_xgmi ? RSMI_IOLINK_TYPE_XGMI : RSMI_IOLINK_TYPE_PCIEXPRESS;
+    return RSMI_STATUS_SUCCESS;
+}
+
+SIM_EXPORT rsmi_status_t rsmi_topo_get_link_weight(uint32_t dv_ind_src, uint32_t dv_ind_dst,
+                                                   uint64_t *weight)
+{
+    ENTER(dv_ind_src)
+    if (dv_ind_dst >= count || dv_ind_dst == dv_ind_src || weight == NULL) {
+        return RSMI_STATUS_INVALID_ARGS;
+    }
+    *weight = sim_link_weight(device, sim_device_at(order[dv_ind_dst]));
+    return RSMI_STATUS_SUCCESS;
+}
+
+SIM_EXPORT rsmi_status_t rsmi_minmax_bandwidth_get(uint32_t dv_ind_src, uint32_t dv_ind_dst,
+                                                   uint64_t *min_bandwidth, uint64_t *max_bandwidth)
+{
+    ENTER(dv_ind_src)
+    if (dv_ind_dst >= count || dv_ind_dst == dv_ind_src) {
+        return RSMI_STATUS_INVALID_ARGS;
+    }
+    if (sim_xgmi_distance(device, sim_device_at(order[dv_ind_dst])) != 1) {
+        return RSMI_STATUS_NOT_SUPPORTED;
+    }
+    *min_bandwidth = SIM_XGMI_MB_PER_S;
+    *max_bandwidth = SIM_XGMI_MB_PER_S * (uint64_t)sim_number(device, "xgmi_links", 1);
     return RSMI_STATUS_SUCCESS;
 }

@@ -3,7 +3,9 @@
 /*
  * A simulated libtcml.so, by the prototypes of tcml.h. The vendor's fact "tcml_counts" says what
  * its numbers are: "devices", "cards" (the first device of each has the facts), or "nothing" that
- * fits. Facts of a device: "utilization_percent", "memory_utilization_percent", "temperature_c".
+ * fits; "tcml_pci" how it tells an address: "yes", "no" (not supported), "garbled" (numbers that
+ * its text does not have), "elsewhere" (another bus). Facts of a device: "utilization_percent",
+ * "memory_utilization_percent", "temperature_c".
  */
 #include "engine.h"
 
@@ -18,9 +20,26 @@ typedef struct {
     uint64_t total, free, used;
 } tcmlMemory_t;
 
+#define TCML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE 16
+#define TCML_DEVICE_PCI_BUS_ID_BUFFER_SIZE 32
+typedef struct {
+    char busIdLegacy[TCML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
+    uint32_t domain; /* 16 */
+    uint32_t bus;
+    uint32_t device;
+    uint32_t function;
+    uint32_t pciDeviceId; /* 32 */
+    uint32_t pciSubSystemId;
+    char busId[TCML_DEVICE_PCI_BUS_ID_BUFFER_SIZE]; /* 40 */
+} tcmlPciInfo_t;
+
 #define TCML_SUCCESS 0
 #define TCML_INVALID_ARGS 1
+#define TCML_NOT_SUPPORTED 2
 
+SIM_ASSERT(sizeof(tcmlPciInfo_t) == 72, "tcmlPciInfo_t");
+SIM_ASSERT(offsetof(tcmlPciInfo_t, domain) == 16, "tcmlPciInfo_t.domain");
+SIM_ASSERT(offsetof(tcmlPciInfo_t, busId) == 40, "tcmlPciInfo_t.busId");
 SIM_ASSERT(sizeof(tcmlUtilization_t) == 8, "tcmlUtilization_t");
 SIM_ASSERT(sizeof(tcmlMemory_t) == 24 && offsetof(tcmlMemory_t, free) == 8, "tcmlMemory_t");
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -98,6 +117,31 @@ SIM_EXPORT tcmlReturn_t tcmlDeviceGetUuid(uint32_t dv_ind, char *uuid, uint32_t 
 {
     ENTER(dv_ind)
     snprintf(uuid, length, "%s", device->uuid_text);
+    return TCML_SUCCESS;
+}
+
+SIM_EXPORT tcmlReturn_t tcmlDeviceGetPciInfo(uint32_t dv_ind, tcmlPciInfo_t *pci)
+{
+    const char *how = sim_vendor_text("tcml_pci", "yes");
+    uint32_t bus;
+    ENTER(dv_ind)
+
+    if (strcmp(how, "no") == 0) {
+        return TCML_NOT_SUPPORTED;
+    }
+    bus = (device->pci_bus + (strcmp(how, "elsewhere") == 0)) & 0xff;
+    *pci = (tcmlPciInfo_t){.domain = device->pci_domain,
+                           .bus = bus,
+                           .device = device->pci_slot & 0x1f,
+                           .function = device->pci_function & 7,
+                           .pciDeviceId = 0x071900a1};
+    snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.%X", pci->domain & 0xffff,
+             bus, pci->device, pci->function);
+    snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.%X", pci->domain, bus, pci->device,
+             pci->function);
+    if (strcmp(how, "garbled") == 0) {
+        pci->function ^= 1;
+    }
     return TCML_SUCCESS;
 }
 

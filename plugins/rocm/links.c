@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Links of a device: its PCI Express link, by sysfs, and those of XGMI to others of ours, by
+ * rocm_smi or amd_smi. What these two call the type of a link between two devices is how one
+ * reaches the other: of PCI Express it is a way over bridges and perhaps processors, and no link
+ * between the two; how near they are there, the host finds in sysfs.
+ *
+ * By XGMI too a way may lead over a third device. The number of hops does not tell (1 is given for
+ * all that have a way by XGMI), but the weight does: the kernel's driver gives 15 for each link,
+ * and 13 within one package.
+ */
+#include "sensors.h"
+
+#define ONE_LINK_WEIGHT 15
+#define LINKS_MAX 16 /* between two devices; more is no number of links */
+
+/* Several links between the same two are told one by one. */
+struct way {
+    uint32_t link_count;
+    uint64_t bytes_per_s; /* of each; 0: not known */
+};
+
+static struct way make_way(uint64_t least_mb_per_s, uint64_t most_mb_per_s)
+{
+    struct way way = {1, most_mb_per_s * 1000000};
+
+    if (least_mb_per_s > 0 && most_mb_per_s / least_mb_per_s <= LINKS_MAX &&
+        most_mb_per_s % least_mb_per_s == 0 && most_mb_per_s > 0) {
+        way.link_count = (uint32_t)(most_mb_per_s / least_mb_per_s);
+        way.bytes_per_s = least_mb_per_s * 1000000;
+    }
+    return way;
+}
+
+static struct way ask_rsmi(const struct rsmi_api *rsmi, const char *from, const char *to)
+{
+    const struct way none = {0, 0};
+    uint64_t hops = 0;
+    uint64_t weight = 0;
+    uint64_t least = 0;
+    uint64_t most = 0;
+    uint32_t here;
+    uint32_t there;
+    int type = 0;
+
+    if (rsmi->rsmi_topo_get_link_type == NULL || rsmi->rsmi_topo_get_link_weight == NULL ||
+        rocm_find_rsmi(rsmi, from, &here) != 0 || rocm_find_rsmi(rsmi, to, &there) != 0 ||
+        rsmi->rsmi_topo_get_link_type(here, there, &hops, &type) != RSMI_SUCCESS ||
+        type != RSMI_LINK_XGMI ||
+        rsmi->rsmi_topo_get_link_weight(here, there, &weight) != RSMI_SUCCESS ||
+        weight > ONE_LINK_WEIGHT) {
+        return none;
+    }
+    if (rsmi->rsmi_minmax_bandwidth_get == NULL ||
+        rsmi->rsmi_minmax_bandwidth_get(here, there, &least, &most) != RSMI_SUCCESS) {
+        least = most = 0;
+    }
+    return make_way(least, most);
+}
+
+static struct way ask_amdsmi(const struct amdsmi_api *amdsmi, const char *from, const char *to)
+{
+    const struct way none = {0, 0};
+    void *here = rocm_find_amdsmi(amdsmi, from);
+    void *there = rocm_find_amdsmi(amdsmi, to);
+    uint64_t hops = 0;
+    uint64_t weight = 0;
+    uint64_t least = 0;
+    uint64_t most = 0;
+    int type = 0;
+
+    if (amdsmi->amdsmi_topo_get_link_type == NULL || amdsmi->amdsmi_topo_get_link_weight == NULL ||
+        here == NULL || there == NULL ||
+        amdsmi->amdsmi_topo_get_link_type(here, there, &hops, &type) != AMDSMI_SUCCESS ||
+        type != AMDSMI_LINK_XGMI ||
+        amdsmi->amdsmi_topo_get_link_weight(here, there, &weight) != AMDSMI_SUCCESS ||
+        weight > ONE_LINK_WEIGHT) {
+        return none;
+    }
+    if (amdsmi->amdsmi_get_minmax_bandwidth_between_processors == NULL ||
+        amdsmi->amdsmi_get_minmax_bandwidth_between_processors(here, there, &least, &most) !=
+            AMDSMI_SUCCESS) {
+        least = most = 0;
+    }
+    return make_way(least, most);
+}
+
+/* -- PCI Express -- */
+
+/*
+ * A card has bridges of its own (of AMD's graphics, 0x1002) between the slot and the GPU, whose
+ * link inside is as fast as can be: the one that counts is the outermost's.
+ */
+#define BRIDGES_MAX 4
+
+static void find_outermost(const struct ds_accel_host *host, const char *pci_address, char *folder,
+                           size_t folder_size)
+{
+    char path[128];
+    char line[16];
+
+    snprintf(folder, folder_size, "/sys/bus/pci/devices/%s", pci_address);
+    for (int i = 0; i < BRIDGES_MAX; i++) {
+        snprintf(path, sizeof(path), "%s/../vendor", folder);
+        if (vendor_read_line(host, path, line, sizeof(line)) != 0 || strcmp(line, "0x1002") != 0) {
+            return;
+        }
+        snprintf(folder + strlen(folder), folder_size - strlen(folder), "/..");
+    }
+}
+
+/* "16.0 GT/s PCIe" */
+static uint32_t read_generation(const struct ds_accel_host *host, const char *folder)
+{
+    static const char *const rates[] = {"2.5 GT/s",  "5.0 GT/s",  "8.0 GT/s",
+                                        "16.0 GT/s", "32.0 GT/s", "64.0 GT/s"};
+    char path[128];
+    char line[64];
+
+    snprintf(path, sizeof(path), "%s/current_link_speed", folder);
+    if (vendor_read_line(host, path, line, sizeof(line)) != 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        if (strncmp(line, rates[i], strlen(rates[i])) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+/* 0: its width and rate are not known. */
+static int read_pci_link(const struct ds_accel_host *host, const char *pci_address,
+                         struct ds_accel_link *link)
+{
+    /* Of a lane in one direction, without what the coding takes. */
+    static const uint64_t lane_bytes_per_s[] = {0,
+                                                UINT64_C(250000000),
+                                                UINT64_C(500000000),
+                                                UINT64_C(984615384),
+                                                UINT64_C(1969230769),
+                                                UINT64_C(3938461538),
+                                                UINT64_C(7563000000)};
+    char folder[96];
+    char path[128];
+    char line[32];
+    uint64_t width = 0;
+
+    find_outermost(host, pci_address, folder, sizeof(folder));
+    snprintf(path, sizeof(path), "%s/current_link_width", folder);
+    link->generation = read_generation(host, folder);
+    if (link->generation == 0 || vendor_read_line(host, path, line, sizeof(line)) != 0 ||
+        plugin_parse_u64(line, &width) != 0 || width == 0 || width > 32) {
+        return 0;
+    }
+    link->kind = DS_ACCEL_LINK_PCI;
+    link->peer_index = -1;
+    link->width = (uint32_t)width;
+    link->is_up = 1;
+    link->bandwidth_bytes_per_s = width * lane_bytes_per_s[link->generation];
+    return 1;
+}
+
+/* -- all of a device's -- */
+
+static void take_link(struct ds_accel_link *links, uint32_t capacity, uint32_t *count,
+                      const struct ds_accel_link *link)
+{
+    if (*count < capacity) {
+        links[*count] = *link;
+    }
+    (*count)++;
+}
+
+static struct way find_way(struct rocm_sensors *sensors, const char *from, const char *to)
+{
+    struct way way = {0, 0};
+
+    pthread_mutex_lock(&sensors->lock);
+    if (rocm_sensors_source(sensors) == SOURCE_RSMI) {
+        way = ask_rsmi(&sensors->rsmi, from, to);
+    } else if (sensors->source == SOURCE_AMDSMI) {
+        way = ask_amdsmi(&sensors->amdsmi, from, to);
+    }
+    pthread_mutex_unlock(&sensors->lock);
+    return way;
+}
+
+/* Reading the state of its link may wake a device. */
+static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
+{
+    uint32_t power = vendor_pci_power_state(host, pci_address);
+
+    return power == DS_ACCEL_POWER_SUSPENDED || power == DS_ACCEL_POWER_OFF;
+}
+
+/* Those of XGMI to one other; parts of one GPU share its address. */
+static void take_links_to(ds_accel_plugin_instance_t *instance, const char *own, uint32_t other,
+                          struct ds_accel_link *links, uint32_t capacity, uint32_t *count)
+{
+    const char *address = instance->devices[other].identity.pci_address;
+    struct way way;
+
+    if (strcmp(own, address) == 0 || is_asleep(instance->host, address)) {
+        return;
+    }
+    way = find_way(((struct rocm *)instance->runtime)->sensors, own, address);
+    for (uint32_t i = 0; i < way.link_count; i++) {
+        const struct ds_accel_link link = {.kind = DS_ACCEL_LINK_XGMI,
+                                           .peer_index = (int32_t)other,
+                                           .is_up = 1,
+                                           .bandwidth_bytes_per_s = way.bytes_per_s};
+        take_link(links, capacity, count, &link);
+    }
+}
+
+int32_t rocm_links(ds_accel_plugin_instance_t *instance, uint32_t device_index,
+                   struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
+                   struct ds_accel_error *error)
+{
+    const char *own = instance->devices[device_index].identity.pci_address;
+    struct ds_accel_link link = {0};
+
+    (void)error;
+    *count_out = 0;
+    if (is_asleep(instance->host, own)) {
+        return DS_ACCEL_OK;
+    }
+    if (read_pci_link(instance->host, own, &link)) {
+        take_link(links, capacity, count_out, &link);
+    }
+    for (uint32_t i = 0; i < instance->device_count; i++) {
+        take_links_to(instance, own, i, links, capacity, count_out);
+    }
+    return DS_ACCEL_OK;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Virtual memory. HIP maps a handle from its beginning only: hipMemMap() refuses every offset but
+ * 0. So ours is made of pieces of the least size, each of which is a beginning, and is mapped and
+ * unmapped piece by piece, as releases of 6.x want it. Access is set for a whole range at once.
+ *
+ * What is created is not exportable: nothing here could give it to another process.
+ */
+#include "rocm.h"
+
+int rocm_has_vmem(const struct hip_api *hip)
+{
+    return hip->hipMemGetAllocationGranularity != NULL && hip->hipMemAddressReserve != NULL &&
+           hip->hipMemAddressFree != NULL && hip->hipMemCreate != NULL &&
+           hip->hipMemRelease != NULL && hip->hipMemMap != NULL && hip->hipMemUnmap != NULL &&
+           hip->hipMemSetAccess != NULL;
+}
+
+/* The device's flag is there only with all functions, in the layout of 6.0. */
+static int32_t check_vmem(const ds_accel_plugin_device_t *device, const char *slot,
+                          struct ds_accel_error *error)
+{
+    if ((device->instance->flags & DS_ACCEL_FLAG_VIRTUAL_MEMORY) == 0) {
+        return vendor_unsupported(error, slot,
+                                  "libamdhip64 is older than ROCm 6.0, or lacks hipMemCreate");
+    }
+    if ((device->info.flags & DS_ACCEL_FLAG_VIRTUAL_MEMORY) == 0) {
+        return vendor_unsupported(error, slot, "the device has no virtual memory management");
+    }
+    return DS_ACCEL_OK;
+}
+
+static struct hip_allocation describe(const ds_accel_plugin_device_t *device)
+{
+    struct hip_allocation how;
+
+    memset(&how, 0, sizeof(how));
+    how.type = HIP_ALLOCATION_PINNED;
+    how.location.type = HIP_LOCATION_DEVICE;
+    how.location.device = (int)device->index;
+    return how;
+}
+
+/*
+ * The recommended size is told as the least, and is that of a piece: what HIP calls the least may
+ * be a page, and a handle for each page would be too many.
+ */
+static int32_t piece_size(ds_accel_plugin_device_t *device, const char *slot,
+                          uint64_t *piece_bytes_out, struct ds_accel_error *error)
+{
+    const struct hip_allocation how = describe(device);
+    size_t bytes = 0;
+    int32_t status = check_vmem(device, slot, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = ROCM_CHECK(device,
+                            HIP_OF(device)->hipMemGetAllocationGranularity(
+                                &bytes, &how, HIP_GRANULARITY_RECOMMENDED),
+                            error, "hipMemGetAllocationGranularity(device %u, recommended)",
+                            device->index);
+    }
+    if (status == DS_ACCEL_OK && bytes == 0) {
+        status = plugin_fail(error, DS_ACCEL_ERR_DRIVER,
+                             "%s: hipMemGetAllocationGranularity(device %u) gave 0", slot,
+                             device->index);
+    }
+    *piece_bytes_out = bytes;
+    return status;
+}
+
+int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
+                              uint64_t *minimum_out, uint64_t *recommended_out,
+                              struct ds_accel_error *error)
+{
+    int32_t status = piece_size(device, "vmem_granularity", minimum_out, error);
+
+    (void)flags; /* the same for what vmem_create() refuses */
+    *recommended_out = *minimum_out;
+    return status;
+}
+
+/* -- addresses -- */
+
+/*
+ * Aligned to a piece at least. Releases that heed no alignment are known: what the caller asked
+ * for, and did not get, is given back.
+ */
+int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                          uint64_t align_bytes, void *hint, void **address_out,
+                          struct ds_accel_error *error)
+{
+    const struct hip_api *hip = HIP_OF(device);
+    void *address = NULL;
+    uint64_t piece = 0;
+    uint64_t align;
+    int32_t status = piece_size(device, "vmem_reserve", &piece, error);
+
+    align = align_bytes > piece ? align_bytes : piece;
+    if (status == DS_ACCEL_OK) {
+        status = ROCM_CHECK(device, hip->hipMemAddressReserve(&address, size_bytes, align, hint, 0),
+                            error, "hipMemAddressReserve(%llu bytes, alignment %llu)",
+                            (unsigned long long)size_bytes, (unsigned long long)align);
+    }
+    if (status < 0) {
+        return status;
+    }
+    if (align_bytes > 0 && ((uintptr_t)address & (align_bytes - 1)) != 0) {
+        (void)rocm_code(ROCM_OF(device), hip->hipMemAddressFree(address, size_bytes));
+        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
+                           "vmem_reserve: hipMemAddressReserve gave %p, not aligned to %llu",
+                           address, (unsigned long long)align_bytes);
+    }
+    *address_out = address;
+    return DS_ACCEL_OK;
+}
+
+int32_t rocm_vmem_release(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                          struct ds_accel_error *error)
+{
+    int32_t status = check_vmem(device, "vmem_release", error);
+
+    return status < 0 ? status
+                      : ROCM_CHECK(device, HIP_OF(device)->hipMemAddressFree(address, size_bytes),
+                                   error, "hipMemAddressFree(%p, %llu bytes)", address,
+                                   (unsigned long long)size_bytes);
+}
+
+/* -- physical memory -- */
+
+/* What `native` points to. */
+struct physical {
+    uint64_t piece_bytes;
+    uint64_t piece_count;
+    hip_physical_t pieces[];
+};
+
+void rocm_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
+{
+    struct physical *memory = native;
+
+    for (uint64_t i = 0; i < memory->piece_count; i++) {
+        (void)rocm_code(ROCM_OF(device), HIP_OF(device)->hipMemRelease(memory->pieces[i]));
+    }
+    free(memory);
+}
+
+static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *memory,
+                           uint64_t count, struct ds_accel_error *error)
+{
+    const struct hip_allocation how = describe(device);
+
+    for (uint64_t i = 0; i < count; i++) {
+        int32_t status = ROCM_CHECK(
+            device, HIP_OF(device)->hipMemCreate(&memory->pieces[i], memory->piece_bytes, &how, 0),
+            error, "hipMemCreate(%llu bytes, piece %llu of %llu, device %u)",
+            (unsigned long long)memory->piece_bytes, (unsigned long long)i + 1,
+            (unsigned long long)count, device->index);
+
+        if (status < 0) {
+            return status;
+        }
+        memory->piece_count++;
+    }
+    return DS_ACCEL_OK;
+}
+
+/* More than the device has is refused before it is taken piece by piece from everybody else. */
+static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                          uint64_t *piece_bytes_out, struct ds_accel_error *error)
+{
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    int32_t status = piece_size(device, "vmem_create", piece_bytes_out, error);
+
+    if (status == DS_ACCEL_OK) {
+        status = rocm_memory_info(device, &free_bytes, &total_bytes, error);
+    }
+    if (status < 0 || *piece_bytes_out == 0) {
+        return status;
+    }
+    if (size_bytes % *piece_bytes_out != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "vmem_create: %llu bytes are no multiple of the granularity, %llu",
+                           (unsigned long long)size_bytes, (unsigned long long)*piece_bytes_out);
+    }
+    if (size_bytes > free_bytes) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY,
+                           "vmem_create: device %u: asked %llu bytes, %llu are free", device->index,
+                           (unsigned long long)size_bytes, (unsigned long long)free_bytes);
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
+                         void **native_out, struct ds_accel_error *error)
+{
+    struct physical *memory;
+    uint64_t piece = 0;
+    uint64_t count;
+    int32_t status;
+
+    if ((flags & DS_ACCEL_VMEM_EXPORTABLE) != 0) {
+        return vendor_unsupported(error, "vmem_create",
+                                  "nothing exports HIP's mapped memory from here");
+    }
+    status = check_size(device, size_bytes, &piece, error);
+    if (status < 0 || piece == 0) {
+        return status;
+    }
+    count = size_bytes / piece;
+    memory = calloc(1, sizeof(*memory) + (size_t)count * sizeof(memory->pieces[0]));
+    if (memory == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_create: no host memory");
+    }
+    memory->piece_bytes = piece;
+    status = make_pieces(device, memory, count, error);
+    if (status < 0) {
+        rocm_vmem_destroy(device, memory);
+        return status;
+    }
+    *native_out = memory;
+    return DS_ACCEL_OK;
+}
+
+/* -- mappings -- */
+
+/*
+ * When a piece fails, the others go all the same, and are no mappings any more when the caller
+ * tries again: the code for that is a failure only if it is that of all.
+ */
+static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
+                                uint64_t size_bytes, uint64_t piece_bytes)
+{
+    hip_error_t failure = HIP_SUCCESS;
+    int is_any_done = 0;
+
+    for (uint64_t at = 0; at < size_bytes; at += piece_bytes) {
+        hip_error_t code = HIP_OF(device)->hipMemUnmap(address + at, piece_bytes);
+
+        if (code == HIP_SUCCESS) {
+            is_any_done = 1;
+        } else if (failure == HIP_SUCCESS || failure == HIP_INVALID_VALUE) {
+            failure = rocm_code(ROCM_OF(device), code);
+        }
+    }
+    return failure == HIP_INVALID_VALUE && is_any_done ? HIP_SUCCESS : failure;
+}
+
+/* A failure takes back the pieces that were mapped before it. */
+int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                      void *native, uint64_t offset_bytes, struct ds_accel_error *error)
+{
+    const struct physical *memory = native;
+    uint64_t piece = memory->piece_bytes;
+    hip_error_t code = HIP_SUCCESS;
+    uint64_t done = 0;
+
+    if (size_bytes % piece != 0 || offset_bytes % piece != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                           "vmem_map: %llu bytes at offset %llu: this memory is mapped in pieces "
+                           "of %llu bytes",
+                           (unsigned long long)size_bytes, (unsigned long long)offset_bytes,
+                           (unsigned long long)piece);
+    }
+    while (done < size_bytes && code == HIP_SUCCESS) {
+        code = HIP_OF(device)->hipMemMap((char *)address + done, piece, 0,
+                                         memory->pieces[(offset_bytes + done) / piece], 0);
+        done += code == HIP_SUCCESS ? piece : 0;
+    }
+    if (code != HIP_SUCCESS) {
+        (void)unmap_pieces(device, address, done, piece);
+    }
+    return ROCM_CHECK(device, code, error, "hipMemMap(%p, %llu bytes of %llu at offset %llu)",
+                      address, (unsigned long long)piece, (unsigned long long)size_bytes,
+                      (unsigned long long)offset_bytes);
+}
+
+/* The frame gives what one call mapped: of this device's memory, and so in its pieces. */
+int32_t rocm_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
+                        struct ds_accel_error *error)
+{
+    uint64_t piece = 0;
+    int32_t status = piece_size(device, "vmem_unmap", &piece, error);
+
+    if (status < 0 || piece == 0) {
+        return status;
+    }
+    return ROCM_CHECK(device, unmap_pieces(device, address, size_bytes, piece), error,
+                      "hipMemUnmap(%p, %llu bytes in pieces of %llu)", address,
+                      (unsigned long long)size_bytes, (unsigned long long)piece);
+}
+
+int32_t rocm_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,
+                             uint32_t access, struct ds_accel_error *error)
+{
+    const struct hip_access wanted = {{HIP_LOCATION_DEVICE, (int)accessor->index}, (int)access};
+    int32_t status = check_vmem(accessor, "vmem_set_access", error);
+
+    return status < 0
+               ? status
+               : ROCM_CHECK(accessor,
+                            HIP_OF(accessor)->hipMemSetAccess(address, size_bytes, &wanted, 1),
+                            error, "hipMemSetAccess(%p, %llu bytes, device %u, access %u)", address,
+                            (unsigned long long)size_bytes, accessor->index, access);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * XGMI, as both libraries of sensors tell it. A device's fact "xgmi" is its place in the ring of
+ * the vendor's "xgmi_ring" (2) devices, where each has "xgmi_links" (1) links to both neighbours;
+ * without it a device has none.
+ */
+#ifndef DS_ACCEL_SIM_ROCM_LINKS_H
+#define DS_ACCEL_SIM_ROCM_LINKS_H
+
+#include "engine.h"
+
+#define SIM_XGMI_WEIGHT 15u
+#define SIM_PCIE_WEIGHT 40u /* to a processor, and from it */
+#define SIM_XGMI_MB_PER_S 50000u
+
+/* How many links lie between two devices; 0: there is no way by XGMI. */
+static inline uint64_t sim_xgmi_distance(const struct sim_device *from, const struct sim_device *to)
+{
+    int64_t size = sim_vendor_number("xgmi_ring", 2);
+    int64_t here = sim_number(from, "xgmi", -1);
+    int64_t there = sim_number(to, "xgmi", -1);
+    int64_t distance = here > there ? here - there : there - here;
+
+    if (here < 0 || there < 0) {
+        return 0;
+    }
+    return (uint64_t)(distance > size - distance ? size - distance : distance);
+}
+
+static inline uint64_t sim_link_weight(const struct sim_device *from, const struct sim_device *to)
+{
+    uint64_t distance = sim_xgmi_distance(from, to);
+
+    return distance > 0 ? distance * SIM_XGMI_WEIGHT : SIM_PCIE_WEIGHT;
+}
+
+#endif
