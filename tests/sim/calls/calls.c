@@ -15,6 +15,7 @@
  *     calls PLUGIN imports            four threads open and close memory of another process
  *     calls PLUGIN peer               memory that is freed while it is copied to another device
  *     calls PLUGIN probe              the verdict, with a timer's signals all the while
+ *     calls PLUGIN again              the verdict, while device 0 is open here
  *     calls PLUGIN shown VARIABLE     its value for devices 1 and 0, and for one named twice
  *     calls PLUGIN lost               a host task behind a copy that loses the device (SIM_LOSE)
  *     calls PLUGIN ended              a capture that another thread tries to end
@@ -869,6 +870,17 @@ static void do_probe(struct run *run)
     }
 }
 
+/* A runtime that has started in this process does not survive a fork. */
+static void do_again(struct run *run)
+{
+    struct ds_accel_verdict verdict = {.struct_size = sizeof(verdict)};
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, probe, &host, &verdict) == DS_ACCEL_OK) {
+        printf("state %u reason %u %s\n", verdict.state, verdict.reason, verdict.detail);
+    }
+}
+
 /* ---- losses and captures --------------------------------------------------------------------- */
 
 static void note_status(void *user_data, int32_t status)
@@ -1016,6 +1028,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_vmem(run);
         } else if (strcmp(command, "waited") == 0) {
             do_waited(run);
+        } else if (strcmp(command, "again") == 0) {
+            do_again(run);
         } else if (strcmp(command, "shown") == 0) {
             do_shown(run, argument);
         } else if (strcmp(command, "peer") == 0) {
@@ -1044,7 +1058,7 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|work|"
-            "waited|imports|peer|probe|shown|lost|ended|joined\n");
+            "waited|imports|peer|probe|again|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";
