@@ -51,6 +51,13 @@ for vendor in cuda rocm mlu; do
     whole "$vendor: asking a device leaves captures alone"
 done
 
+for vendor in cuda rocm xpu npu mlu sdaa; do
+    machine=$here/machines/$vendor.json
+    plugin=$build/lib/ds-accel/ds_accel_$vendor.so
+    calls "$machine" gone
+    whole "$vendor: a stream that was destroyed is waited for"
+done
+
 # The limit of locked memory is named beside the vendor's own code.
 machine=$here/machines/npu.json
 plugin=$build/lib/ds-accel/ds_accel_npu.so

@@ -12,6 +12,7 @@
  *     calls PLUGIN vmem               map two pieces of memory the other way round, and copy over
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
  *     calls PLUGIN waited             streams come and go while another thread waits for the device
+ *     calls PLUGIN gone               the device is waited for, of a stream that is gone
  *     calls PLUGIN imports            four threads open and close memory of another process
  *     calls PLUGIN peer               memory that is freed while it is copied to another device
  *     calls PLUGIN probe              the verdict, with a timer's signals all the while
@@ -677,6 +678,46 @@ static void do_waited(struct run *run)
     join_helper(&helper, run);
 }
 
+static void wait_for_flag(void *user_data, int32_t status)
+{
+    atomic_int *flag = user_data;
+
+    (void)status;
+    while (!atomic_load(flag)) {
+        usleep(1000);
+    }
+}
+
+/* Work of a stream that was destroyed is the device's: a wait with a deadline covers it. */
+static void do_gone(struct run *run)
+{
+    static atomic_int is_over; /* a task that nobody waits for looks at it */
+    int32_t status;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &run->one) < 0) {
+        return;
+    }
+    if (CALL(run, stream_host_task, run->one, wait_for_flag, &is_over) < 0 ||
+        CALL(run, stream_host_task, run->one, task, run) < 0) {
+        atomic_store(&is_over, 1);
+    }
+    run->table->stream_destroy(run->one);
+    for (uint64_t timeout_ns = 0; run->code == 0 && timeout_ns <= 10000000; timeout_ns += 5000000) {
+        clear(run);
+        status = run->table->device_synchronize(run->device, timeout_ns, &run->error);
+        if (status != DS_ACCEL_ERR_TIMEOUT) {
+            printf("device_synchronize: %d\n", status);
+            wrong(run, "the stream's work was not waited for");
+        }
+    }
+    atomic_store(&is_over, 1);
+    if (CALL(run, device_synchronize, run->device, 60000000000u) == DS_ACCEL_OK &&
+        run->task_count != 1) {
+        wrong(run, "the stream's last task did not run");
+    }
+}
+
 static void *open_and_close(void *given)
 {
     struct helper *helper = given;
@@ -770,16 +811,6 @@ static void do_imports(struct run *run)
     waitpid(child, &status, 0);
     if (status != 0) {
         wrong(run, "the exporter failed");
-    }
-}
-
-static void wait_for_flag(void *user_data, int32_t status)
-{
-    atomic_int *flag = user_data;
-
-    (void)status;
-    while (!atomic_load(flag)) {
-        usleep(1000);
     }
 }
 
@@ -1028,6 +1059,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_vmem(run);
         } else if (strcmp(command, "waited") == 0) {
             do_waited(run);
+        } else if (strcmp(command, "gone") == 0) {
+            do_gone(run);
         } else if (strcmp(command, "again") == 0) {
             do_again(run);
         } else if (strcmp(command, "shown") == 0) {
@@ -1058,7 +1091,7 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|work|"
-            "waited|imports|peer|probe|again|shown|lost|ended|joined\n");
+            "waited|gone|imports|peer|probe|again|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";
