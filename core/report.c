@@ -649,8 +649,12 @@ static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree
                                      : add_report(context, tree, parts[i].key, parts[i].report);
     }
     if (status >= 0 && (format & DS_ACCEL_FORMAT_UNREDACTED) == 0) {
-        status = ds_accel__redact(&tree);
-        if (status >= 0 && context->recording == NULL) { /* however short it is */
+        const char *host =
+            json_string_value(json_object_get(json_object_get(tree, "machine"), "host"));
+        bool has_host = host != NULL && host[0] != '\0';
+
+        status = ds_accel__redact(context, &tree);
+        if (status >= 0 && has_host) { /* however short it is */
             set_text(json_object_get(tree, "machine"), "host", "HOST", &failed);
             status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
         }
