@@ -225,8 +225,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
  *
  * @param[in]  report    DS_ACCEL_REPORT_*
  * @param[in]  name      a backend, or NULL: all of them, or for INFO, ENV and MEMORY the
- *                        chosen one. TOPO: backends, separated by commas; NULL: those that can be
- *                        used
+ *                        chosen one. TOPO: backends, separated by commas; NULL: the one that is
+ *                        forced, with none those that can be used
  * @param[in]  format    DS_ACCEL_FORMAT_* bits; 0 is plain text
  * @param[out] text_out  ends in a newline unless empty
  * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the

@@ -1646,7 +1646,8 @@ int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tr
 int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
 int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out); /* no lock held */
 /* Take out what tells who and where this is; *tree is NULL without memory (report_bundle.c). */
-int32_t ds_accel__redact(json_t **tree);
+int32_t ds_accel__redact(const ds_accel_t *context, json_t **tree);
+json_t *ds_accel__who_tree(void); /* names of this host and user, for recordings; NULL: no memory */
 json_t *ds_accel__machine_tree(const ds_accel_t *context); /* NULL: no memory */
 void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
 int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);

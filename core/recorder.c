@@ -376,6 +376,7 @@ static json_t *recording_tree(ds_accel_t *context, json_t *files, json_t *plugin
     set_text(tree, "kind", DS_ACCEL__RECORDING_KIND, failed);
     ds_accel__json_set(tree, "format", json_integer(DS_ACCEL__RECORDING_FORMAT), failed);
     set_text(tree, "version", DS_ACCEL_VERSION, failed);
+    ds_accel__json_set(tree, "who", ds_accel__who_tree(), failed);
     ds_accel__json_set(tree, "environment", environment_tree(context, plugins, failed), failed);
     ds_accel__json_set(tree, "searched", ds_accel__json_text(context->searched.data), failed);
     ds_accel__json_set(tree, "plugins", json_incref(plugins), failed);

@@ -73,6 +73,13 @@ static const struct shape environment_shape[] = {
     {.key = NULL},
 };
 
+static const struct shape who_shape[] = {
+    {.key = "host", .types = T_TEXT, .is_needed = true, .limit = 256},
+    {.key = "home", .types = T_TEXT, .is_needed = true},
+    {.key = "users", .types = T_ARRAY, .is_needed = true, .element = &any_text},
+    {.key = NULL},
+};
+
 static const struct shape config_shape[] = {
     {.key = "path", .types = T_TEXT, .is_needed = true, .limit = 4096},
     {.key = "layer", .types = T_TEXT, .is_needed = true, .values = layer_names},
@@ -138,6 +145,7 @@ static const struct shape root_shape[] = {
     {.key = "kind", .types = T_TEXT, .is_needed = true},
     {.key = "format", .types = T_INTEGER, .is_needed = true},
     {.key = "version", .types = T_TEXT, .is_needed = true},
+    {.key = "who", .types = T_OBJECT, .members = who_shape}, /* not of older ones */
     {.key = "files", .types = T_OBJECT, .is_needed = true, .members = files_shape},
     {.key = "environment", .types = T_OBJECT, .is_needed = true, .members = environment_shape},
     {.key = "configuration", .types = T_ARRAY, .is_needed = true, .element = &config_element},

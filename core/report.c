@@ -492,14 +492,32 @@ static bool tells_failure(uint32_t report)
            report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE;
 }
 
+/* Is one accelerator asked for by name: the option, the environment's or the configuration's? */
+static bool is_forced(ds_accel_t *context)
+{
+    bool is_configured;
+
+    pthread_mutex_lock(&context->config_lock);
+    is_configured = ds_accel__config_string(&context->config, "accelerator") != NULL;
+    pthread_mutex_unlock(&context->config_lock);
+    return context->forced != NULL || context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR] != NULL ||
+           is_configured;
+}
+
+/* Without a name, topo is of all that can be used, or of the one that is asked for. */
+static bool is_topo_of_all(ds_accel_t *context, uint32_t report, const char *name)
+{
+    return report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_forced(context);
+}
+
 /* What a report needs to have happened before it is written. */
 static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
 {
     int32_t status = DS_ACCEL_OK;
     bool needs_choice = tells_failure(report) ||
                         ((report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_ENV ||
-                          report == DS_ACCEL_REPORT_MEMORY) &&
-                         name == NULL);
+                          report == DS_ACCEL_REPORT_MEMORY || report == DS_ACCEL_REPORT_TOPO) &&
+                         name == NULL && !is_topo_of_all(context, report, name));
 
     if (needs_choice) {
         status = ds_accel_detect(context);
@@ -509,7 +527,7 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     }
     if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
         report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE ||
-        (report == DS_ACCEL_REPORT_TOPO && name == NULL)) {
+        is_topo_of_all(context, report, name)) {
         /* To explain a device's sleep is no reason to end it. */
         int32_t checked = ds_accel__check(context, name, false);
 
@@ -649,8 +667,12 @@ static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree
                                      : add_report(context, tree, parts[i].key, parts[i].report);
     }
     if (status >= 0 && (format & DS_ACCEL_FORMAT_UNREDACTED) == 0) {
-        status = ds_accel__redact(&tree);
-        if (status >= 0 && context->recording == NULL) { /* however short it is */
+        const char *host =
+            json_string_value(json_object_get(json_object_get(tree, "machine"), "host"));
+        bool has_host = host != NULL && host[0] != '\0';
+
+        status = ds_accel__redact(context, &tree);
+        if (status >= 0 && has_host) { /* however short it is */
             set_text(json_object_get(tree, "machine"), "host", "HOST", &failed);
             status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
         }
@@ -700,6 +722,10 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         return status;
     }
     pthread_mutex_lock(&context->lock);
+    if (report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_topo_of_all(context, report, name) &&
+        context->selected != NULL) {
+        name = context->selected->name;
+    }
     written = make_tree(context, report, name, format, &tree);
     pthread_mutex_unlock(&context->lock);
     if (written >= 0) {

@@ -14,12 +14,12 @@
 
 /* ---- what tells who and where --------------------------------------------------------------- */
 
-#define WORD_LIMIT 6u
+#define WORD_LIMIT 64u
 
 struct words {
     struct {
         char word[256];
-        const char *in_place;
+        char in_place[256];
     } words[WORD_LIMIT];
     size_t count;
 };
@@ -28,7 +28,9 @@ static void add_word(struct words *words, const char *word, const char *in_place
 {
     if (word != NULL && strlen(word) >= 3 && words->count < WORD_LIMIT) {
         ds_accel__copy(words->words[words->count].word, sizeof(words->words[0].word), word);
-        words->words[words->count++].in_place = in_place;
+        ds_accel__copy(words->words[words->count].in_place, sizeof(words->words[0].in_place),
+                       in_place);
+        words->count++;
     }
 }
 
@@ -47,28 +49,63 @@ static void add_home(struct words *words, const char *home)
     }
 }
 
-/* The longer ones first: a home folder has the user's name in it. */
-static void find_words(struct words *words)
+static void add_host(struct words *words, const char *name)
 {
-    static const char *const users[] = {"USER", "LOGNAME", "SUDO_USER"};
-    struct utsname names;
     char host[256];
 
-    memset(words, 0, sizeof(*words));
-    add_home(words, ds_accel__env_job("HOME"));
-    if (uname(&names) == 0 && strcmp(names.nodename, "localhost") != 0) {
-        add_word(words, names.nodename, "HOST");
-        ds_accel__copy(host, sizeof(host), names.nodename);
+    if (name != NULL && strcmp(name, "localhost") != 0) {
+        add_word(words, name, "HOST");
+        ds_accel__copy(host, sizeof(host), name);
         host[strcspn(host, ".")] = '\0';
         add_word(words, host, "HOST");
     }
+}
+
+/* Names that everybody has tell nothing. */
+static void add_user(struct words *words, const char *user)
+{
+    if (user != NULL && strcmp(user, "root") != 0 && strcmp(user, "user") != 0) {
+        add_word(words, user, "USER");
+    }
+}
+
+/* A machine's, as ds_accel__who_tree() has them. The longer ones first: a home folder has the
+ * user's name in it. */
+static void add_who(struct words *words, const json_t *who)
+{
+    const json_t *users = json_object_get(who, "users");
+
+    add_home(words, json_string_value(json_object_get(who, "home")));
+    add_host(words, json_string_value(json_object_get(who, "host")));
+    for (size_t i = 0; i < json_array_size(users); i++) {
+        add_user(words, json_string_value(json_array_get(users, i)));
+    }
+}
+
+json_t *ds_accel__who_tree(void)
+{
+    static const char *const users[] = {"USER", "LOGNAME", "SUDO_USER"};
+    const char *home = ds_accel__env_job("HOME");
+    json_t *array = json_array();
+    json_t *tree = json_object();
+    struct utsname names;
+    bool failed = false;
+
+    ds_accel__json_set(tree, "host", ds_accel__json_text(uname(&names) == 0 ? names.nodename : ""),
+                       &failed);
+    ds_accel__json_set(tree, "home", ds_accel__json_text(home != NULL ? home : ""), &failed);
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(users); i++) {
         const char *user = ds_accel__env_job(users[i]);
 
-        if (user != NULL && strcmp(user, "root") != 0) {
-            add_word(words, user, "USER");
-        }
+        failed = (user != NULL && json_array_append_new(array, ds_accel__json_text(user)) != 0) ||
+                 failed;
     }
+    ds_accel__json_set(tree, "users", array, &failed);
+    if (failed) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
 }
 
 static bool is_word_byte(char byte)
@@ -99,6 +136,42 @@ static size_t match_home(const char *at)
     size_t length = strncmp(at, "/home/", 6) == 0 ? strcspn(at + 6, "/ \t\n\"',:;") : 0;
 
     return length != 0 ? 6 + length : 0;
+}
+
+/* Whose home folders a recording names is known by these names elsewhere in it, too. */
+static void add_homes_of_text(struct words *words, const char *text)
+{
+    for (const char *at = strstr(text, "/home/"); at != NULL; at = strstr(at + 6, "/home/")) {
+        char name[256];
+        size_t length = match_home(at);
+
+        if (length != 0 && length - 6 < sizeof(name)) {
+            memcpy(name, at + 6, length - 6);
+            name[length - 6] = '\0';
+            add_user(words, name);
+        }
+    }
+}
+
+static void add_homes(struct words *words, json_t *value)
+{
+    const char *key;
+    json_t *member;
+    size_t i;
+
+    if (json_is_string(value)) {
+        add_homes_of_text(words, json_string_value(value));
+    } else if (json_is_array(value)) {
+        json_array_foreach(value, i, member)
+        {
+            add_homes(words, member);
+        }
+    } else {
+        json_object_foreach(value, key, member)
+        {
+            add_homes(words, member);
+        }
+    }
 }
 
 /* "192.0.2.1"; versions have fewer parts. */
@@ -247,34 +320,98 @@ static json_t *redact(const struct words *words, json_t *value)
     return copy;
 }
 
-int32_t ds_accel__redact(json_t **tree)
+/* Files of the configuration that are named now, where the home folder is not a usual one. */
+static void add_named_files(struct words *words, const struct ds_accel__config *config,
+                            const char *home)
 {
-    struct words words;
+    size_t length = strlen(home);
+
+    while (length > 1 && home[length - 1] == '/') {
+        length--;
+    }
+    for (size_t i = 0; i < config->file_count && length > 1; i++) {
+        const char *path = config->files[i].path;
+        char in_place[256];
+
+        if (config->files[i].layer == DS_ACCEL__LAYER_EXPLICIT &&
+            strncmp(path, home, length) == 0 && path[length] == '/') {
+            snprintf(in_place, sizeof(in_place), "~%.250s", path + length);
+            add_word(words, path, in_place);
+        }
+    }
+}
+
+static int32_t redact_member(const struct words *words, const char *key, json_t *tree)
+{
+    json_t *copy = redact(words, json_object_get(tree, key));
+
+    return copy != NULL && json_object_set_new(tree, key, copy) == 0 ? DS_ACCEL_OK
+                                                                     : ds_accel__no_memory();
+}
+
+/*
+ * Variables are told of now, also over a recording. One of a version that kept no names has those
+ * of home folders alone.
+ */
+static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, json_t **tree)
+{
+    const char *home = json_string_value(json_object_get(now, "home"));
+    struct words words = {.count = 0};
     json_t *copy;
 
-    find_words(&words);
+    add_named_files(&words, &context->config, home != NULL ? home : "");
+    add_who(&words, json_object_get(context->recording, "who"));
+    add_homes(&words, context->recording);
     copy = redact(&words, *tree);
     json_decref(*tree);
     *tree = copy;
-    return copy != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    if (copy == NULL) {
+        return ds_accel__no_memory();
+    }
+    add_who(&words, now);
+    return redact_member(&words, "config_env", copy);
+}
+
+int32_t ds_accel__redact(const ds_accel_t *context, json_t **tree)
+{
+    struct words words = {.count = 0};
+    json_t *now = ds_accel__who_tree();
+    int32_t status = now != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    json_t *copy;
+
+    if (status >= 0 && context->recording != NULL) {
+        status = redact_recorded(context, now, tree);
+    } else if (status >= 0) {
+        add_who(&words, now);
+        copy = redact(&words, *tree);
+        json_decref(*tree);
+        *tree = copy;
+        status = copy != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
+    json_decref(now);
+    return status;
 }
 
 /* ---- the bundle ----------------------------------------------------------------------------- */
 
 json_t *ds_accel__machine_tree(const ds_accel_t *context)
 {
+    const json_t *who = json_object_get(context->recording, "who");
+    const char *host = json_string_value(json_object_get(who, "host"));
     struct utsname names;
     bool is_known = context->recording == NULL && uname(&names) == 0;
     bool failed = false;
     json_t *tree = json_object();
     json_t *root = ds_accel__json_text(context->machine_root);
 
+    host = host != NULL ? host : "";
     ds_accel__json_set(tree, "system", ds_accel__json_text(is_known ? names.sysname : ""), &failed);
     ds_accel__json_set(tree, "release", ds_accel__json_text(is_known ? names.release : ""),
                        &failed);
     ds_accel__json_set(tree, "architecture", ds_accel__json_text(is_known ? names.machine : ""),
                        &failed);
-    ds_accel__json_set(tree, "host", ds_accel__json_text(is_known ? names.nodename : ""), &failed);
+    ds_accel__json_set(tree, "host", ds_accel__json_text(is_known ? names.nodename : host),
+                       &failed);
     ds_accel__json_set(tree, "root", root, &failed);
     ds_accel__json_set(tree, "recorded", json_boolean(context->recording != NULL), &failed);
     if (failed) {

@@ -30,9 +30,11 @@ const struct tool_command cmd_topo = {
     .summary = "show how near devices, NUMA nodes and network cards are",
     .help =
         "Shows, for each two devices and network cards, the links between them or what they have\n"
-        "in common: a board, a PCIe switch, port or host bridge, a NUMA node. By default of every\n"
-        "accelerator that can be used; of cpu, whose devices are the NUMA nodes, if there is no\n"
-        "other. No device is opened.\n"
+        "in common: a board, a PCIe switch, port or host bridge, a NUMA node. By default of the\n"
+        "accelerator that is forced (-a, DS_ACCELERATOR, the configuration's); with none, of "
+        "every\n"
+        "one that can be used; of cpu, whose devices are the NUMA nodes, if there is no other. No\n"
+        "device is opened.\n"
         "\n"
         "      --svg                as a picture",
     .most = 32,

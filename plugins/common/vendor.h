@@ -113,6 +113,9 @@ __attribute__((format(printf, 6, 7))) int vendor_problem_code(struct vendor_prob
                                                               uint32_t reason, void *runtime,
                                                               int64_t code, uint32_t is_error,
                                                               const char *format, ...);
+/* Is this process one that asks: ours, the one that forked ours for probe, or the program that the
+   host's helper process works for? Not who started the program. */
+int vendor_is_asking(int32_t pid);
 /* Log under the plugin's topic. */
 __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host *host,
                                                       uint32_t level, const char *format, ...);

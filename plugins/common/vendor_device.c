@@ -359,6 +359,7 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
     }
     if (timeout_ns == UINT64_MAX && vendor_backend.device_synchronize != NULL) {
         VENDOR_CALL(device, error, status, vendor_backend.device_synchronize(device, error));
+        vendor_streams_reap(device);
     } else {
         status = vendor_poll(ask_streams, device, timeout_ns, "device_synchronize", error);
     }

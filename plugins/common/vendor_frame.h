@@ -118,8 +118,9 @@ struct vendor_keep;
 
 /* device->frame. */
 struct vendor_device {
-    pthread_mutex_t lock;              /* guards streams and copiers */
+    pthread_mutex_t lock;              /* guards the next three */
     ds_accel_plugin_stream_t *streams; /* all of the device, the default one too */
+    ds_accel_plugin_stream_t *ended;   /* destroyed by the program, with work left to do */
     struct vendor_copier *copiers;     /* streams for mem_copy that nobody uses now */
     pthread_mutex_t task_lock;         /* guards the next four; never held in a call */
     struct vendor_task *pending;       /* host tasks that the runtime has */
@@ -257,8 +258,11 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
 /* Wait for an event, as stream_wait_event does. */
 int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                const char *slot, struct ds_accel_error *error);
-/* OK when every stream of the device that does not capture is idle, else NOT_READY. */
+/* OK when every stream of the device that does not capture is idle, those too that were destroyed,
+ * else NOT_READY. */
 int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+/* End destroyed streams that have done their work; with a capture going on, none. */
+void vendor_streams_reap(ds_accel_plugin_device_t *device);
 void vendor_streams_release(ds_accel_plugin_device_t *device);
 
 /* Queue a function; captured, it runs with each launch and lives with the graph. */

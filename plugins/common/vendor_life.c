@@ -251,10 +251,31 @@ static void leave_program(pid_t parent)
     }
 }
 
+/* Who asks, where it is not this process: set in a child of probe, before it has threads. */
+static struct {
+    pid_t parent; /* that forked it */
+    pid_t program;
+} asking;
+
+/* The host's helper process, which it starts by this name; its parent is the program. */
+static int is_helper(void)
+{
+    return strcmp(program_invocation_short_name, "ds-accel-probe") == 0;
+}
+
+int vendor_is_asking(int32_t pid)
+{
+    return pid == getpid() || (is_helper() && asking.parent == 0 && pid == getppid()) ||
+           (asking.parent != 0 && (pid == asking.parent || pid == asking.program));
+}
+
+/* The process in which the library was started, outside of any child of probe's. */
+static atomic_int started_in;
+
 /*
  * Most runtimes cannot be given back once they have started, and do not survive a fork. So they are
- * started where they go with the process. What needs no library is asked here: most machines do not
- * have the hardware, and pay for no child.
+ * started where they go with the process, unless this very process has started them already. What
+ * needs no library is asked here: most machines do not have the hardware, and pay for no child.
  */
 static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict *answer)
 {
@@ -262,6 +283,7 @@ static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict 
     struct vendor_problem problem;
     int ends[2];
     pid_t parent = getpid();
+    pid_t program = is_helper() ? getppid() : parent;
     pid_t child;
 
     memset(answer, 0, sizeof(*answer));
@@ -269,13 +291,15 @@ static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict 
         answer_problem(answer, &problem);
         return;
     }
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    if (atomic_load(&started_in) == parent || pipe2(ends, O_CLOEXEC) != 0) {
         ask(host, answer);
         return;
     }
     child = fork();
     if (child == 0) {
         leave_program(parent);
+        asking.parent = parent;
+        asking.program = program;
         ask(host, answer);
         write_answer(ends[1], answer);
         _exit(0);
@@ -382,6 +406,7 @@ static int32_t vendor_init(const struct ds_accel_host *host,
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "init: no memory for the instance");
     }
     instance->host = host;
+    atomic_store(&started_in, getpid());
     if (start(host, &instance->runtime, &instance->device_count, library, sizeof(library),
               &problem) != 0) {
         free(instance);

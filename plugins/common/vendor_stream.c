@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Streams: handles around the vendor's, and the list of them that waiting with a deadline needs. */
+/*
+ * Streams: handles around the vendor's, and the list of them that waiting with a deadline needs.
+ *
+ * A stream that is destroyed while it has work left is the device's until that is done: it goes to
+ * a list of its own, where the wait finds it, and the vendor's stream is destroyed when it is idle,
+ * by whoever next makes, destroys or waits, or when the device is closed.
+ */
 #include "vendor_frame.h"
 
 /* A handle and its frame are one allocation. */
@@ -32,13 +38,12 @@ ds_accel_plugin_stream_t *vendor_stream_make(ds_accel_plugin_device_t *device, v
     return &whole->handle;
 }
 
-/* Out of the device's list: nobody who walks it asks for the native stream after this. */
-static void unlist(ds_accel_plugin_stream_t *stream)
+/* Out of the device's list: nobody who walks it asks for the native stream after this. Its lock. */
+static void unlink_stream(ds_accel_plugin_stream_t *stream)
 {
     struct vendor_device *frame = stream->device->frame;
     struct vendor_stream *state = stream->frame;
 
-    pthread_mutex_lock(&frame->lock);
     if (state->previous != NULL) {
         struct vendor_stream *previous = state->previous->frame;
 
@@ -51,6 +56,14 @@ static void unlist(ds_accel_plugin_stream_t *stream)
 
         next->previous = state->previous;
     }
+}
+
+static void unlist(ds_accel_plugin_stream_t *stream)
+{
+    struct vendor_device *frame = stream->device->frame;
+
+    pthread_mutex_lock(&frame->lock);
+    unlink_stream(stream);
     pthread_mutex_unlock(&frame->lock);
 }
 
@@ -103,6 +116,7 @@ static int32_t vendor_stream_create(ds_accel_plugin_device_t *device, uint32_t f
                            "stream_create: stream_out is NULL or priority %d is not from %d to %d",
                            priority, frame->greatest_priority, frame->least_priority);
     }
+    vendor_streams_reap(device);
     return create(device, flags, priority, stream_out, error);
 }
 
@@ -125,12 +139,11 @@ static void end_capture(ds_accel_plugin_stream_t *stream)
     vendor_keep_put(keep);
 }
 
-static void destroy(ds_accel_plugin_stream_t *stream)
+/* Of a stream that is in no list any more. */
+static void end_stream(ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_device_t *device = stream->device;
 
-    end_capture(stream);
-    unlist(stream); /* before its end, as another thread may be waiting for the device */
     if (!stream->is_wrapped) {
         VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, stream->native));
     } else if (vendor_backend.native_unwrap != NULL) {
@@ -138,17 +151,152 @@ static void destroy(ds_accel_plugin_stream_t *stream)
             device, vendor_backend.native_unwrap(device, DS_ACCEL_NATIVE_STREAM, stream->native));
     }
     free(stream);
+}
+
+static void end_streams(ds_accel_plugin_stream_t *stream)
+{
+    while (stream != NULL) {
+        const struct vendor_stream *state = stream->frame;
+        ds_accel_plugin_stream_t *next = state->next;
+
+        end_stream(stream);
+        stream = next;
+    }
+}
+
+static void destroy(ds_accel_plugin_stream_t *stream)
+{
+    ds_accel_plugin_device_t *device = stream->device;
+
+    end_capture(stream);
+    unlist(stream); /* before its end, as another thread may be waiting for the device */
+    end_stream(stream);
     if (vendor_is_lost(device)) {
         vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
     }
 }
 
+static int32_t query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
+{
+    int32_t status;
+
+    VENDOR_WORK(stream->device, error, status,
+                vendor_backend.stream_query(stream->device, stream->native, error));
+    return status;
+}
+
+static int has_captures(const ds_accel_plugin_device_t *device)
+{
+    return atomic_load_explicit(&device->instance->capture_count, memory_order_relaxed) != 0;
+}
+
+/*
+ * Has it work left? While something captures nobody may ask, lest the capture breaks: then it is
+ * taken to have. The program's own streams are its own to wait for.
+ */
+static int is_at_work(ds_accel_plugin_stream_t *stream)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+
+    if (stream->is_wrapped || vendor_backend.stream_query == NULL ||
+        vendor_is_lost(stream->device)) {
+        return 0;
+    }
+    return has_captures(stream->device) || query(stream, &ignored) == DS_ACCEL_NOT_READY;
+}
+
+/* To the end of the list of destroyed streams. Its lock. */
+static void keep_ended(struct vendor_device *frame, ds_accel_plugin_stream_t *stream)
+{
+    ds_accel_plugin_stream_t **link = &frame->ended;
+    struct vendor_stream *state = stream->frame;
+
+    while (*link != NULL) {
+        link = &((struct vendor_stream *)(*link)->frame)->next;
+    }
+    state->next = NULL;
+    *link = stream;
+}
+
+/* Out of the list of destroyed streams, into one of those that have done their work. Its lock. */
+static void take_ended(ds_accel_plugin_stream_t **link, ds_accel_plugin_stream_t **done)
+{
+    ds_accel_plugin_stream_t *stream = *link;
+    struct vendor_stream *state = stream->frame;
+
+    *link = state->next;
+    state->next = *done;
+    *done = stream;
+}
+
+/*
+ * The state of the streams that were destroyed, the oldest first, until so many have work left;
+ * those that have none, or failed, go to *done. One that is part of a capture is left alone. The
+ * device's lock held.
+ */
+static int32_t query_ended(struct vendor_device *frame, uint32_t most,
+                           ds_accel_plugin_stream_t **done, struct ds_accel_error *error)
+{
+    ds_accel_plugin_stream_t **link = &frame->ended;
+    int32_t result = DS_ACCEL_OK;
+
+    while (*link != NULL && most > 0) {
+        struct vendor_stream *state = (*link)->frame;
+        uint32_t is_capturing = 0;
+        int32_t status = vendor_stream_is_capturing(*link, &is_capturing, error);
+
+        if (status == DS_ACCEL_OK && !is_capturing) {
+            status = query(*link, error);
+        }
+        if (is_capturing || status == DS_ACCEL_NOT_READY) {
+            result = result == DS_ACCEL_OK ? status : result;
+            link = &state->next;
+            most--;
+        } else {
+            result = status < 0 ? status : result;
+            take_ended(link, done);
+        }
+    }
+    return result;
+}
+
+#define REAP_LIMIT 16u /* so many busy ones are asked each time that one is made or destroyed */
+
+void vendor_streams_reap(ds_accel_plugin_device_t *device)
+{
+    struct vendor_device *frame = device->frame;
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    ds_accel_plugin_stream_t *done = NULL;
+
+    pthread_mutex_lock(&frame->lock);
+    if (frame->ended != NULL && !has_captures(device)) {
+        query_ended(frame, REAP_LIMIT, &done, &ignored);
+    }
+    pthread_mutex_unlock(&frame->lock);
+    end_streams(done);
+}
+
 /* The default stream is borrowed: whoever destroys it has a defect, but no crash. */
 static void vendor_stream_destroy(ds_accel_plugin_stream_t *stream)
 {
-    if (stream != NULL && !stream->is_default) {
+    ds_accel_plugin_device_t *device;
+    struct vendor_device *frame;
+
+    if (stream == NULL || stream->is_default) {
+        return;
+    }
+    device = stream->device;
+    frame = device->frame;
+    end_capture(stream);
+    if (is_at_work(stream)) {
+        pthread_mutex_lock(&frame->lock);
+        unlink_stream(stream);
+        keep_ended(frame, stream);
+        pthread_mutex_unlock(&frame->lock);
+    } else {
         destroy(stream);
     }
+    vendor_streams_reap(device);
 }
 
 void vendor_streams_release(ds_accel_plugin_device_t *device)
@@ -165,6 +313,9 @@ void vendor_streams_release(ds_accel_plugin_device_t *device)
         }
         stream = next;
     }
+    stream = frame->ended;
+    frame->ended = NULL;
+    end_streams(stream);
 }
 
 /* ---- the default stream --------------------------------------------------------------------- */
@@ -264,15 +415,6 @@ int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *i
     return status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : status;
 }
 
-static int32_t query(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
-{
-    int32_t status;
-
-    VENDOR_WORK(stream->device, error, status,
-                vendor_backend.stream_query(stream->device, stream->native, error));
-    return status;
-}
-
 static int32_t ask_stream(void *subject, struct ds_accel_error *error)
 {
     return query(subject, error);
@@ -281,6 +423,7 @@ static int32_t ask_stream(void *subject, struct ds_accel_error *error)
 int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct vendor_device *frame = device->frame;
+    ds_accel_plugin_stream_t *done = NULL;
     int32_t result = DS_ACCEL_OK;
 
     if (vendor_backend.stream_query == NULL) {
@@ -300,7 +443,11 @@ int32_t vendor_streams_query(ds_accel_plugin_device_t *device, struct ds_accel_e
         }
         stream = state->next;
     }
+    if (result == DS_ACCEL_OK) {
+        result = query_ended(frame, UINT32_MAX, &done, error);
+    }
     pthread_mutex_unlock(&frame->lock);
+    end_streams(done);
     return result;
 }
 

@@ -29,8 +29,6 @@
  */
 #include "hpu.h"
 
-#include <unistd.h>
-
 #define HARDWARE \
     "pci 1da3\n" \
     "node /dev/accel/accel[0-9]*\n" \
@@ -265,7 +263,7 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
 /*
  * A module can be held by one process. To try would be to take it, so /proc is asked who has its
  * node open: what it shows depends on who asks, and a holder that it does not show makes the
- * device_open fail with ERR_BUSY instead.
+ * device_open fail with ERR_BUSY instead. The program that asks shares a module with itself.
  */
 static int judge(void *state, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem)
@@ -281,8 +279,8 @@ static int judge(void *state, uint32_t count, uint32_t *usable_out, char *varian
         char name[32] = "";
         int32_t pid = 0;
 
-        if (hpu_module_holders(runtime->host, &runtime->modules[i], (int32_t)getpid(), &pid, 1,
-                               name, sizeof(name)) == 0) {
+        if (hpu_module_holders(runtime->host, &runtime->modules[i], 1, &pid, 1, name,
+                               sizeof(name)) == 0) {
             usable++;
         } else if (first == NULL) {
             first = &runtime->modules[i];
@@ -360,6 +358,7 @@ const struct vendor_backend vendor_backend = {
     .visible_count = COUNT_OF(visible),
     .export_prefixes = prefixes,
     .allocation_align_bytes = HPU_ALIGN_BYTES,
+    .probes_in_child = 1, /* nothing is known of what synDestroy() leaves, nor of forks */
     .open = open_runtime,
     .close = close_runtime,
     .count = count_devices,

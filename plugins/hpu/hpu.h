@@ -92,9 +92,10 @@ void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card);
 
 /* Fill runtime->modules with the visible ones of count; -1 with the problem. */
 int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_problem *problem);
-/* Processes but one that have the node open, as far as /proc shows: how many; the first's name. */
+/* Processes that have the node open, as far as /proc shows: how many; the first's name.
+   only_others: none that asks (vendor_is_asking()). */
 uint32_t hpu_module_holders(const struct ds_accel_host *host, const struct hpu_module *module,
-                            int32_t except, int32_t *pids, uint32_t capacity, char *first_name,
+                            int only_others, int32_t *pids, uint32_t capacity, char *first_name,
                             size_t name_size);
 
 /* ---- what the others share ------------------------------------------------------------------ */

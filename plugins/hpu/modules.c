@@ -358,7 +358,7 @@ static int has_open(const struct ds_accel_host *host, const char *pid, const cha
 }
 
 uint32_t hpu_module_holders(const struct ds_accel_host *host, const struct hpu_module *module,
-                            int32_t except, int32_t *pids, uint32_t capacity, char *first_name,
+                            int only_others, int32_t *pids, uint32_t capacity, char *first_name,
                             size_t name_size)
 {
     char path[1024];
@@ -375,7 +375,8 @@ uint32_t hpu_module_holders(const struct ds_accel_host *host, const struct hpu_m
         uint64_t pid;
 
         if (plugin_parse_u64(entry->d_name, &pid) != 0 || pid > INT32_MAX ||
-            (int32_t)pid == except || !has_open(host, entry->d_name, module->node)) {
+            (only_others && vendor_is_asking((int32_t)pid)) ||
+            !has_open(host, entry->d_name, module->node)) {
             continue;
         }
         if (count == 0 && first_name != NULL) {

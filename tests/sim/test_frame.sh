@@ -58,6 +58,13 @@ for vendor in cuda rocm mlu; do
     whole "$vendor: asking a device leaves captures alone"
 done
 
+for vendor in cuda rocm xpu npu mlu sdaa; do
+    machine=$here/machines/$vendor.json
+    plugin=$build/lib/ds-accel/ds_accel_$vendor.so
+    calls "$machine" gone
+    whole "$vendor: a stream that was destroyed is waited for"
+done
+
 # The limit of locked memory is named beside the vendor's own code.
 machine=$here/machines/npu.json
 plugin=$build/lib/ds-accel/ds_accel_npu.so
@@ -103,5 +110,11 @@ END
 run env DS_ACCEL_CUDA_PRESENCE=off DS_ACCEL_CUDA_LIBRARY="$dir/libexits.so" "$dir/calls" "$plugin" probe
 is "a library that exits" \
     "0 state 3 reason 11 the vendor's library ended the process that asked it, exit code 7" "$code $out"
+for vendor in cuda rocm xpu npu hpu mlu sdaa; do
+    plugin=$build/lib/ds-accel/ds_accel_$vendor.so
+    calls "$here/machines/$vendor.json" again
+    is "$vendor: asked in a process that uses it" 0 "$code"
+    has "$vendor: asked in a process that uses it, says" "$out" "state 1 reason 0 lib"
+done
 
 finish

@@ -123,6 +123,34 @@ ln -s /dev/accel/accel3 "$dir/held/proc/4242/fd/9"
 has "all are held" "$(DS_ACCEL_ROOT=$dir/held refused hpu-holes)" '4 device_busy: module 0 is held by '\
 'process 4242 (trainer), and a module serves one process; hl-smi or "fuser -v /dev/accel/accel3" '\
 'shows who has it'
+# The program that detects is no foreign holder: it shares the module with itself, also where it is
+# asked for in a helper process. Who started the program is one.
+cat >"$dir/hold" <<'END'
+#!/bin/sh
+# hold as-own|as-parent COMMAND...: with every module's node open, in COMMAND or in what starts it
+mkdir -p "$DS_ACCEL_ROOT/proc/$$/fd"
+echo launcher >"$DS_ACCEL_ROOT/proc/$$/comm"
+for node in 0 1 3; do
+    ln -sf "/dev/accel/accel$node" "$DS_ACCEL_ROOT/proc/$$/fd/$node"
+done
+as=$1
+shift
+if [ "$as" = as-own ]; then
+    exec "$@"
+fi
+"$@"
+exit $?
+END
+chmod 755 "$dir/hold"
+for mode in isolated in-process; do
+    on hpu-holes DS_ACCELERATOR=hpu DS_ACCEL_PROBE=$mode "$dir/hold" as-own \
+        "$build/bin/ds-accel" detect
+    is "$mode: held by who asks" "0 " "$code $err"
+    on hpu-holes DS_ACCELERATOR=hpu DS_ACCEL_PROBE=$mode "$dir/hold" as-parent \
+        "$build/bin/ds-accel" detect
+    is "$mode: held by who started who asks" 4 "$code"
+    has "$mode: held by who started who asks, says" "$err" "device_busy: module 0 is held by process"
+done
 has "busy, says Synapse" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=20')" \
     "4 device_busy: synInitialize(): synDeviceAlreadyAcquired (20); hl-smi shows who has the modules"
 has "busy, says the count" "$(refused hpu-holes 'SIM_FAIL=synDeviceGetCount:*=22')" \

@@ -287,6 +287,8 @@ plugin("cpu")["answers"]["device_count"] = 0#it has 0 devices
 r["files"]["/proc/meminfo"]["text"] = 5#/files/~1proc~1meminfo/text
 r["configuration"][0]["layer"] = "top"#/configuration/0/layer
 r["environment"]["X"] = 1#/environment/X
+r["who"]["users"] = "me"#/who/users: it is of another type
+r["who"]["host"] = "h" * 256#/who/host: a text of 256 bytes is too long
 END
 # Its configuration is checked like any other.
 change 'r["configuration"][0]["text"] = "{\"accelerators\": 1}"'
@@ -381,6 +383,41 @@ is "as it is" "hermione $here false" \
 run "$program" -q --machine "$dir/deference.json" report
 printf '%s\n' "$out" >"$dir/bundle"
 is "of a recorded machine" "0 true" "$code $(validate - machine/recorded <"$dir/bundle")"
+# Over a recording it is the recorded machine's names that are left out, and not those of here.
+run env USER=hermione LOGNAME=hgranger HOME=/data/hermione/ DS_ACCEL_CUDA_AVAILABLE=false \
+    DS_ACCEL_CUDA_DETAIL="hermione, hgranger, /data/hermione/x, ron, harry, /home/harry/lib, n7.hogwarts.example, n7x, \
+elsewhere, 192.0.2.77" "$program" -q --plugin-dir "$plugins" report --record "$dir/owl.json"
+is "who is recorded" "$here /data/hermione/ hermione hgranger" \
+    "$(validate - who/host who/home who/users/0 who/users/1 <"$dir/owl.json" | paste -sd ' ' -)"
+is "the shape of it, with who it was" "" "$(validate "$source/conf/schema/recording.json" <"$dir/owl.json" 2>&1)"
+# owl CHANGE: the bundle of the recording, changed by Python, made by ron: its detail.
+owl() {
+    "$python" - "$dir/owl.json" "$dir/flown.json" "$1" <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+exec(sys.argv[3])
+json.dump(r, open(sys.argv[2], "w"))
+END
+    run env USER=ron LOGNAME=elsewhere HOME="$dir/burrow/" DS_ACCEL_CONFIG="$dir/burrow/ron.json" \
+        "$program" -q --machine "$dir/flown.json" report
+    printf '%s\n' "$out" >"$dir/bundle"
+    validate - "list/plugins/name=cuda/detail" <"$dir/bundle"
+}
+mkdir "$dir/burrow"
+echo '{"accelerator": "mock"}' >"$dir/burrow/ron.json"
+given=$(owl 'r["who"]["host"] = "n7.hogwarts.example"')
+is "the recording's names" \
+    "USER, USER, ~/x, ron, USER, /home/USER/lib, HOST, n7x, elsewhere, ADDRESS" "$given"
+is "the recording's host" "HOST" "$(validate - machine/host <"$dir/bundle")"
+is "no name of it is left" "" "$(grep -nE 'hermione|hgranger|harry|hogwarts' "$dir/bundle" || true)"
+is "nor the home folder of here" "" "$(grep -nF "burrow" "$dir/bundle" || true)"
+has "the configuration of here" "$(cat "$dir/bundle")" '"origin": "~/ron.json'
+run env USER=ron HOME=/home/ron "$program" -q --machine "$dir/flown.json" report --no-redact
+is "the recording's host, as it is" "n7.hogwarts.example" "$(printf '%s\n' "$out" | validate - machine/host)"
+given=$(owl 'del r["who"]')
+is "an older recording's names: those of home folders" "hermione, hgranger, /data/hermione/x, ron, USER, \
+/home/USER/lib, n7.hogwarts.example, n7x, elsewhere, ADDRESS" "$given"
+is "an older recording's host" "" "$(validate - machine/host <"$dir/bundle")"
 run "$program" report --record x --no-redact
 is "a recording is never redacted" "2" "$code"
 finish

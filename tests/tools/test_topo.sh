@@ -166,6 +166,32 @@ run "$program" -q --root "$machine" --plugin-dir "$dir/plugins" topo --json
 printf '%s\n' "$out" >"$dir/json"
 is "what can be used, without cpu" "1 cuda" "$(at "accelerators/#" accelerators/0/name)"
 
+# One that is forced is meant as `info` means it: it alone, or why it cannot be used. A name goes before it.
+printf '{"accelerator": "rocm"}\n' >"$dir/forced.json"
+unset DS_ACCEL_ROCM_AVAILABLE DS_ACCEL_ROCM_REASON
+# forced OPTIONS...: codes of topo and info, and whom they are of.
+forced() {
+    run "$program" -q --root "$machine" --plugin-dir "$mocks" "$@" info --json
+    info=$code
+    run "$program" -q --root "$machine" --plugin-dir "$mocks" "$@" topo --json
+    printf '%s\n' "$out" >"$dir/json"
+    echo "$info $code $([ "$code" != 0 ] || at "accelerators/#" accelerators/0/name)"
+}
+is "forced by the option" "0 0 1 rocm" "$(forced -a rocm)"
+is "forced by the environment" "0 0 1 rocm" "$(DS_ACCELERATOR=rocm forced)"
+is "forced by the configuration" "0 0 1 rocm" "$(forced --config "$dir/forced.json")"
+is "the option goes before both" "0 0 1 cuda" \
+    "$(DS_ACCELERATOR=rocm forced --config "$dir/forced.json" -a cuda)"
+is "one that is chosen by name only" "0 0 1 mock" "$(forced -a mock)"
+is "cpu" "0 0 1 cpu" "$(forced -a cpu)"
+is "forced, and not usable" "4 4 " "$(DS_ACCEL_ROCM_AVAILABLE=false forced -a rocm)"
+is "forced, and unknown" "4 4 " "$(DS_ACCELERATOR=nosuch forced)"
+run "$program" -q --root "$machine" --plugin-dir "$mocks" -a nosuch topo
+has "forced, and unknown: says" "$err" '"nosuch"'
+run "$program" -q --root "$machine" --plugin-dir "$mocks" -a rocm topo cuda --json
+printf '%s\n' "$out" >"$dir/json"
+is "a name goes before what is forced" "1 cuda" "$(at "accelerators/#" accelerators/0/name)"
+
 # ---- text and picture ---------------------------------------------------------------------------
 
 run "$program" -q --root "$machine" --plugin-dir "$dir/plugins" topo

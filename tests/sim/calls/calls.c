@@ -13,9 +13,11 @@
  *     calls PLUGIN aligned            addresses at a multiple of 64 GiB
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
  *     calls PLUGIN waited             streams come and go while another thread waits for the device
+ *     calls PLUGIN gone               the device is waited for, of a stream that is gone
  *     calls PLUGIN imports            four threads open and close memory of another process
  *     calls PLUGIN peer               memory that is freed while it is copied to another device
  *     calls PLUGIN probe              the verdict, with a timer's signals all the while
+ *     calls PLUGIN again              the verdict, while device 0 is open here
  *     calls PLUGIN shown VARIABLE     its value for devices 1 and 0, and for one named twice
  *     calls PLUGIN lost               a host task behind a copy that loses the device (SIM_LOSE)
  *     calls PLUGIN ended              a capture that another thread tries to end
@@ -696,6 +698,46 @@ static void do_waited(struct run *run)
     join_helper(&helper, run);
 }
 
+static void wait_for_flag(void *user_data, int32_t status)
+{
+    atomic_int *flag = user_data;
+
+    (void)status;
+    while (!atomic_load(flag)) {
+        usleep(1000);
+    }
+}
+
+/* Work of a stream that was destroyed is the device's: a wait with a deadline covers it. */
+static void do_gone(struct run *run)
+{
+    static atomic_int is_over; /* a task that nobody waits for looks at it */
+    int32_t status;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &run->one) < 0) {
+        return;
+    }
+    if (CALL(run, stream_host_task, run->one, wait_for_flag, &is_over) < 0 ||
+        CALL(run, stream_host_task, run->one, task, run) < 0) {
+        atomic_store(&is_over, 1);
+    }
+    run->table->stream_destroy(run->one);
+    for (uint64_t timeout_ns = 0; run->code == 0 && timeout_ns <= 10000000; timeout_ns += 5000000) {
+        clear(run);
+        status = run->table->device_synchronize(run->device, timeout_ns, &run->error);
+        if (status != DS_ACCEL_ERR_TIMEOUT) {
+            printf("device_synchronize: %d\n", status);
+            wrong(run, "the stream's work was not waited for");
+        }
+    }
+    atomic_store(&is_over, 1);
+    if (CALL(run, device_synchronize, run->device, 60000000000u) == DS_ACCEL_OK &&
+        run->task_count != 1) {
+        wrong(run, "the stream's last task did not run");
+    }
+}
+
 static void *open_and_close(void *given)
 {
     struct helper *helper = given;
@@ -792,16 +834,6 @@ static void do_imports(struct run *run)
     }
 }
 
-static void wait_for_flag(void *user_data, int32_t status)
-{
-    atomic_int *flag = user_data;
-
-    (void)status;
-    while (!atomic_load(flag)) {
-        usleep(1000);
-    }
-}
-
 static void *raise_flag(void *given)
 {
     struct helper *helper = given;
@@ -886,6 +918,17 @@ static void do_probe(struct run *run)
     printf("state %u reason %u %s\n", verdict.state, verdict.reason, verdict.detail);
     if (waitpid(-1, NULL, WNOHANG) != -1) {
         wrong(run, "a process is left");
+    }
+}
+
+/* A runtime that has started in this process does not survive a fork. */
+static void do_again(struct run *run)
+{
+    struct ds_accel_verdict verdict = {.struct_size = sizeof(verdict)};
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, probe, &host, &verdict) == DS_ACCEL_OK) {
+        printf("state %u reason %u %s\n", verdict.state, verdict.reason, verdict.detail);
     }
 }
 
@@ -1038,6 +1081,10 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_aligned(run);
         } else if (strcmp(command, "waited") == 0) {
             do_waited(run);
+        } else if (strcmp(command, "gone") == 0) {
+            do_gone(run);
+        } else if (strcmp(command, "again") == 0) {
+            do_again(run);
         } else if (strcmp(command, "shown") == 0) {
             do_shown(run, argument);
         } else if (strcmp(command, "peer") == 0) {
@@ -1066,7 +1113,8 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|aligned|"
-            "work|waited|imports|peer|probe|shown|lost|ended|joined\n");
+            "work|waited|gone|imports|peer|probe|again|shown|lost|ended|joined
+");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";

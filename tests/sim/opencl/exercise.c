@@ -175,10 +175,13 @@ static void run_tasks(void)
     for (int i = 0; i < 3; i++) {
         wanted += CAN(stream_host_task, scene.streams[0], count_run, NULL);
     }
-    /* Whatever becomes of the waiting: a stream that is destroyed has done its work. */
+    /* Whatever becomes of the waiting: the device has the work of a stream that is destroyed. */
     CAN(stream_synchronize, scene.streams[0], UINT64_MAX);
     plugin->stream_destroy(scene.streams[0]);
     scene.streams[0] = NULL;
+    if (!CAN(device_synchronize, scene.devices[0], UINT64_MAX)) {
+        CAN(device_synchronize, scene.devices[0], UINT64_MAX);
+    }
     if (atomic_load(&runs) != wanted) {
         char text[64];
 
