@@ -85,11 +85,17 @@ void nvml_close(struct cuda_runtime *runtime);
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity);
 /* Are there this many devices, none of which is divided into parts? */
 int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count);
+/* NVML's handle of a device or part; NULL: it is not there, or does not know it. */
+nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t device_index);
+
+/* sensors.c */
 int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
 int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                        struct ds_accel_error *error);
+
+/* links.c */
 int32_t nvml_links(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                    struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
                    struct ds_accel_error *error);
