@@ -86,10 +86,35 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetComputeInstanceId)(nvml_device_t part, unsigned int *id);
 };
 
+/* nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h of 11.8 and nvtx3 of 13.0) are alike. */
+typedef struct {
+    uint16_t version;
+    uint16_t size_bytes;
+    uint32_t category; /* 0: none */
+    int32_t colour_type;
+    uint32_t colour;
+    int32_t payload_type;
+    int32_t reserved;
+    uint64_t payload;
+    int32_t message_type;
+    const char *message;
+} nvtx_attributes_t;
+
+_Static_assert(sizeof(nvtx_attributes_t) == 48, "nvtxEventAttributes_t");
+
+#define NVTX_VERSION_OF_ATTRIBUTES 2
+#define NVTX_MESSAGE_TEXT 1
+
+typedef struct nvtx_domain_object *nvtx_domain_t; /* NULL: the default one */
+
 /* NVTX: depth, or negative without a profiler attached, which is no error. */
 struct nvtx_api {
     int (*nvtxRangePushA)(const char *message);
     int (*nvtxRangePop)(void);
+    nvtx_domain_t (*nvtxDomainCreateA)(const char *name);
+    void (*nvtxDomainNameCategoryA)(nvtx_domain_t domain, uint32_t category, const char *name);
+    int (*nvtxDomainRangePushEx)(nvtx_domain_t domain, const nvtx_attributes_t *attributes);
+    int (*nvtxDomainRangePop)(nvtx_domain_t domain);
 };
 
 #endif

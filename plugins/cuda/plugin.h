@@ -8,6 +8,8 @@
 #include "nvml_api.h"
 #include "vendor.h"
 
+struct cuda_range_name; /* a domain of NVTX or a category of one (ranges.c) */
+
 /* The backend's runtime. */
 struct cuda_runtime {
     const struct ds_accel_host *host;
@@ -18,6 +20,9 @@ struct cuda_runtime {
     uint32_t has_nvml;
     struct nvtx_api nvtx;
     uint32_t has_nvtx;
+    uint32_t has_domains;
+    pthread_mutex_t lock; /* guards what follows */
+    struct cuda_range_name *domains;
 };
 
 /* The backend's state of an open device. */
@@ -99,6 +104,10 @@ int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 int32_t nvml_links(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                    struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
                    struct ds_accel_error *error);
+
+/* ranges.c */
+void cuda_ranges_open(struct cuda_runtime *runtime);
+void cuda_ranges_close(struct cuda_runtime *runtime);
 
 /* device.c */
 int32_t cuda_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,

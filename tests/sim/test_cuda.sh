@@ -212,12 +212,26 @@ is "a library that crashes" \
 
 # -- who devices are: the same device by each of its names, whatever the order --
 
-# facts MACHINE VARIABLE...
+# hasnt NAME TEXT PART
+hasnt() {
+    case $2 in
+    *"$3"*) fail "$1" "has $3: $2" ;;
+    *) pass ;;
+    esac
+}
+
+# facts MACHINE VARIABLE..., polled MACHINE VARIABLE...: what the plugin tells without opening a device.
 facts() {
     root=$1
     shift
     env "$@" DS_ACCEL_ROOT="$dir/$root" LD_LIBRARY_PATH="$build/sim/lib" \
         SIM_MACHINE="$dir/$root.json" "$dir/walk" --facts "$plugin"
+}
+polled() {
+    root=$1
+    shift
+    env "$@" DS_ACCEL_ROOT="$dir/$root" LD_LIBRARY_PATH="$build/sim/lib" \
+        SIM_MACHINE="$dir/$root.json" "$dir/walk" --polled "$plugin"
 }
 
 # Each device with what is its own, in the order of its UUID: enumeration must not change a thing.
@@ -332,7 +346,58 @@ has "bench: measured" "$out" '"state": "measured"'
 run env SIM_RANGES="$dir/ranges" "$sim" cuda "$dir/walk" "$plugin"
 is "a walk" "0 " "$code $err"
 is "ranges reach NVTX" "push walk
+pop
+push domain [category]: walk
 pop" "$(cat "$dir/ranges")"
+# Each domain has its stack, and its categories; what was not pushed cannot be popped.
+rm -f "$dir/ranges"
+run env SIM_RANGES="$dir/ranges" "$sim" cuda "$dir/walk" --ranges "$plugin"
+is "ranges of domains" "0 range_pop: range_pop: no range of domain \"nobody's\" was pushed" "$code $out$err"
+domains="push step
+push model [compute]: forward
+push network [collective]: gather
+push model [compute]: layer
+pop
+push model: loss
+push [host]: log
+push model [host]: log
+pop
+pop
+pop
+pop
+pop
+pop"
+is "ranges of domains reach NVTX" "$domains" "$(cat "$dir/ranges")"
+run "$sim" cuda "$program" info cuda --json
+has "ranges: domains are heeded" "$out" '"supports_range_domains": true'
+mkdir "$dir/plain"
+cp "$build/sim/lib/"*.so* "$dir/plain/"
+echo 'int nvtxRangePushA(const char *message); int nvtxRangePop(void);
+int nvtxRangePushA(const char *message) { return message[0] == 0; } int nvtxRangePop(void) { return 0; }' >"$dir/plain.c"
+"$CC" -shared -fPIC "$dir/plain.c" -Wl,-soname,libnvtx3interop.so.1 -o "$dir/plain/libnvtx3interop.so.1"
+run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+    "$program" info cuda --json
+has "ranges: without domains in the library they are not" "$out" '"supports_range_domains": false'
+run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+    "$dir/walk" --ranges "$plugin"
+is "ranges: without domains in the library they nest" "0 " "$code $out$err"
+
+# NVIDIA's own library, with a profiler of ours attached and without.
+toolkit=/usr/local/cuda
+if [ -e "$toolkit/lib64/libnvtx3interop.so.1" ] && [ -e "$toolkit/include/nvtx3/nvToolsExt.h" ]; then
+    "$CC" -shared -fPIC -isystem "$toolkit/include" "$here/walk/profiler.c" -o "$dir/profiler.so"
+    cp -L "$toolkit/lib64/libnvtx3interop.so.1" "$dir/plain/libnvtx3interop.so.1"
+    run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+        NVTX_INJECTION64_PATH="$dir/profiler.so" "$dir/walk" --ranges "$plugin"
+    is "ranges of domains reach a profiler" "0 $domains" \
+        "$code $(printf '%s\n' "$out" | grep -v '^range_pop: ')"
+    run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+        "$dir/walk" --ranges "$plugin"
+    is "ranges of domains without a profiler" "0 " \
+        "$code $(printf '%s\n' "$out" | grep -v '^range_pop: ')$err"
+else
+    echo "test_cuda: NVIDIA's NVTX library is not tested: no toolkit in $toolkit"
+fi
 
 # -- failures --
 

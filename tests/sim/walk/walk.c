@@ -195,6 +195,8 @@ static void walk_facts(ds_accel_plugin_instance_t *instance, uint32_t count)
     }
     CALL(range_push, instance, "walk", NULL, NULL);
     CALL(range_pop, instance, NULL);
+    CALL(range_push, instance, "walk", "domain", "category");
+    CALL(range_pop, instance, "domain");
 }
 
 static void walk_memory(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device)
