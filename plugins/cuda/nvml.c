@@ -30,7 +30,14 @@ static const struct vendor_symbol symbols[] = {
     OPTIONAL(nvmlDeviceGetTotalEnergyConsumption),
     OPTIONAL(nvmlDeviceGetClockInfo),
     OPTIONAL(nvmlDeviceGetFanSpeed),
-    OPTIONAL(nvmlDeviceGetPcieThroughput),
+    OPTIONAL(nvmlDeviceGetCurrentClocksEventReasons),
+    OPTIONAL(nvmlDeviceGetCurrentClocksThrottleReasons),
+    OPTIONAL(nvmlDeviceGetTotalEccErrors),
+    OPTIONAL(nvmlDeviceGetFieldValues),
+    OPTIONAL(nvmlDeviceGetNvLinkState),
+    OPTIONAL(nvmlDeviceGetNvLinkVersion),
+    OPTIONAL(nvmlDeviceGetNvLinkRemotePciInfo_v2),
+    OPTIONAL(nvmlDeviceGetNvLinkRemoteDeviceType),
     OPTIONAL(nvmlDeviceGetCurrPcieLinkGeneration),
     OPTIONAL(nvmlDeviceGetCurrPcieLinkWidth),
     OPTIONAL(nvmlDeviceGetComputeRunningProcesses_v3),
@@ -185,4 +192,42 @@ int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count)
         }
     }
     return 1;
+}
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_field_t *fields,
+                    unsigned int count)
+{
+    for (unsigned int i = 0; i < count; i++) {
+        fields[i].result = -1; /* one that is left alone has no value */
+    }
+    return nvml->nvmlDeviceGetFieldValues != NULL &&
+           nvml->nvmlDeviceGetFieldValues(device, (int)count, fields) == NVML_SUCCESS;
+}
+
+int nvml_field_number(const nvml_field_t *field, uint64_t *number_out)
+{
+    if (field->result != NVML_SUCCESS) {
+        return 0;
+    }
+    switch (field->type) {
+    case NVML_TYPE_UNSIGNED_INT:
+        *number_out = field->value.unsigned_int;
+        return 1;
+    case NVML_TYPE_UNSIGNED_LONG:
+        *number_out = field->value.unsigned_long;
+        return 1;
+    case NVML_TYPE_UNSIGNED_LONG_LONG:
+        *number_out = field->value.unsigned_long_long;
+        return 1;
+    case NVML_TYPE_SIGNED_INT:
+        *number_out = (uint64_t)field->value.signed_int;
+        return field->value.signed_int >= 0;
+    case NVML_TYPE_SIGNED_LONG_LONG:
+        *number_out = (uint64_t)field->value.signed_long_long;
+        return field->value.signed_long_long >= 0;
+    default:
+        return 0;
+    }
 }

@@ -79,26 +79,121 @@ static void read_clocks(const struct nvml_api *nvml, nvml_device_t device,
     }
 }
 
-/* Counted by the library over 20 ms each. */
-static void read_pcie(const struct nvml_api *nvml, nvml_device_t device,
-                      struct ds_accel_telemetry *telemetry)
+static void read_reasons(const struct nvml_api *nvml, nvml_device_t device,
+                         struct ds_accel_telemetry *telemetry)
 {
-    unsigned int sent = 0;
-    unsigned int received = 0;
+    static const struct {
+        uint32_t nvml;
+        uint64_t ours;
+    } reasons[] = {
+        {NVML_REASON_IDLE, DS_ACCEL_THROTTLE_IDLE},
+        {NVML_REASON_APPLICATION_CLOCKS, DS_ACCEL_THROTTLE_SETTING},
+        {NVML_REASON_POWER_CAP, DS_ACCEL_THROTTLE_POWER},
+        {NVML_REASON_HARDWARE, DS_ACCEL_THROTTLE_HARDWARE},
+        {NVML_REASON_SYNC_BOOST, DS_ACCEL_THROTTLE_SETTING},
+        {NVML_REASON_THERMAL, DS_ACCEL_THROTTLE_THERMAL},
+        {NVML_REASON_HARDWARE_THERMAL, DS_ACCEL_THROTTLE_HARDWARE | DS_ACCEL_THROTTLE_THERMAL},
+        {NVML_REASON_HARDWARE_POWER_BRAKE, DS_ACCEL_THROTTLE_HARDWARE | DS_ACCEL_THROTTLE_POWER},
+        {NVML_REASON_DISPLAY_CLOCKS, DS_ACCEL_THROTTLE_SETTING},
+    };
+    unsigned long long bits = 0;
 
-    if (nvml->nvmlDeviceGetPcieThroughput != NULL &&
-        nvml->nvmlDeviceGetPcieThroughput(device, NVML_PCIE_TX, &sent) == NVML_SUCCESS &&
-        nvml->nvmlDeviceGetPcieThroughput(device, NVML_PCIE_RX, &received) == NVML_SUCCESS) {
-        telemetry->valid |= DS_ACCEL_TELEMETRY_PCIE;
-        telemetry->pcie_tx_bytes_per_s = (uint64_t)sent * 1000;
-        telemetry->pcie_rx_bytes_per_s = (uint64_t)received * 1000;
+    if ((nvml->nvmlDeviceGetCurrentClocksEventReasons == NULL ||
+         nvml->nvmlDeviceGetCurrentClocksEventReasons(device, &bits) != NVML_SUCCESS) &&
+        (nvml->nvmlDeviceGetCurrentClocksThrottleReasons == NULL ||
+         nvml->nvmlDeviceGetCurrentClocksThrottleReasons(device, &bits) != NVML_SUCCESS)) {
+        return;
     }
+    telemetry->valid |= DS_ACCEL_TELEMETRY_THROTTLE;
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if ((bits & reasons[i].nvml) != 0) {
+            telemetry->throttle_reasons |= reasons[i].ours;
+        }
+    }
+}
+
+/* Since the driver was loaded, of all memories of the device; refused where ECC is off. */
+static void read_ecc(const struct nvml_api *nvml, nvml_device_t device,
+                     struct ds_accel_telemetry *telemetry)
+{
+    unsigned long long corrected = 0;
+    unsigned long long uncorrected = 0;
+
+    if (nvml->nvmlDeviceGetTotalEccErrors != NULL &&
+        nvml->nvmlDeviceGetTotalEccErrors(device, NVML_ECC_CORRECTED, NVML_ECC_VOLATILE,
+                                          &corrected) == NVML_SUCCESS &&
+        nvml->nvmlDeviceGetTotalEccErrors(device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE,
+                                          &uncorrected) == NVML_SUCCESS) {
+        telemetry->valid |= DS_ACCEL_TELEMETRY_ECC;
+        telemetry->ecc_corrected_count = corrected;
+        telemetry->ecc_uncorrected_count = uncorrected;
+    }
+}
+
+/* ---- traffic of PCI Express ------------------------------------------------------------------
+ *
+ * nvmlDeviceGetPcieThroughput() counts for 20 ms while its caller waits, in each direction: too
+ * long for what is polled. The counters themselves are read in less than one; a rate is how far
+ * they went on between two polls, and the first has none. That they may go round, the manual says,
+ * and not where: they are believed once one has been past 32 bits.
+ */
+
+#define TRAFFIC_PERIOD_NS UINT64_C(20000000) /* least time between two looks that make a rate */
+
+static uint64_t per_second(uint64_t from, uint64_t to, uint64_t elapsed_ns)
+{
+    return (uint64_t)((double)(to - from) * 1e9 / (double)elapsed_ns);
+}
+
+/* With the runtime's lock. */
+static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t sent,
+                         uint64_t received)
+{
+    uint64_t elapsed_ns = now_ns - traffic->taken_ns;
+
+    if (traffic->taken_ns != 0 && sent >= traffic->sent_bytes &&
+        received >= traffic->received_bytes) {
+        if (elapsed_ns < TRAFFIC_PERIOD_NS) {
+            return; /* the rates of before still hold */
+        }
+        traffic->has_rates = 1;
+        traffic->sent_per_s = per_second(traffic->sent_bytes, sent, elapsed_ns);
+        traffic->received_per_s = per_second(traffic->received_bytes, received, elapsed_ns);
+    } else {
+        traffic->has_rates = 0; /* the first look, or a counter that was reset */
+    }
+    traffic->taken_ns = now_ns;
+    traffic->sent_bytes = sent;
+    traffic->received_bytes = received;
+}
+
+static void read_traffic(struct cuda_runtime *runtime, nvml_device_t device, uint32_t device_index,
+                         struct ds_accel_telemetry *telemetry)
+{
+    nvml_field_t fields[2] = {{.field = NVML_FIELD_PCIE_SENT}, {.field = NVML_FIELD_PCIE_RECEIVED}};
+    uint64_t sent = 0;
+    uint64_t received = 0;
+    struct cuda_traffic *traffic = &runtime->traffic[device_index % CUDA_TRAFFIC_LIMIT];
+
+    if (device_index >= CUDA_TRAFFIC_LIMIT || !nvml_ask_fields(&runtime->nvml, device, fields, 2) ||
+        !nvml_field_number(&fields[0], &sent) || !nvml_field_number(&fields[1], &received) ||
+        (sent <= UINT32_MAX && received <= UINT32_MAX)) {
+        return;
+    }
+    pthread_mutex_lock(&runtime->lock);
+    note_traffic(traffic, runtime->host->clock_ns(runtime->host), sent, received);
+    if (traffic->has_rates) {
+        telemetry->valid |= DS_ACCEL_TELEMETRY_PCIE;
+        telemetry->pcie_tx_bytes_per_s = traffic->sent_per_s;
+        telemetry->pcie_rx_bytes_per_s = traffic->received_per_s;
+    }
+    pthread_mutex_unlock(&runtime->lock);
 }
 
 int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error)
 {
-    const struct cuda_runtime *runtime = instance->runtime;
+    struct cuda_runtime *runtime = instance->runtime;
     const struct nvml_api *nvml = &runtime->nvml;
     nvml_device_t device = nvml_find(instance, device_index);
 
@@ -109,7 +204,9 @@ int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
     read_use(nvml, device, telemetry);
     read_power(nvml, device, telemetry);
     read_clocks(nvml, device, telemetry);
-    read_pcie(nvml, device, telemetry);
+    read_reasons(nvml, device, telemetry);
+    read_ecc(nvml, device, telemetry);
+    read_traffic(runtime, device, device_index, telemetry);
     return DS_ACCEL_OK;
 }
 
