@@ -128,6 +128,8 @@ void cuda_ranges_open(struct cuda_runtime *runtime);
 void cuda_ranges_close(struct cuda_runtime *runtime);
 
 /* device.c */
+/* "0000:65:00.0", as the kernel writes what NVIDIA's libraries write in capitals. 0: it is none. */
+int cuda_pci_address(const char *text, char *address, size_t address_size);
 int32_t cuda_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                       struct ds_accel_error *error);
 int32_t cuda_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,

@@ -337,6 +337,86 @@ run "$sim" "$dir/figures.json" "$program" info cuda --json
 is "info" 0 "$code"
 has "info: total" "$out" '"total_memory_bytes": 1073741824'
 
+# -- links --
+
+# links MACHINE VARIABLE...: the NVLinks, each kind once with its number.
+links() {
+    facts "$@" | sed -n 's/^\([0-9]*\): link kind 2 /\1 /p' | sort | uniq -c | sed 's/^ *//'
+}
+# Kind 2 is NVLink, generation 4 what NVML calls 6; a peer is one of ours, or has an address.
+is "links between two" "4 0 peer 1 width 0 generation 4 up 1 bytes_per_s 26562000000
+4 1 peer 0 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(links two)"
+is "links to one that is hidden" \
+    "4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:9a:00.0" \
+    "$(links two CUDA_VISIBLE_DEVICES=0)"
+is "links to one that has another number" \
+    "4 0 peer 1 width 0 generation 4 up 1 bytes_per_s 26562000000
+4 1 peer 0 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(links two CUDA_VISIBLE_DEVICES=1,0)"
+is "a part has none, and a divided device's peers are not its parts" "" \
+    "$(links eight CUDA_VISIBLE_DEVICES=MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710)"
+is "links to switches" "4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:83:00.0
+5 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:84:00.0
+5 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:85:00.0
+4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:86:00.0" \
+    "$(links eight CUDA_VISIBLE_DEVICES=0)"
+
+# linked LINKS FACTS: two devices, of which the first has such links, and the second the same.
+linked() {
+    machine linked <<END
+{"numa_nodes": [{"cpus": "0-1", "memory_bytes": 1073741824}],
+ "vendors": {"cuda": {${3:-} "devices": [
+    {"name": "A", "pci": "0000:18:00.0", "uuid": "GPU-11111111-2222-3333-4444-555555555555",
+     "memory_bytes": 67108864, "numa_node": 0, "compute": [9, 0], "nvlinks": [$1]$2},
+    {"name": "B", "pci": "0000:9a:00.0", "uuid": "GPU-21111111-2222-3333-4444-555555555555",
+     "memory_bytes": 67108864, "numa_node": 0, "compute": [9, 0], "nvlinks": [$1]$2}]}}}
+END
+}
+# one: the links of the first device.
+one() {
+    links linked "$@" | sed -n 's/^\([0-9]*\) 0 peer /\1 /p'
+}
+linked '"2 down", "1 cpu 0004:00:01.0", "12 switch"' ""
+# A virtual machine sees no switch: NVML has no address of it, and ours is all ones, as of nothing.
+is "links that are down, to a processor, and to a switch that is not seen" \
+    "2 -1 width 0 generation 4 up 0 bytes_per_s 0
+1 -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0004:00:01.0
+12 -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to ffffffff:ff:1f.7" "$(one)"
+linked '"3 other", "40 down"' ""
+is "a peer of no kind, and no more links than there can be" \
+    "33 -1 width 0 generation 4 up 0 bytes_per_s 0
+3 -1 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(one)"
+for answers in call field; do
+    linked '"2 gpu 0000:9a:00.0"' ", \"nvlink_answers\": \"$answers\""
+    is "links that only the $answers says are up" \
+        "2 1 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(one)"
+done
+linked '"2 gpu 0000:9a:00.0"' ', "nvlink_mbps": -1, "nvlink_mbps_common": 25781, "nvlink_version": 3'
+is "links' speed, where only the common one is known" \
+    "2 1 width 0 generation 2 up 1 bytes_per_s 25781000000" "$(one)"
+linked '"2 gpu 0000:9a:00.0"' ', "nvlink_version": 99'
+is "links of a generation to come" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" "$(one)"
+# What NVML's numbers of versions mean, its header says from 12.8 (driver 570) on.
+linked '"2 gpu 0000:9a:00.0"' "" '"driver_version": "535.161.08",'
+is "links of an older driver: no generation" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" \
+    "$(one)"
+linked '"2 gpu 0000:9a:00.0"' ""
+is "links without fields: counted, no speed" "2 1 width 0 generation 4 up 1 bytes_per_s 0" \
+    "$(one "SIM_FAIL=nvmlDeviceGetFieldValues:*=3")"
+is "links without an address" "2 -1 width 0 generation 4 up 1 bytes_per_s 26562000000" \
+    "$(one "SIM_FAIL=nvmlDeviceGetNvLinkRemotePciInfo_v2:*=3")"
+is "no NVLink" "" "$(links figures)"
+
+# cell MACHINE: what `topo` shows between the first device and the second.
+cell() {
+    "$sim" "$1" "$program" topo -a cuda 2>/dev/null | sed -n 's/^cuda:0  *-  *\([^ ]*\).*/\1/p'
+}
+is "topo: links between two" NVL4 "$(cell cuda)"
+is "topo: links through switches" NVL18 "$(cell node-8gpu)"
+linked '"12 switch"' ""
+is "topo: links through switches that are not seen" NVL12 "$(cell "$dir/linked.json")"
+linked '"3 other"' ""
+is "topo: links to who knows where" "NODE" "$(cell "$dir/linked.json")"
+
 # -- data types by compute capability --
 
 # types MAJOR MINOR VARIABLE...: supported data types, and triton.
