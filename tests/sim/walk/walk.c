@@ -562,7 +562,8 @@ static int push_ranges(const struct ds_accel_host *host)
     CALL(range_push, instance, "loss", "model", NULL);
     CALL(range_push, instance, "log", NULL, "host");
     CALL(range_push, instance, "log", "model", "host");
-    for (int i = 0; i < 4; i++) {
+    CALL(range_push, instance, "norm", "model", "compute");
+    for (int i = 0; i < 5; i++) {
         CALL(range_pop, instance, "model");
     }
     CALL(range_pop, instance, NULL);
