@@ -8,7 +8,8 @@
  *   device.c  identity, the primary context, the current one, data types, visible devices
  *   stream.c  streams and events          memory.c  allocations, copies, fills
  *   graph.c   captures                    vmem.c    reserve, create, map
- *   share.c   peers, IPC, dma-bufs        nvml.c    telemetry     ranges.c  NVTX, the profiler
+ *   share.c   peers, IPC, dma-bufs        ranges.c  NVTX, the profiler
+ *   nvml.c    NVML, and its devices       sensors.c telemetry     links.c   PCI Express, NVLink
  *
  * Each device's primary context is used, the one that libcudart and so every framework uses, and it
  * is made current for the length of a call only.
@@ -227,20 +228,6 @@ static int tell_init(struct cuda_runtime *runtime, cu_result_t code, struct vend
     }
 }
 
-static void open_ranges(struct cuda_runtime *runtime)
-{
-    static const char *const names[] = {"libnvtx3interop.so.1", "libnvToolsExt.so.1", NULL};
-    static const struct vendor_symbol range_symbols[] = {
-        VENDOR_REQUIRED(struct nvtx_api, nvtxRangePushA),
-        VENDOR_REQUIRED(struct nvtx_api, nvtxRangePop)};
-    struct vendor_problem ignored;
-    struct vendor_lib lib;
-
-    runtime->has_nvtx =
-        vendor_lib_open(&lib, runtime->host, NULL, names, &ignored) == 0 &&
-        vendor_lib_bind(&lib, range_symbols, SYMBOLS(range_symbols), &runtime->nvtx, &ignored) == 0;
-}
-
 static int start_driver(struct cuda_runtime *runtime, struct vendor_problem *problem)
 {
     cu_result_t code = runtime->api.cuInit(0);
@@ -271,15 +258,20 @@ static int cuda_open(const struct ds_accel_host *host, void **runtime_out,
         free(runtime);
         return -1;
     }
+    pthread_mutex_init(&runtime->lock, NULL);
     nvml_open(runtime);
-    open_ranges(runtime);
+    cuda_ranges_open(runtime);
     *runtime_out = runtime;
     return 0;
 }
 
-static void cuda_close(void *runtime)
+static void cuda_close(void *opened)
 {
+    struct cuda_runtime *runtime = opened;
+
     nvml_close(runtime);
+    cuda_ranges_close(runtime);
+    pthread_mutex_destroy(&runtime->lock);
     free(runtime);
 }
 
@@ -439,6 +431,9 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 
     (void)error;
     info->flags &= ~missing_flags(&runtime->api);
+    if (!runtime->has_domains) {
+        info->flags &= ~DS_ACCEL_FLAG_RANGE_DOMAINS;
+    }
     if (!has_triton_device(runtime, instance->device_count)) {
         info->flags &= ~DS_ACCEL_FLAG_TRITON;
     }
@@ -473,7 +468,7 @@ const struct vendor_backend vendor_backend = {
     .flags = DS_ACCEL_FLAG_TRITON | DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS |
              DS_ACCEL_FLAG_UNIFIED_ADDRESSES | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY |
              DS_ACCEL_FLAG_VIRTUAL_MEMORY | DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC |
-             DS_ACCEL_FLAG_DMABUF,
+             DS_ACCEL_FLAG_DMABUF | DS_ACCEL_FLAG_RANGE_DOMAINS,
     .trace = &trace,
     .visible = visible,
     .visible_count = 1,

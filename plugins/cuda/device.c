@@ -24,18 +24,18 @@ static void write_uuid(const cu_uuid_t *uuid, struct ds_accel_device_identity *i
              b[15]);
 }
 
-/* The driver writes hexadecimal digits in capitals, the kernel in small letters. */
-static void write_pci(const char *text, struct ds_accel_device_identity *identity)
+int cuda_pci_address(const char *text, char *address, size_t address_size)
 {
     unsigned domain;
     unsigned bus;
     unsigned slot;
     unsigned function;
 
-    if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) == 4) {
-        snprintf(identity->pci_address, sizeof(identity->pci_address), "%04x:%02x:%02x.%x", domain,
-                 bus, slot, function);
+    if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4) {
+        return 0;
     }
+    snprintf(address, address_size, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+    return 1;
 }
 
 /* "Device Minor: 	 0" of the kernel driver's own page about the device. */
@@ -86,7 +86,7 @@ int32_t cuda_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_i
         write_uuid(&uuid, identity);
     }
     if (api->cuDeviceGetPCIBusId(pci, (int)sizeof(pci), native) == CU_SUCCESS) {
-        write_pci(pci, identity);
+        cuda_pci_address(pci, identity->pci_address, sizeof(identity->pci_address));
     }
     snprintf(identity->architecture, sizeof(identity->architecture), "sm_%d%d",
              cuda_attribute(api, native, CU_ATTRIBUTE_COMPUTE_MAJOR, 0),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the plugin uses of libnvidia-ml.so.1 (NVML API reference, nvml.h of 12.4), and of NVTX's C
- * exports. NVML takes no notice of CUDA_VISIBLE_DEVICES: its devices are found by UUID or PCI
- * address, never by number.
+ * What the plugin uses of libnvidia-ml.so.1 (NVML API reference, nvml.h of 12.4; NVLink and fields
+ * as nvml.h of 11.0 to 13.3 have them), and of NVTX's C exports. NVML takes no notice of
+ * CUDA_VISIBLE_DEVICES: its devices are found by UUID or PCI address, never by number.
  *
  * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two beside it) are declared
  * from the API reference alone: unverified against a header, optional, and used to tell names only.
@@ -32,10 +32,39 @@ typedef struct {
     unsigned int gpu_instance;
     unsigned int compute_instance;
 } nvml_process_t; /* of _v3 */
+typedef struct {
+    char short_address[16];
+    unsigned int domain;
+    unsigned int bus;
+    unsigned int device;
+    unsigned int device_id;
+    unsigned int subsystem_id;
+    char address[32]; /* "00000000:65:00.0" */
+} nvml_pci_t;
+/* The members before the answer are the caller's; each field has a code of its own. */
+typedef struct {
+    unsigned int field; /* NVML_FIELD_* */
+    unsigned int scope; /* which link, where the field is one of a link */
+    long long timestamp_us;
+    long long latency_us;
+    int type; /* NVML_TYPE_*: which of the values */
+    nvml_result_t result;
+    union {
+        double real;
+        int signed_int;
+        unsigned int unsigned_int;
+        unsigned long unsigned_long;
+        unsigned long long unsigned_long_long;
+        long long signed_long_long;
+        unsigned short unsigned_short;
+    } value;
+} nvml_field_t;
 
 _Static_assert(sizeof(nvml_memory_t) == 24, "nvmlMemory_t");
 _Static_assert(sizeof(nvml_utilization_t) == 8, "nvmlUtilization_t");
 _Static_assert(sizeof(nvml_process_t) == 24, "nvmlProcessInfo_t");
+_Static_assert(sizeof(nvml_pci_t) == 68, "nvmlPciInfo_t");
+_Static_assert(sizeof(nvml_field_t) == 40, "nvmlFieldValue_t");
 
 #define NVML_SUCCESS 0
 #define NVML_INSUFFICIENT_SIZE 7
@@ -43,8 +72,37 @@ _Static_assert(sizeof(nvml_process_t) == 24, "nvmlProcessInfo_t");
 #define NVML_TEMPERATURE_GPU 0
 #define NVML_CLOCK_SM 1
 #define NVML_CLOCK_MEM 2
-#define NVML_PCIE_TX 0
-#define NVML_PCIE_RX 1
+#define NVML_ECC_CORRECTED 0
+#define NVML_ECC_UNCORRECTED 1
+#define NVML_ECC_VOLATILE 0 /* since the driver was loaded */
+#define NVML_FEATURE_ENABLED 1
+#define NVML_REMOTE_SWITCH 2
+
+/* Reasons for clocks that are lower than they could be. */
+#define NVML_REASON_IDLE 0x1u
+#define NVML_REASON_APPLICATION_CLOCKS 0x2u
+#define NVML_REASON_POWER_CAP 0x4u
+#define NVML_REASON_HARDWARE 0x8u
+#define NVML_REASON_SYNC_BOOST 0x10u
+#define NVML_REASON_THERMAL 0x20u
+#define NVML_REASON_HARDWARE_THERMAL 0x40u
+#define NVML_REASON_HARDWARE_POWER_BRAKE 0x80u
+#define NVML_REASON_DISPLAY_CLOCKS 0x100u
+
+#define NVML_FIELD_LINK_SPEED_COMMON 90 /* MB/s, of those that are active */
+#define NVML_FIELD_LINK_COUNT 91
+#define NVML_FIELD_LINK_SPEED 164 /* MB/s, of the link that the scope names; from 11.8 on */
+#define NVML_FIELD_LINK_STATE 165
+#define NVML_FIELD_PCIE_SENT 197 /* bytes; from 12.5 on */
+#define NVML_FIELD_PCIE_RECEIVED 198
+
+#define NVML_TYPE_UNSIGNED_INT 1
+#define NVML_TYPE_UNSIGNED_LONG 2
+#define NVML_TYPE_UNSIGNED_LONG_LONG 3
+#define NVML_TYPE_SIGNED_LONG_LONG 4
+#define NVML_TYPE_SIGNED_INT 5
+
+#define NVML_LINK_LIMIT 36u /* links of a device; 12 and 18 in older headers */
 
 struct nvml_api {
     nvml_result_t (*nvmlInit_v2)(void);
@@ -70,8 +128,23 @@ struct nvml_api {
                                                          unsigned long long *millijoules);
     nvml_result_t (*nvmlDeviceGetClockInfo)(nvml_device_t device, int clock, unsigned int *mhz);
     nvml_result_t (*nvmlDeviceGetFanSpeed)(nvml_device_t device, unsigned int *percent);
-    nvml_result_t (*nvmlDeviceGetPcieThroughput)(nvml_device_t device, int counter,
-                                                 unsigned int *kilobytes_per_s);
+    nvml_result_t (*nvmlDeviceGetCurrentClocksEventReasons)(nvml_device_t device,
+                                                            unsigned long long *reasons);
+    /* Its name until 12.2. */
+    nvml_result_t (*nvmlDeviceGetCurrentClocksThrottleReasons)(nvml_device_t device,
+                                                               unsigned long long *reasons);
+    nvml_result_t (*nvmlDeviceGetTotalEccErrors)(nvml_device_t device, int kind, int since,
+                                                 unsigned long long *count);
+    nvml_result_t (*nvmlDeviceGetFieldValues)(nvml_device_t device, int count,
+                                              nvml_field_t *fields);
+    nvml_result_t (*nvmlDeviceGetNvLinkState)(nvml_device_t device, unsigned int link,
+                                              int *is_active);
+    nvml_result_t (*nvmlDeviceGetNvLinkVersion)(nvml_device_t device, unsigned int link,
+                                                unsigned int *version);
+    nvml_result_t (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(nvml_device_t device, unsigned int link,
+                                                         nvml_pci_t *pci);
+    nvml_result_t (*nvmlDeviceGetNvLinkRemoteDeviceType)(nvml_device_t device, unsigned int link,
+                                                         int *kind);
     nvml_result_t (*nvmlDeviceGetCurrPcieLinkGeneration)(nvml_device_t device,
                                                          unsigned int *generation);
     nvml_result_t (*nvmlDeviceGetCurrPcieLinkWidth)(nvml_device_t device, unsigned int *width);
@@ -86,10 +159,35 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetComputeInstanceId)(nvml_device_t part, unsigned int *id);
 };
 
+/* nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h of 11.8 and nvtx3 of 13.0) are alike. */
+typedef struct {
+    uint16_t version;
+    uint16_t size_bytes;
+    uint32_t category; /* 0: none */
+    int32_t colour_type;
+    uint32_t colour;
+    int32_t payload_type;
+    int32_t reserved;
+    uint64_t payload;
+    int32_t message_type;
+    const char *message;
+} nvtx_attributes_t;
+
+_Static_assert(sizeof(nvtx_attributes_t) == 48, "nvtxEventAttributes_t");
+
+#define NVTX_VERSION_OF_ATTRIBUTES 2
+#define NVTX_MESSAGE_TEXT 1
+
+typedef struct nvtx_domain_object *nvtx_domain_t; /* NULL: the default one */
+
 /* NVTX: depth, or negative without a profiler attached, which is no error. */
 struct nvtx_api {
     int (*nvtxRangePushA)(const char *message);
     int (*nvtxRangePop)(void);
+    nvtx_domain_t (*nvtxDomainCreateA)(const char *name);
+    void (*nvtxDomainNameCategoryA)(nvtx_domain_t domain, uint32_t category, const char *name);
+    int (*nvtxDomainRangePushEx)(nvtx_domain_t domain, const nvtx_attributes_t *attributes);
+    int (*nvtxDomainRangePop)(nvtx_domain_t domain);
 };
 
 #endif

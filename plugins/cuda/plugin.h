@@ -8,6 +8,20 @@
 #include "nvml_api.h"
 #include "vendor.h"
 
+/* What the counters of a device's PCI Express link were when they were last looked at, and how fast
+   they went on until then. */
+struct cuda_traffic {
+    uint64_t taken_ns; /* 0: never */
+    uint64_t sent_bytes;
+    uint64_t received_bytes;
+    uint64_t sent_per_s;
+    uint64_t received_per_s;
+    uint32_t has_rates;
+};
+#define CUDA_TRAFFIC_LIMIT 64u /* devices that it is kept of */
+
+struct cuda_range_name; /* a domain of NVTX or a category of one (ranges.c) */
+
 /* The backend's runtime. */
 struct cuda_runtime {
     const struct ds_accel_host *host;
@@ -18,6 +32,10 @@ struct cuda_runtime {
     uint32_t has_nvml;
     struct nvtx_api nvtx;
     uint32_t has_nvtx;
+    uint32_t has_domains;
+    pthread_mutex_t lock; /* guards what follows */
+    struct cuda_traffic traffic[CUDA_TRAFFIC_LIMIT];
+    struct cuda_range_name *domains;
 };
 
 /* The backend's state of an open device. */
@@ -85,16 +103,33 @@ void nvml_close(struct cuda_runtime *runtime);
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity);
 /* Are there this many devices, none of which is divided into parts? */
 int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count);
+/* NVML's handle of a device or part; NULL: it is not there, or does not know it. */
+nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t device_index);
+/* Ask for fields, whose numbers and scopes are set. 0: none has an answer. */
+int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_field_t *fields,
+                    unsigned int count);
+/* The whole number that a field is, of whatever type. 0: it has none. */
+int nvml_field_number(const nvml_field_t *field, uint64_t *number_out);
+
+/* sensors.c */
 int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
 int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                        struct ds_accel_error *error);
+
+/* links.c */
 int32_t nvml_links(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                    struct ds_accel_link *links, uint32_t capacity, uint32_t *count_out,
                    struct ds_accel_error *error);
 
+/* ranges.c */
+void cuda_ranges_open(struct cuda_runtime *runtime);
+void cuda_ranges_close(struct cuda_runtime *runtime);
+
 /* device.c */
+/* "0000:65:00.0", as the kernel writes what NVIDIA's libraries write in capitals. 0: it is none. */
+int cuda_pci_address(const char *text, char *address, size_t address_size);
 int32_t cuda_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                       struct ds_accel_error *error);
 int32_t cuda_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,

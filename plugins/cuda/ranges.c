@@ -2,35 +2,165 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Profiler ranges by NVTX, whose functions answer a negative number while no profiler is attached.
- * Without its library none can be, so that nothing is lost by doing nothing. Domains and categories
- * need structs of NVTX's headers and are not passed on: the flag RANGE_DOMAINS is not set.
+ * Without its library none can be, so that nothing is lost by doing nothing.
+ *
+ * A domain is a stack of ranges of its own, and numbers its categories. Both have a name that is
+ * told to NVTX once, when a range has it first; they last as long as the runtime does. Domains are
+ * not destroyed then: another instance or the program itself may use the one of that name.
  */
 #include "plugin.h"
+
+struct cuda_range_name {
+    struct cuda_range_name *next;
+    struct cuda_range_name *categories; /* of a domain */
+    nvtx_domain_t domain;
+    uint32_t category; /* from 1 on */
+    char text[];
+};
+
+void cuda_ranges_open(struct cuda_runtime *runtime)
+{
+    static const char *const names[] = {"libnvtx3interop.so.1", "libnvToolsExt.so.1", NULL};
+    static const struct vendor_symbol symbols[] = {
+        VENDOR_REQUIRED(struct nvtx_api, nvtxRangePushA),
+        VENDOR_REQUIRED(struct nvtx_api, nvtxRangePop),
+        VENDOR_OPTIONAL(struct nvtx_api, nvtxDomainCreateA, NULL),
+        VENDOR_OPTIONAL(struct nvtx_api, nvtxDomainNameCategoryA, NULL),
+        VENDOR_OPTIONAL(struct nvtx_api, nvtxDomainRangePushEx, NULL),
+        VENDOR_OPTIONAL(struct nvtx_api, nvtxDomainRangePop, NULL)};
+    const struct nvtx_api *nvtx = &runtime->nvtx;
+    struct vendor_problem ignored;
+    struct vendor_lib lib;
+
+    runtime->has_nvtx = vendor_lib_open(&lib, runtime->host, NULL, names, &ignored) == 0 &&
+                        vendor_lib_bind(&lib, symbols, sizeof(symbols) / sizeof(symbols[0]),
+                                        &runtime->nvtx, &ignored) == 0;
+    runtime->has_domains = runtime->has_nvtx && nvtx->nvtxDomainCreateA != NULL &&
+                           nvtx->nvtxDomainNameCategoryA != NULL &&
+                           nvtx->nvtxDomainRangePushEx != NULL && nvtx->nvtxDomainRangePop != NULL;
+}
+
+static void free_names(struct cuda_range_name *name)
+{
+    while (name != NULL) {
+        struct cuda_range_name *next = name->next;
+
+        free_names(name->categories);
+        free(name);
+        name = next;
+    }
+}
+
+void cuda_ranges_close(struct cuda_runtime *runtime)
+{
+    free_names(runtime->domains);
+}
+
+static struct cuda_range_name *find_name(struct cuda_range_name *list, const char *text)
+{
+    while (list != NULL && strcmp(list->text, text) != 0) {
+        list = list->next;
+    }
+    return list;
+}
+
+/* At the head of the list; NULL: no memory. */
+static struct cuda_range_name *add_name(struct cuda_range_name **list, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    struct cuda_range_name *name = calloc(1, sizeof(*name) + size);
+
+    if (name != NULL) {
+        memcpy(name->text, text, size);
+        name->category = *list != NULL ? (*list)->category + 1 : 1;
+        name->next = *list;
+        *list = name;
+    }
+    return name;
+}
+
+/* The domain of that name, "" the default one, and the number of the category in it, with the
+   runtime's lock. -1: no memory. */
+static int find_place(struct cuda_runtime *runtime, const char *domain, const char *category,
+                      nvtx_domain_t *domain_out, uint32_t *category_out)
+{
+    struct cuda_range_name *place = find_name(runtime->domains, domain);
+    struct cuda_range_name *group;
+
+    if (place == NULL) {
+        place = add_name(&runtime->domains, domain);
+        if (place == NULL) {
+            return -1;
+        }
+        place->domain = domain[0] != '\0' ? runtime->nvtx.nvtxDomainCreateA(domain) : NULL;
+    }
+    *domain_out = place->domain;
+    *category_out = 0;
+    if (category == NULL) {
+        return 0;
+    }
+    group = find_name(place->categories, category);
+    if (group == NULL) {
+        group = add_name(&place->categories, category);
+        if (group == NULL) {
+            return -1;
+        }
+        runtime->nvtx.nvtxDomainNameCategoryA(place->domain, group->category, category);
+    }
+    *category_out = group->category;
+    return 0;
+}
 
 int32_t cuda_range_push(ds_accel_plugin_instance_t *instance, const char *message,
                         const char *domain, const char *category, struct ds_accel_error *error)
 {
-    const struct cuda_runtime *runtime = instance->runtime;
+    struct cuda_runtime *runtime = instance->runtime;
+    nvtx_attributes_t attributes = {.version = NVTX_VERSION_OF_ATTRIBUTES,
+                                    .size_bytes = sizeof(attributes),
+                                    .message_type = NVTX_MESSAGE_TEXT,
+                                    .message = message};
+    nvtx_domain_t handle = NULL;
+    int failed;
 
-    (void)domain;
-    (void)category;
-    (void)error;
-    if (runtime->has_nvtx) {
-        runtime->nvtx.nvtxRangePushA(message);
+    if (!runtime->has_nvtx) {
+        return DS_ACCEL_OK;
     }
+    if ((domain == NULL && category == NULL) || !runtime->has_domains) {
+        runtime->nvtx.nvtxRangePushA(message);
+        return DS_ACCEL_OK;
+    }
+    pthread_mutex_lock(&runtime->lock);
+    failed =
+        find_place(runtime, domain != NULL ? domain : "", category, &handle, &attributes.category);
+    pthread_mutex_unlock(&runtime->lock);
+    if (failed != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "range_push: no memory for a name");
+    }
+    runtime->nvtx.nvtxDomainRangePushEx(handle, &attributes);
     return DS_ACCEL_OK;
 }
 
 int32_t cuda_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,
                        struct ds_accel_error *error)
 {
-    const struct cuda_runtime *runtime = instance->runtime;
+    struct cuda_runtime *runtime = instance->runtime;
+    const struct cuda_range_name *place;
 
-    (void)domain;
-    (void)error;
-    if (runtime->has_nvtx) {
-        runtime->nvtx.nvtxRangePop();
+    if (!runtime->has_nvtx) {
+        return DS_ACCEL_OK;
     }
+    if (domain == NULL || domain[0] == '\0' || !runtime->has_domains) {
+        runtime->nvtx.nvtxRangePop();
+        return DS_ACCEL_OK;
+    }
+    pthread_mutex_lock(&runtime->lock);
+    place = find_name(runtime->domains, domain);
+    pthread_mutex_unlock(&runtime->lock);
+    if (place == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "range_pop: no range of domain \"%.100s\" was pushed", domain);
+    }
+    runtime->nvtx.nvtxDomainRangePop(place->domain);
     return DS_ACCEL_OK;
 }
 

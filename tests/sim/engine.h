@@ -54,6 +54,8 @@ struct sim_device *sim_device_at(uint32_t physical);
 /* Facts beyond the struct: of a device, and of "vendors": {"cuda": {...}}. */
 int64_t sim_number(const struct sim_device *device, const char *key, int64_t otherwise);
 const char *sim_text(const struct sim_device *device, const char *key, const char *otherwise);
+/* Text number `at` of a fact that is a list; NULL past its end. */
+const char *sim_item(const struct sim_device *device, const char *key, uint32_t at);
 int64_t sim_vendor_number(const char *key, int64_t otherwise);
 const char *sim_vendor_text(const char *key, const char *otherwise);
 /*

@@ -178,6 +178,19 @@ const char *sim_text(const struct sim_device *device, const char *key, const cha
     return value != NULL ? value : otherwise;
 }
 
+const char *sim_item(const struct sim_device *device, const char *key, uint32_t at)
+{
+    const json_t *list = json_object_get(device->facts, key);
+
+    if (at >= json_array_size(list)) {
+        return NULL;
+    }
+    if (!json_is_string(json_array_get(list, at))) {
+        sim_misuse("SIM_MACHINE: %s is not a list of texts", key);
+    }
+    return json_string_value(json_array_get(list, at));
+}
+
 int64_t sim_vendor_number(const char *key, int64_t otherwise)
 {
     return number_of(machine.vendor, key, otherwise);

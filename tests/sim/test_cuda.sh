@@ -221,12 +221,26 @@ is "a library that crashes" \
 
 # -- who devices are: the same device by each of its names, whatever the order --
 
-# facts MACHINE VARIABLE...
+# hasnt NAME TEXT PART
+hasnt() {
+    case $2 in
+    *"$3"*) fail "$1" "has $3: $2" ;;
+    *) pass ;;
+    esac
+}
+
+# facts MACHINE VARIABLE..., polled MACHINE VARIABLE...: what the plugin tells without opening a device.
 facts() {
     root=$1
     shift
     env "$@" DS_ACCEL_ROOT="$dir/$root" LD_LIBRARY_PATH="$build/sim/lib" \
         SIM_MACHINE="$dir/$root.json" "$dir/walk" --facts "$plugin"
+}
+polled() {
+    root=$1
+    shift
+    env "$@" DS_ACCEL_ROOT="$dir/$root" LD_LIBRARY_PATH="$build/sim/lib" \
+        SIM_MACHINE="$dir/$root.json" "$dir/walk" --polled "$plugin"
 }
 
 # Each device with what is its own, in the order of its UUID: enumeration must not change a thing.
@@ -280,10 +294,137 @@ sed 's/"other_process": 1/"other_process": 1, "other_process_count": 600/' "$dir
 is "telemetry: many processes, as many as walk has room for" 16 \
     "$(facts crowd | grep -c '^0: process 1 memory 130023424$')"
 has "telemetry: the link" "$given" "link kind 1 peer -1 width 16 generation 5 up 1"
+
+# Corrected errors are type 0, and those since the driver was loaded counter 0: each of the four is
+# another number, so that swapped arguments are seen.
+counts='"ecc_corrected": 11, "ecc_uncorrected": 3, "ecc_corrected_in_life": 700, "ecc_uncorrected_in_life": 500'
+sed "s/\"other_process\": 1/$counts/" "$dir/figures.json" | machine ecc
+has "telemetry: ECC counts" "$(facts ecc) " " ecc_corrected 11 ecc_uncorrected 3 "
+sed 's/"other_process": 1/"ecc": 0/' "$dir/figures.json" | machine no_ecc
+hasnt "telemetry: no ECC, no counts" "$(facts no_ecc)" "ecc_corrected"
+
+# throttled BITS VARIABLE...: ours (1 idle, 2 power, 4 thermal, 8 hardware, 16 setting) for NVML's.
+throttled() {
+    sed "s/\"other_process\": 1/\"throttle_reasons\": $1/" "$dir/figures.json" | machine throttled
+    shift
+    facts throttled "$@" | sed -n 's/^0:.* throttle \([0-9]*\).*/\1/p'
+}
+is "throttled: by nothing" 0 "$(throttled 0)"
+is "throttled: each reason" "1 16 2 8 16 4 12 10 16" \
+    "$(for bit in 1 2 4 8 16 32 64 128 256; do throttled "$bit"; done | xargs)"
+is "throttled: one that is not known yet" 2 "$(throttled 516)"
+is "throttled: by the name that older drivers have" 4 \
+    "$(throttled 32 "SIM_FAIL=nvmlDeviceGetCurrentClocksEventReasons:*=3")"
+is "throttled: not known" "" "$(throttled -1)"
+
+# A rate is what two counters, sent first, went on by since the poll before: 20 GB and 10 GB here,
+# however long that took. They may go round, nobody says where: one that never was past 32 bits is
+# not believed, nor is one that went back.
+# counted FACTS: "RECEIVED SENT" of the second poll.
+counted() {
+    sed "s/\"other_process\": 1/$1/" "$dir/figures.json" | machine counted
+    polled counted | sed -n 's/^0:.* pcie_rx \([0-9]*\) pcie_tx \([0-9]*\).*/\1 \2/p'
+}
+steps='"pcie_tx_step_bytes": 20000000000, "pcie_rx_step_bytes": 10000000000'
+given=$(counted "$steps")
+is "telemetry: PCI Express, twice as much sent as received" "yes" \
+    "$(echo "$given" | awk '$1 > 0 && $2 >= 2 * $1 - 2 && $2 <= 2 * $1 + 2 { print "yes"; exit }
+        { print "received and sent: " $0 }')"
+hasnt "telemetry: PCI Express, no rate of one poll" "$(facts counted)" "pcie_rx"
+is "telemetry: PCI Express, counters of 32 bits" "" "$(counted "$steps, \"pcie_counter_bits\": 32")"
+is "telemetry: PCI Express, counters that may be of 32 bits" "" \
+    "$(counted '"pcie_tx_step_bytes": 2000, "pcie_rx_step_bytes": 1000')"
+is "telemetry: PCI Express, a counter that goes back" "" \
+    "$(counted '"pcie_tx_bytes": 90000000000, "pcie_tx_step_bytes": -20000000000, "pcie_rx_bytes": 5000000000')"
+# Telemetry is asked for often: what NVML measures for 20 ms while the caller waits, is not.
+run env SIM_FAIL="nvmlDeviceGetPcieThroughput:*=999" SIM_REPORT="$dir/report" DS_ACCEL_ROOT="$dir/figures" \
+    LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE="$dir/figures.json" "$dir/walk" --polled "$plugin"
+is "telemetry: never measured for 20 ms" "0 " "$code $(sed -n 's/^failed //p' "$dir/report")"
+
 # Memory is (free, total): swapped, more would be free than there is.
 run "$sim" "$dir/figures.json" "$program" info cuda --json
 is "info" 0 "$code"
 has "info: total" "$out" '"total_memory_bytes": 1073741824'
+
+# -- links --
+
+# links MACHINE VARIABLE...: the NVLinks, each kind once with its number.
+links() {
+    facts "$@" | sed -n 's/^\([0-9]*\): link kind 2 /\1 /p' | sort | uniq -c | sed 's/^ *//'
+}
+# Kind 2 is NVLink, generation 4 what NVML calls 6; a peer is one of ours, or has an address.
+is "links between two" "4 0 peer 1 width 0 generation 4 up 1 bytes_per_s 26562000000
+4 1 peer 0 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(links two)"
+is "links to one that is hidden" \
+    "4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:9a:00.0" \
+    "$(links two CUDA_VISIBLE_DEVICES=0)"
+is "links to one that has another number" \
+    "4 0 peer 1 width 0 generation 4 up 1 bytes_per_s 26562000000
+4 1 peer 0 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(links two CUDA_VISIBLE_DEVICES=1,0)"
+is "a part has no links" "" \
+    "$(links eight CUDA_VISIBLE_DEVICES=MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710)"
+is "links to switches" "4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:83:00.0
+5 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:84:00.0
+5 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:85:00.0
+4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:86:00.0" \
+    "$(links eight CUDA_VISIBLE_DEVICES=0)"
+
+# linked LINKS FACTS: two devices, of which the first has such links, and the second the same.
+linked() {
+    machine linked <<END
+{"numa_nodes": [{"cpus": "0-1", "memory_bytes": 1073741824}],
+ "vendors": {"cuda": {${3:-} "devices": [
+    {"name": "A", "pci": "0000:18:00.0", "uuid": "GPU-11111111-2222-3333-4444-555555555555",
+     "memory_bytes": 67108864, "numa_node": 0, "compute": [9, 0], "nvlinks": [$1]$2},
+    {"name": "B", "pci": "0000:9a:00.0", "uuid": "GPU-21111111-2222-3333-4444-555555555555",
+     "memory_bytes": 67108864, "numa_node": 0, "compute": [9, 0], "nvlinks": [$1]$2}]}}}
+END
+}
+# one: the links of the first device.
+one() {
+    links linked "$@" | sed -n 's/^\([0-9]*\) 0 peer /\1 /p'
+}
+linked '"2 down", "1 cpu 0004:00:01.0", "12 switch"' ""
+# A virtual machine sees no switch: NVML has no address of it, and ours is all ones, as of nothing.
+is "links that are down, to a processor, and to a switch that is not seen" \
+    "2 -1 width 0 generation 4 up 0 bytes_per_s 0
+1 -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0004:00:01.0
+12 -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to ffffffff:ff:1f.7" "$(one)"
+linked '"3 other", "40 down"' ""
+is "a peer of no kind, and no more links than there can be" \
+    "33 -1 width 0 generation 4 up 0 bytes_per_s 0
+3 -1 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(one)"
+for answers in call field; do
+    linked '"2 gpu 0000:9a:00.0"' ", \"nvlink_answers\": \"$answers\""
+    is "links that only the $answers says are up" \
+        "2 1 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(one)"
+done
+linked '"2 gpu 0000:9a:00.0"' ', "nvlink_mbps": -1, "nvlink_mbps_common": 25781, "nvlink_version": 3'
+is "links' speed, where only the common one is known" \
+    "2 1 width 0 generation 2 up 1 bytes_per_s 25781000000" "$(one)"
+linked '"2 gpu 0000:9a:00.0"' ', "nvlink_version": 99'
+is "links of a generation to come" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" "$(one)"
+# What NVML's numbers of versions mean, its header says from 12.8 (driver 570) on.
+linked '"2 gpu 0000:9a:00.0"' "" '"driver_version": "535.161.08",'
+is "links of an older driver: no generation" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" \
+    "$(one)"
+linked '"2 gpu 0000:9a:00.0"' ""
+is "links without fields: counted, no speed" "2 1 width 0 generation 4 up 1 bytes_per_s 0" \
+    "$(one "SIM_FAIL=nvmlDeviceGetFieldValues:*=3")"
+is "links without an address" "2 -1 width 0 generation 4 up 1 bytes_per_s 26562000000" \
+    "$(one "SIM_FAIL=nvmlDeviceGetNvLinkRemotePciInfo_v2:*=3")"
+is "no NVLink" "" "$(links figures)"
+
+# cell MACHINE: what `topo` shows between the first device and the second.
+cell() {
+    "$sim" "$1" "$program" topo -a cuda 2>/dev/null | sed -n 's/^cuda:0  *-  *\([^ ]*\).*/\1/p'
+}
+is "topo: links between two" NVL4 "$(cell cuda)"
+is "topo: links through switches" NVL18 "$(cell node-8gpu)"
+linked '"12 switch"' ""
+is "topo: links through switches that are not seen" NVL12 "$(cell "$dir/linked.json")"
+linked '"3 other"' ""
+is "topo: links to who knows where" "NODE" "$(cell "$dir/linked.json")"
 
 # -- data types by compute capability --
 
@@ -344,7 +485,60 @@ has "bench: measured" "$out" '"state": "measured"'
 run env SIM_RANGES="$dir/ranges" "$sim" cuda "$dir/walk" "$plugin"
 is "a walk" "0 " "$code $err"
 is "ranges reach NVTX" "push walk
+pop
+push domain [category]: walk
 pop" "$(cat "$dir/ranges")"
+# Each domain has its stack, and its categories; what was not pushed cannot be popped.
+rm -f "$dir/ranges"
+run env SIM_RANGES="$dir/ranges" "$sim" cuda "$dir/walk" --ranges "$plugin"
+is "ranges of domains" "0 range_pop: range_pop: no range of domain \"nobody's\" was pushed" "$code $out$err"
+domains="push step
+push model [compute]: forward
+push network [collective]: gather
+push model [compute]: layer
+pop
+push model: loss
+push [host]: log
+push model [host]: log
+push model [compute]: norm
+pop
+pop
+pop
+pop
+pop
+pop
+pop"
+is "ranges of domains reach NVTX" "$domains" "$(cat "$dir/ranges")"
+run "$sim" cuda "$program" info cuda --json
+has "ranges: domains are heeded" "$out" '"supports_range_domains": true'
+mkdir "$dir/plain"
+cp "$build/sim/lib/"*.so* "$dir/plain/"
+echo 'int nvtxRangePushA(const char *message); int nvtxRangePop(void);
+int nvtxRangePushA(const char *message) { return message[0] == 0; } int nvtxRangePop(void) { return 0; }' >"$dir/plain.c"
+"$CC" -shared -fPIC "$dir/plain.c" -Wl,-soname,libnvtx3interop.so.1 -o "$dir/plain/libnvtx3interop.so.1"
+run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+    "$program" info cuda --json
+has "ranges: without domains in the library they are not" "$out" '"supports_range_domains": false'
+run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+    "$dir/walk" --ranges "$plugin"
+is "ranges: without domains in the library they nest" "0 " "$code $out$err"
+
+# NVIDIA's own library, with a profiler of ours attached and without.
+toolkit=/usr/local/cuda
+if [ -e "$toolkit/lib64/libnvtx3interop.so.1" ] && [ -e "$toolkit/include/nvtx3/nvToolsExt.h" ]; then
+    "$CC" -shared -fPIC -isystem "$toolkit/include" "$here/walk/profiler.c" -o "$dir/profiler.so"
+    cp -L "$toolkit/lib64/libnvtx3interop.so.1" "$dir/plain/libnvtx3interop.so.1"
+    run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+        NVTX_INJECTION64_PATH="$dir/profiler.so" "$dir/walk" --ranges "$plugin"
+    is "ranges of domains reach a profiler" "0 $domains" \
+        "$code $(printf '%s\n' "$out" | grep -v '^range_pop: ')"
+    run env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$dir/plain" \
+        "$dir/walk" --ranges "$plugin"
+    is "ranges of domains without a profiler" "0 " \
+        "$code $(printf '%s\n' "$out" | grep -v '^range_pop: ')$err"
+else
+    echo "test_cuda: NVIDIA's NVTX library is not tested: no toolkit in $toolkit"
+fi
 
 # -- failures --
 

@@ -5,13 +5,23 @@
  * devices by PCI address whatever CUDA_VISIBLE_DEVICES says; MIG parts have handles of their own.
  * Figures are the description's, or stand for an idle device; memory is what the driver's simulator
  * has given.
+ *
+ * "nvlinks" of a device is a list of its NVLinks, several of a kind in one text: "4 gpu
+ * 0000:9a:00.0", "6 switch 0000:c1:00.0", "6 switch" for one that a virtual machine cannot see,
+ * "cpu 0004:00:00.0", "2 down". "nvlink_answers" says which of the two ways of asking tells that a
+ * link is up: "call", "field" or "both". "pcie_tx_bytes" and "pcie_rx_bytes" are counters, of which
+ * each query finds "pcie_tx_step_bytes" and "pcie_rx_step_bytes" more; with "pcie_counter_bits" 32
+ * they go round.
  */
 #include "engine.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef int nvmlReturn_t;
@@ -37,6 +47,21 @@ typedef struct {
     unsigned long long usedGpuMemory;
     unsigned int gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_t;
+typedef union {
+    double dVal;
+    int siVal;
+    unsigned int uiVal;
+    unsigned long ulVal;
+    unsigned long long ullVal;
+    signed long long sllVal;
+    unsigned short usVal;
+} nvmlValue_t;
+typedef struct {
+    unsigned int fieldId, scopeId;
+    long long timestamp, latencyUsec;
+    int valueType, nvmlReturn;
+    nvmlValue_t value;
+} nvmlFieldValue_t;
 
 SIM_ASSERT(sizeof(nvmlMemory_t) == 24, "nvmlMemory_t");
 SIM_ASSERT(sizeof(nvmlMemory_v2_t) == 40 && offsetof(nvmlMemory_v2_t, total) == 8 &&
@@ -51,6 +76,14 @@ SIM_ASSERT(sizeof(nvmlPciInfo_t) == 68 && offsetof(nvmlPciInfo_t, domain) == 16 
                offsetof(nvmlPciInfo_t, busId) == 36,
            "nvmlPciInfo_t");
 SIM_ASSERT(sizeof(nvmlProcessInfo_t) == 24, "nvmlProcessInfo_t");
+SIM_ASSERT(sizeof(nvmlValue_t) == 8, "nvmlValue_t");
+SIM_ASSERT(sizeof(nvmlFieldValue_t) == 40 && offsetof(nvmlFieldValue_t, scopeId) == 4 &&
+               offsetof(nvmlFieldValue_t, timestamp) == 8 &&
+               offsetof(nvmlFieldValue_t, latencyUsec) == 16 &&
+               offsetof(nvmlFieldValue_t, valueType) == 24 &&
+               offsetof(nvmlFieldValue_t, nvmlReturn) == 28 &&
+               offsetof(nvmlFieldValue_t, value) == 32,
+           "nvmlFieldValue_t");
 
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags);
@@ -103,6 +136,21 @@ nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned i
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int *currLinkWidth);
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, int p2pIndex,
                                     int *p2pStatus);
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
+                                                    unsigned long long *clocksEventReasons);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
+                                                       unsigned long long *clocksThrottleReasons);
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int errorType, int counterType,
+                                         unsigned long long *eccCounts);
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
+                                      nvmlFieldValue_t *values);
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, int *isActive);
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
+                                        unsigned int *version);
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                                 nvmlPciInfo_t *pci);
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
+                                                 int *pNvLinkDeviceType);
 
 #define MEMORY_V2 33554472u
 
@@ -757,5 +805,266 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_
                          sim_vendor_number("peer", 1) != 0
                      ? 0
                      : 3;
+    return OK;
+}
+
+/* The bits of nvml.h, as the description has them; 1 is "idle". */
+static nvmlReturn_t reasons_of(const struct sim_device *it, unsigned long long *reasons)
+{
+    int64_t bits = sim_number(it, "throttle_reasons", 1);
+
+    REQUIRE(bits >= 0 && !it->is_partition, NOT_SUPPORTED);
+    *reasons = (unsigned long long)bits;
+    return OK;
+}
+
+SIM_EXPORT nvmlReturn_t
+nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *clocksEventReasons)
+{
+    const struct sim_device *it;
+
+    ENTER_DEVICE(device, clocksEventReasons, it);
+    return reasons_of(it, clocksEventReasons);
+}
+
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(
+    nvmlDevice_t device, unsigned long long *clocksThrottleReasons)
+{
+    const struct sim_device *it;
+
+    ENTER_DEVICE(device, clocksThrottleReasons, it);
+    return reasons_of(it, clocksThrottleReasons);
+}
+
+/* Type 0 corrected, 1 not; counter 0 since the driver was loaded, 1 of the device's life. */
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int errorType,
+                                                    int counterType, unsigned long long *eccCounts)
+{
+    static const char *const facts[2][2] = {{"ecc_corrected", "ecc_corrected_in_life"},
+                                            {"ecc_uncorrected", "ecc_uncorrected_in_life"}};
+    const struct sim_device *it;
+
+    ENTER_DEVICE(device, eccCounts, it);
+    REQUIRE(errorType >= 0 && errorType <= 1 && counterType >= 0 && counterType <= 1,
+            INVALID_ARGUMENT);
+    REQUIRE(sim_number(it, "ecc", 1) != 0 && !it->is_partition, NOT_SUPPORTED);
+    *eccCounts = (unsigned long long)sim_number(it, facts[errorType][counterType], 0);
+    return OK;
+}
+
+/* ---- NVLink --------------------------------------------------------------------------------- */
+
+#define MAX_LINKS 36u
+
+/* What is at the other end of link number `link`: "switch 0000:c1:00.0". NULL: no such link. */
+static const char *other_end(const struct sim_device *it, unsigned int link)
+{
+    const char *text;
+
+    for (uint32_t i = 0; (text = sim_item(it, "nvlinks", i)) != NULL && !it->is_partition; i++) {
+        char *kind;
+        unsigned long count = strtoul(text, &kind, 10);
+
+        count = kind == text ? 1 : count;
+        if (link < count) {
+            return kind + strspn(kind, " ");
+        }
+        link -= (unsigned int)count;
+    }
+    return NULL;
+}
+
+/* A device to come may have more than this library's calls take. */
+static unsigned int link_count(const struct sim_device *it)
+{
+    unsigned int count = 0;
+
+    while (other_end(it, count) != NULL) {
+        count++;
+    }
+    return count;
+}
+
+/* Is it up, asked by the "call" or the "field"? */
+static int link_state(const struct sim_device *it, const char *end, const char *asked)
+{
+    const char *answers = sim_text(it, "nvlink_answers", "both");
+
+    return strcmp(end, "down") != 0 &&
+           (strcmp(answers, "both") == 0 || strcmp(answers, asked) == 0);
+}
+
+/* A link past the last is refused as one that a device without any has. */
+static nvmlReturn_t enter_link(const struct sim_device *it, unsigned int link, const char **end_out)
+{
+    REQUIRE(link < MAX_LINKS, INVALID_ARGUMENT);
+    REQUIRE(link_count(it) > 0, NOT_SUPPORTED);
+    *end_out = other_end(it, link);
+    return *end_out != NULL ? OK : INVALID_ARGUMENT;
+}
+
+#define ENTER_LINK(device, link, out, it, end) \
+    do { \
+        nvmlReturn_t found; \
+        ENTER_DEVICE(device, out, it); \
+        found = enter_link(it, link, &(end)); \
+        REQUIRE(found == OK, found); \
+    } while (0)
+
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+                                                 int *isActive)
+{
+    const struct sim_device *it;
+    const char *end;
+
+    ENTER_LINK(device, link, isActive, it, end);
+    *isActive = link_state(it, end, "call");
+    return OK;
+}
+
+/* 6 is NVLink 4.0. */
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link,
+                                                   unsigned int *version)
+{
+    const struct sim_device *it;
+    const char *end;
+
+    ENTER_LINK(device, link, version, it, end);
+    *version = (unsigned int)sim_number(it, "nvlink_version", 6);
+    return OK;
+}
+
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
+                                                            nvmlPciInfo_t *pci)
+{
+    const struct sim_device *it;
+    unsigned domain, bus, slot, function;
+    const char *end;
+
+    ENTER_LINK(device, link, pci, it, end);
+    REQUIRE(strcmp(end, "down") != 0, NOT_SUPPORTED);
+    memset(pci, 0xA5, sizeof(*pci)); /* pciSubSystemId is not filled in */
+    if (sscanf(end, "%*s %x:%x:%x.%x", &domain, &bus, &slot, &function) == 4) {
+        pci->domain = domain;
+        pci->bus = bus;
+        pci->device = slot;
+        snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.%u", domain, bus, slot, function);
+    } else {
+        pci->domain = pci->bus = pci->device = UINT32_MAX;
+        snprintf(pci->busId, sizeof(pci->busId), "FFFFFFF:FFFF:FF");
+    }
+    snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%.15s", pci->busId);
+    return OK;
+}
+
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
+                                                            int *pNvLinkDeviceType)
+{
+    const struct sim_device *it;
+    const char *end;
+
+    ENTER_LINK(device, link, pNvLinkDeviceType, it, end);
+    *pNvLinkDeviceType = strncmp(end, "gpu", 3) == 0      ? 0
+                         : strncmp(end, "cpu", 3) == 0    ? 1
+                         : strncmp(end, "switch", 6) == 0 ? 2
+                                                          : 255;
+    return OK;
+}
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+enum field {
+    NVLINK_SPEED_COMMON = 90, /* MB/s */
+    NVLINK_COUNT = 91,
+    NVLINK_SPEED = 164, /* of the link that the scope names */
+    NVLINK_STATE = 165,
+    PCIE_TX = 197,
+    PCIE_RX = 198
+};
+
+enum value_type {
+    UNSIGNED_INT = 1,
+    UNSIGNED_LONG_LONG = 3
+};
+
+static void put_number(nvmlFieldValue_t *field, unsigned int number)
+{
+    field->valueType = UNSIGNED_INT;
+    field->value.uiVal = number;
+}
+
+static nvmlReturn_t put_link(const struct sim_device *it, nvmlFieldValue_t *field)
+{
+    const char *end;
+    nvmlReturn_t code = enter_link(it, field->scopeId, &end);
+
+    REQUIRE(code == OK, code);
+    if (field->fieldId == NVLINK_STATE) {
+        put_number(field, (unsigned int)link_state(it, end, "field"));
+        return OK;
+    }
+    REQUIRE(strcmp(end, "down") != 0, NOT_SUPPORTED);
+    field->valueType = UNSIGNED_INT;
+    return figure(it, "nvlink_mbps", 26562, &field->value.uiVal);
+}
+
+static nvmlReturn_t put_counter(const struct sim_device *it, nvmlFieldValue_t *field)
+{
+    static _Atomic uint64_t queries[64][2];
+    const int is_rx = field->fieldId == PCIE_RX;
+    uint64_t count = atomic_fetch_add(&queries[it->physical % 64][is_rx], 1) + 1;
+    uint64_t value =
+        (uint64_t)sim_number(it, is_rx ? "pcie_rx_bytes" : "pcie_tx_bytes", 0) +
+        count * (uint64_t)sim_number(it, is_rx ? "pcie_rx_step_bytes" : "pcie_tx_step_bytes", 0);
+
+    REQUIRE(!it->is_partition, NOT_SUPPORTED);
+    if (sim_number(it, "pcie_counter_bits", 64) == 32) {
+        put_number(field, (unsigned int)value);
+    } else {
+        field->valueType = UNSIGNED_LONG_LONG;
+        field->value.ullVal = value;
+    }
+    return OK;
+}
+
+static nvmlReturn_t put_field(const struct sim_device *it, nvmlFieldValue_t *field)
+{
+    switch (field->fieldId) {
+    case NVLINK_COUNT:
+        REQUIRE(!it->is_partition, NOT_SUPPORTED);
+        put_number(field, link_count(it));
+        return OK;
+    case NVLINK_SPEED_COMMON:
+        REQUIRE(link_count(it) > 0, NOT_SUPPORTED);
+        field->valueType = UNSIGNED_INT;
+        return figure(it, "nvlink_mbps_common", -1, &field->value.uiVal);
+    case NVLINK_SPEED:
+    case NVLINK_STATE:
+        return put_link(it, field);
+    case PCIE_TX:
+    case PCIE_RX:
+        return put_counter(it, field);
+    default:
+        sim_misuse("nvmlDeviceGetFieldValues: field %u is none that is simulated", field->fieldId);
+    }
+}
+
+/* Each has a code of its own; what a field does not fill is not zero. */
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
+                                                 nvmlFieldValue_t *values)
+{
+    const struct sim_device *it;
+    struct timespec now;
+
+    ENTER_DEVICE(device, values, it);
+    REQUIRE(valuesCount > 0, INVALID_ARGUMENT);
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (int i = 0; i < valuesCount; i++) {
+        memset(&values[i].value, 0xA5, sizeof(values[i].value));
+        values[i].valueType = 0;
+        values[i].timestamp = (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+        values[i].latencyUsec = 0;
+        values[i].nvmlReturn = put_field(it, &values[i]);
+    }
     return OK;
 }

@@ -5,9 +5,13 @@
  *
  *     walk PLUGIN.so [NAME=VALUE ...]
  *     walk --facts PLUGIN.so [NAME=VALUE ...]
+ *     walk --polled PLUGIN.so [NAME=VALUE ...]
+ *     walk --ranges PLUGIN.so [NAME=VALUE ...]
  *
  * With --facts it opens nothing, and prints what is known of each device without that: a line of
- * identity, one of telemetry (only what is valid), one for each link and process.
+ * identity, one of telemetry (only what is valid), one for each link and process. With --polled the
+ * telemetry was asked for before, POLL_MS ago, as a monitor does; what is a rate since then is
+ * known. With --ranges it pushes and pops ranges of several domains and categories, nothing else.
  *
  * Meant to be run with failures of the simulated runtime (SIM_FAIL, SIM_LOSE): a call may fail, but
  * then it says so as docs/plugin-abi.md asks: a listed status, the same in the error, with a
@@ -164,7 +168,7 @@ static void walk_facts(ds_accel_plugin_instance_t *instance, uint32_t count)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
     struct ds_accel_process processes[4] = {0};
-    struct ds_accel_link links[4] = {0};
+    struct ds_accel_link links[8] = {0};
     char value[256];
     uint32_t number = 0;
 
@@ -177,7 +181,7 @@ static void walk_facts(ds_accel_plugin_instance_t *instance, uint32_t count)
         CALL(telemetry_get, instance, i, &telemetry);
         CALL(telemetry_processes, instance, i, processes, (uint32_t)sizeof(processes[0]), 4,
              &number);
-        CALL(links_get, instance, i, links, (uint32_t)sizeof(links[0]), 4, &number);
+        CALL(links_get, instance, i, links, (uint32_t)sizeof(links[0]), 8, &number);
     }
     if (table->env_name_get != NULL &&
         CALL(env_name_get, instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, 0, value,
@@ -191,6 +195,8 @@ static void walk_facts(ds_accel_plugin_instance_t *instance, uint32_t count)
     }
     CALL(range_push, instance, "walk", NULL, NULL);
     CALL(range_pop, instance, NULL);
+    CALL(range_push, instance, "walk", "domain", "category");
+    CALL(range_pop, instance, "domain");
 }
 
 static void walk_memory(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device)
@@ -448,6 +454,17 @@ struct figure {
     long long value;
 };
 
+#define POLL_MS 50
+
+static void poll_before(ds_accel_plugin_instance_t *instance, uint32_t index)
+{
+    const struct timespec pause = {0, POLL_MS * 1000000L};
+    struct ds_accel_telemetry it = {.struct_size = sizeof(it)};
+
+    CALL(telemetry_get, instance, index, &it);
+    nanosleep(&pause, NULL);
+}
+
 static void print_telemetry(ds_accel_plugin_instance_t *instance, uint32_t index)
 {
     struct ds_accel_telemetry it = {.struct_size = sizeof(it)};
@@ -493,9 +510,10 @@ static void print_arrays(ds_accel_plugin_instance_t *instance, uint32_t index)
     if (CALL(links_get, instance, index, links, (uint32_t)sizeof(links[0]), 64, &count) ==
         DS_ACCEL_OK) {
         for (uint32_t i = 0; i < count && i < 64; i++) {
-            printf("%u: link kind %u peer %d width %u generation %u up %u bytes_per_s %llu\n",
+            printf("%u: link kind %u peer %d width %u generation %u up %u bytes_per_s %llu%s%s\n",
                    index, links[i].kind, links[i].peer_index, links[i].width, links[i].generation,
-                   links[i].is_up, (unsigned long long)links[i].bandwidth_bytes_per_s);
+                   links[i].is_up, (unsigned long long)links[i].bandwidth_bytes_per_s,
+                   links[i].peer_pci_address[0] != '\0' ? " to " : "", links[i].peer_pci_address);
         }
     }
     if (CALL(telemetry_processes, instance, index, processes, (uint32_t)sizeof(processes[0]), 16,
@@ -507,7 +525,7 @@ static void print_arrays(ds_accel_plugin_instance_t *instance, uint32_t index)
     }
 }
 
-static int print_facts(const struct ds_accel_host *host)
+static int print_facts(const struct ds_accel_host *host, int is_polled)
 {
     ds_accel_plugin_instance_t *instance = NULL;
     uint32_t count = 0;
@@ -518,9 +536,39 @@ static int print_facts(const struct ds_accel_host *host)
     CALL(device_count, instance, &count);
     for (uint32_t i = 0; i < count; i++) {
         print_identity(instance, i);
+        if (is_polled) {
+            poll_before(instance, i);
+        }
         print_telemetry(instance, i);
         print_arrays(instance, i);
     }
+    table->shutdown(instance);
+    return 0;
+}
+
+/* Domains are stacks of their own: what is popped of one leaves the others as they are. */
+static int push_ranges(const struct ds_accel_host *host)
+{
+    ds_accel_plugin_instance_t *instance = NULL;
+
+    if (CALL(init, host, &instance) != DS_ACCEL_OK) {
+        return 3;
+    }
+    CALL(range_push, instance, "step", NULL, NULL);
+    CALL(range_push, instance, "forward", "model", "compute");
+    CALL(range_push, instance, "gather", "network", "collective");
+    CALL(range_push, instance, "layer", "model", "compute");
+    CALL(range_pop, instance, "network");
+    CALL(range_push, instance, "loss", "model", NULL);
+    CALL(range_push, instance, "log", NULL, "host");
+    CALL(range_push, instance, "log", "model", "host");
+    CALL(range_push, instance, "norm", "model", "compute");
+    for (int i = 0; i < 5; i++) {
+        CALL(range_pop, instance, "model");
+    }
+    CALL(range_pop, instance, NULL);
+    CALL(range_pop, instance, NULL);
+    CALL(range_pop, instance, "nobody's");
     table->shutdown(instance);
     return 0;
 }
@@ -573,12 +621,12 @@ int main(int argc, char **argv)
                                        .machine_root = root(),
                                        .extension = host_extension};
     ds_accel_entry_v1_t entry = NULL;
-    int is_facts = argc > 1 && strcmp(argv[1], "--facts") == 0;
+    const char *what = argc > 1 && strncmp(argv[1], "--", 2) == 0 ? argv[1] : "";
     void *module;
     int code;
 
-    argc -= is_facts;
-    argv += is_facts;
+    argc -= what[0] != '\0';
+    argv += what[0] != '\0';
     module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     options = argv + 2;
     option_count = argc - 2;
@@ -590,6 +638,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "walk: no plugin %s\n", argc > 1 ? argv[1] : "given");
         return 2;
     }
-    code = is_facts ? print_facts(&host) : walk(&host);
+    code = strcmp(what, "--facts") == 0    ? print_facts(&host, 0)
+           : strcmp(what, "--polled") == 0 ? print_facts(&host, 1)
+           : strcmp(what, "--ranges") == 0 ? push_ranges(&host)
+                                           : walk(&host);
     return wrong > 0 ? 1 : code;
 }
