@@ -1113,8 +1113,7 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|aligned|"
-            "work|waited|gone|imports|peer|probe|again|shown|lost|ended|joined
-");
+            "work|waited|gone|imports|peer|probe|again|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";
