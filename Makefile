@@ -208,7 +208,7 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build bench-programs run check unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell fuzz \
+.PHONY: FORCE all build bench-programs run check check-all unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
@@ -274,8 +274,15 @@ include tests/abi/abi.mk
 include tests/allocator/allocator.mk
 include tests/sim/sim.mk
 
+# Builds may use make's -j; the tests come one after another, and shell tests TEST_JOBS at a time.
+TEST_JOBS ?= 2
+CHECKS := unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell
+
 check: deps-check  ## build and run every test
-	@$(MAKE) --no-print-directory unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell
+	@$(MAKE) --no-print-directory check-all
+
+check-all:
+	@set -e; for target in $(CHECKS); do $(MAKE) --no-print-directory $$target; done
 
 unit: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)
@@ -322,15 +329,14 @@ test-layer: build $(TESTBED)/complete $(BLOCKS)
 	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(TESTBED))/lib/ds-accel
 
 test-shell: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
-	@set -e; for test in $(SHELL_TESTS); do SAN=$(SAN) $$test $$(case $$test in \
-	    tests/tools/*) echo $(abspath $(TESTBED)) ;; *) echo $(abspath $(BUILD)) ;; esac); done
+	@SAN=$(SAN) tests/tools/run_tests.sh $(TEST_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) $(SHELL_TESTS)
 
 asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
 	rm -rf $(BUILD)-asan/reports
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) unit test-allocator test-threads test-caller test-layer test-fuzz test-shell BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) check-all CHECKS="$(filter-out test-alloc,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh \
 	        tests/tools/test_record.sh"
 	@# The leak checker's tracer crashes on device memory, which nobody may read; valgrind looks there.
@@ -341,7 +347,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
-	$(MAKE) test-threads test-allocator BUILD=$(BUILD)-tsan SAN=thread
+	$(MAKE) check-all CHECKS="test-threads test-allocator" BUILD=$(BUILD)-tsan SAN=thread
 
 # ASan's sibling for what it cannot see: reads of memory never written.
 valgrind: deps-check  ## the command line under valgrind
@@ -371,8 +377,8 @@ lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
 	clang-format --dry-run -Werror $(C_FILES)
 	$(MAKE) build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
 	$(MAKE) build sim bench-programs BUILD=$(BUILD)-werror WERROR=-Werror
-	clang-tidy --quiet $(TIDY_FILES) -- -std=c11 -D_GNU_SOURCE -I$(BUILD)-werror/stage/program -Icore -Itools \
-	    -Iplugins/common $(DEPENDS_CFLAGS)
+	printf '%s\n' $(TIDY_FILES) | xargs -n 8 -P $(TEST_JOBS) sh -c 'clang-tidy --quiet "$$@" -- -std=c11 -D_GNU_SOURCE \
+	    -I$(BUILD)-werror/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)' sh
 	shellcheck -x $(SH_FILES)
 	mandoc -T lint -W warning docs/*.[157] $(BUILD)-werror/share/man/man7/ds-accel-reasons.7
 
