@@ -108,7 +108,7 @@ nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t dev
 /* Ask for fields, whose numbers and scopes are set. 0: none has an answer. */
 int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_field_t *fields,
                     unsigned int count);
-/* The whole number that a field is, of whatever type. 0: it has none. */
+/* The whole number that a field is, of whatever type. 0: it has none, and nothing is written. */
 int nvml_field_number(const nvml_field_t *field, uint64_t *number_out);
 
 /* sensors.c */

@@ -402,6 +402,11 @@ done
 linked '"2 gpu 0000:9a:00.0"' ', "nvlink_mbps": -1, "nvlink_mbps_common": 25781, "nvlink_version": 3'
 is "links' speed, where only the common one is known" \
     "2 1 width 0 generation 2 up 1 bytes_per_s 25781000000" "$(one)"
+for type in signed unsigned; do
+    linked '"2 gpu 0000:9a:00.0"' ", \"nvlink_mbps_unknown\": \"$type\", \"nvlink_mbps_common\": 25781"
+    is "links' speed, where it is $type and not available" \
+        "2 1 width 0 generation 4 up 1 bytes_per_s 25781000000" "$(one)"
+done
 linked '"2 gpu 0000:9a:00.0"' ', "nvlink_version": 99'
 is "links of a generation to come" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" "$(one)"
 # What NVML's numbers of versions mean, its header says from 12.8 (driver 570) on.
