@@ -142,10 +142,13 @@ static void add_part(const struct nvml_api *nvml, nvml_device_t *device,
 
 nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t device_index)
 {
-    char uuid_text[sizeof(instance->devices[0].identity.uuid_text)];
+    const struct ds_accel_device_identity *identity = &instance->devices[device_index].identity;
+    char uuid_text[sizeof(identity->uuid_text)];
 
-    return find(instance->runtime, &instance->devices[device_index].identity, uuid_text,
-                sizeof(uuid_text));
+    if (vendor_pci_power_state(instance->host, identity->pci_address) == DS_ACCEL_POWER_SUSPENDED) {
+        return NULL;
+    }
+    return find(instance->runtime, identity, uuid_text, sizeof(uuid_text));
 }
 
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity)

@@ -290,7 +290,7 @@ int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
     if (device == NULL || nvml->nvmlDeviceGetComputeRunningProcesses_v3 == NULL) {
         return vendor_unsupported(error, "telemetry_processes",
-                                  "libnvidia-ml.so.1 is absent, too old or has no such device");
+                                  "libnvidia-ml.so.1 is absent, too old, or would wake the device");
     }
     found = list_processes(nvml, device, &count, &code);
     if (code != NVML_SUCCESS) {

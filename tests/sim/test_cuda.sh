@@ -341,6 +341,15 @@ run env SIM_FAIL="nvmlDeviceGetPcieThroughput:*=999" SIM_REPORT="$dir/report" DS
     LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE="$dir/figures.json" "$dir/walk" --polled "$plugin"
 is "telemetry: never measured for 20 ms" "0 " "$code $(sed -n 's/^failed //p' "$dir/report")"
 
+# A device that sleeps is woken by whoever asks for its sensors, links or processes.
+sed 's/"other_process": 1/"other_process": 1, "power": "suspended", "nvlinks": ["2 switch"]/' \
+    "$dir/figures.json" | machine asleep
+given=$(facts asleep)
+has "asleep: told as such" "$given" " power 2 "
+is "asleep: no figures, no links, no processes" "0:
+telemetry_processes: telemetry_processes: libnvidia-ml.so.1 is absent, too old, or would wake the device" \
+    "$(printf '%s\n' "$given" | sed 1d)"
+
 # Memory is (free, total): swapped, more would be free than there is.
 run "$sim" "$dir/figures.json" "$program" info cuda --json
 is "info" 0 "$code"
