@@ -226,25 +226,64 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
 /* -- mappings -- */
 
 /*
- * When a piece fails, the others go all the same, and are no mappings any more when the caller
- * tries again: the code for that is a failure only if it is that of all.
+ * Where a try to unmap has stopped. Releases of 6.x crash when they are to unmap what is not mapped
+ * (again): the next try begins there.
  */
-static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
-                                uint64_t size_bytes, uint64_t piece_bytes)
+struct rocm_rest {
+    struct rocm_rest *next;
+    void *address; /* of the whole mapping */
+    uint64_t gone_bytes;
+};
+
+/* Out of the list; NULL: nothing of such a mapping is gone. */
+static struct rocm_rest *take_rest(struct rocm *rocm, const void *address)
 {
-    hip_error_t failure = HIP_SUCCESS;
-    int is_any_done = 0;
+    struct rocm_rest **place = &rocm->rests;
+    struct rocm_rest *rest;
 
-    for (uint64_t at = 0; at < size_bytes; at += piece_bytes) {
-        hip_error_t code = HIP_OF(device)->hipMemUnmap(address + at, piece_bytes);
-
-        if (code == HIP_SUCCESS) {
-            is_any_done = 1;
-        } else if (failure == HIP_SUCCESS || failure == HIP_INVALID_VALUE) {
-            failure = rocm_code(ROCM_OF(device), code);
-        }
+    pthread_mutex_lock(&rocm->lock);
+    while (*place != NULL && (*place)->address != address) {
+        place = &(*place)->next;
     }
-    return failure == HIP_INVALID_VALUE && is_any_done ? HIP_SUCCESS : failure;
+    rest = *place;
+    if (rest != NULL) {
+        *place = rest->next;
+    }
+    pthread_mutex_unlock(&rocm->lock);
+    return rest;
+}
+
+static void put_rest(struct rocm *rocm, struct rocm_rest *rest)
+{
+    pthread_mutex_lock(&rocm->lock);
+    rest->next = rocm->rests;
+    rocm->rests = rest;
+    pthread_mutex_unlock(&rocm->lock);
+}
+
+void rocm_vmem_close(struct rocm *rocm)
+{
+    while (rocm->rests != NULL) {
+        struct rocm_rest *next = rocm->rests->next;
+
+        free(rocm->rests);
+        rocm->rests = next;
+    }
+}
+
+/* Stops at the first piece that fails, and counts what is gone. */
+static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
+                                uint64_t size_bytes, uint64_t piece_bytes, uint64_t *gone_bytes)
+{
+    while (*gone_bytes < size_bytes) {
+        hip_error_t code = HIP_OF(device)->hipMemUnmap(address + *gone_bytes, piece_bytes);
+
+        if (code != HIP_SUCCESS) {
+            return code;
+        }
+        *gone_bytes += piece_bytes;
+    }
+    return HIP_SUCCESS;
 }
 
 /* A failure takes back the pieces that were mapped before it. */
@@ -255,6 +294,7 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
     uint64_t piece = memory->piece_bytes;
     hip_error_t code = HIP_SUCCESS;
     uint64_t done = 0;
+    uint64_t gone = 0;
 
     if (size_bytes % piece != 0 || offset_bytes % piece != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
@@ -263,13 +303,14 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
                            (unsigned long long)size_bytes, (unsigned long long)offset_bytes,
                            (unsigned long long)piece);
     }
+    free(take_rest(ROCM_OF(device), address)); /* of a device that was lost */
     while (done < size_bytes && code == HIP_SUCCESS) {
         code = HIP_OF(device)->hipMemMap((char *)address + done, piece, 0,
                                          memory->pieces[(offset_bytes + done) / piece], 0);
         done += code == HIP_SUCCESS ? piece : 0;
     }
     if (code != HIP_SUCCESS) {
-        (void)unmap_pieces(device, address, done, piece);
+        (void)unmap_pieces(device, address, done, piece, &gone);
     }
     return ROCM_CHECK(device, code, error, "hipMemMap(%p, %llu bytes of %llu at offset %llu)",
                       address, (unsigned long long)piece, (unsigned long long)size_bytes,
@@ -280,15 +321,30 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
 int32_t rocm_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
 {
+    struct rocm_rest *rest;
     uint64_t piece = 0;
     int32_t status = piece_size(device, "vmem_unmap", &piece, error);
 
     if (status < 0 || piece == 0) {
         return status;
     }
-    return ROCM_CHECK(device, unmap_pieces(device, address, size_bytes, piece), error,
-                      "hipMemUnmap(%p, %llu bytes in pieces of %llu)", address,
-                      (unsigned long long)size_bytes, (unsigned long long)piece);
+    rest = take_rest(ROCM_OF(device), address);
+    if (rest == NULL) {
+        rest = calloc(1, sizeof(*rest));
+    }
+    if (rest == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_unmap: no host memory");
+    }
+    rest->address = address;
+    status = ROCM_CHECK(device, unmap_pieces(device, address, size_bytes, piece, &rest->gone_bytes),
+                        error, "hipMemUnmap(%p, %llu bytes in pieces of %llu)", address,
+                        (unsigned long long)size_bytes, (unsigned long long)piece);
+    if (status < 0 && rest->gone_bytes > 0) {
+        put_rest(ROCM_OF(device), rest);
+    } else {
+        free(rest);
+    }
+    return status;
 }
 
 int32_t rocm_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,

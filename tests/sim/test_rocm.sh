@@ -327,7 +327,7 @@ wrong "a place before its type" 's/{{HIP_LOCATION_DEVICE, (int)accessor->index}/
     vmem.c wrong_conforms DSA-P78
 wrong "5.x's properties of an allocation for 6.x" 's/    int handle_type;/    struct hip_location before;/; s/sizeof(struct hip_allocation) == 32/1/; s/offsetof(struct hip_allocation, location) == 8/1/' \
     hip.h wrong_conforms DSA-P77
-wrong "a range of several mappings unmapped at once" 's/unmap_pieces(device, address, size_bytes, piece)/unmap_pieces(device, address, size_bytes, size_bytes)/' \
+wrong "a range of several mappings unmapped at once" 's/unmap_pieces(device, address, size_bytes, piece, /unmap_pieces(device, address, size_bytes, size_bytes, /' \
     vmem.c wrong_conforms DSA-P78
 wrong "the type before the hops" 's/(here, there, &hops, &type)/(here, there, (void *)\&type, (void *)\&hops)/' \
     links.c wrong_links

@@ -974,14 +974,17 @@ hipMemMap(void *ptr, size_t size, size_t offset, hipMemGenericAllocationHandle_t
     return RT_RESULT(sim_map(ptr, size, handle, 0) ? hipSuccess : hipErrorInvalidValue);
 }
 
-/* Of one mapping: releases of 6.x take a range of several for its first, and lose the others. */
+/*
+ * Of one mapping: releases of 6.x take a range of several for its first, and lose the others. Where
+ * nothing is mapped, they read through a null pointer.
+ */
 HIP(hipError_t) hipMemUnmap(void *ptr, size_t size)
 {
     struct sim_block block;
 
     RT_ENTER_ANY();
     if (!sim_find(ptr, &block) || block.address != ptr) {
-        return RT_RESULT(hipErrorInvalidValue);
+        sim_misuse("hipMemUnmap(%p, %zu bytes): nothing is mapped there", ptr, size);
     }
     if (block.size_bytes != size) {
         sim_misuse("hipMemUnmap(%p, %zu bytes): the mapping has %llu", ptr, size,
