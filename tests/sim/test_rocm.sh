@@ -182,6 +182,18 @@ v["files"] = {p + "vendor": "0x1022\n", p + "0000:0a:00.0/vendor": "0x1002\n", p
     p + "0000:0a:00.0/current_link_speed": "16.0 GT/s PCIe\n", p + "0000:0a:00.0/current_link_width": "8\n"}'
 is "links in a ring, behind bridges" \
     "pci None 8 4 15753, xgmi 2 0 0 50000, xgmi 2 0 0 50000, xgmi 3 0 0 50000, xgmi 3 0 0 50000" "$(links "$dir/ring.json")"
+# Kernels before 5.7 write a rate without its ".0".
+for rate in "2.5 1 4000" "5 2 8000" "8 3 15753" "16 4 31507"; do
+    # shellcheck disable=SC2086 # three words
+    set -- $rate
+    variant older "v['devices'][0]['link_speed'] = '$1 GT/s'"
+    is "links: $1 GT/s, as older kernels have it" "pci None 16 $2 $3, xgmi 1 0 0 50000" \
+        "$(links "$dir/older.json")"
+done
+variant newer "v['devices'][0]['link_speed'] = '128.0 GT/s PCIe'"
+is "links: a rate to come" "xgmi 1 0 0 50000" "$(links "$dir/newer.json")"
+variant absurd "v['xgmi_mb_per_s'] = (1 << 62) + 1"
+is "a link whose bandwidth is absurd" "pci None 16 5 63015, xgmi 1 0 0 0" "$(links "$dir/absurd.json")"
 # The libraries heed no variable: peers are numbered as they are visible.
 is "links between visible devices" "pci None 16 5 63015, xgmi 1 0 0 50000, xgmi 1 0 0 50000" \
     "$(HIP_VISIBLE_DEVICES=2,1 links "$dir/ring.json")"
