@@ -7,7 +7,7 @@
 #include "hip.h"
 
 struct rocm_sensors; /* telemetry and ranges, opened when they are first asked for */
-struct rocm_rest;    /* of a mapping that is unmapped in part (vmem.c) */
+struct rocm_note;    /* of an address of virtual memory (vmem.c) */
 
 /* What open() made: one for each instance. */
 struct rocm {
@@ -17,7 +17,8 @@ struct rocm {
     uint32_t device_count; /* visible; asked once, when the runtime is started */
     struct rocm_sensors *sensors;
     pthread_mutex_t lock; /* guards what follows */
-    struct rocm_rest *rests;
+    struct rocm_note *reserved;
+    struct rocm_note *half_unmapped; /* mappings that a try to unmap has left in part */
 };
 
 #define ROCM_OF(device) ((struct rocm *)(device)->instance->runtime)

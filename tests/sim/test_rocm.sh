@@ -257,6 +257,14 @@ variant heedless 'v["heeds_alignment"] = 0'
 calls "$dir/heedless.json" aligned
 has "addresses that are not aligned are refused" "$out" "failed vmem_reserve: -3 0 -: vmem_reserve: hipMemAddressReserve gave "
 is "and given back" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+calls "$dir/heedless.json" vmem
+has "nor is one taken that no piece fits" "$out" "not aligned to 4194304"
+is "which is given back too" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+calls rocm released
+is "addresses that are not reserved" "0 granularity 4194304" "$code $out"
+# A runtime that recommends pages: too many handles.
+calls "$dir/pages.json" released
+is "pieces are no pages" "0 granularity 2097152" "$code $out"
 for call in hipMemCreate hipMemMap hipMemSetAccess; do
     SIM_LOSE="0@$call:1" calls rocm vmem
     is "lost in $call: what is left" "1 " "$code $(grep '^alive' "$dir/report" || true)"
@@ -333,7 +341,7 @@ wrong "the offset before the size" 's/(char \*)address + done, piece, 0,/(char *
     vmem.c wrong_conforms DSA-P78
 wrong "a handle that is mapped from its middle" 's/memory->pieces\[(offset_bytes + done) \/ piece\], 0)/memory->pieces[0], 0)/' \
     vmem.c wrong_pieces
-wrong "the size behind the alignment" 's/&address, size_bytes, align, hint, 0)/\&address, align, size_bytes, hint, 0)/' \
+wrong "the size behind the alignment" 's/&address, size_bytes, align_bytes, hint, 0)/\&address, align_bytes, size_bytes, hint, 0)/' \
     vmem.c wrong_conforms DSA-P78
 wrong "a place before its type" 's/{{HIP_LOCATION_DEVICE, (int)accessor->index}/{{(int)accessor->index, HIP_LOCATION_DEVICE}/' \
     vmem.c wrong_conforms DSA-P78
