@@ -8,13 +8,17 @@
  *
  * By XGMI too a way may lead over a third device. The number of hops does not tell (1 is given for
  * all that have a way by XGMI), but the weight does: the kernel's driver gives 15 for each link,
- * and 13 within one package.
+ * and 13 within one package. AMD's own RCCL takes 41 for one link as well.
  */
 #include "sensors.h"
 
-#define ONE_LINK_WEIGHT 15
 #define LINKS_MAX 16 /* between two devices; more is no number of links */
 #define MB_PER_S_MAX UINT64_C(1000000000)
+
+static int is_one_link(uint64_t weight)
+{
+    return weight <= 15 || weight == 41;
+}
 
 /* Several links between the same two are told one by one. */
 struct way {
@@ -55,7 +59,7 @@ static struct way ask_rsmi(const struct rsmi_api *rsmi, const char *from, const 
         rsmi->rsmi_topo_get_link_type(here, there, &hops, &type) != RSMI_SUCCESS ||
         type != RSMI_LINK_XGMI ||
         rsmi->rsmi_topo_get_link_weight(here, there, &weight) != RSMI_SUCCESS ||
-        weight > ONE_LINK_WEIGHT) {
+        !is_one_link(weight)) {
         return none;
     }
     if (rsmi->rsmi_minmax_bandwidth_get == NULL ||
@@ -81,7 +85,7 @@ static struct way ask_amdsmi(const struct amdsmi_api *amdsmi, const char *from, 
         amdsmi->amdsmi_topo_get_link_type(here, there, &hops, &type) != AMDSMI_SUCCESS ||
         type != AMDSMI_LINK_XGMI ||
         amdsmi->amdsmi_topo_get_link_weight(here, there, &weight) != AMDSMI_SUCCESS ||
-        weight > ONE_LINK_WEIGHT) {
+        !is_one_link(weight)) {
         return none;
     }
     if (amdsmi->amdsmi_get_minmax_bandwidth_between_processors == NULL ||

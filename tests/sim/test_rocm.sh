@@ -192,6 +192,12 @@ for rate in "2.5 1 4000" "5 2 8000" "8 3 15753" "16 4 31507"; do
 done
 variant newer "v['devices'][0]['link_speed'] = '128.0 GT/s PCIe'"
 is "links: a rate to come" "xgmi 1 0 0 50000" "$(links "$dir/newer.json")"
+for weight in 13 41; do
+    variant weight "v['xgmi_weight'] = $weight"
+    is "a link that weighs $weight" "pci None 16 5 63015, xgmi 1 0 0 50000" "$(links "$dir/weight.json")"
+done
+variant weight "v['xgmi_weight'] = 16"
+is "a way that weighs more than a link" "pci None 16 5 63015" "$(links "$dir/weight.json")"
 variant absurd "v['xgmi_mb_per_s'] = (1 << 62) + 1"
 is "a link whose bandwidth is absurd" "pci None 16 5 63015, xgmi 1 0 0 0" "$(links "$dir/absurd.json")"
 # The libraries heed no variable: peers are numbered as they are visible.
@@ -352,7 +358,7 @@ wrong "a range of several mappings unmapped at once" 's/unmap_pieces(device, add
 wrong "the type before the hops" 's/(here, there, &hops, &type)/(here, there, (void *)\&type, (void *)\&hops)/' \
     links.c wrong_links
 wrong "PCI Express for XGMI" 's/RSMI_LINK_XGMI = 2/RSMI_LINK_XGMI = 1/' sensors.h wrong_links
-wrong "a way over others for a link" 's/weight > ONE_LINK_WEIGHT/0/' links.c wrong_links
+wrong "a way over others for a link" 's/!is_one_link(weight)/0/' links.c wrong_links
 wrong "the most before the least" 's/(here, there, &least, &most)/(here, there, \&most, \&least)/' links.c wrong_links
 wrong "the architecture at the old struct's place" \
     's/size_t offset = HIP_PROPERTIES_ARCH_R0600/size_t offset = HIP_PROPERTIES_ARCH/' device.c wrong_architecture
