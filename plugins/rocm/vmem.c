@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Virtual memory. HIP maps a handle from its beginning only: hipMemMap() refuses every offset but
- * 0. So ours is made of pieces of the least size, each of which is a beginning, and is mapped and
+ * 0. So ours is made of pieces of one size, each of which is a beginning, and is mapped and
  * unmapped piece by piece, as releases of 6.x want it. Access is set for a whole range at once.
  *
  * What is created is not exportable: nothing here could give it to another process.
