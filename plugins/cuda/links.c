@@ -101,11 +101,12 @@ static int is_up(const struct nvml_api *nvml, const struct nvlinks *all, unsigne
     int is_active = 0;
     int is_known = nvml_field_number(&all->states[number], &state);
 
+    *is_up_out = state == NVML_FEATURE_ENABLED;
     if (nvml->nvmlDeviceGetNvLinkState != NULL &&
         nvml->nvmlDeviceGetNvLinkState(all->device, number, &is_active) == NVML_SUCCESS) {
         is_known = 1;
+        *is_up_out = *is_up_out || is_active == NVML_FEATURE_ENABLED;
     }
-    *is_up_out = state == NVML_FEATURE_ENABLED || is_active == NVML_FEATURE_ENABLED;
     return is_known;
 }
 

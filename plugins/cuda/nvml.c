@@ -7,6 +7,8 @@
  */
 #include "plugin.h"
 
+#include <limits.h>
+
 #define NEEDED(symbol) VENDOR_REQUIRED(struct nvml_api, symbol)
 #define OPTIONAL(symbol) VENDOR_OPTIONAL(struct nvml_api, symbol, NULL)
 
@@ -140,10 +142,13 @@ static void add_part(const struct nvml_api *nvml, nvml_device_t *device,
 
 nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t device_index)
 {
-    char uuid_text[sizeof(instance->devices[0].identity.uuid_text)];
+    const struct ds_accel_device_identity *identity = &instance->devices[device_index].identity;
+    char uuid_text[sizeof(identity->uuid_text)];
 
-    return find(instance->runtime, &instance->devices[device_index].identity, uuid_text,
-                sizeof(uuid_text));
+    if (vendor_pci_power_state(instance->host, identity->pci_address) == DS_ACCEL_POWER_SUSPENDED) {
+        return NULL;
+    }
+    return find(instance->runtime, identity, uuid_text, sizeof(uuid_text));
 }
 
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity)
@@ -206,21 +211,19 @@ int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_fiel
            nvml->nvmlDeviceGetFieldValues(device, (int)count, fields) == NVML_SUCCESS;
 }
 
-int nvml_field_number(const nvml_field_t *field, uint64_t *number_out)
+/* Minus one of whatever type is NVML's "not available", as the call may answer with success. */
+static int read_value(const nvml_field_t *field, uint64_t *number_out)
 {
-    if (field->result != NVML_SUCCESS) {
-        return 0;
-    }
     switch (field->type) {
     case NVML_TYPE_UNSIGNED_INT:
         *number_out = field->value.unsigned_int;
-        return 1;
+        return field->value.unsigned_int != UINT_MAX;
     case NVML_TYPE_UNSIGNED_LONG:
         *number_out = field->value.unsigned_long;
-        return 1;
+        return field->value.unsigned_long != ULONG_MAX;
     case NVML_TYPE_UNSIGNED_LONG_LONG:
         *number_out = field->value.unsigned_long_long;
-        return 1;
+        return field->value.unsigned_long_long != ULLONG_MAX;
     case NVML_TYPE_SIGNED_INT:
         *number_out = (uint64_t)field->value.signed_int;
         return field->value.signed_int >= 0;
@@ -230,4 +233,15 @@ int nvml_field_number(const nvml_field_t *field, uint64_t *number_out)
     default:
         return 0;
     }
+}
+
+int nvml_field_number(const nvml_field_t *field, uint64_t *number_out)
+{
+    uint64_t number = 0;
+
+    if (field->result != NVML_SUCCESS || !read_value(field, &number)) {
+        return 0;
+    }
+    *number_out = number;
+    return 1;
 }

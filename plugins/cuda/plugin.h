@@ -103,12 +103,12 @@ void nvml_close(struct cuda_runtime *runtime);
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity);
 /* Are there this many devices, none of which is divided into parts? */
 int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count);
-/* NVML's handle of a device or part; NULL: it is not there, or does not know it. */
+/* NVML's handle of a device or part; NULL: it is not there, does not know it, or would wake it. */
 nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t device_index);
 /* Ask for fields, whose numbers and scopes are set. 0: none has an answer. */
 int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_field_t *fields,
                     unsigned int count);
-/* The whole number that a field is, of whatever type. 0: it has none. */
+/* The whole number that a field is, of whatever type. 0: it has none, and nothing is written. */
 int nvml_field_number(const nvml_field_t *field, uint64_t *number_out);
 
 /* sensors.c */

@@ -167,6 +167,8 @@ static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t
     traffic->received_bytes = received;
 }
 
+/* Counters and clock are read with the lock: another thread's look between the two would make the
+   counters seem to go back, or the time between two looks short. */
 static void read_traffic(struct cuda_runtime *runtime, nvml_device_t device, uint32_t device_index,
                          struct ds_accel_telemetry *telemetry)
 {
@@ -175,17 +177,19 @@ static void read_traffic(struct cuda_runtime *runtime, nvml_device_t device, uin
     uint64_t received = 0;
     struct cuda_traffic *traffic = &runtime->traffic[device_index % CUDA_TRAFFIC_LIMIT];
 
-    if (device_index >= CUDA_TRAFFIC_LIMIT || !nvml_ask_fields(&runtime->nvml, device, fields, 2) ||
-        !nvml_field_number(&fields[0], &sent) || !nvml_field_number(&fields[1], &received) ||
-        (sent <= UINT32_MAX && received <= UINT32_MAX)) {
+    if (device_index >= CUDA_TRAFFIC_LIMIT) {
         return;
     }
     pthread_mutex_lock(&runtime->lock);
-    note_traffic(traffic, runtime->host->clock_ns(runtime->host), sent, received);
-    if (traffic->has_rates) {
-        telemetry->valid |= DS_ACCEL_TELEMETRY_PCIE;
-        telemetry->pcie_tx_bytes_per_s = traffic->sent_per_s;
-        telemetry->pcie_rx_bytes_per_s = traffic->received_per_s;
+    if (nvml_ask_fields(&runtime->nvml, device, fields, 2) &&
+        nvml_field_number(&fields[0], &sent) && nvml_field_number(&fields[1], &received) &&
+        (sent > UINT32_MAX || received > UINT32_MAX)) {
+        note_traffic(traffic, runtime->host->clock_ns(runtime->host), sent, received);
+        if (traffic->has_rates) {
+            telemetry->valid |= DS_ACCEL_TELEMETRY_PCIE;
+            telemetry->pcie_tx_bytes_per_s = traffic->sent_per_s;
+            telemetry->pcie_rx_bytes_per_s = traffic->received_per_s;
+        }
     }
     pthread_mutex_unlock(&runtime->lock);
 }
@@ -290,7 +294,7 @@ int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
     if (device == NULL || nvml->nvmlDeviceGetComputeRunningProcesses_v3 == NULL) {
         return vendor_unsupported(error, "telemetry_processes",
-                                  "libnvidia-ml.so.1 is absent, too old or has no such device");
+                                  "libnvidia-ml.so.1 is absent, too old, or would wake the device");
     }
     found = list_processes(nvml, device, &count, &code);
     if (code != NVML_SUCCESS) {

@@ -8,12 +8,17 @@
  *
  * By XGMI too a way may lead over a third device. The number of hops does not tell (1 is given for
  * all that have a way by XGMI), but the weight does: the kernel's driver gives 15 for each link,
- * and 13 within one package.
+ * and 13 within one package. AMD's own RCCL takes 41 for one link as well.
  */
 #include "sensors.h"
 
-#define ONE_LINK_WEIGHT 15
 #define LINKS_MAX 16 /* between two devices; more is no number of links */
+#define MB_PER_S_MAX UINT64_C(1000000000)
+
+static int is_one_link(uint64_t weight)
+{
+    return weight <= 15 || weight == 41;
+}
 
 /* Several links between the same two are told one by one. */
 struct way {
@@ -21,12 +26,17 @@ struct way {
     uint64_t bytes_per_s; /* of each; 0: not known */
 };
 
+/* A bandwidth that no link has is not known. */
 static struct way make_way(uint64_t least_mb_per_s, uint64_t most_mb_per_s)
 {
-    struct way way = {1, most_mb_per_s * 1000000};
+    struct way way = {1, 0};
 
+    if (most_mb_per_s == 0 || most_mb_per_s > MB_PER_S_MAX) {
+        return way;
+    }
+    way.bytes_per_s = most_mb_per_s * 1000000;
     if (least_mb_per_s > 0 && most_mb_per_s / least_mb_per_s <= LINKS_MAX &&
-        most_mb_per_s % least_mb_per_s == 0 && most_mb_per_s > 0) {
+        most_mb_per_s >= least_mb_per_s && most_mb_per_s % least_mb_per_s == 0) {
         way.link_count = (uint32_t)(most_mb_per_s / least_mb_per_s);
         way.bytes_per_s = least_mb_per_s * 1000000;
     }
@@ -49,7 +59,7 @@ static struct way ask_rsmi(const struct rsmi_api *rsmi, const char *from, const 
         rsmi->rsmi_topo_get_link_type(here, there, &hops, &type) != RSMI_SUCCESS ||
         type != RSMI_LINK_XGMI ||
         rsmi->rsmi_topo_get_link_weight(here, there, &weight) != RSMI_SUCCESS ||
-        weight > ONE_LINK_WEIGHT) {
+        !is_one_link(weight)) {
         return none;
     }
     if (rsmi->rsmi_minmax_bandwidth_get == NULL ||
@@ -75,7 +85,7 @@ static struct way ask_amdsmi(const struct amdsmi_api *amdsmi, const char *from, 
         amdsmi->amdsmi_topo_get_link_type(here, there, &hops, &type) != AMDSMI_SUCCESS ||
         type != AMDSMI_LINK_XGMI ||
         amdsmi->amdsmi_topo_get_link_weight(here, there, &weight) != AMDSMI_SUCCESS ||
-        weight > ONE_LINK_WEIGHT) {
+        !is_one_link(weight)) {
         return none;
     }
     if (amdsmi->amdsmi_get_minmax_bandwidth_between_processors == NULL ||
@@ -110,11 +120,10 @@ static void find_outermost(const struct ds_accel_host *host, const char *pci_add
     }
 }
 
-/* "16.0 GT/s PCIe" */
+/* "16.0 GT/s PCIe"; of kernels before 5.7 "16 GT/s". */
 static uint32_t read_generation(const struct ds_accel_host *host, const char *folder)
 {
-    static const char *const rates[] = {"2.5 GT/s",  "5.0 GT/s",  "8.0 GT/s",
-                                        "16.0 GT/s", "32.0 GT/s", "64.0 GT/s"};
+    static const char *const rates[] = {"2.5", "5", "8", "16", "32", "64"};
     char path[128];
     char line[64];
 
@@ -123,8 +132,13 @@ static uint32_t read_generation(const struct ds_accel_host *host, const char *fo
         return 0;
     }
     for (uint32_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-        if (strncmp(line, rates[i], strlen(rates[i])) == 0) {
-            return i + 1;
+        size_t length = strlen(rates[i]);
+
+        if (strncmp(line, rates[i], length) == 0) {
+            length += strncmp(line + length, ".0", 2) == 0 ? 2 : 0;
+            if (strncmp(line + length, " GT/s", 5) == 0) {
+                return i + 1;
+            }
         }
     }
     return 0;

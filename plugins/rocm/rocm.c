@@ -276,6 +276,8 @@ static void rocm_close(void *runtime)
 
     if (rocm != NULL) {
         rocm_sensors_destroy(rocm->sensors);
+        rocm_vmem_close(rocm);
+        pthread_mutex_destroy(&rocm->lock);
         free(rocm);
     }
 }
@@ -299,6 +301,7 @@ static int rocm_open(const struct ds_accel_host *host, void **runtime_out,
         return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory to start");
     }
     rocm->host = host;
+    pthread_mutex_init(&rocm->lock, NULL);
     make_names(names);
     failure = vendor_lib_open(&rocm->lib, host, "library", names->list, problem) != 0 ||
               vendor_lib_bind(&rocm->lib, symbols, sizeof(symbols) / sizeof(symbols[0]), &rocm->hip,

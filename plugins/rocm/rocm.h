@@ -7,6 +7,7 @@
 #include "hip.h"
 
 struct rocm_sensors; /* telemetry and ranges, opened when they are first asked for */
+struct rocm_note;    /* of an address of virtual memory (vmem.c) */
 
 /* What open() made: one for each instance. */
 struct rocm {
@@ -15,6 +16,9 @@ struct rocm {
     struct hip_api hip;
     uint32_t device_count; /* visible; asked once, when the runtime is started */
     struct rocm_sensors *sensors;
+    pthread_mutex_t lock; /* guards what follows */
+    struct rocm_note *reserved;
+    struct rocm_note *half_unmapped; /* mappings that a try to unmap has left in part */
 };
 
 #define ROCM_OF(device) ((struct rocm *)(device)->instance->runtime)
@@ -167,6 +171,7 @@ int32_t rocm_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle
 
 /* Are all the functions there? */
 int rocm_has_vmem(const struct hip_api *hip);
+void rocm_vmem_close(struct rocm *rocm);
 int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
                               uint64_t *minimum_out, uint64_t *recommended_out,
                               struct ds_accel_error *error);

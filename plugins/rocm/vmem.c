@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Virtual memory. HIP maps a handle from its beginning only: hipMemMap() refuses every offset but
- * 0. So ours is made of pieces of the least size, each of which is a beginning, and is mapped and
+ * 0. So ours is made of pieces of one size, each of which is a beginning, and is mapped and
  * unmapped piece by piece, as releases of 6.x want it. Access is set for a whole range at once.
  *
  * What is created is not exportable: nothing here could give it to another process.
@@ -44,8 +44,11 @@ static struct hip_allocation describe(const ds_accel_plugin_device_t *device)
 
 /*
  * The recommended size is told as the least, and is that of a piece: what HIP calls the least may
- * be a page, and a handle for each page would be too many.
+ * be a page, and a handle for each page would be too many. Releases that recommend a page are not
+ * followed.
  */
+#define PIECE_BYTES_MIN ((size_t)2 << 20)
+
 static int32_t piece_size(ds_accel_plugin_device_t *device, const char *slot,
                           uint64_t *piece_bytes_out, struct ds_accel_error *error)
 {
@@ -65,7 +68,9 @@ static int32_t piece_size(ds_accel_plugin_device_t *device, const char *slot,
                              "%s: hipMemGetAllocationGranularity(device %u) gave 0", slot,
                              device->index);
     }
-    *piece_bytes_out = bytes;
+    if (status == DS_ACCEL_OK) {
+        *piece_bytes_out = bytes > PIECE_BYTES_MIN ? bytes : PIECE_BYTES_MIN;
+    }
     return status;
 }
 
@@ -80,32 +85,73 @@ int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
     return status;
 }
 
+/* -- what is noted of addresses -- */
+
+/* In a list of struct rocm, whose releases of 6.x crash over an address that they do not know. */
+struct rocm_note {
+    struct rocm_note *next;
+    void *address;
+    uint64_t bytes;
+};
+
+/* Out of the list; NULL: it is not there. */
+static struct rocm_note *take_note(struct rocm *rocm, struct rocm_note **place, const void *address)
+{
+    struct rocm_note *note;
+
+    pthread_mutex_lock(&rocm->lock);
+    while (*place != NULL && (*place)->address != address) {
+        place = &(*place)->next;
+    }
+    note = *place;
+    if (note != NULL) {
+        *place = note->next;
+    }
+    pthread_mutex_unlock(&rocm->lock);
+    return note;
+}
+
+static void put_note(struct rocm *rocm, struct rocm_note **list, struct rocm_note *note)
+{
+    pthread_mutex_lock(&rocm->lock);
+    note->next = *list;
+    *list = note;
+    pthread_mutex_unlock(&rocm->lock);
+}
+
+static void free_notes(struct rocm_note *note)
+{
+    while (note != NULL) {
+        struct rocm_note *next = note->next;
+
+        free(note);
+        note = next;
+    }
+}
+
+void rocm_vmem_close(struct rocm *rocm)
+{
+    free_notes(rocm->reserved);
+    free_notes(rocm->half_unmapped);
+}
+
 /* -- addresses -- */
 
-/*
- * Aligned to a piece at least. Releases that heed no alignment are known: what the caller asked
- * for, and did not get, is given back.
- */
-int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
-                          uint64_t align_bytes, void *hint, void **address_out,
-                          struct ds_accel_error *error)
+/* Releases that heed no alignment are known: what is not aligned is given back. */
+static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t align_bytes,
+                       void *hint, void **address_out, struct ds_accel_error *error)
 {
     const struct hip_api *hip = HIP_OF(device);
     void *address = NULL;
-    uint64_t piece = 0;
-    uint64_t align;
-    int32_t status = piece_size(device, "vmem_reserve", &piece, error);
+    int32_t status =
+        ROCM_CHECK(device, hip->hipMemAddressReserve(&address, size_bytes, align_bytes, hint, 0),
+                   error, "hipMemAddressReserve(%llu bytes, alignment %llu)",
+                   (unsigned long long)size_bytes, (unsigned long long)align_bytes);
 
-    align = align_bytes > piece ? align_bytes : piece;
-    if (status == DS_ACCEL_OK) {
-        status = ROCM_CHECK(device, hip->hipMemAddressReserve(&address, size_bytes, align, hint, 0),
-                            error, "hipMemAddressReserve(%llu bytes, alignment %llu)",
-                            (unsigned long long)size_bytes, (unsigned long long)align);
-    }
     if (status < 0) {
         return status;
     }
-    if (align_bytes > 0 && ((uintptr_t)address & (align_bytes - 1)) != 0) {
+    if (((uintptr_t)address & (align_bytes - 1)) != 0) {
         (void)rocm_code(ROCM_OF(device), hip->hipMemAddressFree(address, size_bytes));
         return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
                            "vmem_reserve: hipMemAddressReserve gave %p, not aligned to %llu",
@@ -115,15 +161,57 @@ int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     return DS_ACCEL_OK;
 }
 
+/* Aligned to a piece at least. */
+int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                          uint64_t align_bytes, void *hint, void **address_out,
+                          struct ds_accel_error *error)
+{
+    struct rocm *rocm = ROCM_OF(device);
+    struct rocm_note *note;
+    uint64_t piece = 0;
+    int32_t status = piece_size(device, "vmem_reserve", &piece, error);
+
+    if (status < 0) {
+        return status;
+    }
+    note = calloc(1, sizeof(*note));
+    if (note == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_reserve: no host memory");
+    }
+    note->bytes = size_bytes;
+    status = reserve(device, size_bytes, align_bytes > piece ? align_bytes : piece, hint,
+                     &note->address, error);
+    if (status < 0) {
+        free(note);
+        return status;
+    }
+    *address_out = note->address;
+    put_note(rocm, &rocm->reserved, note);
+    return DS_ACCEL_OK;
+}
+
 int32_t rocm_vmem_release(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                           struct ds_accel_error *error)
 {
-    int32_t status = check_vmem(device, "vmem_release", error);
+    struct rocm *rocm = ROCM_OF(device);
+    struct rocm_note *note = take_note(rocm, &rocm->reserved, address);
+    int32_t status;
 
-    return status < 0 ? status
-                      : ROCM_CHECK(device, HIP_OF(device)->hipMemAddressFree(address, size_bytes),
-                                   error, "hipMemAddressFree(%p, %llu bytes)", address,
-                                   (unsigned long long)size_bytes);
+    if (note != NULL && note->bytes == size_bytes) {
+        status = ROCM_CHECK(device, rocm->hip.hipMemAddressFree(address, size_bytes), error,
+                            "hipMemAddressFree(%p, %llu bytes)", address,
+                            (unsigned long long)size_bytes);
+    } else {
+        status = plugin_fail(error, DS_ACCEL_ERR_INVALID,
+                             "vmem_release: %p with %llu bytes was not reserved", address,
+                             (unsigned long long)size_bytes);
+    }
+    if (status < 0 && note != NULL) {
+        put_note(rocm, &rocm->reserved, note);
+    } else {
+        free(note);
+    }
+    return status;
 }
 
 /* -- physical memory -- */
@@ -225,26 +313,19 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
 
 /* -- mappings -- */
 
-/*
- * When a piece fails, the others go all the same, and are no mappings any more when the caller
- * tries again: the code for that is a failure only if it is that of all.
- */
+/* Stops at the first piece that fails, and counts what is gone. */
 static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
-                                uint64_t size_bytes, uint64_t piece_bytes)
+                                uint64_t size_bytes, uint64_t piece_bytes, uint64_t *gone_bytes)
 {
-    hip_error_t failure = HIP_SUCCESS;
-    int is_any_done = 0;
+    while (*gone_bytes < size_bytes) {
+        hip_error_t code = HIP_OF(device)->hipMemUnmap(address + *gone_bytes, piece_bytes);
 
-    for (uint64_t at = 0; at < size_bytes; at += piece_bytes) {
-        hip_error_t code = HIP_OF(device)->hipMemUnmap(address + at, piece_bytes);
-
-        if (code == HIP_SUCCESS) {
-            is_any_done = 1;
-        } else if (failure == HIP_SUCCESS || failure == HIP_INVALID_VALUE) {
-            failure = rocm_code(ROCM_OF(device), code);
+        if (code != HIP_SUCCESS) {
+            return code;
         }
+        *gone_bytes += piece_bytes;
     }
-    return failure == HIP_INVALID_VALUE && is_any_done ? HIP_SUCCESS : failure;
+    return HIP_SUCCESS;
 }
 
 /* A failure takes back the pieces that were mapped before it. */
@@ -252,9 +333,11 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
                       void *native, uint64_t offset_bytes, struct ds_accel_error *error)
 {
     const struct physical *memory = native;
+    struct rocm *rocm = ROCM_OF(device);
     uint64_t piece = memory->piece_bytes;
     hip_error_t code = HIP_SUCCESS;
     uint64_t done = 0;
+    uint64_t gone = 0;
 
     if (size_bytes % piece != 0 || offset_bytes % piece != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
@@ -263,32 +346,52 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
                            (unsigned long long)size_bytes, (unsigned long long)offset_bytes,
                            (unsigned long long)piece);
     }
+    free(take_note(rocm, &rocm->half_unmapped, address)); /* of a device that was lost */
     while (done < size_bytes && code == HIP_SUCCESS) {
         code = HIP_OF(device)->hipMemMap((char *)address + done, piece, 0,
                                          memory->pieces[(offset_bytes + done) / piece], 0);
         done += code == HIP_SUCCESS ? piece : 0;
     }
     if (code != HIP_SUCCESS) {
-        (void)unmap_pieces(device, address, done, piece);
+        (void)unmap_pieces(device, address, done, piece, &gone);
     }
     return ROCM_CHECK(device, code, error, "hipMemMap(%p, %llu bytes of %llu at offset %llu)",
                       address, (unsigned long long)piece, (unsigned long long)size_bytes,
                       (unsigned long long)offset_bytes);
 }
 
-/* The frame gives what one call mapped: of this device's memory, and so in its pieces. */
+/*
+ * The frame gives what one call mapped: of this device's memory, and so in its pieces. When one
+ * fails, it is noted how much is gone, and the next try begins there.
+ */
 int32_t rocm_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
 {
+    struct rocm *rocm = ROCM_OF(device);
+    struct rocm_note *gone;
     uint64_t piece = 0;
     int32_t status = piece_size(device, "vmem_unmap", &piece, error);
 
     if (status < 0 || piece == 0) {
         return status;
     }
-    return ROCM_CHECK(device, unmap_pieces(device, address, size_bytes, piece), error,
-                      "hipMemUnmap(%p, %llu bytes in pieces of %llu)", address,
-                      (unsigned long long)size_bytes, (unsigned long long)piece);
+    gone = take_note(rocm, &rocm->half_unmapped, address);
+    if (gone == NULL) {
+        gone = calloc(1, sizeof(*gone));
+    }
+    if (gone == NULL) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "vmem_unmap: no host memory");
+    }
+    gone->address = address;
+    status = ROCM_CHECK(device, unmap_pieces(device, address, size_bytes, piece, &gone->bytes),
+                        error, "hipMemUnmap(%p, %llu bytes in pieces of %llu)", address,
+                        (unsigned long long)size_bytes, (unsigned long long)piece);
+    if (status < 0 && gone->bytes > 0) {
+        put_note(rocm, &rocm->half_unmapped, gone);
+    } else {
+        free(gone);
+    }
+    return status;
 }
 
 int32_t rocm_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, uint64_t size_bytes,

@@ -341,6 +341,15 @@ run env SIM_FAIL="nvmlDeviceGetPcieThroughput:*=999" SIM_REPORT="$dir/report" DS
     LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE="$dir/figures.json" "$dir/walk" --polled "$plugin"
 is "telemetry: never measured for 20 ms" "0 " "$code $(sed -n 's/^failed //p' "$dir/report")"
 
+# A device that sleeps is woken by whoever asks for its sensors, links or processes.
+sed 's/"other_process": 1/"other_process": 1, "power": "suspended", "nvlinks": ["2 switch"]/' \
+    "$dir/figures.json" | machine asleep
+given=$(facts asleep)
+has "asleep: told as such" "$given" " power 2 "
+is "asleep: no figures, no links, no processes" "0:
+telemetry_processes: telemetry_processes: libnvidia-ml.so.1 is absent, too old, or would wake the device" \
+    "$(printf '%s\n' "$given" | sed 1d)"
+
 # Memory is (free, total): swapped, more would be free than there is.
 run "$sim" "$dir/figures.json" "$program" info cuda --json
 is "info" 0 "$code"
@@ -402,6 +411,11 @@ done
 linked '"2 gpu 0000:9a:00.0"' ', "nvlink_mbps": -1, "nvlink_mbps_common": 25781, "nvlink_version": 3'
 is "links' speed, where only the common one is known" \
     "2 1 width 0 generation 2 up 1 bytes_per_s 25781000000" "$(one)"
+for type in signed unsigned; do
+    linked '"2 gpu 0000:9a:00.0"' ", \"nvlink_mbps_unknown\": \"$type\", \"nvlink_mbps_common\": 25781"
+    is "links' speed, where it is $type and not available" \
+        "2 1 width 0 generation 4 up 1 bytes_per_s 25781000000" "$(one)"
+done
 linked '"2 gpu 0000:9a:00.0"' ', "nvlink_version": 99'
 is "links of a generation to come" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" "$(one)"
 # What NVML's numbers of versions mean, its header says from 12.8 (driver 570) on.

@@ -182,6 +182,24 @@ v["files"] = {p + "vendor": "0x1022\n", p + "0000:0a:00.0/vendor": "0x1002\n", p
     p + "0000:0a:00.0/current_link_speed": "16.0 GT/s PCIe\n", p + "0000:0a:00.0/current_link_width": "8\n"}'
 is "links in a ring, behind bridges" \
     "pci None 8 4 15753, xgmi 2 0 0 50000, xgmi 2 0 0 50000, xgmi 3 0 0 50000, xgmi 3 0 0 50000" "$(links "$dir/ring.json")"
+# Kernels before 5.7 write a rate without its ".0".
+for rate in "2.5 1 4000" "5 2 8000" "8 3 15753" "16 4 31507"; do
+    # shellcheck disable=SC2086 # three words
+    set -- $rate
+    variant older "v['devices'][0]['link_speed'] = '$1 GT/s'"
+    is "links: $1 GT/s, as older kernels have it" "pci None 16 $2 $3, xgmi 1 0 0 50000" \
+        "$(links "$dir/older.json")"
+done
+variant newer "v['devices'][0]['link_speed'] = '128.0 GT/s PCIe'"
+is "links: a rate to come" "xgmi 1 0 0 50000" "$(links "$dir/newer.json")"
+for weight in 13 41; do
+    variant weight "v['xgmi_weight'] = $weight"
+    is "a link that weighs $weight" "pci None 16 5 63015, xgmi 1 0 0 50000" "$(links "$dir/weight.json")"
+done
+variant weight "v['xgmi_weight'] = 16"
+is "a way that weighs more than a link" "pci None 16 5 63015" "$(links "$dir/weight.json")"
+variant absurd "v['xgmi_mb_per_s'] = (1 << 62) + 1"
+is "a link whose bandwidth is absurd" "pci None 16 5 63015, xgmi 1 0 0 0" "$(links "$dir/absurd.json")"
 # The libraries heed no variable: peers are numbered as they are visible.
 is "links between visible devices" "pci None 16 5 63015, xgmi 1 0 0 50000, xgmi 1 0 0 50000" \
     "$(HIP_VISIBLE_DEVICES=2,1 links "$dir/ring.json")"
@@ -245,6 +263,14 @@ variant heedless 'v["heeds_alignment"] = 0'
 calls "$dir/heedless.json" aligned
 has "addresses that are not aligned are refused" "$out" "failed vmem_reserve: -3 0 -: vmem_reserve: hipMemAddressReserve gave "
 is "and given back" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+calls "$dir/heedless.json" vmem
+has "nor is one taken that no piece fits" "$out" "not aligned to 4194304"
+is "which is given back too" "1 " "$code $(grep '^alive' "$dir/report" || true)"
+calls rocm released
+is "addresses that are not reserved" "0 granularity 4194304" "$code $out"
+# A runtime that recommends pages: too many handles.
+calls "$dir/pages.json" released
+is "pieces are no pages" "0 granularity 2097152" "$code $out"
 for call in hipMemCreate hipMemMap hipMemSetAccess; do
     SIM_LOSE="0@$call:1" calls rocm vmem
     is "lost in $call: what is left" "1 " "$code $(grep '^alive' "$dir/report" || true)"
@@ -321,18 +347,18 @@ wrong "the offset before the size" 's/(char \*)address + done, piece, 0,/(char *
     vmem.c wrong_conforms DSA-P78
 wrong "a handle that is mapped from its middle" 's/memory->pieces\[(offset_bytes + done) \/ piece\], 0)/memory->pieces[0], 0)/' \
     vmem.c wrong_pieces
-wrong "the size behind the alignment" 's/&address, size_bytes, align, hint, 0)/\&address, align, size_bytes, hint, 0)/' \
+wrong "the size behind the alignment" 's/&address, size_bytes, align_bytes, hint, 0)/\&address, align_bytes, size_bytes, hint, 0)/' \
     vmem.c wrong_conforms DSA-P78
 wrong "a place before its type" 's/{{HIP_LOCATION_DEVICE, (int)accessor->index}/{{(int)accessor->index, HIP_LOCATION_DEVICE}/' \
     vmem.c wrong_conforms DSA-P78
 wrong "5.x's properties of an allocation for 6.x" 's/    int handle_type;/    struct hip_location before;/; s/sizeof(struct hip_allocation) == 32/1/; s/offsetof(struct hip_allocation, location) == 8/1/' \
     hip.h wrong_conforms DSA-P77
-wrong "a range of several mappings unmapped at once" 's/unmap_pieces(device, address, size_bytes, piece)/unmap_pieces(device, address, size_bytes, size_bytes)/' \
+wrong "a range of several mappings unmapped at once" 's/unmap_pieces(device, address, size_bytes, piece, /unmap_pieces(device, address, size_bytes, size_bytes, /' \
     vmem.c wrong_conforms DSA-P78
 wrong "the type before the hops" 's/(here, there, &hops, &type)/(here, there, (void *)\&type, (void *)\&hops)/' \
     links.c wrong_links
 wrong "PCI Express for XGMI" 's/RSMI_LINK_XGMI = 2/RSMI_LINK_XGMI = 1/' sensors.h wrong_links
-wrong "a way over others for a link" 's/weight > ONE_LINK_WEIGHT/0/' links.c wrong_links
+wrong "a way over others for a link" 's/!is_one_link(weight)/0/' links.c wrong_links
 wrong "the most before the least" 's/(here, there, &least, &most)/(here, there, \&most, \&least)/' links.c wrong_links
 wrong "the architecture at the old struct's place" \
     's/size_t offset = HIP_PROPERTIES_ARCH_R0600/size_t offset = HIP_PROPERTIES_ARCH/' device.c wrong_architecture

@@ -11,6 +11,7 @@
  *     calls PLUGIN opened             export an event of device 0 and open it
  *     calls PLUGIN vmem               map two pieces of memory the other way round, and copy over
  *     calls PLUGIN aligned            addresses at a multiple of 64 GiB
+ *     calls PLUGIN released           a range of addresses, and others that are not reserved
  *     calls PLUGIN work               a bit of everything on device 0, with its result checked
  *     calls PLUGIN waited             streams come and go while another thread waits for the device
  *     calls PLUGIN gone               the device is waited for, of a stream that is gone
@@ -433,6 +434,35 @@ static void do_aligned(struct run *run)
         wrong(run, "the alignment of addresses");
     }
     RELEASE(run, vmem_release, run->device, address, minimum);
+}
+
+/* Refused, and told. */
+static void release_wrong(struct run *run, char *address, uint64_t size_bytes)
+{
+    clear(run);
+    if (run->table->vmem_release(run->device, address, size_bytes, &run->error) !=
+            DS_ACCEL_ERR_INVALID ||
+        run->error.message[0] == '\0') {
+        wrong(run, "a range to release that is none");
+    }
+}
+
+static void do_released(struct run *run)
+{
+    void *address = NULL;
+    uint64_t minimum = 0;
+    uint64_t recommended = 0;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, vmem_granularity, run->device, 0, &minimum, &recommended) < 0 ||
+        CALL(run, vmem_reserve, run->device, 2 * minimum, 0, NULL, 0, &address) < 0) {
+        return;
+    }
+    printf("granularity %llu\n", (unsigned long long)minimum);
+    release_wrong(run, (char *)address + minimum, minimum);
+    release_wrong(run, address, minimum);
+    CALL(run, vmem_release, run->device, address, 2 * minimum);
+    release_wrong(run, address, 2 * minimum);
 }
 
 /* ---- work ----------------------------------------------------------------------------------- */
@@ -1079,6 +1109,8 @@ static void dispatch(struct run *run, const char *command, const char *argument)
             do_vmem(run);
         } else if (strcmp(command, "aligned") == 0) {
             do_aligned(run);
+        } else if (strcmp(command, "released") == 0) {
+            do_released(run);
         } else if (strcmp(command, "waited") == 0) {
             do_waited(run);
         } else if (strcmp(command, "gone") == 0) {
@@ -1113,7 +1145,7 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: calls PLUGIN facts|telemetry|ranges|memory|share|capturing|opened|vmem|aligned|"
-            "work|waited|gone|imports|peer|probe|again|shown|lost|ended|joined\n");
+            "released|work|waited|gone|imports|peer|probe|again|shown|lost|ended|joined\n");
         return 2;
     }
     host.machine_root = root != NULL ? root : "";

@@ -9,7 +9,8 @@
  * "nvlinks" of a device is a list of its NVLinks, several of a kind in one text: "4 gpu
  * 0000:9a:00.0", "6 switch 0000:c1:00.0", "6 switch" for one that a virtual machine cannot see,
  * "cpu 0004:00:00.0", "2 down". "nvlink_answers" says which of the two ways of asking tells that a
- * link is up: "call", "field" or "both". "pcie_tx_bytes" and "pcie_rx_bytes" are counters, of which
+ * link is up: "call", "field" or "both"; "nvlink_mbps_unknown" that its speed is not available, as
+ * a "signed" or "unsigned" number. "pcie_tx_bytes" and "pcie_rx_bytes" are counters, of which
  * each query finds "pcie_tx_step_bytes" and "pcie_rx_step_bytes" more; with "pcie_counter_bits" 32
  * they go round.
  */
@@ -984,8 +985,11 @@ enum field {
 
 enum value_type {
     UNSIGNED_INT = 1,
-    UNSIGNED_LONG_LONG = 3
+    UNSIGNED_LONG_LONG = 3,
+    SIGNED_INT = 5
 };
+
+#define NOT_AVAILABLE (-1) /* NVML_VALUE_NOT_AVAILABLE: an answer, with success */
 
 static void put_number(nvmlFieldValue_t *field, unsigned int number)
 {
@@ -995,6 +999,7 @@ static void put_number(nvmlFieldValue_t *field, unsigned int number)
 
 static nvmlReturn_t put_link(const struct sim_device *it, nvmlFieldValue_t *field)
 {
+    const char *unknown = sim_text(it, "nvlink_mbps_unknown", "");
     const char *end;
     nvmlReturn_t code = enter_link(it, field->scopeId, &end);
 
@@ -1004,6 +1009,11 @@ static nvmlReturn_t put_link(const struct sim_device *it, nvmlFieldValue_t *fiel
         return OK;
     }
     REQUIRE(strcmp(end, "down") != 0, NOT_SUPPORTED);
+    if (unknown[0] != '\0') {
+        field->valueType = strcmp(unknown, "signed") == 0 ? SIGNED_INT : UNSIGNED_INT;
+        field->value.siVal = NOT_AVAILABLE;
+        return OK;
+    }
     field->valueType = UNSIGNED_INT;
     return figure(it, "nvlink_mbps", 26562, &field->value.uiVal);
 }

@@ -228,8 +228,8 @@ SIM_EXPORT amdsmi_status_t amdsmi_get_minmax_bandwidth_between_processors(
     if (sim_xgmi_distance(processor_handle_src, processor_handle_dst) != 1) {
         return AMDSMI_STATUS_NOT_SUPPORTED;
     }
-    *min_bandwidth = SIM_XGMI_MB_PER_S;
-    *max_bandwidth = SIM_XGMI_MB_PER_S *
+    *min_bandwidth = sim_xgmi_mb_per_s();
+    *max_bandwidth = sim_xgmi_mb_per_s() *
                      (uint64_t)sim_number(processor_handle_src, "xgmi_links", 1);
     return AMDSMI_STATUS_SUCCESS;
 }

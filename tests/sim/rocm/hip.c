@@ -902,6 +902,17 @@ hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *
     return hipSuccess;
 }
 
+/* At a multiple of the least, but of nothing that is more: twice that is recommended. */
+static void *reserve_between(size_t size, size_t least)
+{
+    char *place = sim_reserve(size + least, 2 * least, NULL);
+
+    if (place == NULL || !sim_unreserve(place, size + least)) {
+        return NULL;
+    }
+    return sim_reserve(size, 0, place + least);
+}
+
 HIP(hipError_t)
 hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *addr,
                      unsigned long long flags)
@@ -914,10 +925,9 @@ hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *addr,
         (alignment & (alignment - 1)) != 0) {
         return RT_RESULT(hipErrorInvalidValue);
     }
-    if (sim_vendor_number("heeds_alignment", 1) == 0 || alignment < least) {
-        alignment = least;
-    }
-    address = sim_reserve(size, alignment, addr);
+    address = sim_vendor_number("heeds_alignment", 1) != 0
+                  ? sim_reserve(size, alignment < least ? least : alignment, addr)
+                  : reserve_between(size, least);
     if (address == NULL) {
         return RT_RESULT(hipErrorOutOfMemory);
     }
@@ -925,10 +935,14 @@ hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *addr,
     return hipSuccess;
 }
 
+/* Of addresses that are not reserved, the library reads through a null pointer. */
 HIP(hipError_t) hipMemAddressFree(void *devPtr, size_t size)
 {
     RT_ENTER_ANY();
-    return RT_RESULT(sim_unreserve(devPtr, size) ? hipSuccess : hipErrorInvalidValue);
+    if (!sim_unreserve(devPtr, size)) {
+        sim_misuse("hipMemAddressFree(%p, %zu bytes): not reserved, or mapped", devPtr, size);
+    }
+    return hipSuccess;
 }
 
 HIP(hipError_t)
@@ -974,14 +988,17 @@ hipMemMap(void *ptr, size_t size, size_t offset, hipMemGenericAllocationHandle_t
     return RT_RESULT(sim_map(ptr, size, handle, 0) ? hipSuccess : hipErrorInvalidValue);
 }
 
-/* Of one mapping: releases of 6.x take a range of several for its first, and lose the others. */
+/*
+ * Of one mapping: releases of 6.x take a range of several for its first, and lose the others. Where
+ * nothing is mapped, they read through a null pointer.
+ */
 HIP(hipError_t) hipMemUnmap(void *ptr, size_t size)
 {
     struct sim_block block;
 
     RT_ENTER_ANY();
     if (!sim_find(ptr, &block) || block.address != ptr) {
-        return RT_RESULT(hipErrorInvalidValue);
+        sim_misuse("hipMemUnmap(%p, %zu bytes): nothing is mapped there", ptr, size);
     }
     if (block.size_bytes != size) {
         sim_misuse("hipMemUnmap(%p, %zu bytes): the mapping has %llu", ptr, size,

@@ -3,16 +3,21 @@
 /*
  * XGMI, as both libraries of sensors tell it. A device's fact "xgmi" is its place in the ring of
  * the vendor's "xgmi_ring" (2) devices, where each has "xgmi_links" (1) links to both neighbours;
- * without it a device has none.
+ * without it a device has none. Each carries the vendor's "xgmi_mb_per_s",
+ * and weighs "xgmi_weight" (15).
  */
 #ifndef DS_ACCEL_SIM_ROCM_LINKS_H
 #define DS_ACCEL_SIM_ROCM_LINKS_H
 
 #include "engine.h"
 
-#define SIM_XGMI_WEIGHT 15u
 #define SIM_PCIE_WEIGHT 40u /* to a processor, and from it */
-#define SIM_XGMI_MB_PER_S 50000u
+
+/* Of one link. */
+static inline uint64_t sim_xgmi_mb_per_s(void)
+{
+    return (uint64_t)sim_vendor_number("xgmi_mb_per_s", 50000);
+}
 
 /* How many links lie between two devices; 0: there is no way by XGMI. */
 static inline uint64_t sim_xgmi_distance(const struct sim_device *from, const struct sim_device *to)
@@ -32,7 +37,8 @@ static inline uint64_t sim_link_weight(const struct sim_device *from, const stru
 {
     uint64_t distance = sim_xgmi_distance(from, to);
 
-    return distance > 0 ? distance * SIM_XGMI_WEIGHT : SIM_PCIE_WEIGHT;
+    return distance > 0 ? distance * (uint64_t)sim_vendor_number("xgmi_weight", 15)
+                        : SIM_PCIE_WEIGHT;
 }
 
 #endif

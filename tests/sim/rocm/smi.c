@@ -252,7 +252,7 @@ SIM_EXPORT rsmi_status_t rsmi_minmax_bandwidth_get(uint32_t dv_ind_src, uint32_t
     if (sim_xgmi_distance(device, sim_device_at(order[dv_ind_dst])) != 1) {
         return RSMI_STATUS_NOT_SUPPORTED;
     }
-    *min_bandwidth = SIM_XGMI_MB_PER_S;
-    *max_bandwidth = SIM_XGMI_MB_PER_S * (uint64_t)sim_number(device, "xgmi_links", 1);
+    *min_bandwidth = sim_xgmi_mb_per_s();
+    *max_bandwidth = sim_xgmi_mb_per_s() * (uint64_t)sim_number(device, "xgmi_links", 1);
     return RSMI_STATUS_SUCCESS;
 }
