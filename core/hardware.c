@@ -24,6 +24,17 @@ static const struct {
     {"node ", "device_nodes", ds_accel__check_node_fact},
 };
 
+/* JSON takes no other bytes than UTF-8, and people's terminals take some for orders. */
+static const char *check_text(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text < ' ' || *text > '~') {
+            return "expected printable ASCII";
+        }
+    }
+    return NULL;
+}
+
 /* One line into the facts, if there are any; *is_known_out: it is of a kind that this host has. */
 static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
                          struct ds_accel__finding *finding)
@@ -36,7 +47,8 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
         if (strncmp(line, kinds[i].word, length) != 0) {
             continue;
         }
-        problem = kinds[i].check(line + length);
+        problem = check_text(line + length);
+        problem = problem != NULL ? problem : kinds[i].check(line + length);
         if (problem != NULL) {
             ds_accel__find(finding, "bad_note", "hardware: \"%.64s\": %s", line, problem);
             ds_accel__sanitize(finding->detail, sizeof(finding->detail));
