@@ -414,6 +414,11 @@ is "nor the home folder of here" "" "$(grep -nF "burrow" "$dir/bundle" || true)"
 has "the configuration of here" "$(cat "$dir/bundle")" '"origin": "~/ron.json'
 run env USER=ron HOME=/home/ron "$program" -q --machine "$dir/flown.json" report --no-redact
 is "the recording's host, as it is" "n7.hogwarts.example" "$(printf '%s\n' "$out" | validate - machine/host)"
+# Homes that are named often leave room for the others, and for the names of here.
+given=$(DS_ACCEL_CACHE_DIR=/var/ron/elsewhere owl 'r["searched"] = "/home/dobby/lib\n" * 70 + "/home/winky/lib\n"
+[p for p in r["plugins"] if p["name"] == "cuda"][0]["detail"] = "dobby, winky"')
+is "many homes" "USER, USER" "$given"
+has "many homes: the variables of here" "$(cat "$dir/bundle")" '"/var/USER/USER"'
 given=$(owl 'del r["who"]')
 is "an older recording's names: those of home folders" "hermione, hgranger, /data/hermione/x, ron, USER, \
 /home/USER/lib, n7.hogwarts.example, n7x, elsewhere, ADDRESS" "$given"
