@@ -277,6 +277,9 @@ del r["format"]#it has no "format"
 del r["plugins"]#it has no "plugins"
 r["plugins"] = {}#/plugins: it is of another type
 r["plugins"][0]["gates"][3]["result"] = "maybe"#/plugins/0/gates/3/result
+r["plugins"][0]["gates"].pop()#/plugins/0: its gates are not those of this version, in their order
+del r["plugins"][0]["gates"][3]#/plugins/0: its gates are not those of this version, in their order
+r["plugins"][0]["gates"].append(r["plugins"][0]["gates"][-1])#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["gates"].reverse()#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["gates"][3]["gate"] = "later"#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["name"] = "x" * 32#/plugins/0/name: a text of 32 bytes is too long
