@@ -63,7 +63,7 @@ static const char states[] =
     "Another one may have been chosen: without a reason, or with\n"
     ".Cm deferred .\n"
     ".It Cm unavailable\n"
-    "The machine cannot serve it as it is: the gates power and probe.\n"
+    "The machine cannot serve it as it is: the gates power, hardware and probe.\n"
     ".It Cm error\n"
     "Asking it failed, or starting it: the gate probe,\n"
     ".Cm start_failed ,\n"
@@ -136,12 +136,14 @@ static void put_reasons(void)
     for (size_t i = 0; i < LINE_COUNT; i++) {
         const struct line *line = &lines[i];
 
+        bool is_empty = i + 1 == LINE_COUNT || lines[i + 1].gate != NULL;
+
         if (line->gate != NULL) {
             fputs(in_list ? ".El\n" : "", stdout);
             printf(line->gate[0] != '\0' ? ".Ss The gate %s\n" : ".Ss Outside the gates\n",
                    line->gate);
-            puts(".Bl -tag -width Ds");
-            in_list = true;
+            puts(is_empty ? "It has no reason of its own." : ".Bl -tag -width Ds");
+            in_list = !is_empty;
         } else {
             printf(".It Cm %s\n", line->code_or_what);
             put_text(line->meaning, ".");
@@ -149,7 +151,7 @@ static void put_reasons(void)
             put_text(line->remedy, ".");
         }
     }
-    puts(".El");
+    fputs(in_list ? ".El\n" : "", stdout);
 }
 
 int main(void)
