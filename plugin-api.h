@@ -1085,8 +1085,8 @@ struct ds_accel_note {
  * @param text_  string literal, up to 4095 bytes, of lines that each end with a newline:
  *               "pci 10de\n", "pci 10de:03\n" or "pci 10de:0302\n": a PCI vendor and the beginning
  *               of a device class, lower-case hexadecimal; "node /dev/nvidia[0-9]*\n": a device
- *               node, with wildcards of fnmatch() in the last part of its path only. A host asks
- * the plugin if there is a line that it does not know.
+ *               node, up to 127 bytes of printable ASCII, with wildcards of fnmatch() in the last
+ *               part of its path only. A host asks the plugin if there is a line of another kind.
  *
  * A user's option "presence" of the value "off" has the plugin asked in any case: for machines that
  * show their devices in another way.

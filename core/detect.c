@@ -65,6 +65,31 @@ void ds_accel__asking_end(ds_accel_t *context)
     ds_accel__survey_clear(&context->survey);
 }
 
+/*
+ * What is remembered of it. That it has no hardware here is looked at again: the devices that its
+ * note alone names are not among those by which the memory knows that the machine has changed.
+ */
+static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
+{
+    uint64_t elapsed_us = candidate->elapsed_us;
+    int32_t status;
+
+    *found_out = ds_accel__verdict_recall(candidate, candidate->is_named);
+    if (!*found_out || candidate->gates[DS_ACCEL__GATE_HARDWARE].result != DS_ACCEL__GATE_FAILED) {
+        return DS_ACCEL_OK;
+    }
+    candidate->has_verdict = false;
+    candidate->gates[DS_ACCEL__GATE_HARDWARE].result = DS_ACCEL__GATE_SKIPPED;
+    status = ds_accel__hardware_check(candidate);
+    *found_out = candidate->has_verdict;
+    if (!*found_out) {
+        candidate->is_cached = false;
+        candidate->elapsed_us = elapsed_us;
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+    }
+    return status;
+}
+
 /* The gates before load; *is_open_out: it is still to be asked. */
 static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
@@ -91,8 +116,12 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     }
     candidate->elapsed_us = candidate->recorded != NULL ? ds_accel__recorded_elapsed_us(candidate)
                                                         : candidate->elapsed_us + now_us() - start;
-    *is_open_out = status >= 0 && passed &&
-                   !ds_accel__verdict_recall(candidate, candidate->is_named);
+    if (status >= 0 && passed) {
+        bool is_known;
+
+        status = recall(candidate, &is_known);
+        *is_open_out = status >= 0 && !is_known;
+    }
     return status;
 }
 
@@ -114,10 +143,13 @@ static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, 
     status = ds_accel__verdicts_lock(context);
 
     for (size_t i = 0; i < count && status >= 0; i++) {
-        if (ds_accel__verdict_recall(open[i], open[i]->is_named)) {
+        bool is_known;
+
+        status = recall(open[i], &is_known);
+        if (status >= 0 && is_known) {
             continue;
         }
-        status = ds_accel__hardware_check(open[i]);
+        status = status < 0 ? status : ds_accel__hardware_check(open[i]);
         if (status >= 0 && !open[i]->has_verdict) {
             open[left++] = open[i];
         } else if (status >= 0) {

@@ -9,7 +9,7 @@
 #include "internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #define LINE_LIMIT 256u
 
@@ -24,6 +24,17 @@ static const struct {
     {"node ", "device_nodes", ds_accel__check_node_fact},
 };
 
+/* JSON takes no other bytes than UTF-8, and people's terminals take some for orders. */
+static const char *check_text(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text < ' ' || *text > '~') {
+            return "expected printable ASCII";
+        }
+    }
+    return NULL;
+}
+
 /* One line into the facts, if there are any; *is_known_out: it is of a kind that this host has. */
 static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
                          struct ds_accel__finding *finding)
@@ -36,7 +47,8 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
         if (strncmp(line, kinds[i].word, length) != 0) {
             continue;
         }
-        problem = kinds[i].check(line + length);
+        problem = check_text(line + length);
+        problem = problem != NULL ? problem : kinds[i].check(line + length);
         if (problem != NULL) {
             ds_accel__find(finding, "bad_note", "hardware: \"%.64s\": %s", line, problem);
             ds_accel__sanitize(finding->detail, sizeof(finding->detail));
@@ -136,17 +148,52 @@ static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
                    node != NULL ? node : "");
 }
 
+/* The first place where this process may not look, or NULL. */
+static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts, char *folder,
+                               size_t folder_size)
+{
+    json_t *nodes = json_object_get(facts, "device_nodes");
+    bool has_pci = json_array_size(json_object_get(facts, "pci")) > 0;
+
+    if (has_pci && ds_accel__machine_is_closed(machine, DS_ACCEL__PCI_BUS, R_OK | X_OK)) {
+        return DS_ACCEL__PCI_BUS;
+    }
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const char *node = json_string_value(json_array_get(nodes, i));
+        bool has_wildcards = strpbrk(node, "*?[\\") != NULL;
+
+        /* Whose the nodes of a folder are that vendors share, the bus has told. */
+        if (has_pci && ds_accel__node_class(node) != NULL) {
+            continue;
+        }
+        snprintf(folder, folder_size, "%.*s", (int)(strrchr(node, '/') - node), node);
+        if (has_wildcards ? ds_accel__machine_is_closed(machine, folder, R_OK | X_OK)
+                          : ds_accel__machine_is_closed(machine, node, F_OK)) {
+            return folder;
+        }
+    }
+    return NULL;
+}
+
 static void judge(struct ds_accel__candidate *candidate, json_t *facts,
                   const struct ds_accel__presence *presence)
 {
     struct ds_accel__finding finding = {0};
+    char folder[128];
+    const char *closed;
 
     if (presence->device_count > 0) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "PCI device %s",
                                  presence->devices[0].address);
     } else if (presence->node_count > 0) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "%s", presence->nodes[0].path);
-    } else if (!candidate->has_hardware) { /* nor what the configuration would have counted */
+    } else if (candidate->has_hardware) { /* what the configuration names */
+        return;
+    } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, folder,
+                                     sizeof(folder))) != NULL) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE,
+                                 "no permission to look into %s", closed);
+    } else {
         tell_absence(facts, &finding);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_HARDWARE, DS_ACCEL_STATE_UNAVAILABLE,
                                  &finding);

@@ -248,6 +248,10 @@ int32_t ds_accel__machine_list(const struct ds_accel__machine *machine, const ch
 /* Where a symbolic link leads; false if there is none. */
 bool ds_accel__machine_link(const struct ds_accel__machine *machine, const char *path, char *target,
                             size_t target_size);
+/* Is it denied to this process (mode as for access()): it, or the way to it? Not if it is absent.
+ */
+bool ds_accel__machine_is_closed(const struct ds_accel__machine *machine, const char *path,
+                                 int mode);
 
 struct ds_accel__machine_node {
     mode_t mode;
@@ -555,6 +559,10 @@ struct ds_accel__survey {
     size_t folder_count;
 };
 
+#define DS_ACCEL__PCI_BUS "/sys/bus/pci/devices"
+
+/* "drm", for what lies in /dev/dri, or "accel"; NULL: it is in no folder that vendors share. */
+const char *ds_accel__node_class(const char *path);
 void ds_accel__survey_clear(struct ds_accel__survey *survey);
 /*
  * Look for what backend (its object of the configuration, or NULL) names as "pci", "device_nodes"

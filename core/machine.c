@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -185,6 +186,15 @@ bool ds_accel__machine_link(const struct ds_accel__machine *machine, const char 
         note(machine, path, "link", ds_accel__json_text(target));
     }
     return true;
+}
+
+bool ds_accel__machine_is_closed(const struct ds_accel__machine *machine, const char *path,
+                                 int mode)
+{
+    char full[PATH_MAX];
+
+    return machine->files == NULL && full_path(machine, path, full) &&
+           faccessat(AT_FDCWD, full, mode, AT_EACCESS) != 0 && (errno == EACCES || errno == EPERM);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 
 #define ENTRY_LIMIT 65536u /* of a folder, looked at */
 #define MATCH_LIMIT 1024u  /* devices and nodes of one backend, kept */
-#define BUS "/sys/bus/pci/devices"
+#define BUS DS_ACCEL__PCI_BUS
 
 /* A function of the bus as the kernel's list has it: without the domain. */
 struct ds_accel__survey_slot {
@@ -268,6 +268,13 @@ static int32_t find_devices(struct ds_accel__survey *survey, json_t *facts,
 
 /* ---- device nodes --------------------------------------------------------------------------- */
 
+const char *ds_accel__node_class(const char *path)
+{
+    return strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
+           : strncmp(path, "/dev/accel/", 11) == 0 ? "accel"
+                                                   : NULL;
+}
+
 /*
  * Nodes of /dev/dri and /dev/accel are numbered across vendors: the class in sysfs tells whose one
  * is. One that it does not tell of counts.
@@ -275,9 +282,7 @@ static int32_t find_devices(struct ds_accel__survey *survey, json_t *facts,
 static int32_t check_vendor(const struct ds_accel__survey *survey, const char *path, json_t *pci,
                             bool *is_other_out)
 {
-    const char *class = strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
-                        : strncmp(path, "/dev/accel/", 11) == 0 ? "accel"
-                                                                : NULL;
+    const char *class = ds_accel__node_class(path);
     char file[256];
     char vendor[16];
     int32_t status;

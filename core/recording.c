@@ -327,12 +327,27 @@ static enum ds_accel__gate_result result_of(const char *name)
                                          : DS_ACCEL__GATE_SKIPPED;
 }
 
+static bool has_all_gates(const json_t *gates)
+{
+    size_t position = 0;
+
+    for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        const char *name = get_text(json_array_get(gates, position), "gate");
+
+        if (strcmp(name, ds_accel__gate_name(gate)) == 0) {
+            position++;
+        } else if (gate != DS_ACCEL__GATE_HARDWARE) { /* which older recordings do not have */
+            return false;
+        }
+    }
+    return position == json_array_size(gates);
+}
+
 static int32_t check_plugin(struct check *check, const json_t *plugin)
 {
     const json_t *gates = json_object_get(plugin, "gates");
     const json_t *answers = json_object_get(plugin, "answers");
     uint64_t count = get_number(answers, "device_count");
-    enum ds_accel__gate known = 0;
 
     if (state_of(get_text(plugin, "state")) == STATE_COUNT) {
         return complain(check, "there is no state \"%.32s\"", get_text(plugin, "state"));
@@ -344,14 +359,8 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     if (stage_of(get_text(plugin, "stage")) == NULL) {
         return complain(check, "there is no gate \"%.32s\"", get_text(plugin, "stage"));
     }
-    for (size_t i = 0; i < json_array_size(gates); i++) {
-        while (known < DS_ACCEL__GATE_COUNT && strcmp(get_text(json_array_get(gates, i), "gate"),
-                                                      ds_accel__gate_name(known)) != 0) {
-            known++; /* an earlier version did not have it */
-        }
-        if (known++ >= DS_ACCEL__GATE_COUNT) {
-            return complain(check, "its gates are not those of this version, in their order");
-        }
+    if (!has_all_gates(gates)) {
+        return complain(check, "its gates are not those of this version, in their order");
     }
     if (json_is_object(answers) && (count == 0 || count > DS_ACCEL__DEVICE_LIMIT)) {
         return complain(check, "it has %llu devices", (unsigned long long)count);

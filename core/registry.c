@@ -120,13 +120,13 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
     if (candidate->has_look) {
         return DS_ACCEL_OK;
     }
-    candidate->has_look = true;
     candidate->hardware = 0;
     candidate->hardware_count = 0;
     candidate->has_hardware = false;
     if (json_array_size(json_object_get(facts, "pci")) == 0 &&
         json_array_size(json_object_get(facts, "device_nodes")) == 0 &&
         json_array_size(json_object_get(facts, "other_device_nodes")) == 0) {
+        candidate->has_look = true;
         return DS_ACCEL_OK;
     }
     status = ds_accel__presence_read(&context->survey, facts, &presence);
@@ -144,6 +144,7 @@ int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
         ds_accel__presence_check_power(&presence, candidate->power);
     }
     ds_accel__presence_clear(&presence);
+    candidate->has_look = status >= 0;
     return status;
 }
 

@@ -14,24 +14,47 @@
 
 /* ---- what tells who and where --------------------------------------------------------------- */
 
-#define WORD_LIMIT 64u
-
-struct words {
-    struct {
-        char word[256];
-        char in_place[256];
-    } words[WORD_LIMIT];
-    size_t count;
+struct word {
+    char word[256];
+    char in_place[256];
 };
 
-static void add_word(struct words *words, const char *word, const char *in_place)
+struct words {
+    struct word *words;
+    size_t count;
+    bool failed; /* no memory: one is not among them */
+};
+
+static bool has_word(const struct words *words, const char *word)
 {
-    if (word != NULL && strlen(word) >= 3 && words->count < WORD_LIMIT) {
-        ds_accel__copy(words->words[words->count].word, sizeof(words->words[0].word), word);
-        ds_accel__copy(words->words[words->count].in_place, sizeof(words->words[0].in_place),
-                       in_place);
-        words->count++;
+    for (size_t i = 0; i < words->count; i++) {
+        if (strcmp(words->words[i].word, word) == 0) {
+            return true;
+        }
     }
+    return false;
+}
+
+static void add_word(struct words *words, const char *text, const char *in_place)
+{
+    struct word word;
+    struct word *larger;
+
+    if (text == NULL || strlen(text) < 3) {
+        return;
+    }
+    ds_accel__copy(word.word, sizeof(word.word), text);
+    ds_accel__copy(word.in_place, sizeof(word.in_place), in_place);
+    if (has_word(words, word.word)) {
+        return;
+    }
+    larger = realloc(words->words, (words->count + 1) * sizeof(*larger));
+    if (larger == NULL) {
+        words->failed = true;
+        return;
+    }
+    words->words = larger;
+    larger[words->count++] = word;
 }
 
 /* "/home/hermione/" is the same folder as without its last slash. */
@@ -341,12 +364,19 @@ static void add_named_files(struct words *words, const struct ds_accel__config *
     }
 }
 
-static int32_t redact_member(const struct words *words, const char *key, json_t *tree)
+/* The member of a tree, or with NULL all of it; *tree is NULL without memory then. */
+static int32_t redact_tree(const struct words *words, const char *key, json_t **tree)
 {
-    json_t *copy = redact(words, json_object_get(tree, key));
+    json_t *value = key != NULL ? json_object_get(*tree, key) : *tree;
+    json_t *copy = words->failed ? NULL : redact(words, value);
 
-    return copy != NULL && json_object_set_new(tree, key, copy) == 0 ? DS_ACCEL_OK
-                                                                     : ds_accel__no_memory();
+    if (key != NULL) {
+        return copy != NULL && json_object_set_new(*tree, key, copy) == 0 ? DS_ACCEL_OK
+                                                                          : ds_accel__no_memory();
+    }
+    json_decref(*tree);
+    *tree = copy;
+    return copy != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
 /*
@@ -357,19 +387,18 @@ static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, jso
 {
     const char *home = json_string_value(json_object_get(now, "home"));
     struct words words = {.count = 0};
-    json_t *copy;
+    int32_t status;
 
     add_named_files(&words, &context->config, home != NULL ? home : "");
     add_who(&words, json_object_get(context->recording, "who"));
     add_homes(&words, context->recording);
-    copy = redact(&words, *tree);
-    json_decref(*tree);
-    *tree = copy;
-    if (copy == NULL) {
-        return ds_accel__no_memory();
+    status = redact_tree(&words, NULL, tree);
+    if (status >= 0) {
+        add_who(&words, now);
+        status = redact_tree(&words, "config_env", tree);
     }
-    add_who(&words, now);
-    return redact_member(&words, "config_env", copy);
+    free(words.words);
+    return status;
 }
 
 int32_t ds_accel__redact(const ds_accel_t *context, json_t **tree)
@@ -377,17 +406,14 @@ int32_t ds_accel__redact(const ds_accel_t *context, json_t **tree)
     struct words words = {.count = 0};
     json_t *now = ds_accel__who_tree();
     int32_t status = now != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
-    json_t *copy;
 
     if (status >= 0 && context->recording != NULL) {
         status = redact_recorded(context, now, tree);
     } else if (status >= 0) {
         add_who(&words, now);
-        copy = redact(&words, *tree);
-        json_decref(*tree);
-        *tree = copy;
-        status = copy != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+        status = redact_tree(&words, NULL, tree);
     }
+    free(words.words);
     json_decref(now);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "vendor_frame.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
@@ -197,12 +198,17 @@ uint32_t vendor_pci_power_state(const struct ds_accel_host *host, const char *pc
 /* ---- device nodes --------------------------------------------------------------------------- */
 
 /* Nodes of /dev/dri and /dev/accel are numbered across vendors: sysfs tells whose one is. */
+static const char *class_of(const char *path)
+{
+    return strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
+           : strncmp(path, "/dev/accel/", 11) == 0 ? "accel"
+                                                   : NULL;
+}
+
 static int is_of_other_vendor(const struct ds_accel_host *host, const char *path,
                               const char *const *pci)
 {
-    const char *class = strncmp(path, "/dev/dri/", 9) == 0      ? "drm"
-                        : strncmp(path, "/dev/accel/", 11) == 0 ? "accel"
-                                                                : NULL;
+    const char *class = class_of(path);
     char file[PATH_BYTES];
     char vendor[16];
 
@@ -259,6 +265,10 @@ static void search_nodes(const struct ds_accel_host *host, const char *pattern,
     memset(search, 0, sizeof(*search));
     snprintf(path, sizeof(path), "%s%.*s", root_of(host), length, pattern);
     folder = opendir(path);
+    /* Whose the nodes of a folder are that vendors share, the bus tells. */
+    if (folder == NULL && errno == EACCES && (class_of(pattern) == NULL || pci[0] == NULL)) {
+        snprintf(search->refused, sizeof(search->refused), "%.*s", length, pattern);
+    }
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (fnmatch(pattern + length + 1, entry->d_name, FNM_PERIOD) == 0) {
             snprintf(path, sizeof(path), "%.*s/%.200s", length, pattern, entry->d_name);

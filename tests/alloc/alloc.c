@@ -139,6 +139,9 @@ static char snapshot[512];
 static char trace[512];
 static char crashing[512];
 static char asynchronous[512];
+static char looked_for[512];
+static char refusing[512];
+static char absent[512];
 static char remembered[] = "/tmp/ds-accel-alloc-XXXXXX"; /* the folder of the cache */
 static char verdicts[sizeof(remembered) + 16];
 static const char *plugin_dirs[] = {plugins};
@@ -349,6 +352,41 @@ static int32_t detect_cold(void)
 {
     unlink(verdicts);
     return detect_warm();
+}
+
+/* Has one whose hardware is here been told that there is none? */
+static bool is_denied;
+
+/*
+ * Where to look for one, its note does not say but the configuration does; the one before it gives
+ * the host time to look ahead.
+ */
+static int32_t detect_hardware(void)
+{
+    const char *dirs[] = {refusing, absent};
+    struct ds_accel_options options = make_options_with_cache();
+    struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+    ds_accel_t *context;
+    int32_t status;
+
+    unlink(verdicts);
+    options.plugin_dirs = dirs;
+    options.plugin_dir_count = 2;
+    options.config_file = looked_for;
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_detect(context);
+    if (status >= 0 && strcmp(ds_accel_name(context), "hardware_absent") != 0) {
+        status = DS_ACCEL_ERR_INTERNAL;
+    }
+    for (uint32_t i = 0; ds_accel_candidate_get(context, i, &candidate) >= 0; i++) {
+        is_denied = is_denied || (strcmp(candidate.name, "hardware_absent") == 0 &&
+                                  strcmp(candidate.reason, "no_device") == 0);
+    }
+    ds_accel_destroy(context);
+    return status;
 }
 
 static int32_t report_with(const struct ds_accel_options *options, uint32_t which, const char *name,
@@ -955,6 +993,7 @@ static const struct {
     {"detect with a cold cache", detect_cold},
     {"detect with a warm cache", detect_warm},
     {"detect with a quarantined plugin", detect_quarantined},
+    {"detect hardware that the configuration names", detect_hardware},
     {"cache show", report_cache},
     {"quarantine list", report_quarantine},
     {"cache clear", clear_cache},
@@ -1007,6 +1046,11 @@ static bool run_once(size_t scenario, unsigned long nth, bool *reached_out)
                left);
         return false;
     }
+    if (is_denied) {
+        printf("FAILED: %s, allocation %lu: no device, it says\n", scenarios[scenario].name, nth);
+        is_denied = false;
+        return false;
+    }
     if (!*reached_out && status != DS_ACCEL_OK) {
         printf("FAILED: %s with enough memory: %s: %s\n", scenarios[scenario].name,
                ds_accel_status_name(status), ds_accel_last_error());
@@ -1048,6 +1092,9 @@ int main(int argc, char **argv)
     snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);
     snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", argv[1]);
     snprintf(crashing, sizeof(crashing), "%s/tests/fixtures/faults/probe_segv", argv[1]);
+    snprintf(looked_for, sizeof(looked_for), "%s/tests/alloc/hardware.json", argv[2]);
+    snprintf(refusing, sizeof(refusing), "%s/tests/fixtures/probe_no_state", argv[1]);
+    snprintf(absent, sizeof(absent), "%s/tests/fixtures/hardware_absent", argv[1]);
     if (mkdtemp(remembered) == NULL) {
         return 2;
     }

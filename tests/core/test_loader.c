@@ -61,6 +61,7 @@ static const struct expectation expectations[] = {
     {"hardware_unended", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "last line has no end"},
     {"hardware_bad_pci", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "\"pci FFF0\": expected"},
     {"hardware_bad_node", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "\"node /dev/*/x\""},
+    {"hardware_bad_text", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "printable ASCII"},
     {"hardware_unterminated", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "NUL-terminated"},
     {"hardware_long", DS_ACCEL_STATE_REJECTED, "note_too_large", "note", "8192 bytes"},
 };

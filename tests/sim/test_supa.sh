@@ -77,6 +77,27 @@ else
 fi
 has "no permission" "$refused" "unavailable no_permission"
 has "no permission: which node" "$refused" "/dev/biren/card_0"
+# Who may not look cannot say that there is nothing: the plugin is asked, and says what is in the way.
+chmod 700 "$dir/refused/dev/biren"
+closed() {
+    if [ "$(id -u)" != 0 ]; then
+        chmod 000 "$dir/refused/dev/biren"
+        "$@"
+    else
+        XDG_RUNTIME_DIR='' "$@" setpriv --reuid=65534 --regid=65534 --clear-groups
+    fi
+}
+explained() {
+    run "$@" env DS_ACCEL_ROOT="$dir/refused" "$build/bin/ds-accel" explain supa
+}
+if [ "$(id -u)" != 0 ] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
+    closed explained
+    has "a closed folder: it is asked" "$out" "hardware passed  no permission to look into /dev/biren"
+    has "a closed folder: what is in the way" "$out" \
+        "probe    failed  /dev/biren: no permission to read and write for user"
+    has "a closed folder: the reason" "$out" "reason no_permission"
+fi
+chmod 755 "$dir/refused/dev/biren"
 
 # ---- numbers that are not CUDA's ----------------------------------------------------------------
 

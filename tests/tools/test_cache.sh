@@ -459,4 +459,38 @@ lock" "$code $out"
     fi
 fi
 
+# ---- hardware that comes ------------------------------------------------------------------------
+
+# What the note alone names is looked for each time: the memory's key has what the configuration names.
+if [ -w /dev/shm ]; then
+    node=$(mktemp -u /dev/shm/XXXXXX)
+    fresh
+    "$python" - "$build/tests/fixtures/hardware_absent/ds_accel_hardware_absent.so" \
+        "$plugins/ds_accel_hardware_absent.so" "$node" <<'END'
+import sys
+was = b"/dev/none[0-9]*"
+text = open(sys.argv[1], "rb").read()
+assert text.count(was) == 1 and len(sys.argv[3]) == len(was)
+open(sys.argv[2], "wb").write(text.replace(was, sys.argv[3].encode()))
+END
+    printf '{"detection_order": ["hardware_absent", "neighbour"]}\n' >"$config"
+    come() {
+        run "$program" -q --config "$config" --plugin-dir "$plugins" "$@"
+    }
+    remembered() {
+        run "$program" cache show --json
+        printf '%s\n' "$out" | validate - entries/name=hardware_absent/state entries/name=hardware_absent/reason |
+            paste -sd ' ' -
+    }
+    come detect
+    is "no hardware" "0 neighbour" "$code $out"
+    is "no hardware, remembered" "unavailable no_device" "$(remembered)"
+    : >"$node"
+    come detect
+    is "it has come" "0 hardware_absent" "$code $out"
+    rm "$node"
+    is "it has come, and what it said is remembered" "available " "$(remembered)"
+else
+    echo "test_cache: hardware that comes is not tested: /dev/shm cannot be written"
+fi
 finish

@@ -24,6 +24,7 @@ static void fill(struct ds_accel_plugin *table)
     table->probe = probe;
 }
 DS_ACCEL_PLUGIN("header_test", "the tests", "1.0", DS_ACCEL_FEATURE_CONFIG, 0, fill);
+DS_ACCEL_PLUGIN_HARDWARE("pci 1ab8:12\n" "node /dev/header_test[0-9]*\n");
 END
 cp "$dir/plugin.c" "$dir/plugin.cc"
 for header in plugin-api.h ds_accel.h; do

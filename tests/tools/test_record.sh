@@ -277,6 +277,9 @@ del r["format"]#it has no "format"
 del r["plugins"]#it has no "plugins"
 r["plugins"] = {}#/plugins: it is of another type
 r["plugins"][0]["gates"][3]["result"] = "maybe"#/plugins/0/gates/3/result
+r["plugins"][0]["gates"].pop()#/plugins/0: its gates are not those of this version, in their order
+del r["plugins"][0]["gates"][3]#/plugins/0: its gates are not those of this version, in their order
+r["plugins"][0]["gates"].append(r["plugins"][0]["gates"][-1])#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["gates"].reverse()#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["gates"][3]["gate"] = "later"#/plugins/0: its gates are not those of this version, in their order
 r["plugins"][0]["name"] = "x" * 32#/plugins/0/name: a text of 32 bytes is too long
@@ -414,6 +417,11 @@ is "nor the home folder of here" "" "$(grep -nF "burrow" "$dir/bundle" || true)"
 has "the configuration of here" "$(cat "$dir/bundle")" '"origin": "~/ron.json'
 run env USER=ron HOME=/home/ron "$program" -q --machine "$dir/flown.json" report --no-redact
 is "the recording's host, as it is" "n7.hogwarts.example" "$(printf '%s\n' "$out" | validate - machine/host)"
+# Homes that are named often leave room for the others, and for the names of here.
+given=$(DS_ACCEL_CACHE_DIR=/var/ron/elsewhere owl 'r["searched"] = "/home/dobby/lib\n" * 70 + "/home/winky/lib\n"
+[p for p in r["plugins"] if p["name"] == "cuda"][0]["detail"] = "dobby, winky"')
+is "many homes" "USER, USER" "$given"
+has "many homes: the variables of here" "$(cat "$dir/bundle")" '"/var/USER/USER"'
 given=$(owl 'del r["who"]')
 is "an older recording's names: those of home folders" "hermione, hgranger, /data/hermione/x, ron, USER, \
 /home/USER/lib, n7.hogwarts.example, n7x, elsewhere, ADDRESS" "$given"
