@@ -66,8 +66,8 @@ void ds_accel__asking_end(ds_accel_t *context)
 }
 
 /*
- * What is remembered of it. That it has no hardware here is looked at again: the devices that its
- * note alone names are not among those by which the memory knows that the machine has changed.
+ * What is remembered of it. That it has no hardware here is looked at again if its note names
+ * devices that the configuration does not: of those the memory's keys know nothing.
  */
 static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
 {
@@ -75,7 +75,8 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     int32_t status;
 
     *found_out = ds_accel__verdict_recall(candidate, candidate->is_named);
-    if (!*found_out || candidate->gates[DS_ACCEL__GATE_HARDWARE].result != DS_ACCEL__GATE_FAILED) {
+    if (!*found_out || candidate->gates[DS_ACCEL__GATE_HARDWARE].result != DS_ACCEL__GATE_FAILED ||
+        ds_accel__hardware_is_configured(candidate)) {
         return DS_ACCEL_OK;
     }
     candidate->has_verdict = false;

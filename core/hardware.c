@@ -132,6 +132,46 @@ static bool may_look(const struct ds_accel__candidate *candidate)
            (json_is_string(option) && strcmp(json_string_value(option), "on") == 0);
 }
 
+static bool is_among(json_t *facts, const char *line, size_t length)
+{
+    for (size_t i = 0; i < json_array_size(facts); i++) {
+        const char *fact = json_string_value(json_array_get(facts, i));
+
+        if (strncmp(fact, line, length) == 0 && fact[length] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate)
+{
+    json_t *backend =
+        ds_accel__config_get(&candidate->host.context->config, "backends", candidate->name, NULL);
+    const char *note = candidate->hardware_note;
+
+    while (note != NULL && *note != '\0') {
+        size_t length = strcspn(note, "\n");
+        bool is_known = false;
+
+        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds) && !is_known; i++) {
+            size_t word = strlen(kinds[i].word);
+
+            is_known =
+                strncmp(note, kinds[i].word, word) == 0 &&
+                (is_among(json_object_get(backend, kinds[i].key), note + word, length - word) ||
+                 (strcmp(kinds[i].key, "device_nodes") == 0 &&
+                  is_among(json_object_get(backend, "other_device_nodes"), note + word,
+                           length - word)));
+        }
+        if (!is_known) {
+            return false;
+        }
+        note += length + (note[length] != '\0');
+    }
+    return true;
+}
+
 /* "no PCI device 1002:03 or 1002:12 and no /dev/kfd" */
 static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
 {

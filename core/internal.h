@@ -587,6 +587,8 @@ struct ds_accel__candidate;
  * no device, if the machine shows nothing of what the note names. ERR_NO_MEMORY.
  */
 int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate);
+/* Does the configuration name all that its note does? The key of its record then tells changes. */
+bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate);
 
 typedef struct ds_accel__module ds_accel__module_t; /* an opened .so */
 
