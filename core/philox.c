@@ -29,8 +29,12 @@
 
 #include <math.h>
 #include <string.h>
-#if defined(__x86_64__)
+/* The C library has asked the processor already: CPUID is slow in virtual machines. */
+#if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
 #include <sys/platform/x86.h>
+#define HAS_AVX2() CPU_FEATURE_ACTIVE(AVX2)
+#elif defined(__x86_64__)
+#define HAS_AVX2() __builtin_cpu_supports("avx2")
 #endif
 
 #ifdef __clang__
@@ -409,7 +413,7 @@ void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t fi
                             void *out)
 {
 #if defined(__x86_64__)
-    if (CPU_FEATURE_ACTIVE(AVX2)) { /* the linker has asked: no CPUID, which is slow in guests */
+    if (HAS_AVX2()) {
         make_avx2(numbers, first, count, out);
         return;
     }
