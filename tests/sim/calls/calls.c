@@ -978,6 +978,7 @@ static void note_status(void *user_data, int32_t status)
 static void do_lost(struct run *run)
 {
     atomic_int answer = 0;
+    atomic_int flag = 0;
     void *memory = NULL;
     int32_t status = DS_ACCEL_OK;
 
@@ -985,11 +986,13 @@ static void do_lost(struct run *run)
         CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->first) < 0 ||
         CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->second) < 0 ||
         CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, stream_host_task, run->one, wait_for_flag, &flag) < 0 ||
         CALL(run, mem_copy_async, run->one, run->second, run->first, BYTES,
              DS_ACCEL_COPY_DEVICE_TO_DEVICE) < 0 ||
         CALL(run, stream_host_task, run->one, note_status, &answer) < 0) {
         wrong(run, "the loss was told too early");
     }
+    atomic_store(&flag, 1); /* now the copy may begin */
     while (run->code == 0 && status == DS_ACCEL_OK) {
         clear(run);
         status = run->table->mem_alloc(run->device, BYTES, 0, 0, &memory, &run->error);
