@@ -223,6 +223,19 @@ struct ds_accel_ext_trace {
     void (*end)(const struct ds_accel_host *host);
 };
 
+/**
+ * Host extension: on whose behalf the plugin is asked. Probe may run in a process of the host's,
+ * and what the program that asks holds already is then another process's, but nobody else's.
+ */
+#define DS_ACCEL_EXT_ASKER "ds_accel.asker.1"
+
+struct ds_accel_ext_asker {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /** The program's process id; this process's own where nothing stands between. */
+    int64_t (*process_id)(const struct ds_accel_host *host);
+};
+
 /* ---- probe: is this accelerator usable here? ------------------------------------------------ */
 
 #define DS_ACCEL_PROBE_AVAILABLE 1u   /**< device_count devices can be used now */

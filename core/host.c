@@ -168,6 +168,20 @@ static const struct ds_accel_ext_trace trace_extension = {
     .end = trace_end,
 };
 
+/* ---- extension: asker ----------------------------------------------------------------------- */
+
+static int64_t asker_process_id(const struct ds_accel_host *abi)
+{
+    pid_t asker = host_of(abi)->context->asker;
+
+    return asker != 0 ? asker : getpid();
+}
+
+static const struct ds_accel_ext_asker asker_extension = {
+    .struct_size = sizeof(asker_extension),
+    .process_id = asker_process_id,
+};
+
 static const void *host_extension(const struct ds_accel_host *abi, const char *id)
 {
     (void)abi;
@@ -176,6 +190,9 @@ static const void *host_extension(const struct ds_accel_host *abi, const char *i
     }
     if (id != NULL && strcmp(id, DS_ACCEL_EXT_TRACE) == 0) {
         return &trace_extension;
+    }
+    if (id != NULL && strcmp(id, DS_ACCEL_EXT_ASKER) == 0) {
+        return &asker_extension;
     }
     return NULL;
 }

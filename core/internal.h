@@ -1147,6 +1147,7 @@ struct ds_accel {
     char *forced;       /* options.accelerator */
     char *machine_root; /* never NULL */
     char *cache_dir;    /* from the options; NULL: by environment and user */
+    pid_t asker;        /* in a helper: the program that it works for; 0: this one */
     bool asks_anew;     /* verdicts of earlier processes do not count: explain, list, doctor */
     bool has_no_cache;  /* by option */
     struct ds_accel__cache cache;

@@ -598,6 +598,7 @@ static void serve_setup(const struct ds_accel__frame *frame)
         fputs("host memory is exhausted\n", stderr);
         _exit(1);
     }
+    server.context->asker = watched.parent;
     server.context->log.sink = on_log;
     server.context->on_stage = on_stage;
     say(DS_ACCEL__FRAME_HELLO, DS_ACCEL_VERSION, sizeof(DS_ACCEL_VERSION));

@@ -251,22 +251,26 @@ static void leave_program(pid_t parent)
     }
 }
 
-/* Who asks, where it is not this process: set in a child of probe, before it has threads. */
+/* Who asks, while probe runs. */
 static struct {
-    pid_t parent; /* that forked it */
-    pid_t program;
+    pid_t program; /* 0: nobody */
+    pid_t process; /* in which the host called probe */
 } asking;
 
-/* The host's helper process, which it starts by this name; its parent is the program. */
-static int is_helper(void)
+static pid_t program_of(const struct ds_accel_host *host)
 {
-    return strcmp(program_invocation_short_name, "ds-accel-probe") == 0;
+    const struct ds_accel_ext_asker *asker = DS_ACCEL_HAS(host, struct ds_accel_host, extension) &&
+                                                     host->extension != NULL
+                                                 ? host->extension(host, DS_ACCEL_EXT_ASKER)
+                                                 : NULL;
+
+    return asker != NULL ? (pid_t)asker->process_id(host) : getpid();
 }
 
 int vendor_is_asking(int32_t pid)
 {
-    return pid == getpid() || (is_helper() && asking.parent == 0 && pid == getppid()) ||
-           (asking.parent != 0 && (pid == asking.parent || pid == asking.program));
+    return pid == getpid() ||
+           (asking.program != 0 && (pid == asking.program || pid == asking.process));
 }
 
 /* The process in which the library was started, outside of any child of probe's. */
@@ -283,7 +287,6 @@ static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict 
     struct vendor_problem problem;
     int ends[2];
     pid_t parent = getpid();
-    pid_t program = is_helper() ? getppid() : parent;
     pid_t child;
 
     memset(answer, 0, sizeof(*answer));
@@ -298,8 +301,6 @@ static void ask_child(const struct ds_accel_host *host, struct ds_accel_verdict 
     child = fork();
     if (child == 0) {
         leave_program(parent);
-        asking.parent = parent;
-        asking.program = program;
         ask(host, answer);
         write_answer(ends[1], answer);
         _exit(0);
@@ -321,11 +322,14 @@ static int32_t vendor_probe(const struct ds_accel_host *host, struct ds_accel_ve
     if (host == NULL || verdict == NULL) {
         return vendor_null(error, "probe", "host or verdict");
     }
+    asking.program = program_of(host);
+    asking.process = getpid();
     if (vendor_backend.probes_in_child) {
         ask_child(host, &answer);
     } else {
         ask(host, &answer);
     }
+    asking.program = 0;
     ds_accel_write(verdict, &answer, sizeof(answer));
     return DS_ACCEL_OK;
 }

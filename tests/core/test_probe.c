@@ -7,6 +7,7 @@
 #include "fixture.h"
 
 #include <time.h>
+#include <unistd.h>
 
 static void add_crowd(const char *name)
 {
@@ -183,4 +184,29 @@ Test(core_probe, one_that_was_not_waited_for_is_asked_when_its_turn_comes, .time
     cr_expect_str_eq(ds_accel_name(context), "slow1");
     cr_expect_str_eq(test_candidate(context, "init_fails").reason, "start_failed");
     ds_accel_destroy(context);
+}
+
+static void expect_asker(const char *mode, bool is_other)
+{
+    struct ds_accel_candidate candidate;
+    ds_accel_t *context;
+    long asker = 0;
+    long process = 0;
+
+    setenv("DS_ACCEL_PROBE", mode, 1);
+    context = create(1, 20000, "\"faulty\"");
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    candidate = test_candidate(context, "faulty");
+    cr_expect_eq(sscanf(candidate.detail, "%ld asks in %ld", &asker, &process), 2, "%s",
+                 candidate.detail);
+    cr_expect_eq(asker, getpid());
+    cr_expect_eq(process != getpid(), is_other);
+    ds_accel_destroy(context);
+}
+
+Test(core_probe, a_plugin_learns_who_asks)
+{
+    test_copy(TEST_FIXTURES "/faults/asker/ds_accel_faulty.so", "plugins/ds_accel_faulty.so");
+    expect_asker("isolated", true);
+    expect_asker("in-process", false);
 }
