@@ -133,9 +133,10 @@ struct event {
     struct sim_event *event;
     struct pool *pool;
     uint32_t index;
-    atomic_bool is_armed;   /* a signal was given, and no reset since */
-    atomic_bool is_timed;   /* by a command that has a time */
-    atomic_uint wait_count; /* lists that have not passed their wait yet */
+    atomic_bool is_armed;          /* a signal was given, and no reset since */
+    atomic_bool is_timed;          /* by a command that has a time */
+    atomic_uint wait_count;        /* lists that have not passed their wait yet */
+    struct device *_Atomic waiter; /* of the last of them */
 };
 
 struct list {
