@@ -367,17 +367,25 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* Whoever waits holds it, and finds when it has completed that nobody else does. */
 static void complete(void *argument)
 {
     struct commands *self = argument;
+    bool is_held;
 
     pthread_mutex_lock(&lock);
     self->status = sim_is_lost(0) ? STATUS_ERROR : STATUS_COMPLETED;
     self->code = sim_is_lost(0) ? ERROR_DEVICE_REMOVED : 0;
     self->end_time = seconds_now();
+    is_held = atomic_load(&self->object.count) > 1;
+    if (is_held) {
+        objc_release(self);
+    }
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    objc_release(self);
+    if (!is_held) {
+        objc_release(self);
+    }
 }
 
 static int submit(struct sim_stream *stream, struct step *step)
