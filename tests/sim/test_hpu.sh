@@ -390,7 +390,8 @@ if [ -z "${SAN-}" ]; then
     mutant "types of streams" synapse.h \
         's/COPY_DEVICE_TO_HOST 0/COPY_DEVICE_TO_HOST 1/; s/COPY_HOST_TO_DEVICE 1/COPY_HOST_TO_DEVICE 0/' \
         work DRIVE_LIBRARY="$typed"
-    mutant "lanes without order" stream.c 's/lane != stream->last) {/0) {/' work DRIVE_LIBRARY="$typed"
+    mutant "lanes without order" stream.c 's/lane != stream->last) {/0) {/' work DRIVE_LIBRARY="$typed" \
+        SIM_LATENCY_US=copy=50000
     # HLML: {free, total, used}; the processor's sensor is 0
     mutant "memory as NVML has it" hlml.h \
         '/struct hlml_memory {/,/};/{s/long free;/long swap;/; s/long total;/long free;/; s/long swap;/long total;/}' facts
