@@ -275,7 +275,7 @@ static bool one_by_one(void)
         if (entry->d_name[0] == '.' || strcmp(entry->d_name, "none") == 0 ||
             strcmp(entry->d_name, "slow") == 0 || strcmp(entry->d_name, "count") == 0 ||
             strcmp(entry->d_name, "pocl") == 0 || strcmp(entry->d_name, "sometimes") == 0 ||
-            strcmp(entry->d_name, "demand") == 0) {
+            strcmp(entry->d_name, "demand") == 0 || strcmp(entry->d_name, "asker") == 0) {
             continue;
         }
         if (strncmp(entry->d_name, "init_", 5) == 0) {
