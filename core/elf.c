@@ -48,15 +48,15 @@
 #define THIS_DATA ELFDATA2MSB
 #endif
 
-#define HEAD_BYTES 4096u                /* read at once: headers and, mostly, notes */
-#define HEADER_LIMIT 4096u              /* program headers */
-#define NAME_LIMIT_BYTES 1024u          /* of a symbol or library */
-#define NAMES_LIMIT_BYTES 4096u         /* a plugin has one export and links few libraries */
-#define SYMBOL_LIMIT (1024u * 1024)     /* of a dynamic section */
-#define NOTE_HEAD_BYTES 8u              /* of a descriptor: the same in every generation */
-#define NOTE_BUDGET_BYTES (256 * 1024u) /* all note segments of a file together */
-#define NOTE_LIMIT_BYTES (64 * 1024u)   /* one note's descriptor */
-#define HARDWARE_LIMIT_BYTES 4096u
+#define HEAD_BYTES 4096u                     /* read at once: headers and, mostly, notes */
+#define HEADER_LIMIT 4096u                   /* program headers */
+#define NAME_LIMIT_BYTES 1024u               /* of a symbol or library */
+#define NAMES_LIMIT_BYTES 4096u              /* a plugin has one export and links few libraries */
+#define SYMBOL_LIMIT (1024u * 1024)          /* of a dynamic section */
+#define NOTE_HEAD_BYTES 8u                   /* of a descriptor: the same in every generation */
+#define NOTE_BUDGET_BYTES (256 * 1024u)      /* all note segments of a file together */
+#define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
+#define HARDWARE_LIMIT_BYTES 4096u           /* the text of DS_ACCEL_PLUGIN_HARDWARE() */
 #define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process pays for it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
 

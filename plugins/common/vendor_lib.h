@@ -75,6 +75,9 @@ int vendor_read_line(const struct ds_accel_host *host, const char *path, char *l
 /* numa_node and power state of a PCI device ("0000:65:00.0"), by sysfs; the node: -1 not known. */
 int32_t vendor_pci_numa_node(const struct ds_accel_host *host, const char *pci_address);
 uint32_t vendor_pci_power_state(const struct ds_accel_host *host, const char *pci_address);
+/* Of a lane of PCI Express in one direction, without what its coding takes; 0: no such generation.
+ */
+uint64_t vendor_pci_lane_bytes_per_s(uint32_t generation);
 
 /* ---- the library (vendor_lib.c) ------------------------------------------------------------- */
 

@@ -195,6 +195,19 @@ uint32_t vendor_pci_power_state(const struct ds_accel_host *host, const char *pc
     return strcmp(line, "active") == 0 ? DS_ACCEL_POWER_ACTIVE : DS_ACCEL_POWER_UNKNOWN;
 }
 
+uint64_t vendor_pci_lane_bytes_per_s(uint32_t generation)
+{
+    static const uint64_t rates[] = {0,
+                                     UINT64_C(250000000),
+                                     UINT64_C(500000000),
+                                     UINT64_C(984615384),
+                                     UINT64_C(1969230769),
+                                     UINT64_C(3938461538),
+                                     UINT64_C(7563000000)};
+
+    return generation < sizeof(rates) / sizeof(rates[0]) ? rates[generation] : 0;
+}
+
 /* ---- device nodes --------------------------------------------------------------------------- */
 
 /* Nodes of /dev/dri and /dev/accel are numbered across vendors: sysfs tells whose one is. */

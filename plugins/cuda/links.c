@@ -13,20 +13,6 @@
  */
 #include "plugin.h"
 
-/* Of one lane, one direction, with the encoding taken off. */
-static uint64_t lane_bytes_per_s(unsigned int generation)
-{
-    static const uint64_t rates[] = {0,
-                                     UINT64_C(250000000),
-                                     UINT64_C(500000000),
-                                     UINT64_C(984615384),
-                                     UINT64_C(1969230769),
-                                     UINT64_C(3938461538),
-                                     UINT64_C(7563000000)};
-
-    return generation < sizeof(rates) / sizeof(rates[0]) ? rates[generation] : 0;
-}
-
 /* The device at the other end, if it is one of ours and whole: parts have no NVLink. */
 static int32_t find_peer(const ds_accel_plugin_instance_t *instance, const char *address)
 {
@@ -188,7 +174,7 @@ static uint32_t add_pcie(const struct nvml_api *nvml, nvml_device_t device,
         links[0].width = width;
         links[0].generation = generation;
         links[0].is_up = 1;
-        links[0].bandwidth_bytes_per_s = width * lane_bytes_per_s(generation);
+        links[0].bandwidth_bytes_per_s = width * vendor_pci_lane_bytes_per_s(generation);
     }
     return 1;
 }

@@ -148,14 +148,6 @@ static uint32_t read_generation(const struct ds_accel_host *host, const char *fo
 static int read_pci_link(const struct ds_accel_host *host, const char *pci_address,
                          struct ds_accel_link *link)
 {
-    /* Of a lane in one direction, without what the coding takes. */
-    static const uint64_t lane_bytes_per_s[] = {0,
-                                                UINT64_C(250000000),
-                                                UINT64_C(500000000),
-                                                UINT64_C(984615384),
-                                                UINT64_C(1969230769),
-                                                UINT64_C(3938461538),
-                                                UINT64_C(7563000000)};
     char folder[96];
     char path[128];
     char line[32];
@@ -172,7 +164,7 @@ static int read_pci_link(const struct ds_accel_host *host, const char *pci_addre
     link->peer_index = -1;
     link->width = (uint32_t)width;
     link->is_up = 1;
-    link->bandwidth_bytes_per_s = width * lane_bytes_per_s[link->generation];
+    link->bandwidth_bytes_per_s = width * vendor_pci_lane_bytes_per_s(link->generation);
     return 1;
 }
 
