@@ -714,7 +714,7 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
     ds_accel__segment_unlink(home, block->segment);
     ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
-                          block->size_bytes, home->stream_id);
+                          block->size_bytes, block->segment->stream_id);
     return ds_accel__segment_destroy(allocator, block->segment);
 }
 

@@ -168,6 +168,7 @@ struct ds_accel__segment {
     uint64_t size_bytes;     /* with memory */
     uint64_t reserved_bytes; /* addresses; 0: it does not grow */
     uint64_t idle_since;     /* the allocator's clock when it became free as a whole */
+    uint64_t stream_id;      /* of its home, which may serve another before this is gone */
     struct ds_accel__arena *home;
     struct ds_accel__block *first;
     struct ds_accel__block *last;

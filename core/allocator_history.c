@@ -153,8 +153,7 @@ void ds_accel__history_segment(struct ds_accel__allocator *allocator,
                                const struct ds_accel__segment *segment, uint64_t address,
                                uint64_t size_bytes, enum ds_accel__action action)
 {
-    ds_accel__history_add(allocator, action, address, size_bytes,
-                          segment->home != NULL ? segment->home->stream_id : 0);
+    ds_accel__history_add(allocator, action, address, size_bytes, segment->stream_id);
 }
 
 void ds_accel__history_destroy(struct ds_accel__allocator *allocator)
@@ -358,7 +357,7 @@ static json_t *segment_tree(const struct ds_accel__allocator *allocator,
     ds_accel__json_set(tree, "allocated_size", integer(allocated), &failed);
     ds_accel__json_set(tree, "active_size", integer(active), &failed);
     ds_accel__json_set(tree, "requested_size", integer(requested), &failed);
-    ds_accel__json_set(tree, "stream", integer(arena->stream_id), &failed);
+    ds_accel__json_set(tree, "stream", integer(segment->stream_id), &failed);
     ds_accel__json_set(tree, "segment_type",
                        json_string(segment->kind == DS_ACCEL__SMALL ? "small" : "large"), &failed);
     ds_accel__json_set(tree, "segment_pool_id", pool, &failed);

@@ -25,6 +25,7 @@ static uint64_t round_up(uint64_t value, uint64_t step)
 static void link_segment(struct ds_accel__arena *arena, struct ds_accel__segment *segment)
 {
     segment->home = arena;
+    segment->stream_id = arena->stream_id;
     segment->previous = NULL;
     segment->next = arena->segments;
     if (arena->segments != NULL) {

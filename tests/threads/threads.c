@@ -191,6 +191,24 @@ static bool pinned_pool(unsigned thread)
 }
 
 /* Some give memory from one stream to another, one looks at the history of it all. */
+/* Memory outlives its stream in the cache, and goes while others' streams take its place. */
+static bool streams_come_and_go(unsigned thread)
+{
+    bool right = true;
+
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        ds_accel_stream_t *stream = NULL;
+        void *memory = NULL;
+
+        right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0 &&
+                ds_accel_mem_alloc(shared_device, stream, 500 + thread, &memory) >= 0 &&
+                ds_accel_mem_free(shared_device, stream, memory) >= 0;
+        ds_accel_stream_destroy(stream);
+        right = right && ds_accel_empty_cache(shared_device) >= 0;
+    }
+    return right;
+}
+
 static bool history(unsigned thread)
 {
     ds_accel_stream_t *streams[2] = {NULL};
@@ -584,6 +602,7 @@ static void with_shared(const char *accelerator)
     if (ds_accel_device_open(shared, 0, &shared_device) >= 0) {
         check("one device", run(one_device, THREADS));
         check("pinned pool", run(pinned_pool, THREADS));
+        check("streams that come and go", run(streams_come_and_go, THREADS));
         check("history", run(history, THREADS));
         check("views of one tensor", make_views());
         check("random numbers and tensors", run(numbers_and_tensors, THREADS));
@@ -617,6 +636,25 @@ static void with_workers(void)
     pthread_barrier_destroy(&between);
     ds_accel_destroy(shared);
     unsetenv("DS_ACCEL_CPU_ASYNC");
+}
+
+/* Each way the allocator has of getting and giving back memory, while streams come and go. */
+static void with_allocator(const char *settings)
+{
+    char name[128];
+    bool right;
+
+    snprintf(name, sizeof(name), "streams that come and go: %s", settings);
+    setenv("DS_ACCEL_ALLOCATOR", settings, 1);
+    shared = create_with("mock", 0);
+    right = shared != NULL && ds_accel_detect(shared) >= 0 &&
+            ds_accel_device_open(shared, 0, &shared_device) >= 0;
+    check(name, right && run(streams_come_and_go, THREADS) && run(history, THREADS));
+    if (right) {
+        ds_accel_device_close(shared_device);
+    }
+    ds_accel_destroy(shared);
+    unsetenv("DS_ACCEL_ALLOCATOR");
 }
 
 /* All layers over the mock, whose file of the trace is dropped. */
@@ -684,6 +722,9 @@ int main(int argc, char **argv)
     with_shared("mock");
     with_layers();
     with_workers();
+    with_allocator("growable_segments=true");
+    with_allocator("growable_segments=true,medium_segment_bytes=2MiB,gc_threshold=0.5");
+    with_allocator("off");
     printf("threads: %u passed, %u failed\n", passed, failed);
     return failed != 0;
 }
