@@ -467,7 +467,7 @@ void ds_accel__figures_retire(struct ds_accel__arena *arena);
 /* ---- allocator_marks.c ---------------------------------------------------------------------- */
 
 /* A mark at the present end of the arena's stream. NULL in *mark_out with DS_ACCEL_OK: the stream
- * has nothing to wait for, or was waited for. */
+ * has nothing to wait for, or was waited for. The allocator's lock is held: it keeps the stream. */
 int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__mark **mark_out);
 void ds_accel__mark_put(struct ds_accel__allocator *allocator, struct ds_accel__mark *mark);
 /* The arena's stream goes on only after the mark. NULL: at once. */
@@ -484,8 +484,6 @@ int32_t ds_accel__waits_synchronize(struct ds_accel__allocator *allocator,
 /* Marks for all streams that use the block but its home's: NULL in *waits_out: none is needed. */
 int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__arena *freeing,
                              struct ds_accel__waits **waits_out);
-/* Wait on the host for all work of the arena's stream. */
-int32_t ds_accel__arena_synchronize(struct ds_accel__arena *arena);
 int32_t ds_accel__uses_add(struct ds_accel__block *block, struct ds_accel__arena *arena);
 void ds_accel__uses_drop(struct ds_accel__block *block);
 void ds_accel__marks_destroy(struct ds_accel__allocator *allocator);

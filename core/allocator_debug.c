@@ -36,15 +36,36 @@ struct ds_accel__quarantine {
 
 /* ---- filling and looking -------------------------------------------------------------------- */
 
+/* No lock is held: under the allocator's, nobody destroys the stream meanwhile. */
 static bool fill(struct ds_accel__arena *arena, uint64_t address, uint64_t size_bytes,
                  unsigned char value)
 {
-    const struct ds_accel__allocator *allocator = arena->allocator;
+    struct ds_accel__allocator *allocator = arena->allocator;
     struct ds_accel_error error = {.struct_size = sizeof(error)};
+    bool is_filled;
 
-    return !arena->is_gone && !arena->is_capturing && size_bytes > 0 &&
-           allocator->table->mem_fill_async(arena->stream, (void *)(uintptr_t)address, &value, 1,
-                                            size_bytes, &error) == DS_ACCEL_OK;
+    pthread_mutex_lock(&allocator->lock);
+    is_filled = !arena->is_gone && !arena->is_capturing && size_bytes > 0 &&
+                allocator->table->mem_fill_async(arena->stream, (void *)(uintptr_t)address, &value,
+                                                 1, size_bytes, &error) == DS_ACCEL_OK;
+    pthread_mutex_unlock(&allocator->lock);
+    return is_filled;
+}
+
+/* Wait for all that the arena's stream was given. False: it can't be waited for, or nothing is to
+ * be looked at, as a stream captures. The allocator's lock is not held. */
+static bool finish(struct ds_accel__arena *arena)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    struct ds_accel__mark *mark = NULL;
+    bool is_done;
+
+    pthread_mutex_lock(&allocator->lock);
+    is_done = allocator->capture_count == 0 && ds_accel__mark_record(arena, &mark) >= 0;
+    pthread_mutex_unlock(&allocator->lock);
+    is_done = is_done && ds_accel__mark_synchronize(allocator, mark) >= 0;
+    ds_accel__mark_put(allocator, mark);
+    return is_done;
 }
 
 /* Where the first byte is that is not value; size_bytes if all are, or they can't be read. */
@@ -148,7 +169,7 @@ static int32_t let_go(struct ds_accel__allocator *allocator)
     quarantine->first++;
     quarantine->count--;
     quarantine->size_bytes -= block->size_bytes;
-    if (held.is_filled && allocator->capture_count == 0 && ds_accel__arena_synchronize(home) >= 0) {
+    if (held.is_filled && finish(home)) {
         damage = find_damage(allocator, block->address, block->fit_bytes, FILL_FREED);
     }
     if (damage < block->fit_bytes) {
@@ -200,19 +221,17 @@ int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t ke
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-/* All streams that used the block are done. False: one captures, or can't be waited for. */
+/* All streams that used the block are done. False: not all could be waited for. */
 static bool wait_for_users(const struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
     struct ds_accel__arena *arenas[] = {block->home, block->user, freeing};
     bool is_done = true;
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(arenas) && is_done; i++) {
-        is_done = arenas[i] == NULL ||
-                  (!arenas[i]->is_capturing && ds_accel__arena_synchronize(arenas[i]) >= 0);
+        is_done = arenas[i] == NULL || finish(arenas[i]);
     }
     for (uint32_t i = 0; block->uses != NULL && i < block->uses->count && is_done; i++) {
-        is_done = !block->uses->arenas[i]->is_capturing &&
-                  ds_accel__arena_synchronize(block->uses->arenas[i]) >= 0;
+        is_done = finish(block->uses->arenas[i]);
     }
     return is_done;
 }

@@ -21,7 +21,8 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- waiting on the host -------------------------------------------------------------------- */
 
-int32_t ds_accel__arena_synchronize(struct ds_accel__arena *arena)
+/* For all work of the arena's stream. */
+static int32_t synchronize(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
     const struct ds_accel_plugin *table = allocator->table;
@@ -124,15 +125,15 @@ int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__ma
         return DS_ACCEL_OK;
     }
     if (!allocator->has_events || arena->stream == NULL) {
-        return ds_accel__arena_synchronize(arena);
+        return synchronize(arena);
     }
     mark = mark_take(allocator);
     if (mark == NULL) {
-        return ds_accel__arena_synchronize(arena);
+        return synchronize(arena);
     }
     if (allocator->table->event_record(mark->event, arena->stream, &error) != DS_ACCEL_OK) {
         ds_accel__mark_put(allocator, mark);
-        return ds_accel__arena_synchronize(arena);
+        return synchronize(arena);
     }
     mark->arena_id = arena->id;
     *mark_out = mark;
@@ -265,12 +266,12 @@ int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__are
 
     *waits_out = NULL;
     if (waits == NULL) { /* without the set, wait now */
-        status = ds_accel__arena_synchronize(block->user);
+        status = synchronize(block->user);
         if (status >= 0 && freeing != NULL) {
-            status = ds_accel__arena_synchronize(freeing);
+            status = synchronize(freeing);
         }
         for (uint32_t i = 0; uses != NULL && i < uses->count && status >= 0; i++) {
-            status = ds_accel__arena_synchronize(uses->arenas[i]);
+            status = synchronize(uses->arenas[i]);
         }
         return status;
     }

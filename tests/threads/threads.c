@@ -725,6 +725,7 @@ int main(int argc, char **argv)
     with_allocator("growable_segments=true");
     with_allocator("growable_segments=true,medium_segment_bytes=2MiB,gc_threshold=0.5");
     with_allocator("off");
+    with_allocator("debug");
     printf("threads: %u passed, %u failed\n", passed, failed);
     return failed != 0;
 }
