@@ -462,7 +462,8 @@ static bool lies_in(const struct ds_accel__pinned_block *block, const void *addr
 static enum ds_accel__pinned_place place_in(struct ds_accel__pinned *pool, const void *base,
                                             const void *address)
 {
-    struct ds_accel__pinned_block *block;
+    enum ds_accel__pinned_place place = DS_ACCEL__PINNED_FOREIGN;
+    const struct ds_accel__pinned_block *block;
 
     pthread_mutex_lock(&pool->lock);
     block = ds_accel__pinned_block(pool, base);
@@ -472,10 +473,12 @@ static enum ds_accel__pinned_place place_in(struct ds_accel__pinned *pool, const
             block = block->next_in_bucket;
         }
     }
+    if (block != NULL) {
+        place = block->state == DS_ACCEL__PINNED_IN_USE ? DS_ACCEL__PINNED_LIVE
+                                                        : DS_ACCEL__PINNED_FREE;
+    }
     pthread_mutex_unlock(&pool->lock);
-    return block == NULL                             ? DS_ACCEL__PINNED_FOREIGN
-           : block->state == DS_ACCEL__PINNED_IN_USE ? DS_ACCEL__PINNED_LIVE
-                                                     : DS_ACCEL__PINNED_FREE;
+    return place;
 }
 
 enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
