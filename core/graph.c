@@ -106,7 +106,7 @@ static void drop(struct ds_accel__graph *graph)
     }
 }
 
-/* Lock held: is the stream still there? */
+/* Lock held: is the stream still there? Under the device's lock it stays. */
 static bool has_stream(const struct ds_accel__graph *graph)
 {
     return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
@@ -128,8 +128,14 @@ void ds_accel__graph_cancel(struct ds_accel__stream *stream)
 /* Lock held: end a capture whose graph nobody wants. */
 static void cancel(struct ds_accel__graph *graph)
 {
-    if (graph->capturing != NULL && has_stream(graph)) {
-        ds_accel__graph_cancel(graph->capturing);
+    struct ds_accel__device *device = graph->child.device;
+
+    if (graph->capturing != NULL) {
+        pthread_mutex_lock(&device->lock);
+        if (has_stream(graph)) {
+            ds_accel__graph_cancel(graph->capturing);
+        }
+        pthread_mutex_unlock(&device->lock);
     }
     graph->capturing = NULL;
 }
@@ -249,32 +255,43 @@ int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t 
     return status;
 }
 
+/* Lock held. */
+static int32_t end_capture(struct ds_accel__graph *graph)
+{
+    struct ds_accel__device *device = graph->child.device;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (graph->capturing == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_end: the graph is not being captured");
+    }
+    pthread_mutex_lock(&device->lock);
+    if (!has_stream(graph)) {
+        pthread_mutex_unlock(&device->lock);
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_end: the stream was destroyed while it captured");
+    }
+    status =
+        graph->table->graph_capture_end(graph->capturing->abi.handle, &graph->captured, &error);
+    ds_accel__allocator_capture_end(graph->capturing->arena);
+    pthread_mutex_unlock(&device->lock);
+    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+}
+
 int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
 {
     struct ds_accel__graph *ours = check(graph, "graph_capture_end");
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
     int32_t status;
 
     if (ours == NULL) {
         return refused(graph);
     }
     pthread_mutex_lock(&ours->lock);
-    if (ours->capturing == NULL) {
-        pthread_mutex_unlock(&ours->lock);
-        return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "graph_capture_end: the graph is not being captured");
-    }
-    if (!has_stream(ours)) {
-        ours->capturing = NULL;
-        pthread_mutex_unlock(&ours->lock);
-        return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "graph_capture_end: the stream was destroyed while it captured");
-    }
-    status = ours->table->graph_capture_end(ours->capturing->abi.handle, &ours->captured, &error);
-    ds_accel__allocator_capture_end(ours->capturing->arena);
+    status = end_capture(ours);
     ours->capturing = NULL;
     pthread_mutex_unlock(&ours->lock);
-    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+    return status;
 }
 
 /* Lock held. */

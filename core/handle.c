@@ -83,6 +83,16 @@ static struct entry *take_waiting(enum ds_accel__handle_kind kind)
     return entry;
 }
 
+/* All but the id, which stays 0, and is looked at by those who remember what the handle was. */
+static void clear(enum ds_accel__handle_kind kind, void *handle)
+{
+    size_t id_at = kinds[kind].child_offset + offsetof(struct ds_accel__child, id);
+    size_t behind = id_at + sizeof(((struct ds_accel__child *)handle)->id);
+
+    memset(handle, 0, id_at);
+    memset((char *)handle + behind, 0, kinds[kind].size_bytes - behind);
+}
+
 void *ds_accel__handle_take(enum ds_accel__handle_kind kind, struct ds_accel__device *device)
 {
     struct ds_accel__child *child;
@@ -101,7 +111,7 @@ void *ds_accel__handle_take(enum ds_accel__handle_kind kind, struct ds_accel__de
         ds_accel__no_memory();
         return NULL;
     }
-    memset(entry, 0, sizeof(*entry) + kinds[kind].size_bytes);
+    clear(kind, entry + 1);
     child = child_of(kind, entry + 1);
     child->kind = kind;
     child->device = device;

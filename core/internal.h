@@ -1354,7 +1354,7 @@ struct ds_accel__device {
     uint64_t storage_count; /* tensors' memory that holds it open too; under device_lock */
     struct ds_accel__stream
         *default_stream;               /* NULL until somebody wants it; read and set as an atomic */
-    struct ds_accel__rng *default_rng; /* under device_lock; NULL: nobody has asked for it */
+    struct ds_accel__rng *default_rng; /* set under device_lock; NULL: nobody has asked; atomic */
     struct ds_accel__allocator *allocator; /* NULL until the first allocation; atomic */
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;

@@ -151,10 +151,11 @@ static int32_t refuse_pointer(struct ds_accel__device *device, const char *call,
 
     pthread_mutex_lock(&context->device_lock);
     for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
-        struct ds_accel__device *other = context->devices[i];
+        const struct ds_accel__device *other = context->devices[i];
+        struct ds_accel__allocator *allocator =
+            other != NULL ? __atomic_load_n(&other->allocator, __ATOMIC_ACQUIRE) : NULL;
 
-        if (other != NULL && other != device && other->allocator != NULL &&
-            ds_accel__allocator_owns(other->allocator, pointer)) {
+        if (other != device && allocator != NULL && ds_accel__allocator_owns(allocator, pointer)) {
             owner = (int32_t)i;
         }
     }
@@ -263,7 +264,8 @@ int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer)
 /* The plugin knows segments: what the program allocated is a part of one. */
 static void narrow(ds_accel_t *context, const void *pointer, struct ds_accel_pointer_info *info)
 {
-    struct ds_accel__device *device = NULL;
+    const struct ds_accel__device *device = NULL;
+    struct ds_accel__allocator *allocator;
     uint64_t address;
     uint64_t size_bytes;
 
@@ -275,8 +277,8 @@ static void narrow(ds_accel_t *context, const void *pointer, struct ds_accel_poi
     if (context->devices != NULL) {
         device = context->devices[info->device_index];
     }
-    if (device != NULL && device->allocator != NULL &&
-        ds_accel__allocator_find(device->allocator, pointer, &address, &size_bytes)) {
+    allocator = device != NULL ? __atomic_load_n(&device->allocator, __ATOMIC_ACQUIRE) : NULL;
+    if (allocator != NULL && ds_accel__allocator_find(allocator, pointer, &address, &size_bytes)) {
         info->base_address = address;
         info->size_bytes = size_bytes;
     }

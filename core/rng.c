@@ -143,7 +143,7 @@ void ds_accel_rng_destroy(ds_accel_rng_t *rng)
     struct ds_accel__rng *ours = (struct ds_accel__rng *)rng;
 
     if (ds_accel__handle_is_live(rng) && !ours->child.device->candidate->watch.is_forked &&
-        ours->child.device->default_rng != ours) {
+        __atomic_load_n(&ours->child.device->default_rng, __ATOMIC_RELAXED) != ours) {
         ds_accel__rng_destroy(ours);
     }
 }
@@ -165,8 +165,11 @@ int32_t ds_accel_default_rng(ds_accel_device_t *device, ds_accel_rng_t **rng_out
     context = ours->context;
     pthread_mutex_lock(&context->device_lock);
     if (ours->default_rng == NULL) {
-        status = make(ours, context->has_default_seed ? context->default_seed : DEFAULT_SEED, 0,
-                      &ours->default_rng);
+        struct ds_accel__rng *made = NULL;
+
+        status =
+            make(ours, context->has_default_seed ? context->default_seed : DEFAULT_SEED, 0, &made);
+        __atomic_store_n(&ours->default_rng, made, __ATOMIC_RELAXED);
     }
     if (status >= 0) {
         *rng_out = (ds_accel_rng_t *)ours->default_rng;

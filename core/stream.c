@@ -120,17 +120,22 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
 {
     const struct ds_accel_plugin *table = stream->abi.table;
     ds_accel_plugin_stream_t *handle = stream->abi.handle;
+    struct ds_accel__device *device = stream->child.device;
 
     if (ds_accel__child_remove(&stream->child)) {
+        struct ds_accel__arena *arena = device->allocator != NULL ? stream->arena : NULL;
         bool is_borrowed = stream->is_borrowed;
 
-        if (stream->arena != NULL && stream->child.device->allocator != NULL) {
-            if (ds_accel__allocator_is_capturing(stream->arena)) {
-                ds_accel__graph_cancel(stream); /* so that its end can be marked */
-            }
-            ds_accel__allocator_stream_gone(stream->arena);
+        /* Who ends its capture elsewhere has done so, or finds it gone. */
+        pthread_mutex_lock(&device->lock);
+        if (arena != NULL && ds_accel__allocator_is_capturing(arena)) {
+            ds_accel__graph_cancel(stream); /* so that its end can be marked */
         }
         ds_accel__handle_put(DS_ACCEL__HANDLE_STREAM, stream);
+        pthread_mutex_unlock(&device->lock);
+        if (arena != NULL) {
+            ds_accel__allocator_stream_gone(arena);
+        }
         if (!is_borrowed) {
             table->stream_destroy(handle);
         }
@@ -354,7 +359,8 @@ static int32_t get_current(struct ds_accel__device *device, struct ds_accel__str
         return ds_accel__fail(status, &error);
     }
     choice = find_choice(device->child.id);
-    if (choice != NULL && choice->stream->child.id == choice->stream_id) {
+    if (choice != NULL &&
+        __atomic_load_n(&choice->stream->child.id, __ATOMIC_RELAXED) == choice->stream_id) {
         *stream_out = choice->stream;
         return DS_ACCEL_OK;
     }
