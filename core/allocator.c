@@ -534,8 +534,9 @@ static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *ar
         status = ask_program(&request, &block);
     }
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
-        return ds_accel__allocator_fail(request.arena, size_bytes);
+        status = ds_accel__allocator_fail(request.arena, size_bytes);
     }
+    ds_accel__arena_leave(arena, request.arena);
     if (status >= 0) {
         bool is_debug = allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG;
 
@@ -685,17 +686,42 @@ static void defer(struct ds_accel__block *block, struct ds_accel__arena *freeing
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
 }
 
-/* Straight back to the driver, when all that used it are done. The block is taken; no lock held. */
-static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+/* The last of it: out of its arena, and gone. grow_lock is held. */
+static int32_t give_back(struct ds_accel__block *block)
 {
     struct ds_accel__arena *home = block->home;
     struct ds_accel__allocator *allocator = home->allocator;
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    forget_users(block);
+    change_of_free(block, false, false, &changes[block->kind]);
+    ds_accel__segment_unlink(home, block->segment);
+    ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
+    ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
+                          block->size_bytes, block->segment->stream_id);
+    return ds_accel__segment_destroy(allocator, block->segment);
+}
+
+/*
+ * Straight back to the driver, when all that used it are done; if a capture begins meanwhile, as
+ * memory is freed otherwise. The block is taken; no lock held.
+ */
+static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__allocator *allocator = home->allocator;
     struct ds_accel__waits *waits = NULL;
     struct ds_accel__mark *mark = NULL;
+    bool is_captured;
     int32_t status;
 
     pthread_mutex_lock(&allocator->lock);
+    if (allocator->capture_count > 0) {
+        pthread_mutex_unlock(&allocator->lock);
+        return ds_accel__free_in_order(block, freeing);
+    }
     status = ds_accel__waits_make(block, freeing, &waits);
     status = status < 0 ? status : ds_accel__mark_record(home, &mark);
     pthread_mutex_unlock(&allocator->lock);
@@ -707,15 +733,15 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
         defer(block, freeing);
         return status;
     }
-    memset(changes, 0, sizeof(changes));
-    ds_accel__latch_take(&home->latch);
-    forget_users(block);
-    change_of_free(block, false, false, &changes[block->kind]);
-    ds_accel__segment_unlink(home, block->segment);
-    ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
-    ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
-                          block->size_bytes, block->segment->stream_id);
-    return ds_accel__segment_destroy(allocator, block->segment);
+    pthread_mutex_lock(&allocator->grow_lock); /* while it is held no capture begins */
+    pthread_mutex_lock(&allocator->lock);
+    is_captured = allocator->capture_count > 0;
+    pthread_mutex_unlock(&allocator->lock);
+    if (!is_captured) {
+        status = give_back(block);
+    }
+    pthread_mutex_unlock(&allocator->grow_lock);
+    return is_captured ? ds_accel__free_in_order(block, freeing) : status;
 }
 
 int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing)

@@ -213,7 +213,7 @@ struct ds_accel__arena {
     struct ds_accel__private *capture; /* where this stream's memory comes from while it captures */
     uint64_t id;                       /* never given again, as the struct is */
     uint64_t stream_id;                /* for people: 0 is the first stream, the default one */
-    uint32_t use_count;                /* live blocks of other arenas that it uses; atomic */
+    uint32_t use_count; /* live blocks of other arenas that it uses, and calls; atomic */
     uint64_t occupied[(DS_ACCEL__ALL_BINS + 63) / 64];
     struct ds_accel__block *bins[DS_ACCEL__ALL_BINS];
     struct ds_accel__lists lists[DS_ACCEL__KIND_COUNT];
@@ -284,8 +284,9 @@ struct ds_accel__allocator {
     bool is_synchronized;   /* nothing is asynchronous: no order to keep */
     bool has_events;
 
-    pthread_mutex_t grow_lock; /* outermost: one segment grows or shrinks at a time */
-    pthread_mutex_t lock;      /* guards all below but the leaves */
+    /* Outermost: one segment grows or shrinks at a time; no capture begins while one shrinks. */
+    pthread_mutex_t grow_lock;
+    pthread_mutex_t lock; /* guards all below but the leaves */
     struct ds_accel__arena *arenas;
     struct ds_accel__arena *spare_arenas;
     struct ds_accel__private *privates;
@@ -524,8 +525,9 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
                                              const struct ds_accel__arena *common,
                                              struct ds_accel__private *owner);
 /* Where an allocation on this stream comes from: the capture's pool, the thread's, the common one.
- */
+ * It serves no other stream until ds_accel__arena_leave(). */
 struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common);
+void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel__arena *arena);
 /* Deferred blocks of which marks can be made now become pending. No lock is held. */
 void ds_accel__deferred_settle(struct ds_accel__allocator *allocator);
 

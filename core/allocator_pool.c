@@ -170,9 +170,19 @@ struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common)
         if (arena == NULL) {
             arena = ds_accel__arena_make(allocator, common->stream, common, pool);
         }
+        if (arena != NULL) { /* its pool may go while it is used */
+            __atomic_fetch_add(&arena->use_count, 1, __ATOMIC_RELAXED);
+        }
     }
     pthread_mutex_unlock(&allocator->lock);
     return arena;
+}
+
+void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel__arena *arena)
+{
+    if (arena != common) {
+        __atomic_fetch_sub(&arena->use_count, 1, __ATOMIC_RELAXED);
+    }
 }
 
 /* The allocator's lock is held. */
@@ -196,6 +206,7 @@ bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
     struct ds_accel__allocator *allocator = arena->allocator;
     bool is_first;
 
+    pthread_mutex_lock(&allocator->grow_lock); /* what goes back to the driver is gone before */
     pthread_mutex_lock(&allocator->lock);
     is_first = arena->capture == NULL;
     if (is_first) {
@@ -204,6 +215,7 @@ bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
         set_special(allocator);
     }
     pthread_mutex_unlock(&allocator->lock);
+    pthread_mutex_unlock(&allocator->grow_lock);
     return is_first;
 }
 

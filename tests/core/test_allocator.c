@@ -897,6 +897,53 @@ Test(core_allocator, lets_the_program_free_something_and_tries_again)
     test_finish(context, device);
 }
 
+/* A callback that ends the capture which the memory was for, and has a stream that needs some. */
+struct end {
+    ds_accel_graph_t *graph;
+    ds_accel_stream_t *stream;
+    void *first; /* memory, to be freed */
+    void *block; /* memory of the stream's */
+};
+
+static int32_t end_capture(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
+                           uint32_t attempt)
+{
+    struct end *end = user_data;
+
+    (void)size_bytes;
+    EXPECT_STATUS(ds_accel_graph_capture_end(end->graph), DS_ACCEL_OK);
+    ds_accel_graph_destroy(end->graph);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, end->first), DS_ACCEL_OK);
+    end->stream = make_stream(device);
+    end->block = take(device, end->stream, MIB);
+    return attempt == 1;
+}
+
+Test(core_allocator, gives_nobody_elses_memory_to_a_capture_that_ends_meanwhile)
+{
+    ds_accel_device_t *device;
+    ds_accel_stream_t *stream;
+    struct end end = {0};
+    ds_accel_t *context;
+    void *pointer = NULL;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1);
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    context = test_start("mock", &device);
+    stream = make_stream(device);
+    end.first = take(device, NULL, 90 * MIB);
+    MUST(ds_accel_memory_set_failure_callback(device, end_capture, &end));
+    MUST(ds_accel_graph_create(device, &end.graph));
+    MUST(ds_accel_graph_capture_begin(end.graph, stream, NULL, 0));
+    MUST(ds_accel_mem_alloc(device, stream, 50 * MIB, &pointer));
+    /* The new stream gets it only behind the work of the one that it was allocated on. */
+    occupy(stream, pointer);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
+    cr_expect_eq(take(device, end.stream, 50 * MIB), pointer);
+    expect_waits(end.stream, stream);
+    test_finish(context, device);
+}
+
 /* A callback that needs memory itself. */
 static int32_t ask_again(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
                          uint32_t attempt)
