@@ -186,6 +186,7 @@ static int32_t make_prober(ds_accel_t *context)
     if (context->prober != NULL) {
         return DS_ACCEL_OK;
     }
+    ds_accel__fork_renew(&abandoned_lock);
     prober = calloc(1, sizeof(*prober) + width * sizeof(prober->helpers[0]));
     if (prober == NULL) {
         return ds_accel__no_memory();

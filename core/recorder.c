@@ -422,6 +422,7 @@ int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
         return DS_ACCEL_OK;
     }
     pthread_mutex_init(&recorder.lock, NULL);
+    ds_accel__fork_renew(&turn);
     pthread_mutex_lock(&turn);
     pthread_mutex_lock(&context->lock);
     context->asks_anew = true;

@@ -286,7 +286,32 @@ static void use_locked(void)
     use_device();
 }
 
-Test(core_fork, lock_held_by_another_thread_does_not_hang_the_child)
+static void *record(void *argument)
+{
+    char *text = NULL;
+
+    (void)argument;
+    ds_accel_report(context, DS_ACCEL_REPORT_RECORDING, NULL, DS_ACCEL_FORMAT_JSON, &text);
+    ds_accel_free_text(text);
+    return NULL;
+}
+
+static void record_anew(void)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *made = NULL;
+    char *text = NULL;
+
+    options.accelerator = "mock";
+    CHECK(ds_accel_create(&options, &made) == DS_ACCEL_OK);
+    CHECK(ds_accel_report(made, DS_ACCEL_REPORT_RECORDING, NULL, DS_ACCEL_FORMAT_JSON, &text) ==
+          DS_ACCEL_OK);
+    ds_accel_free_text(text);
+    ds_accel_destroy(made);
+}
+
+/* A thread holds locks where it logs; the child does something. */
+static void fork_meanwhile(void *(*hold)(void *), void (*work)(void))
 {
     struct ds_accel_options options = test_options();
     struct timespec soon;
@@ -308,14 +333,24 @@ Test(core_fork, lock_held_by_another_thread_does_not_hang_the_child)
     cr_assert_eq(ds_accel_instance(context, &table, &instance), DS_ACCEL_OK);
     while (sem_trywait(&may_go_on) == 0 || sem_trywait(&is_held) == 0) {
     }
-    pthread_create(&thread, NULL, hold_lock, NULL);
+    pthread_create(&thread, NULL, hold, NULL);
     clock_gettime(CLOCK_REALTIME, &soon);
     soon.tv_sec += 60;
     cr_assert_eq(sem_timedwait(&is_held, &soon), 0, "nothing was logged under the lock");
-    in_child(use_locked);
+    in_child(work);
     for (int i = 0; i < 16; i++) {
         sem_post(&may_go_on);
     }
     pthread_join(thread, NULL);
     stop();
+}
+
+Test(core_fork, lock_held_by_another_thread_does_not_hang_the_child)
+{
+    fork_meanwhile(hold_lock, use_locked);
+}
+
+Test(core_fork, recording_of_another_thread_does_not_hang_the_childs)
+{
+    fork_meanwhile(record, record_anew);
 }
