@@ -284,7 +284,8 @@ struct ds_accel__allocator {
     bool is_synchronized;   /* nothing is asynchronous: no order to keep */
     bool has_events;
 
-    /* Outermost: one segment grows or shrinks at a time; no capture begins while one shrinks. */
+    /* Outermost: one segment grows or shrinks at a time; no capture begins while one shrinks,
+     * or while debug reads memory back. */
     pthread_mutex_t grow_lock;
     pthread_mutex_t lock; /* guards all below but the leaves */
     struct ds_accel__arena *arenas;

@@ -766,7 +766,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_set_limit(ds_accel_device_t *device, uin
  * @source torch.cuda.set_per_process_memory_fraction */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_set_fraction(ds_accel_device_t *device, double fraction);
 
-/** What is asked before an allocation fails; NULL: nothing. */
+/** What is asked before an allocation fails; NULL: nothing. A thread that is asking the one from
+ * before may still be in it when this returns: what user_data points to stays until then. */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *device,
                                                              ds_accel_memory_failure_t callback,
                                                              void *user_data);

@@ -203,7 +203,6 @@ static bool pinned_pool(unsigned thread)
     return right;
 }
 
-/* Some give memory from one stream to another, one looks at the history of it all. */
 /* Memory outlives its stream in the cache, and goes while others' streams take its place. */
 static bool streams_come_and_go(unsigned thread)
 {
@@ -222,6 +221,7 @@ static bool streams_come_and_go(unsigned thread)
     return right;
 }
 
+/* Some give memory from one stream to another, one looks at the history of it all. */
 static bool history(unsigned thread)
 {
     ds_accel_stream_t *streams[2] = {NULL};
