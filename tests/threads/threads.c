@@ -2,35 +2,41 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Many threads at once, for the thread sanitizer: a plain program, since Criterion's sandbox cannot
- * map its memory under that sanitizer.  threads BUILD
+ * map its memory under that sanitizer.
+ *
+ *     threads BUILD         the host, cpu and mock
+ *     threads BUILD VENDOR  a vendor's plugin, on two devices at least (vendor.c)
  */
-#include "ds_accel.h"
+#include "threads.h"
 
 #include <ftw.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define THREADS 16
 #define FIRST_THREADS 100
-#define ROUNDS 20
 
-static char mocks[512];
+/*
+ * What the thread sanitizer cannot see, and would take for a race: the loader frees the
+ * thread-local memory of a plugin's library when a thread's stack is used again, under locks of its
+ * own; PoCL is not instrumented, and orders its works by atomics.
+ */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "race:_dl_deallocate_tls\nrace:libpocl\n";
+}
+
+static char plugins[512];
 static pthread_barrier_t barrier;
-static ds_accel_t *shared; /* a context that all threads use */
-static ds_accel_device_t *shared_device;
+ds_accel_t *shared;
+ds_accel_device_t *shared_device;
 
-/* One thread's part of a scenario; false if an answer was wrong. */
-typedef bool (*part_t)(unsigned thread);
-
-/* With the environment only where an option has to come from there. */
-static ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag)
+ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
-    const char *dirs[] = {mocks};
+    const char *dirs[] = {plugins};
     ds_accel_t *context = NULL;
 
     options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_CACHE | environment_flag;
@@ -119,7 +125,7 @@ static bool record_and_look(unsigned thread)
 }
 
 /* A stream, an event and memory of its own per thread, on one device. */
-static bool one_device(unsigned thread)
+bool one_device(unsigned thread)
 {
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
     ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
@@ -153,7 +159,7 @@ static bool one_device(unsigned thread)
 }
 
 /* Blocks of the pool, with streams that use them; each is one thread's at a time. */
-static bool pinned_pool(unsigned thread)
+bool pinned_pool(unsigned thread)
 {
     struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
     ds_accel_stream_t *stream;
@@ -192,7 +198,7 @@ static bool pinned_pool(unsigned thread)
 
 /* Some give memory from one stream to another, one looks at the history of it all. */
 /* Memory outlives its stream in the cache, and goes while others' streams take its place. */
-static bool streams_come_and_go(unsigned thread)
+bool streams_come_and_go(unsigned thread)
 {
     bool right = true;
 
@@ -209,7 +215,7 @@ static bool streams_come_and_go(unsigned thread)
     return right;
 }
 
-static bool history(unsigned thread)
+bool history(unsigned thread)
 {
     ds_accel_stream_t *streams[2] = {NULL};
     bool right = ds_accel_stream_create(shared_device, 0, 0, &streams[0]) >= 0 &&
@@ -244,9 +250,13 @@ static bool history(unsigned thread)
     return right;
 }
 
+static char compile_backend[32]; /* the plugin's own; "" it has none */
+
 /* The first to ask finds out for all. */
 static bool ask_facts(unsigned thread)
 {
+    const char *wanted = compile_backend[0] != '\0' ? compile_backend : "inductor";
+    const char *unset = compile_backend[0] != '\0' ? NULL : wanted;
     char name[32];
     uint64_t flags;
     uint64_t known;
@@ -256,9 +266,9 @@ static bool ask_facts(unsigned thread)
     for (int round = 0; round < ROUNDS; round++) {
         right = right && ds_accel_flags(shared, &flags, &known) >= 0 && known != 0 &&
                 ds_accel_is_bf16_supported(shared, &answer) >= 0 && answer <= 1 &&
-                ds_accel_set_compile_backend(shared, thread % 2 == 0 ? "inductor" : NULL) >= 0 &&
+                ds_accel_set_compile_backend(shared, thread % 2 == 0 ? wanted : unset) >= 0 &&
                 ds_accel_compile_backend(shared, name, sizeof(name)) >= 0 &&
-                strcmp(name, "inductor") == 0;
+                strcmp(name, wanted) == 0;
     }
     return right;
 }
@@ -347,9 +357,9 @@ static bool open_devices(unsigned thread)
 
 /* What the threads of async_streams() share: an event each, asked for by the next thread. */
 static ds_accel_plugin_event_t *shared_events[THREADS];
-static pthread_barrier_t between;
+pthread_barrier_t between;
 
-static void add_one(void *data, int32_t status)
+void add_one(void *data, int32_t status)
 {
     *(uint64_t *)data += status == DS_ACCEL_OK;
 }
@@ -557,7 +567,7 @@ static void *run_part(void *data)
     return NULL;
 }
 
-static bool run(part_t part, unsigned count)
+bool run(part_t part, unsigned count)
 {
     pthread_t threads[FIRST_THREADS];
     struct job jobs[FIRST_THREADS];
@@ -581,7 +591,7 @@ static bool run(part_t part, unsigned count)
 static unsigned passed;
 static unsigned failed;
 
-static void check(const char *name, bool right)
+void check(const char *name, bool right)
 {
     passed += right;
     failed += !right;
@@ -590,12 +600,15 @@ static void check(const char *name, bool right)
     }
 }
 
-static void with_shared(const char *accelerator)
+void with_shared(ds_accel_t *context)
 {
-    shared = create(accelerator);
+    shared = context;
     lazy_calls = 0;
     check("lazy calls", shared != NULL && run(call_lazily, THREADS));
     check("lazy calls, once each", lazy_calls == THREADS * ROUNDS);
+    if (ds_accel_compile_backend(shared, compile_backend, sizeof(compile_backend)) < 0) {
+        compile_backend[0] = '\0';
+    }
     check("facts", run(ask_facts, THREADS));
     check("one context", run(one_context, THREADS));
     check("open devices", run(open_devices, THREADS));
@@ -639,14 +652,14 @@ static void with_workers(void)
 }
 
 /* Each way the allocator has of getting and giving back memory, while streams come and go. */
-static void with_allocator(const char *settings)
+void with_allocator(const char *accelerator, const char *settings)
 {
     char name[128];
     bool right;
 
     snprintf(name, sizeof(name), "streams that come and go: %s", settings);
     setenv("DS_ACCEL_ALLOCATOR", settings, 1);
-    shared = create_with("mock", 0);
+    shared = create_with(accelerator, 0);
     right = shared != NULL && ds_accel_detect(shared) >= 0 &&
             ds_accel_device_open(shared, 0, &shared_device) >= 0;
     check(name, right && run(streams_come_and_go, THREADS) && run(history, THREADS));
@@ -657,25 +670,23 @@ static void with_allocator(const char *settings)
     unsetenv("DS_ACCEL_ALLOCATOR");
 }
 
-/* All layers over the mock, whose file of the trace is dropped. */
-static void with_layers(void)
+/* All layers, whose file of the trace is dropped. */
+void with_layers(const char *accelerator)
 {
-    struct ds_accel_options options = {.struct_size = sizeof(options),
-                                       .flags = DS_ACCEL_OPTION_NO_USER_CONFIG |
-                                                DS_ACCEL_OPTION_NO_CACHE,
-                                       .accelerator = "mock"};
     bool right;
 
     setenv("DS_ACCEL_LAYERS", "trace,validate,leak", 1);
     setenv("DS_ACCEL_TRACE_FILE", "/dev/null", 1);
-    shared = NULL;
-    right = ds_accel_create(&options, &shared) >= 0 && ds_accel_detect(shared) >= 0 &&
+    shared = create_with(accelerator, 0);
+    right = shared != NULL && ds_accel_detect(shared) >= 0 &&
             ds_accel_device_open(shared, 0, &shared_device) >= 0;
     check("layers", right && run(layered_device, THREADS));
     if (right) {
         ds_accel_device_close(shared_device);
     }
     ds_accel_destroy(shared);
+    unsetenv("DS_ACCEL_LAYERS");
+    unsetenv("DS_ACCEL_TRACE_FILE");
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *ftw)
@@ -690,16 +701,16 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 static void first_get(const char *build)
 {
     char folder[] = "/tmp/ds-accel-threads-XXXXXX";
-    char plugins[512];
+    char path[512];
     char count[64];
     struct stat info = {0};
 
     if (mkdtemp(folder) == NULL) {
         abort();
     }
-    snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/faults/count", build);
+    snprintf(path, sizeof(path), "%s/tests/fixtures/faults/count", build);
     snprintf(count, sizeof(count), "%s/count", folder);
-    setenv("DS_ACCEL_PLUGIN_PATH", plugins, 1);
+    setenv("DS_ACCEL_PLUGIN_PATH", path, 1);
     setenv("DS_ACCELERATOR", "counted", 1);
     setenv("DS_ACCEL_CACHE_DIR", folder, 1);
     setenv("DS_TEST_COUNT_FILE", count, 1);
@@ -708,24 +719,35 @@ static void first_get(const char *build)
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static void with_host(const char *build)
+{
+    first_get(build);
+    check("contexts of their own", run(own_contexts, THREADS));
+    with_shared(create("cpu"));
+    with_shared(create("mock"));
+    with_layers("mock");
+    with_workers();
+    with_allocator("mock", "growable_segments=true");
+    with_allocator("mock", "growable_segments=true,medium_segment_bytes=2MiB,gc_threshold=0.5");
+    with_allocator("mock", "off");
+    with_allocator("mock", "debug");
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: threads BUILD\n");
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: threads BUILD [VENDOR]\n");
         return 2;
     }
     setenv("LOCAL_SIZE", "2", 1);
-    snprintf(mocks, sizeof(mocks), "%s/tests/fixtures/mocks", argv[1]);
-    first_get(argv[1]);
-    check("contexts of their own", run(own_contexts, THREADS));
-    with_shared("cpu");
-    with_shared("mock");
-    with_layers();
-    with_workers();
-    with_allocator("growable_segments=true");
-    with_allocator("growable_segments=true,medium_segment_bytes=2MiB,gc_threshold=0.5");
-    with_allocator("off");
-    with_allocator("debug");
-    printf("threads: %u passed, %u failed\n", passed, failed);
+    snprintf(plugins, sizeof(plugins), "%s/%s", argv[1],
+             argc == 2 ? "tests/fixtures/mocks" : "lib/ds-accel");
+    if (argc == 2) {
+        with_host(argv[1]);
+    } else {
+        with_vendor(argv[2]);
+    }
+    printf("threads: %s%s%u passed, %u failed\n", argc == 2 ? "" : argv[2], argc == 2 ? "" : ": ",
+           passed, failed);
     return failed != 0;
 }
