@@ -316,7 +316,8 @@ ON_POCL := TSAN_OPTIONS="$$TSAN_OPTIONS:die_after_fork=0" OCL_ICD_VENDORS=/etc/O
     POCL_CACHE_DIR=$(abspath $(BUILD))/sim/pocl DS_ACCEL_OPENCL_DEVICE_TYPE=cpu DS_ACCEL_CACHE=off
 test-threads-sim: build $(TESTBED)/complete $(SIM_FILES) $(THREADS)
 	@set -e; for vendor in $(filter-out opencl,$(THREADS_VENDORS)); do \
-	    $(ON_SIMULATOR) $$vendor $(THREADS) $(abspath $(BUILD)) $$vendor; done
+	    $(ON_SIMULATOR) $$vendor $(THREADS) $(abspath $(BUILD)) $$vendor; \
+	    $(ON_SIMULATOR) $$vendor $(THREADS) $(abspath $(BUILD)) $$vendor lost; done
 	@$(if $(filter opencl,$(THREADS_VENDORS)),$(ON_POCL) $(THREADS) $(abspath $(BUILD)) opencl)
 
 CALLER := $(BUILD)/tests/caller

@@ -6,6 +6,7 @@
  *
  *     threads BUILD         the host, cpu and mock
  *     threads BUILD VENDOR  a vendor's plugin, on two devices at least (vendor.c)
+ *     threads BUILD VENDOR lost  a device that is lost while they work
  */
 #include "threads.h"
 
@@ -130,8 +131,8 @@ bool one_device(unsigned thread)
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
     ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    ds_accel_plugin_stream_t *stream;
-    ds_accel_plugin_event_t *event;
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_event_t *event = NULL;
     unsigned char pattern = (unsigned char)thread;
     bool right = table->stream_create(device, 0, 0, &stream, &error) >= 0 &&
                  table->event_create(device, DS_ACCEL_EVENT_TIMING, &event, &error) >= 0;
@@ -162,7 +163,7 @@ bool one_device(unsigned thread)
 bool pinned_pool(unsigned thread)
 {
     struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
-    ds_accel_stream_t *stream;
+    ds_accel_stream_t *stream = NULL;
     bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
 
     for (unsigned round = 0; round < ROUNDS && right; round++) {
@@ -735,8 +736,8 @@ static void with_host(const char *build)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2 && argc != 3) {
-        fprintf(stderr, "usage: threads BUILD [VENDOR]\n");
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: threads BUILD [VENDOR [lost]]\n");
         return 2;
     }
     setenv("LOCAL_SIZE", "2", 1);
@@ -744,10 +745,12 @@ int main(int argc, char **argv)
              argc == 2 ? "tests/fixtures/mocks" : "lib/ds-accel");
     if (argc == 2) {
         with_host(argv[1]);
-    } else {
+    } else if (argc == 3) {
         with_vendor(argv[2]);
+    } else {
+        with_loss(argv[2]);
     }
-    printf("threads: %s%s%u passed, %u failed\n", argc == 2 ? "" : argv[2], argc == 2 ? "" : ": ",
-           passed, failed);
+    printf("threads%s%s%s: %u passed, %u failed\n", argc > 2 ? " " : "", argc > 2 ? argv[2] : "",
+           argc > 3 ? " lost" : "", passed, failed);
     return failed != 0;
 }

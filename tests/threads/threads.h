@@ -37,6 +37,7 @@ void with_shared(ds_accel_t *context);
 void with_layers(const char *accelerator);
 void with_allocator(const char *accelerator, const char *settings);
 void with_vendor(const char *vendor);
+void with_loss(const char *vendor);
 
 /* Parts over shared_device that need nothing but a stream and memory. */
 bool one_device(unsigned thread);

@@ -90,16 +90,16 @@ static bool streams_left_behind(unsigned thread)
     static const uint32_t flags[] = {DS_ACCEL_STREAM_DEFAULT, DS_ACCEL_STREAM_NON_BLOCKING};
     unsigned char *host = calloc(1, BYTES);
     ds_accel_stream_t *common = NULL;
-    void *memory = NULL;
+    void *memory = NULL; /* a part for each round, whose streams run side by side */
     bool right = ds_accel_default_stream(shared_device, &common) >= 0 &&
-                 ds_accel_mem_alloc(shared_device, common, BYTES, &memory) >= 0;
+                 ds_accel_mem_alloc(shared_device, common, ROUNDS * BYTES, &memory) >= 0;
 
     for (unsigned round = 0; round < ROUNDS && right; round++) {
         ds_accel_stream_t *stream = NULL;
         int32_t status = DS_ACCEL_OK;
 
         right = ds_accel_stream_create(shared_device, flags[round % 2], 0, &stream) >= 0 &&
-                ds_accel_mem_copy_async(stream, memory, host, BYTES,
+                ds_accel_mem_copy_async(stream, (char *)memory + round * BYTES, host, BYTES,
                                         DS_ACCEL_COPY_HOST_TO_DEVICE) >= 0 &&
                 ds_accel_stream_query(stream) >= 0 &&
                 is_done(ds_accel_stream_wait_stream(stream, common));
@@ -495,6 +495,72 @@ static void with_device(void)
     ds_accel_device_close(devices[1]);
     ds_accel_device_close(shared_device);
     ds_accel_destroy(shared);
+}
+
+/* ---- a loss --------------------------------------------------------------------------------- */
+
+static void add_in_any_case(void *data, int32_t status)
+{
+    (void)status;
+    add_one(data, DS_ACCEL_OK);
+}
+
+/* A task that was given has run once when its stream was waited for; one that was not, never. */
+static bool give_task(ds_accel_stream_t *stream, void *memory, int32_t *status_out)
+{
+    unsigned char host[256] = {0};
+    uint64_t *count = calloc(1, sizeof(*count));
+    bool is_given;
+    bool right;
+
+    if (count == NULL) {
+        abort();
+    }
+    ds_accel_mem_copy_async(stream, memory, host, sizeof(host), DS_ACCEL_COPY_HOST_TO_DEVICE);
+    is_given = ds_accel_stream_host_task(stream, add_in_any_case, count) >= 0;
+    *status_out = ds_accel_stream_synchronize(stream);
+    right = *count == is_given;
+    free(count);
+    return right;
+}
+
+static bool tasks_of_a_lost_device(unsigned thread)
+{
+    ds_accel_stream_t *stream = NULL;
+    int32_t status = DS_ACCEL_OK;
+    void *memory = NULL;
+    bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0 &&
+                 ds_accel_mem_alloc(shared_device, stream, 256, &memory) >= 0;
+
+    pthread_barrier_wait(&between);
+    while (right && status >= 0) {
+        right = give_task(stream, memory, &status);
+    }
+    for (unsigned round = 0; round < ROUNDS && right; round++) {
+        right = give_task(stream, memory, &status) && status == DS_ACCEL_ERR_DEVICE_LOST &&
+                ds_accel_device_health(shared_device) == DS_ACCEL_ERR_DEVICE_LOST;
+    }
+    tell(thread, right);
+    ds_accel_mem_free(shared_device, stream, memory);
+    ds_accel_stream_destroy(stream);
+    return right;
+}
+
+/* The simulator reads when to lose the device as it is loaded. */
+void with_loss(const char *name)
+{
+    setenv("SIM_LOSE", "0@copy:300", 1);
+    shared = create_with(name, 0);
+    pthread_barrier_init(&between, NULL, THREADS);
+    if (shared != NULL && ds_accel_detect(shared) >= 0 &&
+        ds_accel_device_open(shared, 0, &shared_device) >= 0) {
+        check("tasks of a lost device", run(tasks_of_a_lost_device, THREADS));
+        ds_accel_device_close(shared_device);
+    } else {
+        check("a device to lose", false);
+    }
+    ds_accel_destroy(shared);
+    pthread_barrier_destroy(&between);
 }
 
 void with_vendor(const char *name)
