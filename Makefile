@@ -208,7 +208,8 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build bench-programs run check check-all unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell fuzz \
+.PHONY: FORCE all build bench-programs run check check-all unit test-alloc test-allocator test-threads test-threads-sim \
+    test-caller test-layer test-fuzz test-shell fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
@@ -276,7 +277,7 @@ include tests/sim/sim.mk
 
 # Builds may use make's -j; the tests come one after another, and shell tests TEST_JOBS at a time.
 TEST_JOBS ?= 2
-CHECKS := unit test-alloc test-allocator test-threads test-caller test-layer test-fuzz test-shell
+CHECKS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-fuzz test-shell
 
 check: deps-check  ## build and run every test
 	@$(MAKE) --no-print-directory check-all
@@ -299,13 +300,25 @@ test-alloc: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
 	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(TESTBED)) $(CURDIR))
 
 THREADS := $(BUILD)/tests/threads
-$(THREADS): $(BUILD)/obj/tests/threads/threads.o $(LIBRARY)
+$(THREADS): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/threads/*.c)) $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
+	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
 test-threads: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
 	$(THREADS) $(abspath $(TESTBED))
+
+# The same over vendors' plugins, each on its simulator, and over two devices of PoCL; mps has only macOS's own.
+THREADS_VENDORS := $(filter-out mps,$(VENDOR_PLUGINS))
+ON_SIMULATOR := DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim
+# The thread sanitizer ends a forked child that starts threads, as the plugin's probe has PoCL do.
+ON_POCL := TSAN_OPTIONS="$$TSAN_OPTIONS:die_after_fork=0" OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_DEVICES="pthread pthread" \
+    POCL_CACHE_DIR=$(abspath $(BUILD))/sim/pocl DS_ACCEL_OPENCL_DEVICE_TYPE=cpu DS_ACCEL_CACHE=off
+test-threads-sim: build $(TESTBED)/complete $(SIM_FILES) $(THREADS)
+	@set -e; for vendor in $(filter-out opencl,$(THREADS_VENDORS)); do \
+	    $(ON_SIMULATOR) $$vendor $(THREADS) $(abspath $(BUILD)) $$vendor; \
+	    $(ON_SIMULATOR) $$vendor $(THREADS) $(abspath $(BUILD)) $$vendor lost; done
+	@$(if $(filter opencl,$(THREADS_VENDORS)),$(ON_POCL) $(THREADS) $(abspath $(BUILD)) opencl)
 
 CALLER := $(BUILD)/tests/caller
 $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o $(LIBRARY)
@@ -336,18 +349,19 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) check-all CHECKS="$(filter-out test-alloc,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) check-all CHECKS="$(filter-out test-alloc test-threads-sim,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh \
 	        tests/tools/test_record.sh"
 	@# The leak checker's tracer crashes on device memory, which nobody may read; valgrind looks there.
 	ASAN_OPTIONS=detect_leaks=0:log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) test-shell BUILD=$(BUILD)-asan SAN=address,undefined SHELL_TESTS="$(VENDOR_TESTS)"
+	    $(MAKE) check-all CHECKS="test-threads-sim test-shell" BUILD=$(BUILD)-asan SAN=address,undefined \
+	        SHELL_TESTS="$(VENDOR_TESTS)"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
 
 tsan: deps-check  ## many threads at once under the thread sanitizer
-	$(MAKE) check-all CHECKS="test-threads test-allocator" BUILD=$(BUILD)-tsan SAN=thread
+	$(MAKE) check-all CHECKS="test-threads test-threads-sim test-allocator" BUILD=$(BUILD)-tsan SAN=thread
 
 # ASan's sibling for what it cannot see: reads of memory never written.
 valgrind: deps-check  ## the command line under valgrind

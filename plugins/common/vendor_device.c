@@ -261,6 +261,7 @@ static void finish_tasks(ds_accel_plugin_device_t *device)
         VENDOR_CALL(device, &error, status, vendor_backend.device_synchronize(device, &error));
     }
     vendor_tasks_abandon(device, status < 0 ? status : DS_ACCEL_ERR_STATE);
+    vendor_tasks_settle(device, NULL, UINT64_MAX);
 }
 
 static void stop_device(ds_accel_plugin_device_t *device)
@@ -355,6 +356,9 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
     int32_t status = vendor_check_device(device, "device_synchronize", error);
 
     if (status < 0) {
+        if (status == DS_ACCEL_ERR_DEVICE_LOST) {
+            vendor_tasks_settle(device, NULL, timeout_ns);
+        }
         return status;
     }
     if (timeout_ns == UINT64_MAX && vendor_backend.device_synchronize != NULL) {
@@ -365,6 +369,7 @@ static int32_t vendor_device_synchronize(ds_accel_plugin_device_t *device, uint6
     }
     if (vendor_is_lost(device)) {
         vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+        vendor_tasks_settle(device, NULL, timeout_ns);
     }
     return status;
 }

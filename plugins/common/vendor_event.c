@@ -157,6 +157,9 @@ static int32_t vendor_event_synchronize(ds_accel_plugin_event_t *event, uint64_t
     int32_t status = vendor_check_event(event, "event_synchronize", error);
 
     if (status < 0) {
+        if (status == DS_ACCEL_ERR_DEVICE_LOST) {
+            vendor_tasks_settle(event->device, NULL, timeout_ns);
+        }
         return status;
     }
     state = vendor_event_state(event);
@@ -173,6 +176,7 @@ static int32_t vendor_event_synchronize(ds_accel_plugin_event_t *event, uint64_t
     }
     if (vendor_is_lost(event->device)) {
         vendor_tasks_abandon(event->device, DS_ACCEL_ERR_DEVICE_LOST);
+        vendor_tasks_settle(event->device, NULL, timeout_ns);
     }
     return status;
 }

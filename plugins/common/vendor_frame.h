@@ -122,8 +122,9 @@ struct vendor_device {
     ds_accel_plugin_stream_t *streams; /* all of the device, the default one too */
     ds_accel_plugin_stream_t *ended;   /* destroyed by the program, with work left to do */
     struct vendor_copier *copiers;     /* streams for mem_copy that nobody uses now */
-    pthread_mutex_t task_lock;         /* guards the next four; never held in a call */
+    pthread_mutex_t task_lock;         /* guards the next five; never held in a call */
     struct vendor_task *pending;       /* host tasks that the runtime has */
+    struct vendor_task *running;       /* that it calls now */
     struct vendor_task *abandoned;     /* that were run in its place, and that it may still call */
     struct vendor_keep *captures;      /* of captures in progress */
     struct vendor_keep *orphans;       /* captured where nobody knows which graph has them */
@@ -281,6 +282,12 @@ int32_t vendor_task_hold(ds_accel_plugin_stream_t *stream, struct vendor_task *t
                          struct ds_accel_error *error);
 /* Run what the runtime still has with the status in its place. */
 void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status);
+/*
+ * What a wait for a lost device owes: no task of the stream (NULL: of the device) is run any more
+ * by another thread, the runtime's or one that abandons them, or the time has passed.
+ */
+void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin_stream_t *stream,
+                         uint64_t timeout_ns);
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device);
 void vendor_tasks_release(ds_accel_plugin_device_t *device); /* the runtime calls none any more */
 

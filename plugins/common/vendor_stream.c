@@ -469,6 +469,7 @@ int32_t vendor_stream_wait(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns
     }
     if (vendor_is_lost(device)) {
         vendor_tasks_abandon(device, DS_ACCEL_ERR_DEVICE_LOST);
+        vendor_tasks_settle(device, stream, timeout_ns);
     }
     return status;
 }
@@ -478,6 +479,9 @@ static int32_t vendor_stream_synchronize(ds_accel_plugin_stream_t *stream, uint6
 {
     int32_t status = vendor_check_stream(stream, "stream_synchronize", error);
 
+    if (status == DS_ACCEL_ERR_DEVICE_LOST) {
+        vendor_tasks_settle(stream->device, stream, timeout_ns);
+    }
     return status < 0 ? status
                       : vendor_stream_wait(stream, timeout_ns, "stream_synchronize", error);
 }

@@ -9,9 +9,12 @@
  * the task, and one that we took stays where it is until the device is closed, for the runtime to
  * find that there is nothing left to do.
  *
- *      queued:    in device->pending -> the runtime calls it: runs, is freed
- *                                    -> abandoned: runs with the error, kept until the device
- * closes captured:  in the keep of the capture -> runs with each launch, freed with the keep
+ *      queued:    in pending -> the runtime calls it: in running, then freed
+ *                            -> abandoned: runs with the error, kept until the device closes
+ *      captured:  in the keep of the capture -> runs with each launch, freed with the keep
+ *
+ * Who waits for a lost device is told of the loss at once, maybe while another thread still runs a
+ * task: the wait ends when that is over, since the program may free then what the task uses.
  *
  * A keep is counted: by the capture, then the graph, each instance of it, and each launch that is
  * in flight, since an instance may be destroyed behind one. Its last holder may be a task, on a
@@ -19,18 +22,17 @@
  */
 #include "vendor_frame.h"
 
-#define WAITING 0u
-#define TAKEN 1u
-
 struct vendor_task {
     struct vendor_task *next, *previous;
     struct vendor_task *chain; /* of those that vendor_tasks_abandon() calls */
     ds_accel_plugin_device_t *device;
-    ds_accel_host_task_t call; /* NULL: only held, in a keep */
+    const ds_accel_plugin_stream_t *stream; /* that it was queued on; only compared */
+    ds_accel_host_task_t call;              /* NULL: only held, in a keep */
     void *user_data;
     void *memory;             /* freed with it */
     struct vendor_keep *held; /* put with it */
-    atomic_uint state;
+    uint32_t is_taken;        /* by who runs it; this and the next with the device's task_lock */
+    uint32_t is_over;         /* of an abandoned one: it has run */
 };
 
 static void free_task(struct vendor_task *task)
@@ -205,13 +207,19 @@ static void run_queued(void *argument)
     struct vendor_task *task = argument;
     struct vendor_device *frame = task->device->frame;
 
-    if (atomic_exchange(&task->state, TAKEN) == TAKEN) {
-        return; /* abandoned: it ran, and goes with the device */
-    }
     pthread_mutex_lock(&frame->task_lock);
+    if (task->is_taken) {
+        pthread_mutex_unlock(&frame->task_lock);
+        return; /* abandoned: it goes with the device */
+    }
+    task->is_taken = 1;
     unlink_task(&frame->pending, task);
+    link_task(&frame->running, task);
     pthread_mutex_unlock(&frame->task_lock);
     task->call(task->user_data, DS_ACCEL_OK);
+    pthread_mutex_lock(&frame->task_lock);
+    unlink_task(&frame->running, task);
+    pthread_mutex_unlock(&frame->task_lock);
     free_task(task);
 }
 
@@ -224,17 +232,56 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status)
     pthread_mutex_lock(&frame->task_lock);
     for (struct vendor_task *task = frame->pending; task != NULL; task = next) {
         next = task->next;
-        if (atomic_exchange(&task->state, TAKEN) == WAITING) {
-            unlink_task(&frame->pending, task);
-            link_task(&frame->abandoned, task);
-            task->chain = chain; /* the latest was the list's first: in the order of their queue */
-            chain = task;
-        }
+        task->is_taken = 1;
+        unlink_task(&frame->pending, task);
+        link_task(&frame->abandoned, task);
+        task->chain = chain; /* the latest was the list's first: in the order of their queue */
+        chain = task;
     }
     pthread_mutex_unlock(&frame->task_lock);
     for (; chain != NULL; chain = chain->chain) {
         chain->call(chain->user_data, status);
+        pthread_mutex_lock(&frame->task_lock);
+        chain->is_over = 1;
+        pthread_mutex_unlock(&frame->task_lock);
     }
+}
+
+static int is_any(const struct vendor_task *list, const ds_accel_plugin_stream_t *stream)
+{
+    for (; list != NULL; list = list->next) {
+        if (!list->is_over && (stream == NULL || list->stream == stream)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+struct settling {
+    struct vendor_device *frame;
+    const ds_accel_plugin_stream_t *stream;
+};
+
+static int32_t ask_settled(void *subject, struct ds_accel_error *error)
+{
+    const struct settling *settling = subject;
+    struct vendor_device *frame = settling->frame;
+    int answer;
+
+    (void)error;
+    pthread_mutex_lock(&frame->task_lock);
+    answer = is_any(frame->running, settling->stream) || is_any(frame->abandoned, settling->stream);
+    pthread_mutex_unlock(&frame->task_lock);
+    return answer ? DS_ACCEL_NOT_READY : DS_ACCEL_OK;
+}
+
+void vendor_tasks_settle(ds_accel_plugin_device_t *device, const ds_accel_plugin_stream_t *stream,
+                         uint64_t timeout_ns)
+{
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    struct settling settling = {device->frame, stream};
+
+    vendor_poll(ask_settled, &settling, timeout_ns, "", &ignored);
 }
 
 int vendor_tasks_are_pending(ds_accel_plugin_device_t *device)
@@ -243,7 +290,7 @@ int vendor_tasks_are_pending(ds_accel_plugin_device_t *device)
     int answer;
 
     pthread_mutex_lock(&frame->task_lock);
-    answer = frame->pending != NULL;
+    answer = frame->pending != NULL || frame->running != NULL;
     pthread_mutex_unlock(&frame->task_lock);
     return answer;
 }
@@ -273,7 +320,6 @@ static struct vendor_task *make_task(ds_accel_plugin_device_t *device, ds_accel_
         task->device = device;
         task->call = call;
         task->user_data = user_data;
-        atomic_init(&task->state, WAITING);
     }
     return task;
 }
@@ -305,17 +351,20 @@ static int32_t submit_queued(ds_accel_plugin_stream_t *stream, struct vendor_tas
     int32_t status;
 
     *is_back_out = 0;
+    task->stream = stream;
     pthread_mutex_lock(&frame->task_lock);
     link_task(&frame->pending, task);
     pthread_mutex_unlock(&frame->task_lock);
     VENDOR_WORK(
         stream->device, error, status,
         vendor_backend.stream_host_task(stream->device, stream->native, run_queued, task, error));
-    if (status < 0 && atomic_exchange(&task->state, TAKEN) == WAITING) {
+    if (status < 0) {
         pthread_mutex_lock(&frame->task_lock);
-        unlink_task(&frame->pending, task);
+        if (!task->is_taken) {
+            unlink_task(&frame->pending, task);
+            *is_back_out = 1;
+        }
         pthread_mutex_unlock(&frame->task_lock);
-        *is_back_out = 1;
     }
     return status;
 }
@@ -341,8 +390,9 @@ int32_t vendor_task_submit(ds_accel_plugin_stream_t *stream, ds_accel_host_task_
     status = submit_queued(stream, task, &is_back, error);
     if (is_back) {
         free_task(task);
+        return status;
     }
-    return status;
+    return DS_ACCEL_OK; /* refused, but abandoned before that was known: it runs all the same */
 }
 
 /* ---- holding what queued work uses ---------------------------------------------------------- */
@@ -367,6 +417,7 @@ static int32_t wait_and_free(ds_accel_plugin_stream_t *stream, struct vendor_tas
         return DS_ACCEL_OK;
     }
     pthread_mutex_lock(&frame->task_lock);
+    task->is_over = 1;
     link_task(&frame->abandoned, task);
     pthread_mutex_unlock(&frame->task_lock);
     return status;

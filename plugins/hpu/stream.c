@@ -144,14 +144,14 @@ int32_t hpu_stream_wait_event(ds_accel_plugin_device_t *device, void *native, vo
 {
     struct hpu_stream *stream = native;
     struct hpu_card *card = hpu_card(device);
+    syn_stream lane;
     syn_status code;
 
     pthread_mutex_lock(&card->lock);
-    code =
-        hpu_runtime(device)->syn.synStreamWaitEvent(stream->lanes[stream->last], native_event, 0);
+    lane = stream->lanes[stream->last];
+    code = hpu_runtime(device)->syn.synStreamWaitEvent(lane, native_event, 0);
     pthread_mutex_unlock(&card->lock);
-    return HPU_CHECK(device, code, error, "synStreamWaitEvent(%p, %p)", stream->lanes[stream->last],
-                     native_event);
+    return HPU_CHECK(device, code, error, "synStreamWaitEvent(%p, %p)", lane, native_event);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -182,13 +182,14 @@ int32_t hpu_event_record(ds_accel_plugin_device_t *device, void *native, void *n
 {
     struct hpu_stream *stream = native_stream;
     struct hpu_card *card = hpu_card(device);
+    syn_stream lane;
     syn_status code;
 
     pthread_mutex_lock(&card->lock);
-    code = hpu_runtime(device)->syn.synEventRecord(native, stream->lanes[stream->last]);
+    lane = stream->lanes[stream->last];
+    code = hpu_runtime(device)->syn.synEventRecord(native, lane);
     pthread_mutex_unlock(&card->lock);
-    return HPU_CHECK(device, code, error, "synEventRecord(%p, %p)", native,
-                     stream->lanes[stream->last]);
+    return HPU_CHECK(device, code, error, "synEventRecord(%p, %p)", native, lane);
 }
 
 int32_t hpu_event_query(ds_accel_plugin_device_t *device, void *native,

@@ -214,6 +214,59 @@ int npu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *to
                                                                                               : -1;
 }
 
+/* ---- who reaches whom ----------------------------------------------------------------------- */
+
+/*
+ * ACL keeps it for a device, not for who opened it, and what it answers to enabling or disabling
+ * twice is not documented, nor what aclrtResetDevice() does to it. So it is kept here for the
+ * process, by index: nothing is asked twice, and the last who closes a device leaves nothing on.
+ */
+static struct {
+    pthread_mutex_t lock; /* guards the others, and is held while ACL is asked */
+    uint32_t open_count[NPU_MAX_DEVICES];
+    uint64_t reached[NPU_MAX_DEVICES]; /* a bit for each peer */
+} access = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void access_begin(const ds_accel_plugin_device_t *device)
+{
+    if (device->index < NPU_MAX_DEVICES) {
+        pthread_mutex_lock(&access.lock);
+        access.open_count[device->index]++;
+        pthread_mutex_unlock(&access.lock);
+    }
+}
+
+static void disable_all(const struct acl_api *acl, uint32_t index)
+{
+    for (uint32_t peer = 0; peer < NPU_MAX_DEVICES; peer++) {
+        uint64_t bit = UINT64_C(1) << peer;
+
+        if ((access.reached[index] & bit) != 0 &&
+            acl->aclrtDeviceDisablePeerAccess((int32_t)peer) == ACL_OK) {
+            access.reached[index] &= ~bit;
+        }
+    }
+}
+
+static void access_end(ds_accel_plugin_device_t *device)
+{
+    const struct acl_api *acl = NPU_ACL(device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint64_t saved = 0;
+
+    if (device->index >= NPU_MAX_DEVICES) {
+        return;
+    }
+    pthread_mutex_lock(&access.lock);
+    if (--access.open_count[device->index] == 0 && access.reached[device->index] != 0 &&
+        acl->aclrtDeviceDisablePeerAccess != NULL &&
+        npu_enter(device, &saved, &error) == DS_ACCEL_OK) {
+        disable_all(acl, device->index);
+        npu_leave(device, saved);
+    }
+    pthread_mutex_unlock(&access.lock);
+}
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* bf16 in hardware: 910B, 910C (which says 910_93). Of the 310 class nothing sure is known. */
@@ -342,6 +395,7 @@ int32_t npu_device_open(ds_accel_plugin_device_t *device, uint64_t native_contex
         return status;
     }
     fill_info(device, state);
+    access_begin(device);
     device->native_context = (uint64_t)(uintptr_t)state->context;
     device->state = state;
     if (before != NULL) {
@@ -359,6 +413,7 @@ void npu_device_close(ds_accel_plugin_device_t *device)
     const struct acl_api *acl = NPU_ACL(device);
     struct npu_device *state = device->state;
 
+    access_end(device);
     give_up(acl, state, current_context(acl));
     npu_vmem_forget(state);
     device->state = NULL;
@@ -422,9 +477,9 @@ int32_t npu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-static unsigned long long peer_bit(const ds_accel_plugin_device_t *peer)
+static int is_kept(const ds_accel_plugin_device_t *device, const ds_accel_plugin_device_t *peer)
 {
-    return peer->index < 64 ? 1ull << peer->index : 0;
+    return device->index < NPU_MAX_DEVICES && peer->index < NPU_MAX_DEVICES;
 }
 
 int32_t npu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
@@ -434,7 +489,8 @@ int32_t npu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
     int32_t can = 0;
     int32_t status;
 
-    if (acl->aclrtDeviceCanAccessPeer == NULL || acl->aclrtDeviceEnablePeerAccess == NULL) {
+    if (acl->aclrtDeviceCanAccessPeer == NULL || acl->aclrtDeviceEnablePeerAccess == NULL ||
+        !is_kept(device, peer)) {
         *can_out = 0;
         return DS_ACCEL_OK;
     }
@@ -447,26 +503,41 @@ int32_t npu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
     return status;
 }
 
-/* ACL's answer to enabling twice is not documented: it is not asked twice. */
-int32_t npu_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
-                        struct ds_accel_error *error)
+/* With access.lock. */
+static int32_t enable_peer(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                           struct ds_accel_error *error)
 {
     const struct acl_api *acl = NPU_ACL(device);
-    struct npu_device *state = NPU_STATE(device);
+    uint64_t bit;
     int32_t status;
 
     if (acl->aclrtDeviceEnablePeerAccess == NULL) {
         return NPU_MISSING(error, "peer_enable", "aclrtDeviceEnablePeerAccess", "CANN 6");
     }
-    if ((atomic_load(&state->peers) & peer_bit(peer)) != 0) {
+    if (!is_kept(device, peer)) {
+        return vendor_unsupported(error, "peer_enable", "only of the first 64 devices");
+    }
+    bit = UINT64_C(1) << peer->index;
+    if ((access.reached[device->index] & bit) != 0) {
         return DS_ACCEL_OK;
     }
     status = NPU_CHECK(device, acl->aclrtDeviceEnablePeerAccess((int32_t)peer->index, 0), error,
                        "aclrtDeviceEnablePeerAccess(device %u, peer %u)", device->index,
                        peer->index);
     if (status == DS_ACCEL_OK) {
-        atomic_fetch_or(&state->peers, peer_bit(peer));
+        access.reached[device->index] |= bit;
     }
+    return status;
+}
+
+int32_t npu_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                        struct ds_accel_error *error)
+{
+    int32_t status;
+
+    pthread_mutex_lock(&access.lock);
+    status = enable_peer(device, peer, error);
+    pthread_mutex_unlock(&access.lock);
     return status;
 }
 
@@ -474,20 +545,47 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
                          struct ds_accel_error *error)
 {
     const struct acl_api *acl = NPU_ACL(device);
-    struct npu_device *state = NPU_STATE(device);
-    int32_t status;
+    uint64_t bit;
+    int32_t status = DS_ACCEL_OK;
 
     if (acl->aclrtDeviceDisablePeerAccess == NULL) {
         return NPU_MISSING(error, "peer_disable", "aclrtDeviceDisablePeerAccess", "CANN 6");
     }
-    if ((atomic_load(&state->peers) & peer_bit(peer)) == 0) {
+    if (!is_kept(device, peer)) {
         return DS_ACCEL_OK;
     }
-    status = NPU_CHECK(device, acl->aclrtDeviceDisablePeerAccess((int32_t)peer->index), error,
-                       "aclrtDeviceDisablePeerAccess(device %u, peer %u)", device->index,
-                       peer->index);
-    if (status == DS_ACCEL_OK) {
-        atomic_fetch_and(&state->peers, ~peer_bit(peer));
+    bit = UINT64_C(1) << peer->index;
+    pthread_mutex_lock(&access.lock);
+    if ((access.reached[device->index] & bit) != 0) {
+        status = NPU_CHECK(device, acl->aclrtDeviceDisablePeerAccess((int32_t)peer->index), error,
+                           "aclrtDeviceDisablePeerAccess(device %u, peer %u)", device->index,
+                           peer->index);
     }
+    if (status == DS_ACCEL_OK) {
+        access.reached[device->index] &= ~bit;
+    }
+    pthread_mutex_unlock(&access.lock);
+    return status;
+}
+
+/* Nobody disables it between the two. */
+int32_t npu_copy_peer_async(ds_accel_plugin_device_t *device, void *stream,
+                            ds_accel_plugin_device_t *destination_device, void *destination,
+                            ds_accel_plugin_device_t *source_device, const void *source,
+                            uint64_t size_bytes, struct ds_accel_error *error)
+{
+    ds_accel_plugin_device_t *other = destination_device == device ? source_device
+                                                                   : destination_device;
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&access.lock);
+    if (other != device) {
+        status = enable_peer(device, other, error);
+    }
+    if (status == DS_ACCEL_OK) {
+        status = npu_copy_async(device, stream, destination, source, size_bytes,
+                                DS_ACCEL_COPY_DEVICE_TO_DEVICE, error);
+    }
+    pthread_mutex_unlock(&access.lock);
     return status;
 }

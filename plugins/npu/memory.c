@@ -140,25 +140,6 @@ int32_t npu_copy_async(ds_accel_plugin_device_t *device, void *stream, void *des
                      (unsigned long long)size_bytes, acl_kind(kind), device->index);
 }
 
-int32_t npu_copy_peer_async(ds_accel_plugin_device_t *device, void *stream,
-                            ds_accel_plugin_device_t *destination_device, void *destination,
-                            ds_accel_plugin_device_t *source_device, const void *source,
-                            uint64_t size_bytes, struct ds_accel_error *error)
-{
-    ds_accel_plugin_device_t *other = destination_device == device ? source_device
-                                                                   : destination_device;
-
-    if (other != device) {
-        int32_t status = npu_peer_enable(device, other, error);
-
-        if (status != DS_ACCEL_OK) {
-            return status;
-        }
-    }
-    return npu_copy_async(device, stream, destination, source, size_bytes,
-                          DS_ACCEL_COPY_DEVICE_TO_DEVICE, error);
-}
-
 int32_t npu_fill_async(ds_accel_plugin_device_t *device, void *stream, void *destination,
                        uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                        struct ds_accel_error *error)

@@ -37,7 +37,6 @@ struct npu_device {
     void *context;        /* where work goes: primary, or the program's own */
     int memory_attribute; /* ACL_HBM or ACL_DDR */
     uint32_t has_bf16;
-    atomic_ullong peers;          /* bit: peer access to that index is enabled */
     struct npu_mapping *mappings; /* vmem.c */
 };
 

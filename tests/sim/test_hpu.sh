@@ -365,9 +365,9 @@ if [ -z "${SAN-}" ]; then
         'N; s/free_out, total_out);/total_out, free_out);/; P; D'
     # (stream, event, flags) and (event, stream)
     mutant "event before the stream" stream.c \
-        's/synStreamWaitEvent(stream->lanes\[stream->last\], native_event/synStreamWaitEvent(native_event, stream->lanes[stream->last]/'
+        's/synStreamWaitEvent(lane, native_event/synStreamWaitEvent(native_event, lane/'
     mutant "stream before the event" stream.c \
-        's/synEventRecord(native, stream->lanes\[stream->last\])/synEventRecord(stream->lanes[stream->last], native)/'
+        's/synEventRecord(native, lane)/synEventRecord(lane, native)/'
     # (out, start, end), nanoseconds, and only with EVENT_COLLECT_TIME
     mutant "start behind the end" stream.c 's/(&nanoseconds, start, end)/(\&nanoseconds, end, start)/'
     mutant "microseconds" stream.c 's|nanoseconds / 1e6|nanoseconds / 1e3|'

@@ -2,30 +2,37 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Many threads at once, for the thread sanitizer: a plain program, since Criterion's sandbox cannot
- * map its memory under that sanitizer.  threads BUILD
+ * map its memory under that sanitizer.
+ *
+ *     threads BUILD         the host, cpu and mock
+ *     threads BUILD VENDOR  a vendor's plugin, on two devices at least (vendor.c)
+ *     threads BUILD VENDOR lost  a device that is lost while they work
  */
-#include "ds_accel.h"
+#include "threads.h"
 
 #include <ftw.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define THREADS 16
 #define FIRST_THREADS 100
-#define ROUNDS 20
 
-static char mocks[512];
-static pthread_barrier_t barrier;
-static ds_accel_t *shared; /* a context that all threads use */
-static ds_accel_device_t *shared_device;
+/*
+ * What the thread sanitizer cannot see, and would take for a race: the loader frees the
+ * thread-local memory of a plugin's library when a thread's stack is used again, under locks of its
+ * own; PoCL is not instrumented, and orders its works by atomics.
+ */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "race:_dl_deallocate_tls\nrace:libpocl\n";
+}
 
-/* One thread's part of a scenario; false if an answer was wrong. */
-typedef bool (*part_t)(unsigned thread);
+static char plugins[512];
+pthread_barrier_t barrier;
+ds_accel_t *shared;
+ds_accel_device_t *shared_device;
 
 static unsigned complaints; /* of any context, at level error; atomic */
 
@@ -39,10 +46,10 @@ static void note_complaint(void *user_data, uint32_t level, const char *topic, c
 }
 
 /* With the environment only where an option has to come from there. */
-static ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag)
+ds_accel_t *create_with(const char *accelerator, uint64_t environment_flag)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
-    const char *dirs[] = {mocks};
+    const char *dirs[] = {plugins};
     ds_accel_t *context = NULL;
 
     options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_CACHE | environment_flag;
@@ -132,13 +139,13 @@ static bool record_and_look(unsigned thread)
 }
 
 /* A stream, an event and memory of its own per thread, on one device. */
-static bool one_device(unsigned thread)
+bool one_device(unsigned thread)
 {
     const struct ds_accel_plugin *table = ds_accel_device_table(shared_device);
     ds_accel_plugin_device_t *device = ds_accel_device_handle(shared_device);
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    ds_accel_plugin_stream_t *stream;
-    ds_accel_plugin_event_t *event;
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_event_t *event = NULL;
     unsigned char pattern = (unsigned char)thread;
     bool right = table->stream_create(device, 0, 0, &stream, &error) >= 0 &&
                  table->event_create(device, DS_ACCEL_EVENT_TIMING, &event, &error) >= 0;
@@ -166,10 +173,10 @@ static bool one_device(unsigned thread)
 }
 
 /* Blocks of the pool, with streams that use them; each is one thread's at a time. */
-static bool pinned_pool(unsigned thread)
+bool pinned_pool(unsigned thread)
 {
     struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
-    ds_accel_stream_t *stream;
+    ds_accel_stream_t *stream = NULL;
     bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
 
     for (unsigned round = 0; round < ROUNDS && right; round++) {
@@ -204,7 +211,7 @@ static bool pinned_pool(unsigned thread)
 }
 
 /* Memory outlives its stream in the cache, and goes while others' streams take its place. */
-static bool streams_come_and_go(unsigned thread)
+bool streams_come_and_go(unsigned thread)
 {
     bool right = true;
 
@@ -222,7 +229,7 @@ static bool streams_come_and_go(unsigned thread)
 }
 
 /* Some give memory from one stream to another, one looks at the history of it all. */
-static bool history(unsigned thread)
+bool history(unsigned thread)
 {
     ds_accel_stream_t *streams[2] = {NULL};
     bool right = ds_accel_stream_create(shared_device, 0, 0, &streams[0]) >= 0 &&
@@ -257,9 +264,13 @@ static bool history(unsigned thread)
     return right;
 }
 
+static char compile_backend[32]; /* the plugin's own; "" it has none */
+
 /* The first to ask finds out for all. */
 static bool ask_facts(unsigned thread)
 {
+    const char *wanted = compile_backend[0] != '\0' ? compile_backend : "inductor";
+    const char *unset = compile_backend[0] != '\0' ? NULL : wanted;
     char name[32];
     uint64_t flags;
     uint64_t known;
@@ -269,9 +280,9 @@ static bool ask_facts(unsigned thread)
     for (int round = 0; round < ROUNDS; round++) {
         right = right && ds_accel_flags(shared, &flags, &known) >= 0 && known != 0 &&
                 ds_accel_is_bf16_supported(shared, &answer) >= 0 && answer <= 1 &&
-                ds_accel_set_compile_backend(shared, thread % 2 == 0 ? "inductor" : NULL) >= 0 &&
+                ds_accel_set_compile_backend(shared, thread % 2 == 0 ? wanted : unset) >= 0 &&
                 ds_accel_compile_backend(shared, name, sizeof(name)) >= 0 &&
-                strcmp(name, "inductor") == 0;
+                strcmp(name, wanted) == 0;
     }
     return right;
 }
@@ -360,9 +371,9 @@ static bool open_devices(unsigned thread)
 
 /* What the threads of async_streams() share: an event each, asked for by the next thread. */
 static ds_accel_plugin_event_t *shared_events[THREADS];
-static pthread_barrier_t between;
+pthread_barrier_t between;
 
-static void add_one(void *data, int32_t status)
+void add_one(void *data, int32_t status)
 {
     *(uint64_t *)data += status == DS_ACCEL_OK;
 }
@@ -570,7 +581,7 @@ static void *run_part(void *data)
     return NULL;
 }
 
-static bool run(part_t part, unsigned count)
+bool run(part_t part, unsigned count)
 {
     pthread_t threads[FIRST_THREADS];
     struct job jobs[FIRST_THREADS];
@@ -594,7 +605,7 @@ static bool run(part_t part, unsigned count)
 static unsigned passed;
 static unsigned failed;
 
-static void check(const char *name, bool right)
+void check(const char *name, bool right)
 {
     passed += right;
     failed += !right;
@@ -603,388 +614,17 @@ static void check(const char *name, bool right)
     }
 }
 
-/* ---- what others change meanwhile ----------------------------------------------------------- */
-
-static void *latest_block; /* pinned memory of any thread's, or no longer; atomic */
-
-/* Half of the threads ask about memory that the others give back, and back to the runtime. */
-static bool ask_about_pinned(unsigned thread)
-{
-    bool right = true;
-
-    for (unsigned round = 0; round < ROUNDS * 5 && right; round++) {
-        uint32_t is_pinned = 2;
-        void *block = NULL;
-
-        if (thread % 2 == 0) {
-            right = ds_accel_is_pinned(shared, __atomic_load_n(&latest_block, __ATOMIC_RELAXED),
-                                       &is_pinned) >= 0 &&
-                    is_pinned <= 1;
-            continue;
-        }
-        right = ds_accel_mem_alloc_pinned(shared_device, 5000, 1, 0, &block) >= 0;
-        __atomic_store_n(&latest_block, block, __ATOMIC_RELAXED);
-        right = right && ds_accel_mem_free_pinned(shared_device, block) >= 0 &&
-                (round % 4 != 0 || ds_accel_pinned_empty_cache(shared_device) >= 0);
-    }
-    return right;
-}
-
-static ds_accel_device_t *far_device;
-
-/* The first to allocate makes the device's allocator; others ask whose their pointers are. */
-static bool first_on_far_device(unsigned thread)
-{
-    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
-    ds_accel_rng_t *rng = NULL;
-    void *memory = NULL;
-    bool right = true;
-
-    switch (thread % 4) {
-    case 0:
-        right = ds_accel_mem_alloc(far_device, NULL, 100, &memory) >= 0 &&
-                ds_accel_mem_free(far_device, NULL, memory) >= 0;
-        break;
-    case 1:
-        right = ds_accel_mem_pointer_info(shared, latest_block, &info) >= 0;
-        right = right && ds_accel_mem_free(shared_device, NULL, &right) == DS_ACCEL_ERR_INVALID;
-        break;
-    case 2:
-        right = ds_accel_rng_create(far_device, thread, 0, &rng) >= 0;
-        ds_accel_rng_destroy(rng);
-        break;
-    default:
-        right = ds_accel_default_rng(far_device, &rng) >= 0;
-        ds_accel_rng_destroy(rng); /* it is the device's */
-        right = right && ds_accel_rng_manual_seed(rng, thread) >= 0;
-    }
-    return right;
-}
-
-/* Half of the threads ask for their current stream, which was destroyed: its handle serves again,
- * for the streams of the others. */
-static bool current_streams(unsigned thread)
-{
-    ds_accel_stream_t *first = NULL;
-    ds_accel_stream_t *stream = NULL;
-    ds_accel_stream_t *now = NULL;
-    bool right = ds_accel_default_stream(shared_device, &first) >= 0 &&
-                 ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0 &&
-                 ds_accel_set_current_stream(stream) >= 0 &&
-                 ds_accel_current_stream(shared_device, &now) >= 0 && now == stream;
-
-    ds_accel_stream_destroy(stream);
-    for (unsigned round = 0; round < ROUNDS * 10 && right; round++) {
-        if (thread % 2 == 0) {
-            right = ds_accel_current_stream(shared_device, &now) >= 0 && now == first;
-            continue;
-        }
-        right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
-        ds_accel_stream_destroy(stream);
-    }
-    return right;
-}
-
-static ds_accel_stream_t *ending_stream;
-static ds_accel_graph_t *ending_graph;
-
-/* One destroys the stream that captures while another ends the capture or destroys the graph. */
-static bool end_both(unsigned thread)
-{
-    bool right = true;
-
-    for (unsigned round = 0; round < ROUNDS * 2; round++) {
-        if (thread == 0) {
-            right = right && ds_accel_stream_create(shared_device, 0, 0, &ending_stream) >= 0 &&
-                    ds_accel_graph_create(shared_device, &ending_graph) >= 0 &&
-                    ds_accel_graph_capture_begin(ending_graph, ending_stream, NULL,
-                                                 DS_ACCEL_CAPTURE_RELAXED) >= 0;
-        }
-        pthread_barrier_wait(&barrier);
-        if (thread == 0) {
-            ds_accel_stream_destroy(ending_stream);
-        } else {
-            if (round % 2 == 0) {
-                int32_t status = ds_accel_graph_capture_end(ending_graph);
-
-                right = right && (status >= 0 || status == DS_ACCEL_ERR_STATE);
-            }
-            ds_accel_graph_destroy(ending_graph);
-        }
-        pthread_barrier_wait(&barrier);
-    }
-    return right;
-}
-
-/* ---- pools and captures --------------------------------------------------------------------- */
-
-static ds_accel_pool_t *shared_pool;
-
-/* A capture with memory of its own; while it lasts nothing goes back to the driver. */
-static bool capture_one(ds_accel_stream_t *stream, ds_accel_pool_t *pool, unsigned round)
-{
-    ds_accel_graph_t *graph = NULL;
-    int64_t before = -1;
-    int64_t after = -2;
-    void *memory = NULL;
-    void *again = NULL;
-    bool right = ds_accel_graph_create(shared_device, &graph) >= 0 &&
-                 ds_accel_graph_capture_begin(graph, stream, pool, DS_ACCEL_CAPTURE_GLOBAL) >= 0 &&
-                 ds_accel_memory_stat(shared_device, "num_device_free", &before) >= 0 &&
-                 ds_accel_mem_alloc(shared_device, stream, 3000 + 100 * round, &memory) >= 0 &&
-                 ds_accel_mem_set_async(stream, memory, (uint8_t)round, 3000) >= 0;
-
-    right = right && ds_accel_mem_free(shared_device, stream, memory) >= 0 &&
-            ds_accel_mem_alloc(shared_device, stream, 600000, &again) >= 0 &&
-            ds_accel_mem_free(shared_device, NULL, again) >= 0;
-    for (unsigned wait = 0; wait < 20; wait++) {
-        sched_yield(); /* for those who give back what they have */
-    }
-    right = right && ds_accel_memory_stat(shared_device, "num_device_free", &after) >= 0 &&
-            ds_accel_graph_capture_end(graph) >= 0 && before == after &&
-            ds_accel_graph_replay(graph, stream) >= 0 && ds_accel_stream_synchronize(stream) >= 0;
-    if (!right) {
-        printf("a capture: freed %lld before, %lld after: %s\n", (long long)before,
-               (long long)after, ds_accel_last_error());
-    }
-    ds_accel_graph_destroy(graph);
-    return right;
-}
-
-/* From the shared pool, or one that is destroyed while its memory is live. */
-static bool allocate_from_pool(ds_accel_stream_t *stream, unsigned round)
-{
-    ds_accel_pool_t *own = NULL;
-    ds_accel_pool_t *pool = shared_pool;
-    void *memory[2] = {NULL};
-    bool right = true;
-
-    if (round % 2 == 0) {
-        right = ds_accel_pool_create(shared_device, &own) >= 0;
-        pool = own;
-    }
-    right = right && ds_accel_pool_begin(pool) >= 0 &&
-            ds_accel_mem_alloc(shared_device, stream, 700, &memory[0]) >= 0 &&
-            ds_accel_mem_alloc(shared_device, NULL, 800000, &memory[1]) >= 0 &&
-            ds_accel_pool_end(pool) >= 0;
-    ds_accel_pool_destroy(own);
-    for (int i = 0; i < 2; i++) {
-        right = ds_accel_mem_free(shared_device, i == 0 ? stream : NULL, memory[i]) >= 0 && right;
-    }
-    return right;
-}
-
-static bool pools_and_captures(unsigned thread)
-{
-    ds_accel_stream_t *stream = NULL;
-    bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
-
-    for (unsigned round = 0; round < ROUNDS && right; round++) {
-        void *memory = NULL;
-
-        switch (thread % 4) {
-        case 0:
-            right = capture_one(stream, round % 2 == 0 ? shared_pool : NULL, round);
-            break;
-        case 1:
-            right = allocate_from_pool(stream, round);
-            break;
-        default:
-            right = ds_accel_mem_alloc(shared_device, stream, 5000 * (thread + round), &memory) >=
-                        0 &&
-                    ds_accel_mem_record_stream(shared_device, memory, NULL) >= 0 &&
-                    ds_accel_mem_free(shared_device, round % 2 == 0 ? stream : NULL, memory) >= 0 &&
-                    ds_accel_empty_cache(shared_device) >= 0;
-        }
-    }
-    ds_accel_stream_destroy(stream);
-    return right;
-}
-
-static bool run_pools_and_captures(void)
-{
-    bool right = ds_accel_pool_create(shared_device, &shared_pool) >= 0 &&
-                 run(pools_and_captures, THREADS);
-
-    ds_accel_pool_destroy(shared_pool);
-    return right;
-}
-
-/* ---- memory that runs out ------------------------------------------------------------------- */
-
-static _Thread_local void *stash[4]; /* what this thread can do without */
-static int spill_data[2];
-
-static int32_t spill(void *user_data, ds_accel_device_t *device, uint64_t size_bytes,
-                     uint32_t attempt)
-{
-    (void)size_bytes;
-    if (user_data != &spill_data[0] && user_data != &spill_data[1]) {
-        abort();
-    }
-    for (int i = 0; i < 4; i++) {
-        if (stash[i] != NULL) {
-            void *memory = stash[i];
-
-            stash[i] = NULL;
-            return ds_accel_mem_free(device, NULL, memory) >= 0;
-        }
-    }
-    sched_yield(); /* others may give something back */
-    return attempt < 3;
-}
-
-static bool memory_runs_out(unsigned thread)
-{
-    ds_accel_stream_t *stream = NULL;
-    bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
-
-    for (unsigned round = 0; round < ROUNDS && right; round++) {
-        void **place = &stash[round % 4];
-        int32_t status;
-
-        right = ds_accel_mem_free(shared_device, stream, *place) >= 0;
-        *place = NULL;
-        status = ds_accel_mem_alloc(shared_device, stream, (1 + round % 3) << 20, place);
-        right = right && (status >= 0 || status == DS_ACCEL_ERR_NO_MEMORY);
-        if (thread == 0) {
-            right = right && ds_accel_memory_set_failure_callback(shared_device, spill,
-                                                                  &spill_data[round % 2]) >= 0;
-        }
-    }
-    for (int i = 0; i < 4; i++) {
-        right = ds_accel_mem_free(shared_device, stream, stash[i]) >= 0 && right;
-    }
-    ds_accel_stream_destroy(stream);
-    return right;
-}
-
-/* ---- figures and pictures ------------------------------------------------------------------- */
-
-static bool look_at_memory(unsigned thread, unsigned round)
-{
-    static const uint32_t formats[] = {DS_ACCEL_SNAPSHOT_JSON, DS_ACCEL_SNAPSHOT_SVG,
-                                       DS_ACCEL_SNAPSHOT_PICKLE, DS_ACCEL_SNAPSHOT_TEXT};
-    char *text = NULL;
-    void *data = NULL;
-    size_t size_bytes = 0;
-    uint64_t current = 1;
-    uint64_t peak = 0;
-    double fragmentation = 0;
-    bool right = ds_accel_memory_stats(shared_device, &text) >= 0 &&
-                 ds_accel_memory_allocated(shared_device, &current) >= 0 &&
-                 ds_accel_max_memory_reserved(shared_device, &peak) >= 0 && current <= peak &&
-                 ds_accel_available_memory(shared_device, &peak) >= 0 &&
-                 ds_accel_memory_fragmentation(shared_device, &fragmentation, &peak) >= 0 &&
-                 ds_accel_memory_snapshot(shared, thread == 0 ? shared_device : NULL,
-                                          formats[round % 4], &data, &size_bytes) >= 0 &&
-                 size_bytes > 0 &&
-                 (round % 5 != 0 || ds_accel_reset_max_memory_allocated(shared_device) >= 0);
-
-    ds_accel_free_data(data);
-    ds_accel_free_text(text);
-    return right;
-}
-
-/* Some look at all of the memory while the others change it. */
-static bool figures_while_allocating(unsigned thread)
-{
-    ds_accel_stream_t *stream = NULL;
-    void *kept[3] = {NULL};
-    bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
-
-    for (unsigned round = 0; round < ROUNDS / 4 && right && thread % 8 == 0; round++) {
-        right = look_at_memory(thread, round);
-    }
-    for (unsigned round = 0; round < ROUNDS * 3 && right && thread % 8 != 0; round++) {
-        void **place = &kept[round % 3];
-
-        right = ds_accel_mem_free(shared_device, thread % 2 == 0 ? stream : NULL, *place) >= 0;
-        *place = NULL;
-        right = right && ds_accel_mem_alloc(shared_device, stream,
-                                            (thread * 997 * round) % 300000 + 1, place) >= 0;
-    }
-    for (int i = 0; i < 3; i++) {
-        right = ds_accel_mem_free(shared_device, stream, kept[i]) >= 0 && right;
-    }
-    ds_accel_stream_destroy(stream);
-    return right;
-}
-
-/* ---- timers, and what other processes open -------------------------------------------------- */
-
-static bool timers(unsigned thread)
-{
-    ds_accel_stream_t *stream = NULL;
-    ds_accel_timer_t *timer = NULL;
-    bool right = ds_accel_stream_create(shared_device, 0, 0, &stream) >= 0;
-
-    for (unsigned round = 0; round < ROUNDS && right; round++) {
-        double elapsed_ms = -1;
-        void *memory = NULL;
-
-        right = ds_accel_timer_create(shared_device, &timer) >= 0 &&
-                ds_accel_mem_alloc(shared_device, stream, 4096, &memory) >= 0 &&
-                ds_accel_timer_start(timer, stream) >= 0 &&
-                ds_accel_mem_set_async(stream, memory, (uint8_t)thread, 4096) >= 0 &&
-                ds_accel_timer_stop(timer, stream) >= 0 &&
-                ds_accel_timer_elapsed_ms(timer, &elapsed_ms) >= 0 && elapsed_ms >= 0;
-        right = ds_accel_mem_free(shared_device, stream, memory) >= 0 && right;
-        ds_accel_timer_destroy(timer);
-    }
-    ds_accel_stream_destroy(stream);
-    return right;
-}
-
-#define HANDLE_LIMIT 256
-
-/* Memory and an event are exported, opened by way of their bytes, and closed. */
-static bool exports(unsigned thread)
-{
-    struct ds_accel_backend_info backend = {.struct_size = sizeof(backend)};
-    unsigned char handle[HANDLE_LIMIT];
-    bool right = ds_accel_backend_info(shared, &backend) >= 0 &&
-                 backend.memory_handle_bytes <= sizeof(handle) &&
-                 backend.event_handle_bytes <= sizeof(handle);
-
-    for (unsigned round = 0; round < ROUNDS && right; round++) {
-        ds_accel_event_t *events[2] = {NULL};
-        unsigned char *opened = NULL;
-        void *memory = NULL;
-        void *place = NULL;
-
-        right = ds_accel_mem_alloc(shared_device, NULL, 700 + thread, &memory) >= 0 &&
-                ds_accel_mem_set(shared_device, memory, (uint8_t)thread, 512) >= 0 &&
-                ds_accel_ipc_memory_export(shared_device, memory, handle,
-                                           backend.memory_handle_bytes) >= 0 &&
-                ds_accel_ipc_memory_open(shared_device, handle, backend.memory_handle_bytes,
-                                         &place) >= 0;
-        opened = place;
-        right =
-            right && opened[511] == thread &&
-            ds_accel_ipc_memory_close(shared_device, place) >= 0 &&
-            ds_accel_ipc_memory_unexport(shared_device, handle, backend.memory_handle_bytes) >= 0 &&
-            ds_accel_mem_free(shared_device, NULL, memory) >= 0 &&
-            (round % 8 != 7 || ds_accel_empty_cache(shared_device) >= 0) &&
-            ds_accel_event_create(shared_device, DS_ACCEL_EVENT_INTERPROCESS, &events[0]) >= 0 &&
-            ds_accel_ipc_event_export(events[0], handle, backend.event_handle_bytes) >= 0 &&
-            ds_accel_ipc_event_open(shared_device, handle, backend.event_handle_bytes,
-                                    &events[1]) >= 0 &&
-            ds_accel_event_query(events[1]) >= 0;
-        ds_accel_event_destroy(events[0]);
-        ds_accel_event_destroy(events[1]);
-    }
-    return right;
-}
-
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static void with_shared(const char *accelerator)
+void with_shared(ds_accel_t *context)
 {
-    shared = create(accelerator);
+    shared = context;
     lazy_calls = 0;
     check("lazy calls", shared != NULL && run(call_lazily, THREADS));
     check("lazy calls, once each", lazy_calls == THREADS * ROUNDS);
+    if (ds_accel_compile_backend(shared, compile_backend, sizeof(compile_backend)) < 0) {
+        compile_backend[0] = '\0';
+    }
     check("facts", run(ask_facts, THREADS));
     check("one context", run(one_context, THREADS));
     check("open devices", run(open_devices, THREADS));
@@ -1028,14 +668,14 @@ static void with_workers(void)
 }
 
 /* Each way the allocator has of getting and giving back memory, while streams come and go. */
-static void with_allocator(const char *settings)
+void with_allocator(const char *accelerator, const char *settings)
 {
     char name[128];
     bool right;
 
     snprintf(name, sizeof(name), "streams that come and go: %s", settings);
     setenv("DS_ACCEL_ALLOCATOR", settings, 1);
-    shared = create_with("mock", 0);
+    shared = create_with(accelerator, 0);
     right = shared != NULL && ds_accel_detect(shared) >= 0 &&
             ds_accel_device_open(shared, 0, &shared_device) >= 0;
     check(name, right && run(streams_come_and_go, THREADS) && run(history, THREADS));
@@ -1046,95 +686,23 @@ static void with_allocator(const char *settings)
     unsetenv("DS_ACCEL_ALLOCATOR");
 }
 
-/* What several threads do to one device of the mock while others change it. */
-static bool on_mock(const char *settings)
+/* All layers, whose file of the trace is dropped. */
+void with_layers(const char *accelerator)
 {
-    if (settings != NULL) {
-        setenv("DS_ACCEL_ALLOCATOR", settings, 1);
-    }
-    shared = create_with("mock", 0);
-    return shared != NULL && ds_accel_detect(shared) >= 0 &&
-           ds_accel_device_open(shared, 0, &shared_device) >= 0 &&
-           ds_accel_device_open(shared, 1, &far_device) >= 0;
-}
-
-static void off_mock(void)
-{
-    ds_accel_device_close(far_device);
-    ds_accel_device_close(shared_device);
-    ds_accel_destroy(shared);
-    unsetenv("DS_ACCEL_ALLOCATOR");
-}
-
-/* No layer had anything to say of all this. */
-static bool is_quiet(void)
-{
-    uint64_t races = 1;
-    char *text = NULL;
-    bool right = ds_accel_race_count(shared, &races) >= 0 && races == 0 &&
-                 ds_accel_layer_report(shared, "leak", &text) >= 0 &&
-                 strstr(text, " block") == NULL && strstr(text, " stream") == NULL &&
-                 strstr(text, " graph") == NULL;
-
-    if (!right) {
-        printf("%llu races; live:\n%s", (unsigned long long)races, text != NULL ? text : "");
-    }
-    ds_accel_free_text(text);
-    return right;
-}
-
-/* With layers or without. */
-static void with_changes(bool has_layers)
-{
-    static const char *const settings[] = {NULL, "growable_segments=true", "off", "debug"};
-
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-        bool right = on_mock(settings[i]);
-
-        check("first on a device", right && run(first_on_far_device, THREADS));
-        check("pools and captures", right && run_pools_and_captures());
-        check("a capture's two ends", right && run(end_both, 2));
-        check("figures while allocating", right && run(figures_while_allocating, THREADS));
-        if (has_layers) {
-            check("streams come and go below layers", run(streams_come_and_go, THREADS));
-            check("pinned pool below layers", run(pinned_pool, THREADS));
-            check("layers have nothing to say", is_quiet());
-        }
-        off_mock();
-    }
-}
-
-static void with_little_memory(void)
-{
-    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "67108864", 1);
-    check("memory runs out", on_mock(NULL) && run(memory_runs_out, THREADS));
-    unsetenv("DS_ACCEL_MOCK_MEMORY_BYTES");
-    check("pinned memory that others free", run(ask_about_pinned, THREADS));
-    check("current streams", run(current_streams, THREADS));
-    check("timers", run(timers, THREADS));
-    check("exports", run(exports, THREADS));
-    off_mock();
-}
-
-/* All layers over the mock, whose file of the trace is dropped. */
-static void with_layers(void)
-{
-    struct ds_accel_options options = {.struct_size = sizeof(options),
-                                       .flags = DS_ACCEL_OPTION_NO_USER_CONFIG |
-                                                DS_ACCEL_OPTION_NO_CACHE,
-                                       .accelerator = "mock"};
     bool right;
 
     setenv("DS_ACCEL_LAYERS", "trace,validate,leak", 1);
     setenv("DS_ACCEL_TRACE_FILE", "/dev/null", 1);
-    shared = NULL;
-    right = ds_accel_create(&options, &shared) >= 0 && ds_accel_detect(shared) >= 0 &&
+    shared = create_with(accelerator, 0);
+    right = shared != NULL && ds_accel_detect(shared) >= 0 &&
             ds_accel_device_open(shared, 0, &shared_device) >= 0;
     check("layers", right && run(layered_device, THREADS));
     if (right) {
         ds_accel_device_close(shared_device);
     }
     ds_accel_destroy(shared);
+    unsetenv("DS_ACCEL_LAYERS");
+    unsetenv("DS_ACCEL_TRACE_FILE");
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *ftw)
@@ -1149,16 +717,16 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 static void first_get(const char *build)
 {
     char folder[] = "/tmp/ds-accel-threads-XXXXXX";
-    char plugins[512];
+    char path[512];
     char count[64];
     struct stat info = {0};
 
     if (mkdtemp(folder) == NULL) {
         abort();
     }
-    snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/faults/count", build);
+    snprintf(path, sizeof(path), "%s/tests/fixtures/faults/count", build);
     snprintf(count, sizeof(count), "%s/count", folder);
-    setenv("DS_ACCEL_PLUGIN_PATH", plugins, 1);
+    setenv("DS_ACCEL_PLUGIN_PATH", path, 1);
     setenv("DS_ACCELERATOR", "counted", 1);
     setenv("DS_ACCEL_CACHE_DIR", folder, 1);
     setenv("DS_TEST_COUNT_FILE", count, 1);
@@ -1167,31 +735,39 @@ static void first_get(const char *build)
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static void with_host(const char *build)
+{
+    first_get(build);
+    check("contexts of their own", run(own_contexts, THREADS));
+    with_shared(create("cpu"));
+    with_shared(create("mock"));
+    with_layers("mock");
+    with_workers();
+    with_allocator("mock", "growable_segments=true");
+    with_allocator("mock", "growable_segments=true,medium_segment_bytes=2MiB,gc_threshold=0.5");
+    with_allocator("mock", "off");
+    with_allocator("mock", "debug");
+    with_changes();
+    check("nothing was complained of", complaints == 0);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: threads BUILD\n");
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: threads BUILD [VENDOR [lost]]\n");
         return 2;
     }
     setenv("LOCAL_SIZE", "2", 1);
-    snprintf(mocks, sizeof(mocks), "%s/tests/fixtures/mocks", argv[1]);
-    first_get(argv[1]);
-    check("contexts of their own", run(own_contexts, THREADS));
-    with_shared("cpu");
-    with_shared("mock");
-    with_layers();
-    with_workers();
-    with_allocator("growable_segments=true");
-    with_allocator("growable_segments=true,medium_segment_bytes=2MiB,gc_threshold=0.5");
-    with_allocator("off");
-    with_allocator("debug");
-    setenv("DS_ACCEL_MOCK_IPC", "true", 1);
-    setenv("DS_ACCEL_LAYERS", "validate,leak", 1);
-    with_changes(true);
-    unsetenv("DS_ACCEL_LAYERS");
-    with_changes(false);
-    with_little_memory();
-    check("nothing was complained of", complaints == 0);
-    printf("threads: %u passed, %u failed\n", passed, failed);
+    snprintf(plugins, sizeof(plugins), "%s/%s", argv[1],
+             argc == 2 ? "tests/fixtures/mocks" : "lib/ds-accel");
+    if (argc == 2) {
+        with_host(argv[1]);
+    } else if (argc == 3) {
+        with_vendor(argv[2]);
+    } else {
+        with_loss(argv[2]);
+    }
+    printf("threads%s%s%s: %u passed, %u failed\n", argc > 2 ? " " : "", argc > 2 ? argv[2] : "",
+           argc > 3 ? " lost" : "", passed, failed);
     return failed != 0;
 }

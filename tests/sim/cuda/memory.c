@@ -497,7 +497,6 @@ SIM_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, siz
 
 /* One pool for each device, its default. It keeps nothing: what is freed goes back at once. */
 struct CUmemPoolHandle_st {
-    uint32_t physical;
     uint64_t threshold, used, used_high;
     int reuse[3];
 };
@@ -507,8 +506,12 @@ static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER; /* guards their fi
 
 static CUmemoryPool pool_of(uint32_t physical)
 {
-    pools[physical].physical = physical;
     return &pools[physical];
+}
+
+static uint32_t physical_of(CUmemoryPool pool)
+{
+    return (uint32_t)(pool - pools);
 }
 
 static void check_pool(CUmemoryPool pool, const char *call)
@@ -539,9 +542,9 @@ static CUresult allocate_async(CUcontext context, CUdeviceptr *dptr, size_t size
         sim_capture_break(stream); /* nodes of memory are not simulated */
         return NOT_SUPPORTED;
     }
-    pointer = sim_alloc(pool->physical, size, 512, SIM_DEVICE, 1);
+    pointer = sim_alloc(physical_of(pool), size, 512, SIM_DEVICE, 1);
     if (pointer == NULL && sim_stream_synchronize(stream, UINT64_MAX) == 0) {
-        pointer = sim_alloc(pool->physical, size, 512, SIM_DEVICE, 1);
+        pointer = sim_alloc(physical_of(pool), size, 512, SIM_DEVICE, 1);
     }
     REQUIRE(pointer != NULL, OUT_OF_MEMORY);
     sim_handle_add(pointer, "pool-allocation");
@@ -627,7 +630,7 @@ SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 
     ENTER_DEVICE(dev, physical);
     check_pool(pool, __func__);
-    return pool->physical == physical ? OK : INVALID_VALUE;
+    return physical_of(pool) == physical ? OK : INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)

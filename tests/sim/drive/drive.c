@@ -229,7 +229,7 @@ static void fill(struct session *session, ds_accel_plugin_stream_t *stream, unsi
 
         if (CALL(mem_fill_async, stream, session->memory, pattern, width, 400) ||
             CALL(mem_copy_async, stream, sink, session->memory, 400, DOWN) ||
-            CALL(stream_synchronize, stream, UINT64_MAX)) {
+            finish(session, stream) != 0) {
             continue;
         }
         for (size_t i = 0; i < 400; i++) {
@@ -262,7 +262,7 @@ static void order(struct session *session, unsigned char *source, unsigned char 
         want(plugin->stream_query(first, &error) == DS_ACCEL_NOT_READY,
              "a stream with a slow copy is not ready");
     }
-    if (CALL(stream_synchronize, second, UINT64_MAX) ||
+    if (finish(session, second) != 0 ||
         CALL(event_elapsed_ms, session->events[0], session->events[1], &elapsed)) {
         return;
     }

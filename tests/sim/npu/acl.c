@@ -401,9 +401,19 @@ SIM_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-bool acl_peers(uint32_t from, uint32_t to)
+static bool are_peers(uint32_t from, uint32_t to) /* with the lock */
 {
     return from == to || (from < MAX_DEVICES && to < 64 && (peers[from] >> to & 1) != 0);
+}
+
+bool acl_peers(uint32_t from, uint32_t to)
+{
+    bool answer;
+
+    pthread_mutex_lock(&lock);
+    answer = are_peers(from, to);
+    pthread_mutex_unlock(&lock);
+    return answer;
 }
 
 SIM_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
@@ -430,7 +440,7 @@ static aclError change_peer(int32_t peer, bool is_enabled, const char *call)
         return ACL_ERROR_RT_INVALID_DEVICEID;
     }
     pthread_mutex_lock(&lock);
-    if (acl_peers(context->physical, (uint32_t)physical) == is_enabled) {
+    if (are_peers(context->physical, (uint32_t)physical) == is_enabled) {
         sim_misuse("%s(%d): it is so already", call, peer);
     }
     peers[context->physical] ^= UINT64_C(1) << physical;

@@ -11,6 +11,7 @@
  */
 #include "shim.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -193,6 +194,9 @@ SIM_EXPORT ze_result_t zesDevicePciGetProperties(void *device, zes_pci_propertie
 
 /* ---- sensors -------------------------------------------------------------------------------- */
 
+/* Guards the making of sensors: whoever was given one may read it. */
+static pthread_mutex_t sensors_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static ze_result_t enumerate(void *device, enum kind kind, uint32_t *count, struct sensor **list,
                              const char *call)
 {
@@ -209,11 +213,15 @@ static ze_result_t enumerate(void *device, enum kind kind, uint32_t *count, stru
         there = sim_number(facts_of(card), "port_peer", -1) >= 0 ? 1 : 0;
     }
     NEED_POINTER(count);
+    pthread_mutex_lock(&sensors_lock);
     for (uint32_t i = 0; list != NULL && i < *count && i < there; i++) {
-        card->sensors[kind][i] =
-            (struct sensor){.magic = SENSOR_MAGIC, .kind = kind, .card = card, .number = i};
+        if (card->sensors[kind][i].magic != SENSOR_MAGIC) {
+            card->sensors[kind][i] =
+                (struct sensor){.magic = SENSOR_MAGIC, .kind = kind, .card = card, .number = i};
+        }
         list[i] = &card->sensors[kind][i];
     }
+    pthread_mutex_unlock(&sensors_lock);
     *count = *count == 0 || *count > there ? there : *count;
     return ZE_RESULT_SUCCESS;
 }
