@@ -72,12 +72,22 @@ int drive_report(struct run *run, const char *scenario);
                     : drive_absent(run, #slot))
 /* The status alone, where a failure is what is wanted. */
 #define ASK(run, slot, ...) (drive_clear(run), (run)->table->slot(__VA_ARGS__, &(run)->error))
-/* For what releases: again if it failed, so that a failure that comes once leaves nothing behind.
- */
+/* For what releases: again if it failed, so that one failure leaves nothing behind. */
 #define RELEASE(run, slot, ...) \
     do { \
         if (CALL(run, slot, __VA_ARGS__) < 0) { \
             CALL(run, slot, __VA_ARGS__); \
+        } \
+    } while (0)
+/* A call with an output: a failure leaves it as it was. */
+#define MAKE(run, slot, out, ...) \
+    do { \
+        (out) = (void *)&(run)->error; \
+        if (CALL(run, slot, __VA_ARGS__, &(out)) != DS_ACCEL_OK) { \
+            if ((void *)(out) != (void *)&(run)->error) { \
+                drive_untold(run, #slot, "failed and wrote its output"); \
+            } \
+            (out) = NULL; \
         } \
     } while (0)
 #define DROP(run, slot, handle) \
@@ -129,6 +139,10 @@ void drive_again(struct run *run);
 void drive_busy(struct run *run);
 
 void drive_walk(struct run *run);
+/* Of the walk: streams, graphs, another device and the vendor's handles, with device 0 open. */
+void drive_walk_streams(struct run *run);
+/* Whether each host task of it that was accepted has run once, and no other; counts anew. */
+int drive_tasks_have_run(void);
 void drive_rounds(struct run *run);
 void drive_native(struct run *run);
 

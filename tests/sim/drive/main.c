@@ -70,7 +70,7 @@ static const struct scenario scenarios[] = {
     {"again", "", drive_again, 0, "the verdict, while device 0 is open here"},
     {"busy", "", drive_busy, 1,
      "opens device 0 by two instances, and holds it for a line of stdin"},
-    /* walk.c, rounds.c, native.c */
+    /* walk.c and streams.c, rounds.c, native.c */
     {"walk", "", drive_walk, 1, "each slot once or twice, whatever fails"},
     {"rounds", "LIBRARY CODE", drive_rounds, 1,
      "the walk again and again; in round N call number N of the LIBRARY fails with CODE"},
