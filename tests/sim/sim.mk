@@ -7,7 +7,8 @@
 #
 #     $(eval $(call sim_library,cuda,libcuda.so.1,tests/sim/cuda/driver.c tests/sim/cuda/graph.c))
 #
-# SIM_FILES is all of them; $(BUILD)/sim/sonames lists them with their vendors.
+# SIM_FILES is all of them; $(BUILD)/sim/sonames lists them with their vendors. $(BUILD)/sim/drive is
+# the program that calls a plugin's table directly (tests/sim/drive).
 
 SIM_DIR := $(BUILD)/sim/lib
 SIM_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP -Itests/sim \
@@ -42,6 +43,15 @@ $(BUILD)/sim/sonames: $(wildcard tests/sim/*/shim.mk) tests/sim/sim.mk
 	@mkdir -p $(@D)
 	printf '%s\n' $(foreach pair,$(SIM_SONAMES),'$(subst :, ,$(pair))') >$@
 SIM_FILES += $(BUILD)/sim/sonames
+
+SIM_DRIVE := $(BUILD)/sim/drive
+SIM_DRIVE_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/sim/drive/*.c)))
+$(SIM_DRIVE_OBJECTS): SIM_CFLAGS += -I$(STAGE_PLUGIN)
+$(SIM_DRIVE_OBJECTS): | $(STAGED)
+$(SIM_DRIVE): $(SIM_DRIVE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl
+SIM_FILES += $(SIM_DRIVE)
 
 sim: build $(SIM_FILES)  ## simulated vendor runtimes, to try a machine that you don't have
 .PHONY: sim

@@ -54,10 +54,10 @@ PYTHON
 for backend in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
     # shellcheck disable=SC2086 # no flag is no word
     "$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror ${SAN:+-fsanitize=$SAN} \
-        -I"$build/include/ds-accel" -I"$here/../../plugins/common" -o "$dir/$backend" \
-        "$here/facts/facts.c" "$build/obj/plugins/$backend"/*.o "$build"/obj/plugins/common/*.o \
+        -I"$build/include/ds-accel" -I"$here/../../plugins/common" -I"$here" -o "$dir/$backend" \
+        "$here/facts/facts.c" "$here/drive/host.c" "$build/obj/plugins/$backend"/*.o "$build"/obj/plugins/common/*.o \
         -Wl,--wrap=vendor_lib_open -lpthread -ldl
-    run "$dir/$backend"
+    run env "DS_ACCEL_$(echo "$backend" | tr '[:lower:]' '[:upper:]')_PRESENCE=off" "$dir/$backend"
     is "$backend: its open() looks for a library" 0 "$code"
     printf '%s\n' "$out" >"$dir/$backend.json"
     # "library" is what the program above saw, presence the frame's own.

@@ -18,50 +18,50 @@ unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER LD_LIBRARY_PATH 2>/dev/null || true
 
 # whole NAME COMMAND: it goes well, and leaves nothing.
 whole() {
-    is "$1" "0 " "$code $out$(printf '%s\n' "$err" | grep -v '^log: ' || true)"
+    is "$1" "0 " "$code $out$err"
     is "$1: nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 }
 
 # The engine takes a stream that was destroyed for misuse.
-calls "$machine" waited
+drive "$machine" waited
 whole "streams come and go while another thread asks the device"
 
 # Memory that was opened twice is closed twice, also by device_close().
-calls "$machine" imports
+drive "$machine" imports
 whole "four threads open and close the same memory"
 
-calls "$machine" peer
+drive "$machine" peer
 whole "memory that is freed while it is copied to another device"
 
-SIM_LOSE=0@copy:1 calls "$machine" lost
+SIM_LOSE=0@copy:1 drive "$machine" lost
 is "a task of a lost device runs before anybody can wait for it" "0 " "$code $out"
 
 # CUDA's captures that are not relaxed are ended by the thread that began them; ACL's by any.
-calls "$machine" ended
+drive "$machine" ended
 whole "another thread does not end a capture"
 # A host that knows the note of the hardware answers what the plugin itself does.
 mkdir "$dir/bare"
 for vendor in cuda rocm xpu npu hpu mlu sdaa supa; do
-    run env DS_ACCEL_ROOT="$dir/bare" "$dir/calls" "$build/lib/ds-accel/ds_accel_$vendor.so" probe
+    driven env DS_ACCEL_ROOT="$dir/bare" "$drive" "$build/lib/ds-accel/ds_accel_$vendor.so" probe
     has "$vendor: the host speaks for the plugin" "$out" \
         "reason 1 $(verdict env DS_ACCEL_ROOT="$dir/bare" | sed 's/^unavailable no_device //')"
 done
 vendor=npu
 machine=$here/machines/npu.json
 plugin=$build/lib/ds-accel/ds_accel_npu.so
-calls "$machine" ended
+drive "$machine" ended
 is "another thread ends a capture, where the runtime lets it" "0 another thread ended it" "$code $out"
 for vendor in cuda rocm mlu; do
     machine=$here/machines/$vendor.json
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
-    calls "$machine" joined
+    drive "$machine" joined
     whole "$vendor: asking a device leaves captures alone"
 done
 
 for vendor in cuda rocm xpu npu mlu sdaa; do
     machine=$here/machines/$vendor.json
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
-    calls "$machine" gone
+    drive "$machine" gone
     whole "$vendor: a stream that was destroyed is waited for"
 done
 
@@ -69,8 +69,8 @@ done
 machine=$here/machines/npu.json
 plugin=$build/lib/ds-accel/ds_accel_npu.so
 if prlimit --memlock=65536 true 2>/dev/null; then
-    run env SIM_FAIL=aclrtMallocHost:1=207012 prlimit --memlock=65536 \
-        "$sim" "$machine" "$dir/calls" "$plugin" work
+    driven env SIM_FAIL=aclrtMallocHost:1=207012 prlimit --memlock=65536 \
+        "$sim" "$machine" "$drive" "$plugin" work
     has "a limit of locked memory" "$out" "failed mem_alloc_pinned: "
     has "a limit of locked memory: the code" "$out" " 207012 ACL_ERROR_RT_OVER_LIMIT: "
     has "a limit of locked memory: the limit" "$out" "RLIMIT_MEMLOCK is 65536 bytes"
@@ -81,7 +81,7 @@ fi
 # CUDA shows no device at all of a list that names one twice.
 machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
-calls "$machine" shown CUDA_VISIBLE_DEVICES
+drive "$machine" shown CUDA_VISIBLE_DEVICES
 is "a device that is named twice is refused" \
     "1 shown 1,0
 failed visible_devices_value: -1 0 -: visible_devices_value: device 1 is named twice
@@ -92,12 +92,12 @@ then untouched" "$code $out"
 machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
 export SIM_LATENCY_US=cuInit=20000
-calls "$machine" probe
+drive "$machine" probe
 is "signals of the program do not end it" \
     "0 state 1 reason 0 libcuda.so.1, driver 580.65.6, 2 devices" "$code $out"
 unset SIM_LATENCY_US
-run env LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE=/nonexistent.json DS_ACCEL_CUDA_PRESENCE=off \
-    "$dir/calls" "$plugin" probe
+driven env LD_LIBRARY_PATH="$build/sim/lib" SIM_MACHINE=/nonexistent.json DS_ACCEL_CUDA_PRESENCE=off \
+    "$drive" "$plugin" probe
 is "a crash in it is none of the program's" \
     "0 state 3 reason 11 the vendor's library ended the process that asked it, signal 6" "$code $out"
 "$CC" -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$dir/libexits.so" -x c - <<'END'
@@ -107,12 +107,12 @@ __attribute__((constructor)) static void leave(void)
     _Exit(7);
 }
 END
-run env DS_ACCEL_CUDA_PRESENCE=off DS_ACCEL_CUDA_LIBRARY="$dir/libexits.so" "$dir/calls" "$plugin" probe
+driven env DS_ACCEL_CUDA_PRESENCE=off DS_ACCEL_CUDA_LIBRARY="$dir/libexits.so" "$drive" "$plugin" probe
 is "a library that exits" \
     "0 state 3 reason 11 the vendor's library ended the process that asked it, exit code 7" "$code $out"
 for vendor in cuda rocm xpu npu hpu mlu sdaa; do
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
-    calls "$here/machines/$vendor.json" again
+    drive "$here/machines/$vendor.json" again
     is "$vendor: asked in a process that uses it" 0 "$code"
     has "$vendor: asked in a process that uses it, says" "$out" "state 1 reason 0 lib"
 done

@@ -43,17 +43,17 @@ has "by NEUWARE_HOME" "$(verdict bare env SIM_MACHINE="$machine" NEUWARE_HOME="$
 
 # ---- who is who ---------------------------------------------------------------------------------
 
-calls mlu facts
+drive mlu facts
 has "device 0" "$out" "device 0 vendor 0 pci 0000:4f:00.0 uuid cabc0590-5a10-4e02-b6d1-2f9a7c3e8d01 node /dev/cambricon_dev0 numa 0 memory 1073741824 name MLU590-M9"
 has "device 1" "$out" "device 1 vendor 1 pci 0000:d0:00.0 uuid cabc0590-8c27-41f9-93ae-7b60d15f4e02 node /dev/cambricon_dev1 numa 1"
 has "the driver's version" "$out" "driver 6.2.10"
-MLU_VISIBLE_DEVICES=1 calls mlu facts
+MLU_VISIBLE_DEVICES=1 drive mlu facts
 has "one visible device" "$out" "device 0 vendor 1 pci 0000:d0:00.0 uuid cabc0590-8c27-41f9-93ae-7b60d15f4e02 node /dev/cambricon_dev1 numa 1"
-MLU_VISIBLE_DEVICES=1,0 calls mlu facts
+MLU_VISIBLE_DEVICES=1,0 drive mlu facts
 has "visible the other way round" "$out" "device 1 vendor 0 pci 0000:4f:00.0"
 # Slowest first in the file: both libraries count by PCI address.
 variant turned 'v["order"] = "pci"; v["devices"].reverse()'
-calls "$dir/turned.json" facts
+drive "$dir/turned.json" facts
 has "by PCI: 0" "$out" "device 0 vendor 0 pci 0000:4f:00.0 uuid cabc0590-5a10-4e02-b6d1-2f9a7c3e8d01"
 for where in mlu "$dir/turned.json"; do
     for name in 0000:d0:00.0 cabc0590-8c27-41f9-93ae-7b60d15f4e02; do
@@ -65,24 +65,24 @@ done
 
 # ---- facts --------------------------------------------------------------------------------------
 
-sensors="valid 0x105d load 37% 0% heat 50000 power 110000/350000 clocks 1000000 0 memory 67108864/1073741824"
-calls mlu telemetry 67108864
+sensors="valid 0x105d utilization 37 temperature 50000 power 110000 power_limit 350000 core_clock 1000000 memory_used 67108864 memory_total 1073741824"
+drive mlu facts 67108864
 has "sensors" "$out" "device 0 $sensors"
-has "processes" "$out" "device 0 processes 1 memory 67108864"
+has "processes" "$out" "device 0 process 1 of 1 memory 67108864"
 # A library of API version 5 has neither the V2 structs nor the newer power struct.
 variant old 'v["cndev_version"] = 5; v["not_ready"] = 632014'
-calls "$dir/old.json" telemetry 67108864
-has "sensors of an old library" "$out" "device 0 valid 0x1045 load 37% 0% heat 50000 power 0/0 clocks 1000000 0 memory 67108864/1073741824"
-has "an old library's cards" "$("$sim" "$dir/old.json" "$dir/calls" "$plugin" facts)" \
+drive "$dir/old.json" facts 67108864
+has "sensors of an old library" "$out" "device 0 valid 0x1045 utilization 37 temperature 50000 core_clock 1000000 memory_used 67108864 memory_total 1073741824"
+has "an old library's cards" "$("$sim" "$dir/old.json" "$drive" "$plugin" facts)" \
     "device 1 vendor 1 pci 0000:d0:00.0 uuid cabc0590-8c27-41f9-93ae-7b60d15f4e02"
 variant heat 'v["devices"][1]["temperature"] = 77'
-MLU_VISIBLE_DEVICES=1 calls "$dir/heat.json" telemetry
-has "sensors of the right card" "$out" "device 0 valid 0x105d load 37% 0% heat 86000"
-calls mlu ranges
+MLU_VISIBLE_DEVICES=1 drive "$dir/heat.json" facts 0
+has "sensors of the right card" "$out" "device 0 valid 0x105d utilization 37 temperature 86000"
+drive mlu ranges
 is "ranges that nobody looks at" "0 " "$code $out"
-DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so calls mlu telemetry
+DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so drive mlu facts 0
 has "no library of sensors: nothing is known" "$out" "device 0 valid 0x0 "
-CNPX_LIB_PATH=$build/sim/lib/libcnpx.so SIM_RANGES=$dir/ranges calls mlu ranges
+CNPX_LIB_PATH=$build/sim/lib/libcnpx.so SIM_RANGES=$dir/ranges drive mlu ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
 run "$sim" mlu "$build/bin/ds-accel" info mlu --json
 has "info: bf16" "$out" '"is_bf16_supported": true'
@@ -107,20 +107,20 @@ export DS_ACCEL_MLU_CNDEV_LIBRARY
 conforms "conformance without CNDev" mlu "91 passed, 0 failed, 22 skipped"
 unset CNPX_LIB_PATH DS_ACCEL_MLU_CNDEV_LIBRARY
 
-calls mlu share
+drive mlu share
 has "memory and events for others" "$out" "event: 64 bytes"
 
 # ---- failures -----------------------------------------------------------------------------------
 
-calls mlu memory
+drive mlu memory
 has "memory is exhausted" "$out" "failed mem_alloc: -2 100100 cnrtErrorNoMem: cnrtMalloc(67108864 bytes, device 0): cnrtErrorNoMem (100100)"
 has "and the device goes on" "$out" "parts 16
 and one that fits"
 is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
-SIM_FAIL='cnrtMalloc:1=424242' calls mlu work
+SIM_FAIL='cnrtMalloc:1=424242' drive mlu work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 simulated failure: "
 for copy in 1 2 3; do
-    SIM_LOSE="0@copy:$copy" calls mlu work
+    SIM_LOSE="0@copy:$copy" drive mlu work
     is "lost in copy $copy" 1 "$code"
     has "lost in copy $copy: told" "$out" ": -10 632006 cnrtErrorDevice: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
@@ -155,14 +155,14 @@ wrong "total before free" 's/cnrtMemGetInfo(&free_bytes, &total), error,$/cnrtMe
 wrong "a thread's device that is not put back" '/^void mlu_leave/,/^}/ s/cnrtSetDevice((int)saved)/cnrtSetDevice((int)device->index)/' \
     device.c wrong_conforms DSA-P38
 wrong "structs without their version" 's/(value).version = (runtime)->cndev_version/(value).version = 0/' telemetry.c \
-    wrong_says telemetry "load 37%"
+    wrong_says "facts 0" "utilization 37 "
 wrong "a V2 struct with a version" 's/    int64_t total_mb;\n    int64_t used_mb;\n    int64_t reserved_mb/&/; /^struct cndev_memory {/ s/{/{ int32_t version;/; s/uint64_t reserved\[16\];/uint64_t reserved[15];/' \
-    cndev.h wrong_says "telemetry 67108864" "memory 67108864/1073741824"
+    cndev.h wrong_says "facts 67108864" "memory_used 67108864 memory_total 1073741824"
 wrong "an index for a handle" 's/cndevGetDeviceHandleByIndex((int32_t)i, &card->handle) != 0/cndevGetDeviceHandleByIndex((int32_t)i, \&(int32_t){0}) != 0/' \
-    telemetry.c wrong_says telemetry "load 37%"
+    telemetry.c wrong_says "facts 0" "utilization 37 "
 wrong "milliwatts for watts" 's/(uint64_t)power.usage \* 1000/(uint64_t)power.usage/' telemetry.c \
-    wrong_says telemetry "power 110000/350000"
+    wrong_says "facts 0" "power 110000 power_limit 350000 "
 wrong "KiB for bytes" 's/physical_kib \* 1024/physical_kib/' telemetry.c \
-    wrong_says "telemetry 67108864" "processes 1 memory 67108864"
+    wrong_says "facts 67108864" "process 1 of 1 memory 67108864"
 
 finish

@@ -8,12 +8,14 @@
 #
 # Arguments that are swapped fail here by what the runtimes themselves say: sizes and offsets of
 # copies that leave their buffer (-30), an object in the place of another (-34 to -58), and data
-# that is not what was sent, in conformance, exercise and native, whose prototypes are their own.
+# that is not what was sent, in conformance, the walk and native, whose prototypes are its own.
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$source/tests/tools/lib.sh"
+# shellcheck source=tests/sim/drive.sh
+. "$source/tests/sim/drive.sh"
 program=$build/bin/ds-accel
 plugin=$build/lib/ds-accel/ds_accel_opencl.so
 failing=$build/sim/opencl/libopencl_failing.so
@@ -130,25 +132,23 @@ POCL_DEVICES="pthread pthread" run "$program" bench --time 0.002 --size 64K --js
 is "bench: exit" 0 "$code"
 
 # The copy between devices is one of the host's: the runtime knows nothing of it.
-"${CC:-gcc}" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize="$SAN"} -I"$build/include/ds-accel" \
-    "$source/tests/sim/calls/calls.c" -o "$dir/calls" -ldl
-run env POCL_DEVICES="pthread pthread" "$dir/calls" "$plugin" peer
+driven env POCL_DEVICES="pthread pthread" "$drive" "$plugin" peer
 is "memory that is freed while it is copied to another device" "0 " "$code $out"
 
 # ---- a call that fails, and a program with OpenCL of its own ------------------------------------
 
 # A code that no specification has; a device that is lost there; a runtime without resources.
 for number in -9999 -2 -5; do
-    run env POCL_DEVICES="pthread pthread" "$build/sim/opencl/exercise" "$plugin" "$failing" \
-        "$number"
-    is "each call fails with $number: $err" 0 "$code"
-    printf '%s\n' "$out" | sed "s/^/  code $number: /"
+    driven env POCL_DEVICES="pthread pthread" DS_ACCEL_OPENCL_LIBRARY="$failing" \
+        "$drive" "$plugin" rounds "$failing" "$number"
+    is "each call fails with $number: $err$(printf '%s\n' "$out" | grep -A 9 -E '^(wrong|untold|left)' || true)" 0 "$code"
+    printf '%s\n' "$out" | sed -n "s/^[0-9]* \(calls\|failed\)/  code $number: &/p"
 done
 
-run "$build/sim/opencl/native" "$plugin"
+driven "$drive" "$plugin" native
 is "native: $err" 0 "$code"
 has "native" "$out" mixed
-printf '%s\n' "$out" | sed '/^mixed/d; s/^/  /'
+printf '%s\n' "$out" | sed -n 's/^copy of/  &/p'
 
 # ---- oclgrind: OpenCL 1.2 -----------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ if [ -e "$oclgrind" ]; then
         "$program" detect
     is "oclgrind" "0 opencl" "$code $out"
     conforms "oclgrind" 80 OCL_ICD_VENDORS="$dir/oclgrind" "$program" conformance opencl
-    run env OCL_ICD_VENDORS="$dir/oclgrind" "$build/sim/opencl/native" "$plugin"
+    driven env OCL_ICD_VENDORS="$dir/oclgrind" DS_ACCEL_OPENCL_DEVICE_TYPE=all "$drive" "$plugin" native
     is "native, oclgrind: $err" 0 "$code"
     # Two platforms side by side: both are devices of one instance, and either can be asked for.
     cp "$dir/vendors/pocl.icd" "$dir/oclgrind/"

@@ -95,22 +95,22 @@ fi
 
 # ---- who is who ---------------------------------------------------------------------------------
 
-calls rocm facts
+drive rocm facts
 has "device 0" "$out" "device 0 vendor 0 pci 0000:0c:00.0 uuid GPU-2e5b90c71fa84d36 node /dev/dri/renderD128 numa 0 memory 1073741824 name AMD Instinct MI300X"
 has "device 1" "$out" "device 1 vendor 1 pci 0000:8c:00.0 uuid GPU-7d10c4e8b5623fa9 node /dev/dri/renderD129 numa 1"
 has "the runtime's version" "$out" "runtime 6.3.42134"
 has "the driver's version" "$out" "driver 6.12.12"
-HIP_VISIBLE_DEVICES=1 calls rocm facts
+HIP_VISIBLE_DEVICES=1 drive rocm facts
 has "one visible device" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
-CUDA_VISIBLE_DEVICES=1 calls rocm facts
+CUDA_VISIBLE_DEVICES=1 drive rocm facts
 has "one visible device, as CUDA has it" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
 # HIP counts in what ROCR leaves: its device 0 is ROCR's first, the physical 1.
-ROCR_VISIBLE_DEVICES=1,0 HIP_VISIBLE_DEVICES=0 calls rocm facts
+ROCR_VISIBLE_DEVICES=1,0 HIP_VISIBLE_DEVICES=0 drive rocm facts
 has "a variable of a variable" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
-ROCR_VISIBLE_DEVICES=GPU-7d10c4e8b5623fa9 calls rocm facts
+ROCR_VISIBLE_DEVICES=GPU-7d10c4e8b5623fa9 drive rocm facts
 has "visible by UUID" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
 variant holes 'v["devices"][0]["minor"] = 7; v["devices"][1]["minor"] = 3'
-calls "$dir/holes.json" facts
+drive "$dir/holes.json" facts
 has "holes in the nodes: 0" "$out" "device 0 vendor 0 pci 0000:0c:00.0 uuid GPU-2e5b90c71fa84d36 node /dev/dri/renderD135"
 has "holes in the nodes: 1" "$out" "device 1 vendor 1 pci 0000:8c:00.0 uuid GPU-7d10c4e8b5623fa9 node /dev/dri/renderD131"
 for name in 0000:8c:00.0 GPU-7d10c4e8b5623fa9; do
@@ -124,26 +124,26 @@ done
 # Sensors are found by PCI address: rocm_smi heeds no variable.
 variant busy 'd = v["devices"][1]; d["utilization_percent"] = 63; d["edge_millidegrees"] = -1
 d["power_microwatts"] = 310500000; d["energy_count"] = 2000000'
-calls "$dir/busy.json" telemetry 67108864
-has "sensors" "$out" "device 0 valid 0x103f load 0% 0% heat 41000 power 90000/560000 clocks 0 0 memory 67108864/1073741824"
-has "sensors of another device; the junction's temperature" "$out" "device 1 valid 0x103f load 63% 0% heat 47000 power 310500/560000"
-HIP_VISIBLE_DEVICES=1 calls "$dir/busy.json" telemetry
-has "sensors of the only visible device" "$out" "device 0 valid 0x103f load 63% 0% heat 47000"
-DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere calls "$dir/busy.json" telemetry
-has "sensors by amd_smi, degrees and all" "$out" "device 0 valid 0x1027 load 0% 0% heat 41000"
+drive "$dir/busy.json" facts 67108864
+has "sensors" "$out" "device 0 valid 0x103f utilization 0 memory_utilization 0 temperature 41000 power 90000 power_limit 560000 energy 15300 memory_used 67108864 memory_total 1073741824"
+has "sensors of another device; the junction's temperature" "$out" "device 1 valid 0x103f utilization 63 memory_utilization 0 temperature 47000 power 310500 power_limit 560000"
+HIP_VISIBLE_DEVICES=1 drive "$dir/busy.json" facts 0
+has "sensors of the only visible device" "$out" "device 0 valid 0x103f utilization 63 memory_utilization 0 temperature 47000"
+DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere drive "$dir/busy.json" facts 0
+has "sensors by amd_smi, degrees and all" "$out" "device 0 valid 0x1027 utilization 0 memory_utilization 0 temperature 41000"
 variant sysfs 'v["files"] = {"/sys/bus/pci/devices/0000:0c:00.0/" + k: t for k, t in {
     "gpu_busy_percent": "21\n", "mem_info_vram_total": "1073741824\n", "mem_info_vram_used": "1048576\n",
     "hwmon/hwmon4/temp1_input": "39000\n", "hwmon/hwmon4/power1_average": "77000000\n",
     "hwmon/hwmon4/power1_cap": "300000000\n", "hwmon/hwmon4/freq1_input": "1200000000\n"}.items()}'
-SIM_FAIL='rsmi_init:1=8,amdsmi_init:1=34' calls "$dir/sysfs.json" telemetry
-has "sensors by sysfs alone" "$out" "device 0 valid 0x105d load 21% 0% heat 39000 power 77000/300000 clocks 1200000 0 memory 1048576/1073741824"
+SIM_FAIL='rsmi_init:1=8,amdsmi_init:1=34' drive "$dir/sysfs.json" facts 0
+has "sensors by sysfs alone" "$out" "device 0 valid 0x105d utilization 21 temperature 39000 power 77000 power_limit 300000 core_clock 1200000 memory_used 1048576 memory_total 1073741824"
 variant asleep 'v["devices"][1]["power"] = "suspended"'
-calls "$dir/asleep.json" telemetry
+drive "$dir/asleep.json" facts 0
 has "a suspended device is not asked" "$out" "device 1 valid 0x0 "
 # rsmi_init() prints where there is no /sys/class/drm: it is not called.
 "$here/machine.py" "$machine" "$dir/drmless"
 rm -r "$dir/drmless/sys/class/drm"
-DS_ACCEL_ROOT=$dir/drmless calls rocm telemetry
+DS_ACCEL_ROOT=$dir/drmless drive rocm facts 0
 is "without /sys/class/drm: no noise" "0 " "$code $err"
 has "without /sys/class/drm" "$out" "device 0 valid 0x0 "
 
@@ -208,9 +208,9 @@ run "$sim" "$dir/apart.json" "$build/bin/ds-accel" topo
 has "topo: no XGMI" "$out" "rocm:1  SYS     -"
 is "links to a suspended device" "pci None 16 5 63015" "$(links "$dir/asleep.json")"
 
-SIM_RANGES=$dir/ranges calls rocm ranges
+SIM_RANGES=$dir/ranges drive rocm ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
-DS_ACCEL_ROCM_ROCTX_LIBRARY=/nowhere calls rocm ranges
+DS_ACCEL_ROCM_ROCTX_LIBRARY=/nowhere drive rocm ranges
 is "ranges without roctx" "0 " "$code $out"
 
 # bf16 in matrix units from gfx908 on, emulated before; fp16 always.
@@ -233,13 +233,13 @@ has "bench: copies" "$out" '"state": "measured"'
 conforms "conformance" rocm "102 passed, 0 failed, 11 skipped"
 # 5.2: the struct of 792 bytes, no hipLaunchHostFunc, another flag for IPC.
 export DS_ACCEL_ROCM_LIBRARY="$hip5"
-calls rocm facts
+drive rocm facts
 has "5.2: version" "$out" "runtime 5.2.21153"
 run "$sim" rocm "$build/bin/ds-accel" conformance rocm -v
 # It cannot put a host task into a graph: hipStreamAddCallback() is no part of a capture.
 is "5.2: what fails" "DSA-P81 a captured host task" \
     "$(printf '%s\n' "$out" | sed -n 's/^\(DSA-P[0-9]*\) *failed *graph *\(a captured host task\):.*/\1 \2/p; t; s/^DSA-P[0-9]* *failed/&/p')"
-calls rocm work
+drive rocm work
 is "5.2: work" "0 " "$code $out"
 unset DS_ACCEL_ROCM_LIBRARY
 # A runtime that leaves the caller on one CPU is undone, in probe and after.
@@ -254,48 +254,48 @@ has "without virtual memory" "$out" "vmem_granularity: the device has no virtual
 # Pages of one size for one device and of another for the other.
 variant pages 'v["devices"][0]["granularity_bytes"] = 65536'
 conforms "conformance with small pages" "$dir/pages.json" "102 passed, 0 failed, 11 skipped"
-calls rocm vmem
+drive rocm vmem
 is "virtual memory, turned round" "0 " "$code $out"
 is "virtual memory: what is left" "" "$(grep '^alive' "$dir/report" || true)"
-calls rocm aligned
+drive rocm aligned
 is "aligned addresses" "0 " "$code $out"
 variant heedless 'v["heeds_alignment"] = 0'
-calls "$dir/heedless.json" aligned
+drive "$dir/heedless.json" aligned
 has "addresses that are not aligned are refused" "$out" "failed vmem_reserve: -3 0 -: vmem_reserve: hipMemAddressReserve gave "
 is "and given back" "1 " "$code $(grep '^alive' "$dir/report" || true)"
-calls "$dir/heedless.json" vmem
+drive "$dir/heedless.json" vmem
 has "nor is one taken that no piece fits" "$out" "not aligned to 4194304"
 is "which is given back too" "1 " "$code $(grep '^alive' "$dir/report" || true)"
-calls rocm released
+drive rocm released
 is "addresses that are not reserved" "0 granularity 4194304" "$code $out"
 # A runtime that recommends pages: too many handles.
-calls "$dir/pages.json" released
+drive "$dir/pages.json" released
 is "pieces are no pages" "0 granularity 2097152" "$code $out"
 for call in hipMemCreate hipMemMap hipMemSetAccess; do
-    SIM_LOSE="0@$call:1" calls rocm vmem
+    SIM_LOSE="0@$call:1" drive rocm vmem
     is "lost in $call: what is left" "1 " "$code $(grep '^alive' "$dir/report" || true)"
 done
 # Runtimes of before 6.0 have another layout of what describes an allocation: they are not asked.
-DS_ACCEL_ROCM_LIBRARY=$hip5 calls rocm vmem
+DS_ACCEL_ROCM_LIBRARY=$hip5 drive rocm vmem
 is "5.2: virtual memory is refused" 1 "$code"
 has "5.2: why" "$out" "failed vmem_granularity: -3 0 -: vmem_granularity: libamdhip64 is older than ROCm 6.0, or lacks hipMemCreate"
 
 # ---- failures -----------------------------------------------------------------------------------
 
-calls rocm memory
+drive rocm memory
 has "out of memory" "$out" "failed mem_alloc: -2 2 hipErrorOutOfMemory: hipMalloc(67108864 bytes, device 0): hipErrorOutOfMemory (2)"
 has "out of memory: and on" "$out" "and one that fits"
-SIM_FAIL='hipMalloc:1=424242' calls rocm work
+SIM_FAIL='hipMalloc:1=424242' drive rocm work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
-SIM_FAIL='hipMemcpyAsync:1=700' calls rocm work
+SIM_FAIL='hipMemcpyAsync:1=700' drive rocm work
 has "an illegal address ends the device's use, as CUDA's does" "$out" ": -10 700 "
 for copy in 1 2 3; do
-    SIM_LOSE="0@copy:$copy" calls rocm work
+    SIM_LOSE="0@copy:$copy" drive rocm work
     is "lost in copy $copy" 1 "$code"
     has "lost in copy $copy: told" "$out" ": -10 719 hipErrorLaunchFailure: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
-calls rocm capturing
+drive rocm capturing
 is "memory of the host beside a strict capture" "0 captured" "$code $out"
 every_call work 'Destroy|hipGetDevice|hipSetDevice|EndCapture' ' 1053 hipErrorRuntimeOther: '
 every_call vmem 'Destroy|hipGetDevice|hipSetDevice|hipMemRelease' ' 1053 hipErrorRuntimeOther: '
@@ -320,7 +320,7 @@ wrong_links() {
 }
 
 wrong_pieces() {
-    timeout 60 "$sim" rocm "$dir/calls" "$wrong" vmem
+    timeout 60 "$sim" rocm "$drive" "$wrong" vmem
 }
 
 # Each with the mistake made on purpose: the simulator has prototypes and numbers of its own, so that
@@ -365,7 +365,7 @@ wrong "the architecture at the old struct's place" \
 wrong "a plain name for the new struct" \
     's/OPTIONAL(hipGetDevicePropertiesR0600, "ROCm 6.0")/{"hipGetDeviceProperties", offsetof(struct hip_api, hipGetDevicePropertiesR0600), 0, NULL}/' \
     rocm.c wrong_architecture
-wrong "microwatts for milliwatts" 's|microwatts / 1000|microwatts|' sensors.c wrong_says telemetry "power 90000/560000"
+wrong "microwatts for milliwatts" 's|microwatts / 1000|microwatts|' sensors.c wrong_says "facts 0" "power 90000 power_limit 560000 "
 wrong "an affinity that is not put back" 's/^    restore_affinity(rocm->host, &affinity);$//' rocm.c wrong_affinity
 wrong "allocation in a strict capture" 's/int mode = HIP_CAPTURE_MODE_RELAXED/int mode = 0/' memory.c wrong_conforms DSA-P106
 wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' device.c wrong_conforms DSA-P38

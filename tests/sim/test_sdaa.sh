@@ -63,37 +63,37 @@ has "no permission: which node" "$refused" "/dev/tcaicard0"
 
 # ---- who is who ---------------------------------------------------------------------------------
 
-calls sdaa facts
+drive sdaa facts
 has "device 0" "$out" "device 0 vendor 0 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b00 node /dev/tcaicard0 numa 0 memory 1073741824 name TECO_AICARD_01"
 has "device 3 is of the first card" "$out" "device 3 vendor 3 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b03 node /dev/tcaicard0 numa 0"
 has "device 4 is of the second" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b10 node /dev/tcaicard1 numa 1"
-SDAA_VISIBLE_DEVICES=6,1 calls sdaa facts
+SDAA_VISIBLE_DEVICES=6,1 drive sdaa facts
 has "visible in another order: 0" "$out" "device 0 vendor 6 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b12 node /dev/tcaicard1 numa 1"
 has "visible in another order: 1" "$out" "device 1 vendor 1 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b01 node /dev/tcaicard0 numa 0"
 # The second card is node 5.
 variant holes 'for d in v["devices"][4:]: d["card"] = 5'
-calls "$dir/holes.json" facts
+drive "$dir/holes.json" facts
 has "holes in the nodes" "$out" "device 7 vendor 7 pci 0000:bd:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b13 node /dev/tcaicard5 numa 1"
 # TCML knows domain, slot and function; of the runtime there is the bus alone, and the rest a guess.
 variant place 'for d in v["devices"][4:]: d["pci"] = "0001:bd:05.1"'
-calls "$dir/place.json" facts
+drive "$dir/place.json" facts
 has "an address that TCML tells" "$out" "device 5 vendor 5 pci 0001:bd:05.1 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b11 node /dev/tcaicard1 numa 1"
-SDAA_VISIBLE_DEVICES=6,1 calls "$dir/place.json" facts
+SDAA_VISIBLE_DEVICES=6,1 drive "$dir/place.json" facts
 has "an address that TCML tells, of a visible device" "$out" "device 0 vendor 6 pci 0001:bd:05.1 uuid"
 variant place_cards 'v["tcml_counts"] = "cards"
 for d in v["devices"][4:]: d["pci"] = "0001:bd:05.1"'
-calls "$dir/place_cards.json" facts
+drive "$dir/place_cards.json" facts
 has "the address of a card" "$out" "device 7 vendor 7 pci 0001:bd:05.1"
 for how in no garbled elsewhere; do
     variant guess "v['tcml_pci'] = '$how'"
-    calls "$dir/guess.json" facts
+    drive "$dir/guess.json" facts
     has "a guess, where TCML's answer is: $how" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid"
     variant lost "v['tcml_pci'] = '$how'
 for d in v['devices'][4:]: d['pci'] = '0001:bd:05.1'"
-    calls "$dir/lost.json" facts
+    drive "$dir/lost.json" facts
     has "a guess that is no device, where TCML's answer is: $how" "$out" "device 4 vendor 4 pci  uuid"
 done
-DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere calls sdaa facts
+DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere drive sdaa facts
 has "a guess without TCML" "$out" "device 4 vendor 4 pci 0000:bd:00.0 uuid"
 run "$sim" sdaa env DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere DS_ACCEL_LOG=debug "$build/bin/ds-accel" info sdaa
 has "a guess is told as one" "$err" "device 4: 0000:bd:00.0 is a guess, made of bus 189"
@@ -109,23 +109,23 @@ is "bench of a device by its UUID" "0 5" \
 # ---- sensors and ranges -------------------------------------------------------------------------
 
 variant busy 'd = v["devices"][5]; d["utilization_percent"] = 44; d["memory_utilization_percent"] = 12; d["temperature_c"] = 71'
-calls "$dir/busy.json" telemetry 67108864
-has "sensors: memory is total, free, used" "$out" "device 0 valid 0x1007 load 0% 0% heat 45000 power 0/0 clocks 0 0 memory 67108864/1073741824"
-has "sensors of another device" "$out" "device 5 valid 0x1007 load 44% 12% heat 71000"
-SDAA_VISIBLE_DEVICES=5 calls "$dir/busy.json" telemetry
-has "sensors of the only visible device" "$out" "device 0 valid 0x1007 load 44% 12% heat 71000"
+drive "$dir/busy.json" facts 67108864
+has "sensors: memory is total, free, used" "$out" "device 0 valid 0x1007 utilization 0 memory_utilization 0 temperature 45000 memory_used 67108864 memory_total 1073741824"
+has "sensors of another device" "$out" "device 5 valid 0x1007 utilization 44 memory_utilization 12 temperature 71000"
+SDAA_VISIBLE_DEVICES=5 drive "$dir/busy.json" facts 0
+has "sensors of the only visible device" "$out" "device 0 valid 0x1007 utilization 44 memory_utilization 12 temperature 71000"
 # Where TCML counts cards, a device has its card's load, and no memory of its own.
 variant cards 'v["tcml_counts"] = "cards"; d = v["devices"][4]; d["utilization_percent"] = 44; d["temperature_c"] = 71'
-calls "$dir/cards.json" telemetry
-has "sensors of cards" "$out" "device 6 valid 0x7 load 44% 0% heat 71000"
+drive "$dir/cards.json" facts 0
+has "sensors of cards" "$out" "device 6 valid 0x7 utilization 44 memory_utilization 0 temperature 71000"
 variant unknown 'v["tcml_counts"] = "nothing"'
-calls "$dir/unknown.json" telemetry
+drive "$dir/unknown.json" facts 0
 has "sensors that cannot be matched" "$out" "device 0 valid 0x0 "
-DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere calls sdaa telemetry
+DS_ACCEL_SDAA_TCML_LIBRARY=/nowhere drive sdaa facts 0
 has "no TCML" "$out" "device 0 valid 0x0 "
-DS_ACCEL_SDAA_TCPX_LIBRARY=$build/sim/lib/libtcpx.so SIM_RANGES=$dir/ranges calls sdaa ranges
+DS_ACCEL_SDAA_TCPX_LIBRARY=$build/sim/lib/libtcpx.so SIM_RANGES=$dir/ranges drive sdaa ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
-calls sdaa ranges
+drive sdaa ranges
 is "ranges without TCPX" "0 " "$code $out"
 
 # ---- conformance, and it runs -------------------------------------------------------------------
@@ -137,18 +137,18 @@ run "$sim" sdaa "$build/bin/ds-accel" bench sdaa --json --only copy,alloc --size
 is "bench" 0 "$code"
 has "bench: copies" "$out" '"state": "measured"'
 
-calls sdaa opened
+drive sdaa opened
 is "an event between processes" "0 event: opened" "$code $out"
 
 # ---- failures -----------------------------------------------------------------------------------
 
-calls sdaa memory
+drive sdaa memory
 has "out of memory" "$out" "failed mem_alloc: -2 2 sdaaErrorOutOfMemory: sdaaMalloc(67108864 bytes, device 0): sdaaErrorOutOfMemory (2)"
 has "out of memory: and on" "$out" "and one that fits"
-SIM_FAIL='sdaaMalloc:1=424242' calls sdaa work
+SIM_FAIL='sdaaMalloc:1=424242' drive sdaa work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
 for copy in 1 2 3; do
-    SIM_LOSE="0@copy:$copy" calls sdaa work
+    SIM_LOSE="0@copy:$copy" drive sdaa work
     is "lost in copy $copy" 1 "$code"
     has "lost in copy $copy: told" "$out" ": -10 719 sdaaErrorLaunchFailure: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
@@ -158,7 +158,7 @@ every_call work 'Destroy|sdaaGetDevice|sdaaSetDevice' ' 1053 sdaaErrorRuntimeOth
 # ---- what is easily got wrong -------------------------------------------------------------------
 
 wrong_place() {
-    "$sim" "$dir/place.json" "$dir/calls" "$wrong" facts >"$dir/said" && grep -Fq "device 4 vendor 4 pci 0001:bd:05.1" "$dir/said"
+    "$sim" "$dir/place.json" "$drive" "$wrong" facts >"$dir/said" && grep -Fq "device 4 vendor 4 pci 0001:bd:05.1" "$dir/said"
 }
 
 # Each with the mistake made on purpose: the simulator has prototypes and numbers of its own.
@@ -172,7 +172,7 @@ wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, e
 wrong "not ready as in the first generation" 's/SDAA_NOT_READY = 600/SDAA_NOT_READY = 34/' sdaa.h wrong_conforms DSA-P49
 wrong "total before free" 's/sdaaMemGetInfo(&free_bytes, &total_bytes)/sdaaMemGetInfo(\&total_bytes, \&free_bytes)/' work.c wrong_works
 wrong "used before free, as HLML has it" 's/uint64_t total, free, used;/uint64_t total, used, free;/; /tcmlMemory_t.used is the last/d' \
-    sensors.c wrong_says telemetry "memory 0/1073741824"
+    sensors.c wrong_says "facts 0" "memory_used 0 memory_total 1073741824"
 wrong "the address's text before its numbers" 's/char short_text\[16\]/char text[32]/; s/char text\[32\]; ..* "00000000.*/char short_text[16];/; /^_Static_assert(offsetof(struct tcml_pci/d' \
     sensors.c wrong_place
 wrong "a function for a slot" 's/domain, bus, slot, function;/domain, bus, function, slot;/' sensors.c wrong_place

@@ -104,7 +104,7 @@ chmod 755 "$dir/refused/dev/biren"
 # Vouched for, and wrong: bytes are sent and received before the device is used. Either generation.
 variant other 'v["numbering"] = "other"'
 for library in "$first" "$second"; do
-    DS_ACCEL_SUPA_LIBRARY=$library calls "$dir/other.json" work
+    DS_ACCEL_SUPA_LIBRARY=$library drive "$dir/other.json" work
     is "other numbers, $library" 1 "$code"
     has "other numbers, $library: told" "$out" "rrorInvalidMemcpyDirection"
     is "other numbers, $library: what is left" "" "$(grep '^alive' "$dir/report" || true)"
@@ -114,15 +114,15 @@ done
 
 for library in "$first" "$second"; do
     export DS_ACCEL_SUPA_LIBRARY="$library"
-    calls supa facts
+    drive supa facts
     has "device 0, $library" "$out" "device 0 vendor 0 pci 0000:5e:00.0 uuid b17e0106-3c4d-4e5f-a061-728394a5b6c7 node /dev/biren/card_0 numa 0 memory 1073741824"
     has "device 1, $library" "$out" "device 1 vendor 1 pci 0000:de:00.0 uuid b17e0106-d8e9-4fa0-b1c2-d3e4f5061728 node /dev/biren/card_1 numa 1"
-    SUPA_VISIBLE_DEVICES=1 calls supa facts
+    SUPA_VISIBLE_DEVICES=1 drive supa facts
     has "one visible device, $library" "$out" "device 0 vendor 1 pci 0000:de:00.0 uuid b17e0106-d8e9-4fa0-b1c2-d3e4f5061728 node /dev/biren/card_1 numa 1"
 done
 unset DS_ACCEL_SUPA_LIBRARY
 variant holes 'v["devices"][0]["minor"] = 6; v["devices"][1]["minor"] = 2'
-calls "$dir/holes.json" facts
+drive "$dir/holes.json" facts
 has "holes in the nodes: 0" "$out" "device 0 vendor 0 pci 0000:5e:00.0 uuid b17e0106-3c4d-4e5f-a061-728394a5b6c7 node /dev/biren/card_6"
 has "holes in the nodes: 1" "$out" "device 1 vendor 1 pci 0000:de:00.0 uuid b17e0106-d8e9-4fa0-b1c2-d3e4f5061728 node /dev/biren/card_2"
 run "$sim" supa "$build/bin/ds-accel" info supa --json
@@ -132,16 +132,16 @@ has "info: bf16" "$out" '"is_bf16_supported": true'
 
 variant busy 'd = v["devices"][1]; d["utilization_percent"] = 58; d["memory_utilization_percent"] = 9
 d["temperature_c"] = 66; d["power_milliwatts"] = 287500'
-calls "$dir/busy.json" telemetry 67108864
-has "sensors: memory is total, free, used" "$out" "device 0 valid 0x100f load 0% 0% heat 45000 power 80000/0 clocks 0 0 memory 67108864/1073741824"
-has "sensors of another device" "$out" "device 1 valid 0x100f load 58% 9% heat 66000 power 287500/0"
-SUPA_VISIBLE_DEVICES=1 calls "$dir/busy.json" telemetry
-has "sensors of the only visible device" "$out" "device 0 valid 0x100f load 58% 9% heat 66000"
-DS_ACCEL_SUPA_BRML_LIBRARY=/nowhere calls supa telemetry
+drive "$dir/busy.json" facts 67108864
+has "sensors: memory is total, free, used" "$out" "device 0 valid 0x100f utilization 0 memory_utilization 0 temperature 45000 power 80000 memory_used 67108864 memory_total 1073741824"
+has "sensors of another device" "$out" "device 1 valid 0x100f utilization 58 memory_utilization 9 temperature 66000 power 287500"
+SUPA_VISIBLE_DEVICES=1 drive "$dir/busy.json" facts 0
+has "sensors of the only visible device" "$out" "device 0 valid 0x100f utilization 58 memory_utilization 9 temperature 66000"
+DS_ACCEL_SUPA_BRML_LIBRARY=/nowhere drive supa facts 0
 has "no BRML" "$out" "device 0 valid 0x0 "
-DS_ACCEL_SUPA_BRTX_LIBRARY=$build/sim/lib/libbrtx.so SIM_RANGES=$dir/ranges calls supa ranges
+DS_ACCEL_SUPA_BRTX_LIBRARY=$build/sim/lib/libbrtx.so SIM_RANGES=$dir/ranges drive supa ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
-calls supa ranges
+drive supa ranges
 is "ranges without BRTX" "0 " "$code $out"
 
 # ---- conformance, and it runs -------------------------------------------------------------------
@@ -157,22 +157,22 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- failures -----------------------------------------------------------------------------------
 
-calls supa memory
+drive supa memory
 has "out of memory" "$out" "failed mem_alloc: -2 1002 suErrorMemoryAllocation: suMallocDevice(67108864 bytes, device 0): suErrorMemoryAllocation (1002)"
 has "out of memory: and on" "$out" "and one that fits"
-SIM_FAIL='suMallocDevice:2=424242' calls supa work
+SIM_FAIL='suMallocDevice:2=424242' drive supa work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
 for copy in 3 4 5; do
-    SIM_LOSE="0@copy:$copy" calls supa work
+    SIM_LOSE="0@copy:$copy" drive supa work
     is "lost in copy $copy" 1 "$code"
     has "lost in copy $copy: told" "$out" ": -10 1012 suErrorLaunchFailure: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
 every_call work 'Destroy|suGetDevice|suSetDevice|EndCapture|suFree' ' 1022 suErrorOther: '
 export DS_ACCEL_SUPA_LIBRARY="$second"
-calls supa work
+drive supa work
 is "work, 2.x" "0 " "$code $out"
-SIM_FAIL='supaMalloc:2' calls supa work
+SIM_FAIL='supaMalloc:2' drive supa work
 has "a failure, 2.x" "$out" "failed mem_alloc: -4 1022 supaErrorOther: supaMalloc("
 unset DS_ACCEL_SUPA_LIBRARY
 
@@ -184,7 +184,7 @@ wrong_works_second() {
 
 # suGetErrorName() is the driver's in 2.x: the simulator aborts when it is called.
 wrong_fails_second() {
-    SIM_FAIL='supaMalloc:2=1002' DS_ACCEL_SUPA_LIBRARY=$second timeout 60 "$sim" supa "$dir/calls" "$wrong" work >"$dir/said" || true
+    SIM_FAIL='supaMalloc:2=1002' DS_ACCEL_SUPA_LIBRARY=$second timeout 60 "$sim" supa "$drive" "$wrong" work >"$dir/said" || true
     grep -Fq supaErrorMemoryAllocation "$dir/said"
 }
 
@@ -205,7 +205,7 @@ wrong "the event before the stream" 's/stream_wait_event(native, native_event, 0
 wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' stream.c wrong_works
 wrong "total before free" 's/memory_info(&free_bytes, &total_bytes)/memory_info(\&total_bytes, \&free_bytes)/' memory.c wrong_works
 wrong "used before free, as HLML has it" 's/uint64_t total, free, used;/uint64_t total, used, free;/; /brmlMemory_t.used is the last/d' \
-    sensors.c wrong_says telemetry "memory 0/1073741824"
+    sensors.c wrong_says "facts 0" "memory_used 0 memory_total 1073741824"
 wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' supa.c wrong_conforms DSA-P38
 
 finish

@@ -165,35 +165,35 @@ fi
 
 first="pci 0000:29:00.0 uuid 8680d50b-2f00-0000-2900-000000000000 node /dev/dri/renderD128 numa 0"
 second="pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000000 node /dev/dri/renderD129 numa 1"
-calls xpu facts
+drive xpu facts
 has "device 0" "$out" "device 0 vendor 0 $first memory 1073741824 name Intel(R) Data Center GPU Max 1550"
 has "device 1" "$out" "device 1 vendor 1 $second"
-ZE_AFFINITY_MASK=1 calls xpu facts
+ZE_AFFINITY_MASK=1 drive xpu facts
 has "one visible device" "$out" "device 0 vendor 1 $second"
 # A mask does not change the order, whatever it lists first; a device that there is not is ignored.
-ZE_AFFINITY_MASK=1,9,0 calls xpu facts
+ZE_AFFINITY_MASK=1,9,0 drive xpu facts
 has "a mask has no order: 0" "$out" "device 0 vendor 0 $first"
 has "a mask has no order: 1" "$out" "device 1 vendor 1 $second"
 variant shuffled 'v["order"] = "shuffled"; v["devices"][0]["shuffle"] = 2; v["devices"][1]["shuffle"] = 1'
-calls "$dir/shuffled.json" facts
+drive "$dir/shuffled.json" facts
 has "shuffled: 0" "$out" "device 0 vendor 0 $second"
-ZE_AFFINITY_MASK=1 calls "$dir/shuffled.json" facts
+ZE_AFFINITY_MASK=1 drive "$dir/shuffled.json" facts
 has "shuffled, one visible" "$out" "device 0 vendor 1 $first"
 variant holes 'v["devices"][0]["minor"] = 5; v["devices"][1]["minor"] = 2'
-calls "$dir/holes.json" facts
+drive "$dir/holes.json" facts
 has "nodes with holes" "$out" "device 0 vendor 0 pci 0000:29:00.0 uuid 8680d50b-2f00-0000-2900-000000000000 node /dev/dri/renderD133"
 
 # Two tiles on the second card: devices of their own in a flat hierarchy.
 variant tiles 'v["devices"][1]["parts"] = [
     {"uuid": "8680d50b-2f00-0000-b900-00000000000%d" % i, "memory_bytes": (256 << i) << 20, "instance": i} for i in (1, 2)]'
-calls "$dir/tiles.json" facts
+drive "$dir/tiles.json" facts
 has "cards: the second one" "$out" "device 1 vendor 1 $second"
-ZE_AFFINITY_MASK=1.1 calls "$dir/tiles.json" facts
+ZE_AFFINITY_MASK=1.1 drive "$dir/tiles.json" facts
 has "one tile of a card" "$out" "device 0 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002 node /dev/dri/renderD129 numa 1 memory 1073741824"
-ZE_FLAT_DEVICE_HIERARCHY=FLAT calls "$dir/tiles.json" facts
+ZE_FLAT_DEVICE_HIERARCHY=FLAT drive "$dir/tiles.json" facts
 has "tiles: the first" "$out" "device 1 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000001 node /dev/dri/renderD129 numa 1 memory 536870912"
 has "tiles: the second" "$out" "device 2 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002 node /dev/dri/renderD129 numa 1 memory 1073741824"
-ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=2,0 calls "$dir/tiles.json" facts
+ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=2,0 drive "$dir/tiles.json" facts
 has "tiles, two visible" "$out" "device 1 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002"
 run env ZE_FLAT_DEVICE_HIERARCHY=COMBINED "$sim" "$dir/tiles.json" "$build/bin/ds-accel" info xpu --json
 has "a tile is one" "$out" '"tile"'
@@ -209,38 +209,42 @@ done
 
 # ---- facts --------------------------------------------------------------------------------------
 
-calls xpu telemetry 67108864
-has "sensors" "$out" "device 0 valid 0x14ed load 37% 0% heat 46500 power 250000/0 clocks 1550000 3200000 memory 67108864/1073741824"
+# Energy grows with time.
+without_energy() {
+    printf '%s\n' "$out" | sed 's/ energy [1-9][0-9]* / /'
+}
+drive xpu facts 67108864
+has "sensors" "$(without_energy)" "device 0 valid 0x14ed utilization 37 temperature 46500 power 250000 core_clock 1550000 memory_clock 3200000 throttle 0 memory_used 67108864 memory_total 1073741824"
 variant heat 'v["order"] = "shuffled"; v["devices"][0]["shuffle"] = 2; v["devices"][1]["shuffle"] = 1
 v["devices"][0].update(temperature=77, process_pid=4242, process_bytes=12345, utilization_percent=90, port_peer=1)
 v["devices"][1]["port_peer"] = 0'
-calls "$dir/heat.json" telemetry
-has "sensors of the right card" "$out" "device 1 valid 0x14ed load 90% 0% heat 78500"
-has "processes" "$out" "device 1 processes 1 memory 12345"
+drive "$dir/heat.json" facts 0
+has "sensors of the right card" "$out" "device 1 valid 0x14ed utilization 90 temperature 78500"
+has "processes" "$out" "device 1 process 1 of 1 memory 12345"
 # A tile has its own memory and its share of the power; of a card the card's own counter is taken.
 variant warm 'v["devices"][1]["parts"] = [
     {"uuid": "8680d50b-2f00-0000-b900-00000000000%d" % i, "memory_bytes": (256 << i) << 20, "instance": i} for i in (1, 2)]'
-ZE_FLAT_DEVICE_HIERARCHY=FLAT calls "$dir/warm.json" telemetry
-has "sensors of a tile" "$out" "device 2 valid 0x146d load 37% 0% heat 46500 power 125000/0 clocks 1550000 0 memory 0/1073741824"
-calls "$dir/warm.json" telemetry
-has "sensors of a card with tiles" "$out" "device 1 valid 0x146d load 37% 0% heat 46500 power 250000/0 clocks 1550000 0 memory 0/1610612736"
+ZE_FLAT_DEVICE_HIERARCHY=FLAT drive "$dir/warm.json" facts 0
+has "sensors of a tile" "$(without_energy)" "device 2 valid 0x146d utilization 37 temperature 46500 power 125000 core_clock 1550000 throttle 0 memory_used 0 memory_total 1073741824"
+drive "$dir/warm.json" facts 0
+has "sensors of a card with tiles" "$(without_energy)" "device 1 valid 0x146d utilization 37 temperature 46500 power 250000 core_clock 1550000 throttle 0 memory_used 0 memory_total 1610612736"
 variant deaf 'v["sysman"] = 0'
-calls "$dir/deaf.json" telemetry
+drive "$dir/deaf.json" facts 0
 has "without Sysman nothing is known" "$out" "device 0 valid 0x0 "
 has "without Sysman: why" "$out" "Sysman is not there"
 # A loader of 1.8 has Sysman only by a variable, and takes the device itself.
-run "$dir/on_old" xpu "$dir/calls" "$plugin" telemetry
+driven "$dir/on_old" xpu "$drive" "$plugin" facts 0
 has "a loader of 1.8: no sensors" "$out" "device 0 valid 0x0 "
-run env ZES_ENABLE_SYSMAN=1 "$dir/on_old" "$dir/heat.json" "$dir/calls" "$plugin" telemetry
-has "a loader of 1.8 with ZES_ENABLE_SYSMAN" "$out" "device 1 valid 0x14ed load 90% 0% heat 78500"
+driven env ZES_ENABLE_SYSMAN=1 "$dir/on_old" "$dir/heat.json" "$drive" "$plugin" facts 0
+has "a loader of 1.8 with ZES_ENABLE_SYSMAN" "$out" "device 1 valid 0x14ed utilization 90 temperature 78500"
 
 export INTEL_LIBITTNOTIFY64="$build/sim/lib/libittnotify_sim.so"
-SIM_RANGES=$dir/ranges calls xpu ranges
+SIM_RANGES=$dir/ranges drive xpu ranges
 is "ranges" "0 push ds-accel: step,push a domain: forward,pop,push ds-accel: backward,pop,pop" \
     "$code $(paste -sd, "$dir/ranges")"
-INTEL_LIBITTNOTIFY64=$dir/nowhere.so calls xpu ranges
+INTEL_LIBITTNOTIFY64=$dir/nowhere.so drive xpu ranges
 is "a collector that is not there" "0 " "$code $out"
-has "a collector that is not there: told" "$err" "no ranges for INTEL_LIBITTNOTIFY64"
+has "a collector that is not there: told" "$log" "no ranges for INTEL_LIBITTNOTIFY64"
 unset INTEL_LIBITTNOTIFY64
 
 run "$sim" xpu "$build/bin/ds-accel" info xpu --json
@@ -271,15 +275,15 @@ conforms "conformance with small allocations" "$dir/narrow.json" "98 passed, 0 f
 
 # ---- failures -----------------------------------------------------------------------------------
 
-calls xpu memory
+drive xpu memory
 has "memory is exhausted" "$out" "failed mem_alloc: -2 1879048195 ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY: zeMemAllocDevice(67108864 bytes, device 0): ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY (1879048195)"
 has "and the device goes on" "$out" "parts 16
 and one that fits"
 is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
-SIM_FAIL='zeMemAllocDevice:1=0x424242' calls xpu work
+SIM_FAIL='zeMemAllocDevice:1=0x424242' drive xpu work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 4342338 -: "
 for copy in 1 2 3; do
-    SIM_LOSE="0@copy:$copy" calls xpu work
+    SIM_LOSE="0@copy:$copy" drive xpu work
     is "lost in copy $copy" 1 "$code"
     has "lost in copy $copy: told" "$out" ": -10 1879048193 ZE_RESULT_ERROR_DEVICE_LOST: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
@@ -317,13 +321,13 @@ wrong_marks() {
 
 wrong_ranges() {
     rm -f "$dir/said"
-    SIM_RANGES=$dir/said INTEL_LIBITTNOTIFY64="$build/sim/lib/libittnotify_sim.so" "$sim" xpu "$dir/calls" "$wrong" ranges &&
+    SIM_RANGES=$dir/said INTEL_LIBITTNOTIFY64="$build/sim/lib/libittnotify_sim.so" "$sim" xpu "$drive" "$wrong" ranges &&
         cmp "$dir/said" "$dir/ranges"
 }
 
 wrong_heat() {
-    "$sim" "$dir/heat.json" "$dir/calls" "$wrong" telemetry >"$dir/said" &&
-        grep -F "device 1 valid 0x14ed load 90% 0% heat 78500" "$dir/said"
+    "$sim" "$dir/heat.json" "$drive" "$wrong" facts 0 >"$dir/said" &&
+        grep -F "device 1 valid 0x14ed utilization 90 temperature 78500" "$dir/said"
 }
 
 wrong_suite() {
@@ -364,9 +368,9 @@ wrong "identifiers by their address" \
     's/runtime->itt.__itt_task_begin(where, none, none, name)/((void (*)(const void *, const void *, const void *, void *))(void *)runtime->itt.__itt_task_begin)(where, \&none, \&none, name)/' \
     range.c wrong_ranges
 wrong "what is used for what is free" 's/free_bytes += state.free_bytes/free_bytes += state.size_bytes - state.free_bytes/' \
-    sysman.c wrong_says telemetry "memory 0/1073741824"
+    sysman.c wrong_says "facts 0" "memory_used 0 memory_total 1073741824"
 wrong "Sysman's numbers for ours" 's/if (is_unit(&runtime->units\[i\], &properties, &pci))/if (runtime->units[i].sysman == NULL \&\& (i == 0 || runtime->units[i - 1].sysman != NULL) \&\& (i + 1 == runtime->unit_count || runtime->units[i + 1].sysman == NULL) \&\& (i == 0 || runtime->units[i - 1].sysman != device))/' \
     sysman.c wrong_heat
-wrong "milliwatts" 's/uj \* 1000 \/ us/uj \/ us/' sysman.c wrong_says telemetry "power 250000/0"
+wrong "milliwatts" 's/uj \* 1000 \/ us/uj \/ us/' sysman.c wrong_says "facts 0" "power 250000 "
 
 finish

@@ -2,23 +2,14 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=sh disable=SC2154
 #
-# What the tests of npu and mlu share, behind tests/tools/lib.sh: verdicts, variants of a machine,
-# the calling program, every call that can fail, and wrong plugins. $build, $here and $vendor are set.
+# What the tests of most vendors share, behind tests/tools/lib.sh: verdicts, variants of a machine,
+# scenarios, every call that can fail, and wrong plugins. $build, $here and $vendor are set.
 
-unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES DS_ACCEL_ROOT 2>/dev/null || true
-: "${CC:=gcc}"
-# The leak checker's own tracer dies of libraries with thread-local storage that were opened late; what a
-# plugin leaves alive, the simulator reports.
-[ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
-export SIM_BUILD="$build"
+# shellcheck source=tests/sim/drive.sh
+. "$here/drive.sh"
 sim=$here/ds-accel-sim
 machine=$here/machines/$vendor.json
 plugin=$build/lib/ds-accel/ds_accel_$vendor.so
-
-# The calling program; a sanitizer's runtime must be the program's too.
-# shellcheck disable=SC2086 # no flag is no word
-"$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize=$SAN} -I"$build/include/ds-accel" "$here/calls/calls.c" \
-    -o "$dir/calls" -ldl
 
 # variant NAME PYTHON: the machine, changed by a statement about m (the machine) and v (the vendor's).
 variant() {
@@ -44,12 +35,12 @@ for plugin in json.load(sys.stdin)["plugins"]:
         print(plugin["state"], plugin["reason"] or "-", plugin["detail"])' "$vendor"
 }
 
-# calls MACHINE COMMAND...: sets $out and $code; $dir/report is new.
-calls() {
+# drive MACHINE SCENARIO...: as driven; $dir/report is new.
+drive() {
     where=$1
     shift
     rm -f "$dir/report"
-    SIM_REPORT="$dir/report" run "$sim" "$where" "$dir/calls" "$plugin" "$@"
+    SIM_REPORT="$dir/report" driven "$sim" "$where" "$drive" "$plugin" "$@"
 }
 
 # bare COMMAND...: with the machine's files ($dir/root), and no library of the simulator.
@@ -83,17 +74,17 @@ conforms() {
     is "$1" "0 $3" "$code $figures"
 }
 
-# every_call COMMAND ALIVE CODE: the Nth call of the vendor's libraries fails, for every N. Nothing crashes, a
+# every_call SCENARIO ALIVE CODE: the Nth call of the vendor's libraries fails, for every N. Nothing crashes, a
 # failure is told with the vendor's code (a telemetry or range library that fails is just not
 # there), and nothing stays alive but what a failing destructor, whose name matches ALIVE, was asked for.
 every_call() {
-    calls "$machine" "$1"
+    drive "$machine" "$1"
     is "$1: no failure" "0 " "$code $out"
     total=$(sed -n 's/^calls //p' "$dir/report")
     bare true # makes the machine's files, once for all runs
     n=1
     while [ "$n" -le "$total" ]; do
-        DS_ACCEL_ROOT=$dir/root SIM_FAIL="*:$n" calls "$machine" "$1"
+        DS_ACCEL_ROOT=$dir/root SIM_FAIL="*:$n" drive "$machine" "$1"
         failed_call=$(sed -n 's/^failed //p' "$dir/report" | head -1)
         case $code in
         0) pass ;;
@@ -156,7 +147,7 @@ wrong() {
 # Tests for `wrong`.
 wrong_works() {
     rm -f "$dir/report"
-    SIM_REPORT="$dir/report" timeout 60 "$sim" "${1:-$machine}" "$dir/calls" "$wrong" work &&
+    SIM_REPORT="$dir/report" timeout 60 "$sim" "${1:-$machine}" "$drive" "$wrong" work &&
         ! grep '^alive' "$dir/report"
 }
 
@@ -164,7 +155,14 @@ wrong_conforms() {
     timeout 60 "$sim" "${2:-$machine}" "$build/bin/ds-accel" conformance "$wrong" --rule "$1"
 }
 
+# says PLUGIN SCENARIO TEXT: the plugin's scenario goes well, and tells that.
+says() {
+    # shellcheck disable=SC2086 # a scenario with its argument
+    "$sim" "$machine" "$drive" "$1" $2 >"$dir/said" && grep -Fq -- "$3" "$dir/said"
+}
+
+# A text that the right plugin does not say either is no test: the wrong one would never be found.
 wrong_says() {
-    # shellcheck disable=SC2086 # a command with its argument
-    "$sim" "$machine" "$dir/calls" "$wrong" $1 >"$dir/said" && grep -Fq "$2" "$dir/said"
+    says "$plugin" "$1" "$2" || { echo "the right plugin does not say: $2" && return 0; }
+    says "$wrong" "$1" "$2"
 }

@@ -3,11 +3,13 @@
 /*
  * What a vendor's plugin itself holds for true of its vendor, as JSON: linked with the plugin's own
  * objects, this reads its table. The library's names are what its open() hands to
- * vendor_lib_open(), which is caught (--wrap): nothing is opened, and the program ends there.
+ * vendor_lib_open(), which is caught (--wrap): nothing is opened, and the program ends there. Run
+ * with the option presence off, so that no hardware is looked for.
  */
 #include "vendor.h"
 
-#include <stdio.h>
+#include "drive/drive.h"
+
 #include <stdlib.h>
 
 int __wrap_vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
@@ -31,46 +33,6 @@ int __wrap_vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *h
     printf("]}\n");
     exit(0);
 }
-
-/* ---- a host that looks for no hardware ------------------------------------------------------ */
-
-static void host_log(const struct ds_accel_host *host, uint32_t level, const char *message)
-{
-    (void)host;
-    (void)level;
-    (void)message;
-}
-
-static int32_t host_log_enabled(const struct ds_accel_host *host, uint32_t level, uint32_t *enabled)
-{
-    (void)host;
-    (void)level;
-    *enabled = 0;
-    return DS_ACCEL_OK;
-}
-
-static int32_t host_config_get(const struct ds_accel_host *host, const char *key, char *value,
-                               uint32_t value_size, uint32_t *needed_out)
-{
-    (void)host;
-    (void)needed_out;
-    if (strcmp(key, "presence") != 0 || value_size < 4) {
-        return DS_ACCEL_ERR_NOT_FOUND;
-    }
-    memcpy(value, "off", 4);
-    return DS_ACCEL_OK;
-}
-
-static struct ds_accel_host host = {
-    .struct_size = sizeof(host),
-    .abi_major = DS_ACCEL_ABI_MAJOR,
-    .features = DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE,
-    .host_version = "0",
-    .log = host_log,
-    .log_enabled = host_log_enabled,
-    .config_get = host_config_get,
-    .machine_root = "",
-};
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -121,7 +83,7 @@ int main(void)
 
     memset(&problem, 0, sizeof(problem));
     print_table();
-    (void)vendor_backend.open(&host, &runtime, &problem);
+    (void)vendor_backend.open(drive_host(vendor_backend.name), &runtime, &problem);
     fprintf(stderr, "facts: no library was asked for: %s\n", problem.detail);
     return 1;
 }

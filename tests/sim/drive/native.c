@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * native PLUGIN: a program that has OpenCL itself and mixes it with the plugin.
+ * A program that has OpenCL itself and mixes it with the plugin.
  *
  * Its own context is opened, its own queue and its own buffer are wrapped; a kernel that it
  * compiles works on memory of mem_alloc(), between copies of the plugin's in the same queue. Then
- * both ways to copy are timed side by side and told; no time is a failure.
+ * both ways to copy are timed side by side and told; no time is a failure. What is not as it must
+ * be ends the program.
  *
  * The declarations are those of the OpenCL 1.2 specification that are used here.
  */
-#include "host.h"
+#include "drive.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define COUNT 4096u
-#define BYTES (COUNT * sizeof(uint32_t))
+#define SIZE (COUNT * sizeof(uint32_t))
 #define BIG_BYTES (UINT64_C(64) << 20)
 #define ROUNDS 2000
 
 typedef void *handle_t;
 
-static const struct ds_accel_plugin *plugin;
-static struct ds_accel_error error;
 static int32_t code;
 
 static int32_t (*clGetPlatformIDs)(uint32_t, handle_t *, uint32_t *);
@@ -64,30 +64,24 @@ static const struct {
     {"clFinish", &clFinish},
 };
 
-static void check(int is_fine, const char *what)
+static void must(struct run *run, int is_so, const char *what)
 {
-    if (!is_fine) {
-        fprintf(stderr, "%s: OpenCL says %d, the plugin \"%s\"\n", what, code, error.message);
-        exit(1);
+    drive_want(run, is_so, what);
+    if (!is_so) {
+        printf("OpenCL says %d, the plugin \"%s\"\n", code, run->error.message);
+        exit(drive_report(run, "native"));
     }
 }
 
-static struct ds_accel_error *fresh(void)
-{
-    memset(&error, 0, sizeof(error));
-    error.struct_size = sizeof(error);
-    return &error;
-}
-
-#define CL(call) check((code = (call)) == 0, #call)
-#define MADE(call) check((call) != NULL && code == 0, #call)
-#define DO(slot, ...) check(plugin->slot(__VA_ARGS__, fresh()) == DS_ACCEL_OK, #slot)
+#define CL(call) must(run, (code = (call)) == 0, #call)
+#define MADE(call) must(run, (call) != NULL && code == 0, #call)
+#define DO(slot, ...) must(run, CALL(run, slot, __VA_ARGS__) == DS_ACCEL_OK, #slot)
 
 /* ---- the program's side --------------------------------------------------------------------- */
 
 static handle_t device_id, context, queue, kernel;
 
-static void start_opencl(void)
+static void start_opencl(struct run *run)
 {
     const char *source = "__kernel void add(__global uint *x, uint offset, uint y)"
                          "{ x[get_global_id(0) + offset] += y; }";
@@ -95,11 +89,11 @@ static void start_opencl(void)
     handle_t platform = NULL;
     handle_t program = NULL;
 
-    check(library != NULL, "dlopen");
+    must(run, library != NULL, "dlopen");
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *address = dlsym(library, symbols[i].name);
 
-        check(address != NULL, symbols[i].name);
+        must(run, address != NULL, symbols[i].name);
         memcpy(symbols[i].place, &address, sizeof(address));
     }
     CL(clGetPlatformIDs(1, &platform, NULL));
@@ -112,7 +106,7 @@ static void start_opencl(void)
 }
 
 /* memory[offset_bytes...] += value, queued. */
-static void add(uint64_t memory, uint64_t offset_bytes, uint32_t value)
+static void add(struct run *run, uint64_t memory, uint64_t offset_bytes, uint32_t value)
 {
     handle_t object = (handle_t)(uintptr_t)memory;
     uint32_t offset = (uint32_t)(offset_bytes / sizeof(uint32_t));
@@ -126,30 +120,20 @@ static void add(uint64_t memory, uint64_t offset_bytes, uint32_t value)
 
 /* ---- the plugin's --------------------------------------------------------------------------- */
 
-static ds_accel_plugin_instance_t *instance;
-static ds_accel_plugin_device_t *device;
 static ds_accel_plugin_stream_t *stream;
 
-static void start_plugin(const char *path)
+static void start_plugin(struct run *run)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    ds_accel_entry_v1_t entry;
     void *wrapped = NULL;
-    void *address;
 
-    check(handle != NULL, path);
-    address = dlsym(handle, DS_ACCEL_ENTRY_V1_SYMBOL);
-    check(address != NULL, DS_ACCEL_ENTRY_V1_SYMBOL);
-    memcpy(&entry, &address, sizeof(entry));
-    plugin = entry(&host);
-    DO(init, &host, &instance);
-    DO(device_open_native, instance, 0, (uint64_t)(uintptr_t)context, &device);
-    DO(native_wrap, device, DS_ACCEL_NATIVE_STREAM, (uint64_t)(uintptr_t)queue, &wrapped);
+    DO(init, drive_host(run->table->name), &run->instance);
+    DO(device_open_native, run->instance, 0, (uint64_t)(uintptr_t)context, &run->device);
+    DO(native_wrap, run->device, DS_ACCEL_NATIVE_STREAM, (uint64_t)(uintptr_t)queue, &wrapped);
     stream = wrapped;
 }
 
 /* Copies of the plugin's around kernels of the program's, all in its queue. */
-static void mix(void)
+static void mix(struct run *run)
 {
     static uint32_t numbers[COUNT];
     static uint32_t results[COUNT];
@@ -162,23 +146,22 @@ static void mix(void)
     for (uint32_t i = 0; i < COUNT; i++) {
         numbers[i] = i;
     }
-    DO(mem_alloc, device, 2 * BYTES, 0, 0, &memory);
-    DO(native_get, device, DS_ACCEL_NATIVE_MEMORY, (char *)memory + BYTES, &native, &offset);
-    check(offset == BYTES, "the offset of an inner address");
-    MADE(own = clCreateBuffer(context, 1 /* read, write */, BYTES, NULL, &code));
-    DO(native_wrap, device, DS_ACCEL_NATIVE_MEMORY, (uint64_t)(uintptr_t)own, &wrapped);
-    DO(mem_copy_async, stream, (char *)memory + BYTES, numbers, BYTES,
-       DS_ACCEL_COPY_HOST_TO_DEVICE);
-    add(native, offset, 5);
-    DO(mem_copy_async, stream, wrapped, (char *)memory + BYTES, BYTES, DS_ACCEL_COPY_INFER);
-    add((uint64_t)(uintptr_t)own, 0, 7);
-    DO(mem_copy_async, stream, results, wrapped, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST);
+    DO(mem_alloc, run->device, 2 * SIZE, 0, 0, &memory);
+    DO(native_get, run->device, DS_ACCEL_NATIVE_MEMORY, (char *)memory + SIZE, &native, &offset);
+    must(run, offset == SIZE, "the offset of an inner address");
+    MADE(own = clCreateBuffer(context, 1 /* read, write */, SIZE, NULL, &code));
+    DO(native_wrap, run->device, DS_ACCEL_NATIVE_MEMORY, (uint64_t)(uintptr_t)own, &wrapped);
+    DO(mem_copy_async, stream, (char *)memory + SIZE, numbers, SIZE, DS_ACCEL_COPY_HOST_TO_DEVICE);
+    add(run, native, offset, 5);
+    DO(mem_copy_async, stream, wrapped, (char *)memory + SIZE, SIZE, DS_ACCEL_COPY_INFER);
+    add(run, (uint64_t)(uintptr_t)own, 0, 7);
+    DO(mem_copy_async, stream, results, wrapped, SIZE, DS_ACCEL_COPY_DEVICE_TO_HOST);
     DO(stream_synchronize, stream, UINT64_MAX);
     for (uint32_t i = 0; i < COUNT; i++) {
-        check(results[i] == i + 12, "what two kernels added");
+        must(run, results[i] == i + 12, "what two kernels added");
     }
-    DO(mem_free, device, wrapped);
-    DO(mem_free, device, memory);
+    DO(mem_free, run->device, wrapped);
+    DO(mem_free, run->device, memory);
 }
 
 /* ---- side by side --------------------------------------------------------------------------- */
@@ -198,8 +181,9 @@ static double median(double *values, int count)
 }
 
 /* One after the other in turn, so that both meet the same machine. */
-static void time_copies(uint64_t size_bytes, int rounds)
+static void time_copies(struct run *run, uint64_t size_bytes, int rounds)
 {
+    const struct ds_accel_host *host = drive_host(run->table->name);
     static double ours[ROUNDS];
     static double raw[ROUNDS];
     unsigned char *source = calloc(1, size_bytes);
@@ -207,44 +191,39 @@ static void time_copies(uint64_t size_bytes, int rounds)
     uint64_t offset = 0;
     void *memory = NULL;
 
-    check(source != NULL, "calloc");
-    DO(mem_alloc, device, size_bytes, 0, 0, &memory);
-    DO(native_get, device, DS_ACCEL_NATIVE_MEMORY, memory, &native, &offset);
+    must(run, source != NULL, "calloc");
+    DO(mem_alloc, run->device, size_bytes, 0, 0, &memory);
+    DO(native_get, run->device, DS_ACCEL_NATIVE_MEMORY, memory, &native, &offset);
     for (int i = 0; i < rounds; i++) {
-        uint64_t start = clock_ns(&host);
+        uint64_t start = host->clock_ns(host);
         uint64_t middle;
 
         CL(clEnqueueWriteBuffer(queue, (handle_t)(uintptr_t)native, 0, offset, size_bytes, source,
                                 0, NULL, NULL));
         CL(clFlush(queue));
         CL(clFinish(queue));
-        middle = clock_ns(&host);
+        middle = host->clock_ns(host);
         DO(mem_copy_async, stream, memory, source, size_bytes, DS_ACCEL_COPY_HOST_TO_DEVICE);
         DO(stream_synchronize, stream, UINT64_MAX);
-        ours[i] = (double)(clock_ns(&host) - middle);
+        ours[i] = (double)(host->clock_ns(host) - middle);
         raw[i] = (double)(middle - start);
     }
     printf("copy of %llu bytes and wait: raw %.0f ns, through the plugin %.0f ns\n",
            (unsigned long long)size_bytes, median(raw, rounds), median(ours, rounds));
-    DO(mem_free, device, memory);
+    DO(mem_free, run->device, memory);
     free(source);
 }
 
-int main(int argc, char **argv)
+void drive_native(struct run *run)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: native PLUGIN\n");
-        return 2;
-    }
-    start_opencl();
-    start_plugin(argv[1]);
-    mix();
-    time_copies(64, ROUNDS);
-    time_copies(BIG_BYTES, 10);
-    plugin->stream_destroy(stream);
-    plugin->device_close(device);
-    plugin->shutdown(instance);
+    start_opencl(run);
+    start_plugin(run);
+    mix(run);
+    time_copies(run, 64, ROUNDS);
+    time_copies(run, BIG_BYTES, 10);
+    run->table->stream_destroy(stream);
+    run->table->device_close(run->device);
+    run->table->shutdown(run->instance);
     CL(clFinish(queue)); /* still the program's */
     printf("mixed\n");
-    return 0;
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the scenarios share: a plugin that is open, calls that are judged, and what came of them. */
+#ifndef DS_ACCEL_TESTS_SIM_DRIVE_H
+#define DS_ACCEL_TESTS_SIM_DRIVE_H
+
+#include "plugin-api.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* How bad it is; the exit code is the worst of the run. */
+enum {
+    DRIVE_FINE = 0,
+    DRIVE_FAILED = 1, /* a call failed, and told it as it must */
+    DRIVE_USAGE = 2,
+    DRIVE_UNTOLD = 3, /* a failure was not told as it must be */
+    DRIVE_WRONG = 4   /* the device did something else */
+};
+
+#define BYTES (1u << 20)
+
+struct run {
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_instance_t *instance;
+    ds_accel_plugin_device_t *device;
+    struct ds_accel_error error;
+    char **arguments; /* of the scenario, ended by NULL */
+    uint32_t device_count;
+    int code;
+    int is_tolerant;         /* a failure that is told well is none of the scenario */
+    unsigned passed, failed; /* calls and results */
+    unsigned refused;        /* calls that failed, whether tolerated or not */
+    unsigned missing;        /* of these, with DS_ACCEL_ERR_UNSUPPORTED */
+    int64_t awaited_code;    /* a code of the vendor's, and how many calls failed with it */
+    unsigned awaited;
+    /* of drive_make() */
+    void *first, *second;
+    unsigned char *pinned;
+    ds_accel_plugin_stream_t *one, *two;
+    ds_accel_plugin_event_t *start, *end;
+    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_exec_t *exec;
+    int is_capturing;
+    volatile int task_count;
+};
+
+/* ---- host.c --------------------------------------------------------------------------------- */
+
+/* The host that plugins see, with options from DS_ACCEL_<PLUGIN>_<KEY> and the root DS_ACCEL_ROOT.
+ */
+const struct ds_accel_host *drive_host(const char *plugin);
+
+/* ---- call.c --------------------------------------------------------------------------------- */
+
+const struct ds_accel_plugin *drive_load(const char *path);
+void drive_clear(struct run *run);
+int32_t drive_judge(struct run *run, const char *slot, int32_t status);
+int32_t drive_absent(struct run *run, const char *slot);
+void drive_wrong(struct run *run, const char *what);
+void drive_untold(struct run *run, const char *slot, const char *what);
+void drive_want(struct run *run, int is_so, const char *what);
+/* What `other`, a copy of the run in another thread or of the same scenario, has come to. */
+void drive_add(struct run *run, const struct run *other);
+/* Says "SCENARIO: N passed, N failed"; returns the exit code. */
+int drive_report(struct run *run, const char *scenario);
+
+#define HAS(run, slot) ((run)->table->slot != NULL)
+#define CALL(run, slot, ...) \
+    (HAS(run, slot) ? (drive_clear(run), \
+                       drive_judge(run, #slot, (run)->table->slot(__VA_ARGS__, &(run)->error))) \
+                    : drive_absent(run, #slot))
+/* The status alone, where a failure is what is wanted. */
+#define ASK(run, slot, ...) (drive_clear(run), (run)->table->slot(__VA_ARGS__, &(run)->error))
+/* For what releases: again if it failed, so that one failure leaves nothing behind. */
+#define RELEASE(run, slot, ...) \
+    do { \
+        if (CALL(run, slot, __VA_ARGS__) < 0) { \
+            CALL(run, slot, __VA_ARGS__); \
+        } \
+    } while (0)
+/* A call with an output: a failure leaves it as it was. */
+#define MAKE(run, slot, out, ...) \
+    do { \
+        (out) = (void *)&(run)->error; \
+        if (CALL(run, slot, __VA_ARGS__, &(out)) != DS_ACCEL_OK) { \
+            if ((void *)(out) != (void *)&(run)->error) { \
+                drive_untold(run, #slot, "failed and wrote its output"); \
+            } \
+            (out) = NULL; \
+        } \
+    } while (0)
+#define DROP(run, slot, handle) \
+    do { \
+        if (HAS(run, slot)) { \
+            (run)->table->slot(handle); \
+        } \
+    } while (0)
+
+/* ---- work.c --------------------------------------------------------------------------------- */
+
+void drive_pattern(unsigned char *bytes, size_t size, unsigned seed);
+int drive_is_pattern(const unsigned char *bytes, size_t size, unsigned seed);
+/* Device 0 with memory, streams and events; what there is of it is released by drive_unmake(). */
+int32_t drive_make(struct run *run);
+void drive_unmake(struct run *run);
+/* A host task that counts, in a struct run. */
+void drive_count(void *run, int32_t status);
+
+/* ---- the scenarios -------------------------------------------------------------------------- */
+
+void drive_facts(struct run *run);
+void drive_polled(struct run *run);
+void drive_ranges(struct run *run);
+void drive_domains(struct run *run);
+void drive_shown(struct run *run);
+
+void drive_work(struct run *run);
+void drive_pageable(struct run *run);
+
+void drive_memory(struct run *run);
+void drive_share(struct run *run);
+void drive_opened(struct run *run);
+void drive_capturing(struct run *run);
+void drive_vmem(struct run *run);
+void drive_aligned(struct run *run);
+void drive_released(struct run *run);
+
+void drive_waited(struct run *run);
+void drive_gone(struct run *run);
+void drive_imports(struct run *run);
+void drive_peer(struct run *run);
+void drive_lost(struct run *run);
+void drive_ended(struct run *run);
+void drive_joined(struct run *run);
+
+void drive_probe(struct run *run);
+void drive_again(struct run *run);
+void drive_busy(struct run *run);
+
+void drive_walk(struct run *run);
+/* Of the walk: streams, graphs, another device and the vendor's handles, with device 0 open. */
+void drive_walk_streams(struct run *run);
+/* Whether each host task of it that was accepted has run once, and no other; counts anew. */
+int drive_tasks_have_run(void);
+void drive_rounds(struct run *run);
+void drive_native(struct run *run);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The program that calls one plugin's table directly, as a host would, for tests/sim/test_*.sh:
+ *
+ *     drive PLUGIN SCENARIO [ARGUMENT...]
+ *
+ * The table below says what there is. Conformance asks whether the interface's rules are kept; a
+ * scenario asks what only a vendor's way of doing it can get wrong, and is small enough to be run
+ * once for every call that can fail.
+ *
+ * On stdout is what the scenario tells, a line for each call that failed, "failed SLOT: STATUS
+ * VENDOR_CODE VENDOR_TEXT: MESSAGE", for each that does not tell its failure as it must ("untold
+ * ..."), for each result that is another than wanted ("wrong: ..."), and in the end
+ *
+ *     SCENARIO: N passed, N failed
+ *
+ * of calls and results. Warnings of the plugin are on stderr ("log: ..."). Where a scenario says
+ * "whatever fails", failures are told and no more: that is for runs with injected ones. The exit
+ * code is the worst that there was: 0 all is well, 1 a call failed, 3 a failure was not told as it
+ * must be, 4 something is wrong; 2 is no plugin or no such scenario.
+ *
+ * host.c is the host, call.c judges calls; each other file has scenarios.
+ */
+#include "drive.h"
+
+#include <string.h>
+
+struct scenario {
+    const char *name;
+    const char *arguments;
+    void (*play)(struct run *run);
+    int is_bare; /* it starts the plugin itself, or not at all */
+    const char *meaning;
+};
+
+static const struct scenario scenarios[] = {
+    /* facts.c */
+    {"facts", "[BYTES]", drive_facts, 0,
+     "who each device is, its sensors, links and processes, and the versions; whatever fails.\n"
+     "With BYTES device 0 is open, and has so much allocated"},
+    {"polled", "", drive_polled, 0, "the same, of sensors that were asked 50 ms before"},
+    {"ranges", "", drive_ranges, 0, "profiler ranges, nested"},
+    {"domains", "", drive_domains, 0, "ranges of several domains and categories; whatever fails"},
+    {"shown", "VARIABLE", drive_shown, 0, "its value for devices 1 and 0, and for one named twice"},
+    /* work.c */
+    {"work", "[MS]", drive_work, 0,
+     "a bit of everything on device 0, its results checked; a copy takes at least MS"},
+    {"pageable", "", drive_pageable, 0,
+     "copies in flight from and to memory that nobody pinned, at the same addresses"},
+    /* memory.c */
+    {"memory", "", drive_memory, 0, "exhaust the memory of device 0, and go on"},
+    {"share", "", drive_share, 0, "export memory and an event of device 0"},
+    {"opened", "", drive_opened, 0, "export an event of device 0 and open it"},
+    {"capturing", "", drive_capturing, 0, "memory of the host beside a strict capture"},
+    {"vmem", "", drive_vmem, 0, "map two pieces of memory the other way round, and copy over"},
+    {"aligned", "", drive_aligned, 0, "addresses at a multiple of 64 GiB"},
+    {"released", "", drive_released, 0, "a range of addresses, and others that are not reserved"},
+    /* threads.c */
+    {"waited", "", drive_waited, 0,
+     "streams come and go while another thread waits for the device"},
+    {"gone", "", drive_gone, 0, "the device is waited for, of a stream that is gone"},
+    {"imports", "", drive_imports, 1, "four threads open and close memory of another process"},
+    {"peer", "", drive_peer, 0, "memory that is freed while it is copied to another device"},
+    {"lost", "", drive_lost, 0, "a host task behind a copy that loses the device (SIM_LOSE)"},
+    {"ended", "", drive_ended, 0, "a capture that another thread tries to end"},
+    {"joined", "", drive_joined, 0, "the device is asked while two streams are in a capture"},
+    /* probe.c */
+    {"probe", "", drive_probe, 1, "the verdict, with a timer's signals all the while"},
+    {"again", "", drive_again, 0, "the verdict, while device 0 is open here"},
+    {"busy", "", drive_busy, 1,
+     "opens device 0 by two instances, and holds it for a line of stdin"},
+    /* walk.c and streams.c, rounds.c, native.c */
+    {"walk", "", drive_walk, 1, "each slot once or twice, whatever fails"},
+    {"rounds", "LIBRARY CODE", drive_rounds, 1,
+     "the walk again and again; in round N call number N of the LIBRARY fails with CODE"},
+    {"native", "", drive_native, 1,
+     "a program that has OpenCL itself, and mixes it with the plugin"},
+};
+
+static int tell_usage(void)
+{
+    fprintf(stderr, "usage: drive PLUGIN SCENARIO [ARGUMENT...]\n");
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+        fprintf(stderr, "  %s%s%s: %s\n", scenarios[i].name,
+                scenarios[i].arguments[0] != '\0' ? " " : "", scenarios[i].arguments,
+                scenarios[i].meaning);
+    }
+    return DRIVE_USAGE;
+}
+
+static const struct scenario *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+        if (strcmp(name, scenarios[i].name) == 0) {
+            return &scenarios[i];
+        }
+    }
+    return NULL;
+}
+
+static void play(struct run *run, const struct scenario *scenario)
+{
+    if (scenario->is_bare) {
+        scenario->play(run);
+        return;
+    }
+    if (CALL(run, init, drive_host(run->table->name), &run->instance) < 0) {
+        return;
+    }
+    if (CALL(run, device_count, run->instance, &run->device_count) == DS_ACCEL_OK) {
+        scenario->play(run);
+    }
+    run->table->device_close(run->device);
+    run->table->shutdown(run->instance);
+}
+
+int main(int argc, char **argv)
+{
+    const struct scenario *scenario = argc > 2 ? find(argv[2]) : NULL;
+    struct run run;
+
+    if (scenario == NULL) {
+        return tell_usage();
+    }
+    memset(&run, 0, sizeof(run));
+    run.arguments = argv + 3;
+    run.table = drive_load(argv[1]);
+    if (run.table == NULL) {
+        return DRIVE_USAGE;
+    }
+    play(&run, scenario);
+    return drive_report(&run, scenario->name);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Memory that is exhausted, shared, made beside a capture; addresses that are mapped. */
+#include "drive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Parts of 64 MiB until there is no more; then what fits is there again. */
+void drive_memory(struct run *run)
+{
+    void *parts[64] = {NULL};
+    uint32_t count = 0;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    while (count < 64 &&
+           CALL(run, mem_alloc, run->device, 64u << 20, 0, 0, &parts[count]) == DS_ACCEL_OK) {
+        count++;
+    }
+    printf("parts %u\n", count);
+    if (count > 0) {
+        RELEASE(run, mem_free, run->device, parts[--count]);
+        if (CALL(run, mem_alloc, run->device, BYTES, 0, 0, &parts[count]) == DS_ACCEL_OK) {
+            printf("and one that fits\n");
+            count++;
+        }
+    }
+    while (count > 0) {
+        RELEASE(run, mem_free, run->device, parts[--count]);
+    }
+}
+
+void drive_share(struct run *run)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    ds_accel_plugin_event_t *event = NULL;
+    unsigned char handle[256];
+    void *memory = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, backend_info, run->instance, &info) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory) < 0) {
+        return;
+    }
+    if (CALL(run, ipc_memory_export, run->device, (char *)memory + 4096, handle,
+             info.memory_handle_bytes) == DS_ACCEL_OK) {
+        printf("memory: %u bytes\n", info.memory_handle_bytes);
+        CALL(run, ipc_memory_unexport, run->device, handle, info.memory_handle_bytes);
+    }
+    if (CALL(run, event_create, run->device, DS_ACCEL_EVENT_INTERPROCESS, &event) == DS_ACCEL_OK &&
+        CALL(run, ipc_event_export, event, handle, info.event_handle_bytes) == DS_ACCEL_OK) {
+        printf("event: %u bytes\n", info.event_handle_bytes);
+    }
+    DROP(run, event_destroy, event);
+    RELEASE(run, mem_free, run->device, memory);
+}
+
+/* An event's handle, opened beside the event itself. */
+void drive_opened(struct run *run)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    ds_accel_plugin_event_t *event = NULL;
+    ds_accel_plugin_event_t *opened = NULL;
+    unsigned char handle[256];
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, backend_info, run->instance, &info) == DS_ACCEL_OK &&
+        CALL(run, event_create, run->device, DS_ACCEL_EVENT_INTERPROCESS, &event) == DS_ACCEL_OK &&
+        CALL(run, ipc_event_export, event, handle, info.event_handle_bytes) == DS_ACCEL_OK &&
+        CALL(run, ipc_event_open, run->device, handle, info.event_handle_bytes, &opened) ==
+            DS_ACCEL_OK) {
+        printf("event: opened\n");
+    }
+    DROP(run, event_destroy, opened);
+    DROP(run, event_destroy, event);
+}
+
+/* Memory of the host is made beside a capture that forbids what could wait. */
+void drive_capturing(struct run *run)
+{
+    static unsigned char page[8192];
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+    void *pinned = NULL;
+    void *managed = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream) < 0) {
+        return;
+    }
+    if (CALL(run, graph_capture_begin, stream, DS_ACCEL_CAPTURE_GLOBAL) == DS_ACCEL_OK) {
+        CALL(run, mem_alloc_pinned, run->device, BYTES, 0, 0, &pinned);
+        CALL(run, mem_alloc_managed, run->device, BYTES, 0, &managed);
+        CALL(run, mem_register, run->device, page, sizeof(page), 0);
+        if (CALL(run, graph_capture_end, stream, &graph) == DS_ACCEL_OK) {
+            printf("captured\n");
+        }
+        RELEASE(run, mem_unregister, run->device, page);
+        RELEASE(run, mem_free, run->device, managed);
+        RELEASE(run, mem_free_pinned, run->device, pinned);
+        DROP(run, graph_destroy, graph);
+    }
+    run->table->stream_destroy(stream);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+/* [first half, second half] of the memory at the second and the first half of the addresses. */
+static int32_t use_mapped(struct run *run, char *address, ds_accel_plugin_vmem_t *vmem,
+                          uint64_t half, unsigned char *bytes)
+{
+    if (CALL(run, vmem_map, run->device, address, half, vmem, half) < 0) {
+        return -1;
+    }
+    if (CALL(run, vmem_map, run->device, address + half, half, vmem, 0) == DS_ACCEL_OK) {
+        if (CALL(run, vmem_set_access, run->device, address, 2 * half,
+                 DS_ACCEL_VMEM_ACCESS_READ_WRITE) == DS_ACCEL_OK &&
+            CALL(run, mem_copy, run->device, address + half, bytes, half,
+                 DS_ACCEL_COPY_HOST_TO_DEVICE) == DS_ACCEL_OK &&
+            CALL(run, mem_copy, run->device, bytes + half, address + half, half,
+                 DS_ACCEL_COPY_DEVICE_TO_HOST) == DS_ACCEL_OK) {
+            drive_want(run, memcmp(bytes, bytes + half, (size_t)half) == 0, "what was copied");
+        }
+        RELEASE(run, vmem_unmap, run->device, address + half, half);
+    }
+    RELEASE(run, vmem_unmap, run->device, address, half);
+    return 0;
+}
+
+void drive_vmem(struct run *run)
+{
+    ds_accel_plugin_vmem_t *vmem = NULL;
+    void *address = NULL;
+    uint64_t minimum = 0;
+    uint64_t half = 0;
+    unsigned char *bytes;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, vmem_granularity, run->device, 0, &minimum, &half) < 0 ||
+        CALL(run, vmem_reserve, run->device, 4 * minimum, 0, NULL, 0, &address) < 0) {
+        return;
+    }
+    half = 2 * minimum;
+    bytes = malloc(2 * (size_t)half);
+    if (bytes != NULL && CALL(run, vmem_create, run->device, 2 * half, 0, &vmem) == DS_ACCEL_OK) {
+        drive_pattern(bytes, (size_t)half, 1);
+        memset(bytes + half, 0, (size_t)half);
+        use_mapped(run, address, vmem, half, bytes);
+    }
+    DROP(run, vmem_destroy, vmem);
+    RELEASE(run, vmem_release, run->device, address, 4 * minimum);
+    free(bytes);
+}
+
+#define FAR_APART (UINT64_C(64) << 30)
+
+void drive_aligned(struct run *run)
+{
+    void *address = NULL;
+    uint64_t minimum = 0;
+    uint64_t recommended = 0;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, vmem_granularity, run->device, 0, &minimum, &recommended) < 0 ||
+        CALL(run, vmem_reserve, run->device, minimum, FAR_APART, NULL, 0, &address) < 0) {
+        return;
+    }
+    drive_want(run, (uintptr_t)address % FAR_APART == 0, "the alignment of addresses");
+    RELEASE(run, vmem_release, run->device, address, minimum);
+}
+
+/* Refused, and told. */
+static void release_wrong(struct run *run, char *address, uint64_t size_bytes)
+{
+    drive_want(run,
+               ASK(run, vmem_release, run->device, address, size_bytes) == DS_ACCEL_ERR_INVALID &&
+                   run->error.message[0] != '\0',
+               "a range to release that is none");
+}
+
+void drive_released(struct run *run)
+{
+    void *address = NULL;
+    uint64_t minimum = 0;
+    uint64_t recommended = 0;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, vmem_granularity, run->device, 0, &minimum, &recommended) < 0 ||
+        CALL(run, vmem_reserve, run->device, 2 * minimum, 0, NULL, 0, &address) < 0) {
+        return;
+    }
+    printf("granularity %llu\n", (unsigned long long)minimum);
+    release_wrong(run, (char *)address + minimum, minimum);
+    release_wrong(run, address, minimum);
+    CALL(run, vmem_release, run->device, address, 2 * minimum);
+    release_wrong(run, address, 2 * minimum);
+}

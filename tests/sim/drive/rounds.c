@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The walk over a real library, again and again in one process: in round N call number N of the
+ * library fails with a code (opencl/failing.c). After each round nothing may be left of the
+ * library's objects. In the first round no call fails, and none of the plugin's may but those that
+ * it has no function for.
+ *
+ * Ends with the first round that is wrong; else says how many there were.
+ */
+#include "drive.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUND_LIMIT 5000
+
+static struct failing {
+    void (*fail)(long call, int32_t code);
+    long (*calls)(void);
+    int (*has_failed)(void);
+    const char *(*name)(void);
+    const char *(*left)(void);
+} failing;
+
+static int find_one(void *library, const char *name, void *place)
+{
+    void *address = dlsym(library, name);
+
+    memcpy(place, &address, sizeof(address));
+    return address != NULL;
+}
+
+static int find_failing(const char *path)
+{
+    void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+    return library != NULL && find_one(library, "failing_opencl_fail", &failing.fail) &&
+           find_one(library, "failing_opencl_calls", &failing.calls) &&
+           find_one(library, "failing_opencl_has_failed", &failing.has_failed) &&
+           find_one(library, "failing_opencl_name", &failing.name) &&
+           find_one(library, "failing_opencl_left", &failing.left);
+}
+
+/* A callback may be on its way still. */
+static const char *settle(void)
+{
+    const char *left = failing.left();
+
+    for (int i = 0; i < 2000 && left != NULL; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        left = failing.left();
+    }
+    return left;
+}
+
+/* Whether nothing was told of the failure. */
+static int play_round(struct run *run, long number, int32_t code)
+{
+    struct run round = {.table = run->table, .arguments = run->arguments, .awaited_code = code};
+    const char *left;
+
+    alarm(60); /* a hang ends it, with the signal's status */
+    failing.fail(number, code);
+    printf("round %ld\n", number);
+    drive_walk(&round);
+    drive_want(&round, number > 0 || round.refused == round.missing,
+               "nothing fails where no call does");
+    left = settle();
+    if (left != NULL) {
+        printf("left %s\n", left);
+        drive_wrong(&round, "something is left of the library's objects");
+    }
+    if (round.code != DRIVE_FINE) {
+        printf("call %ld, %s, failed\n", number, failing.name());
+    }
+    drive_add(run, &round);
+    return round.refused == round.missing;
+}
+
+void drive_rounds(struct run *run)
+{
+    int32_t code = run->arguments[0] != NULL && run->arguments[1] != NULL
+                       ? (int32_t)strtol(run->arguments[1], NULL, 10)
+                       : 0;
+    long number = 0;
+    int silent = 0;
+
+    if (code == 0 || !find_failing(run->arguments[0])) {
+        drive_wrong(run, "no LIBRARY and CODE for calls to fail");
+        return;
+    }
+    play_round(run, 0, code);
+    printf("%ld calls\n", failing.calls());
+    do {
+        silent += play_round(run, ++number, code);
+    } while (number < ROUND_LIMIT && run->code == DRIVE_FINE && failing.has_failed());
+    printf("%ld failed in turn, %d of them in silence, %u told by their code\n", number - 1,
+           silent - 1, run->awaited);
+    drive_want(run, number > 1 && number < ROUND_LIMIT && run->awaited > 0,
+               "calls fail, and are told by their code");
+}

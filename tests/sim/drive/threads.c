@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Several threads, another process, losses, and captures that somebody else meddles with. */
+#include "drive.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- two threads ---------------------------------------------------------------------------- */
+
+/* A thread with an error of its own; what another one may not know stays in it. */
+struct helper {
+    struct run run; /* a copy: the same handles */
+    pthread_t thread;
+    atomic_int *is_over;
+    const unsigned char *handle;
+    uint32_t handle_bytes;
+    int32_t status;
+};
+
+static void start_helper(struct helper *helper, const struct run *run, void *(*work)(void *helper))
+{
+    helper->run = *run;
+    helper->run.passed = helper->run.failed = helper->run.refused = helper->run.missing = 0;
+    if (pthread_create(&helper->thread, NULL, work, helper) != 0) {
+        abort();
+    }
+}
+
+static void join_helper(struct helper *helper, struct run *run)
+{
+    pthread_join(helper->thread, NULL);
+    drive_add(run, &helper->run);
+}
+
+static void *ask_device(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    while (!atomic_load(helper->is_over)) {
+        helper->status = ASK(run, device_synchronize, run->device, 0);
+        if (helper->status < 0 && helper->status != DS_ACCEL_ERR_TIMEOUT) {
+            drive_judge(run, "device_synchronize", helper->status);
+        }
+    }
+    return NULL;
+}
+
+void drive_waited(struct run *run)
+{
+    atomic_int is_over = 0;
+    struct helper helper = {.is_over = &is_over};
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    start_helper(&helper, run, ask_device);
+    for (int i = 0; i < 3000; i++) {
+        ds_accel_plugin_stream_t *stream = NULL;
+
+        if (CALL(run, stream_create, run->device, 0, 0, &stream) == DS_ACCEL_OK) {
+            run->table->stream_destroy(stream);
+        }
+    }
+    atomic_store(&is_over, 1);
+    join_helper(&helper, run);
+}
+
+/* ---- streams that are gone ------------------------------------------------------------------ */
+
+static void wait_for_flag(void *user_data, int32_t status)
+{
+    atomic_int *flag = user_data;
+
+    (void)status;
+    while (!atomic_load(flag)) {
+        usleep(1000);
+    }
+}
+
+/* Work of a stream that was destroyed is the device's: a wait with a deadline covers it. */
+void drive_gone(struct run *run)
+{
+    static atomic_int is_over; /* a task that nobody waits for looks at it */
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &run->one) < 0) {
+        return;
+    }
+    if (CALL(run, stream_host_task, run->one, wait_for_flag, &is_over) < 0 ||
+        CALL(run, stream_host_task, run->one, drive_count, run) < 0) {
+        atomic_store(&is_over, 1);
+    }
+    run->table->stream_destroy(run->one);
+    for (uint64_t timeout_ns = 0; run->code == 0 && timeout_ns <= 10000000; timeout_ns += 5000000) {
+        drive_want(run,
+                   ASK(run, device_synchronize, run->device, timeout_ns) == DS_ACCEL_ERR_TIMEOUT,
+                   "the stream's work is waited for");
+    }
+    atomic_store(&is_over, 1);
+    if (CALL(run, device_synchronize, run->device, 60000000000u) == DS_ACCEL_OK) {
+        drive_want(run, run->task_count == 1, "the stream's last task has run");
+    }
+}
+
+/* ---- memory of another process -------------------------------------------------------------- */
+
+static void *open_and_close(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    for (int i = 0; i < 2000 && run->code == 0; i++) {
+        void *memory = NULL;
+
+        if (CALL(run, ipc_memory_open, run->device, helper->handle, helper->handle_bytes, 0,
+                 &memory) == DS_ACCEL_OK) {
+            CALL(run, ipc_memory_close, run->device, memory);
+        }
+    }
+    return NULL;
+}
+
+/* Four that open, and at the end one opening that is left to device_close(). */
+static void import(struct run *run, const unsigned char *handle, uint32_t handle_bytes)
+{
+    struct helper helpers[4];
+    void *left = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        helpers[i] = (struct helper){.handle = handle, .handle_bytes = handle_bytes};
+        start_helper(&helpers[i], run, open_and_close);
+    }
+    for (int i = 0; i < 4; i++) {
+        join_helper(&helpers[i], run);
+    }
+    for (int i = 0; i < 2; i++) {
+        CALL(run, ipc_memory_open, run->device, handle, handle_bytes, 0, &left);
+    }
+}
+
+/* In the child, which owns the memory until the parent has done with it. */
+static int own(struct run *run, int to_parent, int from_parent)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    unsigned char message[256] = {0};
+    void *memory = NULL;
+
+    if (CALL(run, init, drive_host(run->table->name), &run->instance) == DS_ACCEL_OK &&
+        CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, backend_info, run->instance, &info) == DS_ACCEL_OK &&
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory) == DS_ACCEL_OK &&
+        CALL(run, ipc_memory_export, run->device, memory, message + 1, info.memory_handle_bytes) ==
+            DS_ACCEL_OK) {
+        message[0] = (unsigned char)info.memory_handle_bytes;
+    }
+    if (write(to_parent, message, sizeof(message)) == (ssize_t)sizeof(message)) {
+        (void)!read(from_parent, message, 1); /* its end */
+    }
+    RELEASE(run, mem_free, run->device, memory);
+    run->table->device_close(run->device);
+    run->table->shutdown(run->instance);
+    fflush(stdout);
+    return run->code;
+}
+
+/* Before the library is started here: it does not survive a fork. */
+void drive_imports(struct run *run)
+{
+    unsigned char message[256] = {0};
+    int up[2];
+    int down[2];
+    int status = 0;
+    pid_t child;
+
+    if (pipe(up) != 0 || pipe(down) != 0) {
+        abort();
+    }
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        close(down[1]);
+        unsetenv("SIM_REPORT"); /* that of the importer counts */
+        exit(own(run, up[1], down[0]));
+    }
+    if (child > 0 && read(up[0], message, sizeof(message)) == (ssize_t)sizeof(message) &&
+        message[0] > 0 &&
+        CALL(run, init, drive_host(run->table->name), &run->instance) == DS_ACCEL_OK) {
+        import(run, message + 1, message[0]);
+        run->table->device_close(run->device);
+        run->table->shutdown(run->instance);
+    } else {
+        drive_wrong(run, "nothing was exported");
+    }
+    close(down[1]);
+    waitpid(child, &status, 0);
+    if (status != 0) {
+        drive_wrong(run, "the exporter failed");
+    }
+}
+
+/* ---- memory of another device --------------------------------------------------------------- */
+
+static void *raise_flag(void *given)
+{
+    struct helper *helper = given;
+
+    usleep(100000); /* meanwhile the memory is freed, or somebody waits to free it */
+    atomic_store(helper->is_over, 1);
+    return NULL;
+}
+
+/* The copy is queued behind a task, and its source freed before the task has ended. */
+static void copy_freed(struct run *run, ds_accel_plugin_device_t *peer, unsigned char *bytes)
+{
+    atomic_int flag = 0;
+    struct helper helper = {.is_over = &flag};
+    void *copied = NULL;
+
+    if (CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->first) < 0 ||
+        CALL(run, mem_alloc, peer, BYTES, 0, 0, &copied) < 0 ||
+        CALL(run, mem_copy, run->device, run->first, bytes, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE) <
+            0 ||
+        CALL(run, stream_host_task, run->one, wait_for_flag, &flag) < 0 ||
+        CALL(run, mem_copy_peer_async, run->one, peer, copied, run->device, run->first, BYTES) <
+            0) {
+        return;
+    }
+    start_helper(&helper, run, raise_flag);
+    RELEASE(run, mem_free, run->device, run->first);
+    if (CALL(run, stream_synchronize, run->one, UINT64_MAX) == DS_ACCEL_OK &&
+        CALL(run, mem_copy, peer, bytes + BYTES, copied, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST) ==
+            DS_ACCEL_OK) {
+        drive_want(run, memcmp(bytes, bytes + BYTES, BYTES) == 0, "what was copied");
+    }
+    join_helper(&helper, run);
+    RELEASE(run, mem_free, peer, copied);
+    run->table->stream_destroy(run->one);
+}
+
+void drive_peer(struct run *run)
+{
+    ds_accel_plugin_device_t *peer = NULL;
+    unsigned char *bytes = calloc(2, BYTES);
+
+    if (bytes == NULL) {
+        abort();
+    }
+    drive_pattern(bytes, BYTES, 1);
+    if (CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
+        CALL(run, device_open, run->instance, 1, &peer) == DS_ACCEL_OK) {
+        copy_freed(run, peer, bytes);
+    }
+    run->table->device_close(peer);
+    free(bytes);
+}
+
+/* ---- losses and captures -------------------------------------------------------------------- */
+
+static void note_status(void *user_data, int32_t status)
+{
+    atomic_int *answer = user_data;
+
+    atomic_store(answer, status == DS_ACCEL_OK ? 1 : status);
+}
+
+/*
+ * The first copy loses the device; the task behind it is not run by the runtime. Who learns of the
+ * loss from a call that waits for nothing, and waits then, finds that it ran.
+ */
+void drive_lost(struct run *run)
+{
+    atomic_int answer = 0;
+    atomic_int flag = 0;
+    void *memory = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->first) < 0 ||
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &run->second) < 0 ||
+        CALL(run, stream_create, run->device, 0, 0, &run->one) < 0 ||
+        CALL(run, stream_host_task, run->one, wait_for_flag, &flag) < 0 ||
+        CALL(run, mem_copy_async, run->one, run->second, run->first, BYTES,
+             DS_ACCEL_COPY_DEVICE_TO_DEVICE) < 0 ||
+        CALL(run, stream_host_task, run->one, note_status, &answer) < 0) {
+        drive_wrong(run, "the loss was told too early");
+    }
+    atomic_store(&flag, 1); /* now the copy may begin */
+    while (run->code == 0 && status == DS_ACCEL_OK) {
+        status = ASK(run, mem_alloc, run->device, BYTES, 0, 0, &memory);
+        if (status == DS_ACCEL_OK) {
+            CALL(run, mem_free, run->device, memory);
+        }
+    }
+    status = ASK(run, stream_synchronize, run->one, UINT64_MAX);
+    if (status != DS_ACCEL_ERR_DEVICE_LOST || atomic_load(&answer) != DS_ACCEL_ERR_DEVICE_LOST) {
+        printf("stream_synchronize %d, the task %d\n", status, atomic_load(&answer));
+        drive_wrong(run, "a task of a lost device did not run");
+    }
+    run->table->stream_destroy(run->one);
+    ASK(run, mem_free, run->device, run->first);
+    ASK(run, mem_free, run->device, run->second);
+}
+
+static void *end_capture(void *given)
+{
+    struct helper *helper = given;
+    struct run *run = &helper->run;
+
+    helper->status = ASK(run, graph_capture_end, run->one, &run->graph);
+    return NULL;
+}
+
+/* Where only the thread that began it can end a capture, what it has recorded is still whole. */
+void drive_ended(struct run *run)
+{
+    struct helper helper = {.status = 0};
+    const unsigned char byte = 0x5a;
+    uint32_t capturing = 9;
+
+    if (drive_make(run) < 0 ||
+        CALL(run, graph_capture_begin, run->one, DS_ACCEL_CAPTURE_THREAD_LOCAL) < 0 ||
+        CALL(run, mem_fill_async, run->one, run->first, &byte, 1, BYTES) < 0 ||
+        CALL(run, stream_host_task, run->one, drive_count, run) < 0) {
+        return;
+    }
+    start_helper(&helper, run, end_capture);
+    join_helper(&helper, run);
+    if (helper.status == DS_ACCEL_OK) {
+        printf("another thread ended it\n");
+        run->graph = helper.run.graph;
+    } else if (CALL(run, graph_capture_status, run->one, &capturing) < 0 ||
+               capturing != DS_ACCEL_CAPTURING_YES ||
+               CALL(run, graph_capture_end, run->one, &run->graph) < 0) {
+        drive_wrong(run, "the capture was lost");
+    }
+    if (run->graph != NULL && CALL(run, graph_instantiate, run->graph, 0, &run->exec) == 0 &&
+        CALL(run, graph_launch, run->exec, run->one) == 0 &&
+        CALL(run, stream_synchronize, run->one, UINT64_MAX) == 0) {
+        drive_want(run, run->task_count == 1, "the captured task runs once");
+    }
+    drive_unmake(run);
+}
+
+void drive_joined(struct run *run)
+{
+    const unsigned char byte = 0x5a;
+
+    if (drive_make(run) < 0 ||
+        CALL(run, graph_capture_begin, run->one, DS_ACCEL_CAPTURE_RELAXED) < 0 ||
+        CALL(run, event_record, run->start, run->one) < 0 ||
+        CALL(run, stream_wait_event, run->two, run->start) < 0 ||
+        CALL(run, mem_fill_async, run->two, run->first, &byte, 1, BYTES) < 0) {
+        return;
+    }
+    CALL(run, device_synchronize, run->device, 0);
+    if (CALL(run, event_record, run->end, run->two) < 0 ||
+        CALL(run, stream_wait_event, run->one, run->end) < 0 ||
+        CALL(run, graph_capture_end, run->one, &run->graph) < 0) {
+        drive_wrong(run, "asking the device broke a capture");
+    }
+    drive_unmake(run);
+}
