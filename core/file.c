@@ -4,7 +4,6 @@
 #include "internal.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -169,42 +168,4 @@ bool ds_accel__file_may_have(size_t size_bytes)
 
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
            size_bytes <= limit.rlim_cur;
-}
-
-static char *find_library_dir(void)
-{
-    Dl_info info;
-    char *path;
-    char *slash;
-
-    if (dladdr((void *)(uintptr_t)&ds_accel__library_dir, &info) == 0 || info.dli_fname == NULL) {
-        return NULL;
-    }
-    path = realpath(info.dli_fname, NULL);
-    if (path == NULL && errno != ENOMEM) {
-        path = strdup(info.dli_fname); /* a folder on the way is closed to this user */
-    }
-    slash = path != NULL ? strrchr(path, '/') : NULL;
-    if (slash != NULL) {
-        *slash = '\0';
-    }
-    return path;
-}
-
-char *ds_accel__library_dir(void)
-{
-    static char *found; /* for the life of the process: it does not move */
-    char *dir = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
-
-    if (dir == NULL) {
-        char *other = NULL;
-
-        dir = find_library_dir();
-        if (dir != NULL && !__atomic_compare_exchange_n(&found, &other, dir, false,
-                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            free(dir);
-            dir = other;
-        }
-    }
-    return dir != NULL ? strdup(dir) : NULL;
 }

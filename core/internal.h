@@ -214,8 +214,6 @@ int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), c
 void ds_accel__names_free(char **names, size_t count);
 /* False: a file of that size would be past RLIMIT_FSIZE, and writing it a deadly SIGXFSZ. */
 bool ds_accel__file_may_have(size_t size_bytes);
-/* The folder of the running library, without symbolic links; new string. */
-char *ds_accel__library_dir(void);
 
 /* ---- layer 1: where the machine is looked at (machine.c) ------------------------------------ */
 
@@ -411,8 +409,8 @@ int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t
 int32_t ds_accel__host_memory(const struct ds_accel__machine *machine,
                               struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: files (trust.c, elf.c, library.c, presence.c, loader.c), candidates (registry.c,
- * scan.c) */
+/* ---- layer 2: files (trust.c, prefix.c, elf.c, library.c, presence.c, loader.c), candidates
+ * (registry.c, scan.c) */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -444,6 +442,9 @@ void ds_accel__trust_compare(const char *path, const struct stat *checked,
                              struct ds_accel__finding *finding);
 /* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
 int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
+
+/* The folder of the library, also where its objects are in a program (prefix.c); new string. */
+char *ds_accel__library_dir(void);
 
 /* A part of a file, copied. */
 struct ds_accel__elf_part {
