@@ -99,6 +99,7 @@ static int compare_names(const void *a, const void *b)
 static int32_t collect(DIR *dir, bool (*filter)(const char *name), char ***names, size_t *count)
 {
     const struct dirent *entry;
+    size_t room = 0;
 
     while ((entry = readdir(dir)) != NULL) {
         char **larger;
@@ -106,13 +107,16 @@ static int32_t collect(DIR *dir, bool (*filter)(const char *name), char ***names
         if (!filter(entry->d_name)) {
             continue;
         }
-        larger = realloc(*names, (*count + 1) * sizeof(**names));
-        if (larger == NULL) {
-            return ds_accel__no_memory();
+        if (*count == room) {
+            room = room != 0 ? 2 * room : 16;
+            larger = realloc(*names, room * sizeof(**names));
+            if (larger == NULL) {
+                return ds_accel__no_memory();
+            }
+            *names = larger;
         }
-        *names = larger;
-        larger[*count] = strdup(entry->d_name);
-        if (larger[*count] == NULL) {
+        (*names)[*count] = strdup(entry->d_name);
+        if ((*names)[*count] == NULL) {
             return ds_accel__no_memory();
         }
         (*count)++;

@@ -1166,6 +1166,7 @@ struct ds_accel {
     /* Written once, with release order; read without the lock. */
     struct ds_accel__candidate *selected;
     const char *set_method;
+    size_t probe_width;                     /* how many are asked at a time */
     size_t turn;                            /* of the candidate that is being asked */
     void (*meanwhile)(ds_accel_t *context); /* done while a helper works; NULL: nothing */
     struct ds_accel__prober *prober; /* helper processes while candidates are asked; probe.c */

@@ -158,7 +158,7 @@ const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, cons
     size_t size = strlen(text) + 1;
 
     for (detail = candidate->details; detail != NULL; detail = detail->next) {
-        if (strcmp(detail->text, text) == 0) {
+        if (detail->text[0] == text[0] && strcmp(detail->text, text) == 0) {
             return detail->text;
         }
     }
