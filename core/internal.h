@@ -294,6 +294,13 @@ struct ds_accel__config_problem {
     char *message;
 };
 
+/* A remembered configuration, of which merged is what detection asks. */
+struct ds_accel__config_later {
+    char *data; /* snapshot.c */
+    size_t size_bytes;
+    json_t *whole; /* NULL: nobody has asked for the rest yet */
+};
+
 struct ds_accel__config {
     struct ds_accel__config_file *files; /* lowest layer first */
     size_t file_count;
@@ -304,8 +311,9 @@ struct ds_accel__config {
     uint64_t identity; /* of the files as they are now; 0: not known (snapshot.c) */
     bool is_settled;   /* and none has changed just before */
     bool is_snapshot;  /* merged is what was read by an earlier process: no file has a root */
-    bool is_kept;      /* it was kept for later processes */
-    char unread[256];  /* the user's folder and why it was left out; "" if it was not */
+    struct ds_accel__config_later *later; /* with is_snapshot, and until it is cleared; or NULL */
+    bool is_kept;                         /* it was kept for later processes */
+    char unread[256]; /* the user's folder and why it was left out; "" if it was not */
 };
 
 /* List the files of every layer. ERR_NO_MEMORY. Clear it in every case. */
@@ -339,6 +347,11 @@ void ds_accel__config_problems_text(const struct ds_accel__config *config,
                                     struct ds_accel__text *text);
 /* The merged value at a path of keys ending in NULL; NULL if absent or masked by null. Borrowed. */
 json_t *ds_accel__config_get(const struct ds_accel__config *config, ...) __attribute__((sentinel));
+/* What detection asks of a backend (ds_accel__snapshot_is_early()), and perhaps more; NULL: of all
+ * of them. As above. */
+json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
+/* That all of it can be asked for: ERR_NO_MEMORY. Without, some of it may seem absent. */
+int32_t ds_accel__config_complete(const struct ds_accel__config *config);
 json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
                                  const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
@@ -880,7 +893,11 @@ void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cach
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);
 void ds_accel__snapshot_forget(const ds_accel_t *context);
-json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity);
+/* is_early: without what detection does not ask of a backend. NULL: no memory, or not believable.
+ */
+json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
+                                 bool is_early);
+bool ds_accel__snapshot_is_early(const char *key);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 
 /* How long a record's verdict still holds; 0: it does not. */

@@ -113,7 +113,7 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
 int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
 {
     ds_accel_t *context = candidate->host.context;
-    json_t *facts = ds_accel__config_get(&context->config, "backends", candidate->name, NULL);
+    json_t *facts = ds_accel__config_facts(&context->config, candidate->name);
     struct ds_accel__presence presence;
     int32_t status;
 

@@ -70,8 +70,7 @@ static bool begins_with_one(const char *entry, json_t *names)
 /* What the configuration says the backend reads or exports, and all that begins with its name. */
 static uint64_t hash_env_of_backend(const struct ds_accel__candidate *candidate)
 {
-    json_t *backend =
-        ds_accel__config_get(&candidate->host.context->config, "backends", candidate->name, NULL);
+    json_t *backend = ds_accel__config_facts(&candidate->host.context->config, candidate->name);
     json_t *visible = json_object_get(backend, "visible_devices_envs");
     json_t *exported = json_object_get(backend, "export_envs");
     json_t *rules = json_object_get(backend, "env");
