@@ -275,8 +275,12 @@ static int open_folder(const char *path, bool can_make, int *error_out, char *pr
     struct stat info;
     int fd;
 
-    *error_out = can_make && mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+    *error_out = 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT && can_make) { /* it is there at most starts */
+        *error_out = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    }
     if (fd < 0) {
         *error_out = *error_out != 0 ? *error_out : errno;
         snprintf(problem, problem_size, "%s: %s", path, strerror(*error_out));

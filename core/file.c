@@ -138,11 +138,15 @@ int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), c
     errno = 0;
     dir = opendir(path);
     if (dir == NULL) {
-        if (errno == ENOMEM) {
+        int error = errno;
+
+        if (error == ENOMEM) {
             return ds_accel__no_memory();
         }
-        status = fail_errno(errno, cause_out);
-        return status == DS_ACCEL_ERR_NOT_FOUND && access(path, F_OK) != 0 ? DS_ACCEL_OK : status;
+        /* A file where a folder on the way should be: then it is not there either. */
+        return error == ENOENT || (error == ENOTDIR && access(path, F_OK) != 0)
+                   ? DS_ACCEL_OK
+                   : fail_errno(error, cause_out);
     }
     status = collect(dir, filter, &names, &count);
     closedir(dir);
