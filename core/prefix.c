@@ -22,13 +22,16 @@
 #define DS_ACCEL_SONAME "libds_accel.so.0"
 #endif
 
-/* Take the last name off; false if there is none. */
-static bool cut_name(char *path)
+/* Take so many names off the end; false if there are fewer. */
+static bool cut_names(char *path, int count)
 {
-    char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    char *slash = path;
 
-    if (slash != NULL) {
-        *slash = '\0';
+    for (; count > 0 && slash != NULL; count--) {
+        slash = strrchr(path, '/');
+        if (slash != NULL) {
+            *slash = '\0';
+        }
     }
     return slash != NULL;
 }
@@ -86,14 +89,14 @@ static char *find_beside(const struct link_map *map)
     if (program == NULL) {
         return NULL;
     }
-    if (cut_name(program) && cut_name(program)) {
+    if (cut_names(program, 2)) {
         library = ds_accel__format("%s/lib/" DS_ACCEL_SONAME, program);
     } else {
         library = strdup("");
     }
     free(program);
     if (library != NULL && stat(library, &info) == 0 && is_beyond_doubt(library)) {
-        cut_name(library);
+        cut_names(library, 1);
         return library;
     }
     if (library != NULL) {
@@ -118,7 +121,7 @@ static char *find_library_dir(void)
         return find_beside(map);
     }
     path = resolve(map->l_name);
-    cut_name(path);
+    cut_names(path, 1);
     return path;
 }
 
