@@ -48,22 +48,23 @@ BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SA
 DEFS := $(if $(SAN),,-Wl,-z,defs)
 DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa libmd)
 # Where there is an archive, SHA-256 comes out of it: a shared library more is felt at every start.
-LIBMD := $(if $(filter /%,$(shell $(CC) -print-file-name=libmd.a)),-l:libmd.a,-lmd)
+archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+LIBMD := $(call archive,md)
 DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa) $(LIBMD)
+# Our own programs start many times, so they have more of it in them. libnuma stays: cpu needs it, too.
+PROGRAM_LIBS := $(call archive,ltdl) $(call archive,jansson) -lnuma $(LIBMD) -lpthread -ldl
 
 # Who may know whom: each folder compiles against a staged folder with the headers it may use.
 STAGE := $(BUILD)/stage
 STAGE_PLUGIN := $(STAGE)/plugin
 STAGE_PROGRAM := $(STAGE)/program
 PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)"' \
-    -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"' -DDS_ACCEL_CACHEDIR='"$(CACHEDIR)"' -DDS_ACCEL_LIBEXECDIR='"$(LIBEXECDIR)"'
+    -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"' -DDS_ACCEL_CACHEDIR='"$(CACHEDIR)"' -DDS_ACCEL_LIBEXECDIR='"$(LIBEXECDIR)"' \
+    -DDS_ACCEL_LIBDIR='"$(LIBDIR)"' -DDS_ACCEL_SONAME='"libds_accel.so.$(SOVERSION)"'
 CORE_CFLAGS = $(BASE_CFLAGS) $(PATHS) -I$(STAGE_PROGRAM) -Icore $(DEPENDS_CFLAGS) $(CFLAGS)
 PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
-# Found from where the program lies; a LIBDIR of another shape is named as it is.
-RPATH := $$ORIGIN/../lib$(if $(filter-out $(PREFIX)/lib,$(LIBDIR)),:$(LIBDIR))
-PROGRAM_LDFLAGS = -L$(BUILD)/lib -lds_accel -Wl,-rpath,'$(RPATH)' $(SANFLAGS) $(LDFLAGS)
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
 
@@ -182,16 +183,17 @@ $(LIBRARY): $(LIBRARY_FILE)
 	ln -sf $(notdir $(LIBRARY_FILE)) $(LIBRARY).$(SOVERSION)
 	ln -sf libds_accel.so.$(SOVERSION) $@
 
-$(PROGRAM): $(TOOL_OBJECTS) $(LIBRARY)
+# With the library's objects rather than the library, as the helper below (decision 0024).
+$(PROGRAM): $(TOOL_OBJECTS) $(CORE_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -pie -o $@ $(TOOL_OBJECTS) $(PROGRAM_LDFLAGS) -Wl,-z,now,-z,relro
+	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,now,-z,relro -Wl,--as-needed $(PROGRAM_LIBS)
 
 # Bound lazily: it uses few of its symbols, and starts a tenth sooner. What could be overwritten to
 # gain something in it is anyhow within reach of the plugin it asks.
 $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -pie -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,-z,lazy,-z,relro \
-	    -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
+	    -Wl,--as-needed $(PROGRAM_LIBS)
 
 VENDOR_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard plugins/common/*.c)))
 $(foreach plugin,$(VENDOR_PLUGINS),$(eval $(plugin)_FRAME := $(VENDOR_OBJECTS)))

@@ -60,18 +60,23 @@ uint64_t ds_accel__boot_ms(void)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+static bool reserve(struct ds_accel__cache_table *table, size_t capacity)
+{
+    struct ds_accel__record *larger = realloc(table->records, capacity * sizeof(*table->records));
+
+    if (larger == NULL) {
+        return false;
+    }
+    table->records = larger;
+    table->capacity = capacity;
+    return true;
+}
+
 static struct ds_accel__record *add_record(struct ds_accel__cache_table *table)
 {
-    if (table->count == table->capacity) {
-        size_t capacity = table->capacity != 0 ? 2 * table->capacity : 32;
-        struct ds_accel__record *larger =
-            realloc(table->records, capacity * sizeof(*table->records));
-
-        if (larger == NULL) {
-            return NULL;
-        }
-        table->records = larger;
-        table->capacity = capacity;
+    if (table->count == table->capacity &&
+        !reserve(table, table->capacity != 0 ? 2 * table->capacity : 32)) {
+        return NULL;
     }
     memset(&table->records[table->count], 0, sizeof(table->records[0]));
     return &table->records[table->count++];
@@ -141,6 +146,10 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
     size_bytes -= sizeof(head);
     if (ds_accel__hash(at, size_bytes, FORMAT) != head.checksum) {
         return "its checksum is wrong";
+    }
+    if (head.record_count > 0 && head.record_count <= size_bytes / sizeof(struct record_head) &&
+        !reserve(table, head.record_count)) {
+        return ds_accel__cache_no_memory;
     }
     for (uint32_t i = 0; i < head.record_count; i++) {
         struct record_head record_head;
@@ -266,8 +275,12 @@ static int open_folder(const char *path, bool can_make, int *error_out, char *pr
     struct stat info;
     int fd;
 
-    *error_out = can_make && mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+    *error_out = 0;
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT && can_make) { /* it is there at most starts */
+        *error_out = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    }
     if (fd < 0) {
         *error_out = *error_out != 0 ? *error_out : errno;
         snprintf(problem, problem_size, "%s: %s", path, strerror(*error_out));

@@ -575,6 +575,11 @@ void ds_accel__config_clear(struct ds_accel__config *config)
     forget_problems(config);
     free(config->files);
     json_decref(config->merged);
+    if (config->later != NULL) {
+        json_decref(config->later->whole);
+        free(config->later->data);
+        free(config->later);
+    }
     memset(config, 0, sizeof(*config));
 }
 
@@ -596,18 +601,74 @@ static json_t *present(json_t *value)
     return json_is_null(value) ? NULL : value;
 }
 
+/* All of the configuration; NULL: no memory. Any thread may be the first to ask. */
+static json_t *whole_of(const struct ds_accel__config *config)
+{
+    struct ds_accel__config_later *later = config->later;
+    json_t *other = NULL;
+    json_t *whole;
+
+    if (!config->is_snapshot || later == NULL) {
+        return config->merged;
+    }
+    whole = __atomic_load_n(&later->whole, __ATOMIC_ACQUIRE);
+    if (whole == NULL) {
+        whole = ds_accel__snapshot_parse(later->data, later->size_bytes, config->identity, false);
+        if (whole != NULL && !__atomic_compare_exchange_n(&later->whole, &other, whole, false,
+                                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            json_decref(whole);
+            whole = other;
+        }
+    }
+    return whole;
+}
+
+int32_t ds_accel__config_complete(const struct ds_accel__config *config)
+{
+    return config->merged == NULL || whole_of(config) != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* What a path is looked up in: its first keys say whether detection asks for it. */
+static json_t *tree_of(const struct ds_accel__config *config, va_list keys)
+{
+    const char *key = va_arg(keys, const char *);
+    json_t *whole;
+
+    if (key != NULL && strcmp(key, "backends") == 0) {
+        key = va_arg(keys, const char *);
+        key = key != NULL ? va_arg(keys, const char *) : NULL;
+        if (key == NULL || !ds_accel__snapshot_is_early(key)) {
+            whole = whole_of(config);
+            return whole != NULL ? whole : config->merged;
+        }
+    }
+    return config->merged;
+}
+
 json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
 {
     json_t *value = config->merged;
     const char *key;
     va_list keys;
 
+    if (config->is_snapshot) {
+        va_start(keys, config);
+        value = tree_of(config, keys);
+        va_end(keys);
+    }
     va_start(keys, config);
     while ((key = va_arg(keys, const char *)) != NULL) {
         value = json_object_get(value, key);
     }
     va_end(keys);
     return present(value);
+}
+
+json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend)
+{
+    json_t *backends = json_object_get(config->merged, "backends");
+
+    return present(backend != NULL ? json_object_get(backends, backend) : backends);
 }
 
 json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,

@@ -176,7 +176,7 @@ static int32_t add_backend(const ds_accel_t *context, const char *backend, char 
 int32_t ds_accel__context_check_variables(const ds_accel_t *context,
                                           const struct ds_accel__log *log)
 {
-    json_t *backends = ds_accel__config_get(&context->config, "backends", NULL);
+    json_t *backends = ds_accel__config_facts(&context->config, NULL);
     char **names = NULL;
     size_t count = 0;
     const char *backend;

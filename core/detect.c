@@ -54,6 +54,7 @@ int32_t ds_accel__asking_begin(ds_accel_t *context)
     for (size_t i = 0; i < context->registry.count; i++) {
         context->registry.candidates[i]->has_look = false;
     }
+    context->probe_width = ds_accel__probe_width(context);
     return ds_accel__verdicts_begin(context, ds_accel__probe_is_isolated(context));
 }
 
@@ -569,7 +570,7 @@ static void look_ahead(ds_accel_t *context)
 static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
 {
     struct ds_accel__candidate *batch[64];
-    size_t width = ds_accel__probe_width(context);
+    size_t width = context->probe_width;
     size_t count = 0;
     int32_t status;
 
@@ -704,6 +705,9 @@ static void warn_fallback(const ds_accel_t *context)
     const struct ds_accel__candidate *best = best_rejected(context, false);
     struct ds_accel__text names = {0};
 
+    if (!ds_accel__log_enabled(&context->log, "detect", DS_ACCEL_LOG_WARN)) {
+        return; /* the names of hundreds take a while */
+    }
     if (best == NULL) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO,
                       "cpu is used: no other accelerator has a plugin here");
@@ -898,8 +902,7 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
     }
     batch->candidates[batch->count] = candidate;
     batch->reasons[batch->count++] = reason;
-    return batch->count >= ds_accel__probe_width(context) ? evaluate_batch(context, batch)
-                                                          : DS_ACCEL_OK;
+    return batch->count >= context->probe_width ? evaluate_batch(context, batch) : DS_ACCEL_OK;
 }
 
 static int32_t check_all(ds_accel_t *context, const char *name, bool may_wake, bool *found_out)

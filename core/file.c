@@ -4,7 +4,6 @@
 #include "internal.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -100,6 +99,7 @@ static int compare_names(const void *a, const void *b)
 static int32_t collect(DIR *dir, bool (*filter)(const char *name), char ***names, size_t *count)
 {
     const struct dirent *entry;
+    size_t room = 0;
 
     while ((entry = readdir(dir)) != NULL) {
         char **larger;
@@ -107,13 +107,16 @@ static int32_t collect(DIR *dir, bool (*filter)(const char *name), char ***names
         if (!filter(entry->d_name)) {
             continue;
         }
-        larger = realloc(*names, (*count + 1) * sizeof(**names));
-        if (larger == NULL) {
-            return ds_accel__no_memory();
+        if (*count == room) {
+            room = room != 0 ? 2 * room : 16;
+            larger = realloc(*names, room * sizeof(**names));
+            if (larger == NULL) {
+                return ds_accel__no_memory();
+            }
+            *names = larger;
         }
-        *names = larger;
-        larger[*count] = strdup(entry->d_name);
-        if (larger[*count] == NULL) {
+        (*names)[*count] = strdup(entry->d_name);
+        if ((*names)[*count] == NULL) {
             return ds_accel__no_memory();
         }
         (*count)++;
@@ -135,11 +138,15 @@ int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), c
     errno = 0;
     dir = opendir(path);
     if (dir == NULL) {
-        if (errno == ENOMEM) {
+        int error = errno;
+
+        if (error == ENOMEM) {
             return ds_accel__no_memory();
         }
-        status = fail_errno(errno, cause_out);
-        return status == DS_ACCEL_ERR_NOT_FOUND && access(path, F_OK) != 0 ? DS_ACCEL_OK : status;
+        /* A file where a folder on the way should be: then it is not there either. */
+        return error == ENOENT || (error == ENOTDIR && access(path, F_OK) != 0)
+                   ? DS_ACCEL_OK
+                   : fail_errno(error, cause_out);
     }
     status = collect(dir, filter, &names, &count);
     closedir(dir);
@@ -169,42 +176,4 @@ bool ds_accel__file_may_have(size_t size_bytes)
 
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
            size_bytes <= limit.rlim_cur;
-}
-
-static char *find_library_dir(void)
-{
-    Dl_info info;
-    char *path;
-    char *slash;
-
-    if (dladdr((void *)(uintptr_t)&ds_accel__library_dir, &info) == 0 || info.dli_fname == NULL) {
-        return NULL;
-    }
-    path = realpath(info.dli_fname, NULL);
-    if (path == NULL && errno != ENOMEM) {
-        path = strdup(info.dli_fname); /* a folder on the way is closed to this user */
-    }
-    slash = path != NULL ? strrchr(path, '/') : NULL;
-    if (slash != NULL) {
-        *slash = '\0';
-    }
-    return path;
-}
-
-char *ds_accel__library_dir(void)
-{
-    static char *found; /* for the life of the process: it does not move */
-    char *dir = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
-
-    if (dir == NULL) {
-        char *other = NULL;
-
-        dir = find_library_dir();
-        if (dir != NULL && !__atomic_compare_exchange_n(&found, &other, dir, false,
-                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            free(dir);
-            dir = other;
-        }
-    }
-    return dir != NULL ? strdup(dir) : NULL;
 }

@@ -146,8 +146,7 @@ static bool is_among(json_t *facts, const char *line, size_t length)
 
 bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate)
 {
-    json_t *backend =
-        ds_accel__config_get(&candidate->host.context->config, "backends", candidate->name, NULL);
+    json_t *backend = ds_accel__config_facts(&candidate->host.context->config, candidate->name);
     const char *note = candidate->hardware_note;
 
     while (note != NULL && *note != '\0') {

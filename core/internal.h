@@ -214,8 +214,6 @@ int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), c
 void ds_accel__names_free(char **names, size_t count);
 /* False: a file of that size would be past RLIMIT_FSIZE, and writing it a deadly SIGXFSZ. */
 bool ds_accel__file_may_have(size_t size_bytes);
-/* The folder of the running library, without symbolic links; new string. */
-char *ds_accel__library_dir(void);
 
 /* ---- layer 1: where the machine is looked at (machine.c) ------------------------------------ */
 
@@ -296,6 +294,13 @@ struct ds_accel__config_problem {
     char *message;
 };
 
+/* A remembered configuration, of which merged is what detection asks. */
+struct ds_accel__config_later {
+    char *data; /* snapshot.c */
+    size_t size_bytes;
+    json_t *whole; /* NULL: nobody has asked for the rest yet */
+};
+
 struct ds_accel__config {
     struct ds_accel__config_file *files; /* lowest layer first */
     size_t file_count;
@@ -306,8 +311,9 @@ struct ds_accel__config {
     uint64_t identity; /* of the files as they are now; 0: not known (snapshot.c) */
     bool is_settled;   /* and none has changed just before */
     bool is_snapshot;  /* merged is what was read by an earlier process: no file has a root */
-    bool is_kept;      /* it was kept for later processes */
-    char unread[256];  /* the user's folder and why it was left out; "" if it was not */
+    struct ds_accel__config_later *later; /* with is_snapshot, and until it is cleared; or NULL */
+    bool is_kept;                         /* it was kept for later processes */
+    char unread[256]; /* the user's folder and why it was left out; "" if it was not */
 };
 
 /* List the files of every layer. ERR_NO_MEMORY. Clear it in every case. */
@@ -341,6 +347,11 @@ void ds_accel__config_problems_text(const struct ds_accel__config *config,
                                     struct ds_accel__text *text);
 /* The merged value at a path of keys ending in NULL; NULL if absent or masked by null. Borrowed. */
 json_t *ds_accel__config_get(const struct ds_accel__config *config, ...) __attribute__((sentinel));
+/* What detection asks of a backend (ds_accel__snapshot_is_early()), and perhaps more; NULL: of all
+ * of them. As above. */
+json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
+/* That all of it can be asked for: ERR_NO_MEMORY. Without, some of it may seem absent. */
+int32_t ds_accel__config_complete(const struct ds_accel__config *config);
 json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
                                  const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
@@ -411,8 +422,8 @@ int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t
 int32_t ds_accel__host_memory(const struct ds_accel__machine *machine,
                               struct ds_accel_host_memory *memory_out);
 
-/* ---- layer 2: files (trust.c, elf.c, library.c, presence.c, loader.c), candidates (registry.c,
- * scan.c) */
+/* ---- layer 2: files (trust.c, prefix.c, elf.c, library.c, presence.c, loader.c), candidates
+ * (registry.c, scan.c) */
 
 /* A failure of a gate: reason code (static) and evidence. */
 struct ds_accel__finding {
@@ -444,6 +455,9 @@ void ds_accel__trust_compare(const char *path, const struct stat *checked,
                              struct ds_accel__finding *finding);
 /* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
 int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
+
+/* The folder of the library, also where its objects are in a program (prefix.c); new string. */
+char *ds_accel__library_dir(void);
 
 /* A part of a file, copied. */
 struct ds_accel__elf_part {
@@ -879,7 +893,11 @@ void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cach
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);
 void ds_accel__snapshot_forget(const ds_accel_t *context);
-json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity);
+/* is_early: without what detection does not ask of a backend. NULL: no memory, or not believable.
+ */
+json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
+                                 bool is_early);
+bool ds_accel__snapshot_is_early(const char *key);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 
 /* How long a record's verdict still holds; 0: it does not. */
@@ -1165,6 +1183,7 @@ struct ds_accel {
     /* Written once, with release order; read without the lock. */
     struct ds_accel__candidate *selected;
     const char *set_method;
+    size_t probe_width;                     /* how many are asked at a time */
     size_t turn;                            /* of the candidate that is being asked */
     void (*meanwhile)(ds_accel_t *context); /* done while a helper works; NULL: nothing */
     struct ds_accel__prober *prober; /* helper processes while candidates are asked; probe.c */

@@ -372,6 +372,8 @@ static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, 
                           struct ds_accel__presence *presence)
 {
     size_t length = (size_t)(strrchr(pattern, '/') - pattern);
+    const char *wanted = pattern + length + 1;
+    size_t plain = strcspn(wanted, "*?[\\"); /* most names differ in what stands before these */
     const struct ds_accel__survey_folder *folder = NULL;
     int32_t status = find_folder(survey, pattern, length, &folder);
 
@@ -380,7 +382,8 @@ static int32_t find_nodes(struct ds_accel__survey *survey, const char *pattern, 
          i++) {
         char path[sizeof(presence->nodes->path)];
 
-        if (fnmatch(pattern + length + 1, folder->names[i], FNM_PERIOD) == 0 &&
+        if (strncmp(folder->names[i], wanted, plain) == 0 &&
+            fnmatch(wanted, folder->names[i], FNM_PERIOD) == 0 &&
             (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)length, pattern,
                              folder->names[i]) < sizeof(path)) {
             status = check_node(survey, path, pci, presence);

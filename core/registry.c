@@ -113,7 +113,7 @@ void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate)
 int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate)
 {
     ds_accel_t *context = candidate->host.context;
-    json_t *facts = ds_accel__config_get(&context->config, "backends", candidate->name, NULL);
+    json_t *facts = ds_accel__config_facts(&context->config, candidate->name);
     struct ds_accel__presence presence;
     int32_t status;
 
@@ -158,7 +158,7 @@ const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, cons
     size_t size = strlen(text) + 1;
 
     for (detail = candidate->details; detail != NULL; detail = detail->next) {
-        if (strcmp(detail->text, text) == 0) {
+        if (detail->text[0] == text[0] && strcmp(detail->text, text) == 0) {
             return detail->text;
         }
     }

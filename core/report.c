@@ -711,6 +711,12 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         status = ds_accel__report_recording(context, &tree);
         return status < 0 ? status : ds_accel__report_write(report, tree, format, text_out);
     }
+    /* Only detect's own answer needs no more than detection does. */
+    status = report != DS_ACCEL_REPORT_DETECT ? ds_accel__config_complete(&context->config)
+                                              : DS_ACCEL_OK;
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&context->lock);
     context->asks_anew = context->asks_anew || report == DS_ACCEL_REPORT_LIST ||
                          report == DS_ACCEL_REPORT_EXPLAIN || report == DS_ACCEL_REPORT_DOCTOR ||

@@ -26,6 +26,7 @@ struct scan {
     ds_accel_t *context;
     struct seen_dir *seen;
     size_t seen_count;
+    size_t before; /* candidates of the folders before this one: a folder has no name twice */
 };
 
 static bool is_plugin_file(const char *name)
@@ -52,7 +53,8 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
         free(path);
         return ds_accel__no_memory();
     }
-    first = ds_accel__registry_find(registry, name);
+    first = ds_accel__registry_find(
+        &(struct ds_accel__registry){registry->candidates, scan->before}, name);
     if (!ds_accel__is_backend_name(name)) {
         ds_accel__find(&finding, "bad_name", "\"%.64s\" is not [a-z][a-z0-9_.]{0,30}", name);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_REJECTED, &finding);
@@ -61,7 +63,8 @@ static int32_t add_plugin(struct scan *scan, const char *dir, const char *file)
                        first->is_registered ? "a registered backend" : first->path);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_SHADOWED, &finding);
     } else {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NAME, "%s", file);
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_NAME,
+                                       ds_accel__candidate_keep(candidate, file));
     }
     free(name);
     free(path);
@@ -101,6 +104,7 @@ static int32_t scan_names(struct scan *scan, const char *dir)
                       cause);
         return DS_ACCEL_OK;
     }
+    scan->before = scan->context->registry.count;
     for (size_t i = 0; i < count && status >= 0; i++) {
         status = add_plugin(scan, dir, names[i]);
     }

@@ -7,8 +7,14 @@
  * so that two changes in one tick of the clock are not taken for one. Whoever wants to know where a
  * value comes from has the files read all the same (ds_accel__config_read()).
  *
- *     value := 'n' | 't' | 'f' | 'i' int64 | 'r' double | 's' text | 'a' count value* | 'o' count
- * (text value)* text  := length bytes NUL;  count, length: uint32_t
+ * A tree takes longer to build than to read, and detection asks for a third of it. So what it does
+ * not ask of a backend stands behind the rest of that, and is passed over until somebody asks for
+ * it (ds_accel__config_get()).
+ *
+ *     value   := 'n' | 't' | 'f' | 'i' int64 | 'r' double | 's' text | 'a' count value*
+ *              | 'o' members | 'p' members size members      a backend: size bytes are for later
+ *     members := count (text value)*
+ *     text    := length bytes NUL                             count, length, size: uint32_t
  */
 #include "internal.h"
 
@@ -33,22 +39,41 @@ struct head {
     uint64_t checksum;   /* of what follows */
 };
 
+/* What detection asks of a backend. */
+static const char *const early_keys[] = {
+    "pci", "device_nodes", "other_device_nodes", "visible_devices_envs", "export_envs",
+    "env", "options",      "defers_to",          "demand_only",
+};
+
+bool ds_accel__snapshot_is_early(const char *key)
+{
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(early_keys); i++) {
+        if (strcmp(early_keys[i], key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
+
+static void put_count(struct ds_accel__text *text, size_t count)
+{
+    uint32_t size = (uint32_t)count;
+
+    ds_accel__text_add_bytes(text, &size, sizeof(size));
+}
 
 static void put_text(struct ds_accel__text *text, const char *value, size_t length)
 {
-    uint32_t size = (uint32_t)length;
-
-    ds_accel__text_add_bytes(text, &size, sizeof(size));
+    put_count(text, length);
     ds_accel__text_add_bytes(text, value, length + 1);
 }
 
 static void put_head(struct ds_accel__text *text, char tag, size_t count)
 {
-    uint32_t size = (uint32_t)count;
-
     ds_accel__text_add_bytes(text, &tag, 1);
-    ds_accel__text_add_bytes(text, &size, sizeof(size));
+    put_count(text, count);
 }
 
 static void put_value(struct ds_accel__text *text, json_t *value)
@@ -97,13 +122,86 @@ static void put_value(struct ds_accel__text *text, json_t *value)
     }
 }
 
+/* The members of a backend that are early, or those that are not. */
+static void put_members(struct ds_accel__text *text, json_t *backend, bool is_early)
+{
+    const char *key;
+    json_t *member;
+
+    json_object_foreach(backend, key, member)
+    {
+        if (ds_accel__snapshot_is_early(key) == is_early) {
+            put_text(text, key, strlen(key));
+            put_value(text, member);
+        }
+    }
+}
+
+static void put_backend(struct ds_accel__text *text, json_t *backend)
+{
+    const char *key;
+    json_t *ignored;
+    size_t early = 0;
+    size_t begin;
+    uint32_t size;
+
+    json_object_foreach(backend, key, ignored)
+    {
+        early += ds_accel__snapshot_is_early(key);
+    }
+    put_head(text, 'p', early);
+    put_members(text, backend, true);
+    put_count(text, 0); /* its size, when it is known */
+    begin = text->size_bytes;
+    put_count(text, json_object_size(backend) - early);
+    put_members(text, backend, false);
+    if (!text->failed) {
+        size = (uint32_t)(text->size_bytes - begin);
+        memcpy(text->data + begin - sizeof(size), &size, sizeof(size));
+    }
+}
+
+static void put_backends(struct ds_accel__text *text, json_t *backends)
+{
+    const char *name;
+    json_t *backend;
+
+    put_head(text, 'o', json_object_size(backends));
+    json_object_foreach(backends, name, backend)
+    {
+        put_text(text, name, strlen(name));
+        if (json_is_object(backend)) {
+            put_backend(text, backend);
+        } else {
+            put_value(text, backend);
+        }
+    }
+}
+
+static void put_tree(struct ds_accel__text *text, json_t *tree)
+{
+    const char *key;
+    json_t *member;
+
+    put_head(text, 'o', json_object_size(tree));
+    json_object_foreach(tree, key, member)
+    {
+        put_text(text, key, strlen(key));
+        if (strcmp(key, "backends") == 0 && json_is_object(member)) {
+            put_backends(text, member);
+        } else {
+            put_value(text, member);
+        }
+    }
+}
+
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text)
 {
     struct head head = {.identity = identity};
 
     memcpy(head.magic, magic, sizeof(magic));
     ds_accel__text_add_bytes(text, &head, sizeof(head));
-    put_value(text, tree);
+    put_tree(text, tree);
     if (text->failed) {
         return ds_accel__no_memory();
     }
@@ -118,6 +216,7 @@ int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_acc
 struct input {
     const char *at;
     size_t left;
+    bool is_early; /* what is for later is passed over */
 };
 
 static const void *take(struct input *input, size_t size)
@@ -177,14 +276,12 @@ static json_t *take_array(struct input *input, int depth)
     return array;
 }
 
-static json_t *take_object(struct input *input, int depth)
+static bool take_members(struct input *input, json_t *object, int depth)
 {
-    json_t *object = json_object();
     uint32_t count;
 
-    if (object == NULL || !take_count(input, &count)) {
-        json_decref(object);
-        return NULL;
+    if (!take_count(input, &count)) {
+        return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         size_t length;
@@ -193,9 +290,34 @@ static json_t *take_object(struct input *input, int depth)
 
         /* Keys and texts were checked to be UTF-8 when the files were read. */
         if (value == NULL || json_object_set_new_nocheck(object, key, value) != 0) {
-            json_decref(object);
-            return NULL;
+            return false;
         }
+    }
+    return true;
+}
+
+static bool take_later(struct input *input, json_t *object, int depth)
+{
+    uint32_t size;
+    size_t left;
+
+    if (!take_count(input, &size) || size > input->left) {
+        return false;
+    }
+    left = input->left - size;
+    return input->is_early ? take(input, size) != NULL
+                           : take_members(input, object, depth) && input->left == left;
+}
+
+/* A backend may have two parts. */
+static json_t *take_object(struct input *input, char tag, int depth)
+{
+    json_t *object = json_object();
+
+    if (object == NULL || !take_members(input, object, depth) ||
+        (tag == 'p' && !take_later(input, object, depth))) {
+        json_decref(object);
+        return NULL;
     }
     return object;
 }
@@ -244,12 +366,13 @@ static json_t *take_value(struct input *input, int depth)
     if (*tag == 'a') {
         return take_array(input, depth);
     }
-    return *tag == 'o' ? take_object(input, depth) : take_scalar(input, *tag);
+    return *tag == 'o' || *tag == 'p' ? take_object(input, *tag, depth) : take_scalar(input, *tag);
 }
 
-json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity)
+json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
+                                 bool is_early)
 {
-    struct input input = {.at = data, .left = size_bytes};
+    struct input input = {.at = data, .left = size_bytes, .is_early = is_early};
     struct head head;
     const void *bytes = take(&input, sizeof(head));
     json_t *tree;
@@ -312,6 +435,7 @@ static uint64_t identify(const struct ds_accel__config *config, bool *settled_ou
 int32_t ds_accel__snapshot_take(ds_accel_t *context)
 {
     struct ds_accel__config *config = &context->config;
+    struct ds_accel__config_later *later;
     char *data;
     size_t size;
     int32_t status;
@@ -324,10 +448,20 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
     if (status < 0 || data == NULL) {
         return status;
     }
-    config->merged = ds_accel__snapshot_parse(data, size, config->identity);
+    later = calloc(1, sizeof(*later));
+    config->merged = later != NULL ? ds_accel__snapshot_parse(data, size, config->identity, true)
+                                   : NULL;
     config->is_snapshot = config->merged != NULL;
-    free(data);
-    return DS_ACCEL_OK; /* for want of memory it is read from the files, which will say so */
+    if (!config
+             ->is_snapshot) { /* for want of memory it is read from the files, which will say so */
+        free(data);
+        free(later);
+        return DS_ACCEL_OK;
+    }
+    later->data = data;
+    later->size_bytes = size;
+    config->later = later;
+    return DS_ACCEL_OK;
 }
 
 void ds_accel__snapshot_forget(const ds_accel_t *context)

@@ -32,21 +32,27 @@ static bool reserve(struct ds_accel__text *text, size_t more)
 void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
 {
     va_list arguments;
+    size_t room;
     int length;
 
-    if (text->failed) {
+    /* Most fits where there is room already. */
+    if (text->failed || !reserve(text, 0)) {
         return;
     }
+    room = text->capacity_bytes - text->size_bytes;
     va_start(arguments, format);
-    length = vsnprintf(NULL, 0, format, arguments);
+    length = vsnprintf(text->data + text->size_bytes, room, format, arguments);
     va_end(arguments);
-    if (length < 0 || !reserve(text, (size_t)length)) {
+    if (length >= 0 && (size_t)length >= room && reserve(text, (size_t)length)) {
+        va_start(arguments, format);
+        length = vsnprintf(text->data + text->size_bytes, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
+    if (length < 0 || text->failed) {
+        text->data[text->size_bytes] = '\0';
         text->failed = true;
         return;
     }
-    va_start(arguments, format);
-    vsnprintf(text->data + text->size_bytes, (size_t)length + 1, format, arguments);
-    va_end(arguments);
     text->size_bytes += (size_t)length;
 }
 
@@ -204,10 +210,16 @@ void ds_accel__sanitize(char *text, size_t text_size)
 
 bool ds_accel__is_backend_name(const char *name)
 {
-    size_t length = strlen(name);
+    size_t length = 0;
 
-    if (length == 0 || length >= DS_ACCEL__NAME_SIZE || name[0] < 'a' || name[0] > 'z') {
+    if (name[0] < 'a' || name[0] > 'z') {
         return false;
     }
-    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.") == length;
+    /* Not by strspn(), which makes a table of the letters for every name. */
+    while ((name[length] >= 'a' && name[length] <= 'z') ||
+           (name[length] >= '0' && name[length] <= '9') || name[length] == '_' ||
+           name[length] == '.') {
+        length++;
+    }
+    return name[length] == '\0' && length < DS_ACCEL__NAME_SIZE;
 }

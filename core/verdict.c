@@ -53,12 +53,29 @@ static uint64_t hash_env_of_all(bool has_options)
     return sum;
 }
 
+/* A name in the configuration's list, of names or of rules that have one; NULL: it is none. */
+static const char *name_at(json_t *names, size_t i)
+{
+    json_t *item = json_array_get(names, i);
+
+    return json_string_value(json_is_object(item) ? json_object_get(item, "name") : item);
+}
+
+static void mark_letters(json_t *names, bool *letters)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = name_at(names, i);
+
+        if (name != NULL) {
+            letters[(unsigned char)name[0]] = true;
+        }
+    }
+}
+
 static bool begins_with_one(const char *entry, json_t *names)
 {
     for (size_t i = 0; i < json_array_size(names); i++) {
-        json_t *item = json_array_get(names, i);
-        const char *name =
-            json_string_value(json_is_object(item) ? json_object_get(item, "name") : item);
+        const char *name = name_at(names, i);
 
         if (name != NULL && strncmp(entry, name, strlen(name)) == 0) {
             return true;
@@ -70,13 +87,13 @@ static bool begins_with_one(const char *entry, json_t *names)
 /* What the configuration says the backend reads or exports, and all that begins with its name. */
 static uint64_t hash_env_of_backend(const struct ds_accel__candidate *candidate)
 {
-    json_t *backend =
-        ds_accel__config_get(&candidate->host.context->config, "backends", candidate->name, NULL);
+    json_t *backend = ds_accel__config_facts(&candidate->host.context->config, candidate->name);
     json_t *visible = json_object_get(backend, "visible_devices_envs");
     json_t *exported = json_object_get(backend, "export_envs");
     json_t *rules = json_object_get(backend, "env");
     char prefix[DS_ACCEL__NAME_SIZE + 1];
     size_t length = strcspn(candidate->name, ".");
+    bool letters[256] = {false}; /* that a variable must begin with: few of a long list do */
     uint64_t sum = 0;
 
     for (size_t i = 0; i < length; i++) {
@@ -85,11 +102,14 @@ static uint64_t hash_env_of_backend(const struct ds_accel__candidate *candidate)
                                : candidate->name[i]);
     }
     prefix[length] = '_';
+    letters[(unsigned char)prefix[0]] = true;
+    mark_letters(visible, letters);
+    mark_letters(exported, letters);
+    mark_letters(rules, letters);
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
-        if (strncmp(*entry, prefix, length + 1) == 0 ||
-            (backend != NULL &&
-             (begins_with_one(*entry, visible) || begins_with_one(*entry, exported) ||
-              begins_with_one(*entry, rules)))) {
+        if (letters[(unsigned char)(*entry)[0]] &&
+            (strncmp(*entry, prefix, length + 1) == 0 || begins_with_one(*entry, visible) ||
+             begins_with_one(*entry, exported) || begins_with_one(*entry, rules))) {
             sum += ds_accel__hash_text(*entry, 5);
         }
     }

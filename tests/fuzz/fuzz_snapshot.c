@@ -18,9 +18,31 @@ struct head {
     uint64_t checksum;
 };
 
+/* Of a backend there is what detection asks for; of all else everything. */
+static void check_early(const json_t *early, const json_t *tree)
+{
+    const json_t *backends = json_object_get(tree, "backends");
+    const json_t *facts;
+    const json_t *member;
+    const char *name;
+    const char *key;
+
+    FUZZ_CHECK(json_object_size(early) == json_object_size(tree));
+    json_object_foreach((json_t *)(uintptr_t)backends, name, facts)
+    {
+        const json_t *part = json_object_get(json_object_get(early, "backends"), name);
+
+        FUZZ_CHECK(part != NULL);
+        json_object_foreach((json_t *)(uintptr_t)facts, key, member)
+        {
+            FUZZ_CHECK((json_object_get(part, key) != NULL) == ds_accel__snapshot_is_early(key));
+        }
+    }
+}
+
 static void parse(const void *data, size_t size)
 {
-    json_t *tree = ds_accel__snapshot_parse(data, size, IDENTITY);
+    json_t *tree = ds_accel__snapshot_parse(data, size, IDENTITY, false);
     struct ds_accel__text text = {0};
 
     if (tree == NULL) {
@@ -28,9 +50,12 @@ static void parse(const void *data, size_t size)
     }
     FUZZ_CHECK(json_is_object(tree));
     if (ds_accel__snapshot_format(tree, IDENTITY, &text) >= 0) {
-        json_t *again = ds_accel__snapshot_parse(text.data, text.size_bytes, IDENTITY);
+        json_t *again = ds_accel__snapshot_parse(text.data, text.size_bytes, IDENTITY, false);
+        json_t *early = ds_accel__snapshot_parse(text.data, text.size_bytes, IDENTITY, true);
 
         FUZZ_CHECK(again != NULL);
+        check_early(early, tree);
+        json_decref(early);
         /* NaN is not equal to itself, and no JSON. */
         FUZZ_CHECK(json_equal(tree, again) == json_equal(tree, tree));
         json_decref(again);

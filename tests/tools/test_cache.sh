@@ -493,4 +493,27 @@ END
 else
     echo "test_cache: hardware that comes is not tested: /dev/shm cannot be written"
 fi
+
+# ---- the remembered configuration ----------------------------------------------------------------
+
+# What detection does not ask of it is there all the same: here a remedy, and what doctor tells.
+fresh
+printf '%s\n' '{"detection_order": ["neighbour"], "backends": {"mock": {"libraries": ["libmock_absent.so.1"],' \
+    '"remedies": {"no_device": "buy one at the corner"}}}}' >"$config"
+sleep 3.1 # one that has only just been written is not remembered
+forced() {
+    run env DS_ACCELERATOR=mock DS_ACCEL_MOCK_AVAILABLE=false "$program" --config "$config" detect
+}
+ds_accel detect
+is "the configuration is remembered" "0 neighbour yes" "$code $out $([ ! -s "$cache/config" ] || echo yes)"
+forced
+is "a remedy of the remembered configuration" "4" "$code"
+has "a remedy of the remembered configuration" "$err" "Remedy: buy one at the corner"
+remembered=$err
+DS_ACCEL_CACHE=off forced
+is "and of the files" "$err" "$remembered"
+ds_accel list
+remembered=$out
+run env DS_ACCEL_CACHE=off "$program" --config "$config" --plugin-dir "$plugins" list
+is "list with it and without" "$out" "$remembered"
 finish

@@ -875,16 +875,29 @@ for locale in tr_TR.UTF-8 C.UTF-8 de_DE.UTF-8 nonsense; do
         "$(LC_ALL=$locale "$program" config show)"
 done
 
+# ---- another place ------------------------------------------------------------------------------
+
+# Plugins, helper and configuration are beside the program, wherever that is, and however called.
+mkdir "$dir/moved"
+for part in bin lib libexec share; do cp -r "$build/$part" "$dir/moved"; done
+answers cpu "$dir/moved/bin/ds-accel" detect
+report list 0 "$dir/moved/bin/ds-accel" list --json
+has "moved" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
+ln -s "$dir/moved/bin/ds-accel" "$dir/linked"
+report list 0 "$dir/linked" list --json
+has "through a link" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
+report config-show 0 "$dir/linked" config show --json
+has "its configuration" "$(at 'files/*/path')" "$here/moved/share/ds-accel/ds-accel.json"
+
 # ---- raised rights ------------------------------------------------------------------------------
 
-# Real and effective user differ, as in a setuid program. The linker then ignores $ORIGIN, so it is
-# asked by name to run the program.
-linker=$(readelf -l "$program" | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
+# Real and effective user differ, as in a setuid program.
 secure() {
     env DS_ACCELERATOR=mock DS_ACCEL_LOG=debug DS_ACCEL_MOCK_DEVICE_COUNT=1 XDG_CONFIG_HOME="$dir/home/.config" \
-        setpriv --ruid 65534 --euid 0 "$linker" --library-path "$build/lib" "$program" "$@"
+        setpriv --ruid 65534 --euid 0 "$secured" "$@"
 }
-if [ "$(id -u)" = 0 ] && [ -n "$linker" ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
+if [ "$(id -u)" = 0 ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
+    secured=$program
     answers cpu secure detect
     report config-env 0 secure config show --env --json
     is "variables are ignored" "ignored" "$(at 'variables/*/origin' | tr ' ' '\n' | sort -u)"
@@ -893,6 +906,15 @@ if [ "$(id -u)" = 0 ] && [ -n "$linker" ] && setpriv --ruid 65534 --euid 0 true 
     is "the user's files too" "package package" "$(at 'files/*/layer')"
     report info 0 secure info mock --json
     is "a plugin's variables too" "2" "$(at device_count)"
+    # What lies beside the program is believed as long as nobody else can have put it there.
+    secured=$dir/moved/bin/ds-accel
+    report list 0 secure list --json
+    has "an own folder beside it" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
+    chmod 777 "$dir/moved"
+    report list 0 secure list --json
+    lacks "a folder that all write to" "$(at 'plugins/*/path')" "$here/moved"
+    report list 0 "$secured" list --json
+    has "without raised rights the trust gate tells" "$(at 'plugins/*/reason')" "parent_writable"
 fi
 
 finish

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Where this installation lies: plugins, helper and configuration are found from the folder of the
+ * library. The command has the library's objects in it and is itself where the library would be
+ * asked for its place: there the library beside it is meant, as $ORIGIN/../lib would name it.
+ */
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#ifndef DS_ACCEL_LIBDIR
+#define DS_ACCEL_LIBDIR "/usr/lib"
+#endif
+#ifndef DS_ACCEL_SONAME
+#define DS_ACCEL_SONAME "libds_accel.so.0"
+#endif
+
+/* Take so many names off the end; false if there are fewer. */
+static bool cut_names(char *path, int count)
+{
+    char *slash = path;
+
+    for (; count > 0 && slash != NULL; count--) {
+        slash = strrchr(path, '/');
+        if (slash != NULL) {
+            *slash = '\0';
+        }
+    }
+    return slash != NULL;
+}
+
+/* The file, without symbolic links; NULL: no memory. */
+static char *resolve(const char *path)
+{
+    char *resolved = realpath(path, NULL);
+
+    /* Where a folder on the way is closed to this user, as it was called. */
+    return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
+}
+
+/* The program's own file: the kernel knows it, unless the dynamic linker was asked to run it. */
+static char *find_program(const struct link_map *map)
+{
+    char path[PATH_MAX];
+    ssize_t length;
+
+    if (map->l_name[0] != '\0') {
+        return resolve(map->l_name);
+    }
+    length = readlink("/proc/self/exe", path, sizeof(path));
+    return strndup(path, length > 0 && length < (ssize_t)sizeof(path) ? (size_t)length : 0);
+}
+
+/*
+ * A program with more rights than its caller: a hard link to it in a folder of the caller's must
+ * not find what the caller has put beside it.
+ */
+static bool is_beyond_doubt(const char *path)
+{
+    struct ds_accel__trust *trust;
+    struct ds_accel__finding finding = {0};
+    struct stat info;
+    bool passed;
+
+    if (getauxval(AT_SECURE) == 0) {
+        return true;
+    }
+    trust = ds_accel__trust_create();
+    passed = trust != NULL && ds_accel__trust_stat(trust, path, &info, &finding) >= 0 &&
+             finding.reason == NULL;
+    ds_accel__trust_destroy(trust);
+    return passed;
+}
+
+/* The folder of the library beside the program, or where it was built to be. */
+static char *find_beside(const struct link_map *map)
+{
+    char *program = find_program(map);
+    char *library = NULL;
+    struct stat info;
+
+    if (program == NULL) {
+        return NULL;
+    }
+    if (cut_names(program, 2)) {
+        library = ds_accel__format("%s/lib/" DS_ACCEL_SONAME, program);
+    } else {
+        library = strdup("");
+    }
+    free(program);
+    if (library != NULL && stat(library, &info) == 0 && is_beyond_doubt(library)) {
+        cut_names(library, 1);
+        return library;
+    }
+    if (library != NULL) {
+        free(library);
+        library = strdup(DS_ACCEL_LIBDIR);
+    }
+    return library;
+}
+
+static char *find_library_dir(void)
+{
+    struct link_map *map = NULL;
+    Dl_info info;
+    char *path;
+
+    if (dladdr1((void *)(uintptr_t)&ds_accel__library_dir, &info, (void **)&map, RTLD_DL_LINKMAP) ==
+            0 ||
+        map == NULL) {
+        return NULL;
+    }
+    if (map->l_prev == NULL) { /* the program comes first */
+        return find_beside(map);
+    }
+    path = resolve(map->l_name);
+    cut_names(path, 1);
+    return path;
+}
+
+char *ds_accel__library_dir(void)
+{
+    static char *found; /* for the life of the process: it does not move */
+    char *dir = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+
+    if (dir == NULL) {
+        char *other = NULL;
+
+        dir = find_library_dir();
+        if (dir != NULL && !__atomic_compare_exchange_n(&found, &other, dir, false,
+                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            free(dir);
+            dir = other;
+        }
+    }
+    return dir != NULL ? strdup(dir) : NULL;
+}
