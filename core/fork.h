@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Slots without a function (stub.c), fork (fork.c). */
+#ifndef DS_ACCEL_CORE_FORK_H
+#define DS_ACCEL_CORE_FORK_H
+
+#include "ds_accel.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum ds_accel__stub {
+    DS_ACCEL__STUB_UNSUPPORTED, /* ERR_UNSUPPORTED: the plugin has no such function */
+    DS_ACCEL__STUB_FORKED,      /* ERR_STATE: started before fork(), in another process */
+    DS_ACCEL__STUB_DESTROYED    /* ERR_INVALID: the handle was destroyed */
+};
+
+/* Put a stub into every slot; UNSUPPORTED: into those that are NULL. Safe in a forked child. */
+void ds_accel__table_fill(struct ds_accel_plugin *table, enum ds_accel__stub kind);
+/* True if the slot at this offset holds the UNSUPPORTED stub. */
+bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset);
+/* A table for handles that were destroyed: static storage, every slot DESTROYED. */
+const struct ds_accel_plugin *ds_accel__table_destroyed(void);
+/* What this thread's last stub meant, if it returned this status and nobody has asked yet. */
+bool ds_accel__stub_describe(int32_t status, char *text, size_t text_size);
+
+/* An accelerator that is started here: what fork() makes of it in a child. */
+struct ds_accel__fork_watch {
+    struct ds_accel__fork_watch *next;
+    struct ds_accel_plugin *table; /* filled with FORKED */
+    pthread_mutex_t *locks[5];     /* made anew; NULL: none */
+    pid_t pid;                     /* who started it */
+    bool is_forked;                /* this process is a child of that one */
+};
+
+void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);
+void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch);
+/* Make a static lock anew in every child. */
+void ds_accel__fork_renew(pthread_mutex_t *lock);
+/* Who started what this process inherited; 0: it inherited nothing. */
+pid_t ds_accel__fork_parent(void);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Layers between caller and plugin: layer*.c with layer.h, race*.c. */
+#ifndef DS_ACCEL_CORE_LAYERS_H
+#define DS_ACCEL_CORE_LAYERS_H
+
+#include "registry.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ds_accel__stack;
+
+/*
+ * Put the layers that environment and configuration name over a table that is about to be started.
+ * None: nothing is done. ERR_NO_MEMORY. A layer that cannot work is left out with a warning.
+ */
+int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate);
+/* Take them away, after shutdown: leaks are told, the trace is completed. */
+void ds_accel__layers_remove(struct ds_accel__candidate *candidate);
+/* What is wrong with a list of layers, as DS_ACCEL_LAYERS has it; false: nothing. */
+bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size);
+/* Spans of a plugin's own, in the trace if there is one. */
+void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
+                                 const char *name);
+void ds_accel__layers_span_end(struct ds_accel__candidate *candidate);
+/*
+ * An allocator gives out a part of an allocation for use on a stream (NULL: by the host), and takes
+ * it back. Nothing without layers. From then on the block's bounds are checked; once it is freed,
+ * its memory is refused until it is given out again, so whoever poisons it does so before.
+ */
+void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
+                                 uint64_t size_bytes, ds_accel_plugin_stream_t *stream);
+void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
+                                ds_accel_plugin_stream_t *stream);
+
+#endif

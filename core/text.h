@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Errors, texts and lists, reasons, log: error.c, text.c, list.c, reason.c, log.c. */
+#ifndef DS_ACCEL_CORE_TEXT_H
+#define DS_ACCEL_CORE_TEXT_H
+
+#include "ds_accel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DS_ACCEL__NAME_SIZE 32        /* of a backend's name, NUL included: plugin-api.h's note */
+#define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more */
+#define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Keep the message as this thread's last error and return status. */
+int32_t ds_accel__error(int32_t status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same for exhausted memory; allocates nothing. */
+int32_t ds_accel__no_memory(void);
+
+/* A text that grows. After an allocation failed it stays failed, and take() gives NULL. */
+struct ds_accel__text {
+    char *data;
+    size_t size_bytes;
+    size_t capacity_bytes;
+    bool failed;
+};
+
+void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, size_t size_bytes);
+char *ds_accel__text_take(struct ds_accel__text *text);
+void ds_accel__text_clear(struct ds_accel__text *text);
+
+/* The nearest of count names within a typing error or two; NULL if none is near. */
+const char *ds_accel__nearest(const char *name, const char *const *names, size_t count);
+/* Two texts and what is between them, in a new string; NULL when memory is exhausted. */
+char *ds_accel__join(const char *left, char between, const char *right);
+/* Copy a text into an array, cut to what fits; NULL is "". */
+void ds_accel__copy(char *to, size_t to_size, const char *text);
+/* snprintf into a new string; NULL when memory is exhausted. */
+char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
+void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
+                        size_t text_size);
+/* End a text that came from outside: one line of UTF-8, without control characters. */
+void ds_accel__sanitize(char *text, size_t text_size);
+/* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
+bool ds_accel__is_backend_name(const char *name);
+
+/* A quick hash, for checksums and keys that nobody has a reason to forge (hash.c). */
+uint64_t ds_accel__hash(const void *data, size_t size_bytes, uint64_t seed);
+uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
+
+#define DS_ACCEL__LIST_LIMIT 65536u /* no machine numbers its CPUs or nodes higher */
+
+typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
+/* Visit the ranges of "0-3,8,10-11"; false if the text is no such list, or visit said no. */
+bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
+/* The next item that is not empty, and *list behind it; NULL if there is none. Borrowed. */
+const char *ds_accel__list_next(const char **list, char separator, size_t *length_out);
+
+/* Why a candidate was not chosen: one table for code, meaning and remedy. */
+struct ds_accel__reason {
+    const char *code;
+    const char *meaning;
+    const char *remedy;
+};
+
+const struct ds_accel__reason *ds_accel__reason(const char *code); /* NULL if there is none */
+/* The code for a plugin's DS_ACCEL_REASON_*; NULL if the number is not one. */
+const char *ds_accel__reason_of_verdict(uint32_t reason);
+
+#define DS_ACCEL__LOG_TOPIC_MAX 16
+
+struct ds_accel__log {
+    ds_accel_log_sink_t sink;
+    void *user_data;
+    uint32_t level;
+    uint32_t topic_count;
+    struct {
+        char name[DS_ACCEL__NAME_SIZE];
+        uint32_t level;
+    } topics[DS_ACCEL__LOG_TOPIC_MAX];
+};
+
+/* Read "warn,cuda=debug". Items that cannot be read are left out, and warned of. */
+void ds_accel__log_set_levels(struct ds_accel__log *log, const char *levels);
+bool ds_accel__log_enabled(const struct ds_accel__log *log, const char *topic, uint32_t level);
+void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t level,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

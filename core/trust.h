@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Findings of the gates; who may have written a file (trust.c); where we are (prefix.c). */
+#ifndef DS_ACCEL_CORE_TRUST_H
+#define DS_ACCEL_CORE_TRUST_H
+
+#include "ds_accel.h"
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+/* A failure of a gate: reason code (static) and evidence. */
+struct ds_accel__finding {
+    const char *reason; /* NULL: no failure */
+    char detail[512];
+};
+
+void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Folders that were walked, kept open while a context asks its plugins (trust.c). */
+struct ds_accel__trust;
+
+struct ds_accel__trust *ds_accel__trust_create(void); /* NULL: no memory */
+void ds_accel__trust_destroy(struct ds_accel__trust *trust);
+/* Forget every folder, and close it: the next call walks anew. */
+void ds_accel__trust_reset(struct ds_accel__trust *trust);
+/*
+ * Open the file at an absolute path, every folder and link on the way checked. DS_ACCEL_OK with
+ * finding->reason set: refused, and *fd_out is -1. ERR_NO_MEMORY; ERR_LIMIT, no descriptor is left.
+ */
+int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, int *fd_out,
+                             struct stat *info_out, struct ds_accel__finding *finding);
+/* The same checks without opening the file: one fstatat() for one more file of a folder. */
+int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
+                             struct ds_accel__finding *finding);
+/* file_changed if the path no longer leads to the file as it was checked. */
+void ds_accel__trust_compare(const char *path, const struct stat *checked,
+                             struct ds_accel__finding *finding);
+/* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
+int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
+
+/* The folder of the library, also where its objects are in a program (prefix.c); new string. */
+char *ds_accel__library_dir(void);
+
+#endif
