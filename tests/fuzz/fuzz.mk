@@ -20,17 +20,14 @@ $(BUILD)/obj/$(FUZZ_SOURCE)/%.o: $(FUZZ_SOURCE)/%.c $(FUZZ_SOURCE)/fuzz.mk Makef
 	@mkdir -p $(@D)
 	$(CC) $(CORE_CFLAGS) -I$(FUZZ_SOURCE) -c -o $@ $<
 
-# This one has the source of probe.c in itself.
-$(FUZZ_DIR)/replay/fuzz_frames $(FUZZ_DIR)/fuzz_frames: FUZZ_WITHOUT := $(BUILD)/obj/core/probe.o
-
 $(REPLAYS): $(FUZZ_DIR)/replay/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o \
     $(BUILD)/obj/$(FUZZ_SOURCE)/fuzz_main.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(filter-out $(FUZZ_WITHOUT),$^) $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
+	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 
 $(LIBFUZZERS): $(FUZZ_DIR)/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(filter-out $(FUZZ_WITHOUT),$^) $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS)
+	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) -fsanitize=fuzzer $(LDFLAGS)
 
 -include $(wildcard $(BUILD)/obj/$(FUZZ_SOURCE)/*.d)
 

@@ -7,9 +7,9 @@
  */
 #include "fuzz.h"
 
-/* The library's end itself, whose functions nobody else can call; the build leaves its object out.
- */
-#include "probe.c" /* NOLINT: on purpose */
+#include "prober.h"
+
+#include <string.h>
 
 #define TOKEN UINT64_C(0x1234567890abcdef)
 #define LIMIT_BYTES 512u
@@ -128,17 +128,17 @@ static void judge(const uint8_t *data, size_t size)
     ds_accel_t *context = ds_accel__context_bare("", true);
     struct ds_accel__candidate *candidate =
         context != NULL ? ds_accel__candidate_create(context, "fuzzed", "/fuzzed") : NULL;
-    struct helper helper = {.candidate = candidate, .stage = DS_ACCEL__GATE_LOAD};
-    enum heard heard = HEARD_SOMETHING;
+    struct ds_accel__helper helper = {.candidate = candidate, .stage = DS_ACCEL__GATE_LOAD};
+    enum ds_accel__heard heard = DS_ACCEL__HEARD_SOMETHING;
 
-    while (candidate != NULL && size >= 2 && heard == HEARD_SOMETHING) {
+    while (candidate != NULL && size >= 2 && heard == DS_ACCEL__HEARD_SOMETHING) {
         /* Results are longer than what one byte can count. */
         size_t bytes = data[0] == DS_ACCEL__FRAME_RESULT ? size - 2 : data[1];
         struct ds_accel__frame frame = {.kind = data[0], .payload = data + 2};
 
         bytes = bytes < size - 2 ? bytes : size - 2;
         frame.payload_bytes = (uint32_t)bytes;
-        heard = take_frame(context, &helper, &frame);
+        heard = ds_accel__helper_take_frame(context, &helper, &frame);
         FUZZ_CHECK(helper.stage >= DS_ACCEL__GATE_LOAD && helper.stage <= DS_ACCEL__GATE_PROBE);
         data += 2 + bytes;
         size -= 2 + bytes;
@@ -152,7 +152,7 @@ static void judge(const uint8_t *data, size_t size)
                     candidate->verdict.device_count <= DS_ACCEL__DEVICE_LIMIT));
         FUZZ_CHECK(strlen(candidate->verdict.detail) < sizeof(candidate->verdict.detail));
         FUZZ_CHECK(strlen(candidate->verdict.variant) < sizeof(candidate->verdict.variant));
-        judge_conduct(&helper);
+        ds_accel__helper_judge_conduct(&helper);
     }
     ds_accel__candidate_destroy(candidate);
     ds_accel_destroy(context);

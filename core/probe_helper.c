@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Helper processes for probe.c: started with a socket and two pipes, told which candidate to ask,
+ * and ended. The program around us may have threads, children and a SIGCHLD handler of its own:
+ * only what was started here is waited for and signalled, by pidfd, since its number may be another
+ * process's as soon as somebody else has reaped it. A helper that even SIGKILL does not end (a
+ * driver's call that never returns) is left and remembered, and reaped by a later call.
+ */
+#include "prober.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef DS_ACCEL_LIBEXECDIR
+#define DS_ACCEL_LIBEXECDIR "/usr/libexec"
+#endif
+
+#define SAFE_DESCRIPTOR 10            /* above those that a helper is given, and stdin to stderr */
+#define START_LIMIT_NS 30000000000ull /* until a helper says hello */
+#define TERM_GRACE_NS 200000000ull    /* from SIGTERM to the end of the channel */
+#define TREE_GRACE_NS 100000000ull    /* from that, which ends all it started, to SIGKILL */
+#define ABANDONED_LIMIT 16
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
+#endif
+
+/* Guards what is below: helpers that did not die, to be reaped when they do. */
+static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
+static int abandoned[ABANDONED_LIMIT]; /* pidfds, 0: none */
+
+/* ---- starting a helper ---------------------------------------------------------------------- */
+
+/* libexec/ds-accel/ds-accel-probe of the prefix that the library is in, or was built for. */
+char *ds_accel__probe_program(void)
+{
+    char *library = ds_accel__library_dir();
+    char *path =
+        library != NULL ? ds_accel__format("%s/../libexec/ds-accel/ds-accel-probe", library) : NULL;
+
+    free(library);
+    if (path != NULL && access(path, X_OK) != 0 &&
+        access(DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe", X_OK) == 0) {
+        free(path);
+        path = strdup(DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe");
+    }
+    return path;
+}
+
+int32_t ds_accel__prober_make(ds_accel_t *context)
+{
+    size_t width = ds_accel__probe_width(context);
+    struct ds_accel__prober *prober;
+
+    if (context->prober != NULL) {
+        return DS_ACCEL_OK;
+    }
+    ds_accel__fork_renew(&abandoned_lock);
+    prober = calloc(1, sizeof(*prober) + width * sizeof(prober->helpers[0]));
+    if (prober == NULL) {
+        return ds_accel__no_memory();
+    }
+    prober->program = ds_accel__probe_program();
+    if (prober->program == NULL) {
+        free(prober);
+        return ds_accel__no_memory();
+    }
+    prober->width = width;
+    context->prober = prober;
+    return DS_ACCEL_OK;
+}
+
+struct plumbing {
+    int channel[2];
+    int output[2][2]; /* stdout, stderr: read end, write end */
+};
+
+static void close_plumbing(struct plumbing *plumbing)
+{
+    for (int end = 0; end < 2; end++) {
+        ds_accel__probe_close(&plumbing->channel[end]);
+        ds_accel__probe_close(&plumbing->output[0][end]);
+        ds_accel__probe_close(&plumbing->output[1][end]);
+    }
+}
+
+/*
+ * Move a descriptor out of the way of those that the child gets. The ends that stay here as well:
+ * where the caller has closed stdout, what it prints all the same must not get into our channel.
+ */
+static bool raise_fd(int *fd)
+{
+    int raised = *fd < SAFE_DESCRIPTOR ? fcntl(*fd, F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR) : *fd;
+
+    if (raised < 0) {
+        if (errno == EINVAL) {
+            errno = EMFILE; /* the limit is below that */
+        }
+        return false;
+    }
+    if (raised != *fd) {
+        close(*fd);
+        *fd = raised;
+    }
+    return true;
+}
+
+static bool raise_pair(int *pair)
+{
+    return raise_fd(&pair[0]) && raise_fd(&pair[1]);
+}
+
+static bool open_plumbing(struct plumbing *plumbing)
+{
+    memset(plumbing, -1, sizeof(*plumbing));
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->channel) == 0 &&
+           raise_pair(plumbing->channel) && pipe2(plumbing->output[0], O_CLOEXEC) == 0 &&
+           raise_pair(plumbing->output[0]) && pipe2(plumbing->output[1], O_CLOEXEC) == 0 &&
+           raise_pair(plumbing->output[1]) &&
+           fcntl(plumbing->output[0][0], F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(plumbing->output[1][0], F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(plumbing->channel[0], F_SETFL, O_NONBLOCK) == 0;
+}
+
+/* stdin empty, the pipes, the channel, and nothing else of this process's descriptors. */
+static int spawn_with(pid_t *pid_out, const char *program, const struct plumbing *plumbing)
+{
+    char parent[24];
+    char *argv[] = {(char[]){"ds-accel-probe"}, parent, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t signals;
+    int error = posix_spawn_file_actions_init(&actions);
+
+    if (error != 0) {
+        return error;
+    }
+    error = posix_spawnattr_init(&attributes);
+    if (error != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    snprintf(parent, sizeof(parent), "%d", (int)getpid());
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes, &signals);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    error = error != 0 ? error
+                       : posix_spawn_file_actions_adddup2(&actions, plumbing->output[0][1], 1);
+    error = error != 0 ? error
+                       : posix_spawn_file_actions_adddup2(&actions, plumbing->output[1][1], 2);
+    error = error != 0 ? error
+                       : posix_spawn_file_actions_adddup2(&actions, plumbing->channel[1],
+                                                          DS_ACCEL__PROBE_CHANNEL);
+    error = error != 0
+                ? error
+                : posix_spawn_file_actions_addclosefrom_np(&actions, DS_ACCEL__PROBE_CHANNEL + 1);
+    error = error != 0 ? error
+                       : posix_spawn(pid_out, program, &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* Texts, each with its NUL, behind a struct. */
+static void put(struct ds_accel__text *text, const void *data, size_t size_bytes)
+{
+    ds_accel__text_add_bytes(text, data, size_bytes);
+}
+
+static int32_t send_frame(struct ds_accel__helper *helper, uint16_t kind,
+                          const struct ds_accel__text *text)
+{
+    char head[DS_ACCEL__FRAME_HEAD_BYTES];
+    struct ds_accel__text frame = {0};
+    size_t sent = 0;
+
+    ds_accel__frame_seal(head, kind, helper->sequence++, text->data, (uint32_t)text->size_bytes,
+                         kind == DS_ACCEL__FRAME_SETUP ? 0 : helper->token);
+    put(&frame, head, sizeof(head));
+    put(&frame, text->data, text->size_bytes);
+    if (text->failed || frame.failed) {
+        ds_accel__text_clear(&frame);
+        return ds_accel__no_memory();
+    }
+    while (sent < frame.size_bytes) {
+        ssize_t count =
+            send(helper->channel, frame.data + sent, frame.size_bytes - sent, MSG_NOSIGNAL);
+
+        if (count >= 0) {
+            sent += (size_t)count;
+        } else if (errno == EAGAIN) {
+            struct pollfd wait = {.fd = helper->channel, .events = POLLOUT};
+
+            /* It reads requests while no plugin runs: a second is for ever. */
+            if (poll(&wait, 1, 1000) == 0) {
+                helper->is_deaf = true;
+                break;
+            }
+        } else if (errno != EINTR) {
+            break; /* it has died: its end is seen by poll() */
+        }
+    }
+    ds_accel__text_clear(&frame);
+    return DS_ACCEL_OK;
+}
+
+static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    struct ds_accel__probe_setup setup = {
+        .token = helper->token,
+        .ignores_env = context->env.ignored,
+    };
+    struct ds_accel__text text = {0};
+    int32_t status;
+
+    put(&text, &setup, sizeof(setup));
+    put(&text, DS_ACCEL_VERSION, sizeof(DS_ACCEL_VERSION));
+    put(&text, context->machine_root, strlen(context->machine_root) + 1);
+    status = send_frame(helper, DS_ACCEL__FRAME_SETUP, &text);
+    ds_accel__text_clear(&text);
+    return status;
+}
+
+/* That no process could be made says nothing of any plugin: then nobody is judged. */
+static int32_t judge_start(const char *program, int error, struct ds_accel__finding *finding)
+{
+    switch (error) {
+    case ENOMEM:
+        return ds_accel__no_memory();
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "%s cannot be started: %s", program,
+                               strerror(error));
+    default:
+        ds_accel__find(finding, "helper_missing", "%s: %s", program, strerror(error));
+        return DS_ACCEL_OK;
+    }
+}
+
+/* Start a helper. On a failure that is not a status, finding says what is missing. */
+static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper,
+                            struct ds_accel__finding *finding)
+{
+    struct plumbing plumbing;
+    int error = 0;
+
+    memset(helper, 0, sizeof(*helper));
+    helper->pidfd = helper->channel = -1;
+    helper->output[0].fd = helper->output[1].fd = -1;
+    if (!open_plumbing(&plumbing)) {
+        error = errno;
+    } else if (getrandom(&helper->token, sizeof(helper->token), 0) !=
+               (ssize_t)sizeof(helper->token)) {
+        error = EAGAIN;
+    } else {
+        error = spawn_with(&helper->pid, context->prober->program, &plumbing);
+    }
+    if (error != 0) {
+        helper->pid = 0;
+        close_plumbing(&plumbing);
+        return judge_start(context->prober->program, error, finding);
+    }
+    helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* closed on exec, always */
+    if (helper->pidfd >= 0) {
+        raise_fd(&helper->pidfd); /* if it cannot, it stays as it is */
+    }
+    helper->channel = plumbing.channel[0];
+    helper->output[0].fd = plumbing.output[0][0];
+    helper->output[1].fd = plumbing.output[1][0];
+    plumbing.channel[0] = plumbing.output[0][0] = plumbing.output[1][0] = -1;
+    close_plumbing(&plumbing);
+    helper->reader.token = helper->token;
+    helper->reader.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
+    return send_setup(context, helper);
+}
+
+/* ---- ending a helper ------------------------------------------------------------------------ */
+
+static bool is_ours(const struct ds_accel__helper *helper)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static long send_signal(const struct ds_accel__helper *helper, int signal, unsigned flags)
+{
+    return syscall(SYS_pidfd_send_signal, helper->pidfd, signal, NULL, flags);
+}
+
+static void signal_group(const struct ds_accel__helper *helper, int signal)
+{
+    bool by_number = helper->pidfd < 0;
+
+    /* Before Linux 6.9: by the group's number, which is its own while its leader is not reaped. */
+    if (!by_number && send_signal(helper, signal, PIDFD_SIGNAL_PROCESS_GROUP) != 0) {
+        by_number = errno == EINVAL;
+        send_signal(helper, signal, 0); /* it may have left its group */
+    }
+    if (by_number && is_ours(helper) && kill(-helper->pid, signal) != 0) {
+        kill(helper->pid, signal);
+    }
+}
+
+bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit_ns)
+{
+    uint64_t deadline = ds_accel__probe_now_ns() + limit_ns;
+
+    for (;;) {
+        uint64_t now = ds_accel__probe_now_ns();
+        struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
+        siginfo_t info = {0};
+
+        if (helper->pidfd < 0) { /* a kernel without pidfds: look, then look again */
+            if (waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                info.si_pid != 0) {
+                return true;
+            }
+            poll(NULL, 0, 1);
+        } else if (poll(&wait, 1, now < deadline ? (int)((deadline - now) / 1000000) + 1 : 0) > 0) {
+            return true;
+        }
+        if (now >= deadline) {
+            return false;
+        }
+    }
+}
+
+enum reaped {
+    REAPED,
+    REAPED_BY_OTHERS,
+    NOT_REAPED /* its tracer has not looked at it yet: waiting could last for ever */
+};
+
+/* Reap one that has ended; what is known of its end goes to info. */
+static enum reaped reap(const struct ds_accel__helper *helper, siginfo_t *info)
+{
+    idtype_t type = helper->pidfd >= 0 ? (idtype_t)P_PIDFD : P_PID;
+    id_t id = (id_t)(helper->pidfd >= 0 ? helper->pidfd : helper->pid);
+    int result;
+
+    memset(info, 0, sizeof(*info));
+    do {
+        result = waitid(type, id, info, WEXITED | WNOHANG);
+    } while (result != 0 && errno == EINTR);
+    if (result == 0 && info->si_pid == 0) {
+        return NOT_REAPED;
+    }
+    return result == 0 && info->si_pid == helper->pid ? REAPED : REAPED_BY_OTHERS;
+}
+
+static void abandon(ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
+                  "process %d does not end, even by SIGKILL, or is held by a debugger: it is left "
+                  "alone",
+                  (int)helper->pid);
+    pthread_mutex_lock(&abandoned_lock);
+    for (size_t i = 0; i < ABANDONED_LIMIT && helper->pidfd >= 0; i++) {
+        if (abandoned[i] == 0) {
+            abandoned[i] = helper->pidfd;
+            helper->pidfd = -1;
+        }
+    }
+    pthread_mutex_unlock(&abandoned_lock);
+}
+
+void ds_accel__helpers_reap(void)
+{
+    pthread_mutex_lock(&abandoned_lock);
+    for (size_t i = 0; i < ABANDONED_LIMIT; i++) {
+        siginfo_t info = {0};
+
+        if (abandoned[i] != 0 &&
+            (waitid(P_PIDFD, (id_t)abandoned[i], &info, WEXITED | WNOHANG) != 0 ||
+             info.si_pid != 0)) {
+            close(abandoned[i]);
+            abandoned[i] = 0;
+        }
+    }
+    pthread_mutex_unlock(&abandoned_lock);
+}
+
+static void clear_helper(struct ds_accel__helper *helper)
+{
+    ds_accel__probe_close(&helper->channel);
+    ds_accel__probe_close(&helper->output[0].fd);
+    ds_accel__probe_close(&helper->output[1].fd);
+    ds_accel__probe_close(&helper->pidfd);
+    ds_accel__frame_reader_clear(&helper->reader);
+    helper->pid = 0;
+    helper->candidate = NULL;
+}
+
+/*
+ * Begin its end. One that may have started processes is told by the end of its channel to end them
+ * and itself (probe_serve.c): SIGKILL would keep it from that, and reach only its group. A fork of
+ * the caller may have the channel, too, so closing it would not be enough.
+ */
+void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
+{
+    if (helper->is_ending) {
+        return;
+    }
+    helper->is_ending = true;
+    if (helper->candidate == NULL && !helper->conduct.is_tainted) {
+        signal_group(helper, SIGKILL);
+        return;
+    }
+    helper->kill_ns = ds_accel__probe_now_ns() + TREE_GRACE_NS;
+    if (helper->channel >= 0) {
+        shutdown(helper->channel, SHUT_RDWR);
+    }
+    ds_accel__probe_close(&helper->channel);
+}
+
+bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, bool is_hung,
+                          siginfo_t *info)
+{
+    enum reaped reaped = NOT_REAPED;
+    uint64_t now;
+
+    memset(info, 0, sizeof(*info));
+    if (is_hung) {
+        signal_group(helper, SIGTERM);
+        ds_accel__helper_wait(helper, TERM_GRACE_NS);
+    }
+    ds_accel__helper_dismiss(helper);
+    now = ds_accel__probe_now_ns();
+    if (helper->kill_ns > now) {
+        ds_accel__helper_wait(helper, helper->kill_ns - now);
+    }
+    signal_group(helper, SIGKILL); /* also grandchildren, when the leader has ended */
+    if (ds_accel__helper_wait(helper, DS_ACCEL__KILL_GRACE_NS)) {
+        reaped = reap(helper, info);
+    }
+    if (reaped == NOT_REAPED) {
+        abandon(context, helper);
+    }
+    clear_helper(helper);
+    return reaped == REAPED;
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* What a plugin may ask its host for: its own part of the configuration. */
+static char *dump_options(const struct ds_accel__candidate *candidate)
+{
+    json_t *options =
+        ds_accel__config_backend(&candidate->host.context->config, candidate->name, "options");
+    json_t *tree;
+    char *dump;
+
+    if (json_object_size(options) == 0) {
+        return strdup("");
+    }
+    tree = json_pack("{s:{s:{s:O}}}", "backends", candidate->name, "options", options);
+    dump = tree != NULL ? json_dumps(tree, JSON_COMPACT) : NULL;
+    json_decref(tree);
+    return dump;
+}
+
+static uint32_t log_level(const struct ds_accel__candidate *candidate)
+{
+    const struct ds_accel__log *log = &candidate->host.context->log;
+    uint32_t level = DS_ACCEL_LOG_TRACE;
+
+    while (level > 0 && !ds_accel__log_enabled(log, candidate->name, level)) {
+        level--;
+    }
+    return level;
+}
+
+static int32_t send_ask(struct ds_accel__helper *helper)
+{
+    const struct ds_accel__candidate *candidate = helper->candidate;
+    struct ds_accel__probe_ask ask = {
+        .note_features = candidate->note_features,
+        .log_level = log_level(candidate),
+        .is_lint = candidate->lint != NULL,
+        .file = candidate->file,
+    };
+    char *options = dump_options(candidate);
+    struct ds_accel__text text = {0};
+    int32_t status;
+
+    if (options == NULL) {
+        return ds_accel__no_memory();
+    }
+    put(&text, &ask, sizeof(ask));
+    put(&text, candidate->name, strlen(candidate->name) + 1);
+    put(&text, candidate->path, strlen(candidate->path) + 1);
+    put(&text, options, strlen(options) + 1);
+    status = send_frame(helper, DS_ACCEL__FRAME_ASK, &text);
+    ds_accel__text_clear(&text);
+    free(options);
+    return status;
+}
+
+/* Between two candidates: something the last one left behind may have ended it. */
+static bool is_dead(const struct ds_accel__helper *helper)
+{
+    struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
+
+    return helper->pidfd >= 0 && poll(&wait, 1, 0) > 0;
+}
+
+int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
+                             struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__finding finding = {0};
+    int32_t status = DS_ACCEL_OK;
+    siginfo_t info;
+
+    if (helper->pid != 0 && (helper->is_ending || is_dead(helper))) {
+        ds_accel__helper_end(context, helper, false, &info);
+    }
+    if (helper->pid == 0) {
+        status = start_helper(context, helper, &finding);
+    }
+    if (status < 0 || finding.reason != NULL) {
+        if (status >= 0) {
+            ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR,
+                                     &finding);
+        }
+        return status;
+    }
+    helper->candidate = candidate;
+    helper->stage = DS_ACCEL__GATE_LOAD;
+    helper->logged_bytes = 0;
+    helper->has_result = false;
+    helper->called_exit = false;
+    helper->signal = 0;
+    memset(&helper->conduct, 0, sizeof(helper->conduct));
+    for (int i = 0; i < 2; i++) {
+        helper->output[i].total_bytes = helper->output[i].kept_bytes = 0;
+    }
+    helper->start_ns = ds_accel__probe_now_ns();
+    helper->deadline_ns =
+        helper->start_ns +
+        (helper->has_said_hello
+             ? (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) * 1000000u
+             : START_LIMIT_NS);
+    status = send_ask(helper);
+    if (status >= 0 && helper->is_deaf) {
+        ds_accel__find(&finding, "helper_failed", "it does not read what it is asked");
+        ds_accel__helper_end(context, helper, false, &info);
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
+    }
+    return status;
+}
