@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define STACK_DEPTH 24
 #define STACK_LIMIT 65536u /* different ones; later ones are not kept */
@@ -51,14 +50,6 @@ struct ds_accel__history {
 static const char *const action_names[] = {"alloc",         "free_requested", "free_completed",
                                            "segment_alloc", "segment_free",   "segment_map",
                                            "segment_unmap", "snapshot",       "oom"};
-
-static uint64_t now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 /* ---- keeping -------------------------------------------------------------------------------- */
 
@@ -145,7 +136,7 @@ uint32_t ds_accel__history_add(struct ds_accel__allocator *allocator, enum ds_ac
     entry.address = address;
     entry.size_bytes = size_bytes;
     entry.stream_id = stream_id;
-    entry.time_us = now_us();
+    entry.time_us = ds_accel__wall_us();
     return add(allocator->history, &entry);
 }
 

@@ -50,14 +50,6 @@ struct record_head {
     struct ds_accel__record_data data;
 };
 
-uint64_t ds_accel__boot_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
-}
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static bool reserve(struct ds_accel__cache_table *table, size_t capacity)

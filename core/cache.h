@@ -88,8 +88,6 @@ struct ds_accel__cache {
     struct ds_accel__cache_file *files; /* whose texts are borrowed */
 };
 
-/* Milliseconds since the machine started, sleep included. */
-uint64_t ds_accel__boot_ms(void);
 /*
  * Records out of a file's bytes, whose texts they borrow. NULL, or what is wrong: "" if it is only
  * of another machine, boot, user or version, ds_accel__cache_no_memory if that is it. Clear the

@@ -14,17 +14,16 @@
  * runtimes of vendors do not survive that.
  */
 #include "conformance.h"
+#include "prober.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINE_LIMIT_BYTES 65536u
@@ -65,65 +64,13 @@ struct suite {
     uint64_t begin_ns;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* stdin empty, what is printed into a file without a name, the channel, nothing else of ours. */
+/* What it prints goes into a file without a name. */
 static int spawn_helper(struct suite *suite, int channel)
 {
-    char *argv[] = {(char[]){"ds-accel-probe"}, (char[]){"--conformance"}, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t signals;
-    int error = posix_spawn_file_actions_init(&actions);
+    const int descriptors[] = {suite->output, suite->output, channel};
 
-    if (error != 0) {
-        return error;
-    }
-    error = posix_spawnattr_init(&attributes);
-    if (error != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return error;
-    }
-    sigemptyset(&signals);
-    posix_spawnattr_setsigmask(&attributes, &signals);
-    sigfillset(&signals);
-    posix_spawnattr_setsigdefault(&attributes, &signals);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
-    error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    for (int fd = 1; fd <= 2 && error == 0; fd++) {
-        error = posix_spawn_file_actions_adddup2(&actions, suite->output, fd);
-    }
-    if (error == 0) {
-        error = posix_spawn_file_actions_adddup2(&actions, channel, DS_ACCEL__PROBE_CHANNEL);
-    }
-    if (error == 0) {
-        error = posix_spawn_file_actions_addclosefrom_np(&actions, DS_ACCEL__PROBE_CHANNEL + 1);
-    }
-    if (error == 0) {
-        error = posix_spawn(&suite->pid, suite->program, &actions, &attributes, argv, environ);
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
-/* A descriptor that is in nobody's way when the helper's are put in their places. */
-static int raise_fd(int fd)
-{
-    int raised = fd >= 0 && fd < 10 ? fcntl(fd, F_DUPFD_CLOEXEC, 10) : fd;
-
-    if (raised != fd) {
-        close(fd);
-    }
-    return raised;
+    return ds_accel__helper_spawn(&suite->pid, suite->program, (char[]){"--conformance"},
+                                  descriptors);
 }
 
 static int32_t start(struct suite *suite)
@@ -131,13 +78,13 @@ static int32_t start(struct suite *suite)
     int ends[2] = {-1, -1};
     int error = 0;
 
-    suite->output = raise_fd(memfd_create("ds_accel_output", MFD_CLOEXEC));
-    if (suite->output < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    suite->output = memfd_create("ds_accel_output", MFD_CLOEXEC);
+    if (suite->output < 0 || !ds_accel__helper_raise(&suite->output) ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0 ||
+        !ds_accel__helper_raise(&ends[0]) || !ds_accel__helper_raise(&ends[1])) {
         error = errno;
     } else {
-        ends[0] = raise_fd(ends[0]);
-        ends[1] = raise_fd(ends[1]);
-        error = ends[0] < 0 || ends[1] < 0 ? EMFILE : spawn_helper(suite, ends[1]);
+        error = spawn_helper(suite, ends[1]);
     }
     if (ends[1] >= 0) {
         close(ends[1]);
@@ -208,7 +155,7 @@ set_outcome(struct suite *suite, const char *result, uint32_t rule, const char *
 
     outcome->result = result;
     outcome->rule = rule;
-    outcome->elapsed_us = (now_ns() - suite->begin_ns) / 1000;
+    outcome->elapsed_us = (ds_accel__now_ns() - suite->begin_ns) / 1000;
     va_start(arguments, format);
     vsnprintf(outcome->detail, sizeof(outcome->detail), format, arguments);
     va_end(arguments);
@@ -236,7 +183,7 @@ static bool take_line(struct suite *suite, const char *line)
         suite->next = (size_t)json_integer_value(begin);
         suite->is_inside = true;
         suite->starting = json_is_integer(stage) ? (int)json_integer_value(stage) : -1;
-        suite->begin_ns = now_ns();
+        suite->begin_ns = ds_accel__now_ns();
     } else if (suite->is_inside && (size_t)json_integer_value(check) == suite->next) {
         const char *result = json_string_value(json_object_get(tree, "result"));
         const char *detail = json_string_value(json_object_get(tree, "detail"));
@@ -269,10 +216,10 @@ static enum ended listen_to(struct suite *suite)
     char buffer[LINE_LIMIT_BYTES];
     size_t size = 0;
 
-    suite->begin_ns = now_ns();
+    suite->begin_ns = ds_accel__now_ns();
     for (;;) {
         struct pollfd wait = {.fd = suite->channel, .events = POLLIN};
-        uint64_t now = now_ns();
+        uint64_t now = ds_accel__now_ns();
         uint64_t end = suite->begin_ns + suite->limit_ns;
         int ready = poll(&wait, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0);
         ssize_t count;
@@ -398,7 +345,7 @@ static void find_next(struct suite *suite)
         if (!ds_accel__check_is_chosen(check, suite->only)) {
             suite->next++;
         } else if (why != NULL) {
-            suite->begin_ns = now_ns();
+            suite->begin_ns = ds_accel__now_ns();
             set_outcome(suite, "skipped", check->rule, "%s", why);
         } else {
             return;

@@ -8,15 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static uint64_t now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
 
 static bool is_asleep(const struct ds_accel__candidate *candidate)
 {
@@ -95,7 +86,7 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
 /* The gates before load; *is_open_out: it is still to be asked. */
 static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
-    uint64_t start = now_us();
+    uint64_t start_ns = ds_accel__now_ns();
     bool passed = false;
     int32_t status;
 
@@ -116,8 +107,9 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
             status = ds_accel__quarantine_check(candidate, candidate->is_forced, &passed);
         }
     }
-    candidate->elapsed_us = candidate->recorded != NULL ? ds_accel__recorded_elapsed_us(candidate)
-                                                        : candidate->elapsed_us + now_us() - start;
+    candidate->elapsed_us = candidate->recorded != NULL
+                                ? ds_accel__recorded_elapsed_us(candidate)
+                                : candidate->elapsed_us + (ds_accel__now_ns() - start_ns) / 1000;
     if (status >= 0 && passed) {
         bool is_known;
 

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const struct ds_accel__host *host_of(const struct ds_accel_host *abi)
 {
@@ -88,11 +87,8 @@ static int32_t host_config_get(const struct ds_accel_host *abi, const char *key,
 
 static uint64_t host_clock_ns(const struct ds_accel_host *abi)
 {
-    struct timespec now;
-
     (void)abi;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return ds_accel__now_ns();
 }
 
 /* ---- extension: topology -------------------------------------------------------------------- */

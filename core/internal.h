@@ -10,6 +10,7 @@
 
 /* clang-format off */
 /* layer 0 */
+#include "clock.h"
 #include "text.h"
 #include "fork.h"
 

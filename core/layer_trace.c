@@ -16,7 +16,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES 65536u
@@ -42,14 +41,6 @@ static struct ds_accel__trace_file *files;
 /* Spans that this thread began and has not ended: an end too many is left out. */
 static _Thread_local uint32_t depth;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* ---- the file: lock held -------------------------------------------------------------------- */
 
 static void flush(struct ds_accel__trace_file *file)
@@ -72,7 +63,7 @@ static void flush(struct ds_accel__trace_file *file)
         }
     }
     file->buffered = 0;
-    file->written_ns = now_ns();
+    file->written_ns = ds_accel__now_ns();
 }
 
 static void append(struct ds_accel__trace_file *file, const char *line, size_t length)
@@ -82,7 +73,7 @@ static void append(struct ds_accel__trace_file *file, const char *line, size_t l
     }
     memcpy(file->buffer + file->buffered, line, length);
     file->buffered += length;
-    if (now_ns() - file->written_ns > FLUSH_NS) {
+    if (ds_accel__now_ns() - file->written_ns > FLUSH_NS) {
         flush(file);
     }
 }
@@ -333,7 +324,7 @@ static void trace_before(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
 
-    call->trace.begin_ns = now_ns();
+    call->trace.begin_ns = ds_accel__now_ns();
     if (slot->is_void) {
         call->trace.number = number_of(slot->meanings[0], DS_ACCEL__POINTER(call, 0));
     }
@@ -342,7 +333,7 @@ static void trace_before(struct ds_accel__call *call)
 static void trace_after(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
-    uint64_t end_ns = now_ns();
+    uint64_t end_ns = ds_accel__now_ns();
     struct line line;
 
     if (is_range(call->slot) && call->status == DS_ACCEL_OK) {
@@ -379,7 +370,7 @@ void ds_accel__trace_begin(struct ds_accel__stack *stack, const char *category, 
     }
     depth++;
     line_begin(&line, 'B', category, name);
-    line_add_time(&line, "ts", now_ns());
+    line_add_time(&line, "ts", ds_accel__now_ns());
     line_end(stack->trace, &line);
 }
 
@@ -392,7 +383,7 @@ void ds_accel__trace_end(struct ds_accel__stack *stack)
     }
     depth--;
     line_begin(&line, 'E', NULL, NULL);
-    line_add_time(&line, "ts", now_ns());
+    line_add_time(&line, "ts", ds_accel__now_ns());
     line_end(stack->trace, &line);
 }
 

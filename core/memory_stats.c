@@ -8,7 +8,6 @@
 #include "memory_snapshot.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The allocator of a live device, or the error said. */
@@ -321,17 +320,13 @@ static int32_t add_snapshots(ds_accel_t *context, json_t *tree)
 
 static json_t *make_snapshot(const char *backend)
 {
-    struct timespec now;
     json_t *tree = json_object();
     bool failed = tree == NULL;
 
-    clock_gettime(CLOCK_REALTIME, &now);
     ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
     ds_accel__json_set(tree, "backend", ds_accel__json_text(backend), &failed);
     ds_accel__json_set(tree, "pid", json_integer(getpid()), &failed);
-    ds_accel__json_set(tree, "time_us",
-                       json_integer((json_int_t)now.tv_sec * 1000000 + now.tv_nsec / 1000),
-                       &failed);
+    ds_accel__json_set(tree, "time_us", json_integer((json_int_t)ds_accel__wall_us()), &failed);
     ds_accel__json_set(tree, "segments", json_array(), &failed);
     ds_accel__json_set(tree, "device_traces", json_array(), &failed);
     ds_accel__json_set(tree, "allocator_settings", json_object(), &failed);

@@ -21,21 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WIDTH_LIMIT 64
 #define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
 #define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
 #define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
-
-uint64_t ds_accel__probe_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 void ds_accel__probe_close(int *fd)
 {
@@ -100,7 +91,7 @@ static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *po
 /* Milliseconds to the next deadline, rounded up; -1 if nobody is being asked. */
 static int time_left(const struct ds_accel__prober *prober)
 {
-    uint64_t now = ds_accel__probe_now_ns();
+    uint64_t now = ds_accel__now_ns();
     uint64_t next = UINT64_MAX;
 
     for (size_t i = 0; i < prober->width; i++) {
@@ -142,7 +133,7 @@ static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
     } else if (helper->channel < 0 && helper->pidfd < 0) {
         ds_accel__helper_wait(helper, CLOSED_GRACE_NS);
         status = ds_accel__helper_lose(context, helper, heard, false);
-    } else if (ds_accel__probe_now_ns() >= helper->deadline_ns) {
+    } else if (ds_accel__now_ns() >= helper->deadline_ns) {
         status = ds_accel__helper_lose(context, helper, heard, true);
     }
     return status;

@@ -179,7 +179,7 @@ enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
             return DS_ACCEL__HEARD_FORGERY; /* it would put the deadline off */
         }
         helper->has_said_hello = true;
-        helper->deadline_ns = ds_accel__probe_now_ns() +
+        helper->deadline_ns = ds_accel__now_ns() +
                               (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) *
                                   1000000u;
         break;
@@ -426,7 +426,7 @@ void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
 
 static void set_elapsed(struct ds_accel__helper *helper)
 {
-    helper->candidate->elapsed_us += (ds_accel__probe_now_ns() - helper->start_ns) / 1000;
+    helper->candidate->elapsed_us += (ds_accel__now_ns() - helper->start_ns) / 1000;
 }
 
 /* It said END: the answer stands. The helper goes on, unless its process is not as it was. */

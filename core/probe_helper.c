@@ -94,11 +94,7 @@ static void close_plumbing(struct plumbing *plumbing)
     }
 }
 
-/*
- * Move a descriptor out of the way of those that the child gets. The ends that stay here as well:
- * where the caller has closed stdout, what it prints all the same must not get into our channel.
- */
-static bool raise_fd(int *fd)
+bool ds_accel__helper_raise(int *fd)
 {
     int raised = *fd < SAFE_DESCRIPTOR ? fcntl(*fd, F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR) : *fd;
 
@@ -117,7 +113,7 @@ static bool raise_fd(int *fd)
 
 static bool raise_pair(int *pair)
 {
-    return raise_fd(&pair[0]) && raise_fd(&pair[1]);
+    return ds_accel__helper_raise(&pair[0]) && ds_accel__helper_raise(&pair[1]);
 }
 
 static bool open_plumbing(struct plumbing *plumbing)
@@ -132,11 +128,10 @@ static bool open_plumbing(struct plumbing *plumbing)
            fcntl(plumbing->channel[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-/* stdin empty, the pipes, the channel, and nothing else of this process's descriptors. */
-static int spawn_with(pid_t *pid_out, const char *program, const struct plumbing *plumbing)
+int ds_accel__helper_spawn(pid_t *pid_out, const char *program, char *argument,
+                           const int descriptors[3])
 {
-    char parent[24];
-    char *argv[] = {(char[]){"ds-accel-probe"}, parent, NULL};
+    char *argv[] = {(char[]){"ds-accel-probe"}, argument, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t signals;
@@ -150,7 +145,6 @@ static int spawn_with(pid_t *pid_out, const char *program, const struct plumbing
         posix_spawn_file_actions_destroy(&actions);
         return error;
     }
-    snprintf(parent, sizeof(parent), "%d", (int)getpid());
     sigemptyset(&signals);
     posix_spawnattr_setsigmask(&attributes, &signals);
     sigfillset(&signals);
@@ -159,13 +153,9 @@ static int spawn_with(pid_t *pid_out, const char *program, const struct plumbing
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETPGROUP);
     error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    error = error != 0 ? error
-                       : posix_spawn_file_actions_adddup2(&actions, plumbing->output[0][1], 1);
-    error = error != 0 ? error
-                       : posix_spawn_file_actions_adddup2(&actions, plumbing->output[1][1], 2);
-    error = error != 0 ? error
-                       : posix_spawn_file_actions_adddup2(&actions, plumbing->channel[1],
-                                                          DS_ACCEL__PROBE_CHANNEL);
+    for (int fd = 1; fd <= DS_ACCEL__PROBE_CHANNEL && error == 0; fd++) {
+        error = posix_spawn_file_actions_adddup2(&actions, descriptors[fd - 1], fd);
+    }
     error = error != 0
                 ? error
                 : posix_spawn_file_actions_addclosefrom_np(&actions, DS_ACCEL__PROBE_CHANNEL + 1);
@@ -269,7 +259,12 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
                (ssize_t)sizeof(helper->token)) {
         error = EAGAIN;
     } else {
-        error = spawn_with(&helper->pid, context->prober->program, &plumbing);
+        char parent[24];
+
+        snprintf(parent, sizeof(parent), "%d", (int)getpid());
+        error = ds_accel__helper_spawn(
+            &helper->pid, context->prober->program, parent,
+            (int[]){plumbing.output[0][1], plumbing.output[1][1], plumbing.channel[1]});
     }
     if (error != 0) {
         helper->pid = 0;
@@ -278,7 +273,7 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     }
     helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* closed on exec, always */
     if (helper->pidfd >= 0) {
-        raise_fd(&helper->pidfd); /* if it cannot, it stays as it is */
+        ds_accel__helper_raise(&helper->pidfd); /* if it cannot, it stays as it is */
     }
     helper->channel = plumbing.channel[0];
     helper->output[0].fd = plumbing.output[0][0];
@@ -320,10 +315,10 @@ static void signal_group(const struct ds_accel__helper *helper, int signal)
 
 bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit_ns)
 {
-    uint64_t deadline = ds_accel__probe_now_ns() + limit_ns;
+    uint64_t deadline = ds_accel__now_ns() + limit_ns;
 
     for (;;) {
-        uint64_t now = ds_accel__probe_now_ns();
+        uint64_t now = ds_accel__now_ns();
         struct pollfd wait = {.fd = helper->pidfd, .events = POLLIN};
         siginfo_t info = {0};
 
@@ -423,7 +418,7 @@ void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
         signal_group(helper, SIGKILL);
         return;
     }
-    helper->kill_ns = ds_accel__probe_now_ns() + TREE_GRACE_NS;
+    helper->kill_ns = ds_accel__now_ns() + TREE_GRACE_NS;
     if (helper->channel >= 0) {
         shutdown(helper->channel, SHUT_RDWR);
     }
@@ -442,7 +437,7 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
         ds_accel__helper_wait(helper, TERM_GRACE_NS);
     }
     ds_accel__helper_dismiss(helper);
-    now = ds_accel__probe_now_ns();
+    now = ds_accel__now_ns();
     if (helper->kill_ns > now) {
         ds_accel__helper_wait(helper, helper->kill_ns - now);
     }
@@ -551,7 +546,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     for (int i = 0; i < 2; i++) {
         helper->output[i].total_bytes = helper->output[i].kept_bytes = 0;
     }
-    helper->start_ns = ds_accel__probe_now_ns();
+    helper->start_ns = ds_accel__now_ns();
     helper->deadline_ns =
         helper->start_ns +
         (helper->has_said_hello

@@ -67,11 +67,23 @@ enum ds_accel__heard {
 /* probe.c */
 
 long long ds_accel__probe_setting(const ds_accel_t *context, const char *key, long long otherwise);
-uint64_t ds_accel__probe_now_ns(void);
 /* -1 from then on; nothing if it is that already. */
 void ds_accel__probe_close(int *fd);
 
 /* probe_helper.c: starting, ending and telling them. */
+
+/*
+ * Move a descriptor out of the way of those that the child gets; false with errno. The ends that
+ * stay here as well: where the caller has closed stdout, what it prints all the same must not get
+ * into our channel.
+ */
+bool ds_accel__helper_raise(int *fd);
+/*
+ * Start ds-accel-probe in a process group of its own, with an empty stdin, these descriptors (all
+ * raised) for stdout, stderr and channel, and nothing else of this process's. An errno.
+ */
+int ds_accel__helper_spawn(pid_t *pid_out, const char *program, char *argument,
+                           const int descriptors[3]);
 
 int32_t ds_accel__prober_make(ds_accel_t *context);
 /* Give a helper its next candidate; a helper is started if there is none in this place. */

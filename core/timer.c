@@ -8,21 +8,12 @@
  */
 #include "internal.h"
 
-#include <time.h>
 
 enum {
     NOT_STARTED,
     STARTED,
     STOPPED
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static struct ds_accel__timer *check(ds_accel_timer_t *timer, const char *call)
 {
@@ -124,7 +115,7 @@ static int32_t mark(const struct ds_accel__timer *timer, ds_accel_stream_t *stre
     if (status >= 0 && (flags & DS_ACCEL_FLAG_SYNCHRONIZED) == 0) {
         status = ds_accel_stream_synchronize(stream);
     }
-    *clock_ns = now_ns();
+    *clock_ns = ds_accel__now_ns();
     return status;
 }
 
