@@ -60,7 +60,8 @@ static char *find_program(const struct link_map *map)
 
 /*
  * A program with more rights than its caller: a hard link to it in a folder of the caller's must
- * not find what the caller has put beside it.
+ * not find what the caller has put beside it. Where the rights are a group's or capabilities, the
+ * effective user is the caller, whose files are no better than any stranger's.
  */
 static bool is_beyond_doubt(const char *path)
 {
@@ -71,6 +72,9 @@ static bool is_beyond_doubt(const char *path)
 
     if (getauxval(AT_SECURE) == 0) {
         return true;
+    }
+    if (geteuid() == getuid() && geteuid() != 0) {
+        return false;
     }
     trust = ds_accel__trust_create();
     passed = trust != NULL && ds_accel__trust_stat(trust, path, &info, &finding) >= 0 &&
