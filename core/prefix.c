@@ -45,14 +45,29 @@ static char *resolve(const char *path)
     return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
 }
 
-/* The program's own file: the kernel knows it, unless the dynamic linker was asked to run it. */
-static char *find_program(const struct link_map *map)
+/* The program comes first and has no name to be linked by; a library is first in what dlmopen()
+ * makes. */
+static bool is_program(const struct link_map *map)
+{
+    const ElfW(Dyn) *entry = map->l_ld;
+
+    while (entry->d_tag != DT_NULL && entry->d_tag != DT_SONAME) {
+        entry++;
+    }
+    return map->l_prev == NULL && entry->d_tag == DT_NULL;
+}
+
+/*
+ * The program's own file: the kernel knows it, unless it was asked to run the dynamic linker, which
+ * was asked to run the program. name: as dladdr() has it.
+ */
+static char *find_program(const char *name)
 {
     char path[PATH_MAX];
     ssize_t length;
 
-    if (map->l_name[0] != '\0') {
-        return resolve(map->l_name);
+    if (getauxval(AT_BASE) == 0) {
+        return resolve(name);
     }
     length = readlink("/proc/self/exe", path, sizeof(path));
     return strndup(path, length > 0 && length < (ssize_t)sizeof(path) ? (size_t)length : 0);
@@ -84,10 +99,11 @@ static bool is_beyond_doubt(const char *path)
 }
 
 /* The folder of the library beside the program, or where it was built to be. */
-static char *find_beside(const struct link_map *map)
+static char *find_beside(const char *name)
 {
-    char *program = find_program(map);
+    char *program = find_program(name);
     char *library = NULL;
+    char *resolved;
     struct stat info;
 
     if (program == NULL) {
@@ -100,8 +116,10 @@ static char *find_beside(const struct link_map *map)
     }
     free(program);
     if (library != NULL && stat(library, &info) == 0 && is_beyond_doubt(library)) {
-        cut_names(library, 1);
-        return library;
+        resolved = resolve(library); /* as programs that are linked with it find it */
+        free(library);
+        cut_names(resolved, 1);
+        return resolved;
     }
     if (library != NULL) {
         free(library);
@@ -121,8 +139,8 @@ static char *find_library_dir(void)
         map == NULL) {
         return NULL;
     }
-    if (map->l_prev == NULL) { /* the program comes first */
-        return find_beside(map);
+    if (is_program(map)) {
+        return find_beside(info.dli_fname);
     }
     path = resolve(map->l_name);
     cut_names(path, 1);
