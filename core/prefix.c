@@ -45,14 +45,29 @@ static char *resolve(const char *path)
     return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
 }
 
-/* The program's own file: the kernel knows it, unless the dynamic linker was asked to run it. */
-static char *find_program(const struct link_map *map)
+/* The program comes first and has no name to be linked by; a library is first in what dlmopen()
+ * makes. */
+static bool is_program(const struct link_map *map)
+{
+    const ElfW(Dyn) *entry = map->l_ld;
+
+    while (entry->d_tag != DT_NULL && entry->d_tag != DT_SONAME) {
+        entry++;
+    }
+    return map->l_prev == NULL && entry->d_tag == DT_NULL;
+}
+
+/*
+ * The program's own file: the kernel knows it, unless it was asked to run the dynamic linker, which
+ * was asked to run the program. name: as dladdr() has it.
+ */
+static char *find_program(const char *name)
 {
     char path[PATH_MAX];
     ssize_t length;
 
-    if (map->l_name[0] != '\0') {
-        return resolve(map->l_name);
+    if (getauxval(AT_BASE) == 0) {
+        return resolve(name);
     }
     length = readlink("/proc/self/exe", path, sizeof(path));
     return strndup(path, length > 0 && length < (ssize_t)sizeof(path) ? (size_t)length : 0);
@@ -60,7 +75,8 @@ static char *find_program(const struct link_map *map)
 
 /*
  * A program with more rights than its caller: a hard link to it in a folder of the caller's must
- * not find what the caller has put beside it.
+ * not find what the caller has put beside it. Where the rights are a group's or capabilities, the
+ * effective user is the caller, whose files are no better than any stranger's.
  */
 static bool is_beyond_doubt(const char *path)
 {
@@ -72,6 +88,9 @@ static bool is_beyond_doubt(const char *path)
     if (getauxval(AT_SECURE) == 0) {
         return true;
     }
+    if (geteuid() == getuid() && geteuid() != 0) {
+        return false;
+    }
     trust = ds_accel__trust_create();
     passed = trust != NULL && ds_accel__trust_stat(trust, path, &info, &finding) >= 0 &&
              finding.reason == NULL;
@@ -80,10 +99,11 @@ static bool is_beyond_doubt(const char *path)
 }
 
 /* The folder of the library beside the program, or where it was built to be. */
-static char *find_beside(const struct link_map *map)
+static char *find_beside(const char *name)
 {
-    char *program = find_program(map);
+    char *program = find_program(name);
     char *library = NULL;
+    char *resolved;
     struct stat info;
 
     if (program == NULL) {
@@ -96,8 +116,10 @@ static char *find_beside(const struct link_map *map)
     }
     free(program);
     if (library != NULL && stat(library, &info) == 0 && is_beyond_doubt(library)) {
-        cut_names(library, 1);
-        return library;
+        resolved = resolve(library); /* as programs that are linked with it find it */
+        free(library);
+        cut_names(resolved, 1);
+        return resolved;
     }
     if (library != NULL) {
         free(library);
@@ -117,8 +139,8 @@ static char *find_library_dir(void)
         map == NULL) {
         return NULL;
     }
-    if (map->l_prev == NULL) { /* the program comes first */
-        return find_beside(map);
+    if (is_program(map)) {
+        return find_beside(info.dli_fname);
     }
     path = resolve(map->l_name);
     cut_names(path, 1);

@@ -712,10 +712,13 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         return status < 0 ? status : ds_accel__report_write(report, tree, format, text_out);
     }
     /* Only detect's own answer needs no more than detection does. */
-    status = report != DS_ACCEL_REPORT_DETECT ? ds_accel__config_complete(&context->config)
-                                              : DS_ACCEL_OK;
-    if (status < 0) {
-        return status;
+    if (report != DS_ACCEL_REPORT_DETECT) {
+        pthread_mutex_lock(&context->config_lock);
+        status = ds_accel__config_complete(&context->config);
+        pthread_mutex_unlock(&context->config_lock);
+        if (status < 0) {
+            return status;
+        }
     }
     pthread_mutex_lock(&context->lock);
     context->asks_anew = context->asks_anew || report == DS_ACCEL_REPORT_LIST ||

@@ -39,10 +39,22 @@ struct head {
     uint64_t checksum;   /* of what follows */
 };
 
-/* What detection asks of a backend. */
+/*
+ * What detection asks of a backend, and what decides rather than explains: want of memory later on
+ * must not give it its default.
+ */
 static const char *const early_keys[] = {
-    "pci", "device_nodes", "other_device_nodes", "visible_devices_envs", "export_envs",
-    "env", "options",      "defers_to",          "demand_only",
+    "pci",
+    "device_nodes",
+    "other_device_nodes",
+    "visible_devices_envs",
+    "export_envs",
+    "env",
+    "options",
+    "defers_to",
+    "demand_only",
+    "tolerate",
+    "indexed_device_names",
 };
 
 bool ds_accel__snapshot_is_early(const char *key)
@@ -402,6 +414,10 @@ static uint64_t identify(const struct ds_accel__config *config, bool *settled_ou
     uint64_t identity = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
     time_t now = time(NULL);
 
+    /* Builds of one version may still differ in what they keep for later. */
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(early_keys); i++) {
+        identity = ds_accel__hash_text(early_keys[i], identity);
+    }
     *settled_out = true;
     for (size_t i = 0; i < config->file_count; i++) {
         const struct ds_accel__config_file *file = &config->files[i];
@@ -452,8 +468,8 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
     config->merged = later != NULL ? ds_accel__snapshot_parse(data, size, config->identity, true)
                                    : NULL;
     config->is_snapshot = config->merged != NULL;
-    if (!config
-             ->is_snapshot) { /* for want of memory it is read from the files, which will say so */
+    if (!config->is_snapshot) {
+        /* For want of memory it is read from the files, which will say so. */
         free(data);
         free(later);
         return DS_ACCEL_OK;

@@ -389,6 +389,30 @@ static int32_t detect_hardware(void)
     return status;
 }
 
+/* Has a device been called by another name than the configuration wants? */
+static bool is_misnamed;
+
+static int32_t name_device(void)
+{
+    struct ds_accel_options options = make_options_with_cache();
+    char name[64];
+    ds_accel_t *context;
+    int32_t status;
+
+    options.system_config_dir = plugins; /* none: the other says nothing of cpu */
+    status = ds_accel_create(&options, &context);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel_detect(context);
+    if (status >= 0) {
+        status = ds_accel_device_name(context, 0, name, sizeof(name));
+    }
+    is_misnamed = is_misnamed || (status >= 0 && strcmp(name, "cpu") != 0);
+    ds_accel_destroy(context);
+    return status;
+}
+
 static int32_t report_with(const struct ds_accel_options *options, uint32_t which, const char *name,
                            uint32_t format)
 {
@@ -994,6 +1018,7 @@ static const struct {
     {"detect with a warm cache", detect_warm},
     {"detect with a quarantined plugin", detect_quarantined},
     {"detect hardware that the configuration names", detect_hardware},
+    {"a device's name, remembered", name_device},
     {"cache show", report_cache},
     {"quarantine list", report_quarantine},
     {"cache clear", clear_cache},
@@ -1049,6 +1074,11 @@ static bool run_once(size_t scenario, unsigned long nth, bool *reached_out)
     if (is_denied) {
         printf("FAILED: %s, allocation %lu: no device, it says\n", scenarios[scenario].name, nth);
         is_denied = false;
+        return false;
+    }
+    if (is_misnamed) {
+        printf("FAILED: %s, allocation %lu: by another name\n", scenarios[scenario].name, nth);
+        is_misnamed = false;
         return false;
     }
     if (!*reached_out && status != DS_ACCEL_OK) {

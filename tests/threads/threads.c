@@ -113,6 +113,17 @@ static bool one_context(unsigned thread)
     return right;
 }
 
+/* The first to look at a configuration that an earlier context has read: some need all of it. */
+static bool look_first(unsigned thread)
+{
+    uint32_t report = thread % 2 == 0 ? DS_ACCEL_REPORT_LIST : DS_ACCEL_REPORT_DETECT;
+    char *text = NULL;
+    bool right = ds_accel_report(shared, report, NULL, thread % 4 / 2, &text) >= 0;
+
+    ds_accel_free_text(text);
+    return right;
+}
+
 /* Some record the machine while others look at it: every recording is whole. */
 static bool record_and_look(unsigned thread)
 {
@@ -735,9 +746,31 @@ static void first_get(const char *build)
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* It is remembered only if the build's files have some age. */
+static void with_remembered(void)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options)};
+    char folder[] = "/tmp/ds-accel-threads-XXXXXX";
+
+    if (mkdtemp(folder) == NULL) {
+        abort();
+    }
+    options.flags = DS_ACCEL_OPTION_NO_USER_CONFIG | DS_ACCEL_OPTION_NO_ENVIRONMENT;
+    options.accelerator = "cpu";
+    options.cache_dir = folder;
+    for (int round = 0; round < ROUNDS / 4; round++) {
+        check("a remembered configuration",
+              ds_accel_create(&options, &shared) >= 0 &&
+                  (round == 0 ? ds_accel_detect(shared) >= 0 : run(look_first, THREADS)));
+        ds_accel_destroy(shared);
+    }
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static void with_host(const char *build)
 {
     first_get(build);
+    with_remembered();
     check("contexts of their own", run(own_contexts, THREADS));
     with_shared(create("cpu"));
     with_shared(create("mock"));

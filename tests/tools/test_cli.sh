@@ -889,6 +889,52 @@ has "through a link" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel
 report config-show 0 "$dir/linked" config show --json
 has "its configuration" "$(at 'files/*/path')" "$here/moved/share/ds-accel/ds-accel.json"
 
+linker=$(readelf -lW "$program" | sed -n 's/.*interpreter: \(.*\)]$/\1/p')
+report list 0 "$linker" "$dir/moved/bin/ds-accel" list --json
+has "run by the dynamic linker" "$(at 'plugins/*/path')" "$here/moved/lib/ds-accel/ds_accel_mock.so"
+mkdir "$dir/apart"
+for part in bin libexec share; do cp -r "$build/$part" "$dir/apart"; done
+mkdir "$dir/apart/lib"
+ln -s "$here/moved/lib/libds_accel.so.0" "$dir/apart/lib/"
+report list 0 "$dir/apart/bin/ds-accel" list --json
+has "the library beside it is a link" "$(at 'plugins/*/path')" \
+    "$here/moved/lib/ds-accel/ds_accel_mock.so"
+
+# A library in a name space of its own is found where it is, too.
+cat >"$dir/apart.c" <<'END'
+#include <dlfcn.h>
+#include <ds_accel.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    void *library = dlmopen(LM_ID_NEWLM, argv[argc - 1], RTLD_NOW | RTLD_LOCAL);
+    int32_t (*create)(const struct ds_accel_options *, ds_accel_t **);
+    int32_t (*report)(ds_accel_t *, uint32_t, const char *, uint32_t, char **);
+    ds_accel_t *context;
+    char *text;
+
+    if (library == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    *(void **)&create = dlsym(library, "ds_accel_create");
+    *(void **)&report = dlsym(library, "ds_accel_report");
+    if (create(NULL, &context) < 0 ||
+        report(context, DS_ACCEL_REPORT_LIST, NULL, DS_ACCEL_FORMAT_JSON, &text) < 0) {
+        return 1;
+    }
+    puts(text);
+    return 0;
+}
+END
+cp -r -P "$build/lib" "$dir/moved/lib64"
+if [ -z "${SAN:-}" ]; then
+    "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -I"$build/stage/program" -o "$dir/apart.out" "$dir/apart.c" -ldl
+    report list 0 "$dir/apart.out" "$dir/moved/lib64/libds_accel.so.0"
+    has "by dlmopen()" "$(at 'plugins/*/path')" "$here/moved/lib64/ds-accel/ds_accel_mock.so"
+fi
+
 # ---- raised rights ------------------------------------------------------------------------------
 
 # Real and effective user differ, as in a setuid program.

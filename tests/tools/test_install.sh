@@ -127,6 +127,17 @@ is "DESTDIR holds everything" "$dir/stage/usr/bin/ds-accel" "$(ls "$dir/stage/us
 is "DESTDIR is not compiled in" "" "$(grep -rl "$dir/stage" "$dir/stage" || true)"
 make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" >/dev/null
 is "uninstall leaves nothing below DESTDIR" "" "$(find "$dir/stage" ! -type d)"
+
+# Libraries in a folder of their own: all that needs them is linked with it, and with no archive of
+# another version from elsewhere.
+printf '#!/bin/sh\necho -L/elsewhere -ljansson -lnuma\n' >"$dir/pkg-config"
+chmod 755 "$dir/pkg-config"
+for file in bin/ds-accel libexec/ds-accel/ds-accel-probe; do
+    run make -C "$source" -n BUILD="$dir/other" PKG_CONFIG="$dir/pkg-config" "$dir/other/$file"
+    linked=$(printf '%s\n' "$out" | grep -o -e '-Wl,--as-needed .*' | tail -n 1)
+    has "$file is linked with them" "$linked" "-L/elsewhere "
+    is "$file takes no archive" "" "$(printf '%s\n' "$linked" | grep -e '\.a ' || true)"
+done
 run test -x "$build/bin/ds-accel"
 is "the build folder is left alone" 0 "$code"
 finish

@@ -142,4 +142,30 @@ chown 0 "$dir/theirs/ds_accel_beta.so"
 as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
 has "given to root" "$out" "beta: selected"
 
+# The command itself looks beside its own file. A hard link to it in a folder of the caller's finds
+# nothing of his, whatever the rights that it has more: the owner's, the group's, single ones.
+# beside NAME WANTED PROGRAM: which folder its plugins are from, if it is one of these two.
+beside() {
+    as "$3" list
+    is "what lies beside it: $1" "$2" "$(printf '%s\n' "$out" |
+        sed -n "s|.*\($dir/[a-z]*\)/lib/ds-accel/ds_accel_mock.so.*|\1|p" | head -n 1)"
+}
+mkdir -p "$dir/his/bin"
+cp -R -P "$prefix/lib" "$prefix/libexec" "$prefix/share" "$dir/his"
+for kind in plain user group capability; do
+    cp "$build/bin/ds-accel" "$prefix/bin/$kind-command"
+    ln "$prefix/bin/$kind-command" "$dir/his/bin/$kind"
+done
+chown -R "$stranger" "$dir/his/lib" "$dir/his/share" "$dir/his/libexec"
+chown "$stranger" "$dir/his" "$dir/his/bin"
+chmod 4755 "$prefix/bin/user-command"
+chmod 2755 "$prefix/bin/group-command"
+beside "no rights" "$dir/his" "$dir/his/bin/plain"
+beside "the owner's rights" "" "$dir/his/bin/user"
+beside "the group's rights" "" "$dir/his/bin/group"
+beside "the owner's rights, at home" "$prefix" "$prefix/bin/user-command"
+if setcap cap_sys_nice+ep "$prefix/bin/capability-command" 2>/dev/null; then
+    beside "a capability" "" "$dir/his/bin/capability"
+fi
+
 finish
