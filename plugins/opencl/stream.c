@@ -34,6 +34,7 @@ int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *ca
                       struct ds_accel_error *error)
 {
     ds_accel_plugin_device_t *device = stream->device;
+    const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
     int32_t status =
         vendor_check(device->instance, device, code, error, "%s(device %u)", call, device->index);
 
@@ -41,8 +42,15 @@ int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *ca
     if (status < 0) {
         return status;
     }
-    return vendor_check(device->instance, device, OPENCL_CALL(device, clFlush)(stream->queue),
-                        error, "clFlush(device %u) after %s", device->index, call);
+    /* The command is in the queue, whatever becomes of this: its memory is in use. So it is tried
+     * again, and a failure is not told before the queue has nothing left to do. */
+    code = cl->clFlush(stream->queue);
+    if (code == CL_SUCCESS || cl->clFlush(stream->queue) == CL_SUCCESS) {
+        return DS_ACCEL_OK;
+    }
+    cl->clFinish(stream->queue);
+    return vendor_check(device->instance, device, code, error, "clFlush(device %u) after %s",
+                        device->index, call);
 }
 
 int32_t opencl_mark(struct opencl_stream *stream, cl_event *mark_out, struct ds_accel_error *error)
