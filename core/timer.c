@@ -8,7 +8,6 @@
  */
 #include "internal.h"
 
-
 enum {
     NOT_STARTED,
     STARTED,
