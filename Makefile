@@ -380,7 +380,7 @@ valgrind: deps-check  ## the command line under valgrind
 	    "bench $$vendor --only copy,event,graph --size 4K --time 0.001"; do \
 	    DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim $$vendor \
 	        valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
-	        --show-leak-kinds=definite $(PROGRAM) $$command >/dev/null; done; done; echo "valgrind: no error"
+	        --suppressions=tests/tools/valgrind.supp --show-leak-kinds=definite $(PROGRAM) $$command >/dev/null; done; done; echo "valgrind: no error"
 
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
