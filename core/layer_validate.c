@@ -676,6 +676,25 @@ static void check_end(struct ds_accel__call *call)
     }
 }
 
+static void check_peer_copy(struct ds_accel__call *call)
+{
+    struct ds_accel__object to = look(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 1));
+    struct ds_accel__object from = look(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 3));
+    uint64_t size_bytes = call->arguments[5].number;
+
+    check_memory(call, &to, call->arguments[2].pointer, size_bytes, true, "destination");
+    check_memory(call, &from, call->arguments[4].pointer, size_bytes, true, "source");
+}
+
+static void check_access(struct ds_accel__call *call)
+{
+    if (call->arguments[3].number == 2) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "there is no access 2");
+    } else {
+        check_limit(call, 3, DS_ACCEL_VMEM_ACCESS_NONE, DS_ACCEL_VMEM_ACCESS_READ_WRITE);
+    }
+}
+
 static void check_slot(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
@@ -705,12 +724,7 @@ static void check_slot(struct ds_accel__call *call)
         check_copy(call, &device);
         break;
     case DS_ACCEL__SLOT_mem_copy_peer_async:
-        device = look(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 1));
-        check_memory(call, &device, call->arguments[2].pointer, call->arguments[5].number, true,
-                     "destination");
-        device = look(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 3));
-        check_memory(call, &device, call->arguments[4].pointer, call->arguments[5].number, true,
-                     "source");
+        check_peer_copy(call);
         break;
     case DS_ACCEL__SLOT_mem_fill_async:
         check_fill(call, &device);
@@ -737,11 +751,7 @@ static void check_slot(struct ds_accel__call *call)
         check_whole(call, &device, DS_ACCEL__RESERVATIONS);
         break;
     case DS_ACCEL__SLOT_vmem_set_access:
-        if (call->arguments[3].number == 2) {
-            ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "there is no access 2");
-        } else {
-            check_limit(call, 3, DS_ACCEL_VMEM_ACCESS_NONE, DS_ACCEL_VMEM_ACCESS_READ_WRITE);
-        }
+        check_access(call);
         break;
     case DS_ACCEL__SLOT_graph_capture_begin:
     case DS_ACCEL__SLOT_graph_capture_end:
