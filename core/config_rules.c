@@ -174,20 +174,18 @@ static const char *const op_kinds[] = {"compiled", "framework", NULL};
 /* What a plugin may do to its process and be forgiven: the codes of reasons.def's gate conduct, but
  * for those that spoil its answer. */
 static const char *const tolerable[] = {
-    "prints_stdout",
-    "prints_stderr",
-    "leaves_process",
-    "leaves_thread",
-    "changes_signal_mask",
-    "changes_signal_handler",
-    "changes_affinity",
-    "changes_directory",
-    "changes_locale",
-    "changes_umask",
-    "changes_limit",
-    "changes_environment",
-    NULL,
+    "prints_stdout",         "prints_stderr",          "leaves_process",
+    "leaves_thread",         "leaves_descriptor",      "leaves_timer",
+    "changes_signal_mask",   "changes_signal_handler", "changes_affinity",
+    "changes_directory",     "changes_locale",         "changes_umask",
+    "changes_limit",         "changes_environment",    "changes_root",
+    "changes_timer",         "changes_priority",       "changes_scheduling",
+    "changes_process_group", "changes_floating_point", "changes_ids",
+    "changes_seccomp",       "changes_namespace",      "changes_dumpable",
+    "changes_death_signal",  "changes_attribute",      NULL,
 };
+
+static const char *const containments[] = {"auto", "namespace", "cgroup", "tree", NULL};
 
 static const struct rule text_element = {.types = STRING};
 static const struct rule library_name_element = {.types = STRING, .check = check_library_name};
@@ -282,6 +280,7 @@ static const struct rule backend_element_rule = {.types = OBJECT | NUL, .members
 
 static const struct rule probe_members[] = {
     {.key = "mode", .types = STRING | NUL, .values = probe_modes},
+    {.key = "containment", .types = STRING | NUL, .values = containments},
     {.key = "timeout_ms", .types = INTEGER | NUL, .minimum = 1, .maximum = 3600000},
     {.key = "parallel", .types = INTEGER | NUL, .minimum = 1, .maximum = 64},
     {.types = 0},
@@ -525,7 +524,7 @@ static int32_t check_string(struct check *check, const char *name, const char *t
                             const struct rule *rule)
 {
     const char *wrong = rule->check != NULL ? rule->check(text) : NULL;
-    char all[400] = "";
+    char all[800] = ""; /* what does not fit is left out */
     size_t at = 0;
     size_t count = 0;
     const char *nearest;
@@ -540,8 +539,10 @@ static int32_t check_string(struct check *check, const char *name, const char *t
         if (strcmp(rule->values[count], text) == 0) {
             return DS_ACCEL_OK;
         }
-        at += (size_t)snprintf(all + at, sizeof(all) - at, "%s\"%s\"", count > 0 ? ", " : "",
-                               rule->values[count]);
+    }
+    for (size_t i = 0; i < count && at < sizeof(all); i++) {
+        at += (size_t)snprintf(all + at, sizeof(all) - at, "%s\"%s\"", i > 0 ? ", " : "",
+                               rule->values[i]);
     }
     nearest = ds_accel__nearest(text, rule->values, count);
     return complain(check, false, "\"%s\" is \"%.64s\"; expected %s%s%s%s%s", name, text,
