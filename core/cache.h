@@ -22,6 +22,8 @@ enum {
     DS_ACCEL__RECORD_OUTPUT,
     DS_ACCEL__RECORD_STRIKE, /* reason of the last one */
     DS_ACCEL__RECORD_STRIKE_DETAIL,
+    DS_ACCEL__RECORD_COMMUNICATION, /* backend, of a rehearsal; as the next one */
+    DS_ACCEL__RECORD_COMPILE,
     DS_ACCEL__RECORD_EVIDENCE, /* of each gate */
     DS_ACCEL__RECORD_TEXTS = DS_ACCEL__RECORD_EVIDENCE + DS_ACCEL__GATE_COUNT
 };
@@ -46,6 +48,8 @@ struct ds_accel__record_data {
     uint32_t verdict_state;
     uint32_t verdict_reason;
     uint32_t has_conduct;
+    uint32_t start_is_done;
+    uint32_t start_device_count;
     uint32_t gates[DS_ACCEL__GATE_COUNT];
     char variant[32];
 };

@@ -69,8 +69,9 @@ static int spawn_helper(struct suite *suite, int channel)
 {
     const int descriptors[] = {suite->output, suite->output, channel};
 
-    return ds_accel__helper_spawn(&suite->pid, suite->program, (char[]){"--conformance"},
-                                  descriptors);
+    return ds_accel__helper_spawn(&suite->pid, suite->program,
+                                  ds_accel__probe_containment(suite->context), "--conformance",
+                                  descriptors, (int)DS_ACCEL__ARRAY_SIZE(descriptors));
 }
 
 static int32_t start(struct suite *suite)

@@ -52,7 +52,6 @@ _Noreturn void ds_accel__check_fail(const struct ds_accel__run *run, const char 
     va_end(arguments);
     ds_accel__say("{s:I, s:s, s:o}", "check", (json_int_t)run->position, "result", "failed",
                   "detail", ds_accel__json_text(detail));
-    ds_accel__probe_end_tree();
     _exit(0);
 }
 

@@ -108,7 +108,7 @@ static char *peer_request(const struct ds_accel__run *run, const struct ds_accel
 
 static int spawn_peer(int channel, pid_t *pid_out)
 {
-    char *argv[] = {(char[]){"ds-accel-probe"}, (char[]){"--conformance"}, NULL};
+    char *argv[] = {(char[]){"ds-accel-probe"}, (char[]){"--peer"}, NULL};
     posix_spawn_file_actions_t actions;
     int error = posix_spawn_file_actions_init(&actions);
 

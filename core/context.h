@@ -45,6 +45,10 @@ struct ds_accel {
     /* Written once, with release order; read without the lock. */
     struct ds_accel__candidate *selected;
     const char *set_method;
+    /* What was decided, and is not started here: the command line's detect. */
+    struct ds_accel__candidate *chosen;
+    bool only_chooses;                      /* detection is to start nothing */
+    uint32_t containment;                   /* of the last helper; 0: none was needed */
     size_t probe_width;                     /* how many are asked at a time */
     size_t turn;                            /* of the candidate that is being asked */
     void (*meanwhile)(ds_accel_t *context); /* done while a helper works; NULL: nothing */

@@ -119,6 +119,34 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     return status;
 }
 
+static const char *detail_of(const struct ds_accel__candidate *candidate)
+{
+    return candidate->detail != NULL ? candidate->detail : "";
+}
+
+/*
+ * There always is cpu. Where no helper can be had for it, it is asked here, where it would be
+ * loaded next: nothing comes after it.
+ */
+static int32_t ask_cpu_here(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__guard guard;
+    int32_t status;
+
+    if (strcmp(candidate->name, "cpu") != 0 || !candidate->has_verdict ||
+        strncmp(candidate->reason, "helper_", 7) != 0) {
+        return DS_ACCEL_OK;
+    }
+    ds_accel__log(&candidate->host.context->log, "probe", DS_ACCEL_LOG_WARN,
+                  "cpu is asked in this process: %s: %s", candidate->reason, detail_of(candidate));
+    ds_accel__candidate_unask(candidate);
+    ds_accel__guard_take(&guard);
+    status = ds_accel__probe_here(candidate);
+    ds_accel__guard_restore(&guard, NULL, NULL);
+    candidate->is_inconclusive = true; /* it was not asked as the others are */
+    return status;
+}
+
 /*
  * Ask those that nobody has asked of late. Whoever else asks plugins just now is waited for, and
  * may have found out what this one wants to know.
@@ -152,6 +180,9 @@ static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, 
     }
     if (status >= 0 && left > 0) {
         status = ds_accel__probe_all(context, open, left);
+    }
+    for (size_t i = 0; i < left && status >= 0; i++) {
+        status = ask_cpu_here(open[i]);
     }
     for (size_t i = 0; i < left && status >= 0; i++) {
         status = open[i]->has_verdict ? ds_accel__verdict_keep(open[i]) : DS_ACCEL_OK;
@@ -261,15 +292,23 @@ static int32_t load_to_start(struct ds_accel__candidate *candidate)
     return status;
 }
 
+/* Its rehearsal did not show it, and it cannot be undone. */
+static void warn_changed(void *user_data, const char *reason, const char *detail)
+{
+    const struct ds_accel__candidate *candidate = user_data;
+
+    ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
+                  "%s: %s when it was started, which could not be put back: %s", candidate->name,
+                  reason, detail);
+}
+
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
                                   ds_accel_plugin_instance_t **instance_out, uint32_t *count_out)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_instance_t *instance = NULL;
     struct ds_accel__guard guard;
     struct ds_accel__crumb crumb;
-    const char *call = "init";
-    uint32_t count = 0;
+    char text[512] = "";
     int32_t status;
 
     if (candidate->recorded != NULL) {
@@ -280,55 +319,27 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
         return status;
     }
     ds_accel__crumb_drop(candidate, &crumb); /* the lock is free: nobody waits for what follows */
-    ds_accel__guard_take(&guard, candidate->has_conduct);
+    ds_accel__guard_take(&guard);
     status = load_to_start(candidate);
-    if (status < 0) {
-        ds_accel__guard_restore(&guard);
-        ds_accel__crumb_pick(candidate, &crumb);
-        return status;
-    }
-    status = ds_accel__layers_install(candidate);
-    if (status < 0) {
-        ds_accel__guard_restore(&guard);
-        ds_accel__crumb_pick(candidate, &crumb);
-        return status;
-    }
-    ds_accel__candidate_watch(candidate);
-    ds_accel__plugin_lock();
-    status = candidate->table.init(&candidate->host.abi, &instance, &error);
-    if (status == DS_ACCEL_OK && instance == NULL) {
-        status = DS_ACCEL_ERR_ABI;
-        snprintf(error.message, sizeof(error.message), "init gave no instance");
-    } else if (status != DS_ACCEL_OK) {
-        instance = NULL;
-    } else {
-        call = "device_count";
-        status = candidate->table.device_count(instance, &count, &error);
-        if (status == DS_ACCEL_OK && count == 0) {
-            status = DS_ACCEL_ERR_NO_DEVICE;
-        } else if (status == DS_ACCEL_OK && count > DS_ACCEL__DEVICE_LIMIT) {
-            status = DS_ACCEL_ERR_ABI;
+    status = status < 0 ? status : ds_accel__layers_install(candidate);
+    if (status >= 0) {
+        ds_accel__candidate_watch(candidate);
+        ds_accel__plugin_lock();
+        ds_accel__start_instance(candidate, &instance, text, sizeof(text));
+        ds_accel__plugin_unlock();
+        status = candidate->start.status;
+        if (status < 0) {
+            ds_accel__candidate_stop(candidate, instance);
+            ds_accel__start_fail(candidate, text);
         }
     }
-    ds_accel__plugin_unlock();
-    if (status != DS_ACCEL_OK) {
-        ds_accel__candidate_stop(candidate, instance);
-    }
-    ds_accel__guard_restore(&guard);
+    ds_accel__guard_restore(&guard, warn_changed, candidate);
     ds_accel__crumb_pick(candidate, &crumb);
-    if (status != DS_ACCEL_OK) {
-        char text[400];
-
-        status = status > 0 ? DS_ACCEL_ERR_ABI : status;
-        ds_accel__describe(status, &error, text, sizeof(text));
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_ERROR, "start_failed", "%s%s%s",
-                                strncmp(text, call, strlen(call)) == 0 ? "" : call,
-                                strncmp(text, call, strlen(call)) == 0 ? "" : ": ", text);
-        candidate->stage = "init";
+    if (status < 0) {
         return status;
     }
     *instance_out = instance;
-    *count_out = count;
+    *count_out = candidate->start.device_count;
     ds_accel__verdict_loaded(candidate);
     return DS_ACCEL_OK;
 }
@@ -340,6 +351,8 @@ static void forget(struct ds_accel__candidate *candidate)
     candidate->is_ahead = false;
     candidate->is_cached = false;
     candidate->has_conduct = false;
+    candidate->is_inconclusive = false;
+    memset(&candidate->start, 0, sizeof(candidate->start));
     candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_NAME);
     candidate->output = NULL;
     candidate->elapsed_us = 0;
@@ -356,6 +369,12 @@ static void forget(struct ds_accel__candidate *candidate)
 static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
     ds_accel__probe_release(context); /* its end takes time that this one needs for starting */
+    if (context->only_chooses && candidate->start.is_done != 0) {
+        context->device_count = candidate->start.status == DS_ACCEL_OK
+                                    ? candidate->start.device_count
+                                    : candidate->verdict.device_count;
+        return DS_ACCEL_OK;
+    }
     return ds_accel__candidate_start(candidate, &candidate->instance, &context->device_count);
 }
 
@@ -393,18 +412,16 @@ static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *ca
             context->registry.candidates[i]->is_demand_only = false;
         }
     }
-    __atomic_store_n(&context->selected, candidate, __ATOMIC_RELEASE);
+    context->chosen = candidate;
+    if (candidate->instance != NULL) {
+        __atomic_store_n(&context->selected, candidate, __ATOMIC_RELEASE);
+    }
     ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO, "%s chosen (%s), %u device%s",
                   candidate->name, set_method, context->device_count,
                   context->device_count == 1 ? "" : "s");
 }
 
 /* ---- forced --------------------------------------------------------------------------------- */
-
-static const char *detail_of(const struct ds_accel__candidate *candidate)
-{
-    return candidate->detail != NULL ? candidate->detail : "";
-}
 
 /* Names that could have been meant: of plugins found, then of backends configured. */
 static size_t collect_names(const ds_accel_t *context, const char **names, size_t limit,
@@ -509,10 +526,18 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
         select_candidate(context, candidate, set_method);
     }
     mark_others(context, "not_chosen");
-    return context->selected != NULL ? DS_ACCEL_OK : fail_forced(candidate, source);
+    return context->chosen != NULL ? DS_ACCEL_OK : fail_forced(candidate, source);
 }
 
 /* ---- automatic ------------------------------------------------------------------------------ */
+
+/* In its rehearsal, or here. */
+static void warn_start_failed(const struct ds_accel__candidate *candidate)
+{
+    ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
+                  "%s passed its probe but failed to start (%s: %s); going on to the next",
+                  candidate->name, candidate->reason, detail_of(candidate));
+}
 
 /* Start an available candidate. *done_out: it was chosen. */
 static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candidate, bool *done_out)
@@ -523,9 +548,7 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
         return ds_accel__no_memory();
     }
     if (status < 0) {
-        ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
-                      "%s passed its probe but failed to start (%s); going on to the next",
-                      candidate->name, detail_of(candidate));
+        warn_start_failed(candidate);
         return DS_ACCEL_OK;
     }
     select_candidate(context, candidate, "auto detect");
@@ -596,6 +619,9 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
         status = evaluate_ahead(context, position);
     }
     candidate->is_ahead = false;
+    if (status >= 0 && candidate->gates[DS_ACCEL__GATE_START].result == DS_ACCEL__GATE_FAILED) {
+        warn_start_failed(candidate);
+    }
     if (status < 0 || candidate->state != DS_ACCEL_STATE_AVAILABLE) {
         return status;
     }
@@ -767,7 +793,9 @@ static int32_t detect_auto(ds_accel_t *context)
 
         if (best != NULL) {
             return ds_accel__error(
-                all_refused(context) ? DS_ACCEL_ERR_UNTRUSTED : DS_ACCEL_ERR_NO_DEVICE,
+                all_refused(context)                          ? DS_ACCEL_ERR_UNTRUSTED
+                : strcmp(best->reason, "helper_refused") == 0 ? DS_ACCEL_ERR_LIMIT
+                                                              : DS_ACCEL_ERR_NO_DEVICE,
                 "no accelerator can be used: the best candidate, %s, is %s: "
                 "%s: %s",
                 best->name, ds_accel__state_name(best->state), best->reason, detail_of(best));
@@ -777,7 +805,7 @@ static int32_t detect_auto(ds_accel_t *context)
             "no accelerator can be used: no plugin is in the folders searched:\n%s",
             context->searched.data != NULL ? context->searched.data : "");
     }
-    if (strcmp(context->selected->name, "cpu") == 0) {
+    if (strcmp(context->chosen->name, "cpu") == 0) {
         warn_fallback(context);
     }
     return DS_ACCEL_OK;
@@ -797,13 +825,35 @@ static void forget_failures(ds_accel_t *context)
     }
 }
 
+/*
+ * What was chosen without being started is started now. If that fails, all of it begins anew, as
+ * after a choice that failed.
+ */
+static int32_t start_chosen(ds_accel_t *context)
+{
+    struct ds_accel__candidate *candidate = context->chosen;
+    int32_t status = start_once(context, candidate);
+
+    if (status >= 0) {
+        __atomic_store_n(&context->selected, candidate, __ATOMIC_RELEASE);
+        return DS_ACCEL_OK;
+    }
+    context->chosen = NULL;
+    ds_accel__verdict_forget(candidate);
+    forget_failures(context);
+    return status;
+}
+
 int32_t ds_accel__detect_locked(ds_accel_t *context)
 {
     const char *env = context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR];
     const char *configured = ds_accel__config_string(&context->config, "accelerator");
     int32_t status;
 
-    if (context->selected != NULL) {
+    if (context->selected != NULL || (context->only_chooses && context->chosen != NULL)) {
+        return DS_ACCEL_OK;
+    }
+    if (context->chosen != NULL && start_chosen(context) >= 0) {
         return DS_ACCEL_OK;
     }
     if (context->forced != NULL) {
@@ -820,31 +870,50 @@ int32_t ds_accel__detect_locked(ds_accel_t *context)
     return status;
 }
 
-int32_t ds_accel_detect(ds_accel_t *context)
+static int32_t decide(ds_accel_t *context, bool only_chooses)
 {
     int32_t status;
+
+    if (context->has_failed) {
+        forget_failures(context);
+    }
+    context->only_chooses = only_chooses;
+    status = ds_accel__asking_begin(context);
+    status = status < 0 ? status : ds_accel__detect_locked(context);
+    ds_accel__asking_end(context);
+    context->only_chooses = false;
+    snprintf(context->failure, sizeof(context->failure), "%s",
+             status < 0 ? ds_accel_last_error() : "");
+    return status;
+}
+
+int32_t ds_accel_detect(ds_accel_t *context)
+{
+    int32_t status = DS_ACCEL_OK;
 
     if (context == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
     }
     pthread_mutex_lock(&context->lock);
-    if (context->selected != NULL) {
-        pthread_mutex_unlock(&context->lock);
-        ds_accel__lazy_run(context);
-        return DS_ACCEL_OK;
+    if (context->selected == NULL) {
+        status = decide(context, false);
     }
-    if (context->has_failed) {
-        forget_failures(context);
-    }
-    status = ds_accel__asking_begin(context);
-    status = status < 0 ? status : ds_accel__detect_locked(context);
-    ds_accel__asking_end(context);
-    snprintf(context->failure, sizeof(context->failure), "%s",
-             status < 0 ? ds_accel_last_error() : "");
     pthread_mutex_unlock(&context->lock);
     if (status >= 0) {
         ds_accel__lazy_run(context);
     }
+    return status;
+}
+
+int32_t ds_accel__choose(ds_accel_t *context)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&context->lock);
+    if (context->chosen == NULL) {
+        status = decide(context, true);
+    }
+    pthread_mutex_unlock(&context->lock);
     return status;
 }
 

@@ -23,9 +23,18 @@ int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake);
 /* init and device_count; on failure the candidate's state says why, and the status is negative. */
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
                                   ds_accel_plugin_instance_t **instance_out, uint32_t *count_out);
+/* start.c. Init and the number of devices, into candidate->start; text: what failed. Plugin lock
+ * held. */
+void ds_accel__start_instance(struct ds_accel__candidate *candidate,
+                              ds_accel_plugin_instance_t **instance_out, char *text, size_t size);
+/* What a rehearsal means for the gate. */
+void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *text);
+void ds_accel__start_fail(struct ds_accel__candidate *candidate, const char *text);
 /* "cuda" defers "xpu": the candidate that goes first, or NULL. Evaluates what it asks about. */
 int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *candidate,
                               struct ds_accel__candidate **to_out);
+/* ds_accel_detect() that starts nothing in this process, where helpers have rehearsed it. */
+int32_t ds_accel__choose(ds_accel_t *context);
 int32_t ds_accel__detect_locked(ds_accel_t *context);
 
 #endif

@@ -106,8 +106,8 @@ static void check_choice(struct doctor *doctor)
 {
     const ds_accel_t *context = doctor->context;
 
-    if (context->selected != NULL) {
-        add(doctor, OK, "choice", context->selected->name, "", "chosen by %s", context->set_method);
+    if (context->chosen != NULL) {
+        add(doctor, OK, "choice", context->chosen->name, "", "chosen by %s", context->set_method);
     } else {
         add(doctor, PROBLEM, "choice", "",
             "remove what the other findings name, or ask for another accelerator", "%s",

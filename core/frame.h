@@ -11,7 +11,7 @@
 
 enum ds_accel__frame_kind {
     /* From the helper. */
-    DS_ACCEL__FRAME_HELLO = 1,   /* text: its version */
+    DS_ACCEL__FRAME_HELLO = 1,   /* struct ds_accel__probe_hello; text: its version */
     DS_ACCEL__FRAME_STAGE = 2,   /* uint32_t: the gate whose code runs from now on */
     DS_ACCEL__FRAME_LOG = 3,     /* uint32_t: level; text: line */
     DS_ACCEL__FRAME_RESULT = 5,  /* struct ds_accel__probe_result; texts: reason, evidence ... */
@@ -20,9 +20,11 @@ enum ds_accel__frame_kind {
     DS_ACCEL__FRAME_RULE = 8,    /* uint32_t: rule, result; text: detail */
     DS_ACCEL__FRAME_END = 9,     /* the candidate is done */
     DS_ACCEL__FRAME_SIGNAL = 10, /* int32_t: a signal that will end it */
+    DS_ACCEL__FRAME_ENDED = 11,  /* struct ds_accel__probe_ended; of the supervisor, as HELLO */
     /* To the helper. */
     DS_ACCEL__FRAME_SETUP = 16, /* struct ds_accel__probe_setup; texts: version, machine root */
-    DS_ACCEL__FRAME_ASK = 17    /* struct ds_accel__probe_ask; texts: name, path, options */
+    DS_ACCEL__FRAME_ASK = 17,   /* struct ds_accel__probe_ask; texts: name, path, options */
+    DS_ACCEL__FRAME_STOP = 18   /* uint32_t: number of the ASK, whether SIGTERM comes first */
 };
 
 enum ds_accel__frame_result {

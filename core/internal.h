@@ -32,6 +32,7 @@
 #include "verdict.h"
 #include "frame.h"
 #include "guard.h"
+#include "contain.h"
 #include "layers.h"
 #include "probe.h"
 #include "detect.h"

@@ -278,10 +278,10 @@ static int32_t check_code_here(struct lint *lint)
     struct ds_accel__guard guard;
     int32_t status;
 
-    ds_accel__guard_take(&guard, true);
+    ds_accel__guard_take(&guard);
     status = ds_accel__probe_lint(lint->candidate, take_rule, lint);
     ds_accel__guard_compare(&guard, take_conduct, lint);
-    ds_accel__guard_restore(&guard);
+    ds_accel__guard_restore(&guard, NULL, NULL);
     pass_rule(lint, 26);
     pass_rule(lint, 28);
     return status;

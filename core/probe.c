@@ -7,10 +7,11 @@
  * verdict: an answer, a crash with the stage it happened in, a deadline, an answer that cannot be
  * believed, or conduct that would harm the process the plugin is loaded into next.
  *
- *     detect.c -> probe_all(candidates) -> ask: idle helper, else spawn      HELLO STAGE* RESULT
- *                        ^                      |                            CONDUCT* END
- *                        |                poll: channel, stdout, stderr, pidfd, deadline
- *                        +-- verdicts <-- finish | casualty -> TERM, KILL of the group, reap
+ *     detect.c -> probe_all(candidates) -> ask: idle helper, else spawn   supervisor: HELLO ENDED
+ *                        ^                      |                         child: STAGE* CONDUCT*
+ *                        |                poll: both channels, stdout,           RESULT END
+ *                        |                stderr, pidfd, deadline
+ *                        +-- verdicts <-- finish | lose -> end it, ask again
  *
  * probe_helper.c starts and ends helpers, probe_hear.c turns what they say into verdicts.
  */
@@ -25,6 +26,7 @@
 
 #define WIDTH_LIMIT 64
 #define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
+#define STOP_LIMIT_NS 5000000000ull   /* for the supervisor to end what it was told to stop */
 #define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
 #define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
 
@@ -63,6 +65,14 @@ size_t ds_accel__probe_width(const ds_accel_t *context)
     return width < 1 ? 1 : width > WIDTH_LIMIT ? WIDTH_LIMIT : (size_t)width;
 }
 
+const char *ds_accel__probe_containment(const ds_accel_t *context)
+{
+    const char *name =
+        json_string_value(ds_accel__config_get(&context->config, "probe", "containment", NULL));
+
+    return name != NULL ? name : "auto";
+}
+
 bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code)
 {
     json_t *codes =
@@ -78,7 +88,7 @@ bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-#define POLLED 4 /* descriptors of one helper */
+#define POLLED 5 /* descriptors of one helper */
 
 static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *polled)
 {
@@ -86,6 +96,7 @@ static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *po
     polled[1] = (struct pollfd){.fd = helper->output[0].fd, .events = POLLIN};
     polled[2] = (struct pollfd){.fd = helper->output[1].fd, .events = POLLIN};
     polled[3] = (struct pollfd){.fd = helper->pidfd, .events = POLLIN};
+    polled[4] = (struct pollfd){.fd = helper->answers, .events = POLLIN};
 }
 
 /* Milliseconds to the next deadline, rounded up; -1 if nobody is being asked. */
@@ -107,36 +118,50 @@ static int time_left(const struct ds_accel__prober *prober)
     return next > 1000 ? 1000 : (int)next;
 }
 
+/* The supervisor is told to end the process that asks; until then it ends everything itself. */
+static void stop(struct ds_accel__helper *helper, bool is_asked_first)
+{
+    ds_accel__helper_stop(helper, is_asked_first);
+    helper->is_stopped = true;
+    helper->deadline_ns = ds_accel__now_ns() + STOP_LIMIT_NS;
+}
+
 /* After poll(): hear one helper, and judge. */
 static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
                       const struct pollfd *polled)
 {
-    bool has_ended = polled[3].revents != 0;
-    int32_t status = DS_ACCEL_OK;
-    enum ds_accel__heard heard;
+    bool has_died = polled[3].revents != 0;
+    int32_t status;
 
     for (int i = 0; i < 2; i++) {
         if (polled[1 + i].revents != 0) {
             ds_accel__helper_take_output(&helper->output[i]);
         }
     }
-    /* What it said last, of how it ended, may stand behind much that it logged. */
-    heard =
-        ds_accel__helper_hear(context, helper, has_ended ? READS_AT_END : READS_AT_ONCE, &status);
+    /* What was said last may stand behind much that was logged. */
+    status = ds_accel__helper_hear(context, helper, has_died ? READS_AT_END : READS_AT_ONCE);
     if (status < 0) {
         return status;
     }
-    if (heard == DS_ACCEL__HEARD_END) {
-        ds_accel__helper_finish(context, helper);
-    } else if (heard != DS_ACCEL__HEARD_SOMETHING || has_ended) {
-        status = ds_accel__helper_lose(context, helper, heard, false);
-    } else if (helper->channel < 0 && helper->pidfd < 0) {
-        ds_accel__helper_wait(helper, CLOSED_GRACE_NS);
-        status = ds_accel__helper_lose(context, helper, heard, false);
-    } else if (ds_accel__now_ns() >= helper->deadline_ns) {
-        status = ds_accel__helper_lose(context, helper, heard, true);
+    if (helper->has_ended) {
+        return ds_accel__helper_finish(context, helper);
     }
-    return status;
+    if (!has_died && helper->channel < 0) {
+        ds_accel__helper_wait(helper, CLOSED_GRACE_NS);
+    }
+    if (has_died || helper->channel < 0) {
+        return ds_accel__helper_lose(context, helper);
+    }
+    if (!helper->is_stopped && helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+        stop(helper, false);
+    } else if (ds_accel__now_ns() >= helper->deadline_ns) {
+        helper->is_hung = helper->is_hung || helper->nonsense == DS_ACCEL__HEARD_SOMETHING;
+        if (helper->is_stopped || !helper->has_said_hello) {
+            return ds_accel__helper_lose(context, helper);
+        }
+        stop(helper, true);
+    }
+    return DS_ACCEL_OK;
 }
 
 static bool is_asked(const struct ds_accel__prober *prober,
@@ -172,11 +197,7 @@ static void drop_asked(struct ds_accel__prober *prober)
         struct ds_accel__helper *helper = &prober->helpers[i];
 
         if (helper->pid != 0 && helper->candidate != NULL) {
-            helper->candidate->has_verdict = false;
-            for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
-                helper->candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
-            }
-            ds_accel__candidate_set(helper->candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+            ds_accel__candidate_unask(helper->candidate);
             ds_accel__helper_dismiss(helper);
             helper->candidate = NULL;
         }
@@ -191,6 +212,11 @@ static size_t count_busy(const struct ds_accel__prober *prober)
         count += prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL;
     }
     return count;
+}
+
+static bool is_refused(const struct ds_accel__candidate *candidate)
+{
+    return candidate->has_verdict && strcmp(candidate->reason, "helper_refused") == 0;
 }
 
 /*
@@ -211,10 +237,12 @@ static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candid
             continue;
         }
         status = ds_accel__helper_ask(context, helper, candidates[*next]);
-        if (status == DS_ACCEL_ERR_LIMIT && count_busy(prober) > 0) {
-            is_full = true;
-        } else if (status < 0) {
+        if (status < 0) {
             return status;
+        }
+        if (is_refused(candidates[*next]) && count_busy(prober) > 0) {
+            ds_accel__candidate_unask(candidates[*next]);
+            is_full = true;
         } else {
             (*next)++;
         }
@@ -327,7 +355,7 @@ void ds_accel__probe_finish(ds_accel_t *context)
     ds_accel__probe_release(context);
     for (size_t i = 0; prober != NULL && i < prober->width; i++) {
         if (prober->helpers[i].pid != 0) {
-            ds_accel__helper_end(context, &prober->helpers[i], false, &info);
+            ds_accel__helper_end(context, &prober->helpers[i], &info);
         }
     }
     if (prober != NULL) {

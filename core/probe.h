@@ -42,11 +42,20 @@ int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate, ds_accel__ru
 
 struct ds_accel__probe_setup {
     uint64_t token;
+    int64_t asker; /* the process that wants to know */
     uint32_t ignores_env;
     uint32_t reserved;
 };
 
+struct ds_accel__probe_hello {
+    uint32_t containment; /* enum ds_accel__containment */
+    uint32_t has_user_namespace;
+};
+
 struct ds_accel__probe_ask {
+    uint64_t token; /* of the answers to this one */
+    uint32_t number;
+    uint32_t reserved;
     uint64_t note_features;
     uint32_t log_level;
     uint32_t is_lint;
@@ -57,20 +66,31 @@ struct ds_accel__probe_result {
     uint32_t state;
     uint32_t stage;
     uint32_t gates[DS_ACCEL__GATE_COUNT];
-    uint32_t reserved;
     uint64_t optional_features;
     struct ds_accel_verdict verdict;
+    struct ds_accel__start start;
+};
+
+/* The process that asked a plugin has ended, and so has everything that it left. */
+struct ds_accel__probe_ended {
+    uint32_t number; /* of the ASK */
+    int32_t error;   /* errno: there was no process, since none could be forked */
+    int32_t code;    /* as of siginfo_t */
+    int32_t status;
+    uint32_t was_stopped; /* as a STOP said */
+    uint32_t has_left;    /* it had started what did not end with it */
+    uint32_t is_stuck;    /* something does not end, even by SIGKILL */
+    uint32_t reserved;
 };
 
 /* All of the program ds-accel-probe; its part that runs the conformance suite's checks. */
 int ds_accel__probe_main(int argc, char **argv);
 int ds_accel__conformance_main(void);
-/* In that process: end all that a plugin started. */
-void ds_accel__probe_end_tree(void);
 /* Where that program is; new string, NULL: no memory. */
 char *ds_accel__probe_program(void);
 
-#define DS_ACCEL__PROBE_CHANNEL 3      /* the helper's descriptor for frames */
+#define DS_ACCEL__PROBE_CHANNEL 3      /* the supervisor's descriptor for frames */
+#define DS_ACCEL__PROBE_ANSWERS 4      /* that of its children */
 #define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
 #define DS_ACCEL__PROBE_EXIT_FAILED 98 /* and when it cannot go on, through no plugin's fault */
 

@@ -16,12 +16,13 @@
 
 #define OUTPUT_FLOOD_BYTES 65536u /* more than this is conduct */
 #define LOG_LIMIT_BYTES 65536u    /* of one candidate */
+#define READS_AT_END 4096         /* of one whose process has ended: more than a socket holds */
 
 /* ---- hearing -------------------------------------------------------------------------------- */
 
 void ds_accel__helper_take_output(struct ds_accel__capture *capture)
 {
-    char data[16384];
+    char data[4096];
     ssize_t count = 0;
 
     /* Never to the end of the file: a grandchild may hold the other end for ever. */
@@ -54,6 +55,7 @@ static void note_conduct(struct ds_accel__helper *helper, const char *code, cons
         return;
     }
     helper->candidate->has_conduct = true;
+    conduct->has_process = conduct->has_process || strcmp(code, "leaves_process") == 0;
     if (helper->candidate->lint != NULL) {
         helper->candidate->lint->conduct(helper->candidate->lint->user_data, reason->code, detail);
     }
@@ -73,11 +75,17 @@ static void note_conduct(struct ds_accel__helper *helper, const char *code, cons
     }
 }
 
+static void sanitize_info(struct ds_accel_backend_info *info)
+{
+    ds_accel__sanitize(info->communication_backend, sizeof(info->communication_backend));
+    ds_accel__sanitize(info->compile_backend, sizeof(info->compile_backend));
+}
+
 /* The state a helper may report; any other would be a defect or a forgery. */
 static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__frame *frame)
 {
     static const enum ds_accel__gate gates[] = {DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_ENTRY,
-                                                DS_ACCEL__GATE_PROBE};
+                                                DS_ACCEL__GATE_PROBE, DS_ACCEL__GATE_START};
     struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__probe_result result;
     const struct ds_accel__reason *reason;
@@ -90,12 +98,16 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
         (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT ||
         (result.state == DS_ACCEL_STATE_AVAILABLE &&
          (result.verdict.device_count == 0 ||
-          result.verdict.device_count > DS_ACCEL__DEVICE_LIMIT))) {
+          result.verdict.device_count > DS_ACCEL__DEVICE_LIMIT ||
+          result.start.device_count > DS_ACCEL__DEVICE_LIMIT))) {
         return false;
     }
     candidate->verdict = result.verdict;
     ds_accel__sanitize(candidate->verdict.detail, sizeof(candidate->verdict.detail));
     ds_accel__sanitize(candidate->verdict.variant, sizeof(candidate->verdict.variant));
+    candidate->start = result.start;
+    sanitize_info(&candidate->start.info);
+    candidate->is_inconclusive = result.start.is_inconclusive != 0;
     candidate->optional_features = result.optional_features;
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(gates); i++) {
         const char *evidence = ds_accel__frame_text(frame, sizeof(result), (unsigned)i + 2);
@@ -111,6 +123,7 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
     }
     ds_accel__candidate_set(candidate, result.state, reason != NULL ? reason->code : "", "%s",
                             detail);
+    candidate->stage = ds_accel__gate_name((enum ds_accel__gate)result.stage);
     candidate->has_verdict = true;
     helper->has_result = true;
     return true;
@@ -173,19 +186,13 @@ enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
 {
     uint32_t stage;
 
+    if (helper->has_end) {
+        return DS_ACCEL__HEARD_FORGERY;
+    }
     switch (frame->kind) {
-    case DS_ACCEL__FRAME_HELLO:
-        if (helper->has_said_hello) {
-            return DS_ACCEL__HEARD_FORGERY; /* it would put the deadline off */
-        }
-        helper->has_said_hello = true;
-        helper->deadline_ns = ds_accel__now_ns() +
-                              (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) *
-                                  1000000u;
-        break;
     case DS_ACCEL__FRAME_STAGE:
         if (!ds_accel__frame_struct(frame, &stage, sizeof(stage)) || stage < DS_ACCEL__GATE_LOAD ||
-            stage > DS_ACCEL__GATE_PROBE) {
+            stage > DS_ACCEL__GATE_START) {
             return DS_ACCEL__HEARD_FORGERY;
         }
         helper->stage = stage;
@@ -196,7 +203,6 @@ enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
     case DS_ACCEL__FRAME_RESULT:
         return take_result(helper, frame) ? DS_ACCEL__HEARD_SOMETHING : DS_ACCEL__HEARD_FORGERY;
     case DS_ACCEL__FRAME_CONDUCT:
-        helper->conduct.is_tainted = true;
         note_conduct(helper, ds_accel__frame_text(frame, 0, 0), ds_accel__frame_text(frame, 0, 1));
         break;
     case DS_ACCEL__FRAME_RULE:
@@ -209,54 +215,112 @@ enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
         take_signal(helper, frame);
         break;
     case DS_ACCEL__FRAME_END:
-        return helper->has_result ? DS_ACCEL__HEARD_END : DS_ACCEL__HEARD_FORGERY;
+        if (!helper->has_result) {
+            return DS_ACCEL__HEARD_FORGERY;
+        }
+        helper->has_end = true;
+        break;
     default:
         return DS_ACCEL__HEARD_FORGERY;
     }
     return DS_ACCEL__HEARD_SOMETHING;
 }
 
-enum ds_accel__heard ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper,
-                                           int reads, int32_t *status_out)
+/* One frame of the supervisor's. False: it says what it should not. */
+static bool take_supervisor_frame(const ds_accel_t *context, struct ds_accel__helper *helper,
+                                  const struct ds_accel__frame *frame)
 {
-    while (helper->channel >= 0) {
-        struct ds_accel__frame frame;
-        enum ds_accel__frame_result result = ds_accel__frame_next(&helper->reader, &frame);
-        enum ds_accel__heard heard = DS_ACCEL__HEARD_SOMETHING;
-        size_t room;
-        void *data;
-        ssize_t count;
+    struct ds_accel__probe_ended ended;
 
-        if (result == DS_ACCEL__FRAME_GARBLED || result == DS_ACCEL__FRAME_FORGED) {
-            return result == DS_ACCEL__FRAME_GARBLED ? DS_ACCEL__HEARD_GARBAGE
-                                                     : DS_ACCEL__HEARD_FORGERY;
-        }
-        if (result == DS_ACCEL__FRAME_READY) {
-            heard = ds_accel__helper_take_frame(context, helper, &frame);
-            if (heard != DS_ACCEL__HEARD_SOMETHING) {
-                return heard;
+    if (frame->kind == DS_ACCEL__FRAME_HELLO && !helper->has_said_hello &&
+        ds_accel__frame_struct(frame, &helper->hello, sizeof(helper->hello))) {
+        helper->has_said_hello = true;
+        helper->deadline_ns = ds_accel__now_ns() +
+                              (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) *
+                                  1000000u;
+        return true;
+    }
+    if (frame->kind != DS_ACCEL__FRAME_ENDED ||
+        !ds_accel__frame_struct(frame, &ended, sizeof(ended)) || ended.number != helper->number ||
+        helper->has_ended) {
+        return false;
+    }
+    helper->ended = ended;
+    helper->has_ended = true;
+    return true;
+}
+
+/* What the reader holds by now. False: it is not from the other end. */
+static bool take_frames(ds_accel_t *context, struct ds_accel__helper *helper,
+                        struct ds_accel__frame_reader *reader)
+{
+    struct ds_accel__frame frame;
+    enum ds_accel__frame_result result;
+
+    while ((result = ds_accel__frame_next(reader, &frame)) == DS_ACCEL__FRAME_READY) {
+        if (reader == &helper->from_supervisor) {
+            if (!take_supervisor_frame(context, helper, &frame)) {
+                return false;
             }
             continue;
         }
-        if (reads-- == 0) {
-            return DS_ACCEL__HEARD_SOMETHING; /* it logs as fast as this reads: deadlines come first
-                                               */
-        }
-        data = ds_accel__frame_room(&helper->reader, &room);
-        if (data == NULL) {
-            *status_out = ds_accel__no_memory();
-            return DS_ACCEL__HEARD_SOMETHING;
-        }
-        count = recv(helper->channel, data, room, 0);
-        if (count > 0) {
-            helper->reader.size_bytes += (size_t)count;
-        } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-            ds_accel__probe_close(&helper->channel);
-        } else if (errno == EAGAIN) {
-            return DS_ACCEL__HEARD_SOMETHING;
+        helper->nonsense = ds_accel__helper_take_frame(context, helper, &frame);
+        if (helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+            return false;
         }
     }
-    return DS_ACCEL__HEARD_SOMETHING;
+    if (result != DS_ACCEL__FRAME_MORE && reader == &helper->from_child) {
+        helper->nonsense = result == DS_ACCEL__FRAME_GARBLED ? DS_ACCEL__HEARD_GARBAGE
+                                                             : DS_ACCEL__HEARD_FORGERY;
+    }
+    return result == DS_ACCEL__FRAME_MORE;
+}
+
+/* At most so many reads: one that logs as fast as this reads must not put deadlines off. */
+static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, int *fd,
+                        struct ds_accel__frame_reader *reader, int reads)
+{
+    while (*fd >= 0 && reads-- > 0) {
+        size_t room;
+        void *data = ds_accel__frame_room(reader, &room);
+        ssize_t count;
+
+        if (data == NULL) {
+            return ds_accel__no_memory();
+        }
+        count = recv(*fd, data, room, 0);
+        if (count < 0 && errno == EAGAIN) {
+            return DS_ACCEL_OK;
+        }
+        if (count > 0 && reader == &helper->from_child &&
+            helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+            continue; /* the rest of it */
+        }
+        if (count > 0) {
+            reader->size_bytes += (size_t)count;
+        }
+        if (count == 0 || (count < 0 && errno != EINTR) ||
+            (count > 0 && !take_frames(context, helper, reader) &&
+             reader == &helper->from_supervisor)) {
+            ds_accel__probe_close(fd);
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper, int reads)
+{
+    bool had_ended = helper->has_ended;
+    int32_t status = hear_one(context, helper, &helper->answers, &helper->from_child, reads);
+
+    if (status >= 0) {
+        status = hear_one(context, helper, &helper->channel, &helper->from_supervisor, reads);
+    }
+    /* What the child said last may have come between the two. */
+    if (status >= 0 && helper->has_ended && !had_ended) {
+        status = hear_one(context, helper, &helper->answers, &helper->from_child, READS_AT_END);
+    }
+    return status;
 }
 
 /* ---- verdicts ------------------------------------------------------------------------------- */
@@ -266,11 +330,7 @@ static const char *stage_reason(uint32_t stage, const char *what)
     char code[64];
     const struct ds_accel__reason *reason;
 
-    snprintf(code, sizeof(code), "%s_%s",
-             stage == DS_ACCEL__GATE_LOAD    ? "load"
-             : stage == DS_ACCEL__GATE_ENTRY ? "entry"
-                                             : "probe",
-             what);
+    snprintf(code, sizeof(code), "%s_%s", ds_accel__gate_name((enum ds_accel__gate)stage), what);
     reason = ds_accel__reason(code);
     return reason != NULL ? reason->code : "helper_failed";
 }
@@ -317,47 +377,53 @@ static void judge_signal(const struct ds_accel__helper *helper, int signal,
     }
 }
 
-/* Somebody else may have reaped it: a SIGCHLD handler of the program's. */
-static void find_exit(struct ds_accel__finding *finding, const char *reason, bool was_reaped,
-                      const siginfo_t *info)
+/* The supervisor's own end, which somebody else may have reaped: a SIGCHLD handler of the
+ * program's. */
+static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, const siginfo_t *info,
+                      struct ds_accel__finding *finding)
 {
-    if (was_reaped) {
-        ds_accel__find(finding, reason, "exit code %d", info->si_status);
+    const struct ds_accel__capture *said = &helper->output[1];
+
+    if (was_reaped && info->si_code != CLD_EXITED) {
+        const char *name = sigabbrev_np(info->si_status);
+
+        ds_accel__find(finding, "helper_failed", "SIG%s ended it", name != NULL ? name : "?");
+    } else if (was_reaped) {
+        ds_accel__find(finding, "helper_failed", "exit code %d", info->si_status);
     } else {
-        ds_accel__find(finding, reason, "its exit code was taken by this program");
+        ds_accel__find(finding, "helper_failed", "its exit code was taken by this program");
+    }
+    if (said->kept_bytes > 0) {
+        size_t length = strlen(finding->detail);
+
+        snprintf(finding->detail + length, sizeof(finding->detail) - length, ": %.*s",
+                 (int)(said->kept_bytes < 300 ? said->kept_bytes : 300), said->kept);
     }
 }
 
-/* A helper ended before it said END. was_reaped: info tells how. */
-static void judge_end(const struct ds_accel__helper *helper, bool was_reaped, const siginfo_t *info,
-                      struct ds_accel__finding *finding)
+/* The process that asked the candidate ended before it said END. */
+static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__finding *finding)
 {
-    bool was_killed = was_reaped && (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED);
+    const struct ds_accel__probe_ended *ended = &helper->ended;
 
-    if (!helper->has_said_hello) {
-        const struct ds_accel__capture *said = &helper->output[1];
-
-        find_exit(finding, "helper_failed", was_reaped, info);
-        if (said->kept_bytes > 0) {
-            size_t length = strlen(finding->detail);
-
-            snprintf(finding->detail + length, sizeof(finding->detail) - length, ": %.*s",
-                     (int)(said->kept_bytes < 300 ? said->kept_bytes : 300), said->kept);
-        }
+    if (ended->error != 0) {
+        ds_accel__find(finding, "helper_refused", "no process can be forked: %s",
+                       strerror(ended->error));
     } else if (helper->signal != 0) {
         judge_signal(helper, helper->signal, finding);
-    } else if (was_killed) {
-        judge_signal(helper, info->si_status, finding);
+    } else if (ended->code == CLD_KILLED || ended->code == CLD_DUMPED) {
+        judge_signal(helper, ended->status, finding);
     } else if (helper->called_exit) {
-        find_exit(finding, stage_reason(helper->stage, "exit"), was_reaped, info);
-    } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_FAILED) {
+        ds_accel__find(finding, stage_reason(helper->stage, "exit"), "exit code %d", ended->status);
+    } else if (ended->status == DS_ACCEL__PROBE_EXIT_FAILED) {
         ds_accel__find(finding, "helper_failed", "it ran out of memory in %s",
                        ds_accel__gate_name(helper->stage));
-    } else if (was_reaped && info->si_status == DS_ACCEL__PROBE_EXIT_CLOSED) {
+    } else if (ended->status == DS_ACCEL__PROBE_EXIT_CLOSED) {
         ds_accel__find(finding, "result_closed", "in or after %s",
                        ds_accel__gate_name(helper->stage));
     } else {
-        find_exit(finding, stage_reason(helper->stage, "ended"), was_reaped, info);
+        ds_accel__find(finding, stage_reason(helper->stage, "ended"), "exit code %d",
+                       ended->status);
     }
 }
 
@@ -393,7 +459,6 @@ static void note_floods(struct ds_accel__helper *helper)
         ds_accel__helper_take_output(&helper->output[i]);
         if (helper->output[i].total_bytes > OUTPUT_FLOOD_BYTES) {
             snprintf(detail, sizeof(detail), "over %u bytes", OUTPUT_FLOOD_BYTES);
-            helper->conduct.is_tainted = true; /* there may be more in the pipe */
             note_conduct(helper, codes[i], detail);
         }
     }
@@ -429,22 +494,6 @@ static void set_elapsed(struct ds_accel__helper *helper)
     helper->candidate->elapsed_us += (ds_accel__now_ns() - helper->start_ns) / 1000;
 }
 
-/* It said END: the answer stands. The helper goes on, unless its process is not as it was. */
-void ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper)
-{
-    siginfo_t info;
-
-    note_floods(helper);
-    keep_output(helper);
-    ds_accel__helper_judge_conduct(helper);
-    set_elapsed(helper);
-    helper->candidate = NULL;
-    helper->is_used = true;
-    if (helper->conduct.is_tainted) {
-        ds_accel__helper_end(context, helper, false, &info);
-    }
-}
-
 /* What it had behind it when it was lost. */
 static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
 {
@@ -454,54 +503,143 @@ static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
     if (stage > DS_ACCEL__GATE_ENTRY) {
         ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_ENTRY_V1_SYMBOL);
     }
+    if (stage > DS_ACCEL__GATE_PROBE) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_PROBE, "available");
+    }
+}
+
+/* It did not answer. */
+static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__finding *finding)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    uint32_t state = helper->is_hung ? DS_ACCEL_STATE_TIMED_OUT : DS_ACCEL_STATE_CRASHED;
+    bool is_result = strncmp(finding->reason, "result_", 7) == 0;
+
+    if (strncmp(finding->reason, "helper_", 7) == 0) {
+        state = DS_ACCEL_STATE_ERROR;
+    }
+    ds_accel__sanitize(finding->detail, sizeof(finding->detail));
+    pass_before(candidate, helper->stage);
+    ds_accel__candidate_fail(candidate, is_result ? DS_ACCEL__GATE_CONDUCT : helper->stage, state,
+                             finding);
+}
+
+static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *helper,
+                      struct ds_accel__finding *finding)
+{
+    ds_accel__find(finding, stage_reason(helper->stage, "hung"), "no answer within %lld ms",
+                   ds_accel__probe_setting(context, "timeout_ms", 30000));
+}
+
+/* How it went wrong; false: the answer stands. */
+static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *helper,
+                     struct ds_accel__finding *finding)
+{
+    if (helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+        ds_accel__find(finding,
+                       helper->nonsense == DS_ACCEL__HEARD_GARBAGE ? "result_garbled"
+                                                                   : "result_forged",
+                       "in %s", ds_accel__gate_name(helper->stage));
+    } else if (helper->is_hung && !helper->has_end) {
+        find_hung(context, helper, finding);
+    } else if (!helper->has_end) {
+        judge_end(helper, finding);
+    }
+    return finding->reason != NULL;
+}
+
+/* What it says of itself, as opposed to how its code ended. */
+static bool is_own_no(const struct ds_accel__candidate *candidate)
+{
+    return candidate->state == DS_ACCEL_STATE_UNAVAILABLE ||
+           (candidate->state == DS_ACCEL_STATE_ERROR && candidate->reason[0] != '\0');
 }
 
 /*
- * The candidate took its helper along: into its end, past its deadline, or into saying nonsense. If
- * others were asked in that process before, one of them may be to blame: then it is asked once more
- * in a new one.
+ * In a user namespace no program with a set-user-ID bit works, and some drivers make their device
+ * nodes by one. So a "no" from there is asked again outside, like all that follows.
  */
-int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper,
-                              enum ds_accel__heard heard, bool is_hung)
+static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    siginfo_t info;
+
+    ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
+                  "%s: %s in a user namespace; asking again outside", candidate->name,
+                  candidate->reason);
+    context->prober->is_outside = true;
+    ds_accel__helper_end(context, helper, &info);
+    ds_accel__candidate_unask(candidate);
+    return ds_accel__helper_ask(context, helper, candidate);
+}
+
+int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    struct ds_accel__finding finding = {0};
+    siginfo_t info;
+
+    set_elapsed(helper);
+    if (find_end(context, helper, &finding)) {
+        ds_accel__helper_take_output(&helper->output[0]);
+        ds_accel__helper_take_output(&helper->output[1]);
+        keep_output(helper);
+        fail_candidate(helper, &finding);
+    } else {
+        note_floods(helper);
+        if (helper->ended.has_left != 0 && !helper->conduct.has_process) {
+            note_conduct(helper, "leaves_process", "a process that it started outlived it");
+        }
+        keep_output(helper);
+        ds_accel__helper_judge_conduct(helper);
+    }
+    context->containment = helper->hello.containment;
+    if (helper->has_end && helper->hello.has_user_namespace != 0 && is_own_no(candidate) &&
+        ds_accel__containment_of(ds_accel__probe_containment(context)) == DS_ACCEL__CONTAIN_AUTO) {
+        return ask_outside(context, helper);
+    }
+    helper->candidate = NULL;
+    helper->is_used = true;
+    if (helper->ended.is_stuck != 0 || helper->is_deaf) {
+        ds_accel__helper_end(context, helper, &info);
+    }
+    return DS_ACCEL_OK;
+}
+
+/*
+ * The supervisor runs no plugin's code, but what runs beside it may have ended it, or hold it up.
+ * If it has asked others before, one of them may be to blame: then the candidate is asked once
+ * more, by a new one.
+ */
+int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__helper before;
     struct ds_accel__finding finding = {0};
     bool was_reaped;
     siginfo_t info;
-    uint32_t state = DS_ACCEL_STATE_CRASHED;
 
     ds_accel__helper_take_output(&helper->output[0]);
     ds_accel__helper_take_output(&helper->output[1]);
     keep_output(helper);
     set_elapsed(helper);
     before = *helper;
-    was_reaped = ds_accel__helper_end(context, helper, is_hung, &info);
-    if (is_hung && before.has_said_hello) {
-        state = DS_ACCEL_STATE_TIMED_OUT;
-        ds_accel__find(&finding, stage_reason(before.stage, "hung"), "no answer within %lld ms",
-                       ds_accel__probe_setting(context, "timeout_ms", 30000));
-    } else if (heard == DS_ACCEL__HEARD_GARBAGE) {
-        ds_accel__find(&finding, "result_garbled", "in %s", ds_accel__gate_name(before.stage));
-    } else if (heard == DS_ACCEL__HEARD_FORGERY) {
-        ds_accel__find(&finding, "result_forged", "in %s", ds_accel__gate_name(before.stage));
-    } else {
-        judge_end(&before, was_reaped, &info, &finding);
-    }
-    if (strcmp(finding.reason, "helper_failed") == 0) {
-        state = DS_ACCEL_STATE_ERROR;
-    }
-    ds_accel__sanitize(finding.detail, sizeof(finding.detail));
-    if (before.is_used && !is_hung) {
+    was_reaped = ds_accel__helper_end(context, helper, &info);
+    if (before.is_used) {
         ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
-                      "%s: %s in a process that others were asked in; asking again in a new one",
-                      candidate->name, finding.reason);
+                      "%s: its helper, which asked others before, is lost; asking again by a new "
+                      "one",
+                      candidate->name);
         return ds_accel__helper_ask(context, helper, candidate);
     }
-    pass_before(candidate, before.stage);
-    ds_accel__candidate_fail(candidate,
-                             strncmp(finding.reason, "result_", 7) == 0 ? DS_ACCEL__GATE_CONDUCT
-                                                                        : before.stage,
-                             state, &finding);
+    if (!before.has_said_hello) {
+        find_lost(&before, was_reaped, &info, &finding);
+    } else if (before.is_hung) {
+        find_hung(context, &before, &finding);
+    } else {
+        ds_accel__find(&finding, stage_reason(before.stage, "ended"),
+                       "it ended the process that watches it");
+    }
+    fail_candidate(&before, &finding);
     return DS_ACCEL_OK;
 }

@@ -28,8 +28,9 @@
 
 #define SAFE_DESCRIPTOR 10            /* above those that a helper is given, and stdin to stderr */
 #define START_LIMIT_NS 30000000000ull /* until a helper says hello */
-#define TERM_GRACE_NS 200000000ull    /* from SIGTERM to the end of the channel */
-#define TREE_GRACE_NS 100000000ull    /* from that, which ends all it started, to SIGKILL */
+#define TREE_GRACE_NS \
+    3000000000ull /* from the end of its channel, where it ends all, to SIGKILL \
+                   */
 #define ABANDONED_LIMIT 16
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
@@ -81,7 +82,8 @@ int32_t ds_accel__prober_make(ds_accel_t *context)
 }
 
 struct plumbing {
-    int channel[2];
+    int channel[2];   /* of the supervisor */
+    int answers[2];   /* of its children */
     int output[2][2]; /* stdout, stderr: read end, write end */
 };
 
@@ -89,6 +91,7 @@ static void close_plumbing(struct plumbing *plumbing)
 {
     for (int end = 0; end < 2; end++) {
         ds_accel__probe_close(&plumbing->channel[end]);
+        ds_accel__probe_close(&plumbing->answers[end]);
         ds_accel__probe_close(&plumbing->output[0][end]);
         ds_accel__probe_close(&plumbing->output[1][end]);
     }
@@ -120,48 +123,74 @@ static bool open_plumbing(struct plumbing *plumbing)
 {
     memset(plumbing, -1, sizeof(*plumbing));
     return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->channel) == 0 &&
-           raise_pair(plumbing->channel) && pipe2(plumbing->output[0], O_CLOEXEC) == 0 &&
+           raise_pair(plumbing->channel) &&
+           socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->answers) == 0 &&
+           raise_pair(plumbing->answers) && pipe2(plumbing->output[0], O_CLOEXEC) == 0 &&
            raise_pair(plumbing->output[0]) && pipe2(plumbing->output[1], O_CLOEXEC) == 0 &&
            raise_pair(plumbing->output[1]) &&
            fcntl(plumbing->output[0][0], F_SETFL, O_NONBLOCK) == 0 &&
            fcntl(plumbing->output[1][0], F_SETFL, O_NONBLOCK) == 0 &&
-           fcntl(plumbing->channel[0], F_SETFL, O_NONBLOCK) == 0;
+           fcntl(plumbing->channel[0], F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(plumbing->answers[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-int ds_accel__helper_spawn(pid_t *pid_out, const char *program, char *argument,
-                           const int descriptors[3])
+/* Where /dev/null is missing, a directory, which cannot be read either. */
+static int add_stdin(posix_spawn_file_actions_t *actions)
 {
-    char *argv[] = {(char[]){"ds-accel-probe"}, argument, NULL};
+    return access("/dev/null", R_OK) == 0
+               ? posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0)
+               : posix_spawn_file_actions_addopen(actions, 0, "/", O_RDONLY | O_DIRECTORY, 0);
+}
+
+static int add_descriptors(posix_spawn_file_actions_t *actions, const int *descriptors, int count)
+{
+    int error = add_stdin(actions);
+
+    for (int i = 0; i < count && error == 0; i++) {
+        error = posix_spawn_file_actions_adddup2(actions, descriptors[i], i + 1);
+    }
+    return error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(actions, count + 1);
+}
+
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(attributes, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(attributes, &signals);
+    posix_spawnattr_setpgroup(attributes, 0);
+    return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                    POSIX_SPAWN_SETPGROUP);
+}
+
+int ds_accel__helper_spawn(pid_t *pid_out, const char *program, const char *containment,
+                           const char *argument, const int *descriptors, int count)
+{
+    char name[] = "ds-accel-probe";
+    char caller[24];
+    char contain[16];
+    char last[32];
+    char *argv[] = {name, caller, contain, argument != NULL ? last : NULL, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t signals;
     int error = posix_spawn_file_actions_init(&actions);
 
     if (error != 0) {
         return error;
     }
+    snprintf(caller, sizeof(caller), "%d", (int)getpid());
+    snprintf(contain, sizeof(contain), "%s", containment);
+    snprintf(last, sizeof(last), "%s", argument != NULL ? argument : "");
     error = posix_spawnattr_init(&attributes);
-    if (error != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return error;
+    if (error == 0) {
+        error = set_attributes(&attributes);
+        error = error != 0 ? error : add_descriptors(&actions, descriptors, count);
+        error = error != 0 ? error
+                           : posix_spawn(pid_out, program, &actions, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
     }
-    sigemptyset(&signals);
-    posix_spawnattr_setsigmask(&attributes, &signals);
-    sigfillset(&signals);
-    posix_spawnattr_setsigdefault(&attributes, &signals);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
-    error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    for (int fd = 1; fd <= DS_ACCEL__PROBE_CHANNEL && error == 0; fd++) {
-        error = posix_spawn_file_actions_adddup2(&actions, descriptors[fd - 1], fd);
-    }
-    error = error != 0
-                ? error
-                : posix_spawn_file_actions_addclosefrom_np(&actions, DS_ACCEL__PROBE_CHANNEL + 1);
-    error = error != 0 ? error
-                       : posix_spawn(pid_out, program, &actions, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
@@ -213,6 +242,7 @@ static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *he
 {
     struct ds_accel__probe_setup setup = {
         .token = helper->token,
+        .asker = getpid(),
         .ignores_env = context->env.ignored,
     };
     struct ds_accel__text text = {0};
@@ -227,31 +257,31 @@ static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *he
 }
 
 /* That no process could be made says nothing of any plugin: then nobody is judged. */
-static int32_t judge_start(const char *program, int error, struct ds_accel__finding *finding)
+int32_t ds_accel__helper_judge_start(const char *program, int error,
+                                     struct ds_accel__finding *finding)
 {
-    switch (error) {
-    case ENOMEM:
+    if (error == ENOMEM) {
         return ds_accel__no_memory();
-    case EMFILE:
-    case ENFILE:
-    case EAGAIN:
-        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "%s cannot be started: %s", program,
-                               strerror(error));
-    default:
-        ds_accel__find(finding, "helper_missing", "%s: %s", program, strerror(error));
-        return DS_ACCEL_OK;
     }
+    if (access(program, X_OK) != 0) {
+        ds_accel__find(finding, "helper_missing", "%s: %s", program, strerror(errno));
+    } else {
+        ds_accel__find(finding, "helper_refused", "%s cannot be started: %s", program,
+                       strerror(error));
+    }
+    return DS_ACCEL_OK;
 }
 
 /* Start a helper. On a failure that is not a status, finding says what is missing. */
 static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper,
                             struct ds_accel__finding *finding)
 {
+    const char *program = context->prober->program;
     struct plumbing plumbing;
     int error = 0;
 
     memset(helper, 0, sizeof(*helper));
-    helper->pidfd = helper->channel = -1;
+    helper->pidfd = helper->channel = helper->answers = -1;
     helper->output[0].fd = helper->output[1].fd = -1;
     if (!open_plumbing(&plumbing)) {
         error = errno;
@@ -259,29 +289,31 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
                (ssize_t)sizeof(helper->token)) {
         error = EAGAIN;
     } else {
-        char parent[24];
-
-        snprintf(parent, sizeof(parent), "%d", (int)getpid());
         error = ds_accel__helper_spawn(
-            &helper->pid, context->prober->program, parent,
-            (int[]){plumbing.output[0][1], plumbing.output[1][1], plumbing.channel[1]});
+            &helper->pid, program,
+            context->prober->is_outside ? "outside" : ds_accel__probe_containment(context), NULL,
+            (int[]){plumbing.output[0][1], plumbing.output[1][1], plumbing.channel[1],
+                    plumbing.answers[1]},
+            DS_ACCEL__HELPER_DESCRIPTORS);
     }
     if (error != 0) {
         helper->pid = 0;
         close_plumbing(&plumbing);
-        return judge_start(context->prober->program, error, finding);
+        return ds_accel__helper_judge_start(program, error, finding);
     }
     helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* closed on exec, always */
     if (helper->pidfd >= 0) {
         ds_accel__helper_raise(&helper->pidfd); /* if it cannot, it stays as it is */
     }
     helper->channel = plumbing.channel[0];
+    helper->answers = plumbing.answers[0];
     helper->output[0].fd = plumbing.output[0][0];
     helper->output[1].fd = plumbing.output[1][0];
-    plumbing.channel[0] = plumbing.output[0][0] = plumbing.output[1][0] = -1;
+    plumbing.channel[0] = plumbing.answers[0] = plumbing.output[0][0] = plumbing.output[1][0] = -1;
     close_plumbing(&plumbing);
-    helper->reader.token = helper->token;
-    helper->reader.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
+    helper->from_supervisor.token = helper->token;
+    helper->from_supervisor.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
+    helper->from_child.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
     return send_setup(context, helper);
 }
 
@@ -395,18 +427,20 @@ void ds_accel__helpers_reap(void)
 static void clear_helper(struct ds_accel__helper *helper)
 {
     ds_accel__probe_close(&helper->channel);
+    ds_accel__probe_close(&helper->answers);
     ds_accel__probe_close(&helper->output[0].fd);
     ds_accel__probe_close(&helper->output[1].fd);
     ds_accel__probe_close(&helper->pidfd);
-    ds_accel__frame_reader_clear(&helper->reader);
+    ds_accel__frame_reader_clear(&helper->from_supervisor);
+    ds_accel__frame_reader_clear(&helper->from_child);
     helper->pid = 0;
     helper->candidate = NULL;
 }
 
 /*
- * Begin its end. One that may have started processes is told by the end of its channel to end them
- * and itself (probe_serve.c): SIGKILL would keep it from that, and reach only its group. A fork of
- * the caller may have the channel, too, so closing it would not be enough.
+ * Begin its end. The end of its channel tells it to end what it started, and then itself: SIGKILL
+ * would keep it from that, and its children would become those of the next subreaper, which may be
+ * the caller. A fork of the caller may have the channel, too, so closing it would not be enough.
  */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
 {
@@ -414,10 +448,6 @@ void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
         return;
     }
     helper->is_ending = true;
-    if (helper->candidate == NULL && !helper->conduct.is_tainted) {
-        signal_group(helper, SIGKILL);
-        return;
-    }
     helper->kill_ns = ds_accel__now_ns() + TREE_GRACE_NS;
     if (helper->channel >= 0) {
         shutdown(helper->channel, SHUT_RDWR);
@@ -425,23 +455,18 @@ void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
     ds_accel__probe_close(&helper->channel);
 }
 
-bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, bool is_hung,
-                          siginfo_t *info)
+bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, siginfo_t *info)
 {
     enum reaped reaped = NOT_REAPED;
     uint64_t now;
 
     memset(info, 0, sizeof(*info));
-    if (is_hung) {
-        signal_group(helper, SIGTERM);
-        ds_accel__helper_wait(helper, TERM_GRACE_NS);
-    }
     ds_accel__helper_dismiss(helper);
     now = ds_accel__now_ns();
     if (helper->kill_ns > now) {
         ds_accel__helper_wait(helper, helper->kill_ns - now);
     }
-    signal_group(helper, SIGKILL); /* also grandchildren, when the leader has ended */
+    signal_group(helper, SIGKILL); /* also what is left of its group, when the leader has ended */
     if (ds_accel__helper_wait(helper, DS_ACCEL__KILL_GRACE_NS)) {
         reaped = reap(helper, info);
     }
@@ -486,6 +511,8 @@ static int32_t send_ask(struct ds_accel__helper *helper)
 {
     const struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__probe_ask ask = {
+        .token = helper->from_child.token,
+        .number = helper->number,
         .note_features = candidate->note_features,
         .log_level = log_level(candidate),
         .is_lint = candidate->lint != NULL,
@@ -516,6 +543,49 @@ static bool is_dead(const struct ds_accel__helper *helper)
     return helper->pidfd >= 0 && poll(&wait, 1, 0) > 0;
 }
 
+void ds_accel__helper_stop(struct ds_accel__helper *helper, bool is_asked_first)
+{
+    uint32_t stop[2] = {helper->number, is_asked_first};
+    struct ds_accel__text text = {0};
+
+    put(&text, stop, sizeof(stop));
+    if (send_frame(helper, DS_ACCEL__FRAME_STOP, &text) < 0) {
+        helper->is_deaf = true;
+    }
+    ds_accel__text_clear(&text);
+}
+
+static uint64_t timeout_ns(const ds_accel_t *context)
+{
+    return (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) * 1000000u;
+}
+
+/* What is of the candidate before is forgotten; each has answers with a seal of its own. */
+static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
+                  struct ds_accel__candidate *candidate)
+{
+    helper->candidate = candidate;
+    helper->number++;
+    helper->stage = DS_ACCEL__GATE_LOAD;
+    helper->logged_bytes = 0;
+    helper->has_result = helper->has_end = helper->has_ended = helper->is_hung = false;
+    helper->is_stopped = false;
+    helper->called_exit = false;
+    helper->signal = 0;
+    helper->nonsense = DS_ACCEL__HEARD_SOMETHING;
+    memset(&helper->conduct, 0, sizeof(helper->conduct));
+    for (int i = 0; i < 2; i++) {
+        helper->output[i].total_bytes = helper->output[i].kept_bytes = 0;
+    }
+    helper->from_child.size_bytes = helper->from_child.at = 0;
+    helper->from_child.sequence = 0;
+    helper->start_ns = ds_accel__now_ns();
+    helper->deadline_ns = helper->start_ns +
+                          (helper->has_said_hello ? timeout_ns(context) : START_LIMIT_NS);
+    return getrandom(&helper->from_child.token, sizeof(helper->from_child.token), 0) ==
+           (ssize_t)sizeof(helper->from_child.token);
+}
+
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate)
 {
@@ -524,38 +594,22 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     siginfo_t info;
 
     if (helper->pid != 0 && (helper->is_ending || is_dead(helper))) {
-        ds_accel__helper_end(context, helper, false, &info);
+        ds_accel__helper_end(context, helper, &info);
     }
     if (helper->pid == 0) {
         status = start_helper(context, helper, &finding);
     }
-    if (status < 0 || finding.reason != NULL) {
-        if (status >= 0) {
-            ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR,
-                                     &finding);
+    if (status >= 0 && finding.reason == NULL && !begin(context, helper, candidate)) {
+        ds_accel__find(&finding, "helper_refused", "no random numbers: %s", strerror(errno));
+    }
+    if (status >= 0 && finding.reason == NULL) {
+        status = send_ask(helper);
+        if (status >= 0 && helper->is_deaf) {
+            ds_accel__find(&finding, "helper_failed", "it does not read what it is asked");
+            ds_accel__helper_end(context, helper, &info);
         }
-        return status;
     }
-    helper->candidate = candidate;
-    helper->stage = DS_ACCEL__GATE_LOAD;
-    helper->logged_bytes = 0;
-    helper->has_result = false;
-    helper->called_exit = false;
-    helper->signal = 0;
-    memset(&helper->conduct, 0, sizeof(helper->conduct));
-    for (int i = 0; i < 2; i++) {
-        helper->output[i].total_bytes = helper->output[i].kept_bytes = 0;
-    }
-    helper->start_ns = ds_accel__now_ns();
-    helper->deadline_ns =
-        helper->start_ns +
-        (helper->has_said_hello
-             ? (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) * 1000000u
-             : START_LIMIT_NS);
-    status = send_ask(helper);
-    if (status >= 0 && helper->is_deaf) {
-        ds_accel__find(&finding, "helper_failed", "it does not read what it is asked");
-        ds_accel__helper_end(context, helper, false, &info);
+    if (status >= 0 && finding.reason != NULL) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
     }
     return status;

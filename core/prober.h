@@ -21,19 +21,30 @@ struct ds_accel__conduct {
     char detail[256];
     char tolerated[256]; /* codes, for the gate's evidence */
     bool has_more;       /* detail names further codes */
-    bool is_tainted;     /* the helper's process is not as it was */
+    bool has_process;    /* leaves_process is among them */
+};
+
+/* What came of a channel. */
+enum ds_accel__heard {
+    DS_ACCEL__HEARD_SOMETHING,
+    DS_ACCEL__HEARD_GARBAGE, /* not from our end */
+    DS_ACCEL__HEARD_FORGERY
 };
 
 struct ds_accel__helper {
     pid_t pid; /* 0: none */
     int pidfd;
-    int channel; /* -1: it has reached its end */
+    int channel; /* to the supervisor; -1: it has reached its end */
+    int answers; /* from its children */
     struct ds_accel__capture output[2];
-    struct ds_accel__frame_reader reader;
+    struct ds_accel__frame_reader from_supervisor;
+    struct ds_accel__frame_reader from_child;
     uint64_t token;
     uint32_t sequence;
+    uint32_t number; /* of the last ASK */
     bool has_said_hello;
-    bool is_used;     /* it has answered for another candidate before */
+    struct ds_accel__probe_hello hello;
+    bool is_used;     /* it has asked another candidate before */
     bool is_deaf;     /* it does not read what it is told */
     bool is_ending;   /* killed or dismissed, not yet reaped */
     uint64_t kill_ns; /* until then a dismissed one may end by itself */
@@ -42,9 +53,15 @@ struct ds_accel__helper {
     uint32_t stage;                        /* a gate */
     size_t logged_bytes;
     bool has_result;
+    bool has_end;    /* it said END */
+    bool has_ended;  /* its process has: ended says how */
+    bool is_stopped; /* a STOP was sent */
+    bool is_hung;    /* at its deadline */
     bool called_exit;
     int32_t signal; /* that it said would end it; 0: none */
     uint64_t address;
+    enum ds_accel__heard nonsense; /* what it said last that cannot be believed, or SOMETHING */
+    struct ds_accel__probe_ended ended;
     struct ds_accel__conduct conduct;
     uint64_t start_ns;
     uint64_t deadline_ns;
@@ -52,16 +69,9 @@ struct ds_accel__helper {
 
 struct ds_accel__prober {
     char *program;
+    bool is_outside; /* no namespaces any more: one was in a plugin's way, or may have been */
     size_t width;
     struct ds_accel__helper helpers[]; /* width of them */
-};
-
-/* What came of a helper's channel. */
-enum ds_accel__heard {
-    DS_ACCEL__HEARD_SOMETHING,
-    DS_ACCEL__HEARD_END,     /* the candidate is done */
-    DS_ACCEL__HEARD_GARBAGE, /* not from our end */
-    DS_ACCEL__HEARD_FORGERY
 };
 
 /* probe.c */
@@ -78,25 +88,34 @@ void ds_accel__probe_close(int *fd);
  * into our channel.
  */
 bool ds_accel__helper_raise(int *fd);
+#define DS_ACCEL__HELPER_DESCRIPTORS 4 /* stdout, stderr, channel, answers */
+
 /*
- * Start ds-accel-probe in a process group of its own, with an empty stdin, these descriptors (all
- * raised) for stdout, stderr and channel, and nothing else of this process's. An errno.
+ * Start ds-accel-probe in a process group of its own, with an empty stdin, count descriptors (all
+ * raised) for stdout and those behind it, and nothing else of this process's. argument: NULL, or
+ * "--conformance". An errno.
  */
-int ds_accel__helper_spawn(pid_t *pid_out, const char *program, char *argument,
-                           const int descriptors[3]);
+int ds_accel__helper_spawn(pid_t *pid_out, const char *program, const char *containment,
+                           const char *argument, const int *descriptors, int count);
+/* Why it could not be started, or a process not be forked; ERR_NO_MEMORY. */
+int32_t ds_accel__helper_judge_start(const char *program, int error,
+                                     struct ds_accel__finding *finding);
+/* What the configuration says is to contain what plugins start. */
+const char *ds_accel__probe_containment(const ds_accel_t *context);
 
 int32_t ds_accel__prober_make(ds_accel_t *context);
 /* Give a helper its next candidate; a helper is started if there is none in this place. */
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate);
+/* Have the supervisor end the process that asks the candidate. */
+void ds_accel__helper_stop(struct ds_accel__helper *helper, bool is_asked_first);
 /* Begin its end; it may take its time. */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper);
 /* Wait until it has ended, not reaping it; false if it did not in time. */
 bool ds_accel__helper_wait(const struct ds_accel__helper *helper, uint64_t limit_ns);
-/* End it, with all of its group, and reap it. is_hung: after SIGTERM and a moment. False: how it
- * ended is not known, as somebody else has reaped it, or even SIGKILL did not end it. */
-bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, bool is_hung,
-                          siginfo_t *info);
+/* End it, with all of its group, and reap it. False: how it ended is not known, as somebody else
+ * has reaped it, or even SIGKILL did not end it. */
+bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, siginfo_t *info);
 /* Those that were left behind, if they have ended since. */
 void ds_accel__helpers_reap(void);
 
@@ -104,19 +123,17 @@ void ds_accel__helpers_reap(void);
 
 /* What it has printed so far. */
 void ds_accel__helper_take_output(struct ds_accel__capture *capture);
-/* Read what there is, with at most that many reads. *status_out: ERR_NO_MEMORY. */
-enum ds_accel__heard ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper,
-                                           int reads, int32_t *status_out);
-/* One frame, which may say anything. */
+/* Read what there is of both, with at most that many reads of each. ERR_NO_MEMORY. */
+int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper, int reads);
+/* One frame of the child's, which may say anything. */
 enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
                                                  struct ds_accel__helper *helper,
                                                  const struct ds_accel__frame *frame);
 /* What it did to its process, into the candidate's gates. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper);
-/* It said END: the answer stands. */
-void ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper);
-/* The candidate took its helper along, or is to be asked once more. */
-int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper,
-                              enum ds_accel__heard heard, bool is_hung);
+/* The process that asked the candidate has ended: judge what it said, or how it ended. */
+int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper);
+/* The helper itself is lost: the candidate has ended it, or is asked once more. */
+int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper);
 
 #endif

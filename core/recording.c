@@ -683,6 +683,36 @@ static void take_verdict(const json_t *verdict, struct ds_accel_verdict *out)
     ds_accel__copy(out->detail, sizeof(out->detail), get_text(verdict, "detail"));
 }
 
+/* What starting it showed then stands for a rehearsal. */
+static void rehearse(struct ds_accel__candidate *candidate)
+{
+    const json_t *start = json_object_get(candidate->recorded, "start");
+    const json_t *answers = json_object_get(candidate->recorded, "answers");
+    const json_t *info = json_object_get(answers, "backend_info");
+    struct ds_accel__start *rehearsed = &candidate->start;
+    int32_t status = (int32_t)json_integer_value(json_object_get(start, "status"));
+
+    if (candidate->state != DS_ACCEL_STATE_AVAILABLE || !json_is_object(start)) {
+        return;
+    }
+    if (status < 0) {
+        ds_accel__start_fail(candidate, get_text(start, "detail"));
+        return;
+    }
+    if (!json_is_object(answers)) {
+        return;
+    }
+    memset(rehearsed, 0, sizeof(*rehearsed));
+    rehearsed->is_done = 1;
+    rehearsed->device_count = (uint32_t)get_number(answers, "device_count");
+    rehearsed->info.struct_size = sizeof(rehearsed->info);
+    ds_accel__copy(rehearsed->info.communication_backend,
+                   sizeof(rehearsed->info.communication_backend),
+                   get_text(info, "communication_backend"));
+    ds_accel__copy(rehearsed->info.compile_backend, sizeof(rehearsed->info.compile_backend),
+                   get_text(info, "compile_backend"));
+}
+
 void ds_accel__recorded_ask(struct ds_accel__candidate *candidate)
 {
     const json_t *plugin = candidate->recorded;
@@ -708,6 +738,7 @@ void ds_accel__recorded_ask(struct ds_accel__candidate *candidate)
     ds_accel__candidate_set(candidate, state, reason != NULL ? reason->code : "", "%s",
                             get_text(plugin, "detail"));
     candidate->stage = stage_of(get_text(plugin, "stage"));
+    rehearse(candidate);
     if (output[0] != '\0') {
         ds_accel__candidate_keep_output(candidate, output);
     }
@@ -728,7 +759,7 @@ static int32_t fail_start(struct ds_accel__candidate *candidate, const json_t *s
     ds_accel__candidate_set(
         candidate, DS_ACCEL_STATE_ERROR, is_known ? "start_failed" : "not_recorded", "%s",
         is_known ? get_text(start, "detail") : "what it answers once it is started");
-    candidate->stage = "init";
+    candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_START);
     return is_known ? status : DS_ACCEL_ERR_NOT_FOUND;
 }
 

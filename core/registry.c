@@ -31,7 +31,7 @@ const char *ds_accel__gate_name(enum ds_accel__gate gate)
         [DS_ACCEL__GATE_POWER] = "power",       [DS_ACCEL__GATE_QUARANTINE] = "quarantine",
         [DS_ACCEL__GATE_HARDWARE] = "hardware", [DS_ACCEL__GATE_LOAD] = "load",
         [DS_ACCEL__GATE_ENTRY] = "entry",       [DS_ACCEL__GATE_PROBE] = "probe",
-        [DS_ACCEL__GATE_CONDUCT] = "conduct",
+        [DS_ACCEL__GATE_START] = "start",       [DS_ACCEL__GATE_CONDUCT] = "conduct",
     };
 
     return names[gate];
@@ -225,6 +225,18 @@ void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum 
     candidate->stage = ds_accel__gate_name(gate);
     candidate->gates[gate].result = DS_ACCEL__GATE_PASSED;
     candidate->gates[gate].evidence = evidence;
+}
+
+void ds_accel__candidate_unask(struct ds_accel__candidate *candidate)
+{
+    candidate->has_verdict = false;
+    candidate->has_conduct = false;
+    candidate->is_inconclusive = false;
+    memset(&candidate->start, 0, sizeof(candidate->start));
+    for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
+    }
+    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
 }
 
 /* The first of an array's patterns that matches, or NULL. */

@@ -26,6 +26,7 @@ enum ds_accel__gate {
     DS_ACCEL__GATE_LOAD,
     DS_ACCEL__GATE_ENTRY,
     DS_ACCEL__GATE_PROBE,
+    DS_ACCEL__GATE_START,
     DS_ACCEL__GATE_CONDUCT,
     DS_ACCEL__GATE_COUNT
 };
@@ -52,6 +53,15 @@ struct ds_accel__detail {
     char text[];
 };
 
+/* What came of starting it (start.c), in this process or rehearsed in a helper. */
+struct ds_accel__start {
+    uint32_t is_done;         /* 0: nobody has tried */
+    uint32_t is_inconclusive; /* it was busy: another time it may succeed */
+    int32_t status;
+    uint32_t device_count;
+    struct ds_accel_backend_info info; /* zeroed: it did not say */
+};
+
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
     uint64_t name_hash; /* so that hundreds are told apart quickly */
@@ -67,6 +77,7 @@ struct ds_accel__candidate {
     bool has_file;
     bool has_table;
     bool has_conduct;       /* it does to its process what the configuration tolerates */
+    bool is_inconclusive;   /* its start was busy: nothing of it is remembered */
     const json_t *recorded; /* of a recorded machine: what became of it; NULL: it is a file here */
     uint32_t state;         /* DS_ACCEL_STATE_* */
     const char *reason;
@@ -96,6 +107,7 @@ struct ds_accel__candidate {
     ds_accel__module_t *module;
     struct ds_accel_plugin table; /* complete: absent slots are stubs */
     struct ds_accel_verdict verdict;
+    struct ds_accel__start start;
     const char *output; /* what it printed while it was probed; one of details, or NULL */
     const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
     ds_accel_plugin_instance_t *instance;   /* of the selected one */
@@ -139,6 +151,8 @@ void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_acc
 /* The same with a text that lives for ever. */
 void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                                     const char *evidence);
+/* Back to before load: nobody has asked it. */
+void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
 /* State, reason and detail outside the gates: selected, deferred, not needed ... */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
                              const char *reason, const char *format, ...)

@@ -106,7 +106,7 @@ static json_t *detect_candidates(const ds_accel_t *context, bool *failed)
 /* Text shows no more than the name, so the facts, which ask the plugin, are only for JSON. */
 static json_t *report_detect(ds_accel_t *context, bool is_json)
 {
-    struct ds_accel__candidate *chosen = context->selected;
+    struct ds_accel__candidate *chosen = context->chosen;
     struct ds_accel__facts facts;
     bool failed = false;
     json_t *tree = new_report(&failed);
@@ -237,13 +237,12 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
     json_t *array = json_array();
 
     ds_accel__json_set(tree, "accelerator",
-                       context->selected != NULL ? ds_accel__json_text(context->selected->name)
-                                                 : json_null(),
+                       context->chosen != NULL ? ds_accel__json_text(context->chosen->name)
+                                               : json_null(),
                        &failed);
-    ds_accel__json_set(tree, "set_method",
-                       context->selected != NULL ? ds_accel__json_text(context->set_method)
-                                                 : json_null(),
-                       &failed);
+    ds_accel__json_set(
+        tree, "set_method",
+        context->chosen != NULL ? ds_accel__json_text(context->set_method) : json_null(), &failed);
     set_text(tree, "failure", context->failure, &failed);
     for (size_t i = 0; i < context->registry.count; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
@@ -510,6 +509,14 @@ static bool is_topo_of_all(ds_accel_t *context, uint32_t report, const char *nam
     return report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_forced(context);
 }
 
+/* Only these need more of the chosen plugin than what its rehearsal in a helper showed. */
+static bool opens_devices(uint32_t report)
+{
+    return report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_MEMORY ||
+           report == DS_ACCEL_REPORT_BUNDLE || report == DS_ACCEL_REPORT_TOPO ||
+           report == DS_ACCEL_REPORT_ENV;
+}
+
 /* What a report needs to have happened before it is written. */
 static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
 {
@@ -520,7 +527,7 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
                          name == NULL && !is_topo_of_all(context, report, name));
 
     if (needs_choice) {
-        status = ds_accel_detect(context);
+        status = opens_devices(report) ? ds_accel_detect(context) : ds_accel__choose(context);
         if (status == DS_ACCEL_ERR_NO_MEMORY || (status < 0 && !tells_failure(report))) {
             return status;
         }

@@ -23,6 +23,9 @@ void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, co
     if (instance != NULL && candidate->table.backend_info(instance, &facts->info, &error) < 0) {
         memset(&facts->info, 0, sizeof(facts->info));
     }
+    if (instance == NULL && candidate != NULL && candidate->start.is_done != 0) {
+        facts->info = candidate->start.info; /* as its rehearsal found it */
+    }
     ds_accel__sanitize(facts->info.communication_backend,
                        sizeof(facts->info.communication_backend));
     ds_accel__sanitize(facts->info.compile_backend, sizeof(facts->info.compile_backend));

@@ -299,6 +299,19 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
     return true;
 }
 
+/* What a rehearsal showed: it is made once for a key. */
+static void take_start(struct ds_accel__start *start, const struct ds_accel__record *record)
+{
+    memset(start, 0, sizeof(*start));
+    start->is_done = record->data.start_is_done;
+    start->device_count = record->data.start_device_count;
+    start->info.struct_size = sizeof(start->info);
+    ds_accel__copy(start->info.communication_backend, sizeof(start->info.communication_backend),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_COMMUNICATION));
+    ds_accel__copy(start->info.compile_backend, sizeof(start->info.compile_backend),
+                   ds_accel__record_text(record, DS_ACCEL__RECORD_COMPILE));
+}
+
 static void take_verdict(struct ds_accel__candidate *candidate,
                          const struct ds_accel__record *record)
 {
@@ -314,6 +327,7 @@ static void take_verdict(struct ds_accel__candidate *candidate,
     candidate->elapsed_us = record->data.elapsed_us;
     candidate->optional_features = record->data.table_optional;
     candidate->has_conduct = record->data.has_conduct != 0;
+    take_start(&candidate->start, record);
     memset(&candidate->verdict, 0, sizeof(candidate->verdict));
     candidate->verdict.struct_size = sizeof(candidate->verdict);
     candidate->verdict.state = record->data.verdict_state;
@@ -404,6 +418,10 @@ static void fill_verdict(const struct ds_accel__candidate *candidate,
     data->verdict_state = candidate->verdict.state;
     data->verdict_reason = candidate->verdict.reason;
     data->has_conduct = candidate->has_conduct;
+    data->start_is_done = candidate->start.is_done != 0 && candidate->start.status == DS_ACCEL_OK;
+    data->start_device_count = candidate->start.device_count;
+    record->texts[DS_ACCEL__RECORD_COMMUNICATION] = candidate->start.info.communication_backend;
+    record->texts[DS_ACCEL__RECORD_COMPILE] = candidate->start.info.compile_backend;
     memcpy(data->variant, candidate->verdict.variant, sizeof(data->variant));
     for (uint32_t gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
         data->gates[gate] = candidate->gates[gate].result;
@@ -460,7 +478,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     struct ds_accel__record *record;
     int32_t status;
 
-    if (strncmp(candidate->reason, "helper_", 7) == 0) {
+    if (strncmp(candidate->reason, "helper_", 7) == 0 || candidate->is_inconclusive) {
         return DS_ACCEL_OK; /* says nothing of the plugin */
     }
     record = change(candidate, &status);

@@ -14,7 +14,7 @@ const struct tool_command cmd_explain = {
     .summary = "say gate by gate why each plugin was or was not chosen",
     .help =
         "For each plugin, or the one named: every gate in order (name, trust, elf, note, hash,\n"
-        "allow, power, quarantine, hardware, load, entry, probe, conduct), the first that\n"
+        "allow, power, quarantine, hardware, load, entry, probe, start, conduct), the first that\n"
         "failed, the evidence, and what to do about it.\n"
         "-v also shows gates that were not reached.",
     .most = 1,

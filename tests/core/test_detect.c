@@ -390,7 +390,7 @@ Test(core_detect, a_winner_that_fails_to_start_makes_way_and_is_told)
     context = detect(DS_ACCEL_OK);
     cr_expect_str_eq(ds_accel_name(context), "cuda");
     expect_reason(context, "npu", DS_ACCEL_STATE_ERROR, "start_failed");
-    cr_expect_str_eq(test_candidate(context, "npu").stage, "init");
+    cr_expect_str_eq(test_candidate(context, "npu").stage, "start");
     cr_expect_not_null(strstr(test_log, "npu passed its probe but failed to start"), "%s",
                        test_log);
     ds_accel_destroy(context);

@@ -26,7 +26,7 @@ static const struct expectation expectations[] = {
     {"unknown_optional_bit", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
     {"two_generations", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
     {"extra_export", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
-    {"init_fails", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"init_fails", DS_ACCEL_STATE_ERROR, "start_failed", "start", "FAKE_INIT_FAILED"},
     {"wrong_name", DS_ACCEL_STATE_REJECTED, "name_mismatch", "note", "\"other\""},
     {"table_name_differs", DS_ACCEL_STATE_REJECTED, "name_mismatch", "entry", "table"},
     {"size_zero", DS_ACCEL_STATE_REJECTED, "table_short", "entry", "0 bytes"},

@@ -135,12 +135,21 @@ skip() {
 is_buildable() {
     if [ ! -f "$faults/$1/ds_accel_faulty.so" ]; then
         skip "$1" "it was not built, for want of a C++ compiler"
+    elif [ "$(id -u)" != 0 ] && { [ "$1" = change_root ] || [ "$1" = change_ids ]; }; then
+        skip "$1" "only root can do it"
     elif [ "$1" = change_affinity ] && [ "$(nproc)" = 1 ]; then
         skip "$1" "there is only one CPU"
     else
         return 0
     fi
     return 1
+}
+
+# changed_too NAME: what the kernel changes with it.
+changed_too() {
+    case $1 in
+    change_ids) echo ', "changes_dumpable", "changes_death_signal"' ;;
+    esac
 }
 
 # code_fault NAME STATE CODE [KIND]
@@ -157,14 +166,14 @@ code_fault() {
     esac
     meet "$1" "$2" "$3" faulty neighbour "${4:-own}"
     case $1 in
-    leave_*)
+    leave_process | leave_daemon)
         is "$1: it left a process" "$leaves_process" "$([ -s "$dir/pid" ] && echo yes || echo no)"
         ;;
     esac
     timeout_ms=$long_ms
     case $3 in
     prints_* | leaves_* | changes_*)
-        configure "\"backends\": {\"faulty\": {\"tolerate\": [\"$3\"]}}"
+        configure "\"backends\": {\"faulty\": {\"tolerate\": [\"$3\"$(changed_too "$1")]}}"
         remedied "$1" "tolerate it"
         ;;
     esac

@@ -1,0 +1,138 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# Whatever one plugin does, the others get the verdicts, reasons and strikes that they get without it, cpu is
+# available, nothing that it started is left, and what is remembered is right. With each way there is to
+# contain what a plugin starts.  test_isolation.sh BUILD
+set -eu
+build=$(cd "$1" && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$(dirname "$0")/lib.sh"
+umask 022
+chmod 755 "$dir"
+fixtures=$build/tests/fixtures
+program=$build/bin/ds-accel
+plugins=$dir/plugins
+config=$dir/config.json
+mark=DS_TEST_RUN=$$-$(date +%s)
+python=${PYTHON:-/usr/bin/python3}
+mkdir -p "$plugins" "$dir/run"
+export XDG_RUNTIME_DIR="$dir/run" DS_ACCEL_CACHE=rw
+
+# configure CONTAINMENT [TIMEOUT_MS [MEMBERS]]
+configure() {
+    printf '{"detection_order": ["faulty", "neighbour"], "probe": {"containment": "%s", "timeout_ms": %s}%s}\n' \
+        "$1" "${2:-20000}" "${3:+, $3}" >"$config"
+}
+
+# put FOLDER FAULT: beside a good neighbour, and before it.
+put() {
+    rm -f "$plugins"/*
+    cp "$fixtures/faults/neighbour/ds_accel_neighbour.so" "$plugins/"
+    cp "$fixtures/$1/$2/ds_accel_faulty.so" "$plugins/"
+}
+
+ds_accel() {
+    run env "$mark" DS_TEST_PID_FILE="$dir/pid" "$program" --config "$config" --plugin-dir "$plugins" "$@"
+}
+
+# others: what is said of all others, without what differs from run to run.
+others() {
+    printf '%s' "$out" | "$python" -c '
+import json, sys
+for one in json.load(sys.stdin)["candidates"]:
+    if one["name"] != "faulty" and one["state"] != "not_probed":
+        print(one["name"], "available" if one["state"] == "selected" else one["state"], one["reason"] or "-",
+              one["strikes"], one["detail"])' 2>/dev/null || echo "no report: $out"
+}
+
+of_ours() {
+    grep -lsaF "$mark" /proc/[0-9]*/environ || true
+}
+
+nobody_left() {
+    tries=0
+    while left=$(of_ours) && [ -n "$left" ] && [ $tries -lt 200 ]; do
+        tries=$((tries + 1))
+        sleep 0.02
+    done
+    is "$1: no process is left" "" "$left"
+    for path in $left; do
+        kill -KILL "$(basename "$(dirname "$path")")" 2>/dev/null || true
+    done
+}
+
+# ---- a loser harms nobody ------------------------------------------------------------------------
+
+configure auto
+put faults none
+rm "$plugins/ds_accel_faulty.so"
+ds_accel explain --json
+alone=$(others)
+has "alone" "$alone" "neighbour available - 0"
+has "alone" "$alone" "cpu available not_needed 0"
+
+# harmless NAME FOLDER FAULT LIMIT: explain asks all, detect as everybody does, and then without it.
+harmless() {
+    put "$2" "$3"
+    rm -rf "$dir/run/ds-accel"
+    run sh -c "ulimit -n $4; exec \"\$@\"" sh env "$mark" DS_TEST_PID_FILE="$dir/pid" "$program" \
+        --config "$config" --plugin-dir "$plugins" explain --json
+    is "$1: explain's exit code" 0 "$code"
+    is "$1: what is said of the others" "$alone" "$(others)"
+    nobody_left "$1"
+    ds_accel detect -q
+    is "$1: detect" "0 neighbour" "$code $out"
+    rm "$plugins/ds_accel_faulty.so"
+    ds_accel detect -q
+    is "$1: detect, remembering, without it" "0 neighbour" "$code $out"
+    rm "$plugins/ds_accel_neighbour.so"
+    ds_accel detect -q
+    is "$1: detect, remembering, cpu alone" "0 cpu" "$code $out"
+    nobody_left "$1, afterwards"
+}
+
+for folder in "$fixtures"/losers/*; do
+    fault=$(basename "$folder")
+    harmless "$fault" losers "$fault" 256
+done
+
+# ---- each way to contain what is started ---------------------------------------------------------
+
+# A fork bomb whose processes leave group and session, children of the parent's, daemons of a plugin that ends.
+for way in namespace cgroup tree; do
+    configure "$way"
+    put faults none
+    ds_accel detect
+    case $err in
+    *"nothing contains"*)
+        echo "isolation: not tested: $way: $(printf '%s' "$err" | head -n 1)"
+        continue
+        ;;
+    esac
+    for fault in fork_bomb clone_parent daemon_end daemon_kill leave_daemon leave_process; do
+        harmless "$fault, $way" losers "$fault" 1024
+    done
+    put faults close_and_spin
+    configure "$way" 30000
+    rm -f "$dir/answer"
+    env "$mark" "$program" --config "$config" --plugin-dir "$plugins" detect >"$dir/answer" 2>&1 &
+    pid=$!
+    tries=0
+    while [ "$(of_ours | wc -l)" -lt 3 ] && [ $tries -lt 250 ]; do
+        tries=$((tries + 1))
+        sleep 0.02
+    done
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null || true
+    nobody_left "the caller is killed, $way"
+    configure "$way" 300
+    put faults ignores_term
+    ds_accel detect -q
+    is "ignores_term, $way" "0 neighbour" "$code $out"
+    nobody_left "ignores_term, $way"
+done
+configure auto
+
+finish
