@@ -457,4 +457,5 @@ const struct tool_command cmd_bench = {
     .most = 1,
     .own_options = "device only output size time",
     .run = run,
+    .starts_plugins = true,
 };

@@ -18,4 +18,5 @@ const struct tool_command cmd_env = {
             "unless its rule is \"always\" or \"unset\"; --json shows these too.",
     .most = 1,
     .run = run,
+    .starts_plugins = true,
 };

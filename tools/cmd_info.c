@@ -44,4 +44,5 @@ const struct tool_command cmd_info = {
     .most = 1,
     .own_options = "memory-map",
     .run = run,
+    .starts_plugins = true,
 };

@@ -61,4 +61,5 @@ const struct tool_command cmd_report = {
         "                           used; nothing is left out",
     .own_options = "no-redact output record",
     .run = run,
+    .starts_plugins = true,
 };

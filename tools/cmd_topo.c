@@ -40,4 +40,5 @@ const struct tool_command cmd_topo = {
     .most = 32,
     .own_options = "svg",
     .run = run,
+    .starts_plugins = true,
 };

@@ -542,5 +542,6 @@ int main(int argc, char **argv)
     }
     finish_options(&tool);
     keep_answer_clean();
-    return tool.command->run(&tool, count, argv + optind);
+    return tool.command->starts_plugins ? tool_run_apart(&tool, count, argv + optind)
+                                        : tool.command->run(&tool, count, argv + optind);
 }

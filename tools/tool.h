@@ -56,12 +56,15 @@ struct tool_command {
     int least, most;         /* number of arguments */
     const char *own_options; /* long ones, one blank between; NULL: none but what all have */
     int (*run)(struct tool *tool, int argument_count, char **arguments);
+    bool starts_plugins; /* it runs in a process of its own (apart.c) */
 };
 
 extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conformance, cmd_detect,
     cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
     cmd_topo, cmd_report;
 
+/* Run the command in a child, and return its exit code, or say how a plugin ended it. */
+int tool_run_apart(struct tool *tool, int argument_count, char **arguments);
 /* The exit code for a status of the library. */
 int tool_exit_code(int32_t status);
 /* Print the library's last error to stderr and return its exit code. */

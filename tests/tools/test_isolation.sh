@@ -135,4 +135,64 @@ for way in namespace cgroup tree; do
 done
 configure auto
 
+# ---- the command line survives what it starts ----------------------------------------------------
+
+# No rehearsal opens a device, so this happens where info does: a line, and a proper code.
+for fault in open_segv open_exit; do
+    put faults "$fault"
+    ds_accel detect -q
+    is "$fault: detect" "0 faulty" "$code $out"
+    ds_accel info faulty -q
+    is "$fault: info's exit code" 1 "$code"
+    has "$fault: info says it" "$err" "ds-accel: info: "
+    nobody_left "$fault"
+done
+put faults destructor_hang
+for command in detect list explain doctor "info faulty" "topo faulty" "env faulty"; do
+    # shellcheck disable=SC2086 # words
+    ds_accel $command -q
+    case $code in
+    0 | 1) pass ;;
+    *) fail "destructor_hang: $command" "exit code $code" ;;
+    esac
+    [ "$command" = doctor ] || is "destructor_hang: $command: the answer's code" 0 "$code"
+    nobody_left "destructor_hang: $command"
+done
+
+# What dies, exits or hangs in its start is refused before any of them would meet it.
+for fault in init_segv init_exit shutdown_ill shutdown_exit; do
+    put faults "$fault"
+    for command in detect list explain "info neighbour"; do
+        # shellcheck disable=SC2086 # words
+        ds_accel $command -q
+        is "$fault: $command" 0 "$code"
+    done
+done
+
+# ---- many at once, and few descriptors -----------------------------------------------------------
+
+# One device, one user: whoever finds it busy in a rehearsal refuses, strikes and remembers nothing.
+put faults init_busy
+for cache in off rw; do
+    rm -rf "$dir/run/ds-accel"
+    i=0
+    while [ $i -lt 32 ]; do
+        env DS_ACCEL_CACHE=$cache DS_TEST_LOCK_FILE="$dir/lock" "$program" --config "$config" --plugin-dir "$plugins" \
+            detect -q >"$dir/many.$i" 2>&1 &
+        i=$((i + 1))
+    done
+    wait
+    is "32 at once, cache $cache" "     32 faulty" "$(sort "$dir"/many.* | uniq -c)"
+    with_lock=$(DS_TEST_LOCK_FILE="$dir/lock" "$program" --config "$config" --plugin-dir "$plugins" explain faulty --json |
+        "$python" -c 'import json, sys; print(json.load(sys.stdin)["candidates"][0]["strikes"])')
+    is "32 at once, cache $cache: strikes" 0 "$with_lock"
+done
+
+# Where there is no room for a helper there still is cpu.
+rm -f "$plugins"/*
+for limit in 14 15 16 17 18 20; do
+    run sh -c "ulimit -n $limit; exec \"\$@\"" sh env DS_ACCEL_CACHE=off "$program" detect -q
+    is "$limit descriptors" "0 cpu" "$code $out"
+done
+
 finish
