@@ -528,9 +528,14 @@ static int32_t take_file(struct suite *suite, const char *path)
         return status;
     }
     real = realpath(path, NULL);
-    suite->candidate = ds_accel__candidate_create(suite->context, name, real != NULL ? real : path);
+    path = real != NULL ? real : path;
+    status = ds_accel__trust_named_file(path);
+    if (status >= 0) {
+        suite->candidate = ds_accel__candidate_create(suite->context, name, path);
+        status = suite->candidate != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
     free(real);
-    return suite->candidate != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    return status;
 }
 
 static int32_t take_name(struct suite *suite, const char *name)

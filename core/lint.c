@@ -385,6 +385,12 @@ int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, 
                                "the machine is a recorded one: no plugin is run on it");
     }
     real = realpath(path, NULL);
+    status = ds_accel__trust_named_file(real != NULL ? real : path);
+    if (status < 0) {
+        free(real);
+        ds_accel_destroy(lint.context);
+        return status;
+    }
     lint.candidate = ds_accel__candidate_create(lint.context, "", real != NULL ? real : path);
     free(real);
     status = lint.candidate != NULL ? run_checks(&lint) : ds_accel__no_memory();

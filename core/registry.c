@@ -417,9 +417,10 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     }
     if (finding.reason == NULL) {
         candidate->has_file = true;
-        ds_accel__candidate_pass(
-            candidate, gate, "owner %u, mode %04o: only root and the user can change it",
-            (unsigned)candidate->file.st_uid, (unsigned)(candidate->file.st_mode & 07777));
+        ds_accel__candidate_pass(candidate, gate, "owner %u, mode %04o: only root%s can change it",
+                                 (unsigned)candidate->file.st_uid,
+                                 (unsigned)(candidate->file.st_mode & 07777),
+                                 ds_accel__has_raised_rights() ? "" : " and the user");
         status = check_content(candidate, fd, &gate, &finding);
         close(fd);
     }

@@ -8,9 +8,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -52,21 +55,38 @@ static void make_link(const char *target, const char *path)
     cr_assert_eq(symlink(target, full), 0, "%s: %s", full, strerror(errno));
 }
 
+/* Make the capabilities that the process may have effective. */
+static void raise_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    cr_assert_eq(syscall(SYS_capget, &header, data), 0);
+    for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
+        data[i].effective = data[i].permitted;
+    }
+    cr_assert_eq(syscall(SYS_capset, &header, data), 0);
+}
+
 /*
- * The rest of the test runs as another user, whom the test's folder is opened for. The build folder
- * may be closed to him, and with it the helper.
+ * The rest of the test runs as another user, whom the test's directory is opened for: all user ids
+ * change, as the library trusts no effective user whose ids differ. The build directory may be
+ * closed to that user, and with it the helper.
  */
 static void become(uid_t user, gid_t group)
 {
     setenv("DS_ACCEL_PROBE", "in-process", 1);
     cr_assert_eq(chmod(test_dir(), 0755), 0);
     cr_assert_eq(setegid(group), 0);
-    cr_assert_eq(seteuid(user), 0);
+    cr_assert_eq(prctl(PR_SET_KEEPCAPS, 1), 0);
+    /* The test's thread alone: Criterion's has no capabilities to come back with. */
+    cr_assert_eq(syscall(SYS_setresuid, user, user, user), 0);
 }
 
 static void become_root(void)
 {
-    cr_assert_eq(seteuid(0), 0);
+    raise_capabilities();
+    cr_assert_eq(syscall(SYS_setresuid, 0, 0, 0), 0);
     cr_assert_eq(setegid(0), 0);
 }
 
@@ -175,6 +195,31 @@ Test(core_trust, the_user_may_own_it_and_other_users_may_not)
     become(STRANGER, STRANGER);
     expect_yes();
     become_root();
+}
+
+/* Root that lowers its rights for a while can raise them again, and so can a plugin in it. */
+Test(core_trust, a_lowered_user_is_not_trusted)
+{
+    NEED_ROOT();
+    setenv("DS_ACCEL_PROBE", "in-process", 1);
+    test_add_mock("alpha");
+    cr_assert_eq(chmod(test_dir(), 0755), 0);
+    change_owner(FILE_PATH, STRANGER, STRANGER);
+    cr_assert_eq(seteuid(STRANGER), 0);
+    expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
+    cr_assert_eq(seteuid(0), 0);
+    /* Only the saved id differs. */
+    cr_assert_eq(setresuid(STRANGER, STRANGER, 0), 0);
+    expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
+    cr_assert_eq(setresuid(0, 0, 0), 0);
+    /* Only the real one does. */
+    cr_assert_eq(setresuid(0, STRANGER, STRANGER), 0);
+    expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
+    cr_assert_eq(setresuid(0, 0, 0), 0);
+    change_owner(FILE_PATH, 0, 0);
+    cr_assert_eq(seteuid(STRANGER), 0);
+    expect_yes();
+    cr_assert_eq(seteuid(0), 0);
 }
 
 /* ---- modes ---------------------------------------------------------------------------------- */
