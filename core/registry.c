@@ -351,6 +351,10 @@ static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
     *gate_out = DS_ACCEL__GATE_ELF;
     status = ds_accel__elf_open(fd, &elf, finding);
     if (status >= 0 && finding->reason == NULL) {
+        ds_accel__elf_check_harm(&elf, finding);
+        status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
+    if (status >= 0 && finding->reason == NULL) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ELF, "shared object, %zu bytes",
                                  elf.size_bytes);
         *gate_out = DS_ACCEL__GATE_NOTE;
