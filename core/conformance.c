@@ -118,7 +118,7 @@ static char *request(const struct suite *suite)
     ds_accel__json_set(tree, "ignores_env", json_boolean(context->env.ignored), &failed);
     ds_accel__json_set(tree, "options", options != NULL ? json_deep_copy(options) : json_object(),
                        &failed);
-    line = failed ? NULL : json_dumps(tree, JSON_COMPACT);
+    line = failed ? NULL : ds_accel__json_dump(tree, JSON_COMPACT);
     json_decref(tree);
     return line;
 }
