@@ -358,14 +358,22 @@ static void move_address(Elf64_Phdr *segment)
     segment->p_vaddr += UINT64_C(1) << 40;
 }
 
+/* Before the last entry, and behind those of the string table. */
 static void end_early(Elf64_Phdr *segment)
 {
-    segment->p_filesz = 2 * sizeof(Elf64_Dyn);
+    segment->p_filesz = 20 * sizeof(Elf64_Dyn);
 }
 
-static void make_dynamic(Elf64_Phdr *segment)
+/* NONE with a second header of the same dynamic section, in place of one that nobody misses. */
+static void write_second_dynamic(void)
 {
-    segment->p_type = PT_DYNAMIC;
+    FILE *file = open_copy(NONE, NONE_PATH);
+    Elf64_Phdr segment;
+    uint64_t offset = find_segment(file, PT_GNU_EH_FRAME, &segment);
+
+    find_segment(file, PT_DYNAMIC, &segment);
+    write_at(file, offset, &segment, sizeof(segment));
+    fclose(file);
 }
 
 Test(core_loader, a_stack_that_would_become_executable_is_refused)
@@ -386,7 +394,7 @@ Test(core_loader, a_dynamic_section_that_cannot_be_read_is_refused)
     expect_file("none", "elf_bad_dynamic");
     write_segment(PT_DYNAMIC, end_early);
     expect_file("none", "elf_bad_dynamic");
-    write_segment(PT_GNU_EH_FRAME, make_dynamic); /* a second one */
+    write_second_dynamic();
     expect_file("none", "elf_bad_dynamic");
 }
 
