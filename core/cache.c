@@ -230,7 +230,7 @@ static char *find_runtime_dir(void)
     char *runtime = ds_accel__env_runtime_dir();
     struct stat info;
 
-    if (runtime != NULL && (stat(runtime, &info) != 0 || info.st_uid != geteuid())) {
+    if (runtime != NULL && (stat(runtime, &info) != 0 || info.st_uid != ds_accel__trusted_user())) {
         free(runtime);
         runtime = NULL;
     }
@@ -258,7 +258,8 @@ static char *find_folder(const ds_accel_t *context)
 }
 
 /*
- * Open it, made if need be; only if it is this user's and nobody else may write to it. -1:
+ * Open it, made if need be; only if it is this user's (root's if the process has raised rights:
+ * what the caller writes must not count as found) and nobody else may write to it. -1:
  * *error_out is ENOENT if there is none, and problem says why.
  */
 static int open_folder(const char *path, bool can_make, int *error_out, char *problem,
@@ -278,7 +279,8 @@ static int open_folder(const char *path, bool can_make, int *error_out, char *pr
         snprintf(problem, problem_size, "%s: %s", path, strerror(*error_out));
         return -1;
     }
-    if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
+    if (fstat(fd, &info) != 0 || info.st_uid != ds_accel__trusted_user() ||
+        (info.st_mode & 022) != 0) {
         *error_out = EPERM;
         snprintf(problem, problem_size,
                  "%s: it has owner %u, mode %04o; expected a folder of this user that "
@@ -435,8 +437,8 @@ static int32_t read_data(int fd, size_t *size, char **data_out)
 /* A regular file of this user that nobody else may write to. */
 static bool is_own_file(int fd, struct stat *info)
 {
-    return fstat(fd, info) == 0 && S_ISREG(info->st_mode) && info->st_uid == geteuid() &&
-           (info->st_mode & 022) == 0;
+    return fstat(fd, info) == 0 && S_ISREG(info->st_mode) &&
+           info->st_uid == ds_accel__trusted_user() && (info->st_mode & 022) == 0;
 }
 
 /* *data_out NULL: there is none, or *problem_out says why not to believe it. */

@@ -119,7 +119,7 @@ static char *request(const struct suite *suite)
     ds_accel__json_set(tree, "ignores_env", json_boolean(context->env.ignored), &failed);
     ds_accel__json_set(tree, "options", options != NULL ? json_deep_copy(options) : json_object(),
                        &failed);
-    line = failed ? NULL : json_dumps(tree, JSON_COMPACT);
+    line = failed ? NULL : ds_accel__json_dump(tree, JSON_COMPACT);
     json_decref(tree);
     return line;
 }
@@ -482,8 +482,8 @@ static bool is_file(const char *name_or_path)
            (length > 3 && strcmp(name_or_path + length - 3, ".so") == 0);
 }
 
-/* Without a note that this host can go by there is no plugin to run. */
-static int32_t check_note(const char *path, const char *name)
+/* A file that this host would not load, or without a note that it can go by, is not run. */
+static int32_t check_content(const char *path, const char *name)
 {
     struct ds_accel__elf elf = {0};
     struct ds_accel__finding finding = {0};
@@ -496,7 +496,10 @@ static int32_t check_note(const char *path, const char *name)
     status = ds_accel__elf_open(fd, &elf, &finding);
     close(fd);
     if (status >= 0 && finding.reason == NULL) {
-        ds_accel__elf_check_note(&elf, name, &finding);
+        ds_accel__elf_check_harm(&elf, &finding);
+        if (finding.reason == NULL) {
+            ds_accel__elf_check_note(&elf, name, &finding);
+        }
         status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
     ds_accel__elf_close(&elf);
@@ -524,14 +527,19 @@ static int32_t take_file(struct suite *suite, const char *path)
     if (!ds_accel__is_backend_name(name)) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: expected ds_accel_<name>.so", path);
     }
-    status = check_note(path, name);
+    status = check_content(path, name);
     if (status < 0) {
         return status;
     }
     real = realpath(path, NULL);
-    suite->candidate = ds_accel__candidate_create(suite->context, name, real != NULL ? real : path);
+    path = real != NULL ? real : path;
+    status = ds_accel__trust_named_file(path);
+    if (status >= 0) {
+        suite->candidate = ds_accel__candidate_create(suite->context, name, path);
+        status = suite->candidate != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
     free(real);
-    return suite->candidate != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    return status;
 }
 
 static int32_t take_name(struct suite *suite, const char *name)

@@ -24,7 +24,7 @@ void ds_accel__say(const char *format, ...)
     va_start(arguments, format);
     tree = json_vpack_ex(NULL, 0, format, arguments);
     va_end(arguments);
-    line = tree != NULL ? json_dumps(tree, JSON_COMPACT) : NULL;
+    line = tree != NULL ? ds_accel__json_dump(tree, JSON_COMPACT) : NULL;
     json_decref(tree);
     if (line == NULL) {
         _exit(DS_ACCEL__PROBE_EXIT_FAILED);

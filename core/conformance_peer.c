@@ -97,7 +97,7 @@ static char *peer_request(const struct ds_accel__run *run, const struct ds_accel
         write_hex(peer->handle, run->info.memory_handle_bytes, hex);
         ds_accel__json_set(tree, "handle", json_string(hex), &failed);
     }
-    line = failed ? NULL : json_dumps(tree, JSON_COMPACT);
+    line = failed ? NULL : ds_accel__json_dump(tree, JSON_COMPACT);
     if (line != NULL) {
         text = ds_accel__format("%s\n%s\n", run->path, line);
     }

@@ -275,7 +275,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
  * @param[in]  path      the .so
  * @param[out] text_out  rule by rule; written for ERR_ABI too
  * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read, or no
- *         helper can be had; ERR_LIMIT; ERR_NO_MEMORY
+ *         helper can be had; ERR_NOT_USABLE the program has raised rights and the file is not
+ *         root's; ERR_LIMIT; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,

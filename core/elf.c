@@ -57,6 +57,9 @@
 #define NOTE_BUDGET_BYTES (256 * 1024u)      /* all note segments of a file together */
 #define NOTE_LIMIT_BYTES (64 * 1024u)        /* one note's descriptor */
 #define HARDWARE_LIMIT_BYTES 4096u           /* the text of DS_ACCEL_PLUGIN_HARDWARE() */
+#define DYNAMIC_LIMIT_BYTES (64 * 1024u)     /* some 4000 entries; a plugin has 30 */
+#define LIST_LIMIT_BYTES (64 * 1024u)        /* one list of directories */
+#define NAME_BUDGET_BYTES (256 * 1024u)      /* libraries and lists of directories, together */
 #define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process pays for it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
 
@@ -437,7 +440,7 @@ void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
     }
 }
 
-/* ---- the dynamic section, for lint ---------------------------------------------------------- */
+/* ---- the dynamic section -------------------------------------------------------------------- */
 
 /* Tables are all over the file, and asked for in small pieces. */
 static void map_file(struct ds_accel__elf *elf)
@@ -489,6 +492,231 @@ static const char *string_at(struct ds_accel__elf *elf, const struct dynamic_tab
     }
     return strings + offset;
 }
+
+/* ---- what loading it would do ---------------------------------------------------------------- */
+
+/* glibc's default for a file that does not say whether it needs an executable stack. */
+#if defined(__aarch64__) || defined(__powerpc64__)
+#define UNMARKED_STACK_IS_EXECUTABLE false
+#else
+#define UNMARKED_STACK_IS_EXECUTABLE true
+#endif
+
+static void find_stack(struct ds_accel__elf *elf, const ElfW(Ehdr) * header,
+                       struct ds_accel__finding *finding)
+{
+    bool is_marked = false;
+
+    for (uint32_t i = 0; i < header->e_phnum; i++) {
+        ElfW(Phdr) segment;
+
+        if (!get_segment(elf, header, i, &segment) || segment.p_type != PT_GNU_STACK) {
+            continue;
+        }
+        is_marked = true;
+        if ((segment.p_flags & PF_X) != 0) {
+            ds_accel__find(finding, "elf_executable_stack",
+                           "its segment GNU_STACK has flags %u; expected none with bit 0 (PF_X)",
+                           (unsigned)segment.p_flags);
+        }
+    }
+    if (!is_marked && UNMARKED_STACK_IS_EXECUTABLE) {
+        ds_accel__find(finding, "elf_executable_stack",
+                       "it has no segment GNU_STACK, which means an executable stack here");
+    }
+}
+
+/*
+ * The entries up to the last, where the dynamic linker finds them: by address, not by offset. NULL:
+ * no memory, or finding says why not.
+ */
+static const unsigned char *find_entries(struct ds_accel__elf *elf, const ElfW(Ehdr) * header,
+                                         size_t *count_out, struct ds_accel__finding *finding)
+{
+    const unsigned char *entries;
+    ElfW(Phdr) found = {0};
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < header->e_phnum; i++) {
+        ElfW(Phdr) segment;
+
+        if (get_segment(elf, header, i, &segment) && segment.p_type == PT_DYNAMIC) {
+            found = segment;
+            count++;
+        }
+    }
+    if (count != 1 || found.p_filesz > DYNAMIC_LIMIT_BYTES) {
+        ds_accel__find(finding, "elf_bad_dynamic",
+                       "it has %u dynamic sections of %" PRIu64 " bytes; expected 1 of at most %u",
+                       count, (uint64_t)found.p_filesz, DYNAMIC_LIMIT_BYTES);
+        return NULL;
+    }
+    entries = at_address(elf, found.p_vaddr, found.p_filesz);
+    for (size_t i = 0; entries != NULL && i < found.p_filesz / sizeof(ElfW(Dyn)); i++) {
+        ElfW(Dyn) entry;
+
+        memcpy(&entry, entries + i * sizeof(entry), sizeof(entry));
+        if (entry.d_tag == DT_NULL) {
+            *count_out = i;
+            return entries;
+        }
+    }
+    if (!elf->is_short_of_memory) {
+        ds_accel__find(finding, "elf_bad_dynamic",
+                       "its dynamic section at address 0x%" PRIx64 " %s", (uint64_t)found.p_vaddr,
+                       entries != NULL ? "has no last entry" : "is in no segment that is loaded");
+    }
+    return NULL;
+}
+
+/*
+ * A text of the string table that is at most so long. NULL: no memory, or finding says why not.
+ * *budget: what may still be read; a hostile file has many entries.
+ */
+static const char *read_name(struct ds_accel__elf *elf, const struct dynamic_tables *tables,
+                             uint64_t offset, uint64_t *budget, struct ds_accel__finding *finding)
+{
+    uint64_t left = offset < tables->strings_size ? tables->strings_size - offset : 0;
+    uint64_t size = left < NAME_LIMIT_BYTES ? left : NAME_LIMIT_BYTES;
+    uint64_t limit = left < LIST_LIMIT_BYTES ? left : LIST_LIMIT_BYTES;
+    const char *text = NULL;
+
+    while (size > 0 && size <= *budget) {
+        text = tables->strings + offset >= offset ? at_address(elf, tables->strings + offset, size)
+                                                  : NULL;
+        if (text == NULL || memchr(text, '\0', size) != NULL || size == limit) {
+            break;
+        }
+        size = 4 * size < limit ? 4 * size : limit;
+    }
+    if (text != NULL && memchr(text, '\0', size) != NULL) {
+        *budget -= size;
+        return text;
+    }
+    if (!elf->is_short_of_memory) {
+        ds_accel__find(finding, "elf_bad_dynamic",
+                       "the name at byte %" PRIu64 " of its string table has no end", offset);
+    }
+    return NULL;
+}
+
+/* True if a directory or a library's path is relative to the directory that the process is in. */
+static bool is_relative(const char *path, size_t length)
+{
+    static const char *const origins[] = {"$ORIGIN", "${ORIGIN}"};
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(origins); i++) {
+        size_t size = strlen(origins[i]);
+
+        if (length >= size && memcmp(path, origins[i], size) == 0) {
+            /* Older dynamic linkers take a longer word as it stands: a relative path. */
+            return length > size && path[size] != '/';
+        }
+    }
+    return length == 0 || path[0] != '/'; /* also $LIB and $PLATFORM: single names */
+}
+
+static void check_run_path(const char *list, struct ds_accel__finding *finding)
+{
+    const char *at = list;
+    size_t length = strcspn(at, ":");
+
+    while (!is_relative(at, length) && at[length] == ':') {
+        at += length + 1;
+        length = strcspn(at, ":");
+    }
+    if (is_relative(at, length)) {
+        ds_accel__find(finding, "elf_relative_path",
+                       "\"%.*s\" in its run path \"%.200s\"; expected paths from / or $ORIGIN",
+                       (int)(length < 200 ? length : 200), at, list);
+    }
+}
+
+static void check_library(const char *name, struct ds_accel__finding *finding)
+{
+    if (strchr(name, '/') != NULL && is_relative(name, strlen(name))) {
+        ds_accel__find(finding, "elf_relative_path",
+                       "it links \"%.300s\"; expected a name, or a path from / or $ORIGIN", name);
+    }
+}
+
+static void read_tables(const unsigned char *entries, size_t count, struct dynamic_tables *tables,
+                        struct ds_accel__finding *text)
+{
+    for (size_t i = 0; i < count; i++) {
+        ElfW(Dyn) entry;
+
+        memcpy(&entry, entries + i * sizeof(entry), sizeof(entry));
+        if (entry.d_tag == DT_STRTAB) {
+            tables->strings = entry.d_un.d_ptr;
+        } else if (entry.d_tag == DT_STRSZ) {
+            tables->strings_size = entry.d_un.d_val;
+        } else if (entry.d_tag == DT_TEXTREL ||
+                   (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_TEXTREL) != 0)) {
+            ds_accel__find(text, "elf_text_relocations", "its dynamic section has %s",
+                           entry.d_tag == DT_TEXTREL ? "TEXTREL" : "the flag TEXTREL");
+        }
+    }
+}
+
+static void check_names(struct ds_accel__elf *elf, const unsigned char *entries, size_t count,
+                        const struct dynamic_tables *tables, struct ds_accel__elf_harm *harm)
+{
+    uint64_t budget = NAME_BUDGET_BYTES;
+
+    for (size_t i = 0; i < count && harm->dynamic.reason == NULL && harm->paths.reason == NULL;
+         i++) {
+        const char *name;
+        ElfW(Dyn) entry;
+        bool is_path;
+
+        memcpy(&entry, entries + i * sizeof(entry), sizeof(entry));
+        is_path = entry.d_tag == DT_RPATH || entry.d_tag == DT_RUNPATH;
+        if (!is_path && entry.d_tag != DT_NEEDED && entry.d_tag != DT_AUXILIARY &&
+            entry.d_tag != DT_FILTER) {
+            continue;
+        }
+        name = read_name(elf, tables, entry.d_un.d_val, &budget, &harm->dynamic);
+        if (name != NULL && is_path) {
+            check_run_path(name, &harm->paths);
+        } else if (name != NULL) {
+            check_library(name, &harm->paths);
+        }
+    }
+}
+
+void ds_accel__elf_read_harm(struct ds_accel__elf *elf, struct ds_accel__elf_harm *harm)
+{
+    struct dynamic_tables tables = {0};
+    const unsigned char *entries;
+    ElfW(Ehdr) header;
+    size_t count;
+
+    memset(harm, 0, sizeof(*harm));
+    if (!get_header(elf, &header)) {
+        return;
+    }
+    find_stack(elf, &header, &harm->stack);
+    entries = find_entries(elf, &header, &count, &harm->dynamic);
+    if (entries != NULL) {
+        read_tables(entries, count, &tables, &harm->text);
+        check_names(elf, entries, count, &tables, harm);
+    }
+}
+
+void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__finding *finding)
+{
+    struct ds_accel__elf_harm harm;
+
+    ds_accel__elf_read_harm(elf, &harm);
+    *finding = harm.dynamic.reason != NULL ? harm.dynamic
+               : harm.stack.reason != NULL ? harm.stack
+               : harm.text.reason != NULL  ? harm.text
+                                           : harm.paths;
+}
+
+/* ---- names, for lint and doctor ----------------------------------------------------------------
+ */
 
 /* The GNU hash table does not say how many symbols there are: its last chain does. */
 static uint32_t count_by_gnu_hash(struct ds_accel__elf *elf, uint64_t address)

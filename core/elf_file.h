@@ -42,6 +42,18 @@ void ds_accel__elf_close(struct ds_accel__elf *elf);
 /* Check the note against what this host knows and the name the file has. */
 void ds_accel__elf_check_note(struct ds_accel__elf *elf, const char *name,
                               struct ds_accel__finding *finding);
+/* What loading the file would do to the process; a part without a reason does no harm. */
+struct ds_accel__elf_harm {
+    struct ds_accel__finding dynamic; /* the dynamic section cannot be read as ld.so would */
+    struct ds_accel__finding stack;   /* all stacks of the process would become executable */
+    struct ds_accel__finding text;    /* its code would be writable while it is relocated */
+    struct ds_accel__finding paths;   /* libraries would come from the current directory */
+};
+
+/* Read what the dynamic linker goes by. elf->is_short_of_memory: the findings mean nothing. */
+void ds_accel__elf_read_harm(struct ds_accel__elf *elf, struct ds_accel__elf_harm *harm);
+/* The first of these findings: a file with one is not loaded. */
+void ds_accel__elf_check_harm(struct ds_accel__elf *elf, struct ds_accel__finding *finding);
 /* What this host offers; a plugin that requires more is rejected. */
 #define DS_ACCEL__HOST_FEATURES \
     (DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY | \

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define RULE_LIMIT 33
+#define RULE_LIMIT 109
 
 struct lint {
     struct {
@@ -28,6 +28,7 @@ struct lint {
     struct ds_accel__elf elf;
     bool has_elf;
     bool has_note;
+    struct ds_accel__elf_harm harm; /* if it has_elf */
     ds_accel_t *context;
     struct ds_accel__candidate *candidate; /* who the host logs for, and who is probed */
 };
@@ -126,6 +127,13 @@ static int32_t check_file(struct lint *lint)
     if (status < 0) {
         return status;
     }
+    if (elf.reason == NULL) {
+        ds_accel__elf_read_harm(&lint->elf, &lint->harm);
+        elf = lint->harm.dynamic;
+        if (lint->elf.is_short_of_memory) {
+            return ds_accel__no_memory();
+        }
+    }
     lint->has_elf = elf.reason == NULL;
     judge(lint, 2, "it is a shared object of this machine", true, &elf);
     if (lint->has_elf) {
@@ -209,16 +217,16 @@ static int32_t check_dynamic(struct lint *lint)
     judge(lint, 5, "it exports its entry and nothing else", lint->has_elf, &exports);
     list_lines(&dynamic.needed, is_allowed_library, &needed, "linked:");
     judge(lint, 7, "it opens its vendor's runtime itself, and links none", lint->has_elf, &needed);
-    if (!dynamic.has_bind_now || !dynamic.has_nodelete || dynamic.has_textrel ||
-        dynamic.has_executable_stack) {
-        ds_accel__find(&flags, "broken", "%s%s%s%s",
-                       dynamic.has_bind_now ? "" : "not linked with -z now. ",
-                       dynamic.has_nodelete ? "" : "not linked with -z nodelete. ",
-                       dynamic.has_textrel ? "has text relocations: build with -fPIC. " : "",
-                       dynamic.has_executable_stack ? "needs an executable stack. " : "");
+    if (!dynamic.has_bind_now || !dynamic.has_nodelete || lint->harm.text.reason != NULL) {
+        ds_accel__find(
+            &flags, "broken", "%s%s%s", dynamic.has_bind_now ? "" : "not linked with -z now. ",
+            dynamic.has_nodelete ? "" : "not linked with -z nodelete. ",
+            lint->harm.text.reason != NULL ? "has text relocations: build with -fPIC. " : "");
     }
     judge(lint, 8, "it is linked with -z now and -z nodelete, position-independent", lint->has_elf,
           &flags);
+    judge(lint, 107, "it needs no executable stack", lint->has_elf, &lint->harm.stack);
+    judge(lint, 108, "its libraries are found from / or $ORIGIN", lint->has_elf, &lint->harm.paths);
     if (dynamic.exports.failed || dynamic.needed.failed) {
         status = ds_accel__no_memory();
     }
@@ -310,6 +318,13 @@ static int32_t check_code(struct lint *lint)
     return status;
 }
 
+/* What no host loads is not loaded here either: the rules that need its code are skipped. */
+static bool is_harmful(const struct lint *lint)
+{
+    return lint->harm.stack.reason != NULL || lint->harm.text.reason != NULL ||
+           lint->harm.paths.reason != NULL;
+}
+
 static int32_t run_checks(struct lint *lint)
 {
     int32_t status;
@@ -323,7 +338,7 @@ static int32_t run_checks(struct lint *lint)
         lint->rules[code_rules[i].number].title = code_rules[i].title;
         lint->rules[code_rules[i].number].result = "skipped";
     }
-    return status >= 0 && lint->has_note ? check_code(lint) : status;
+    return status >= 0 && lint->has_note && !is_harmful(lint) ? check_code(lint) : status;
 }
 
 static json_t *lint_tree(const struct lint *lint)
@@ -385,6 +400,12 @@ int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, 
                                "the machine is a recorded one: no plugin is run on it");
     }
     real = realpath(path, NULL);
+    status = ds_accel__trust_named_file(real != NULL ? real : path);
+    if (status < 0) {
+        free(real);
+        ds_accel_destroy(lint.context);
+        return status;
+    }
     lint.candidate = ds_accel__candidate_create(lint.context, "", real != NULL ? real : path);
     free(real);
     status = lint.candidate != NULL ? run_checks(&lint) : ds_accel__no_memory();

@@ -7,13 +7,9 @@
 
 static int32_t write_json(json_t *tree, struct ds_accel__text *out)
 {
-    char *dump = json_dumps(tree, JSON_INDENT(2));
-
-    if (dump != NULL) {
-        ds_accel__text_add(out, "%s\n", dump);
-    }
-    free(dump);
-    return dump != NULL && !out->failed ? DS_ACCEL_OK : ds_accel__no_memory();
+    ds_accel__text_add_json(out, tree, JSON_INDENT(2));
+    ds_accel__text_add(out, "\n");
+    return !out->failed ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
 int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format, void **data_out,

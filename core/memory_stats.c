@@ -162,7 +162,7 @@ int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **json_text_out)
     if (tree == NULL) {
         return DS_ACCEL_ERR_NO_MEMORY;
     }
-    *json_text_out = json_dumps(tree, JSON_INDENT(2));
+    *json_text_out = ds_accel__json_dump(tree, JSON_INDENT(2));
     json_decref(tree);
     return *json_text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }

@@ -74,28 +74,14 @@ static char *find_program(const char *name)
 }
 
 /*
- * A program with more rights than its caller: a hard link to it in a folder of the caller's must
- * not find what the caller has put beside it. Where the rights are a group's or capabilities, the
- * effective user is the caller, whose files are no better than any stranger's.
+ * A hard link to a program with raised rights, in a directory of the caller, must not find what the
+ * caller has put beside it: only root may own and write to what lies there (trust.c).
  */
 static bool is_beyond_doubt(const char *path)
 {
-    struct ds_accel__trust *trust;
     struct ds_accel__finding finding = {0};
-    struct stat info;
-    bool passed;
 
-    if (getauxval(AT_SECURE) == 0) {
-        return true;
-    }
-    if (geteuid() == getuid() && geteuid() != 0) {
-        return false;
-    }
-    trust = ds_accel__trust_create();
-    passed = trust != NULL && ds_accel__trust_stat(trust, path, &info, &finding) >= 0 &&
-             finding.reason == NULL;
-    ds_accel__trust_destroy(trust);
-    return passed;
+    return ds_accel__trust_if_raised(path, &finding) >= 0 && finding.reason == NULL;
 }
 
 /* The folder of the library beside the program, or where it was built to be. */

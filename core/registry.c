@@ -363,6 +363,10 @@ static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
     *gate_out = DS_ACCEL__GATE_ELF;
     status = ds_accel__elf_open(fd, &elf, finding);
     if (status >= 0 && finding->reason == NULL) {
+        ds_accel__elf_check_harm(&elf, finding);
+        status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
+    if (status >= 0 && finding->reason == NULL) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ELF, "shared object, %zu bytes",
                                  elf.size_bytes);
         *gate_out = DS_ACCEL__GATE_NOTE;
@@ -429,9 +433,10 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     }
     if (finding.reason == NULL) {
         candidate->has_file = true;
-        ds_accel__candidate_pass(
-            candidate, gate, "owner %u, mode %04o: only root and the user can change it",
-            (unsigned)candidate->file.st_uid, (unsigned)(candidate->file.st_mode & 07777));
+        ds_accel__candidate_pass(candidate, gate, "owner %u, mode %04o: only root%s can change it",
+                                 (unsigned)candidate->file.st_uid,
+                                 (unsigned)(candidate->file.st_mode & 07777),
+                                 ds_accel__has_raised_rights() ? "" : " and the user");
         status = check_content(candidate, fd, &gate, &finding);
         close(fd);
     }

@@ -457,18 +457,14 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
 int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out)
 {
     struct ds_accel__text text = {0};
-    char *dump;
 
     if (tree == NULL) {
         return ds_accel__no_memory();
     }
     if ((format & DS_ACCEL_FORMAT_JSON) != 0) {
-        dump = json_dumps(tree, JSON_INDENT(2));
-        if (dump != NULL) {
-            ds_accel__text_add(&text, "%s\n", dump);
-        }
-        free(dump);
-        *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
+        ds_accel__text_add_json(&text, tree, JSON_INDENT(2));
+        ds_accel__text_add(&text, "\n");
+        *text_out = ds_accel__text_take(&text);
     } else if (report == DS_ACCEL_REPORT_MEMORY ||
                (report == DS_ACCEL_REPORT_TOPO && (format & DS_ACCEL_FORMAT_SVG) != 0)) {
         *text_out = NULL;

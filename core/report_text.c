@@ -398,7 +398,8 @@ static void write_config(struct page *page, json_t *tree)
     }
     for (size_t i = 0; i < json_array_size(values); i++) {
         json_t *value = json_array_get(values, i);
-        char *dump = json_dumps(json_object_get(value, "value"), JSON_ENCODE_ANY | JSON_COMPACT);
+        char *dump =
+            ds_accel__json_dump(json_object_get(value, "value"), JSON_ENCODE_ANY | JSON_COMPACT);
 
         page->text.failed = page->text.failed || dump == NULL;
         ds_accel__text_add(&page->text, "%s = %s  # %s\n", get_text(value, "key"),

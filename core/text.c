@@ -65,6 +65,28 @@ void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, siz
     }
 }
 
+static int add_piece(const char *piece, size_t size_bytes, void *text)
+{
+    ds_accel__text_add_bytes(text, piece, size_bytes);
+    return ((const struct ds_accel__text *)text)->failed ? -1 : 0;
+}
+
+void ds_accel__text_add_json(struct ds_accel__text *text, const json_t *value, size_t flags)
+{
+    /* The text knows of pieces that it could not take: jansson passes over some of them. */
+    if (json_dump_callback(value, add_piece, text, flags) != 0) {
+        text->failed = true;
+    }
+}
+
+char *ds_accel__json_dump(const json_t *value, size_t flags)
+{
+    struct ds_accel__text text = {0};
+
+    ds_accel__text_add_json(&text, value, flags);
+    return ds_accel__text_take(&text);
+}
+
 char *ds_accel__text_take(struct ds_accel__text *text)
 {
     char *data;

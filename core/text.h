@@ -6,6 +6,7 @@
 
 #include "ds_accel.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -30,6 +31,11 @@ struct ds_accel__text {
 void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, size_t size_bytes);
+/* Add a JSON value; fails like the others. jansson's own json_dumps() does not:
+ * docs/decisions/0004. */
+void ds_accel__text_add_json(struct ds_accel__text *text, const json_t *value, size_t flags);
+/* The same as a new string; NULL when memory is exhausted. */
+char *ds_accel__json_dump(const json_t *value, size_t flags);
 char *ds_accel__text_take(struct ds_accel__text *text);
 void ds_accel__text_clear(struct ds_accel__text *text);
 

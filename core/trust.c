@@ -5,10 +5,12 @@
  * from "/" down, one name at a time, each looked up once and relative to a folder that was checked:
  * what a name means cannot change between the check and the use. Symbolic links are resolved here,
  * so that their targets take the same way. Every folder, link and file must belong to root or to
- * the caller (the effective user), and nobody else may write to it. In a folder with the sticky bit
- * others may add names, but not replace those of root and the caller, so it passes; what lies in it
- * is judged by its own owner. Folders stay open while a context asks its plugins: many plugins of
- * one folder cost one walk. docs/decisions/0011 has the reasons.
+ * the effective user, and nobody else may write to it. A process with more rights than its
+ * effective user trusts root's files alone: in set-group and file-capability programs the effective
+ * user is the unprivileged caller. In a folder with the sticky bit others may add names, but not
+ * replace those of root and the caller, so it passes; what lies in it is judged by its own owner.
+ * Folders stay open while a context asks its plugins: many plugins of one folder cost one walk.
+ * docs/decisions/0011 has the reasons.
  */
 #include "internal.h"
 
@@ -17,6 +19,7 @@
 #include <limits.h>
 #include <sha2.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #define LINK_LIMIT 40u                       /* as many as the kernel follows */
@@ -57,15 +60,35 @@ struct walk {
 
 /* ---- owners and modes ----------------------------------------------------------------------- */
 
+/*
+ * AT_SECURE stays set for the life of the process, also after the program gave its rights up. User
+ * ids that differ are those of a process that lowered its rights for a while: loaded code can raise
+ * them again.
+ */
+bool ds_accel__has_raised_rights(void)
+{
+    uid_t real;
+    uid_t effective;
+    uid_t saved;
+
+    return getauxval(AT_SECURE) != 0 || getresuid(&real, &effective, &saved) != 0 ||
+           real != effective || saved != effective;
+}
+
+uid_t ds_accel__trusted_user(void)
+{
+    return ds_accel__has_raised_rights() ? 0 : geteuid();
+}
+
 static bool is_own(const struct stat *info)
 {
-    return info->st_uid == 0 || info->st_uid == geteuid();
+    return info->st_uid == 0 || info->st_uid == ds_accel__trusted_user();
 }
 
 /* A group that only its owner is in: root's, or the caller's private one of the same number. */
 static bool is_private_group(const struct stat *info)
 {
-    uid_t user = geteuid();
+    uid_t user = ds_accel__trusted_user();
 
     return (info->st_uid == 0 && info->st_gid == 0) ||
            (info->st_uid == user && info->st_gid == user && info->st_gid == getegid());
@@ -90,10 +113,13 @@ static void find_mode(struct ds_accel__finding *finding, const char *reason, con
 static void find_owner(struct ds_accel__finding *finding, const char *reason, const char *dir,
                        const char *name, const struct stat *info)
 {
-    char expected[64] = "expected owner 0";
+    char expected[96] = "expected owner 0";
+    uid_t user = ds_accel__trusted_user();
 
-    if (geteuid() != 0) {
-        snprintf(expected, sizeof(expected), "expected owner 0 or %u", (unsigned)geteuid());
+    if (user != 0) {
+        snprintf(expected, sizeof(expected), "expected owner 0 or %u", (unsigned)user);
+    } else if (geteuid() != 0) {
+        snprintf(expected, sizeof(expected), "expected owner 0: the program has raised rights");
     }
     find_mode(finding, reason, dir, name, info, expected);
 }
@@ -545,6 +571,36 @@ int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, st
     }
     free(walk.way);
     free(walk.link);
+    return status;
+}
+
+int32_t ds_accel__trust_if_raised(const char *path, struct ds_accel__finding *finding)
+{
+    struct ds_accel__trust *trust;
+    struct stat info;
+    int32_t status;
+
+    if (!ds_accel__has_raised_rights()) {
+        return DS_ACCEL_OK;
+    }
+    trust = ds_accel__trust_create();
+    if (trust == NULL) {
+        return ds_accel__no_memory();
+    }
+    status = ds_accel__trust_stat(trust, path, &info, finding);
+    ds_accel__trust_destroy(trust);
+    return status;
+}
+
+int32_t ds_accel__trust_named_file(const char *path)
+{
+    struct ds_accel__finding finding = {0};
+    int32_t status = ds_accel__trust_if_raised(path, &finding);
+
+    if (status >= 0 && finding.reason != NULL) {
+        status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path, finding.reason,
+                                 finding.detail);
+    }
     return status;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ds_accel.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
@@ -14,6 +15,14 @@ struct ds_accel__finding {
     const char *reason; /* NULL: no failure */
     char detail[512];
 };
+
+/*
+ * The user whose files are as trustworthy as root's: the effective user, or root alone if the
+ * process has rights that the effective user does not have by itself (trust.c).
+ */
+uid_t ds_accel__trusted_user(void);
+/* True if the process has such rights: set-user, set-group and file-capability programs. */
+bool ds_accel__has_raised_rights(void);
 
 void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -34,6 +43,16 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
 /* The same checks without opening the file: one fstatat() for one more file of a folder. */
 int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
                              struct ds_accel__finding *finding);
+/*
+ * With raised rights: refuse a file that anybody but root could have changed. Without: nothing, as
+ * the caller named the file. path: absolute. ERR_NO_MEMORY; ERR_LIMIT.
+ */
+int32_t ds_accel__trust_if_raised(const char *path, struct ds_accel__finding *finding);
+/*
+ * The same for a plugin that the caller names (lint, conformance), which is otherwise run whoever
+ * owns it. ERR_NOT_USABLE with the finding.
+ */
+int32_t ds_accel__trust_named_file(const char *path);
 /* file_changed if the path no longer leads to the file as it was checked. */
 void ds_accel__trust_compare(const char *path, const struct stat *checked,
                              struct ds_accel__finding *finding);

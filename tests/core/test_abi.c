@@ -262,36 +262,133 @@ Test(core_abi, writing_a_struct_stays_within_both_sizes)
     }
 }
 
+/* Ask for a struct of some size; DS_ACCEL_OK. */
+typedef int32_t (*fill_t)(void *from, void *struct_out);
+
+/*
+ * A caller's struct of every size has the bytes that the whole one has, up to its own end. Each is
+ * in memory of exactly its size, and its bytes are set before: none may stay as it was.
+ */
+static void expect_prefixes(const char *what, fill_t fill, void *from, uint32_t whole_size)
+{
+    unsigned char *whole = calloc(1, whole_size);
+
+    cr_assert_not_null(whole);
+    memcpy(whole, &whole_size, sizeof(whole_size));
+    cr_assert_eq(fill(from, whole), DS_ACCEL_OK, "%s: %s", what, ds_accel_last_error());
+    for (uint32_t size = 4; size <= whole_size; size++) {
+        for (int before = 0; before < 2; before++) {
+            unsigned char *part = malloc(size);
+
+            cr_assert_not_null(part);
+            memset(part, before == 0 ? 0x5a : 0xa5, size);
+            memcpy(part, &size, sizeof(size));
+            cr_assert_eq(fill(from, part), DS_ACCEL_OK, "%s of %u bytes: %s", what, size,
+                         ds_accel_last_error());
+            cr_assert_eq(memcmp(part, &size, sizeof(size)), 0, "%s of %u bytes: its size", what,
+                         size);
+            cr_assert_eq(memcmp(part + sizeof(size), whole + sizeof(size), size - sizeof(size)), 0,
+                         "%s of %u bytes has other contents than the whole", what, size);
+            free(part);
+        }
+    }
+    free(whole);
+}
+
+static int32_t fill_candidate(void *from, void *struct_out)
+{
+    return ds_accel_candidate_get(from, 0, struct_out);
+}
+
+static int32_t fill_identity(void *from, void *struct_out)
+{
+    return ds_accel_device_identity(from, 0, struct_out);
+}
+
+static int32_t fill_backend(void *from, void *struct_out)
+{
+    return ds_accel_backend_info(from, struct_out);
+}
+
+static int32_t fill_device(void *from, void *struct_out)
+{
+    return ds_accel_device_info(from, struct_out);
+}
+
+static int32_t fill_memory(void *from, void *struct_out)
+{
+    return ds_accel_device_memory(from, struct_out);
+}
+
 Test(core_abi, callers_of_every_age_get_their_part_of_a_struct)
 {
-    ds_accel_t *context = test_create();
+    struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start("mock", &device);
 
-    for (uint32_t size = 4; size <= sizeof(struct ds_accel_candidate); size++) {
-        struct ds_accel_candidate *candidate = malloc(size);
+    /* There is something in them that could be missing. */
+    MUST(ds_accel_candidate_get(context, 0, &candidate));
+    cr_assert(candidate.name[0] != '\0' && candidate.stage != NULL);
+    MUST(ds_accel_device_info(device, &info));
+    cr_assert_gt(info.total_memory_bytes, 0);
+    expect_prefixes("candidate", fill_candidate, context, sizeof(struct ds_accel_candidate));
+    expect_prefixes("identity", fill_identity, context, sizeof(struct ds_accel_device_identity));
+    expect_prefixes("backend", fill_backend, context, sizeof(struct ds_accel_backend_info));
+    expect_prefixes("device", fill_device, device, sizeof(struct ds_accel_device_info));
+    expect_prefixes("memory", fill_memory, device, sizeof(struct ds_accel_memory_info));
+    test_finish(context, device);
+}
 
-        cr_assert_not_null(candidate);
-        memcpy(candidate, &size, sizeof(size));
-        cr_assert_eq(ds_accel_candidate_get(context, 0, candidate), DS_ACCEL_OK);
-        free(candidate);
+/* The members that the caller's struct has are read, and none behind its end. */
+static void expect_options(const struct ds_accel_options *options, uint32_t size)
+{
+    const uint32_t with_name = DS_ACCEL_SIZE_THROUGH(struct ds_accel_options, accelerator);
+    const uint32_t with_dirs = DS_ACCEL_SIZE_THROUGH(struct ds_accel_options, plugin_dir_count);
+    const uint32_t with_file = DS_ACCEL_SIZE_THROUGH(struct ds_accel_options, config_file);
+    bool has_alpha = false;
+    ds_accel_t *context;
+    char *text;
+
+    cr_assert_eq(ds_accel_create(options, &context), DS_ACCEL_OK, "size %u: %s", size,
+                 ds_accel_last_error());
+    for (uint32_t i = 0; i < ds_accel_candidate_count(context); i++) {
+        struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+        MUST(ds_accel_candidate_get(context, i, &candidate));
+        has_alpha = has_alpha || strcmp(candidate.name, "alpha") == 0;
     }
+    cr_expect_eq(has_alpha, size >= with_dirs, "size %u: plugin_dirs", size);
+    text = test_report(context, DS_ACCEL_REPORT_CONFIG, NULL, DS_ACCEL_FORMAT_JSON);
+    cr_expect_eq(strstr(text, "2718") != NULL, size >= with_file, "size %u: config_file", size);
+    ds_accel_free_text(text);
+    MUST(ds_accel_detect(context));
+    cr_expect_eq(strcmp(ds_accel_name(context), "mock") == 0, size >= with_name,
+                 "size %u: accelerator: %s", size, ds_accel_name(context));
+    ds_accel_destroy(context);
+}
+
+Test(core_abi, options_of_every_age_are_read_to_their_end)
+{
+    test_add_mock("alpha");
     for (uint32_t size = 8; size <= sizeof(struct ds_accel_options); size++) {
         struct ds_accel_options whole = test_options();
         struct ds_accel_options *options = malloc(size);
-        ds_accel_t *other;
 
         cr_assert_not_null(options);
+        whole.accelerator = "mock";
+        whole.config_file = test_write("late.json",
+                                       "{\"probe\": {\"timeout_ms\": 2718}, "
+                                       "\"detection_order\": [\"cpu\"], \"deny\": [\"alpha\"]}");
         memcpy(options, &whole, size);
         memcpy(options, &size, sizeof(size));
         /* A caller whose struct ends inside a pointer cannot exist; one that ends inside a count
          * can. */
         if (size % sizeof(void *) == 0) {
-            cr_assert_eq(ds_accel_create(options, &other), DS_ACCEL_OK, "size %u: %s", size,
-                         ds_accel_last_error());
-            ds_accel_destroy(other);
+            expect_options(options, size);
         }
         free(options);
     }
-    ds_accel_destroy(context);
 }
 
 Test(core_abi, array_elements_keep_their_stride)

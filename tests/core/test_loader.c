@@ -6,6 +6,7 @@
  */
 #include "fixture.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
 #include <signal.h>
@@ -64,6 +65,12 @@ static const struct expectation expectations[] = {
     {"hardware_bad_text", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "printable ASCII"},
     {"hardware_unterminated", DS_ACCEL_STATE_REJECTED, "bad_note", "note", "NUL-terminated"},
     {"hardware_long", DS_ACCEL_STATE_REJECTED, "note_too_large", "note", "8192 bytes"},
+    {"executable_stack", DS_ACCEL_STATE_REJECTED, "elf_executable_stack", "elf", "flags 7"},
+    {"text_relocations", DS_ACCEL_STATE_REJECTED, "elf_text_relocations", "elf", "TEXTREL"},
+    {"relative_run_path", DS_ACCEL_STATE_REJECTED, "elf_relative_path", "elf", "run path \"lib\""},
+    {"absolute_run_path", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"linked_lazily", DS_ACCEL_STATE_AVAILABLE, "", "probe", ""},
+    {"undefined_lazily", DS_ACCEL_STATE_REJECTED, "symbol_undefined", "load", "undefined symbol"},
 };
 #define EXPECTATION_COUNT (sizeof(expectations) / sizeof(expectations[0]))
 
@@ -160,6 +167,7 @@ Test(core_loader, the_vendors_code_and_text_survive)
 
 /* ---- files that are no plugins at all ------------------------------------------------------- */
 
+/* reason: "" if it is well. */
 static void expect_file(const char *name, const char *reason)
 {
     ds_accel_t *context = test_create();
@@ -167,7 +175,9 @@ static void expect_file(const char *name, const char *reason)
 
     cr_assert_eq(ds_accel_check(context, name), DS_ACCEL_OK, "%s", ds_accel_last_error());
     candidate = test_candidate(context, name);
-    cr_expect_eq(candidate.state, DS_ACCEL_STATE_REJECTED, "%s: %s", name, candidate.state_name);
+    cr_expect_eq(candidate.state,
+                 reason[0] != '\0' ? DS_ACCEL_STATE_REJECTED : DS_ACCEL_STATE_AVAILABLE, "%s: %s",
+                 name, candidate.state_name);
     cr_expect_str_eq(candidate.reason, reason, "%s: %s: %s", name, candidate.reason,
                      candidate.detail);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
@@ -268,6 +278,348 @@ static void write_tls(const char *path, uint64_t size)
     }
     fclose(file);
     cr_assert(done);
+}
+
+/* ---- what loading would do to the process --------------------------------------------------- */
+
+/* A copy that is a new file: the one before may be mapped. */
+static const char *copy_anew(const char *from, const char *path)
+{
+    remove(test_path(path));
+    return test_copy(from, path);
+}
+
+/* Open test_dir()/path, a copy of a fixture, to change it. */
+static FILE *open_copy(const char *from, const char *path)
+{
+    FILE *file = fopen(copy_anew(from, path), "r+b");
+
+    cr_assert_not_null(file, "%s", from);
+    return file;
+}
+
+static void read_at(FILE *file, uint64_t offset, void *data, size_t size)
+{
+    cr_assert_eq(fseek(file, (long)offset, SEEK_SET), 0);
+    cr_assert_eq(fread(data, size, 1, file), 1);
+}
+
+static void write_at(FILE *file, uint64_t offset, const void *data, size_t size)
+{
+    cr_assert_eq(fseek(file, (long)offset, SEEK_SET), 0);
+    cr_assert_eq(fwrite(data, size, 1, file), 1);
+}
+
+/* The program header of this type, which the file has; returns its offset. */
+static uint64_t find_segment(FILE *file, uint32_t type, Elf64_Phdr *segment)
+{
+    Elf64_Ehdr header;
+
+    read_at(file, 0, &header, sizeof(header));
+    for (unsigned i = 0; i < header.e_phnum; i++) {
+        uint64_t offset = header.e_phoff + i * sizeof(*segment);
+
+        read_at(file, offset, segment, sizeof(*segment));
+        if (segment->p_type == type) {
+            return offset;
+        }
+    }
+    cr_assert_fail("no segment of type %u", type);
+    return 0;
+}
+
+#define NONE TEST_FIXTURES "/none/ds_accel_none.so"
+#define NONE_PATH "plugins/ds_accel_none.so"
+
+/* NONE with one program header changed. */
+static void write_segment(uint32_t type, void (*spoil)(Elf64_Phdr *segment))
+{
+    FILE *file = open_copy(NONE, NONE_PATH);
+    Elf64_Phdr segment;
+    uint64_t offset = find_segment(file, type, &segment);
+
+    spoil(&segment);
+    write_at(file, offset, &segment, sizeof(segment));
+    fclose(file);
+}
+
+static void remove_segment(Elf64_Phdr *segment)
+{
+    segment->p_type = PT_NULL;
+}
+
+static void make_executable(Elf64_Phdr *segment)
+{
+    segment->p_flags = PF_R | PF_X;
+}
+
+static void move_address(Elf64_Phdr *segment)
+{
+    segment->p_vaddr += UINT64_C(1) << 40;
+}
+
+/* Before the last entry, and behind those of the string table. */
+static void end_early(Elf64_Phdr *segment)
+{
+    segment->p_filesz = 20 * sizeof(Elf64_Dyn);
+}
+
+/* NONE with a second header of the same dynamic section, in place of one that nobody misses. */
+static void write_second_dynamic(void)
+{
+    FILE *file = open_copy(NONE, NONE_PATH);
+    Elf64_Phdr segment;
+    uint64_t offset = find_segment(file, PT_GNU_EH_FRAME, &segment);
+
+    find_segment(file, PT_DYNAMIC, &segment);
+    write_at(file, offset, &segment, sizeof(segment));
+    fclose(file);
+}
+
+Test(core_loader, a_stack_that_would_become_executable_is_refused)
+{
+    write_segment(PT_GNU_STACK, make_executable);
+    expect_file("none", "elf_executable_stack");
+#if !defined(__aarch64__) && !defined(__powerpc64__)
+    write_segment(PT_GNU_STACK, remove_segment);
+    expect_file("none", "elf_executable_stack");
+#endif
+}
+
+Test(core_loader, a_dynamic_section_that_cannot_be_read_is_refused)
+{
+    write_segment(PT_DYNAMIC, remove_segment);
+    expect_file("none", "elf_bad_dynamic");
+    write_segment(PT_DYNAMIC, move_address);
+    expect_file("none", "elf_bad_dynamic");
+    write_segment(PT_DYNAMIC, end_early);
+    expect_file("none", "elf_bad_dynamic");
+    write_second_dynamic();
+    expect_file("none", "elf_bad_dynamic");
+}
+
+/* NONE with the entry of a tag made another. */
+static void write_entry(uint64_t tag, uint64_t new_tag, uint64_t new_value)
+{
+    FILE *file = open_copy(NONE, NONE_PATH);
+    Elf64_Phdr segment;
+    Elf64_Dyn entry = {.d_tag = DT_NULL};
+    uint64_t offset;
+
+    find_segment(file, PT_DYNAMIC, &segment);
+    for (offset = segment.p_offset; offset < segment.p_offset + segment.p_filesz;
+         offset += sizeof(entry)) {
+        read_at(file, offset, &entry, sizeof(entry));
+        if ((uint64_t)entry.d_tag == tag) {
+            break;
+        }
+    }
+    cr_assert_eq(entry.d_tag, tag);
+    entry = (Elf64_Dyn){.d_tag = (Elf64_Sxword)new_tag, .d_un.d_val = new_value};
+    write_at(file, offset, &entry, sizeof(entry));
+    fclose(file);
+}
+
+Test(core_loader, both_marks_of_text_relocations_are_seen)
+{
+    write_entry(DT_FLAGS_1, DT_TEXTREL, 0);
+    expect_file("none", "elf_text_relocations");
+    write_entry(DT_FLAGS, DT_FLAGS, DF_BIND_NOW | DF_TEXTREL);
+    expect_file("none", "elf_text_relocations");
+    write_entry(DT_FLAGS, DT_FLAGS, DF_BIND_NOW);
+    expect_file("none", "");
+}
+
+Test(core_loader, a_name_without_an_end_is_refused)
+{
+    write_entry(DT_NEEDED, DT_NEEDED, UINT64_C(1) << 40);
+    expect_file("none", "elf_bad_dynamic");
+    write_entry(DT_NEEDED, DT_RUNPATH, UINT64_MAX);
+    expect_file("none", "elf_bad_dynamic");
+    write_entry(DT_STRTAB, DT_STRTAB, UINT64_MAX - 4);
+    expect_file("none", "elf_bad_dynamic");
+    write_entry(DT_STRSZ, DT_STRSZ, 1);
+    expect_file("none", "elf_bad_dynamic");
+}
+
+/* Write a text over another one of a file; what is left of it becomes NUL. */
+static void replace_text(const char *path, const char *text, const char *with)
+{
+    static char bytes[16 << 20];
+    FILE *file = fopen(test_path(path), "r+b");
+    size_t length = strlen(text);
+    size_t size;
+    unsigned found = 0;
+
+    cr_assert_not_null(file);
+    cr_assert_leq(strlen(with), length);
+    size = fread(bytes, 1, sizeof(bytes), file);
+    for (size_t at = 0; at + length < size; at++) {
+        if (memcmp(bytes + at, text, length) == 0) {
+            memset(bytes + at, 0, length);
+            memcpy(bytes + at, with, strlen(with));
+            found++;
+        }
+    }
+    cr_assert_geq(found, 1);
+    rewind(file);
+    cr_assert_eq(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+Test(core_loader, a_run_path_that_depends_on_the_current_directory_is_refused)
+{
+    static const struct {
+        const char *list;
+        const char *reason;
+    } rows[] = {
+        {"lib", "elf_relative_path"},
+        {".", "elf_relative_path"},
+        {"..", "elf_relative_path"},
+        {"", "elf_relative_path"},
+        {":/opt/lib", "elf_relative_path"},
+        {"/opt/lib:", "elf_relative_path"},
+        {"/opt/lib::/usr/lib", "elf_relative_path"},
+        {"/opt/lib:lib/x", "elf_relative_path"},
+        {"$ORIGIN/lib:./x", "elf_relative_path"},
+        {"$LIB/x", "elf_relative_path"},
+        {"${PLATFORM}", "elf_relative_path"},
+        {"x/$ORIGIN", "elf_relative_path"},
+        {"$ORIGINAL/lib", "elf_relative_path"},
+        {"${ORIGIN}x", "elf_relative_path"},
+        {"$origin", "elf_relative_path"},
+        {"/", ""},
+        {"$ORIGIN", ""},
+        {"${ORIGIN}", ""},
+        {"$ORIGIN/../lib:${ORIGIN}/lib:/opt/lib", ""},
+        {"/usr/$LIB:/opt/$PLATFORM", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        copy_anew(TEST_FIXTURES "/absolute_run_path/ds_accel_absolute_run_path.so",
+                  "plugins/ds_accel_absolute_run_path.so");
+        replace_text("plugins/ds_accel_absolute_run_path.so",
+                     "/ds-accel/run/path/with/room/for/others", rows[i].list);
+        expect_file("absolute_run_path", rows[i].reason);
+    }
+}
+
+Test(core_loader, a_library_from_the_current_directory_is_refused)
+{
+    static const struct {
+        const char *name;
+        const char *reason;
+    } rows[] = {
+        {"lib/absent.so", "elf_relative_path"},     {"./absent.so", "elf_relative_path"},
+        {"$LIB/absent.so", "elf_relative_path"},    {"absent.so", "dependency_missing"},
+        {"/lib/absent.so.1", "dependency_missing"}, {"$ORIGIN/absent.so", "dependency_missing"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        copy_anew(TEST_FIXTURES "/missing_library/ds_accel_missing_library.so",
+                  "plugins/ds_accel_missing_library.so");
+        replace_text("plugins/ds_accel_missing_library.so", "libds_accel_absent.so.1",
+                     rows[i].name);
+        expect_file("missing_library", rows[i].reason);
+    }
+}
+
+/* True if a mapping of this process with that name is executable. */
+static bool is_executable(const char *name)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    bool found = false;
+    bool executable = false;
+
+    cr_assert_not_null(maps);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        if (strstr(line, name) != NULL) {
+            found = true;
+            executable = executable || strstr(line, "rwxp") != NULL;
+        }
+    }
+    fclose(maps);
+    cr_assert(found, "%s", name);
+    return executable;
+}
+
+/* Chosen by force, in this process, with a constructor that would be run: it is not opened at all.
+ */
+Test(core_loader, no_plugin_makes_the_callers_stack_executable)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+
+    setenv("DS_ACCEL_PROBE", "in-process", 1);
+    add_broken("executable_stack");
+    options.accelerator = "executable_stack";
+    context = test_create_with(&options);
+    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_ERR_NOT_USABLE);
+    EXPECT_HAS(ds_accel_last_error(), "elf_executable_stack");
+    cr_expect_not(is_executable("[stack]"));
+    ds_accel_destroy(context);
+}
+
+Test(core_loader, conformance_refuses_what_is_not_loaded)
+{
+    static const char *const defects[][2] = {
+        {"executable_stack", "elf_executable_stack"},
+        {"text_relocations", "elf_text_relocations"},
+        {"relative_run_path", "elf_relative_path"},
+    };
+
+    for (size_t i = 0; i < sizeof(defects) / sizeof(defects[0]); i++) {
+        char path[512];
+        char *text = NULL;
+
+        snprintf(path, sizeof(path), "%s/%s/ds_accel_%s.so", TEST_FIXTURES, defects[i][0],
+                 defects[i][0]);
+        cr_expect_eq(ds_accel_conformance(NULL, path, 0, NULL, 0, &text), DS_ACCEL_ERR_NOT_USABLE);
+        EXPECT_HAS(ds_accel_last_error(), defects[i][1]);
+        cr_expect_null(text);
+    }
+}
+
+/* ---- what the loader does itself, whatever the plugin is linked with ------------------------ */
+
+/* Bound at once: what a lazily bound plugin lacks is known before anything calls it. */
+Test(core_loader, every_symbol_is_bound_before_a_plugin_is_called)
+{
+    add_broken("undefined_lazily");
+    expect_file("undefined_lazily", "symbol_undefined");
+    setenv("DS_ACCEL_PROBE", "in-process", 1);
+    expect_file("undefined_lazily", "symbol_undefined");
+}
+
+Test(core_loader, what_a_plugin_exports_is_seen_by_nobody_else)
+{
+    ds_accel_t *context;
+
+    setenv("DS_ACCEL_PROBE", "in-process", 1);
+    add_broken("linked_lazily");
+    context = test_create();
+    cr_assert_eq(ds_accel_check(context, "linked_lazily"), DS_ACCEL_OK);
+    cr_expect_eq(test_candidate(context, "linked_lazily").state, DS_ACCEL_STATE_AVAILABLE);
+    cr_assert_not_null(
+        dlopen(test_path("plugins/ds_accel_linked_lazily.so"), RTLD_NOLOAD | RTLD_LAZY));
+    cr_expect_null(dlsym(RTLD_DEFAULT, "ds_accel_fixture_extra"), "its symbols are global");
+    cr_expect_null(dlsym(RTLD_DEFAULT, "ds_accel_entry_v1"), "its symbols are global");
+    ds_accel_destroy(context);
+}
+
+Test(core_loader, a_plugin_stays_mapped_when_it_is_closed)
+{
+    ds_accel_t *context;
+
+    setenv("DS_ACCEL_PROBE", "in-process", 1);
+    add_broken("linked_lazily");
+    context = test_create();
+    cr_assert_eq(ds_accel_check(context, "linked_lazily"), DS_ACCEL_OK);
+    ds_accel_destroy(context);
+    cr_expect_not_null(
+        dlopen(test_path("plugins/ds_accel_linked_lazily.so"), RTLD_NOLOAD | RTLD_LAZY),
+        "its code is gone, which a thread of a runtime may be in");
 }
 
 Test(core_loader, thread_local_storage_has_a_limit)
@@ -371,6 +723,10 @@ Test(core_lint, tells_the_rule_that_each_defect_breaks)
         {"short_table", "DSA-P10"},
         {"missing_required_slot", "DSA-P11"},
         {"probe_zero_devices", "DSA-P13"},
+        {"executable_stack", "DSA-P107"},
+        {"text_relocations", "DSA-P8"},
+        {"relative_run_path", "DSA-P108"},
+        {"absolute_run_path", NULL},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

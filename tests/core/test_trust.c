@@ -8,15 +8,41 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define STRANGER 12345u
 #define FILE_PATH "plugins/ds_accel_alpha.so"
 #define ALPHA TEST_MOCKS "/ds_accel_alpha.so"
+
+/* Called before the library opens a file to read it, with its name. NULL: nothing is. */
+static void (*on_open)(const char *name);
+
+/* The library's openat() too: the program's own comes first. */
+__attribute__((visibility("default"))) int openat(int folder, const char *name, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list arguments;
+
+    va_start(arguments, flags);
+    if ((flags & (O_CREAT | O_TMPFILE)) != 0) {
+        mode = va_arg(arguments, mode_t);
+    }
+    va_end(arguments);
+    if (on_open != NULL && (flags & O_PATH) == 0) {
+        on_open(name);
+    }
+    return (int)syscall(SYS_openat, folder, name, flags, mode);
+}
 
 static bool is_root(void)
 {
@@ -52,21 +78,38 @@ static void make_link(const char *target, const char *path)
     cr_assert_eq(symlink(target, full), 0, "%s: %s", full, strerror(errno));
 }
 
+/* Make the capabilities that the process may have effective. */
+static void raise_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    cr_assert_eq(syscall(SYS_capget, &header, data), 0);
+    for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
+        data[i].effective = data[i].permitted;
+    }
+    cr_assert_eq(syscall(SYS_capset, &header, data), 0);
+}
+
 /*
- * The rest of the test runs as another user, whom the test's folder is opened for. The build folder
- * may be closed to him, and with it the helper.
+ * The rest of the test runs as another user, whom the test's directory is opened for: all user ids
+ * change, as the library trusts no effective user whose ids differ. The build directory may be
+ * closed to that user, and with it the helper.
  */
 static void become(uid_t user, gid_t group)
 {
     setenv("DS_ACCEL_PROBE", "in-process", 1);
     cr_assert_eq(chmod(test_dir(), 0755), 0);
     cr_assert_eq(setegid(group), 0);
-    cr_assert_eq(seteuid(user), 0);
+    cr_assert_eq(prctl(PR_SET_KEEPCAPS, 1), 0);
+    /* The test's thread alone: Criterion's has no capabilities to come back with. */
+    cr_assert_eq(syscall(SYS_setresuid, user, user, user), 0);
 }
 
 static void become_root(void)
 {
-    cr_assert_eq(seteuid(0), 0);
+    raise_capabilities();
+    cr_assert_eq(syscall(SYS_setresuid, 0, 0, 0), 0);
     cr_assert_eq(setegid(0), 0);
 }
 
@@ -104,6 +147,30 @@ static void expect_yes(void)
     cr_expect_eq(candidate.state, DS_ACCEL_STATE_AVAILABLE, "%s: %s: %s", candidate.state_name,
                  candidate.reason, candidate.detail);
     ds_accel_destroy(context);
+}
+
+/* The kernel's word of each time that any process opens the file, but for O_PATH. */
+static int watch_opens(const char *path)
+{
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+    cr_assert_geq(watch, 0, "%s", strerror(errno));
+    cr_assert_geq(inotify_add_watch(watch, path, IN_OPEN), 0, "%s: %s", path, strerror(errno));
+    return watch;
+}
+
+/* How often it was opened so far; then once by us, so that it is known to be counted. */
+static void expect_unopened(int watch, const char *path)
+{
+    struct inotify_event event;
+    int fd;
+
+    cr_expect_lt(read(watch, &event, sizeof(event)), 0, "%s was opened", path);
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    cr_assert_geq(fd, 0, "%s: %s", path, strerror(errno));
+    close(fd);
+    cr_assert_eq(read(watch, &event, sizeof(event)), (ssize_t)sizeof(event), "nothing is counted");
+    close(watch);
 }
 
 /* test_dir()/above/plugins instead of test_dir()/plugins is the folder searched. */
@@ -175,6 +242,31 @@ Test(core_trust, the_user_may_own_it_and_other_users_may_not)
     become(STRANGER, STRANGER);
     expect_yes();
     become_root();
+}
+
+/* Root that lowers its rights for a while can raise them again, and so can a plugin in it. */
+Test(core_trust, a_lowered_user_is_not_trusted)
+{
+    NEED_ROOT();
+    setenv("DS_ACCEL_PROBE", "in-process", 1);
+    test_add_mock("alpha");
+    cr_assert_eq(chmod(test_dir(), 0755), 0);
+    change_owner(FILE_PATH, STRANGER, STRANGER);
+    cr_assert_eq(seteuid(STRANGER), 0);
+    expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
+    cr_assert_eq(seteuid(0), 0);
+    /* Only the saved id differs. */
+    cr_assert_eq(setresuid(STRANGER, STRANGER, 0), 0);
+    expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
+    cr_assert_eq(setresuid(0, 0, 0), 0);
+    /* Only the real one does. */
+    cr_assert_eq(setresuid(0, STRANGER, STRANGER), 0);
+    expect_no("file_owner", "owner 12345", "expected owner 0: the program has raised rights");
+    cr_assert_eq(setresuid(0, 0, 0), 0);
+    change_owner(FILE_PATH, 0, 0);
+    cr_assert_eq(seteuid(STRANGER), 0);
+    expect_yes();
+    cr_assert_eq(seteuid(0), 0);
 }
 
 /* ---- modes ---------------------------------------------------------------------------------- */
@@ -263,6 +355,23 @@ Test(core_trust, the_users_private_group_may_write_and_a_shared_one_may_not)
     become(STRANGER, STRANGER);
     expect_no("file_writable", "owner 0, group 12345", "mode 0664");
     become_root();
+}
+
+/* What anybody may have written is not read either: nothing parses it. */
+Test(core_trust, a_refused_file_is_never_opened)
+{
+    int watch;
+
+    test_add_mock("alpha");
+    change_mode(FILE_PATH, 0666);
+    watch = watch_opens(test_path(FILE_PATH));
+    expect_no("file_writable", test_path(FILE_PATH), "mode 0666");
+    expect_unopened(watch, test_path(FILE_PATH));
+    change_mode(FILE_PATH, 0644);
+    change_mode("plugins", 0777);
+    watch = watch_opens(test_path(FILE_PATH));
+    expect_no("dir_writable", test_path("plugins"), "mode 0777");
+    expect_unopened(watch, test_path(FILE_PATH));
 }
 
 /* ---- links ---------------------------------------------------------------------------------- */
@@ -358,11 +467,17 @@ Test(core_trust, a_folder_in_its_place_says_so)
 
 Test(core_trust, a_pipe_is_never_opened, .timeout = 10)
 {
+    int watch;
+
     cr_assert_eq(mkfifo(test_path(FILE_PATH), 0644), 0);
+    watch = watch_opens(test_path(FILE_PATH));
     expect_no("is_fifo", test_path(FILE_PATH), "");
+    expect_unopened(watch, test_path(FILE_PATH));
     cr_assert_eq(rename(test_path(FILE_PATH), test_path("pipe")), 0);
     make_link("../pipe", FILE_PATH);
+    watch = watch_opens(test_path("pipe"));
     expect_no("is_fifo", test_path("pipe"), "");
+    expect_unopened(watch, test_path("pipe"));
     cr_assert_eq(unlink(test_path(FILE_PATH)), 0);
     test_add_mock("alpha");
     expect_yes();
@@ -383,8 +498,22 @@ Test(core_trust, a_socket_says_so)
     expect_yes();
 }
 
+/* A terminal that nobody else has: of other devices one cannot tell who opens them. */
 Test(core_trust, a_device_is_never_opened)
 {
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    char path[64];
+    int watch;
+
+    cr_assert_geq(terminal, 0);
+    cr_assert_eq(grantpt(terminal), 0);
+    cr_assert_eq(unlockpt(terminal), 0);
+    cr_assert_eq(ptsname_r(terminal, path, sizeof(path)), 0);
+    make_link(path, FILE_PATH);
+    watch = watch_opens(path);
+    expect_no("not_regular_file", path, "");
+    expect_unopened(watch, path);
+    close(terminal);
     make_link("/dev/null", FILE_PATH);
     expect_no("not_regular_file", "/dev/null", "");
     cr_assert_eq(unlink(test_path(FILE_PATH)), 0);
@@ -726,6 +855,79 @@ Test(core_trust, a_file_written_to_after_its_check_is_not_loaded)
     set_trust("warn", "beta", hash_of(ALPHA));
     options.log_sink = append_on_warning;
     expect_changed(&options, "written to");
+    expect_yes();
+}
+
+/* The file's last byte is another, its size the same; its time of change too, if that is wanted. */
+static bool keeps_mtime;
+
+static void overwrite_on_warning(void *user_data, uint32_t level, const char *topic,
+                                 const char *message)
+{
+    struct timespec times[2];
+    struct stat info;
+    FILE *file;
+    int last;
+
+    (void)user_data;
+    (void)level;
+    (void)message;
+    if (strcmp(topic, "trust") != 0) {
+        return;
+    }
+    file = fopen(test_path(FILE_PATH), "r+b");
+    cr_assert_not_null(file);
+    cr_assert_eq(fstat(fileno(file), &info), 0);
+    cr_assert_eq(fseek(file, -1, SEEK_END), 0);
+    last = fgetc(file);
+    cr_assert_eq(fseek(file, -1, SEEK_END), 0);
+    fputc(last ^ 1, file);
+    cr_assert_eq(fflush(file), 0);
+    times[0] = info.st_atim;
+    times[1] = info.st_mtim;
+    cr_assert(!keeps_mtime || futimens(fileno(file), times) == 0);
+    fclose(file);
+}
+
+static void overwrite_same_size(void)
+{
+    struct ds_accel_options options = test_options();
+
+    test_add_mock("alpha");
+    usleep(30 * 1000); /* the kernel's clock of files has steps: the copy is of an earlier one */
+    set_trust("warn", "beta", hash_of(ALPHA));
+    options.log_sink = overwrite_on_warning;
+    expect_changed(&options, "written to");
+}
+
+Test(core_trust, a_file_overwritten_in_place_is_not_loaded)
+{
+    overwrite_same_size();
+}
+
+/* Its time of change can be set by whoever owns it; that of its inode cannot. */
+Test(core_trust, a_file_overwritten_with_its_time_put_back_is_not_loaded)
+{
+    keeps_mtime = true;
+    overwrite_same_size();
+}
+
+/* Between the check of the name and its use: the walk judged one file, and would open another. */
+static void replace_on_open(const char *name)
+{
+    if (strcmp(name, "ds_accel_alpha.so") == 0) {
+        on_open = NULL;
+        cr_assert_eq(rename(test_path("other.so"), test_path(FILE_PATH)), 0);
+    }
+}
+
+Test(core_trust, a_file_replaced_between_check_and_open_is_not_read)
+{
+    test_add_mock("alpha");
+    test_copy(ALPHA, "other.so");
+    on_open = replace_on_open;
+    expect_no("file_changed", test_path(FILE_PATH), "another file now");
+    cr_expect_null(on_open, "it was never opened");
     expect_yes();
 }
 

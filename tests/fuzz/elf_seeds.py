@@ -14,7 +14,7 @@ import sys
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_TLS, PT_GNU_STACK = 1, 2, 4, 7, 0x6474E551
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 1, 4, 5, 6, 10
 DT_RPATH, DT_TEXTREL, DT_BIND_NOW, DT_RUNPATH, DT_FLAGS = 15, 22, 24, 29, 30
-DT_GNU_HASH, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFFB
+DT_GNU_HASH, DT_FLAGS_1, DT_AUXILIARY = 0x6FFFFEF5, 0x6FFFFFFB, 0x7FFFFFFD
 HEADER_BYTES, SEGMENT_BYTES = 64, 56
 OURS, HARDWARE = 0x44530001, 0x44530002
 
@@ -129,6 +129,15 @@ SEEDS = {
     "dynamic_run_path": dynamic("gnu", extra=((DT_RPATH, 1), (DT_RUNPATH, 1)), library=b"/opt/lib:$ORIGIN"),
     "dynamic_run_path_long": dynamic("gnu", extra=((DT_RUNPATH, 1),) * 12, library=b"/" * 1000),
     "dynamic_chain_unended": dynamic("gnu", symbols=8).replace(struct.pack("<II", 2, 3), struct.pack("<II", 2, 2)),
+    "dynamic_executable_stack": dynamic("gnu", stack=7),
+    "dynamic_unmarked_stack": dynamic("gnu").replace(struct.pack("<II", PT_GNU_STACK, 6), struct.pack("<II", 0, 6)),
+    "dynamic_text_relocations": dynamic("gnu", extra=((DT_FLAGS, 4),)),
+    "dynamic_relative_run_path": dynamic("gnu", extra=((DT_RUNPATH, 1),), library=b"/opt/lib::$ORIGIN/../lib:lib"),
+    "dynamic_origin_run_path": dynamic("gnu", extra=((DT_RUNPATH, 1),), library=b"$ORIGIN:${ORIGIN}/x:/usr/$LIB"),
+    "dynamic_relative_library": dynamic("gnu", library=b"lib/libm.so.6"),
+    "dynamic_relative_filter": dynamic("gnu", extra=((DT_AUXILIARY, 1),), library=b"$LIB/x.so"),
+    "dynamic_name_unended": dynamic("gnu", extra=((DT_STRSZ, 4),)),
+    "dynamic_unended": dynamic("gnu")[:-16] + struct.pack("<QQ", DT_NEEDED, 1),
     "dynamic_tables_wrap": dynamic("gnu", extra=((DT_STRTAB, (1 << 64) - 8), (DT_SYMTAB, (1 << 64) - 24))),
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Any bytes as a plugin's file: its headers, its note, and what lint reads of its dynamic section.
- */
+/* Any bytes as a plugin's file: its headers, its note, what loading it would do, and what lint
+ * reads of its dynamic section. */
 #include "fuzz.h"
 
 #include "internal.h"
@@ -82,6 +82,36 @@ static void check_note(struct ds_accel__elf *elf)
     }
 }
 
+static void check_same(const struct ds_accel__finding *one, const struct ds_accel__finding *other)
+{
+    check_finding(one);
+    FUZZ_CHECK((one->reason == NULL) == (other->reason == NULL));
+    FUZZ_CHECK(one->reason == NULL || strcmp(one->reason, other->reason) == 0);
+    FUZZ_CHECK(strcmp(one->detail, other->detail) == 0);
+}
+
+/* What is read in parts and what is mapped is judged alike, and lint sees the same. */
+static void check_harm(struct ds_accel__elf *elf, struct ds_accel__elf *mapped)
+{
+    struct ds_accel__elf_harm harm;
+    struct ds_accel__elf_harm again;
+    struct ds_accel__finding finding = {0};
+
+    ds_accel__elf_read_harm(elf, &harm);
+    ds_accel__elf_read_harm(mapped, &again);
+    if (elf->is_short_of_memory) {
+        return;
+    }
+    check_same(&harm.dynamic, &again.dynamic);
+    check_same(&harm.stack, &again.stack);
+    check_same(&harm.text, &again.text);
+    check_same(&harm.paths, &again.paths);
+    ds_accel__elf_check_harm(mapped, &finding);
+    FUZZ_CHECK((finding.reason == NULL) ==
+               (harm.dynamic.reason == NULL && harm.stack.reason == NULL &&
+                harm.text.reason == NULL && harm.paths.reason == NULL));
+}
+
 /* Lines of a bounded length, however large the tables say they are. */
 static void check_lines(const struct ds_accel__text *text)
 {
@@ -113,6 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             copy.data = data;
             check_note(&elf); /* in parts */
             check_note(&copy);
+            check_harm(&elf, &copy);
             ds_accel__elf_read_dynamic(&copy, &dynamic);
             check_lines(&dynamic.needed);
             check_lines(&dynamic.run_path);

@@ -256,6 +256,16 @@ put none
 poke 16 '\002\000'
 file_fault program rejected elf_not_shared_object
 
+# Without its dynamic section: the program header of it (type 2) becomes one of nothing.
+fresh
+put none
+poke "$("$python" -c 'import struct, sys
+head = open(sys.argv[1], "rb").read(4096)
+at, size, count = struct.unpack_from("<Q14xHH", head, 32)
+print(next(at + i * size for i in range(count) if struct.unpack_from("<I", head, at + i * size)[0] == 2))' \
+    "$plugins/ds_accel_faulty.so")" '\000'
+file_fault bad_dynamic rejected elf_bad_dynamic
+
 # An ELF version that our reader does not look at, and the dynamic linker does.
 fresh
 put none

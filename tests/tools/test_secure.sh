@@ -4,7 +4,9 @@
 #
 # A program with more rights than its caller: ds-accel, set-uid root, run by another user. Nothing of
 # the caller's environment and configuration takes part; the options that the program itself gives do.
-# The same program without the bit shows that each setting would.  test_secure.sh BUILD
+# The same program without the bit shows that each setting would. The same again set-group, with a
+# file capability, and set-uid to a user other than root: only root's files are trusted.
+# test_secure.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -142,6 +144,118 @@ chown 0 "$dir/theirs/ds_accel_beta.so"
 as "$prefix/bin/secure" --plugin-dir "$dir/theirs" explain beta
 has "given to root" "$out" "beta: selected"
 
+# ---- the effective user is the caller, or is not root -------------------------------------------
+
+# kinds: the names of copies of the program, each with rights of another sort.
+owner=23456
+cp "$prefix/bin/plain" "$prefix/bin/group"
+chmod 2755 "$prefix/bin/group"
+cp "$prefix/bin/plain" "$prefix/bin/other"
+chown "$owner" "$prefix/bin/other"
+chmod 4755 "$prefix/bin/other"
+kinds="group other"
+cp "$prefix/bin/plain" "$prefix/bin/capability"
+if setcap cap_sys_admin,cap_dac_override+ep "$prefix/bin/capability" 2>/dev/null; then
+    kinds="$kinds capability"
+else
+    echo "test_secure: file capabilities are not tested: setcap does not work here"
+fi
+
+# In a sticky directory anybody can put a plugin; its owner is what counts.
+mkdir -m 1777 "$dir/sticky" "$dir/linked"
+cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/sticky/"
+ln -s "$dir/more/ds_accel_alpha.so" "$dir/linked/ds_accel_alpha.so"
+mkdir "$dir/own"
+cp "$build/tests/fixtures/mocks/ds_accel_beta.so" "$dir/own/"
+chown -h "$stranger" "$dir/linked/ds_accel_alpha.so"
+chown "$stranger" "$dir/own"
+
+# user_of KIND: the effective user of that program.
+user_of() {
+    case $1 in
+    other) echo "$owner" ;;
+    *) echo "$stranger" ;;
+    esac
+}
+
+for kind in $kinds; do
+    secure=$prefix/bin/$kind
+    user=$(user_of "$kind")
+    as "$secure" --plugin-dir "$dir/more" explain alpha
+    has "$kind: root's plugin" "$out" "alpha: selected"
+    chown "$user" "$dir/sticky/ds_accel_beta.so"
+    as "$secure" --plugin-dir "$dir/sticky" explain beta
+    has "$kind: the effective user's plugin in a sticky directory" "$out" \
+        "ds_accel_beta.so has owner $user, "
+    has "$kind: whom it must belong to" "$out" "expected owner 0: the program has raised rights"
+    has "$kind: the reason" "$out" file_owner
+    as "$secure" -a beta --plugin-dir "$dir/sticky" detect
+    is "$kind: nor is it chosen by force" "4 " "$code $out"
+    chown "$user" "$dir/own"
+    as "$secure" --plugin-dir "$dir/own" explain beta
+    has "$kind: the effective user's directory" "$out" dir_owner
+    chown -h "$user" "$dir/linked/ds_accel_alpha.so"
+    as "$secure" --plugin-dir "$dir/linked" explain alpha
+    has "$kind: the effective user's link" "$out" link_owner
+    # What is asked to run a file that is named does not run the caller's either.
+    as "$secure" lint "$dir/sticky/ds_accel_beta.so"
+    has "$kind: lint" "$err" file_owner
+    as "$secure" conformance "$dir/sticky/ds_accel_beta.so" --rule DSA-P13
+    has "$kind: conformance" "$err" file_owner
+    chown 0 "$dir/sticky/ds_accel_beta.so"
+    as "$secure" --plugin-dir "$dir/sticky" explain beta
+    has "$kind: given to root" "$out" "beta: selected"
+    as "$secure" lint "$dir/sticky/ds_accel_beta.so"
+    is "$kind: lint of root's plugin" 0 "$code"
+done
+chown "$stranger" "$dir/sticky/ds_accel_beta.so" "$dir/own"
+chown -h "$stranger" "$dir/linked/ds_accel_alpha.so"
+as "$prefix/bin/plain" --plugin-dir "$dir/sticky" explain beta
+has "without the bit: in a sticky directory" "$out" "beta: selected"
+as "$prefix/bin/plain" --plugin-dir "$dir/own" explain beta
+has "without the bit: an own directory" "$out" "beta: selected"
+as "$prefix/bin/plain" --plugin-dir "$dir/linked" explain alpha
+has "without the bit: an own link" "$out" "alpha: selected"
+as "$prefix/bin/plain" lint "$dir/sticky/ds_accel_beta.so"
+is "without the bit: lint" 0 "$code"
+
+# The cache that a program names is written by its effective user, who could forge what it says.
+cat >"$dir/remember.c" <<'END'
+#include <ds_accel.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options)};
+    ds_accel_t *context;
+    options.cache_dir = argc > 1 ? argv[1] : NULL;
+    if (ds_accel_create(&options, &context) < 0 || ds_accel_detect(context) < 0) {
+        fprintf(stderr, "%s\n", ds_accel_last_error());
+        return 1;
+    }
+    puts(ds_accel_name(context));
+    ds_accel_destroy(context);
+    return 0;
+}
+END
+"${CC:-gcc}" -std=c11 -I"$build/stage/program" -o "$prefix/bin/remember" "$dir/remember.c" \
+    -L"$prefix/lib" -lds_accel -Wl,-rpath,"$prefix/lib"
+as "$prefix/bin/remember" "$dir/cache"
+is "a cache without the bit" "cpu verdicts" "$out $(find "$dir/cache" -name verdicts -printf '%f')"
+for kind in $kinds; do
+    rm -f "$dir/cache"/*
+    chown "$(user_of "$kind")" "$dir/cache"
+    cp "$prefix/bin/remember" "$prefix/bin/remember-$kind"
+    case $kind in
+    group) chmod 2755 "$prefix/bin/remember-$kind" ;;
+    other) chown "$owner" "$prefix/bin/remember-$kind" && chmod 4755 "$prefix/bin/remember-$kind" ;;
+    capability) setcap cap_sys_admin,cap_dac_override+ep "$prefix/bin/remember-$kind" ;;
+    esac
+    as "$prefix/bin/remember-$kind" "$dir/cache"
+    is "$kind: no cache of the effective user's" "cpu " "$out $(find "$dir/cache" -type f)"
+done
+
+# ---- what lies beside the command ---------------------------------------------------------------
+
 # The command itself looks beside its own file. A hard link to it in a folder of the caller's finds
 # nothing of his, whatever the rights that it has more: the owner's, the group's, single ones.
 # beside NAME WANTED PROGRAM: which folder its plugins are from, if it is one of these two.
@@ -164,8 +278,10 @@ beside "no rights" "$dir/his" "$dir/his/bin/plain"
 beside "the owner's rights" "" "$dir/his/bin/user"
 beside "the group's rights" "" "$dir/his/bin/group"
 beside "the owner's rights, at home" "$prefix" "$prefix/bin/user-command"
+beside "the group's rights, at home" "$prefix" "$prefix/bin/group-command"
 if setcap cap_sys_nice+ep "$prefix/bin/capability-command" 2>/dev/null; then
     beside "a capability" "" "$dir/his/bin/capability"
+    beside "a capability, at home" "$prefix" "$prefix/bin/capability-command"
 fi
 
 finish
