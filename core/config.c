@@ -505,7 +505,7 @@ int32_t ds_accel__config_merge(struct ds_accel__config *config)
             }
         }
         ds_accel__config_problems_text(config, &text);
-        ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s", text.failed ? "" : text.data);
+        ds_accel__error_lines(DS_ACCEL_ERR_CONFIG, text.failed ? "" : text.data);
         ds_accel__text_clear(&text);
         return DS_ACCEL_ERR_CONFIG;
     }
@@ -590,9 +590,16 @@ void ds_accel__config_problems_text(const struct ds_accel__config *config,
 {
     for (size_t i = 0; i < config->problem_count; i++) {
         const struct ds_accel__config_problem *problem = &config->problems[i];
+        char *line = ds_accel__format("%s:%d:%d: %s", problem->file, problem->line, problem->column,
+                                      problem->message);
 
-        ds_accel__text_add(text, "%s%s:%d:%d: %s", i > 0 ? "\n" : "", problem->file, problem->line,
-                           problem->column, problem->message);
+        if (line == NULL) {
+            text->failed = true;
+            return;
+        }
+        ds_accel__sanitize(line, strlen(line) + 1);
+        ds_accel__text_add(text, "%s%s", i > 0 ? "\n" : "", line);
+        free(line);
     }
 }
 

@@ -44,6 +44,18 @@ typedef struct ds_accel_device ds_accel_device_t;
  */
 DS_ACCEL_EXPORT const char *ds_accel_last_error(void);
 
+/**
+ * Make a text fit for a terminal, in place: one line of UTF-8 in which no byte is obeyed or hidden.
+ * A control character or a line's end becomes a blank; a character that shows nothing, such as one
+ * that turns the direction of writing, and a byte that is not UTF-8 become "?". The library's own
+ * texts, errors and log lines are so already; this is for what a program prints beside them.
+ *
+ * @param[in,out] text       it does not get longer; NULL does nothing
+ * @param[in]     text_size  of its array, in bytes; the last one becomes NUL
+ * @threads any
+ */
+DS_ACCEL_EXPORT void ds_accel_sanitize_text(char *text, size_t text_size);
+
 /** "DS_ACCEL_ERR_NO_MEMORY" for -2; "DS_ACCEL_ERR_INTERNAL" for a number that is no status. */
 DS_ACCEL_EXPORT const char *ds_accel_status_name(int32_t status);
 

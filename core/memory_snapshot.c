@@ -10,7 +10,8 @@ static int32_t write_json(json_t *tree, struct ds_accel__text *out)
     char *dump = json_dumps(tree, JSON_INDENT(2));
 
     if (dump != NULL) {
-        ds_accel__text_add(out, "%s\n", dump);
+        ds_accel__text_add_json(out, dump);
+        ds_accel__text_add(out, "\n");
     }
     free(dump);
     return dump != NULL && !out->failed ? DS_ACCEL_OK : ds_accel__no_memory();

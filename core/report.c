@@ -466,7 +466,8 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
     if ((format & DS_ACCEL_FORMAT_JSON) != 0) {
         dump = json_dumps(tree, JSON_INDENT(2));
         if (dump != NULL) {
-            ds_accel__text_add(&text, "%s\n", dump);
+            ds_accel__text_add_json(&text, dump);
+            ds_accel__text_add(&text, "\n");
         }
         free(dump);
         *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;

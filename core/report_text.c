@@ -357,6 +357,37 @@ static void write_info(struct page *page, json_t *tree)
 
 /* ---- env: lines for eval -------------------------------------------------------------------- */
 
+static void add_quoted(struct page *page, const char *name, const char *value)
+{
+    ds_accel__text_add(&page->text, "export %s='", name);
+    for (; *value != '\0'; value++) {
+        if (*value == '\'') {
+            ds_accel__text_add(&page->text, "'\\''");
+        } else {
+            ds_accel__text_add_bytes(&page->text, value, 1);
+        }
+    }
+    ds_accel__text_add(&page->text, "'\n");
+}
+
+/*
+ * A value that a terminal would obey, or not show: printf makes it of what it shows. The shell
+ * takes line ends at the end of a command's output away, so something stands behind them.
+ */
+static void add_encoded(struct page *page, const char *name, const char *value)
+{
+    ds_accel__text_add(&page->text, "%s=\"$(printf '", name);
+    for (; *value != '\0'; value++) {
+        if ((unsigned char)*value < 0x20 || (unsigned char)*value >= 0x7f ||
+            strchr("'\\%", *value) != NULL) {
+            ds_accel__text_add(&page->text, "\\%03o", (unsigned char)*value);
+        } else {
+            ds_accel__text_add_bytes(&page->text, value, 1);
+        }
+    }
+    ds_accel__text_add(&page->text, ".')\"; export %s=\"${%s%%.}\"\n", name, name);
+}
+
 static void write_env(struct page *page, json_t *tree)
 {
     json_t *variables = json_object_get(tree, "variables");
@@ -371,15 +402,11 @@ static void write_env(struct page *page, json_t *tree)
             ds_accel__text_add(&page->text, "unset %s\n", get_text(variable, "name"));
             continue;
         }
-        ds_accel__text_add(&page->text, "export %s='", get_text(variable, "name"));
-        for (const char *c = get_text(variable, "value"); *c != '\0'; c++) {
-            if (*c == '\'') {
-                ds_accel__text_add(&page->text, "'\\''");
-            } else {
-                ds_accel__text_add(&page->text, "%c", *c);
-            }
+        if (ds_accel__is_printable(get_text(variable, "value"))) {
+            add_quoted(page, get_text(variable, "name"), get_text(variable, "value"));
+        } else {
+            add_encoded(page, get_text(variable, "name"), get_text(variable, "value"));
         }
-        ds_accel__text_add(&page->text, "'\n");
     }
 }
 
@@ -401,8 +428,9 @@ static void write_config(struct page *page, json_t *tree)
         char *dump = json_dumps(json_object_get(value, "value"), JSON_ENCODE_ANY | JSON_COMPACT);
 
         page->text.failed = page->text.failed || dump == NULL;
-        ds_accel__text_add(&page->text, "%s = %s  # %s\n", get_text(value, "key"),
-                           dump != NULL ? dump : "", get_text(value, "origin"));
+        ds_accel__text_add(&page->text, "%s = ", get_text(value, "key"));
+        ds_accel__text_add_json(&page->text, dump != NULL ? dump : "");
+        ds_accel__text_add(&page->text, "  # %s\n", get_text(value, "origin"));
         free(dump);
     }
 }
@@ -670,7 +698,7 @@ static void write_doctor(struct page *page, json_t *tree)
                        problems == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
 }
 
-/* Texts from file names, plugins and configuration: no control character reaches a terminal. */
+/* Texts from file names, plugins and configuration: a terminal shows them, and obeys none. */
 static bool sanitize_tree(json_t *value)
 {
     const char *text = json_string_value(value);
@@ -690,21 +718,35 @@ static bool sanitize_tree(json_t *value)
             return false;
         }
     }
-    for (i = 0; text != NULL && text[i] != '\0'; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            char *copy = strdup(text);
-            bool done;
+    if (text != NULL && !ds_accel__is_printable(text)) {
+        char *copy = strdup(text);
+        bool done;
 
-            if (copy == NULL) {
-                return false;
-            }
-            ds_accel__sanitize(copy, strlen(copy) + 1);
-            done = json_string_set(value, copy) == 0;
-            free(copy);
-            return done;
+        if (copy == NULL) {
+            return false;
         }
+        ds_accel__sanitize(copy, strlen(copy) + 1);
+        done = json_string_set(value, copy) == 0;
+        free(copy);
+        return done;
     }
     return true;
+}
+
+/* The configuration's values are shown as JSON, escaped; what names them is not. */
+static bool sanitize_config(json_t *tree)
+{
+    json_t *values = json_object_get(tree, "values");
+
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        json_t *value = json_array_get(values, i);
+
+        if (!sanitize_tree(json_object_get(value, "key")) ||
+            !sanitize_tree(json_object_get(value, "origin"))) {
+            return false;
+        }
+    }
+    return sanitize_tree(json_object_get(tree, "files"));
 }
 
 /* A text's lines as an array; NULL: no memory. */
@@ -741,6 +783,16 @@ static bool split_outputs(json_t *tree)
     return true;
 }
 
+/* What text shows as it is must be fit for a terminal. Shell lines escape it themselves. */
+static bool prepare(uint32_t report, json_t *tree)
+{
+    if (report == DS_ACCEL_REPORT_ENV) {
+        return true;
+    }
+    return report == DS_ACCEL_REPORT_CONFIG ? sanitize_config(tree)
+                                            : split_outputs(tree) && sanitize_tree(tree);
+}
+
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
 {
     static const struct {
@@ -769,9 +821,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
     /* What is shared with the configuration must stay as it is. */
     json_t *copy = json_deep_copy(tree);
 
-    /* Shell lines keep every byte of a value; the configuration is shown as JSON, escaped. */
-    if (copy == NULL || (report != DS_ACCEL_REPORT_ENV && report != DS_ACCEL_REPORT_CONFIG &&
-                         (!split_outputs(copy) || !sanitize_tree(copy)))) {
+    if (copy == NULL || !prepare(report, copy)) {
         json_decref(copy);
         return NULL;
     }
