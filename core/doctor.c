@@ -150,6 +150,24 @@ static void check_config(struct doctor *doctor)
     is_done(doctor, ds_accel__context_check_variables(context, &log));
 }
 
+/* Where verdicts and the quarantine are remembered, or why they are not. */
+static void check_cache(struct doctor *doctor)
+{
+    const struct ds_accel__cache *cache = &doctor->context->cache;
+
+    if (cache->problem[0] == '\0' && cache->folder != NULL) {
+        add(doctor, OK, "cache", cache->folder, "", "verdicts and the quarantine are kept here");
+    } else if (cache->is_refused) {
+        add(doctor, WARNING, "cache", cache->folder != NULL ? cache->folder : "",
+            "remove it or correct its owner and mode, or name another folder of this user's in "
+            "DS_ACCEL_CACHE_DIR",
+            "each start asks plugins anew, and none that crashes is left alone: %s",
+            cache->problem);
+    } else {
+        add(doctor, OK, "cache", "", "", "nothing is remembered: %s", cache->problem);
+    }
+}
+
 /* ---- plugins -------------------------------------------------------------------------------- */
 
 /* What the configuration's facts say of a backend's hardware here. */
@@ -803,6 +821,7 @@ int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out)
     }
     check_choice(&doctor);
     check_config(&doctor);
+    check_cache(&doctor);
     for (size_t i = 0; i < context->registry.count; i++) {
         check_plugin(&doctor, context->registry.candidates[i]);
     }

@@ -536,7 +536,7 @@ Test(core_cache, a_folder_that_others_may_write_to_is_not_used)
 Test(core_cache, a_file_in_place_of_the_folder_is_not_used)
 {
     test_write("cache", "");
-    expect_no_cache("a file", "/cache: Not a directory");
+    expect_no_cache("a file", "/cache: it is no folder");
 }
 
 Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
@@ -546,7 +546,7 @@ Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
     snprintf(elsewhere, sizeof(elsewhere), "%s", test_path("elsewhere"));
     cr_assert_eq(mkdir(elsewhere, 0700), 0);
     cr_assert_eq(symlink(elsewhere, cache_dir), 0);
-    expect_no_cache("a link", "/cache: ");
+    expect_no_cache("a link", "/cache: it is a link");
 }
 
 Test(core_cache, a_relative_path_is_not_used)
