@@ -33,6 +33,7 @@
 
 #define FILE_NAME DS_ACCEL__CACHE_FILE
 #define LOCK_NAME "lock"
+#define SIGNATURE_BYTES 16
 #define PRIVATE_NAME "/ds-accel-" /* and the user's number */
 #define FILE_LIMIT_BYTES (4 * 1024 * 1024u)
 #define RECORD_LIMIT 1024u
@@ -813,6 +814,10 @@ int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache 
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
+    if (cache->is_passed_by) { /* what the other one finds out must not be lost for it */
+        cache->is_dirty = false;
+        return DS_ACCEL_OK;
+    }
     prune(cache);
     if (cache->table.count > 0) {
         status = ds_accel__cache_format(&cache->table, cache->machine, &text);
@@ -944,7 +949,7 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
         }
         close(cache->lock_fd);
         cache->lock_fd = -1;
-        cache->is_locked = false;
+        cache->is_locked = cache->is_passed_by = false;
     }
 }
 
@@ -973,20 +978,94 @@ void ds_accel__cache_clear(struct ds_accel__cache *cache)
     cache->folder = NULL;
 }
 
-/* Wait for others who are asking plugins, but not for ever: one of them may hang. */
-static bool lock_within(int fd, uint64_t limit_ms)
+/* Who holds the lock, so that a waiter can see whether there is anything to wait for. Over the
+ * bytes that are there, which takes no room; without room for the first ones nobody knows. */
+static void sign_lock(int fd)
+{
+    char text[SIGNATURE_BYTES + 1];
+
+    snprintf(text, sizeof(text), "%-*d\n", SIGNATURE_BYTES - 1, (int)getpid());
+    if (!ds_accel__file_may_have(SIGNATURE_BYTES) ||
+        pwrite(fd, text, SIGNATURE_BYTES, 0) != SIGNATURE_BYTES) {
+        return; /* then its waiters wait for as long as they have to */
+    }
+}
+
+/* The process that signed it last; 0: none. */
+static pid_t read_signature(int fd)
+{
+    char text[SIGNATURE_BYTES + 1] = "";
+    long pid = pread(fd, text, SIGNATURE_BYTES, 0) == SIGNATURE_BYTES ? strtol(text, NULL, 10) : 0;
+
+    return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+/* Stopped by a signal (Ctrl-Z) or by a debugger. */
+static bool is_stopped(pid_t pid)
+{
+    char path[32];
+    char text[512] = ""; /* the name in it has at most 64 bytes */
+    const char *state;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        return false;
+    }
+    if (read(fd, text, sizeof(text) - 1) <= 0) {
+        text[0] = '\0';
+    }
+    close(fd);
+    state = strrchr(text, ')');
+    return state != NULL && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}
+
+/*
+ * Wait for others who are asking plugins, but not for ever: one of them may hang. One that is
+ * stopped finds nothing out until somebody lets it go on: *stopped_out is that process. It has to
+ * be seen so twice, because the one that signed before may not have written its name yet.
+ */
+static bool lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out)
 {
     uint64_t deadline = ds_accel__boot_ms() + limit_ms;
     long pause_ns = 500000;
+    pid_t stopped = 0;
 
+    *stopped_out = 0;
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        pid_t holder;
+
         if ((errno != EWOULDBLOCK && errno != EINTR) || ds_accel__boot_ms() >= deadline) {
             return false;
+        }
+        holder = read_signature(fd);
+        if (!is_stopped(holder)) {
+            stopped = 0;
+        } else if (stopped == holder) {
+            *stopped_out = holder;
+            return false;
+        } else {
+            stopped = holder;
         }
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         pause_ns = pause_ns < 20000000 ? 2 * pause_ns : pause_ns;
     }
+    sign_lock(fd);
     return true;
+}
+
+static void say_unlocked(const ds_accel_t *context, const struct ds_accel__cache *cache)
+{
+    if (cache->stopped_pid != 0) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
+                      "process %d is stopped while it asks plugins; not waiting for it",
+                      cache->stopped_pid);
+    } else {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
+                      "another process is still asking plugins; not waiting for it%s",
+                      cache->is_passed_by ? "" : " any longer");
+    }
 }
 
 int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *cache,
@@ -1004,10 +1083,10 @@ int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *
         cache->is_writable = false;
         return DS_ACCEL_OK;
     }
-    cache->is_locked = lock_within(cache->lock_fd, limit_ms);
+    cache->is_locked = lock_within(cache->lock_fd, limit_ms, &cache->stopped_pid);
+    cache->is_passed_by = !cache->is_locked && limit_ms == 0;
     if (!cache->is_locked) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
-                      "another process is still asking plugins; not waiting for it any longer");
+        say_unlocked(context, cache);
     }
     return read_table(context, cache);
 }
