@@ -1078,6 +1078,24 @@ Test(core_cache, a_running_process_is_waited_for, .timeout = 60)
     end_asking();
 }
 
+/* cpu, and plugins whose hardware is not here, have no answer that another could find out first. */
+Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
+{
+    struct ds_accel_options options;
+
+    start_asking();
+    test_write("etc/ds-accel.json", "{\"deny\": [\"faulty\", \"counted\"], "
+                                    "\"probe\": {\"timeout_ms\": 3600000}}");
+    options = options_with_cache();
+    options.log_levels = "info";
+    expect_chosen_with(&options, "cpu");
+    EXPECT_HAS(test_log, "another process is still asking plugins; not waiting for it\n");
+    cr_expect_neq(access(file, F_OK), 0, "what was found out beside the lock is not stored");
+    end_asking();
+    expect_chosen("cpu");
+    cr_expect_eq(access(file, F_OK), 0, "with the lock it is");
+}
+
 /* ---- many at once --------------------------------------------------------------------------- */
 
 /* Children that do something each, until a time; how many did it wrong. */
