@@ -26,7 +26,8 @@ struct doctor {
     const struct ds_accel__machine *machine;
     struct ds_accel__survey survey;
     json_t *findings[SEVERITY_COUNT]; /* arrays: the worst come first in the report */
-    bool failed;                      /* memory is exhausted */
+    const char *absent; /* the backend that findings are of, if its hardware is not here */
+    bool failed;        /* memory is exhausted */
 };
 
 /* A finding; the text after remedy is what was seen. */
@@ -50,6 +51,9 @@ static void add(struct doctor *doctor, enum severity severity, const char *check
     ds_accel__json_set(finding, "subject", ds_accel__json_text(subject), &doctor->failed);
     ds_accel__json_set(finding, "detail", ds_accel__json_text(detail), &doctor->failed);
     ds_accel__json_set(finding, "remedy", ds_accel__json_text(remedy), &doctor->failed);
+    ds_accel__json_set(finding, "absent",
+                       ds_accel__json_text(severity == INFO ? doctor->absent : NULL),
+                       &doctor->failed);
     if (json_array_append_new(doctor->findings[severity], finding) != 0) {
         doctor->failed = true;
     }
@@ -230,9 +234,11 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
                                                  &presence))) {
         return;
     }
+    doctor->absent = hardware_of(&presence) == ABSENT ? candidate->name : NULL;
     add(doctor, judge_no(candidate->reason, hardware_of(&presence)), "plugin", candidate->name,
         remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
         candidate->detail != NULL ? candidate->detail : "");
+    doctor->absent = NULL;
     ds_accel__presence_clear(&presence);
 }
 
@@ -606,7 +612,9 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
     is_here = hardware_of(&presence) == PRESENT;
     check_nodes(doctor, backend, facts, &presence, has_plugin);
     if (linker->has_folders && json_array_size(libraries) > 0 && (is_here || has_plugin)) {
+        doctor->absent = hardware_of(&presence) == ABSENT ? backend : NULL;
         check_libraries(doctor, linker, backend, libraries, is_here && has_plugin ? PROBLEM : INFO);
+        doctor->absent = NULL;
     }
     if (is_here && ds_accel__registry_find(&doctor->context->registry, backend) == NULL) {
         add(doctor, INFO, "plugin", backend, remedy_of(doctor, backend, "no_plugin"),

@@ -677,10 +677,35 @@ static void write_finding(struct page *page, json_t *finding, int check)
     }
 }
 
+/* Of what is merely not here one line: it stands in nobody's way. */
+static void write_absent(struct page *page, json_t *findings, int check)
+{
+    struct ds_accel__text names = {0};
+
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        const char *absent = get_text(json_array_get(findings, i), "absent");
+        bool is_new = absent[0] != '\0';
+
+        for (size_t k = 0; k < i && is_new; k++) {
+            is_new = strcmp(get_text(json_array_get(findings, k), "absent"), absent) != 0;
+        }
+        if (is_new) {
+            ds_accel__text_add(&names, "%s%s", names.size_bytes > 0 ? ", " : "", absent);
+        }
+    }
+    if (names.size_bytes > 0) {
+        add_word(page, "info", 9);
+        ds_accel__text_add(&page->text, "%-*sno hardware of %s here; -v shows more\n", check,
+                           "hardware", names.data);
+    }
+    page->text.failed = page->text.failed || names.failed;
+    ds_accel__text_clear(&names);
+}
+
 static void write_doctor(struct page *page, json_t *tree)
 {
     json_t *findings = json_object_get(tree, "findings");
-    int check = widest(findings, "check", 5) + 2;
+    int check = widest(findings, "check", (int)strlen("hardware")) + 2;
     int problems = 0;
     int warnings = 0;
 
@@ -690,9 +715,13 @@ static void write_doctor(struct page *page, json_t *tree)
 
         problems += strcmp(severity, "problem") == 0;
         warnings += strcmp(severity, "warning") == 0;
-        if (page->verbose || strcmp(severity, "ok") != 0) {
+        if (page->verbose ||
+            (strcmp(severity, "ok") != 0 && get_text(finding, "absent")[0] == '\0')) {
             write_finding(page, finding, check);
         }
+    }
+    if (!page->verbose) {
+        write_absent(page, findings, check);
     }
     ds_accel__text_add(&page->text, "%d problem%s, %d warning%s\n", problems,
                        problems == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
