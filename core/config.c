@@ -538,6 +538,55 @@ int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char
     return add_problem(config, source, 1, 1, message);
 }
 
+/* Read already, as one that a package brought. */
+static bool is_found(const struct ds_accel__config *config, const struct stat *info)
+{
+    struct stat other;
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        if (!config->files[i].is_given && stat(config->files[i].path, &other) == 0 &&
+            other.st_dev == info->st_dev && other.st_ino == info->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int32_t add_named(struct ds_accel__config *config, const char *path, const char *text)
+{
+    struct stat info;
+    bool is_here = text == NULL && stat(path, &info) == 0;
+
+    if (is_here && S_ISDIR(info.st_mode)) {
+        return add_dir(config, path, DS_ACCEL__LAYER_EXPLICIT);
+    }
+    if (is_here && is_found(config, &info)) {
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__config_add_file(config, path, DS_ACCEL__LAYER_EXPLICIT, text);
+}
+
+int32_t ds_accel__config_find_named(struct ds_accel__config *config,
+                                    const struct ds_accel_options *options,
+                                    const char *const *paths, const char *const *texts,
+                                    uint32_t count)
+{
+    char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
+                                                        : package_dir();
+    int32_t status;
+
+    memset(config, 0, sizeof(*config));
+    if (package == NULL) {
+        return ds_accel__no_memory();
+    }
+    status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
+    free(package);
+    for (uint32_t i = 0; i < count && status >= 0; i++) {
+        status = add_named(config, paths[i], texts != NULL ? texts[i] : NULL);
+    }
+    return status;
+}
+
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env)

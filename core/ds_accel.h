@@ -280,6 +280,22 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
                                               uint32_t format, char **text_out);
 
 /**
+ * Validate these files in place of those that a context would read; options that packages declare
+ * are taken from the packages' files.
+ *
+ * @param[in]  paths     files, and folders whose .json files are meant
+ * @param[in]  texts     NULL, or as many as paths: what is not NULL is the contents, and the path
+ *                       only its name
+ * @param[out] text_out  the verdict; written for ERR_CONFIG too
+ * @return as ds_accel_config_check(); a file that cannot be read is a problem; ERR_INVALID
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_config_check_files(const struct ds_accel_options *options,
+                                                    const char *const *paths,
+                                                    const char *const *texts, uint32_t count,
+                                                    uint32_t format, char **text_out);
+
+/**
  * Check a plugin file against the numbered rules of docs/plugin-abi.md. Runs the plugin's code, in
  * a helper process unless the configuration says "in-process".
  *

@@ -466,8 +466,10 @@ static void write_config_check(struct page *page, json_t *tree)
                            get_text(problem, "message"));
     }
     if (json_array_size(problems) == 0) {
-        ds_accel__text_add(&page->text, "%zu configuration files, no problem\n",
-                           json_array_size(json_object_get(tree, "files")));
+        size_t count = json_array_size(json_object_get(tree, "files"));
+
+        ds_accel__text_add(&page->text, "%zu configuration file%s, no problem\n", count,
+                           count == 1 ? "" : "s");
     }
 }
 

@@ -636,6 +636,69 @@ is "a key twice" "$dir/twice.json 2" "$(at problems/0/file problems/0/line)"
 printf '{"deny": [}' >"$dir/syntax.json"
 refuses 5 "$dir/syntax.json:1:11: " "$program" --config "$dir/syntax.json" detect
 
+# Files named, as people type it.
+good=$dir/good.json
+printf '{"deny": ["x"]}\n' >"$good"
+mkdir -p "$dir/folder" "$dir/empty" "$dir/closed"
+cp "$good" "$dir/folder/a.json"
+cp "$dir/three.json" "$dir/folder/b.json"
+cp "$dir/three.json" "$dir/folder/not-one.txt"
+# checks CODE PROBLEMS FILES ARGUMENTS...: text and JSON say the same.
+checks() {
+    wanted="$1 $2 $3"
+    shift 3
+    run "$program" config check "$@" --json
+    printf '%s\n' "$out" >"$dir/json"
+    is "config check $*" "$wanted " "$code $(at 'problems/#' 'files/#') $err"
+    run "$program" config check "$@"
+    is "config check $*: text" "${wanted%% *} $(at 'problems/#')" "$code $(count "$out" '^[^ ]*:[0-9]*:[0-9]*: ')"
+}
+checks 0 0 1 "$good"
+is "one file" "1 configuration file, no problem" "$out"
+checks 5 3 1 "$dir/three.json"
+checks 5 3 2 "$good" "$dir/three.json"
+checks 5 3 2 "$dir/three.json" "$good"
+checks 5 6 2 "$dir/three.json" "$dir/folder/b.json"
+checks 5 3 2 "$dir/folder"
+has "a folder: which file" "$out" "$dir/folder/b.json:2:"
+checks 0 0 0 "$dir/empty"
+checks 5 1 1 "$dir/none.json"
+has "a missing file" "$out" "$dir/none.json:1:1: cannot read it: No such file or directory"
+checks 0 0 1 "$build/share/ds-accel/ds-accel.json" "$good"
+run "$program" config check -- "$good"
+is "behind --" "0 1 configuration file, no problem" "$code $out"
+checks 0 0 2 --config "$dir/mock.json" "$good"
+checks 5 3 2 --config "$dir/three.json" "$good"
+checks 5 3 1 -v "$dir/three.json"
+(cd "$dir" && run "$program" config check good.json folder/b.json ./none.json && printf '%s\n' "$code" "$out" >relative) || true
+is "relative paths" "5
+folder/b.json:2:21: folder/b.json:2:44: folder/b.json:3:12: ./none.json:1:1: " \
+    "$(sed '1n; s/^\([^ ]* \).*/\1/' "$dir/relative" | sed '1!{:a;N;$!ba;s/\n//g}')"
+run "$program" config --json check "$good"
+is "an option between" 0 "$code"
+run "$program" --json config check "$good"
+is "an option before" 0 "$code"
+run sh -c "cat '$dir/three.json' | '$program' config check -"
+is "standard input" "5 3 " "$code $(count "$out" '^<stdin>:[23]:[0-9]*: ') $err"
+run sh -c "printf '' | '$program' config check -"
+is "standard input, empty" "5 1" "$code $(count "$out" '^<stdin>:1:')"
+run sh -c "printf '{}\\0{' | '$program' config check -"
+is "standard input, a NUL byte" "5 ds-accel: -: cannot read it: a NUL byte is in it" "$code $err"
+run sh -c "head -c 2000000 /dev/zero | tr '\\0' ' ' | '$program' config check -"
+is "standard input, too much" "5 ds-accel: -: cannot read it: more than 1 MiB" "$code $err"
+mkfifo "$dir/pipe"
+cat "$dir/three.json" >"$dir/pipe" &
+run "$program" config check "$dir/pipe"
+is "a pipe, as of <(command)" "5 3" "$code $(count "$out" "^$dir/pipe:[23]:")"
+printf '{"accelerater": "cpu"}\n' >"$dir/user.json"
+run env DS_ACCEL_CONFIG="$dir/user.json" "$program" config check "$good"
+is "the user's own is not asked for" "0 1 configuration file, no problem" "$code $out"
+printf '{"backends": {"cpu": {"options": {"nonsense": 1}}}}\n' >"$dir/option.json"
+run "$program" config check "$dir/option.json"
+has "packages say which options there are" "$code $out" "5 $dir/option.json:1:35: unknown option \"nonsense\" of cpu"
+refuses 2 "show x" "$program" config show x
+refuses 2 "takes" "$program" config "$good"
+
 report config-show 0 "$program" --config "$dir/mock.json" config show --json
 is "files" "package package explicit" "$(at 'files/*/layer')"
 is "a value and its origin" "mock $dir/mock.json:1" \
