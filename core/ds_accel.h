@@ -1489,7 +1489,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_export_envs(ds_accel_t *context, uint32_t posit
  * The value with which a variable shows exactly these devices, in this order, to a program that is
  * started with the environment as it is now.
  *
- * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first
+ * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first that the plugin
+ *                         has itself, else the first
  * @param[in]  indices     indices[count], each below ds_accel_device_count(), none twice
  * @param[out] value       NUL-terminated; may be NULL with value_size 0, to ask for the size
  * @param[out] needed_out  bytes that the value needs, with its NUL; written on OK and ERR_LIMIT;

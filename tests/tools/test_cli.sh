@@ -474,6 +474,26 @@ has "its op builders" "$(at 'op_builders/*')" "FusedAdamBuilder"
 report info 0 env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=hidden DS_ACCEL_CUDA_DETAIL=d \
     "$program" --plugin-dir "$dir/cuda" info cuda --json
 is "there, and not available" "false hidden d null" "$(at available reason detail devices)"
+# DeepSpeed's launcher takes the first of these, and fails without one; ours may stand behind it.
+while read -r backend wanted; do
+    "$program" info "$backend" --json >"$dir/json" 2>/dev/null
+    is "visible devices of $backend begin as in DeepSpeed" "$wanted" "$(at visible_devices_envs/0)"
+    is "the configuration says so" "$wanted" \
+        "$(validate - "backends/$backend/visible_devices_envs/0" <"$source/conf/ds-accel.json")"
+done <<END
+cuda CUDA_VISIBLE_DEVICES
+cpu CUDA_VISIBLE_DEVICES
+xpu ZE_AFFINITY_MASK
+xpu.external ZE_AFFINITY_MASK
+npu ASCEND_RT_VISIBLE_DEVICES
+mps CUDA_VISIBLE_DEVICES
+hpu CUDA_VISIBLE_DEVICES
+mlu MLU_VISIBLE_DEVICES
+sdaa SDAA_VISIBLE_DEVICES
+supa SUPA_VISIBLE_DEVICES
+END
+"$program" info hpu --json >"$dir/json" 2>/dev/null
+is "ours in addition" "CUDA_VISIBLE_DEVICES HABANA_VISIBLE_MODULES" "$(at 'visible_devices_envs/*')"
 run "$program" info hpu
 is "info hpu" "0 hpu: not available: no_plugin" "$code $(printf '%s\n' "$out" | head -n 1)"
 has "unknown" "$out" "device_count                 unknown"
