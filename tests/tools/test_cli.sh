@@ -1046,4 +1046,18 @@ if [ "$(id -u)" = 0 ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
     has "without raised rights the trust gate tells" "$(at 'plugins/*/reason')" "parent_writable"
 fi
 
+# ---- internal errors ----------------------------------------------------------------------------
+
+# A file that takes 16 MiB to parse, and less than that to be had: where the program says that memory is
+# exhausted, and it does somewhere on the way, that is 7.
+if [ -z "${SAN:-}" ]; then
+    { printf '{"deny": ["x"]}' && head -c 1000000 /dev/zero | tr '\0' ' '; } >"$dir/large.json"
+    codes=
+    for limit in 10000 12000 14000 16000 18000 20000; do
+        run sh -c "ulimit -v $limit && exec '$program' config check '$dir/large.json'"
+        case $err in *"host memory is exhausted"*) codes="$codes $code" ;; esac
+    done
+    is "without memory" 7 "$(printf '%s\n' "$codes" | tr ' ' '\n' | grep . | sort -u)"
+fi
+
 finish
