@@ -2,10 +2,11 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The file of verdicts: one per user and machine, in a folder that nobody else may write to and
- * that no other machine sees. It is read whole, believed only if it is whole (checksum) and of this
- * boot, machine, user and version, and written anew beside itself and renamed, so that a reader
- * sees the old one or the new one. What cannot be read is as if it were not there: the answer takes
- * longer.
+ * that no other machine sees: the session's, for root /var/cache, else a private one in the
+ * temporary folder, where anybody may have made that name before. It is read whole, believed only
+ * if it is whole (checksum) and of this boot, machine, user and version, and written anew beside
+ * itself and renamed, so that a reader sees the old one or the new one. What cannot be read is as
+ * if it were not there: the answer takes longer.
  *
  * Stamps are of CLOCK_BOOTTIME, so that a wall clock that jumps changes nothing; a stamp from the
  * future has expired.
@@ -22,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +33,8 @@
 
 #define FILE_NAME DS_ACCEL__CACHE_FILE
 #define LOCK_NAME "lock"
+#define SIGNATURE_BYTES 16
+#define PRIVATE_NAME "/ds-accel-" /* and the user's number */
 #define FILE_LIMIT_BYTES (4 * 1024 * 1024u)
 #define RECORD_LIMIT 1024u
 #define FORMAT 1u
@@ -237,12 +241,30 @@ static char *find_runtime_dir(void)
     return runtime;
 }
 
-static char *find_folder(const ds_accel_t *context)
+/*
+ * For a user whose session has no folder: one of this user's in the temporary one, which all users
+ * share. NULL: no memory; "": none.
+ */
+static char *find_private_dir(void)
+{
+    char *temporary = ds_accel__env_temporary_dir();
+    char *folder = temporary;
+
+    if (temporary != NULL && temporary[0] != '\0') {
+        folder = ds_accel__format("%s" PRIVATE_NAME "%u", temporary, (unsigned)geteuid());
+        free(temporary);
+    }
+    return folder;
+}
+
+/* *is_private_out: it is one in a folder that other users share. */
+static char *find_folder(const ds_accel_t *context, bool *is_private_out)
 {
     const char *given = context->env.values[DS_ACCEL__VARIABLE_CACHE_DIR];
     char *runtime;
     char *folder;
 
+    *is_private_out = false;
     if (context->cache_dir != NULL) {
         return strdup(context->cache_dir);
     }
@@ -250,21 +272,159 @@ static char *find_folder(const ds_accel_t *context)
         return strdup(given);
     }
     runtime = find_runtime_dir();
-    folder = runtime != NULL  ? ds_accel__format("%s/ds-accel", runtime)
-             : geteuid() == 0 ? strdup(DS_ACCEL_CACHEDIR "/ds-accel")
-                              : strdup("");
-    free(runtime);
-    return folder;
+    if (runtime != NULL) {
+        folder = ds_accel__format("%s/ds-accel", runtime);
+        free(runtime);
+        return folder;
+    }
+    *is_private_out = geteuid() != 0;
+    return geteuid() == 0 ? strdup(DS_ACCEL_CACHEDIR "/ds-accel") : find_private_dir();
+}
+
+/* Of f_type in statfs(2): file systems that several machines may have at once. */
+static bool is_shared(int fd)
+{
+    static const uint32_t types[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x73757245, /* Coda */
+        0x5346414f, /* AFS */
+        0x6b414653, /* AFS of the kernel */
+        0x00c36400, /* Ceph */
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+        0x7461636f, /* OCFS2 */
+        0x01161970, /* GFS2 */
+    };
+    struct statfs info;
+
+    if (fstatfs(fd, &info) != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(types); i++) {
+        if ((uint32_t)info.f_type == types[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Of the temporary folder and those on the way to it: nobody but root and this user may put
+ * another in its place. Others may add names where the sticky bit keeps them from taking away
+ * what is not theirs.
+ */
+static bool is_kept(const struct stat *info)
+{
+    return (info->st_uid == 0 || info->st_uid == ds_accel__trusted_user()) &&
+           ((info->st_mode & 022) == 0 || (info->st_mode & S_ISVTX) != 0);
+}
+
+/* A path that ends here. */
+static bool is_kept_path(const char *path)
+{
+    struct stat info;
+
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && is_kept(&info);
+}
+
+/* The folder itself, and each on the way to it, which has no links. */
+static bool is_kept_way(char *path)
+{
+    bool passed = is_kept_path("/") && is_kept_path(path);
+
+    for (char *slash = strchr(path + 1, '/'); slash != NULL && passed;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        passed = is_kept_path(path);
+        *slash = '/';
+    }
+    return passed;
+}
+
+/* NULL: it is of this machine alone. */
+static const char *check_shared(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    const char *wrong = fd < 0 ? strerror(errno) : NULL;
+
+    if (fd >= 0) {
+        wrong = is_shared(fd) ? "other machines may share it" : NULL;
+        close(fd);
+    }
+    return wrong;
+}
+
+/*
+ * The folder that the private one is in: *path becomes its way without links. *wrong_out NULL: it
+ * is one to use.
+ */
+static int32_t check_temporary(char **path, const char **wrong_out)
+{
+    char *name = strrchr(*path, '/');
+    char *resolved;
+    char *whole;
+
+    *name = '\0';
+    resolved = realpath((*path)[0] != '\0' ? *path : "/", NULL);
+    *name = '/';
+    if (resolved == NULL) {
+        *wrong_out = strerror(errno);
+        return errno == ENOMEM ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
+    *wrong_out = is_kept_way(resolved) ? check_shared(resolved)
+                                       : "another user could put another folder in its place";
+    whole = ds_accel__format("%s%s", resolved[1] != '\0' ? resolved : "", name);
+    free(resolved);
+    if (whole == NULL) {
+        return ds_accel__no_memory();
+    }
+    free(*path);
+    *path = whole;
+    return DS_ACCEL_OK;
+}
+
+static void say_owner(const char *path, const struct stat *info, bool is_private, char *problem,
+                      size_t problem_size)
+{
+    snprintf(problem, problem_size,
+             "%s: it has owner %u, mode %04o; expected a folder of this user that nobody else may "
+             "%s",
+             path, (unsigned)info->st_uid, (unsigned)(info->st_mode & 07777),
+             is_private ? "open" : "write to");
+}
+
+/* Why open() failed, which follows no link. Returns errno's number, EPERM for another user's. */
+static int explain_open(const char *path, bool is_private, int error, char *problem,
+                        size_t problem_size)
+{
+    struct stat info;
+
+    if (lstat(path, &info) != 0 || (S_ISDIR(info.st_mode) && error != EACCES)) {
+        snprintf(problem, problem_size, "%s: %s", path, strerror(error));
+        return error;
+    }
+    if (S_ISDIR(info.st_mode)) {
+        say_owner(path, &info, is_private, problem, problem_size);
+        return EPERM;
+    }
+    snprintf(problem, problem_size, "%s: %s", path,
+             S_ISLNK(info.st_mode) ? "it is a link" : "it is no folder");
+    return error;
 }
 
 /*
  * Open it, made if need be; only if it is this user's (root's if the process has raised rights:
- * what the caller writes must not count as found) and nobody else may write to it. -1:
- * *error_out is ENOENT if there is none, and problem says why.
+ * what the caller writes must not count as found) and nobody else may write to it, or, if it is
+ * private, not even read it. -1: *error_out is ENOENT if there is none, and problem says why.
  */
-static int open_folder(const char *path, bool can_make, int *error_out, char *problem,
-                       size_t problem_size)
+static int open_folder(const char *path, bool is_private, bool can_make, int *error_out,
+                       char *problem, size_t problem_size)
 {
+    mode_t closed = is_private ? 077 : 022;
     struct stat info;
     int fd;
 
@@ -275,17 +435,14 @@ static int open_folder(const char *path, bool can_make, int *error_out, char *pr
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     }
     if (fd < 0) {
-        *error_out = *error_out != 0 ? *error_out : errno;
-        snprintf(problem, problem_size, "%s: %s", path, strerror(*error_out));
+        *error_out = explain_open(path, is_private, *error_out != 0 ? *error_out : errno, problem,
+                                  problem_size);
         return -1;
     }
     if (fstat(fd, &info) != 0 || info.st_uid != ds_accel__trusted_user() ||
-        (info.st_mode & 022) != 0) {
+        (info.st_mode & closed) != 0) {
         *error_out = EPERM;
-        snprintf(problem, problem_size,
-                 "%s: it has owner %u, mode %04o; expected a folder of this user that "
-                 "nobody else may write to",
-                 path, (unsigned)info.st_uid, (unsigned)(info.st_mode & 07777));
+        say_owner(path, &info, is_private, problem, problem_size);
         close(fd);
         return -1;
     }
@@ -313,17 +470,25 @@ static bool has_parent(const char *path)
 
 /* problem says why it is none to use, or is empty. A relative path would be another folder in each
  * process's directory. */
-static bool is_usable(const char *folder, char *problem, size_t problem_size)
+static int32_t check_folder(char **folder, bool is_private, char *problem, size_t problem_size)
 {
-    if (folder[0] == '\0') {
-        snprintf(
-            problem, problem_size,
-            "there is no folder for it: neither DS_ACCEL_CACHE_DIR nor XDG_RUNTIME_DIR names one "
-            "of this user's");
-    } else if (folder[0] != '/') {
-        snprintf(problem, problem_size, "%s is no absolute path", folder);
+    const char *wrong = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    problem[0] = '\0';
+    if ((*folder)[0] == '\0') {
+        snprintf(problem, problem_size,
+                 "a program with more rights than its caller remembers nothing, unless it is "
+                 "root's");
+    } else if ((*folder)[0] != '/') {
+        snprintf(problem, problem_size, "%s is no absolute path", *folder);
+    } else if (is_private) {
+        status = check_temporary(folder, &wrong);
     }
-    return folder[0] == '/';
+    if (wrong != NULL) {
+        snprintf(problem, problem_size, "%s: the folder that it would be in: %s", *folder, wrong);
+    }
+    return status;
 }
 
 /* ---- who and where this is ------------------------------------------------------------------ */
@@ -651,6 +816,10 @@ int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache 
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
+    if (cache->is_passed_by) { /* what the other one finds out must not be lost for it */
+        cache->is_dirty = false;
+        return DS_ACCEL_OK;
+    }
     prune(cache);
     if (cache->table.count > 0) {
         status = ds_accel__cache_format(&cache->table, cache->machine, &text);
@@ -670,6 +839,7 @@ int32_t ds_accel__cache_store(const ds_accel_t *context, struct ds_accel__cache 
 int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *cache)
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
+    bool is_private;
     bool known = false;
     bool can_make;
     int error;
@@ -685,15 +855,20 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
     cache->is_writable = mode == NULL || strcmp(mode, "rw") == 0;
     can_make = cache->is_writable && !cache->is_looked_at;
     free(cache->folder);
-    cache->folder = find_folder(context);
+    cache->folder = find_folder(context, &is_private);
     if (cache->folder == NULL) {
         return ds_accel__no_memory();
     }
-    if (!is_usable(cache->folder, cache->problem, sizeof(cache->problem))) {
+    status = check_folder(&cache->folder, is_private, cache->problem, sizeof(cache->problem));
+    if (status < 0) {
+        return status;
+    }
+    if (cache->problem[0] != '\0') {
         cache->has_no_folder = cache->folder[0] == '\0';
         cache->is_refused = !cache->has_no_folder;
         if (cache->is_refused) {
-            ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_WARN, "not used: %s",
+            ds_accel__log(&context->log, "cache",
+                          is_private ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN, "not used: %s",
                           cache->problem);
         }
         return DS_ACCEL_OK;
@@ -706,8 +881,8 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
     if (status < 0 || !known) {
         return status;
     }
-    cache->folder_fd =
-        open_folder(cache->folder, can_make, &error, cache->problem, sizeof(cache->problem));
+    cache->folder_fd = open_folder(cache->folder, is_private, can_make, &error, cache->problem,
+                                   sizeof(cache->problem));
     if (cache->folder_fd < 0 && error == ENOENT && !can_make && cache->is_writable &&
         has_parent(cache->folder)) {
         cache->problem[0] = '\0'; /* it will be made when there is something to remember */
@@ -718,7 +893,9 @@ int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *
         cache->has_no_folder = error == ENOENT && !can_make;
         cache->is_refused = !cache->has_no_folder;
         ds_accel__log(&context->log, "cache",
-                      error == ENOENT || error == EROFS ? DS_ACCEL_LOG_INFO : DS_ACCEL_LOG_WARN,
+                      error == ENOENT || error == EROFS || (is_private && error == EACCES)
+                          ? DS_ACCEL_LOG_INFO
+                          : DS_ACCEL_LOG_WARN,
                       "not used: %s", cache->problem);
         return DS_ACCEL_OK;
     }
@@ -736,7 +913,9 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
                                   char **data_out, size_t *size_out)
 {
     const char *mode = context->env.values[DS_ACCEL__VARIABLE_CACHE];
-    char *folder = mode == NULL || strcmp(mode, "off") != 0 ? find_folder(context) : strdup("");
+    bool is_private = false;
+    char *folder = mode == NULL || strcmp(mode, "off") != 0 ? find_folder(context, &is_private)
+                                                            : strdup("");
     int32_t status = DS_ACCEL_OK;
     const char *wrong;
     char problem[512];
@@ -747,8 +926,10 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
     if (folder == NULL) {
         return ds_accel__no_memory();
     }
-    if (folder[0] == '/') { /* what is wrong with it is said by whoever asks plugins */
-        fd = open_folder(folder, false, &error, problem, sizeof(problem));
+    /* What is wrong with it is said by whoever asks plugins. */
+    status = check_folder(&folder, is_private, problem, sizeof(problem));
+    if (status >= 0 && problem[0] == '\0') {
+        fd = open_folder(folder, is_private, false, &error, problem, sizeof(problem));
     }
     if (fd >= 0) {
         status = read_own_file(fd, name, limit_bytes, data_out, size_out, &wrong);
@@ -770,7 +951,7 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
         }
         close(cache->lock_fd);
         cache->lock_fd = -1;
-        cache->is_locked = false;
+        cache->is_locked = cache->is_passed_by = false;
     }
 }
 
@@ -799,20 +980,94 @@ void ds_accel__cache_clear(struct ds_accel__cache *cache)
     cache->folder = NULL;
 }
 
-/* Wait for others who are asking plugins, but not for ever: one of them may hang. */
-static bool lock_within(int fd, uint64_t limit_ms)
+/* Who holds the lock, so that a waiter can see whether there is anything to wait for. Over the
+ * bytes that are there, which takes no room; without room for the first ones nobody knows. */
+static void sign_lock(int fd)
+{
+    char text[SIGNATURE_BYTES + 1];
+
+    snprintf(text, sizeof(text), "%-*d\n", SIGNATURE_BYTES - 1, (int)getpid());
+    if (!ds_accel__file_may_have(SIGNATURE_BYTES) ||
+        pwrite(fd, text, SIGNATURE_BYTES, 0) != SIGNATURE_BYTES) {
+        return; /* then its waiters wait for as long as they have to */
+    }
+}
+
+/* The process that signed it last; 0: none. */
+static pid_t read_signature(int fd)
+{
+    char text[SIGNATURE_BYTES + 1] = "";
+    long pid = pread(fd, text, SIGNATURE_BYTES, 0) == SIGNATURE_BYTES ? strtol(text, NULL, 10) : 0;
+
+    return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+/* Stopped by a signal (Ctrl-Z) or by a debugger. */
+static bool is_stopped(pid_t pid)
+{
+    char path[32];
+    char text[512] = ""; /* the name in it has at most 64 bytes */
+    const char *state;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        return false;
+    }
+    if (read(fd, text, sizeof(text) - 1) <= 0) {
+        text[0] = '\0';
+    }
+    close(fd);
+    state = strrchr(text, ')');
+    return state != NULL && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}
+
+/*
+ * Wait for others who are asking plugins, but not for ever: one of them may hang. One that is
+ * stopped finds nothing out until somebody lets it go on: *stopped_out is that process. It has to
+ * be seen so twice, because the one that signed before may not have written its name yet.
+ */
+static bool lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out)
 {
     uint64_t deadline = ds_accel__boot_ms() + limit_ms;
     long pause_ns = 500000;
+    pid_t stopped = 0;
 
+    *stopped_out = 0;
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        pid_t holder;
+
         if ((errno != EWOULDBLOCK && errno != EINTR) || ds_accel__boot_ms() >= deadline) {
             return false;
+        }
+        holder = read_signature(fd);
+        if (!is_stopped(holder)) {
+            stopped = 0;
+        } else if (stopped == holder) {
+            *stopped_out = holder;
+            return false;
+        } else {
+            stopped = holder;
         }
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         pause_ns = pause_ns < 20000000 ? 2 * pause_ns : pause_ns;
     }
+    sign_lock(fd);
     return true;
+}
+
+static void say_unlocked(const ds_accel_t *context, const struct ds_accel__cache *cache)
+{
+    if (cache->stopped_pid != 0) {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
+                      "process %d is stopped while it asks plugins; not waiting for it",
+                      cache->stopped_pid);
+    } else {
+        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
+                      "another process is still asking plugins; not waiting for it%s",
+                      cache->is_passed_by ? "" : " any longer");
+    }
 }
 
 int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *cache,
@@ -830,10 +1085,10 @@ int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *
         cache->is_writable = false;
         return DS_ACCEL_OK;
     }
-    cache->is_locked = lock_within(cache->lock_fd, limit_ms);
+    cache->is_locked = lock_within(cache->lock_fd, limit_ms, &cache->stopped_pid);
+    cache->is_passed_by = !cache->is_locked && limit_ms == 0;
     if (!cache->is_locked) {
-        ds_accel__log(&context->log, "cache", DS_ACCEL_LOG_INFO,
-                      "another process is still asking plugins; not waiting for it any longer");
+        say_unlocked(context, cache);
     }
     return read_table(context, cache);
 }

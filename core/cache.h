@@ -77,11 +77,13 @@ struct ds_accel__cache {
     bool has_no_folder; /* nobody names one, or it does not exist yet */
     bool is_refused;    /* the folder is there, and not one to use */
     bool is_locked;     /* by us; not if another held the lock for too long */
+    bool is_passed_by;  /* another holds it, and was not waited for: nothing is stored */
     bool has_warned;    /* of its file */
     bool is_looked_at;  /* and nothing is remembered: no folder is made */
     bool is_forgetting; /* what is stored next is no more than there was */
     int folder_fd;
-    int lock_fd; /* -1: nobody tried to lock */
+    int lock_fd;     /* -1: nobody tried to lock */
+    int stopped_pid; /* that holds the lock, and so was not waited for; 0: none */
     char *folder;
     char problem[512]; /* why there is none to use, or none to write to; "" if there is */
     uint64_t machine;
@@ -107,7 +109,11 @@ void ds_accel__cache_table_clear(struct ds_accel__cache_table *table);
 /* Open the folder, not yet its file; is_open tells whether there is one to use. */
 int32_t ds_accel__cache_open(const ds_accel_t *context, struct ds_accel__cache *cache);
 int32_t ds_accel__cache_read(const ds_accel_t *context, struct ds_accel__cache *cache);
-/* Wait until nobody else asks plugins, limit_ms at most, and read again what they found out. */
+/*
+ * Wait until nobody else asks plugins, limit_ms at most and for none that is stopped, and read
+ * again what they found out. With 0, which is for what need not be remembered, nothing is stored
+ * unless the lock is free.
+ */
 int32_t ds_accel__cache_lock(const ds_accel_t *context, struct ds_accel__cache *cache,
                              uint64_t limit_ms);
 void ds_accel__cache_unlock(struct ds_accel__cache *cache);

@@ -505,7 +505,7 @@ int32_t ds_accel__config_merge(struct ds_accel__config *config)
             }
         }
         ds_accel__config_problems_text(config, &text);
-        ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s", text.failed ? "" : text.data);
+        ds_accel__error_lines(DS_ACCEL_ERR_CONFIG, text.failed ? "" : text.data);
         ds_accel__text_clear(&text);
         return DS_ACCEL_ERR_CONFIG;
     }
@@ -536,6 +536,55 @@ int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char
                                      const char *message)
 {
     return add_problem(config, source, 1, 1, message);
+}
+
+/* Read already, as one that a package brought. */
+static bool is_found(const struct ds_accel__config *config, const struct stat *info)
+{
+    struct stat other;
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        if (!config->files[i].is_given && stat(config->files[i].path, &other) == 0 &&
+            other.st_dev == info->st_dev && other.st_ino == info->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int32_t add_named(struct ds_accel__config *config, const char *path, const char *text)
+{
+    struct stat info;
+    bool is_here = text == NULL && stat(path, &info) == 0;
+
+    if (is_here && S_ISDIR(info.st_mode)) {
+        return add_dir(config, path, DS_ACCEL__LAYER_EXPLICIT);
+    }
+    if (is_here && is_found(config, &info)) {
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__config_add_file(config, path, DS_ACCEL__LAYER_EXPLICIT, text);
+}
+
+int32_t ds_accel__config_find_named(struct ds_accel__config *config,
+                                    const struct ds_accel_options *options,
+                                    const char *const *paths, const char *const *texts,
+                                    uint32_t count)
+{
+    char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
+                                                        : package_dir();
+    int32_t status;
+
+    memset(config, 0, sizeof(*config));
+    if (package == NULL) {
+        return ds_accel__no_memory();
+    }
+    status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
+    free(package);
+    for (uint32_t i = 0; i < count && status >= 0; i++) {
+        status = add_named(config, paths[i], texts != NULL ? texts[i] : NULL);
+    }
+    return status;
 }
 
 int32_t ds_accel__config_find(struct ds_accel__config *config,
@@ -590,9 +639,16 @@ void ds_accel__config_problems_text(const struct ds_accel__config *config,
 {
     for (size_t i = 0; i < config->problem_count; i++) {
         const struct ds_accel__config_problem *problem = &config->problems[i];
+        char *line = ds_accel__format("%s:%d:%d: %s", problem->file, problem->line, problem->column,
+                                      problem->message);
 
-        ds_accel__text_add(text, "%s%s:%d:%d: %s", i > 0 ? "\n" : "", problem->file, problem->line,
-                           problem->column, problem->message);
+        if (line == NULL) {
+            text->failed = true;
+            return;
+        }
+        ds_accel__sanitize(line, strlen(line) + 1);
+        ds_accel__text_add(text, "%s%s", i > 0 ? "\n" : "", line);
+        free(line);
     }
 }
 

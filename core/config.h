@@ -64,6 +64,11 @@ struct ds_accel__config {
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,
                               const struct ds_accel__env *env);
+/* The packages' files, and those named or in the folders named; texts[i] in place of the i-th's. */
+int32_t ds_accel__config_find_named(struct ds_accel__config *config,
+                                    const struct ds_accel_options *options,
+                                    const char *const *paths, const char *const *texts,
+                                    uint32_t count);
 /* Add one behind the others; text: what is in it, NULL: it is read when it is needed.
  * ERR_NO_MEMORY. */
 int32_t ds_accel__config_add_file(struct ds_accel__config *config, const char *path,

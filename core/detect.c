@@ -148,12 +148,26 @@ static int32_t ask_cpu_here(struct ds_accel__candidate *candidate)
 }
 
 /*
+ * Whether another process that asks plugins may find out what this one wants to know. Who has no
+ * hardware here is not asked, and cpu answers at once whoever asks it.
+ */
+static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!open[i]->has_verdict && strcmp(open[i]->name, "cpu") != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
  * Ask those that nobody has asked of late. Whoever else asks plugins just now is waited for, and
  * may have found out what this one wants to know.
  */
 static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, size_t count)
 {
-    int32_t status;
+    int32_t status = DS_ACCEL_OK;
     size_t left = 0;
 
     if (context->recording != NULL) {
@@ -162,20 +176,23 @@ static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, 
         }
         return DS_ACCEL_OK;
     }
-    status = ds_accel__verdicts_lock(context);
-
     for (size_t i = 0; i < count && status >= 0; i++) {
-        bool is_known;
+        status = ds_accel__hardware_check(open[i]);
+    }
+    if (status >= 0) {
+        status = is_worth_waiting(open, count) ? ds_accel__verdicts_lock(context)
+                                               : ds_accel__verdicts_try_lock(context);
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        bool is_known = false;
 
-        status = recall(open[i], &is_known);
-        if (status >= 0 && is_known) {
+        if (open[i]->has_verdict) {
+            status = ds_accel__verdict_keep(open[i]);
             continue;
         }
-        status = status < 0 ? status : ds_accel__hardware_check(open[i]);
-        if (status >= 0 && !open[i]->has_verdict) {
+        status = recall(open[i], &is_known);
+        if (status >= 0 && !is_known) {
             open[left++] = open[i];
-        } else if (status >= 0) {
-            status = ds_accel__verdict_keep(open[i]);
         }
     }
     if (status >= 0 && left > 0) {

@@ -26,7 +26,8 @@ struct doctor {
     const struct ds_accel__machine *machine;
     struct ds_accel__survey survey;
     json_t *findings[SEVERITY_COUNT]; /* arrays: the worst come first in the report */
-    bool failed;                      /* memory is exhausted */
+    const char *absent; /* the backend that findings are of, if its hardware is not here */
+    bool failed;        /* memory is exhausted */
 };
 
 /* A finding; the text after remedy is what was seen. */
@@ -50,6 +51,9 @@ static void add(struct doctor *doctor, enum severity severity, const char *check
     ds_accel__json_set(finding, "subject", ds_accel__json_text(subject), &doctor->failed);
     ds_accel__json_set(finding, "detail", ds_accel__json_text(detail), &doctor->failed);
     ds_accel__json_set(finding, "remedy", ds_accel__json_text(remedy), &doctor->failed);
+    ds_accel__json_set(finding, "absent",
+                       ds_accel__json_text(severity == INFO ? doctor->absent : NULL),
+                       &doctor->failed);
     if (json_array_append_new(doctor->findings[severity], finding) != 0) {
         doctor->failed = true;
     }
@@ -150,6 +154,24 @@ static void check_config(struct doctor *doctor)
     is_done(doctor, ds_accel__context_check_variables(context, &log));
 }
 
+/* Where verdicts and the quarantine are remembered, or why they are not. */
+static void check_cache(struct doctor *doctor)
+{
+    const struct ds_accel__cache *cache = &doctor->context->cache;
+
+    if (cache->problem[0] == '\0' && cache->folder != NULL) {
+        add(doctor, OK, "cache", cache->folder, "", "verdicts and the quarantine are kept here");
+    } else if (cache->is_refused) {
+        add(doctor, WARNING, "cache", cache->folder != NULL ? cache->folder : "",
+            "remove it or correct its owner and mode, or name another folder of this user's in "
+            "DS_ACCEL_CACHE_DIR",
+            "each start asks plugins anew, and none that crashes is left alone: %s",
+            cache->problem);
+    } else {
+        add(doctor, OK, "cache", "", "", "nothing is remembered: %s", cache->problem);
+    }
+}
+
 /* ---- plugins -------------------------------------------------------------------------------- */
 
 /* What the configuration's facts say of a backend's hardware here. */
@@ -212,9 +234,11 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
                                                  &presence))) {
         return;
     }
+    doctor->absent = hardware_of(&presence) == ABSENT ? candidate->name : NULL;
     add(doctor, judge_no(candidate->reason, hardware_of(&presence)), "plugin", candidate->name,
         remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
         candidate->detail != NULL ? candidate->detail : "");
+    doctor->absent = NULL;
     ds_accel__presence_clear(&presence);
 }
 
@@ -588,7 +612,9 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
     is_here = hardware_of(&presence) == PRESENT;
     check_nodes(doctor, backend, facts, &presence, has_plugin);
     if (linker->has_folders && json_array_size(libraries) > 0 && (is_here || has_plugin)) {
+        doctor->absent = hardware_of(&presence) == ABSENT ? backend : NULL;
         check_libraries(doctor, linker, backend, libraries, is_here && has_plugin ? PROBLEM : INFO);
+        doctor->absent = NULL;
     }
     if (is_here && ds_accel__registry_find(&doctor->context->registry, backend) == NULL) {
         add(doctor, INFO, "plugin", backend, remedy_of(doctor, backend, "no_plugin"),
@@ -803,6 +829,7 @@ int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out)
     }
     check_choice(&doctor);
     check_config(&doctor);
+    check_cache(&doctor);
     for (size_t i = 0; i < context->registry.count; i++) {
         check_plugin(&doctor, context->registry.candidates[i]);
     }

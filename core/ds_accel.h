@@ -44,6 +44,18 @@ typedef struct ds_accel_device ds_accel_device_t;
  */
 DS_ACCEL_EXPORT const char *ds_accel_last_error(void);
 
+/**
+ * Make a text fit for a terminal, in place: one line of UTF-8 in which no byte is obeyed or hidden.
+ * A control character or a line's end becomes a blank; a character that shows nothing, such as one
+ * that turns the direction of writing, and a byte that is not UTF-8 become "?". The library's own
+ * texts, errors and log lines are so already; this is for what a program prints beside them.
+ *
+ * @param[in,out] text       it does not get longer; NULL does nothing
+ * @param[in]     text_size  of its array, in bytes; the last one becomes NUL
+ * @threads any
+ */
+DS_ACCEL_EXPORT void ds_accel_sanitize_text(char *text, size_t text_size);
+
 /** "DS_ACCEL_ERR_NO_MEMORY" for -2; "DS_ACCEL_ERR_INTERNAL" for a number that is no status. */
 DS_ACCEL_EXPORT const char *ds_accel_status_name(int32_t status);
 
@@ -266,6 +278,22 @@ DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const cha
  */
 DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *options,
                                               uint32_t format, char **text_out);
+
+/**
+ * Validate these files in place of those that a context would read; options that packages declare
+ * are taken from the packages' files.
+ *
+ * @param[in]  paths     files, and folders whose .json files are meant
+ * @param[in]  texts     NULL, or as many as paths: what is not NULL is the contents, and the path
+ *                       only its name
+ * @param[out] text_out  the verdict; written for ERR_CONFIG too
+ * @return as ds_accel_config_check(); a file that cannot be read is a problem; ERR_INVALID
+ * @owner  caller; release with ds_accel_free_text()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_config_check_files(const struct ds_accel_options *options,
+                                                    const char *const *paths,
+                                                    const char *const *texts, uint32_t count,
+                                                    uint32_t format, char **text_out);
 
 /**
  * Check a plugin file against the numbered rules of docs/plugin-abi.md. Runs the plugin's code, in
@@ -1462,7 +1490,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_export_envs(ds_accel_t *context, uint32_t posit
  * The value with which a variable shows exactly these devices, in this order, to a program that is
  * started with the environment as it is now.
  *
- * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first
+ * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first that the plugin
+ *                         has itself, else the first
  * @param[in]  indices     indices[count], each below ds_accel_device_count(), none twice
  * @param[out] value       NUL-terminated; may be NULL with value_size 0, to ask for the size
  * @param[out] needed_out  bytes that the value needs, with its NUL; written on OK and ERR_LIMIT;

@@ -227,6 +227,28 @@ char *ds_accel__env_runtime_dir(void)
     return dir != NULL && dir[0] == '/' ? strdup(dir) : NULL;
 }
 
+char *ds_accel__env_temporary_dir(void)
+{
+    const char *dir = secure_getenv("TMPDIR");
+    const char *home = secure_getenv("HOME");
+    size_t length = home != NULL ? strlen(home) : 0;
+
+    /* A file there would be believed that the caller may have written. */
+    if (getauxval(AT_SECURE) != 0) {
+        return strdup("");
+    }
+    while (length > 1 && home[length - 1] == '/') {
+        length--;
+    }
+    /* A relative path is another folder in each directory, and machines may share a home. */
+    if (dir == NULL || dir[0] != '/' ||
+        (length > 1 && strncmp(dir, home, length) == 0 &&
+         (dir[length] == '/' || dir[length] == '\0'))) {
+        dir = "/tmp";
+    }
+    return strdup(dir);
+}
+
 bool ds_accel__env_is_ours(const char *name, size_t length)
 {
     for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT; i++) {

@@ -67,6 +67,9 @@ bool ds_accel__env_has_others(const struct ds_accel__env *env);
 /* The user's configuration folder, without ds-accel; new string, NULL if there is none or set-uid.
  */
 char *ds_accel__env_user_config_dir(void);
+/* $TMPDIR, unless it is below the home; else /tmp. New string, "" in a set-uid program; NULL when
+ * memory is exhausted. */
+char *ds_accel__env_temporary_dir(void);
 /* $XDG_RUNTIME_DIR; new string, NULL if there is none or set-uid. */
 char *ds_accel__env_runtime_dir(void);
 /* True if the name of this length is one of the table's. */

@@ -22,6 +22,14 @@ int32_t ds_accel__error(int32_t status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(last_error, sizeof(last_error), format, arguments);
     va_end(arguments);
+    /* Names and paths in it come from anywhere, and go to somebody's terminal. */
+    ds_accel__sanitize(last_error, sizeof(last_error));
+    return status;
+}
+
+int32_t ds_accel__error_lines(int32_t status, const char *lines)
+{
+    ds_accel__copy(last_error, sizeof(last_error), lines);
     return status;
 }
 

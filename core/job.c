@@ -46,18 +46,47 @@ int32_t ds_accel_export_envs(ds_accel_t *context, uint32_t position, char *name,
 
 /* ---- visible devices ------------------------------------------------------------------------ */
 
-/* The variable itself, as the facts have it; NULL: it is none of the accelerator's. */
+/* Whether the plugin itself names it: then its vendor's runtime reads it. */
+static bool is_read(const ds_accel_t *context, const char *variable)
+{
+    const struct ds_accel__candidate *candidate = context->selected;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    char name[64] = "";
+
+    for (uint32_t i = 0;
+         candidate->instance != NULL && i < 64 &&
+         candidate->table.env_name_get(candidate->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, i,
+                                       name, sizeof(name), &error) >= 0;
+         i++) {
+        name[sizeof(name) - 1] = '\0';
+        if (strcmp(name, variable) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The variable itself, as the facts have it; NULL: it is none of the accelerator's. Without a name
+ * the first that has an effect: names in front may be there for DeepSpeed's launcher alone.
+ */
 static const char *find_variable(const ds_accel_t *context, const struct ds_accel__known *known,
                                  const char *variable, int32_t *status_out)
 {
     const json_t *names = json_object_get(known->tree, "visible_devices_envs");
+    const char *first = NULL;
 
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
 
-        if (name != NULL && (variable == NULL || strcmp(name, variable) == 0)) {
+        first = first != NULL ? first : name;
+        if (name != NULL &&
+            (variable == NULL ? is_read(context, name) : strcmp(name, variable) == 0)) {
             return name;
         }
+    }
+    if (variable == NULL && first != NULL) {
+        return first;
     }
     *status_out =
         variable == NULL
@@ -114,7 +143,7 @@ static int32_t join(const char *variable, const uint32_t *indices, uint32_t coun
         if (i > 0) {
             ds_accel__text_add_bytes(text, ",", 1);
         }
-        if (list == NULL) {
+        if (list == NULL || list[0] == '\0') { /* hidden by it, there would be no device */
             ds_accel__text_add(text, "%u", indices[i]);
         } else if (find_item(list, indices[i], &item, &length)) {
             ds_accel__text_add_bytes(text, item, length);
@@ -138,7 +167,7 @@ static int32_t ask(const ds_accel_t *context, const char *variable, const uint32
     int32_t status = candidate->table.visible_devices_value(candidate->instance, variable, indices,
                                                             count, NULL, 0, &needed, &error);
 
-    if (status == DS_ACCEL_ERR_UNSUPPORTED) {
+    if (status == DS_ACCEL_ERR_UNSUPPORTED || status == DS_ACCEL_ERR_NOT_FOUND) {
         return join(variable, indices, count, text);
     }
     if (status != DS_ACCEL_ERR_LIMIT || needed == 0 || needed > VALUE_LIMIT) {

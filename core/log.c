@@ -95,6 +95,7 @@ bool ds_accel__log_enabled(const struct ds_accel__log *log, const char *topic, u
 void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t level,
                    const char *format, ...)
 {
+    char clean_topic[64];
     char line[1024];
     va_list arguments;
 
@@ -105,5 +106,7 @@ void ds_accel__log(const struct ds_accel__log *log, const char *topic, uint32_t 
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     ds_accel__sanitize(line, sizeof(line));
-    log->sink(log->user_data, level, topic, line);
+    ds_accel__copy(clean_topic, sizeof(clean_topic), topic);
+    ds_accel__sanitize(clean_topic, sizeof(clean_topic));
+    log->sink(log->user_data, level, clean_topic, line);
 }

@@ -62,7 +62,12 @@ struct map {
 
 void ds_accel__xml_add(struct ds_accel__text *out, const char *text)
 {
-    for (const char *c = text; *c != '\0'; c++) {
+    char character[8];
+    uint32_t code;
+    size_t length;
+
+    for (const char *c = text; *c != '\0'; c += length) {
+        length = ds_accel__character(c, &code);
         switch (*c) {
         case '&':
             ds_accel__text_add(out, "&amp;");
@@ -76,16 +81,16 @@ void ds_accel__xml_add(struct ds_accel__text *out, const char *text)
         case '"':
             ds_accel__text_add(out, "&quot;");
             break;
+        case '\n':
+        case '\t':
+            ds_accel__text_add_bytes(out, c, 1);
+            break;
         default:
-            /* XML has no control characters, and not the last two of the first plane. */
-            if ((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') {
-                ds_accel__text_add(out, " ");
-            } else if (strncmp(c, "\xef\xbf\xbe", 3) == 0 || strncmp(c, "\xef\xbf\xbf", 3) == 0) {
-                ds_accel__text_add(out, "?");
-                c += 2;
-            } else {
-                ds_accel__text_add_bytes(out, c, 1);
-            }
+            /* XML has no control characters, and a picture's source is read on terminals too. */
+            memcpy(character, c, length);
+            character[length] = '\0';
+            ds_accel__sanitize(character, sizeof(character));
+            ds_accel__text_add(out, "%s", character);
         }
     }
 }

@@ -680,7 +680,11 @@ char *ds_accel__memory_replay_text(json_t *report)
     for (size_t i = 0; i < json_array_size(results); i++) {
         const json_t *result = json_array_get(results, i);
         uint64_t failures = ds_accel__json_size(result, "failures");
+        char settings_text[512];
 
+        ds_accel__copy(settings_text, sizeof(settings_text),
+                       json_string_value(json_object_get(result, "settings")));
+        ds_accel__sanitize(settings_text, sizeof(settings_text));
         ds_accel__size_text(ds_accel__json_size(result, "peak_allocated_bytes"), sizes[0],
                             sizeof(sizes[0]));
         ds_accel__size_text(ds_accel__json_size(result, "peak_reserved_bytes"), sizes[1],
@@ -689,8 +693,7 @@ char *ds_accel__memory_replay_text(json_t *report)
                             sizeof(sizes[2]));
         ds_accel__text_add(&out, "%c %-*s %10s %10s %4llu %% %8llu %7llu %7llu  ",
                            json_is_true(json_object_get(result, "best")) ? '*' : ' ', width,
-                           json_string_value(json_object_get(result, "settings")), sizes[0],
-                           sizes[1],
+                           settings_text, sizes[0], sizes[1],
                            (unsigned long long)ds_accel__json_size(result, "fragmentation_percent"),
                            (unsigned long long)ds_accel__json_size(result, "peak_segments"),
                            (unsigned long long)ds_accel__json_size(result, "device_calls"),

@@ -7,9 +7,14 @@
 
 static int32_t write_json(json_t *tree, struct ds_accel__text *out)
 {
-    ds_accel__text_add_json(out, tree, JSON_INDENT(2));
-    ds_accel__text_add(out, "\n");
-    return !out->failed ? DS_ACCEL_OK : ds_accel__no_memory();
+    char *dump = ds_accel__json_dump(tree, JSON_INDENT(2));
+
+    if (dump != NULL) {
+        ds_accel__text_add_printable_json(out, dump);
+        ds_accel__text_add(out, "\n");
+    }
+    free(dump);
+    return dump != NULL && !out->failed ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
 int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format, void **data_out,

@@ -491,7 +491,7 @@ static char *dump_options(const struct ds_accel__candidate *candidate)
         return strdup("");
     }
     tree = json_pack("{s:{s:{s:O}}}", "backends", candidate->name, "options", options);
-    dump = tree != NULL ? json_dumps(tree, JSON_COMPACT) : NULL;
+    dump = tree != NULL ? ds_accel__json_dump(tree, JSON_COMPACT) : NULL;
     json_decref(tree);
     return dump;
 }

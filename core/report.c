@@ -281,12 +281,19 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-static json_t *files_tree(const struct ds_accel__config *config, bool *failed)
+/* first: the first layer that is of interest. */
+static json_t *files_tree(const struct ds_accel__config *config, enum ds_accel__layer first,
+                          bool *failed)
 {
     json_t *array = json_array();
 
     for (size_t i = 0; i < config->file_count; i++) {
-        json_t *file = json_object();
+        json_t *file;
+
+        if (config->files[i].layer < first) {
+            continue;
+        }
+        file = json_object();
 
         set_text(file, "path", config->files[i].path, failed);
         set_text(file, "layer", ds_accel__layer_name(config->files[i].layer), failed);
@@ -352,7 +359,9 @@ static json_t *report_config(const ds_accel_t *context)
     struct config_walk walk = {.config = &context->config, .values = json_array()};
     json_t *tree = new_report(&walk.failed);
 
-    ds_accel__json_set(tree, "files", files_tree(&context->config, &walk.failed), &walk.failed);
+    ds_accel__json_set(tree, "files",
+                       files_tree(&context->config, DS_ACCEL__LAYER_PACKAGE, &walk.failed),
+                       &walk.failed);
     walk_config(&walk, context->config.merged, "", "");
     ds_accel__json_set(tree, "values", walk.values, &walk.failed);
     return finish(tree, walk.failed);
@@ -389,14 +398,15 @@ static json_t *report_config_env(const ds_accel_t *context)
     return finish(tree, failed);
 }
 
-static json_t *report_config_check(const struct ds_accel__config *config)
+static json_t *report_config_check(const struct ds_accel__config *config,
+                                   enum ds_accel__layer first)
 {
     bool failed = false;
     json_t *tree = new_report(&failed);
     json_t *array = json_array();
 
     ds_accel__json_set(tree, "valid", json_boolean(config->problem_count == 0), &failed);
-    ds_accel__json_set(tree, "files", files_tree(config, &failed), &failed);
+    ds_accel__json_set(tree, "files", files_tree(config, first, &failed), &failed);
     for (size_t i = 0; i < config->problem_count; i++) {
         const struct ds_accel__config_problem *problem = &config->problems[i];
         json_t *entry = json_object();
@@ -411,6 +421,20 @@ static json_t *report_config_check(const struct ds_accel__config *config)
     return finish(tree, failed);
 }
 
+/* The verdict on what was found; clears config. */
+static int32_t write_check(struct ds_accel__config *config, int32_t status,
+                           enum ds_accel__layer first, uint32_t format, char **text_out)
+{
+    if (status >= 0 || status == DS_ACCEL_ERR_CONFIG) {
+        int32_t written = ds_accel__report_write(
+            DS_ACCEL__REPORT_CONFIG_CHECK, report_config_check(config, first), format, text_out);
+
+        status = written < 0 ? written : status;
+    }
+    ds_accel__config_clear(config);
+    return status;
+}
+
 int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t format,
                               char **text_out)
 {
@@ -419,7 +443,6 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
     struct ds_accel__env env;
     enum ds_accel__variable variable;
     const char *problem;
-    int32_t written;
     int32_t status;
 
     if (text_out == NULL) {
@@ -442,14 +465,34 @@ int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t for
 
         status = added < 0 ? added : DS_ACCEL_ERR_CONFIG;
     }
-    if (status >= 0 || status == DS_ACCEL_ERR_CONFIG) {
-        written = ds_accel__report_write(DS_ACCEL__REPORT_CONFIG_CHECK,
-                                         report_config_check(&config), format, text_out);
-        status = written < 0 ? written : status;
-    }
-    ds_accel__config_clear(&config);
+    status = write_check(&config, status, DS_ACCEL__LAYER_PACKAGE, format, text_out);
     ds_accel__env_clear(&env);
     return status;
+}
+
+int32_t ds_accel_config_check_files(const struct ds_accel_options *given, const char *const *paths,
+                                    const char *const *texts, uint32_t count, uint32_t format,
+                                    char **text_out)
+{
+    struct ds_accel_options options;
+    struct ds_accel__config config;
+    int32_t status;
+
+    if (text_out == NULL || (paths == NULL && count > 0)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "paths or text_out is NULL");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (paths[i] == NULL) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID, "a path is NULL");
+        }
+    }
+    status = ds_accel__options_read(given, &options);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel__config_find_named(&config, &options, paths, texts, count);
+    status = status < 0 ? status : ds_accel__config_read(&config, true);
+    return write_check(&config, status, DS_ACCEL__LAYER_EXPLICIT, format, text_out);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -462,9 +505,13 @@ int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, c
         return ds_accel__no_memory();
     }
     if ((format & DS_ACCEL_FORMAT_JSON) != 0) {
-        ds_accel__text_add_json(&text, tree, JSON_INDENT(2));
-        ds_accel__text_add(&text, "\n");
-        *text_out = ds_accel__text_take(&text);
+        dump = ds_accel__json_dump(tree, JSON_INDENT(2));
+        if (dump != NULL) {
+            ds_accel__text_add_printable_json(&text, dump);
+            ds_accel__text_add(&text, "\n");
+        }
+        free(dump);
+        *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
     } else if (report == DS_ACCEL_REPORT_MEMORY ||
                (report == DS_ACCEL_REPORT_TOPO && (format & DS_ACCEL_FORMAT_SVG) != 0)) {
         *text_out = NULL;

@@ -215,6 +215,13 @@ static int32_t begin_change(ds_accel_t *context, bool *is_absent_out)
                                "nothing was forgotten: %s",
                                cache->problem[0] != '\0' ? cache->problem : "DS_ACCEL_CACHE is ro");
     }
+    if (cache->stopped_pid != 0 && !cache->is_locked) {
+        return ds_accel__error(
+            DS_ACCEL_ERR_BUSY,
+            "nothing was forgotten: process %d is stopped while it asks plugins, "
+            "and holds %s/lock",
+            cache->stopped_pid, cache->folder);
+    }
     return cache->is_locked
                ? DS_ACCEL_OK
                : ds_accel__error(DS_ACCEL_ERR_BUSY,

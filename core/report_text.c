@@ -357,6 +357,37 @@ static void write_info(struct page *page, json_t *tree)
 
 /* ---- env: lines for eval -------------------------------------------------------------------- */
 
+static void add_quoted(struct page *page, const char *name, const char *value)
+{
+    ds_accel__text_add(&page->text, "export %s='", name);
+    for (; *value != '\0'; value++) {
+        if (*value == '\'') {
+            ds_accel__text_add(&page->text, "'\\''");
+        } else {
+            ds_accel__text_add_bytes(&page->text, value, 1);
+        }
+    }
+    ds_accel__text_add(&page->text, "'\n");
+}
+
+/*
+ * A value that a terminal would obey, or not show: printf makes it of what it shows. The shell
+ * takes line ends at the end of a command's output away, so something stands behind them.
+ */
+static void add_encoded(struct page *page, const char *name, const char *value)
+{
+    ds_accel__text_add(&page->text, "%s=\"$(printf '", name);
+    for (; *value != '\0'; value++) {
+        if ((unsigned char)*value < 0x20 || (unsigned char)*value >= 0x7f ||
+            strchr("'\\%", *value) != NULL) {
+            ds_accel__text_add(&page->text, "\\%03o", (unsigned char)*value);
+        } else {
+            ds_accel__text_add_bytes(&page->text, value, 1);
+        }
+    }
+    ds_accel__text_add(&page->text, ".')\"; export %s=\"${%s%%.}\"\n", name, name);
+}
+
 static void write_env(struct page *page, json_t *tree)
 {
     json_t *variables = json_object_get(tree, "variables");
@@ -371,15 +402,11 @@ static void write_env(struct page *page, json_t *tree)
             ds_accel__text_add(&page->text, "unset %s\n", get_text(variable, "name"));
             continue;
         }
-        ds_accel__text_add(&page->text, "export %s='", get_text(variable, "name"));
-        for (const char *c = get_text(variable, "value"); *c != '\0'; c++) {
-            if (*c == '\'') {
-                ds_accel__text_add(&page->text, "'\\''");
-            } else {
-                ds_accel__text_add(&page->text, "%c", *c);
-            }
+        if (ds_accel__is_printable(get_text(variable, "value"))) {
+            add_quoted(page, get_text(variable, "name"), get_text(variable, "value"));
+        } else {
+            add_encoded(page, get_text(variable, "name"), get_text(variable, "value"));
         }
-        ds_accel__text_add(&page->text, "'\n");
     }
 }
 
@@ -402,8 +429,9 @@ static void write_config(struct page *page, json_t *tree)
             ds_accel__json_dump(json_object_get(value, "value"), JSON_ENCODE_ANY | JSON_COMPACT);
 
         page->text.failed = page->text.failed || dump == NULL;
-        ds_accel__text_add(&page->text, "%s = %s  # %s\n", get_text(value, "key"),
-                           dump != NULL ? dump : "", get_text(value, "origin"));
+        ds_accel__text_add(&page->text, "%s = ", get_text(value, "key"));
+        ds_accel__text_add_printable_json(&page->text, dump != NULL ? dump : "");
+        ds_accel__text_add(&page->text, "  # %s\n", get_text(value, "origin"));
         free(dump);
     }
 }
@@ -439,8 +467,10 @@ static void write_config_check(struct page *page, json_t *tree)
                            get_text(problem, "message"));
     }
     if (json_array_size(problems) == 0) {
-        ds_accel__text_add(&page->text, "%zu configuration files, no problem\n",
-                           json_array_size(json_object_get(tree, "files")));
+        size_t count = json_array_size(json_object_get(tree, "files"));
+
+        ds_accel__text_add(&page->text, "%zu configuration file%s, no problem\n", count,
+                           count == 1 ? "" : "s");
     }
 }
 
@@ -650,10 +680,35 @@ static void write_finding(struct page *page, json_t *finding, int check)
     }
 }
 
+/* Of what is merely not here one line: it stands in nobody's way. */
+static void write_absent(struct page *page, json_t *findings, int check)
+{
+    struct ds_accel__text names = {0};
+
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        const char *absent = get_text(json_array_get(findings, i), "absent");
+        bool is_new = absent[0] != '\0';
+
+        for (size_t k = 0; k < i && is_new; k++) {
+            is_new = strcmp(get_text(json_array_get(findings, k), "absent"), absent) != 0;
+        }
+        if (is_new) {
+            ds_accel__text_add(&names, "%s%s", names.size_bytes > 0 ? ", " : "", absent);
+        }
+    }
+    if (names.size_bytes > 0) {
+        add_word(page, "info", 9);
+        ds_accel__text_add(&page->text, "%-*sno hardware of %s here; -v shows more\n", check,
+                           "hardware", names.data);
+    }
+    page->text.failed = page->text.failed || names.failed;
+    ds_accel__text_clear(&names);
+}
+
 static void write_doctor(struct page *page, json_t *tree)
 {
     json_t *findings = json_object_get(tree, "findings");
-    int check = widest(findings, "check", 5) + 2;
+    int check = widest(findings, "check", (int)strlen("hardware")) + 2;
     int problems = 0;
     int warnings = 0;
 
@@ -663,15 +718,19 @@ static void write_doctor(struct page *page, json_t *tree)
 
         problems += strcmp(severity, "problem") == 0;
         warnings += strcmp(severity, "warning") == 0;
-        if (page->verbose || strcmp(severity, "ok") != 0) {
+        if (page->verbose ||
+            (strcmp(severity, "ok") != 0 && get_text(finding, "absent")[0] == '\0')) {
             write_finding(page, finding, check);
         }
+    }
+    if (!page->verbose) {
+        write_absent(page, findings, check);
     }
     ds_accel__text_add(&page->text, "%d problem%s, %d warning%s\n", problems,
                        problems == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
 }
 
-/* Texts from file names, plugins and configuration: no control character reaches a terminal. */
+/* Texts from file names, plugins and configuration: a terminal shows them, and obeys none. */
 static bool sanitize_tree(json_t *value)
 {
     const char *text = json_string_value(value);
@@ -691,21 +750,35 @@ static bool sanitize_tree(json_t *value)
             return false;
         }
     }
-    for (i = 0; text != NULL && text[i] != '\0'; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            char *copy = strdup(text);
-            bool done;
+    if (text != NULL && !ds_accel__is_printable(text)) {
+        char *copy = strdup(text);
+        bool done;
 
-            if (copy == NULL) {
-                return false;
-            }
-            ds_accel__sanitize(copy, strlen(copy) + 1);
-            done = json_string_set(value, copy) == 0;
-            free(copy);
-            return done;
+        if (copy == NULL) {
+            return false;
         }
+        ds_accel__sanitize(copy, strlen(copy) + 1);
+        done = json_string_set(value, copy) == 0;
+        free(copy);
+        return done;
     }
     return true;
+}
+
+/* The configuration's values are shown as JSON, escaped; what names them is not. */
+static bool sanitize_config(json_t *tree)
+{
+    json_t *values = json_object_get(tree, "values");
+
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        json_t *value = json_array_get(values, i);
+
+        if (!sanitize_tree(json_object_get(value, "key")) ||
+            !sanitize_tree(json_object_get(value, "origin"))) {
+            return false;
+        }
+    }
+    return sanitize_tree(json_object_get(tree, "files"));
 }
 
 /* A text's lines as an array; NULL: no memory. */
@@ -742,6 +815,16 @@ static bool split_outputs(json_t *tree)
     return true;
 }
 
+/* What text shows as it is must be fit for a terminal. Shell lines escape it themselves. */
+static bool prepare(uint32_t report, json_t *tree)
+{
+    if (report == DS_ACCEL_REPORT_ENV) {
+        return true;
+    }
+    return report == DS_ACCEL_REPORT_CONFIG ? sanitize_config(tree)
+                                            : split_outputs(tree) && sanitize_tree(tree);
+}
+
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
 {
     static const struct {
@@ -770,9 +853,7 @@ char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)
     /* What is shared with the configuration must stay as it is. */
     json_t *copy = json_deep_copy(tree);
 
-    /* Shell lines keep every byte of a value; the configuration is shown as JSON, escaped. */
-    if (copy == NULL || (report != DS_ACCEL_REPORT_ENV && report != DS_ACCEL_REPORT_CONFIG &&
-                         (!split_outputs(copy) || !sanitize_tree(copy)))) {
+    if (copy == NULL || !prepare(report, copy)) {
         json_decref(copy);
         return NULL;
     }

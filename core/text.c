@@ -212,22 +212,130 @@ static size_t character_bytes(const unsigned char *c)
     return length;
 }
 
+static uint32_t decode(const unsigned char *c, size_t length)
+{
+    uint32_t code = length == 1 ? c[0] : c[0] & (0xffu >> (length + 1));
+
+    for (size_t i = 1; i < length; i++) {
+        code = code << 6 | (c[i] & 0x3f);
+    }
+    return code;
+}
+
+/*
+ * What a terminal obeys or hides instead of showing it: Unicode's categories Cc, Cf, Zl and Zp, its
+ * property Default_Ignorable_Code_Point, and what is never a character. In ascending order.
+ */
+static const struct {
+    uint32_t first;
+    uint32_t last;
+} unprintable[] = {
+    {0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},
+    {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},
+    {0x890, 0x891},     {0x8e2, 0x8e2},     {0x115f, 0x1160},   {0x17b4, 0x17b5},
+    {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},
+    {0x3164, 0x3164},   {0xfdd0, 0xfdef},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
+    {0xffa0, 0xffa0},   {0xfff0, 0xfffb},   {0xfffe, 0xffff},   {0x110bd, 0x110bd},
+    {0x110cd, 0x110cd}, {0x13430, 0x1345f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+    {0xe0000, 0xe0fff},
+};
+
+static bool is_printable(uint32_t code)
+{
+    if ((code >= 0x20 && code < 0x7f) || (code & 0xfffe) == 0xfffe) {
+        return code < 0x7f;
+    }
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(unprintable); i++) {
+        if (code <= unprintable[i].last) {
+            return code < unprintable[i].first;
+        }
+    }
+    return true;
+}
+
+size_t ds_accel__character(const char *text, uint32_t *code_out)
+{
+    size_t length = character_bytes((const unsigned char *)text);
+
+    if (length == 0) {
+        *code_out = DS_ACCEL__NO_CHARACTER;
+        return 1;
+    }
+    *code_out = decode((const unsigned char *)text, length);
+    return length;
+}
+
+bool ds_accel__is_printable(const char *text)
+{
+    uint32_t code;
+
+    while (*text != '\0') {
+        text += ds_accel__character(text, &code);
+        if (!is_printable(code)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void ds_accel__sanitize(char *text, size_t text_size)
 {
-    unsigned char *c = (unsigned char *)text;
+    char *to = text;
+    uint32_t code;
     size_t length;
 
     text[text_size - 1] = '\0';
-    for (; *c != '\0'; c += length > 0 ? length : 1) {
-        length = character_bytes(c);
-        if (length == 0) {
-            *c = '?';
-        } else if (*c < 0x20 || *c == 0x7f) {
-            *c = ' ';
-        } else if (c[0] == 0xc2 && c[1] < 0xa0) { /* the other control characters */
-            memset(c, ' ', length);
+    for (const char *from = text; *from != '\0'; from += length) {
+        length = ds_accel__character(from, &code);
+        if (is_printable(code)) {
+            memmove(to, from, length);
+            to += length;
+        } else {
+            /* What controls or ends a line leaves a gap; what would not be seen is seen now. */
+            *to++ = code < 0xa0 || code == 0x2028 || code == 0x2029 ? ' ' : '?';
         }
     }
+    *to = '\0';
+}
+
+void ds_accel_sanitize_text(char *text, size_t text_size)
+{
+    if (text != NULL && text_size > 0) {
+        ds_accel__sanitize(text, text_size);
+    }
+}
+
+/* A character of a JSON string as \uXXXX, in two halves if it needs them. */
+static void add_escaped(struct ds_accel__text *text, uint32_t code)
+{
+    if (code >= 0x10000) {
+        ds_accel__text_add(text, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
+                           0xdc00 + ((code - 0x10000) & 0x3ff));
+    } else {
+        ds_accel__text_add(text, "\\u%04x", code);
+    }
+}
+
+void ds_accel__text_add_printable_json(struct ds_accel__text *text, const char *json)
+{
+    const char *begin = json; /* of what is not yet added */
+    uint32_t code;
+    size_t length;
+
+    for (; *json != '\0'; json += length) {
+        length = 1;
+        /* Below are JSON's own line ends, and no other: a writer escapes them within strings. */
+        if ((unsigned char)*json < 0x7f) {
+            continue;
+        }
+        length = ds_accel__character(json, &code);
+        if (!is_printable(code)) {
+            ds_accel__text_add_bytes(text, begin, (size_t)(json - begin));
+            add_escaped(text, code == DS_ACCEL__NO_CHARACTER ? 0xfffd : code);
+            begin = json + length;
+        }
+    }
+    ds_accel__text_add_bytes(text, begin, (size_t)(json - begin));
 }
 
 bool ds_accel__is_backend_name(const char *name)

@@ -14,9 +14,11 @@
 #define DS_ACCEL__DEVICE_LIMIT 65536u /* no machine has more */
 #define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Keep the message as this thread's last error and return status. */
+/* Keep the message as this thread's last error, printable and on one line, and return status. */
 int32_t ds_accel__error(int32_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same for several lines, each of them printable already. */
+int32_t ds_accel__error_lines(int32_t status, const char *lines);
 /* The same for exhausted memory; allocates nothing. */
 int32_t ds_accel__no_memory(void);
 
@@ -50,8 +52,16 @@ char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1,
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
 void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
                         size_t text_size);
-/* End a text that came from outside: one line of UTF-8, without control characters. */
+#define DS_ACCEL__NO_CHARACTER UINT32_MAX
+/* The bytes of the character that a text begins with, and its number; 1 and DS_ACCEL__NO_CHARACTER
+ * for a byte that is not UTF-8. */
+size_t ds_accel__character(const char *text, uint32_t *code_out);
+/* True if a terminal shows all of it on one line: UTF-8 without control and format characters. */
+bool ds_accel__is_printable(const char *text);
+/* End a text that came from outside, and make it so: it never gets longer. */
 void ds_accel__sanitize(char *text, size_t text_size);
+/* Add JSON as a writer wrote it, but with every character of it printable, or escaped. */
+void ds_accel__text_add_printable_json(struct ds_accel__text *text, const char *json);
 /* True if name is a backend's: [a-z][a-z0-9_.]{0,30}. */
 bool ds_accel__is_backend_name(const char *name);
 

@@ -409,7 +409,9 @@ static double draw_node(struct ds_accel__text *out, const struct matrix *matrix,
         ds_accel__xml_add(out, get_text(matrix->vertices[i], "id"));
         ds_accel__text_add(out, "  ");
         ds_accel__xml_add(out, get_text(matrix->vertices[i], "name"));
-        ds_accel__text_add(out, "  %s</text>\n", get_text(matrix->vertices[i], "pci_address"));
+        ds_accel__text_add(out, "  ");
+        ds_accel__xml_add(out, get_text(matrix->vertices[i], "pci_address"));
+        ds_accel__text_add(out, "</text>\n");
     }
     if (node == NULL && count == 0) {
         return y;

@@ -857,6 +857,11 @@ int32_t ds_accel__verdicts_lock(ds_accel_t *context)
     return ds_accel__cache_lock(context, &context->cache, limit + 2000);
 }
 
+int32_t ds_accel__verdicts_try_lock(ds_accel_t *context)
+{
+    return ds_accel__cache_lock(context, &context->cache, 0);
+}
+
 int32_t ds_accel__verdicts_store(ds_accel_t *context)
 {
     int32_t status = ds_accel__cache_store(context, &context->cache);

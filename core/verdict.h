@@ -18,6 +18,8 @@ bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t 
 /* Open and close what is remembered; ERR_NO_MEMORY. Lock held, as for all of these. */
 int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated);
 int32_t ds_accel__verdicts_lock(ds_accel_t *context);
+/* The same without waiting: what is found out is kept only if nobody else asks. */
+int32_t ds_accel__verdicts_try_lock(ds_accel_t *context);
 int32_t ds_accel__verdicts_store(ds_accel_t *context);
 void ds_accel__verdicts_end(ds_accel_t *context);
 /* What the gates trust to hash found, for the file as ds_accel__trust_stat() saw it. */

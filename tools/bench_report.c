@@ -23,12 +23,14 @@ void bench_format_size(uint64_t size_bytes, char *text, size_t text_size)
     snprintf(text, text_size, "%" PRIu64 " %s", size_bytes, units[unit]);
 }
 
-/* Text from a plugin: what is not printable ASCII or a byte of UTF-8 does not reach a terminal. */
+/* Text from a plugin, as far as a terminal only shows it. */
 static void put_plain(FILE *file, const char *text)
 {
-    for (; *text != '\0'; text++) {
-        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, file);
-    }
+    char copy[512];
+
+    snprintf(copy, sizeof(copy), "%s", text);
+    ds_accel_sanitize_text(copy, sizeof(copy));
+    fputs(copy, file);
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -96,46 +98,15 @@ void bench_write_text(FILE *file, const struct bench *bench, const struct bench_
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* The length of the well-formed UTF-8 sequence that text begins with; 0: there is none. */
-static size_t sequence_length(const unsigned char *text)
-{
-    size_t length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : 3;
-
-    if (text[0] >= 0xf0) {
-        length = text[0] < 0xf5 ? 4 : 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    /* Overlong, surrogates, beyond U+10FFFF. */
-    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f)) {
-        return 0;
-    }
-    return length;
-}
-
 static void put_string(FILE *file, const char *string)
 {
-    const unsigned char *text = (const unsigned char *)string;
+    char copy[512];
 
+    snprintf(copy, sizeof(copy), "%s", string);
+    ds_accel_sanitize_text(copy, sizeof(copy));
     fputc('"', file);
-    while (*text != '\0') {
-        size_t length = sequence_length(text);
-
-        if (length == 0) {
-            fputc('?', file);
-            length = 1;
-        } else if (*text == '"' || *text == '\\') {
-            fprintf(file, "\\%c", *text);
-        } else if (*text < 0x20 || *text == 0x7f) {
-            fprintf(file, "\\u%04x", *text);
-        } else {
-            fwrite(text, 1, length, file);
-        }
-        text += length;
+    for (const char *c = copy; *c != '\0'; c++) {
+        fprintf(file, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
     }
     fputc('"', file);
 }

@@ -357,7 +357,7 @@ static int answer(const struct tool *tool, const struct bench *bench, const stru
     }
     if (file == NULL || fclose(file) != 0) {
         free(text);
-        fputs("ds-accel: no memory for the answer\n", stderr);
+        tool_say("no memory for the answer");
         return EXIT_INTERNAL;
     }
     for (size_t i = 0; i < bench->row_count; i++) {
@@ -412,7 +412,7 @@ static int run(struct tool *tool, int argument_count, char **arguments)
     if (make_rows(&bench, &request)) {
         code = bench_on(tool, &bench, &request);
     } else {
-        fputs("ds-accel: no memory for the rows\n", stderr);
+        tool_say("no memory for the rows");
         code = EXIT_INTERNAL;
     }
     free(bench.rows);

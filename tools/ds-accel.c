@@ -113,27 +113,41 @@ int tool_exit_code(int32_t status)
     }
 }
 
+static void say(const char *format, const char *tail, va_list arguments)
+{
+    char line[4096]; /* longer ones are cut */
+
+    vsnprintf(line, sizeof(line), format, arguments);
+    ds_accel_sanitize_text(line, sizeof(line));
+    fprintf(stderr, "ds-accel: %s%s\n", line, tail);
+}
+
+void tool_say(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(format, "", arguments);
+    va_end(arguments);
+}
+
 int tool_fail(int32_t status)
 {
-    fputs("ds-accel: ", stderr);
-    for (const char *c = ds_accel_last_error(); *c != '\0'; c++) {
-        /* Names come from anywhere: no escape sequence reaches the terminal. */
-        fputc(*c != '\n' && ((unsigned char)*c < 0x20 || *c == 0x7f) ? '?' : *c, stderr);
-    }
-    fputc('\n', stderr);
+    /* The library's errors are fit for a terminal; those of a configuration have several lines. */
+    fprintf(stderr, "ds-accel: %s\n", ds_accel_last_error());
     return tool_exit_code(status);
 }
 
 int tool_usage(const struct tool *tool, const char *format, ...)
 {
+    char tail[64];
     va_list arguments;
 
-    fputs("ds-accel: ", stderr);
+    snprintf(tail, sizeof(tail), "; see ds-accel %s%s--help",
+             tool->command != NULL ? tool->command->name : "", tool->command != NULL ? " " : "");
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    say(format, tail, arguments);
     va_end(arguments);
-    fprintf(stderr, "; see ds-accel %s%s--help\n", tool->command != NULL ? tool->command->name : "",
-            tool->command != NULL ? " " : "");
     return EXIT_USAGE;
 }
 
@@ -141,7 +155,7 @@ int tool_usage(const struct tool *tool, const char *format, ...)
 static int finish_output(bool failed, int code)
 {
     if (fflush(answer) != 0 || ferror(answer) || failed) {
-        fprintf(stderr, "ds-accel: writing the answer failed: %s\n", strerror(errno));
+        tool_say("writing the answer failed: %s", strerror(errno));
         return EXIT_PROBLEMS;
     }
     return code;

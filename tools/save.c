@@ -92,7 +92,7 @@ bool tool_save(const char *path, const char *data, size_t size_bytes)
                   replace(target, status.st_mode & 07777, data, size_bytes);
     }
     if (!written) {
-        fprintf(stderr, "ds-accel: %s: %s\n", path, strerror(errno));
+        tool_say("%s: %s", path, strerror(errno));
     }
     return written;
 }

@@ -69,7 +69,9 @@ int tool_run_apart(struct tool *tool, int argument_count, char **arguments);
 int tool_exit_code(int32_t status);
 /* Print the library's last error to stderr and return its exit code. */
 int tool_fail(int32_t status);
-/* Print a usage error and return EXIT_USAGE. */
+/* Print a line to stderr, whatever is in it: no byte of it is obeyed by a terminal. */
+void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Print a usage error so, and return EXIT_USAGE. */
 int tool_usage(const struct tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Write a text of the library's to stdout, release it, and return code, or that writing failed. */

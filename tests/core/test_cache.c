@@ -536,7 +536,7 @@ Test(core_cache, a_folder_that_others_may_write_to_is_not_used)
 Test(core_cache, a_file_in_place_of_the_folder_is_not_used)
 {
     test_write("cache", "");
-    expect_no_cache("a file", "/cache: Not a directory");
+    expect_no_cache("a file", "/cache: it is no folder");
 }
 
 Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
@@ -546,7 +546,7 @@ Test(core_cache, a_link_in_place_of_the_folder_is_not_used)
     snprintf(elsewhere, sizeof(elsewhere), "%s", test_path("elsewhere"));
     cr_assert_eq(mkdir(elsewhere, 0700), 0);
     cr_assert_eq(symlink(elsewhere, cache_dir), 0);
-    expect_no_cache("a link", "/cache: ");
+    expect_no_cache("a link", "/cache: it is a link");
 }
 
 Test(core_cache, a_relative_path_is_not_used)
@@ -993,6 +993,107 @@ Test(core_cache, the_lock_is_not_inherited)
     cr_expect_lt(time(NULL) - begin, 10);
     kill(left_child, SIGKILL);
     waitpid(left_child, NULL, 0);
+}
+
+/* ---- who waits for whom ---------------------------------------------------------------------- */
+
+#define LONG_TIMEOUT "{\"probe\": {\"timeout_ms\": 3600000}, \"detection_order\": [\"faulty\"]}"
+
+static pid_t left_asking;
+
+static void end_asking(void)
+{
+    if (left_asking > 0) {
+        kill(left_asking, SIGCONT);
+        kill(left_asking, SIGKILL);
+        waitpid(left_asking, NULL, 0);
+        left_asking = 0;
+    }
+}
+
+/* A process that asks a plugin which does not answer for an hour, and so holds the lock. */
+static void start_asking(void)
+{
+    char path[160];
+    struct stat info = {.st_size = 0};
+
+    test_write("etc/ds-accel.json", LONG_TIMEOUT);
+    put("probe_hang", "faulty");
+    fflush(NULL);
+    left_asking = fork();
+    cr_assert_geq(left_asking, 0);
+    if (left_asking == 0) {
+        struct ds_accel_options options = options_with_cache();
+        char name[64];
+
+        setpgid(0, 0);
+        try_detect(&options, name, sizeof(name));
+        _exit(0);
+    }
+    atexit(end_asking);
+    snprintf(path, sizeof(path), "%s/lock", cache_dir);
+    while (info.st_size == 0) { /* signed */
+        usleep(1000);
+        if (stat(path, &info) != 0) {
+            info.st_size = 0;
+        }
+    }
+}
+
+/* It finds nothing out, whatever time is left. Without the change this waits for an hour. */
+Test(core_cache, a_stopped_process_is_not_waited_for, .timeout = 60)
+{
+    struct ds_accel_options options;
+
+    start_asking();
+    cr_assert_eq(kill(left_asking, SIGSTOP), 0);
+    cr_assert_eq(waitpid(left_asking, NULL, WUNTRACED), left_asking);
+    test_write("etc/ds-accel.json", "{\"deny\": [\"faulty\"], \"detection_order\": [\"counted\"], "
+                                    "\"probe\": {\"timeout_ms\": 3600000}}");
+    options = options_with_cache();
+    options.log_levels = "info";
+    expect_chosen_with(&options, "counted");
+    EXPECT_HAS(test_log, "is stopped while it asks plugins; not waiting for it");
+    cr_expect_eq(probes(), 1);
+    expect_chosen("counted");
+    cr_expect_eq(probes(), 1, "what it found out is remembered");
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_BUSY);
+    EXPECT_HAS(ds_accel_last_error(), "is stopped while it asks plugins, and holds ");
+    end_asking();
+}
+
+/* One that runs may find out what others want to know: they wait for as long as a plugin may take,
+ * and ask themselves then. */
+Test(core_cache, a_running_process_is_waited_for, .timeout = 60)
+{
+    struct ds_accel_options options;
+
+    start_asking();
+    test_write("etc/ds-accel.json", "{\"deny\": [\"faulty\"], \"detection_order\": [\"counted\"], "
+                                    "\"probe\": {\"timeout_ms\": 2000}}");
+    options = options_with_cache();
+    options.log_levels = "info";
+    expect_chosen_with(&options, "counted");
+    EXPECT_HAS(test_log, "not waiting for it any longer");
+    end_asking();
+}
+
+/* cpu, and plugins whose hardware is not here, have no answer that another could find out first. */
+Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
+{
+    struct ds_accel_options options;
+
+    start_asking();
+    test_write("etc/ds-accel.json", "{\"deny\": [\"faulty\", \"counted\"], "
+                                    "\"probe\": {\"timeout_ms\": 3600000}}");
+    options = options_with_cache();
+    options.log_levels = "info";
+    expect_chosen_with(&options, "cpu");
+    EXPECT_HAS(test_log, "another process is still asking plugins; not waiting for it\n");
+    cr_expect_neq(access(file, F_OK), 0, "what was found out beside the lock is not stored");
+    end_asking();
+    expect_chosen("cpu");
+    cr_expect_eq(access(file, F_OK), 0, "with the lock it is");
 }
 
 /* ---- many at once --------------------------------------------------------------------------- */

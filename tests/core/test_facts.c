@@ -627,6 +627,30 @@ Test(core_facts, write_visible_devices_by_the_plugin)
     ds_accel_destroy(context);
 }
 
+/* Names in front that the vendor's runtime does not read, for DeepSpeed's launcher. */
+Test(core_facts, write_the_visible_devices_that_have_an_effect)
+{
+    const uint32_t both[] = {1, 0};
+    char value[32] = "";
+    ds_accel_t *context;
+
+    test_write("share/ds-accel.json",
+               "{\"backends\": {\"mock\": {\"visible_devices_envs\": [\"OTHER_DEVICES\", "
+               "\"MOCK_VISIBLE_DEVICES\"]}}}");
+    context = start("mock");
+    EXPECT_STATUS(ds_accel_visible_devices_envs(context, 0, value, sizeof(value)), DS_ACCEL_OK);
+    cr_expect_str_eq(value, "OTHER_DEVICES");
+    setenv("OTHER_DEVICES", "", 1); /* says nothing of these devices */
+    EXPECT_STATUS(
+        ds_accel_visible_devices_value(context, "OTHER_DEVICES", both, 2, value, 32, NULL),
+        DS_ACCEL_OK);
+    cr_expect_str_eq(value, "1,0");
+    EXPECT_STATUS(ds_accel_apply_visible_devices(context, both, 2), DS_ACCEL_OK);
+    cr_expect_str_eq(getenv("MOCK_VISIBLE_DEVICES"), "1,0");
+    cr_expect_str_eq(getenv("OTHER_DEVICES"), "");
+    ds_accel_destroy(context);
+}
+
 Test(core_facts, write_visible_devices_without_the_plugin)
 {
     static const uint32_t both[] = {2, 0};

@@ -161,3 +161,95 @@ Test(core_log, without_a_sink_lines_are_dropped)
     ds_accel_destroy(context);
     cr_expect_str_empty(test_log);
 }
+
+/* One character of each beginning and end of what a terminal obeys or does not show, and of what
+ * lies beside it. */
+Test(core_log, texts_are_made_fit_for_a_terminal)
+{
+    static const struct {
+        uint32_t first, last;
+        char becomes; /* 0: they stay */
+    } ranges[] = {
+        {0x01, 0x1f, ' '},       {0x20, 0x7e, 0},           {0x7f, 0x9f, ' '},
+        {0xa0, 0xac, 0},         {0xad, 0xad, '?'},         {0xae, 0x34e, 0},
+        {0x34f, 0x34f, '?'},     {0x350, 0x5ff, 0},         {0x600, 0x605, '?'},
+        {0x606, 0x61b, 0},       {0x61c, 0x61c, '?'},       {0x61d, 0x6dc, 0},
+        {0x180b, 0x180f, '?'},   {0x1810, 0x200a, 0},       {0x200b, 0x200f, '?'},
+        {0x2010, 0x2027, 0},     {0x2028, 0x2029, ' '},     {0x202a, 0x202e, '?'},
+        {0x202f, 0x205f, 0},     {0x2060, 0x206f, '?'},     {0x2070, 0x3163, 0},
+        {0xe000, 0xfdcf, 0},     {0xfe00, 0xfe0f, '?'},     {0xfe10, 0xfefe, 0},
+        {0xfeff, 0xfeff, '?'},   {0xff00, 0xff9f, 0},       {0xfff0, 0xfffb, '?'},
+        {0xfffc, 0xfffd, 0},     {0xfffe, 0xffff, '?'},     {0x10000, 0x110bc, 0},
+        {0x1d173, 0x1d17a, '?'}, {0x1f600, 0x1fffd, 0},     {0x1fffe, 0x1ffff, '?'},
+        {0xe0000, 0xe0fff, '?'}, {0x10fffe, 0x10ffff, '?'},
+    };
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        for (uint32_t code = ranges[i].first; code <= ranges[i].last; code++) {
+            char text[16] = "a";
+            char wanted[16];
+            char *at = text + 1;
+
+            if (code < 0x80) {
+                *at++ = (char)code;
+            } else {
+                int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+
+                *at++ = (char)((0xf0 << (3 - more)) | (int)(code >> (6 * more)));
+                while (more-- > 0) {
+                    *at++ = (char)(0x80 | (code >> (6 * more) & 0x3f));
+                }
+            }
+            *at = 'z';
+            memcpy(wanted, text, sizeof(wanted));
+            if (ranges[i].becomes != 0) {
+                snprintf(wanted, sizeof(wanted), "a%cz", ranges[i].becomes);
+            }
+            ds_accel_sanitize_text(text, sizeof(text));
+            cr_expect_str_eq(text, wanted, "U+%04X", (unsigned)code);
+        }
+    }
+}
+
+Test(core_log, texts_that_are_not_utf_8_are_marked)
+{
+    static const char *const texts[][2] = {
+        {"\xed\xa0\x80z", "???z"},
+        {"\xed\xbf\xbfz", "???z"},
+        {"\xc0\x9bz", "??z"},
+        {"\xe0\x80\x9bz", "???z"},
+        {"\xf0\x80\x80\x9bz", "????z"},
+        {"\xf4\x90\x80\x80z", "????z"},
+        {"\xf8\x88\x80\x80\x80z", "?????z"},
+        {"\xffz", "?z"},
+        {"\xc3", "?"},
+        {"a\xe2\x82", "a??"},
+        {"\xe2\x28\xa1", "?(?"},
+        {"", ""},
+        {"\n\r", "  "},
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char text[16];
+
+        snprintf(text, sizeof(text), "%s", texts[i][0]);
+        ds_accel_sanitize_text(text, sizeof(text));
+        cr_expect_str_eq(text, texts[i][1], "%zu: \"%s\"", i, text);
+    }
+    ds_accel_sanitize_text(NULL, 1);
+}
+
+/* What a program has in an array need not end within it. */
+Test(core_log, a_text_without_an_end_is_ended)
+{
+    char text[4] = {'a', '\n', 'c', 'd'};
+    char one[1] = {'x'};
+
+    ds_accel_sanitize_text(text, sizeof(text));
+    cr_expect_str_eq(text, "a c");
+    ds_accel_sanitize_text(one, sizeof(one));
+    cr_expect_str_eq(one, "");
+    one[0] = 'x';
+    ds_accel_sanitize_text(one, 0);
+    cr_expect_eq(one[0], 'x');
+}

@@ -31,6 +31,9 @@ own = json.load(open(sys.argv[3]))
 options = set(open(sys.argv[4]).read().split())
 names = ["pci", "device_nodes", "libraries", "visible_devices_envs", "export_envs"]
 conf["device_nodes"] = conf.get("device_nodes", []) + conf.get("other_device_nodes", [])
+# In front, for DeepSpeed's launcher, may be a name that the vendor's runtime does not read.
+if sys.argv[2] == "hpu" and conf["visible_devices_envs"][:1] == ["CUDA_VISIBLE_DEVICES"]:
+    del conf["visible_devices_envs"][0]
 for key in names:
     if conf.get(key, []) != own[key]:
         print(f"{key}: the file has {conf.get(key, [])}, the plugin {own[key]}")

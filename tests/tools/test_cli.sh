@@ -474,6 +474,26 @@ has "its op builders" "$(at 'op_builders/*')" "FusedAdamBuilder"
 report info 0 env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=hidden DS_ACCEL_CUDA_DETAIL=d \
     "$program" --plugin-dir "$dir/cuda" info cuda --json
 is "there, and not available" "false hidden d null" "$(at available reason detail devices)"
+# DeepSpeed's launcher takes the first of these, and fails without one; ours may stand behind it.
+while read -r backend wanted; do
+    "$program" info "$backend" --json >"$dir/json" 2>/dev/null
+    is "visible devices of $backend begin as in DeepSpeed" "$wanted" "$(at visible_devices_envs/0)"
+    is "the configuration says so" "$wanted" \
+        "$(validate - "backends/$backend/visible_devices_envs/0" <"$source/conf/ds-accel.json")"
+done <<END
+cuda CUDA_VISIBLE_DEVICES
+cpu CUDA_VISIBLE_DEVICES
+xpu ZE_AFFINITY_MASK
+xpu.external ZE_AFFINITY_MASK
+npu ASCEND_RT_VISIBLE_DEVICES
+mps CUDA_VISIBLE_DEVICES
+hpu CUDA_VISIBLE_DEVICES
+mlu MLU_VISIBLE_DEVICES
+sdaa SDAA_VISIBLE_DEVICES
+supa SUPA_VISIBLE_DEVICES
+END
+"$program" info hpu --json >"$dir/json" 2>/dev/null
+is "ours in addition" "CUDA_VISIBLE_DEVICES HABANA_VISIBLE_MODULES" "$(at 'visible_devices_envs/*')"
 run "$program" info hpu
 is "info hpu" "0 hpu: not available: no_plugin" "$code $(printf '%s\n' "$out" | head -n 1)"
 has "unknown" "$out" "device_count                 unknown"
@@ -635,6 +655,69 @@ report config-check 5 "$program" --config "$dir/twice.json" config check --json
 is "a key twice" "$dir/twice.json 2" "$(at problems/0/file problems/0/line)"
 printf '{"deny": [}' >"$dir/syntax.json"
 refuses 5 "$dir/syntax.json:1:11: " "$program" --config "$dir/syntax.json" detect
+
+# Files named, as people type it.
+good=$dir/good.json
+printf '{"deny": ["x"]}\n' >"$good"
+mkdir -p "$dir/folder" "$dir/empty" "$dir/closed"
+cp "$good" "$dir/folder/a.json"
+cp "$dir/three.json" "$dir/folder/b.json"
+cp "$dir/three.json" "$dir/folder/not-one.txt"
+# checks CODE PROBLEMS FILES ARGUMENTS...: text and JSON say the same.
+checks() {
+    wanted="$1 $2 $3"
+    shift 3
+    run "$program" config check "$@" --json
+    printf '%s\n' "$out" >"$dir/json"
+    is "config check $*" "$wanted " "$code $(at 'problems/#' 'files/#') $err"
+    run "$program" config check "$@"
+    is "config check $*: text" "${wanted%% *} $(at 'problems/#')" "$code $(count "$out" '^[^ ]*:[0-9]*:[0-9]*: ')"
+}
+checks 0 0 1 "$good"
+is "one file" "1 configuration file, no problem" "$out"
+checks 5 3 1 "$dir/three.json"
+checks 5 3 2 "$good" "$dir/three.json"
+checks 5 3 2 "$dir/three.json" "$good"
+checks 5 6 2 "$dir/three.json" "$dir/folder/b.json"
+checks 5 3 2 "$dir/folder"
+has "a folder: which file" "$out" "$dir/folder/b.json:2:"
+checks 0 0 0 "$dir/empty"
+checks 5 1 1 "$dir/none.json"
+has "a missing file" "$out" "$dir/none.json:1:1: cannot read it: No such file or directory"
+checks 0 0 1 "$build/share/ds-accel/ds-accel.json" "$good"
+run "$program" config check -- "$good"
+is "behind --" "0 1 configuration file, no problem" "$code $out"
+checks 0 0 2 --config "$dir/mock.json" "$good"
+checks 5 3 2 --config "$dir/three.json" "$good"
+checks 5 3 1 -v "$dir/three.json"
+(cd "$dir" && run "$program" config check good.json folder/b.json ./none.json && printf '%s\n' "$code" "$out" >relative) || true
+is "relative paths" "5
+folder/b.json:2:21: folder/b.json:2:44: folder/b.json:3:12: ./none.json:1:1: " \
+    "$(sed '1n; s/^\([^ ]* \).*/\1/' "$dir/relative" | sed '1!{:a;N;$!ba;s/\n//g}')"
+run "$program" config --json check "$good"
+is "an option between" 0 "$code"
+run "$program" --json config check "$good"
+is "an option before" 0 "$code"
+run sh -c "cat '$dir/three.json' | '$program' config check -"
+is "standard input" "5 3 " "$code $(count "$out" '^<stdin>:[23]:[0-9]*: ') $err"
+run sh -c "printf '' | '$program' config check -"
+is "standard input, empty" "5 1" "$code $(count "$out" '^<stdin>:1:')"
+run sh -c "printf '{}\\0{' | '$program' config check -"
+is "standard input, a NUL byte" "5 ds-accel: -: cannot read it: a NUL byte is in it" "$code $err"
+run sh -c "head -c 2000000 /dev/zero | tr '\\0' ' ' | '$program' config check -"
+is "standard input, too much" "5 ds-accel: -: cannot read it: more than 1 MiB" "$code $err"
+mkfifo "$dir/pipe"
+cat "$dir/three.json" >"$dir/pipe" &
+run "$program" config check "$dir/pipe"
+is "a pipe, as of <(command)" "5 3" "$code $(count "$out" "^$dir/pipe:[23]:")"
+printf '{"accelerater": "cpu"}\n' >"$dir/user.json"
+run env DS_ACCEL_CONFIG="$dir/user.json" "$program" config check "$good"
+is "the user's own is not asked for" "0 1 configuration file, no problem" "$code $out"
+printf '{"backends": {"cpu": {"options": {"nonsense": 1}}}}\n' >"$dir/option.json"
+run "$program" config check "$dir/option.json"
+has "packages say which options there are" "$code $out" "5 $dir/option.json:1:35: unknown option \"nonsense\" of cpu"
+refuses 2 "show x" "$program" config show x
+refuses 2 "takes" "$program" config "$good"
 
 report config-show 0 "$program" --config "$dir/mock.json" config show --json
 is "files" "package package explicit" "$(at 'files/*/layer')"
@@ -961,6 +1044,20 @@ if [ "$(id -u)" = 0 ] && setpriv --ruid 65534 --euid 0 true 2>/dev/null; then
     lacks "a folder that all write to" "$(at 'plugins/*/path')" "$here/moved"
     report list 0 "$secured" list --json
     has "without raised rights the trust gate tells" "$(at 'plugins/*/reason')" "parent_writable"
+fi
+
+# ---- internal errors ----------------------------------------------------------------------------
+
+# A file that takes 16 MiB to parse, and less than that to be had: where the program says that memory is
+# exhausted, and it does somewhere on the way, that is 7.
+if [ -z "${SAN:-}" ]; then
+    { printf '{"deny": ["x"]}' && head -c 1000000 /dev/zero | tr '\0' ' '; } >"$dir/large.json"
+    codes=
+    for limit in 10000 12000 14000 16000 18000 20000; do
+        run sh -c "ulimit -v $limit && exec '$program' config check '$dir/large.json'"
+        case $err in *"host memory is exhausted"*) codes="$codes $code" ;; esac
+    done
+    is "without memory" 7 "$(printf '%s\n' "$codes" | tr ' ' '\n' | grep . | sort -u)"
 fi
 
 finish

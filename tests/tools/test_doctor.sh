@@ -141,6 +141,37 @@ doctor 0 env LD_LIBRARY_PATH=/opt/cuda/lib
 found library ok libcuda.so.1 "/opt/cuda/lib/libcuda.so.1, for cuda" ""
 cp "$dir/libcuda.so.1" "$machine/usr/lib/"
 doctor 0
+# What is merely absent: one line, with -v and in JSON all of it.
+rm -rf "$dir/merely"
+mkdir "$dir/merely" "$dir/merely/machine"
+for name in xpu npu cuda; do
+    cp "$mocks/ds_accel_$name.so" "$dir/merely/"
+done
+merely() {
+    run env DS_ACCEL_XPU_AVAILABLE=false DS_ACCEL_NPU_AVAILABLE=false DS_ACCEL_CUDA_AVAILABLE=false \
+        "$program" -q --root "$dir/merely/machine" --plugin-dir "$dir/merely" doctor "$@"
+}
+merely
+# The mocks' variables have names that nobody knows.
+is "merely absent: all there is to say" "0 info     hardware           no hardware of xpu, npu, cuda here; -v shows more
+0 problems, 3 warnings" "$code $(printf '%s\n' "$out" | sed '/^warning  config /,+1d')"
+merely -v
+has "merely absent: -v" "$out" "info     plugin             npu: no_device: "
+is "merely absent: -v has no line for all" "" "$(printf '%s\n' "$out" | grep '^info  *hardware')"
+is "merely absent: -v, remedies" 3 "$(printf '%s\n' "$out" | grep -A1 '^info  *plugin  ' | grep -c remedy:)"
+merely --json
+printf '%s\n' "$out" >"$dir/json"
+for name in xpu npu cuda; do
+    is "merely absent: $name in JSON" 1 "$(grep -c "\"absent\": \"$name\"" "$dir/json")"
+done
+# Hardware that is there keeps its block, whatever else is absent.
+mkdir -p "$dir/merely/machine/dev"
+: >"$dir/merely/machine/dev/davinci_manager"
+merely
+has "one is not absent" "$out" "no hardware of xpu, cuda here"
+has "one is not absent: its block" "$out" "npu: no_device"
+rm -rf "$dir/merely"
+
 # A library that a plugin links: told with the plugin, gone when the loader can find it.
 cp "$build/tests/fixtures/missing_library/ds_accel_missing_library.so" "$plugins/"
 doctor 1

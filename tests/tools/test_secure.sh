@@ -49,9 +49,10 @@ printf '%s\n' '{"accelerator": "mock"}' >"$dir/home/.config/ds-accel/user.json"
 printf '%s\n' '{"deny": ["*"]}' >"$dir/deny.json"
 
 # as SETTING... PROGRAM ARGUMENTS: as the other user, with these settings alone.
+# What it remembers would be in TMPDIR, which it may not write to.
 as() {
     run setpriv --reuid "$stranger" --regid "$stranger" --clear-groups \
-        env -i PATH="$PATH" LC_ALL=C "$@"
+        env -i PATH="$PATH" LC_ALL=C TMPDIR="$dir" "$@"
 }
 
 # A set-uid copy of id tells whether this machine and folder run set-uid programs at all.
