@@ -64,40 +64,20 @@ cp "$build/sim/lib/libsim_supa.so" "$first" "$dir/biren/supa/lib/"
 is "below BIREN_HOME" "available - $dir/biren/supa/lib/libsupa-runtime.so, 2 devices" \
     "$(verdict bare env SIM_MACHINE="$machine" BIREN_HOME="$dir/biren")"
 
-variant refused 'v["permission"] = False
-for d in v["devices"]: d["permission"] = False'
-mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
-chmod 755 "$dir" "$dir/refused"
-if [ "$(id -u)" != 0 ]; then
-    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
-elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
-else
-    refused="unavailable no_permission /dev/biren/card_0 (not run: another user cannot reach $build)"
-fi
-has "no permission" "$refused" "unavailable no_permission"
-has "no permission: which node" "$refused" "/dev/biren/card_0"
+refused /dev/biren/card_0
 # Who may not look cannot say that there is nothing: the plugin is asked, and says what is in the way.
-chmod 700 "$dir/refused/dev/biren"
-closed() {
-    if [ "$(id -u)" != 0 ]; then
-        chmod 000 "$dir/refused/dev/biren"
-        "$@"
-    else
-        XDG_RUNTIME_DIR='' "$@" setpriv --reuid=65534 --regid=65534 --clear-groups
-    fi
-}
-explained() {
-    run "$@" env DS_ACCEL_ROOT="$dir/refused" "$build/bin/ds-accel" explain supa
-}
-if [ "$(id -u)" != 0 ] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-    closed explained
-    has "a closed folder: it is asked" "$out" "hardware passed  no permission to look into /dev/biren"
-    has "a closed folder: what is in the way" "$out" \
-        "probe    failed  /dev/biren: no permission to read and write for user"
-    has "a closed folder: the reason" "$out" "reason no_permission"
+if unprivileged "a closed directory"; then
+    chmod 700 "$dir/refused/dev/biren"
+    [ "$(id -u)" = 0 ] || chmod 000 "$dir/refused/dev/biren"
+    # shellcheck disable=SC2086 # words
+    run env XDG_RUNTIME_DIR= $as_user env DS_ACCEL_ROOT="$dir/refused" "$reached/bin/ds-accel" explain supa
+    has "a closed directory: it is asked" "$out" "hardware passed  no permission to look into /dev/biren"
+    has "a closed directory: what is in the way" "$out" \
+        "probe    failed  /dev/biren: no permission to read and write for user $user"
+    has "a closed directory: the reason" "$out" "reason no_permission"
+    chmod 755 "$dir/refused/dev/biren"
 fi
-chmod 755 "$dir/refused/dev/biren"
+reached=
 
 # ---- numbers that are not CUDA's ----------------------------------------------------------------
 
