@@ -201,6 +201,10 @@ start 804 "unavailable driver_mismatch" "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVI
 start 802 "error driver_failed" "nvidia-fabricmanager"
 start 46 "unavailable device_busy" "CUDA_ERROR_DEVICE_UNAVAILABLE (46)"
 start 999 "error driver_failed" "CUDA_ERROR_UNKNOWN (999)"
+case $given in
+*" without /dev/nvidia-uvm"*) fail "cuInit returns 999, and every node is there" "$given" ;;
+*) pass ;;
+esac
 rm "$dir/init999/dev/nvidia-uvm"
 # shellcheck disable=SC2086 # words
 has "cuInit returns 999, and a node is not there" \
