@@ -463,6 +463,10 @@ Test(core_detect,
     ds_accel_destroy(detect(DS_ACCEL_ERR_NO_DEVICE));
     cr_expect_not_null(strstr(ds_accel_last_error(), "cuda, is unavailable: hidden: cuda"), "%s",
                        ds_accel_last_error());
+    test_write("etc/ds-accel.json", "{\"deny\": [\"cpu\", \"cuda\"]}");
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NO_DEVICE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "xpu, is unavailable: no_device: xpu"), "%s",
+                       ds_accel_last_error());
     test_write("etc/ds-accel.json", "{\"deny\": [\"cpu\", \"xpu\", \"cuda\"]}");
     ds_accel_destroy(detect(DS_ACCEL_ERR_NO_DEVICE));
     cr_expect_not_null(strstr(ds_accel_last_error(), "npu, is unavailable: no_device: npu"), "%s",
