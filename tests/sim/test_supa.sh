@@ -50,6 +50,11 @@ is "hidden" 'unavailable hidden SUPA_VISIBLE_DEVICES="" hides every device' \
     "$(SUPA_VISIBLE_DEVICES='' verdict "$sim" supa)"
 has "a runtime that fails" "$(SIM_FAIL=suGetDeviceCount:1=1022 verdict "$sim" supa)" \
     "error driver_failed libsupa-runtime.so: suGetDeviceCount: suErrorOther (1022)"
+is "a driver that is too old" "unavailable driver_mismatch libsupa-runtime.so: suGetDeviceCount: suErrorInsufficientDriver (1023)" \
+    "$(SIM_FAIL=suGetDeviceCount:1=1023 verdict "$sim" supa)"
+is "a driver that is too old, 2.x" \
+    "unavailable driver_mismatch libsupa-runtime.so: supaGetDeviceCount: supaErrorInsufficientDriver (1023)" \
+    "$(SIM_FAIL=supaGetDeviceCount:1=1023 DS_ACCEL_SUPA_LIBRARY=$second verdict "$sim" supa)"
 echo 'int suDeviceGetAttribute(int *v, int a, int d) { return *v = a + d; }' |
     "$CC" -xc -shared -fPIC -o "$dir/libsupa-runtime.so" -
 is "neither generation" \
