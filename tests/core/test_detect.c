@@ -280,6 +280,25 @@ Test(core_detect, nobody_steps_back_for_one_that_is_chosen_only_by_name)
     ds_accel_destroy(context);
 }
 
+Test(core_detect, nor_for_one_that_was_asked_by_name_before)
+{
+    ds_accel_t *context = NULL;
+    struct ds_accel_options options = test_options();
+
+    use_shipped_defaults();
+    test_add_mock("xpu");
+    test_add_mock("cuda");
+    test_add_mock("rocm");
+    OPTION("XPU", "VARIANT", "driver");
+    test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"demand_only\": true}}}");
+    cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_check(context, "cuda"), DS_ACCEL_OK);
+    cr_assert_eq(test_candidate(context, "cuda").state, DS_ACCEL_STATE_AVAILABLE);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_expect_str_eq(ds_accel_name(context), "xpu");
+    ds_accel_destroy(context);
+}
+
 Test(core_detect, what_the_operator_denied_is_no_reason_to_warn)
 {
     use_shipped_defaults();
