@@ -278,7 +278,7 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
         if (status < 0) {
             return status;
         }
-        if (is_available(other)) {
+        if (is_available(other) && !other->is_demand_only) {
             *to_out = other;
             return DS_ACCEL_OK;
         }

@@ -3,6 +3,8 @@
 /* The choice: order, override, configuration, deference, demand, allow and deny, fall-back. */
 #include "fixture.h"
 
+#include <ctype.h>
+
 #define OPTION(name, key, value) setenv("DS_ACCEL_" name "_" key, value, 1)
 
 static void use_shipped_defaults(void)
@@ -260,12 +262,41 @@ Test(core_detect, one_can_step_back_for_cpu_too)
 
 Test(core_detect, nobody_steps_back_for_one_that_is_chosen_only_by_name)
 {
+    ds_accel_t *context;
+
     use_shipped_defaults();
     test_add_mock("xpu");
     test_add_mock("cuda");
     OPTION("XPU", "VARIANT", "driver");
     test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"demand_only\": true}}}");
     expect_choice("xpu", "auto detect");
+
+    /* With a third backend, the one that steps back is not asked again before that one's turn. */
+    test_add_mock("rocm");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "xpu");
+    expect_reason(context, "rocm", DS_ACCEL_STATE_NOT_PROBED, "not_needed");
+    expect_reason(context, "cuda", DS_ACCEL_STATE_NOT_PROBED, "demand_only");
+    ds_accel_destroy(context);
+}
+
+Test(core_detect, nor_for_one_that_was_asked_by_name_before)
+{
+    ds_accel_t *context = NULL;
+    struct ds_accel_options options = test_options();
+
+    use_shipped_defaults();
+    test_add_mock("xpu");
+    test_add_mock("cuda");
+    test_add_mock("rocm");
+    OPTION("XPU", "VARIANT", "driver");
+    test_write("etc/ds-accel.json", "{\"backends\": {\"cuda\": {\"demand_only\": true}}}");
+    cr_assert_eq(ds_accel_create(&options, &context), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_check(context, "cuda"), DS_ACCEL_OK);
+    cr_assert_eq(test_candidate(context, "cuda").state, DS_ACCEL_STATE_AVAILABLE);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_expect_str_eq(ds_accel_name(context), "xpu");
+    ds_accel_destroy(context);
 }
 
 Test(core_detect, what_the_operator_denied_is_no_reason_to_warn)
@@ -370,6 +401,99 @@ Test(core_detect, falling_back_to_cpu_warns_once_with_the_first_reason)
     cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
     cr_expect_null(strstr(warning + 1, "falling back"));
     ds_accel_destroy(context);
+}
+
+/* Detection has only cpu left, and warns with exactly this. */
+static void expect_fall_back(const char *warning)
+{
+    ds_accel_t *context;
+    const char *given;
+
+    test_log[0] = '\0';
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cpu");
+    given = strstr(test_log, "falling back to cpu: ");
+    cr_assert_not_null(given, "%s", test_log);
+    given += strlen("falling back to cpu: ");
+    cr_expect(strncmp(given, warning, strlen(warning)) == 0, "wanted \"%s\", given \"%s\"", warning,
+              given);
+    ds_accel_destroy(context);
+}
+
+static void refuse(const char *name, const char *reason)
+{
+    char variable[64];
+
+    test_add_mock(name);
+    snprintf(variable, sizeof(variable), "DS_ACCEL_%s_AVAILABLE", name);
+    for (char *at = variable; *at != '\0'; at++) {
+        *at = (char)toupper((unsigned char)*at);
+    }
+    setenv(variable, strcmp(reason, "driver_failed") == 0 ? "error" : "false", 1);
+    memcpy(strstr(variable, "_AVAILABLE"), "_REASON", sizeof("_REASON"));
+    setenv(variable, reason, 1);
+    memcpy(strstr(variable, "_REASON"), "_DETAIL", sizeof("_DETAIL"));
+    setenv(variable, name, 1);
+}
+
+Test(core_detect, the_fall_back_names_the_first_that_something_can_be_done_for)
+{
+    use_shipped_defaults();
+    refuse("xpu", "no_device");
+    refuse("npu", "no_device");
+    expect_fall_back("no_device: this machine has no device of xpu or npu (");
+    refuse("rocm", "library_missing");
+    expect_fall_back("rocm is unavailable: library_missing: rocm (ds-accel explain rocm ");
+    refuse("cuda", "driver_failed"); /* before rocm in the order */
+    expect_fall_back("cuda is error: driver_failed: cuda (ds-accel explain cuda ");
+    refuse("mlu", "no_permission"); /* before both */
+    expect_fall_back("mlu is unavailable: no_permission: mlu (ds-accel explain mlu ");
+    refuse("hpu", "no_device");
+    expect_fall_back("mlu is unavailable: no_permission: mlu (ds-accel explain mlu ");
+    test_write("etc/ds-accel.json", "{\"deny\": [\"mlu\"]}");
+    expect_fall_back("cuda is error: driver_failed: cuda (ds-accel explain cuda ");
+    test_write("etc/ds-accel.json", "{\"deny\": [\"mlu\", \"cuda\", \"rocm\", \"npu\"]}");
+    expect_fall_back("no_device: this machine has no device of xpu or hpu (");
+    test_write("etc/ds-accel.json", "{\"deny\": [\"mlu\", \"cuda\", \"rocm\", \"npu\", \"xpu\"]}");
+    expect_fall_back("hpu is unavailable: no_device: hpu (ds-accel explain hpu ");
+    test_write("etc/ds-accel.json",
+               "{\"backends\": {\"xpu\": {\"demand_only\": true}}, \"detection_order\": "
+               "[\"rocm\", \"hpu\", \"mlu\", \"xpu\", \"npu\"]}");
+    expect_fall_back("rocm is unavailable: library_missing: rocm (ds-accel explain rocm ");
+}
+
+Test(core_detect, the_fall_back_names_one_that_did_not_start_before_what_has_no_device)
+{
+    use_shipped_defaults();
+    refuse("xpu", "no_device");
+    test_add_mock("cuda");
+    OPTION("CUDA", "FAIL", "init=driver");
+    expect_fall_back("cuda is error: start_failed: ");
+}
+
+Test(core_detect,
+     nothing_available_names_what_can_be_mended_then_what_is_absent_then_what_is_denied)
+{
+    use_shipped_defaults();
+    refuse("xpu", "no_device");
+    refuse("npu", "no_device");
+    refuse("cuda", "hidden");
+    test_write("etc/ds-accel.json", "{\"deny\": [\"cpu\", \"xpu\"]}");
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NO_DEVICE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "cuda, is unavailable: hidden: cuda"), "%s",
+                       ds_accel_last_error());
+    test_write("etc/ds-accel.json", "{\"deny\": [\"cpu\", \"cuda\"]}");
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NO_DEVICE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "xpu, is unavailable: no_device: xpu"), "%s",
+                       ds_accel_last_error());
+    test_write("etc/ds-accel.json", "{\"deny\": [\"cpu\", \"xpu\", \"cuda\"]}");
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NO_DEVICE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "npu, is unavailable: no_device: npu"), "%s",
+                       ds_accel_last_error());
+    test_write("etc/ds-accel.json", "{\"deny\": [\"*\"]}");
+    ds_accel_destroy(detect(DS_ACCEL_ERR_NO_DEVICE));
+    cr_expect_not_null(strstr(ds_accel_last_error(), "xpu, is disabled: denied"), "%s",
+                       ds_accel_last_error());
 }
 
 Test(core_detect, cpu_alone_is_no_fall_back)

@@ -40,3 +40,39 @@ $out" ;;
     out=${out%
 }
 }
+
+# unprivileged WHAT: prepare to run as a user without the right to open every file. Sets $as_user, the
+# words in front of a command (none where this user is such a one), $user, its number, and $reached, a
+# prefix that it can run: $build, or a copy where the way to $build is closed to others. Where neither
+# works, prints that WHAT is not tested, and returns 1.
+unprivileged() {
+    as_user=
+    user=$(id -u)
+    reached=$build
+    [ "$user" = 0 ] || return 0
+    user=65534
+    as_user="setpriv --reuid=$user --regid=$user --clear-groups"
+    chmod 755 "$dir"
+    is_reached || copy_build
+    is_reached && return 0
+    echo "$(basename "$0" .sh): not tested: $1: user $user cannot run $reached/bin/ds-accel"
+    return 1
+}
+
+# All that a run reads, and not only the program.
+is_reached() {
+    # shellcheck disable=SC2086 # words
+    XDG_RUNTIME_DIR='' $as_user "$reached/bin/ds-accel" list >/dev/null 2>&1 &&
+        $as_user test -r "$reached/lib/ds-accel/$(basename "$plugin")"
+}
+
+copy_build() {
+    reached=$dir/reached
+    if [ ! -d "$reached" ]; then
+        mkdir "$reached"
+        for part in bin lib libexec share; do
+            [ ! -d "$build/$part" ] || cp -R "$build/$part" "$reached/"
+        done
+        chmod -R go+rX "$reached"
+    fi
+}

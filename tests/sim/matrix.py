@@ -14,6 +14,9 @@ TABLE.json has "machines", fragments of machine descriptions by name, and "cases
                                                   machine really has is as if it had none
      "env": {"NAME": "value"},                    beside an environment without any vendor's variable
      "arguments": ["--config", "..."],            of ds-accel detect, beside --json
+     "config": {...},                             a configuration file, as --config names it
+     "plugins": ["xpu.external"],                 mocks of these names are installed, too
+     "closed": ["/dev/nvidia0"],                  nodes that nobody may open
      "powerless": true,                           run without the rights that let root open any file
      "exit": 0, "accelerator": "cuda",            what has to come out; accelerator null: none
      "set_method": "auto detect",
@@ -34,6 +37,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Where Python's packages may lie is this machine's, not the simulated one's.
+PYTHON_VARIABLES = ("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "HOME")
 VENDOR_VARIABLES = ("VISIBLE", "AFFINITY_MASK", "ASCEND", "HABANA", "HLS_MODULE", "DS_ACCEL", "SIM_",
                     "CUDA_", "HIP_", "ROCR_", "ROCM_", "ZE_", "NEUWARE", "OCL_ICD", "POCL_")
 
@@ -79,6 +84,23 @@ def libraries_of(build, vendors, folder):
             os.symlink(os.path.join(build, "sim/lib", soname), os.path.join(folder, soname))
 
 
+def options_of(build, case, folder):
+    """The options that make the case's configuration and plugins take part."""
+    options = []
+    if "config" in case:
+        path = os.path.join(folder, "config.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(case["config"], file)
+        options += ["--config", path]
+    if "plugins" in case:
+        plugins = os.path.join(folder, "plugins")
+        os.mkdir(plugins)
+        for name in case["plugins"]:
+            shutil.copy(os.path.join(build, "tests/fixtures/mocks", f"ds_accel_{name}.so"), plugins)
+        options += ["--plugin-dir", plugins]
+    return options
+
+
 def run(build, table, case, is_reversed, folder):
     machine = machine_of(table, case, is_reversed)
     description = os.path.join(folder, "machine.json")
@@ -86,19 +108,22 @@ def run(build, table, case, is_reversed, folder):
         json.dump(machine, file)
     root = os.path.join(folder, "root")
     subprocess.run([sys.executable, os.path.join(HERE, "machine.py"), description, root], check=True)
+    for node in case.get("closed", []):
+        os.chmod(root + node, 0)
     libraries = os.path.join(folder, "lib")
     installed = case.get("libraries", list(machine.get("vendors", {})))
     libraries_of(build, installed, libraries)
     environment = {name: value for name, value in os.environ.items()
-                   if not any(part in name for part in VENDOR_VARIABLES) and name != "DS_ACCELERATOR"}
+                   if not any(part in name for part in VENDOR_VARIABLES) and name not in PYTHON_VARIABLES
+                   and name != "DS_ACCELERATOR"}
     environment.update({"LD_LIBRARY_PATH": libraries, "SIM_MACHINE": description, "LC_ALL": "C",
                         "DS_ACCEL_CACHE": "off", "XDG_CONFIG_HOME": os.path.join(folder, "none"),
                         "XDG_RUNTIME_DIR": folder})
     for vendor in set(machine.get("vendors", {})) - set(installed):
         environment[f"DS_ACCEL_{vendor.upper()}_LIBRARY"] = os.path.join(libraries, "absent.so")
     environment.update(case.get("env", {}))
-    command = [os.path.join(build, "bin/ds-accel"), "--root", root, *case.get("arguments", []),
-               "detect", "--json"]
+    command = [os.path.join(build, "bin/ds-accel"), "--root", root, *options_of(build, case, folder),
+               *case.get("arguments", []), "detect", "--json"]
     if case.get("powerless") and os.geteuid() == 0:
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120,

@@ -87,23 +87,23 @@ refused "a node, not all" "$dir/some" "unavailable no_driver" \
     "/dev/nvidia0 is there, but /dev/nvidiactl is not: is this a container that was not given it?" \
     $with_sim
 
-as_nobody=
-user=$(id -u)
-if [ "$user" = 0 ]; then # who may do all
-    as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
-    user=65534
-fi
 machine locked <<'END'
 {"vendors": {"cuda": {"permission": false, "devices": [{"name": "A", "pci": "0000:18:00.0"}]}}}
 END
-chmod 755 "$dir" "$dir/locked"
-# shellcheck disable=SC2086 # words
-if $as_nobody test -r "$plugin" 2>/dev/null; then
-    is "no permission" \
-        "unavailable no_permission: /dev/nvidiactl: no permission to read and write for user $user" \
-        "$(verdict "$dir/locked" env -u XDG_RUNTIME_DIR $as_nobody $with_sim)"
-else
-    echo "test_cuda: permissions are not tested: another user cannot read $plugin"
+chmod 755 "$dir/locked"
+if unprivileged "no permission"; then
+    program=$reached/bin/ds-accel
+    # shellcheck disable=SC2086 # words
+    {
+        is "no permission" \
+            "unavailable no_permission: /dev/nvidiactl: no permission to read and write for user $user" \
+            "$(verdict "$dir/locked" env -u XDG_RUNTIME_DIR $as_user)"
+        chmod -R a+rwX "$dir/locked/dev"
+        is "no permission, before it is granted" "unavailable library_missing:" \
+            "$(DS_ACCEL_CUDA_LIBRARY=/nowhere/libcuda.so.1 \
+                verdict "$dir/locked" env -u XDG_RUNTIME_DIR $as_user | cut -d' ' -f1,2)"
+    }
+    program=$build/bin/ds-accel
 fi
 
 # -- the library: absent, the toolkit's stub, there without a device, of another version --
@@ -201,6 +201,10 @@ start 804 "unavailable driver_mismatch" "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVI
 start 802 "error driver_failed" "nvidia-fabricmanager"
 start 46 "unavailable device_busy" "CUDA_ERROR_DEVICE_UNAVAILABLE (46)"
 start 999 "error driver_failed" "CUDA_ERROR_UNKNOWN (999)"
+case $given in
+*" without /dev/nvidia-uvm"*) fail "cuInit returns 999, and every node is there" "$given" ;;
+*) pass ;;
+esac
 rm "$dir/init999/dev/nvidia-uvm"
 # shellcheck disable=SC2086 # words
 has "cuInit returns 999, and a node is not there" \
@@ -328,7 +332,21 @@ counted() {
     polled counted | sed -n 's/^device 0 .* pcie_rx \([0-9]*\) pcie_tx \([0-9]*\).*/\1 \2/p'
 }
 steps='"pcie_tx_step_bytes": 20000000000, "pcie_rx_step_bytes": 10000000000'
+# in_bytes_per_s: the rates of `polled`, by the least and the most time that lay between the two polls.
+in_bytes_per_s() {
+    polled counted | awk '
+        $1 == "device" && $2 == 0 && $3 == "valid" {
+            for (i = 4; i < NF; i++) { if ($i ~ /^pcie_/) { rate[$i] = $(i + 1) } }
+        }
+        $1 == "polled" { least = $3 / 1e9; most = $5 / 1e9 }
+        function fits(name, step) {
+            return rate[name] >= step / most - 1 && rate[name] <= step / least + 1 ? "yes" : \
+                name " " rate[name] ", " step " bytes in " least " to " most " s"
+        }
+        END { print fits("pcie_tx", 20000000000) ", " fits("pcie_rx", 10000000000) }'
+}
 given=$(counted "$steps")
+is "telemetry: PCI Express, bytes a second" "yes, yes" "$(in_bytes_per_s)"
 is "telemetry: PCI Express, twice as much sent as received" "yes" \
     "$(echo "$given" | awk '$1 > 0 && $2 >= 2 * $1 - 2 && $2 <= 2 * $1 + 2 { print "yes"; exit }
         { print "received and sent: " $0 }')"

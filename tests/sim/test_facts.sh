@@ -81,4 +81,26 @@ changed mlu 's|"libcnrt.so"|"libcnrt.so.1"|' "libraries: "
 changed sdaa 's/"SDAA_VISIBLE_DEVICES"/"SDAA_VISIBLE"/' "visible_devices_envs: "
 changed supa 's/"brml_library"/"brm_library"/' "options: "
 
+# With a device nothing is left open, and the plugin's own facts are told.
+while read -r backend facts; do
+    run env DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD="$build" "$here/ds-accel-sim" "$backend" \
+        "$build/bin/ds-accel" info "$backend" --json
+    is "info $backend" "0 $facts" "$code $(printf '%s\n' "$out" | python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+print(*(json.dumps(it[name]) for name in (
+    "available", "device_count", "is_synchronized_device", "use_host_timers", "resolves_data_dependency",
+    "handles_memory_backpressure", "graph_supported", "is_triton_supported", "is_bf16_supported",
+    "is_fp16_supported", "prefer_triton_grouped_mm", "supports_range_domains")), *it["supported_dtypes"])')"
+done <<'END'
+cuda true 2 false false false false true true true true false true float32 float16 bfloat16
+rocm true 2 false false false false true true true true false false float32 float16 bfloat16
+xpu true 2 false false false false true false true true false false float32 float16 bfloat16
+npu true 2 false false false false true false true true false false float32 float16 bfloat16
+hpu true 2 false false true true false false true true false false float32 float16 bfloat16
+mlu true 2 false false false false true true true true false false float32 float16 bfloat16
+sdaa true 8 false false false false false false false true false false float32 float16
+supa true 2 false false false false true true true true false false float32 float16 bfloat16
+END
+
 finish

@@ -85,15 +85,22 @@ on hpu-holes DS_ACCEL_ROOT="$dir/old" "$drive" "$plugin" facts
 has "older nodes" "$out" "device 0 vendor 0 pci 0000:b3:00.0 uuid \
 01P0-HL2080A0-15-TNBS63-05-02-11 node /dev/hl1 numa 1 memory 1073741824 name HL-225 arch gaudi2 "
 machine no-permission 'for device in all: device["permission"] = False'
-if [ "$(id -u)" != 0 ]; then
-    has "no permission" "$(refused "$dir/no-permission.json")" "4 no_permission: /dev/accel/accel0"
-elif setpriv --reuid 65534 --clear-groups "$build/bin/ds-accel" detect >"$dir/as-nobody" 2>&1; then
+if unprivileged "no permission"; then
     "$source/tests/sim/machine.py" "$dir/no-permission.json" "$dir/closed"
-    run setpriv --reuid 65534 --clear-groups env XDG_CONFIG_HOME=/nowhere DS_ACCELERATOR=hpu \
-        DS_ACCEL_ROOT="$dir/closed" "$build/bin/ds-accel" detect
-    has "no permission" "$err" "no_permission: /dev/accel/accel0: no permission to read and write"
-else
-    echo "no permission: not run: root can open everything, and nobody cannot run ds-accel here"
+    chmod 755 "$dir/closed"
+    # forced_plainly: the plain user's answer, where hpu is forced.
+    forced_plainly() {
+        # shellcheck disable=SC2086 # words
+        run env XDG_RUNTIME_DIR= $as_user env XDG_CONFIG_HOME=/nowhere DS_ACCELERATOR=hpu \
+            DS_ACCEL_HPU_LIBRARY=/nowhere/libSynapse.so DS_ACCEL_ROOT="$dir/closed" "$reached/bin/ds-accel" detect
+    }
+    forced_plainly
+    is "no permission: exit code" 4 "$code"
+    has "no permission: which node" "$err" \
+        "no_permission: /dev/accel/accel0: no permission to read and write for user $user"
+    chmod -R a+rwX "$dir/closed/dev"
+    forced_plainly
+    has "no permission, before it is granted" "$err" "library_missing: /nowhere/libSynapse.so"
 fi
 
 is "hidden: none" '4 hidden: HABANA_VISIBLE_MODULES="" hides every device. Remedy: unset '\

@@ -29,8 +29,7 @@ is "hidden" 'unavailable hidden MLU_VISIBLE_DEVICES="" hides every device' \
 variant broken 'v["driver_state"] = "broken"'
 is "CNRT does not start" "error driver_failed cnrtGetDeviceCount(): cnrtErrorInit (100002)" \
     "$(verdict "$sim" "$dir/broken.json")"
-refused
-has "no permission: which node" "$refused" "/dev/cambricon_ctl"
+refused /dev/cambricon_ctl
 mkdir "$dir/half"
 echo 'int cnrtGetDeviceCount(unsigned *count) { return count == 0; }' |
     "$CC" -xc -shared -fPIC -o "$dir/half/libcnrt.so" -

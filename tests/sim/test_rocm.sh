@@ -69,18 +69,7 @@ has "a library that is too old" "$(DS_ACCEL_ROCM_LIBRARY=$dir/libamdhip64.so.6 v
     "unavailable symbol_missing"
 
 # Without the right to open /dev/kfd (the superuser may open all).
-variant refused 'v["permission"] = False'
-mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
-chmod 755 "$dir" "$dir/refused"
-if [ "$(id -u)" != 0 ]; then
-    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
-elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
-else
-    refused="unavailable no_permission /dev/kfd (not run: another user cannot reach $build)"
-fi
-has "no permission" "$refused" "unavailable no_permission"
-has "no permission: which node" "$refused" "/dev/kfd"
+refused /dev/kfd
 
 # Below ROCM_PATH, where the linker does not look.
 mkdir -p "$dir/rocm/lib"

@@ -47,19 +47,7 @@ cp "$build/sim/lib/libsim_sdaa.so" "$build/sim/lib/libsdaart.so" "$dir/teco/lib6
 is "below SDAA_ROOT" "available - $dir/teco/lib64/libsdaart.so, 8 devices" \
     "$(verdict bare env SIM_MACHINE="$machine" SDAA_ROOT="$dir/teco")"
 
-variant refused 'v["permission"] = False
-for d in v["devices"]: d["permission"] = False'
-mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
-chmod 755 "$dir" "$dir/refused"
-if [ "$(id -u)" != 0 ]; then
-    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
-elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
-else
-    refused="unavailable no_permission /dev/tcaicard0 (not run: another user cannot reach $build)"
-fi
-has "no permission" "$refused" "unavailable no_permission"
-has "no permission: which node" "$refused" "/dev/tcaicard0"
+refused /dev/tcaicard0
 
 # ---- who is who ---------------------------------------------------------------------------------
 

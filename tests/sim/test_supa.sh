@@ -50,6 +50,11 @@ is "hidden" 'unavailable hidden SUPA_VISIBLE_DEVICES="" hides every device' \
     "$(SUPA_VISIBLE_DEVICES='' verdict "$sim" supa)"
 has "a runtime that fails" "$(SIM_FAIL=suGetDeviceCount:1=1022 verdict "$sim" supa)" \
     "error driver_failed libsupa-runtime.so: suGetDeviceCount: suErrorOther (1022)"
+is "a driver that is too old" "unavailable driver_mismatch libsupa-runtime.so: suGetDeviceCount: suErrorInsufficientDriver (1023)" \
+    "$(SIM_FAIL=suGetDeviceCount:1=1023 verdict "$sim" supa)"
+is "a driver that is too old, 2.x" \
+    "unavailable driver_mismatch libsupa-runtime.so: supaGetDeviceCount: supaErrorInsufficientDriver (1023)" \
+    "$(SIM_FAIL=supaGetDeviceCount:1=1023 DS_ACCEL_SUPA_LIBRARY=$second verdict "$sim" supa)"
 echo 'int suDeviceGetAttribute(int *v, int a, int d) { return *v = a + d; }' |
     "$CC" -xc -shared -fPIC -o "$dir/libsupa-runtime.so" -
 is "neither generation" \
@@ -64,40 +69,20 @@ cp "$build/sim/lib/libsim_supa.so" "$first" "$dir/biren/supa/lib/"
 is "below BIREN_HOME" "available - $dir/biren/supa/lib/libsupa-runtime.so, 2 devices" \
     "$(verdict bare env SIM_MACHINE="$machine" BIREN_HOME="$dir/biren")"
 
-variant refused 'v["permission"] = False
-for d in v["devices"]: d["permission"] = False'
-mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
-chmod 755 "$dir" "$dir/refused"
-if [ "$(id -u)" != 0 ]; then
-    refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
-elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-    refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups env DS_ACCEL_ROOT="$dir/refused")
-else
-    refused="unavailable no_permission /dev/biren/card_0 (not run: another user cannot reach $build)"
-fi
-has "no permission" "$refused" "unavailable no_permission"
-has "no permission: which node" "$refused" "/dev/biren/card_0"
+refused /dev/biren/card_0
 # Who may not look cannot say that there is nothing: the plugin is asked, and says what is in the way.
-chmod 700 "$dir/refused/dev/biren"
-closed() {
-    if [ "$(id -u)" != 0 ]; then
-        chmod 000 "$dir/refused/dev/biren"
-        "$@"
-    else
-        XDG_RUNTIME_DIR='' "$@" setpriv --reuid=65534 --regid=65534 --clear-groups
-    fi
-}
-explained() {
-    run "$@" env DS_ACCEL_ROOT="$dir/refused" "$build/bin/ds-accel" explain supa
-}
-if [ "$(id -u)" != 0 ] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-    closed explained
-    has "a closed folder: it is asked" "$out" "hardware passed  no permission to look into /dev/biren"
-    has "a closed folder: what is in the way" "$out" \
-        "probe    failed  /dev/biren: no permission to read and write for user"
-    has "a closed folder: the reason" "$out" "reason no_permission"
+if unprivileged "a closed directory"; then
+    chmod 700 "$dir/refused/dev/biren"
+    [ "$(id -u)" = 0 ] || chmod 000 "$dir/refused/dev/biren"
+    # shellcheck disable=SC2086 # words
+    run env XDG_RUNTIME_DIR= $as_user env DS_ACCEL_ROOT="$dir/refused" "$reached/bin/ds-accel" explain supa
+    has "a closed directory: it is asked" "$out" "hardware passed  no permission to look into /dev/biren"
+    has "a closed directory: what is in the way" "$out" \
+        "probe    failed  /dev/biren: no permission to read and write for user $user"
+    has "a closed directory: the reason" "$out" "reason no_permission"
+    chmod 755 "$dir/refused/dev/biren"
 fi
-chmod 755 "$dir/refused/dev/biren"
+reached=
 
 # ---- numbers that are not CUDA's ----------------------------------------------------------------
 

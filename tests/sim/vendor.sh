@@ -26,7 +26,7 @@ PYTHON
 
 # verdict COMMAND...: what `list` says of the vendor, run by the command: "STATE REASON DETAIL".
 verdict() {
-    "$@" "$build/bin/ds-accel" -q list --json 2>/dev/null | python3 -c '
+    "$@" "${reached:-$build}/bin/ds-accel" -q list --json 2>/dev/null | python3 -c '
 import json
 import sys
 
@@ -49,21 +49,27 @@ bare() {
     env DS_ACCEL_ROOT="$dir/root" "$@"
 }
 
-# refused: $refused is the verdict of one who may not open the nodes (the superuser may open all).
+# as_plain_user COMMAND...: verdict COMMAND..., of one without the right to open every file.
+as_plain_user() {
+    # shellcheck disable=SC2086 # words
+    XDG_RUNTIME_DIR='' verdict $as_user "$@"
+}
+
+# refused NODE: nobody may open the nodes: the verdict names NODE; and once they are granted it is
+# another one.
 refused() {
-    variant refused 'v["permission"] = False'
+    variant refused 'v["permission"] = False
+for d in v["devices"]: d["permission"] = False'
     mkdir "$dir/refused" && "$here/machine.py" "$dir/refused.json" "$dir/refused"
     chmod 755 "$dir" "$dir/refused"
-    if [ "$(id -u)" != 0 ]; then
-        refused=$(verdict env DS_ACCEL_ROOT="$dir/refused")
-    elif setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$build/bin/ds-accel"; then
-        refused=$(XDG_RUNTIME_DIR='' verdict setpriv --reuid=65534 --regid=65534 --clear-groups \
-            env DS_ACCEL_ROOT="$dir/refused")
-    else
-        echo "no permission: not run, another user cannot reach $build"
-        refused="unavailable no_permission /dev/davinci_manager /dev/cambricon_ctl"
-    fi
-    has "no permission" "$refused" "unavailable no_permission"
+    unprivileged "no permission" || return 0
+    is "no permission" "unavailable no_permission $1: no permission to read and write for user $user" \
+        "$(as_plain_user env DS_ACCEL_ROOT="$dir/refused")"
+    chmod -R a+rwX "$dir/refused/dev"
+    granted=$(as_plain_user env DS_ACCEL_ROOT="$dir/refused" \
+        "DS_ACCEL_$(echo "$vendor" | tr '[:lower:]' '[:upper:]')_LIBRARY=/nowhere/lib.so")
+    has "no permission, before it is granted" "$granted" "unavailable library_missing /nowhere/lib.so"
+    reached=
 }
 
 # conforms NAME MACHINE PASSED: the suite; prints its figures.

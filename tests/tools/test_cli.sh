@@ -471,6 +471,25 @@ is "what the configuration knows" "nccl inductor true null CUDA_VISIBLE_DEVICES 
     "$(at communication_backend compile_backend graph_supported is_bf16_supported \
         'visible_devices_envs/*' 'export_envs/*')"
 has "its op builders" "$(at 'op_builders/*')" "FusedAdamBuilder"
+# What holds of a backend wherever it is, and null for what only its device knows: neither is guessed.
+while read -r backend facts; do
+    report info 0 "$program" info "$backend" --json
+    is "facts of $backend, which is not here" "$facts" \
+        "$(at is_synchronized_device use_host_timers resolves_data_dependency handles_memory_backpressure \
+            graph_supported is_triton_supported is_bf16_supported is_fp16_supported prefer_triton_grouped_mm \
+            supports_range_domains memory_limit)"
+done <<'END'
+cuda false false false false true null null null null null null
+rocm false false false false true null null null null null null
+xpu false false false false false false true true null null null
+npu false false false false false false null true null null null
+sdaa false false false false false false null true null null null
+mlu false false false false true true null true null null null
+supa false false false false true true true true null null null
+hpu false false true true true false true null null null null
+mps false true false false false false false false null null null
+opencl false false false false null false null null null null null
+END
 report info 0 env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=hidden DS_ACCEL_CUDA_DETAIL=d \
     "$program" --plugin-dir "$dir/cuda" info cuda --json
 is "there, and not available" "false hidden d null" "$(at available reason detail devices)"

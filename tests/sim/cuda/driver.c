@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define MAX_DEVICES 64
 #define STACK_DEPTH 32
@@ -312,6 +313,64 @@ static void choose_devices(void)
     }
 }
 
+/* The first line of a file below DS_ACCEL_ROOT; "" where there is none. */
+static void root_line(const char *path, char *line, size_t line_size)
+{
+    const char *root = getenv("DS_ACCEL_ROOT");
+    char full[512];
+    FILE *file;
+
+    line[0] = '\0';
+    snprintf(full, sizeof(full), "%s%s", root != NULL ? root : "/nowhere", path);
+    file = fopen(full, "re");
+    if (file != NULL) {
+        if (fgets(line, (int)line_size, file) != NULL) {
+            line[strcspn(line, "\n")] = '\0';
+        }
+        fclose(file);
+    }
+}
+
+static bool root_has(const char *path)
+{
+    const char *root = getenv("DS_ACCEL_ROOT");
+    char full[512];
+
+    snprintf(full, sizeof(full), "%s%s", root != NULL ? root : "/nowhere", path);
+    return access(full, F_OK) == 0;
+}
+
+/* The version that this library's file is called by: libcuda.so.580.65.06; "" if by none. */
+static void own_version(char *version, size_t version_size)
+{
+    Dl_info info;
+    char *path = NULL;
+    const char *found;
+
+    if (dladdr(&driver, &info) != 0) {
+        path = realpath(info.dli_fname, NULL);
+    }
+    found = path != NULL ? strstr(path, "libcuda.so.") : NULL;
+    snprintf(version, version_size, "%s",
+             found != NULL && strchr(found + 11, '.') != NULL ? found + 11 : "");
+    free(path);
+}
+
+/* What the kernel's side says now, as opposed to the description, which a test cannot mend while a
+   machine runs: the module for memory is not loaded, or the driver is of another version. */
+static CUresult ask_kernel(void)
+{
+    char kernel[64];
+    char own[64];
+
+    root_line("/sys/module/nvidia/version", kernel, sizeof(kernel));
+    own_version(own, sizeof(own));
+    if (kernel[0] != '\0' && own[0] != '\0' && strcmp(kernel, own) != 0) {
+        return SYSTEM_DRIVER_MISMATCH;
+    }
+    return root_has("/dev/nvidiactl") && !root_has("/dev/nvidia-uvm") ? UNKNOWN : OK;
+}
+
 SIM_EXPORT CUresult cuInit(unsigned int Flags)
 {
     CUresult code;
@@ -321,6 +380,8 @@ SIM_EXPORT CUresult cuInit(unsigned int Flags)
     if (code == OK) {
         code = Flags != 0 ? INVALID_VALUE : (CUresult)sim_vendor_number("init_code", OK);
     }
+    REQUIRE(code == OK, code);
+    code = ask_kernel();
     REQUIRE(code == OK, code);
     pthread_mutex_lock(&driver.lock);
     if (!atomic_load(&driver.is_started)) {

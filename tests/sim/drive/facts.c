@@ -159,10 +159,22 @@ void drive_facts(struct run *run)
     }
 }
 
-/* As a monitor asks: what is a rate since the last time is known. */
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* As a monitor asks: what is a rate since the last time is known. The last line is the least and
+   the most time that lay between two looks at a device, whatever else the machine had to do. */
 void drive_polled(struct run *run)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
+    const uint64_t first_begin_ns = now_ns();
+    uint64_t first_end_ns;
+    uint64_t second_begin_ns;
 
     run->is_tolerant = 1;
     for (uint32_t i = 0; i < run->device_count; i++) {
@@ -170,8 +182,12 @@ void drive_polled(struct run *run)
 
         CALL(run, telemetry_get, run->instance, i, &it);
     }
+    first_end_ns = now_ns();
     nanosleep(&pause, NULL);
+    second_begin_ns = now_ns();
     tell_all(run);
+    printf("polled after %llu to %llu ns\n", (unsigned long long)(second_begin_ns - first_end_ns),
+           (unsigned long long)(now_ns() - first_begin_ns));
 }
 
 /* ---- ranges --------------------------------------------------------------------------------- */

@@ -35,7 +35,8 @@ enum {
     CAPTURED_EVENT,
     CAPTURE_WRONG_THREAD,
     UPDATE_FAILURE,
-    OTHER
+    OTHER,
+    INSUFFICIENT_DRIVER
 };
 
 /* By their codes, from INVALID_VALUE; PREFIX is "suError" or "supaError". */
@@ -49,7 +50,8 @@ enum {
             prefix "HostMemoryNotRegistered", prefix "NotSupported", \
             prefix "StreamCaptureUnsupported", prefix "StreamCaptureInvalidated", \
             prefix "StreamCaptureImplicit", prefix "CapturedEvent", \
-            prefix "StreamCaptureWrongThread", prefix "GraphExecUpdateFailure", prefix "Other" \
+            prefix "StreamCaptureWrongThread", prefix "GraphExecUpdateFailure", prefix "Other", \
+            prefix "InsufficientDriver" \
     }
 
 static const char *const supa_visible[] = {"SUPA_VISIBLE_DEVICES", NULL};

@@ -67,12 +67,13 @@ SIM_EXPORT const char *suGetErrorName(suError_t error)
 {
     static const char *const names[] = SUPA_NAMES("suError");
 
-    SIM_ASSERT(sizeof(names) / sizeof(names[0]) == OTHER - INVALID_VALUE + 1, "a name per code");
+    SIM_ASSERT(sizeof(names) / sizeof(names[0]) == INSUFFICIENT_DRIVER - INVALID_VALUE + 1,
+               "a name per code");
     if (error == 0) {
         return "suSuccess";
     }
-    return error >= INVALID_VALUE && error <= OTHER ? names[error - INVALID_VALUE]
-                                                    : "suErrorUnknown";
+    return error >= INVALID_VALUE && error <= INSUFFICIENT_DRIVER ? names[error - INVALID_VALUE]
+                                                                  : "suErrorUnknown";
 }
 
 SIM_EXPORT suError_t suGetLastError(void)

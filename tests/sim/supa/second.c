@@ -67,12 +67,13 @@ SIM_EXPORT const char *supaGetErrorName(supaError_t error)
 {
     static const char *const names[] = SUPA_NAMES("supaError");
 
-    SIM_ASSERT(sizeof(names) / sizeof(names[0]) == OTHER - INVALID_VALUE + 1, "a name per code");
+    SIM_ASSERT(sizeof(names) / sizeof(names[0]) == INSUFFICIENT_DRIVER - INVALID_VALUE + 1,
+               "a name per code");
     if (error == 0) {
         return "supaSuccess";
     }
-    return error >= INVALID_VALUE && error <= OTHER ? names[error - INVALID_VALUE]
-                                                    : "supaErrorUnknown";
+    return error >= INVALID_VALUE && error <= INSUFFICIENT_DRIVER ? names[error - INVALID_VALUE]
+                                                                  : "supaErrorUnknown";
 }
 
 SIM_EXPORT supaError_t supaGetLastError(void)

@@ -434,7 +434,8 @@ SIM_EXPORT ze_result_t zesPowerGetEnergyCounter(struct sensor *domain,
         milliwatts /= card->tile_count;
     }
     energy->timestamp = now_us() / 1000 * 1000;
-    energy->energy = energy->timestamp / 1000 * milliwatts;
+    energy->energy = energy->timestamp / 1000 * milliwatts +
+                     (uint64_t)sim_number(facts_of(card), "energy_microjoules", 0);
     return ZE_RESULT_SUCCESS;
 }
 

@@ -1,0 +1,242 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# The remedy that is printed for each reason that a plugin gives is one: what the remedy and the detail
+# name is done to the machine, and the verdict is another one after that. The nodes, libraries, variables
+# and processes are real, and looked for by real plugins, on a machine that begins with nothing.
+#
+#     test_remedies.sh BUILD
+set -eu
+build=$(cd "$1" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/lib.sh
+. "$here/../tools/lib.sh"
+: "${CC:=gcc}"
+unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER HABANA_VISIBLE_MODULES HLS_MODULE_ID LD_LIBRARY_PATH 2>/dev/null || true
+[ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+program=$build/bin/ds-accel
+root=$dir/root
+libs=$dir/libs
+description=$dir/machine.json
+mkdir "$libs"
+: >"$dir/met"
+: >"$dir/variables"
+
+# Root may open any node; without that right it is as others are.
+plain=
+[ "$(id -u)" != 0 ] || plain="setpriv --bounding-set=-dac_override,-dac_read_search"
+
+# machine <JSON: the machine becomes this one.
+machine() {
+    cat >"$description"
+    rm -rf "$root"
+    "$here/machine.py" "$description" "$root"
+}
+
+# ask ARGUMENT...: ds-accel on the machine as it is now, with the variables of $dir/variables.
+ask() {
+    # shellcheck disable=SC2046,SC2086 # words
+    run env $(cat "$dir/variables") $plain env DS_ACCEL_ROOT="$root" SIM_MACHINE="$description" \
+        LD_LIBRARY_PATH="$libs" "$program" ${folder:+--plugin-dir "$folder"} "$@"
+}
+
+# refused REASON: that is why the backend cannot be used, and says what can be done. Sets $detail and $remedy.
+refused() {
+    ask explain "$backend" --json
+    printf '%s\n' "$out" >"$dir/json"
+    given=$(told reason)
+    detail=$(told detail)
+    remedy=$(told remedy)
+    is "$backend: $1" "$1" "$given"
+    ask -a "$backend" detect
+    is "$backend: $1: forced" 4 "$code"
+    has "$backend: $1: the remedy is printed" "$err" "Remedy: $remedy"
+    echo "$1" >>"$dir/met"
+}
+
+# told MEMBER: of the backend in $dir/json.
+told() {
+    python3 -c '
+import json, sys
+print([c for c in json.load(open(sys.argv[1]))["candidates"] if c["name"] == sys.argv[2]][0][sys.argv[3]])' \
+        "$dir/json" "$backend" "$1"
+}
+
+# usable: after the last remedy.
+usable() {
+    ask -a "$backend" detect
+    is "$backend: after the remedies" "0 $backend" "$code $out$err"
+}
+
+# named TEXT SED: what the text names; the test ends where it names nothing, since nothing can be done then.
+named() {
+    found=$(printf '%s\n' "$1" | sed -n "$2")
+    if [ -z "$found" ]; then
+        fail "$backend: nothing to do is named" "$1"
+        finish
+        exit 1
+    fi
+    printf '%s\n' "$found"
+}
+
+# seen TEXT SED: the same, where the test can go on without.
+seen() {
+    printf '%s\n' "$1" | sed -n "$2"
+}
+
+# ---- cuda, from a machine with nothing to a device ----------------------------------------------
+
+backend=cuda
+folder=
+echo CUDA_VISIBLE_DEVICES= >"$dir/variables"
+card='"name": "A", "pci": "0000:18:00.0", "memory_bytes": 67108864'
+echo '{"vendors": {}}' | machine
+refused no_device
+
+# "lspci -d 10de: lists those the machine shows"
+id=$(named "$remedy" 's/.*lspci -d \([0-9a-f]*\):.*/\1/p')
+echo "{\"vendors\": {\"cuda\": {\"driver\": false, \"devices\": [{$card, \"pci_vendor\": \"0x$id\"}]}}}" | machine
+refused no_driver
+
+# "modprobe nvidia": the module, its files and nodes, which nobody may open so far.
+module=$(named "$remedy" 's/.*modprobe \([a-z]*\)).*/\1/p')
+has "cuda: no_driver: the detail names the module" "$detail" "the kernel driver $module is not loaded"
+echo "{\"vendors\": {\"cuda\": {\"driver_version\": \"535.161.08\", \"permission\": false, \"devices\": [{$card}]}}}" | machine
+rm "$root/dev/nvidia-uvm"
+refused no_permission
+
+# The node that the detail names, and the next one then.
+granted=
+while [ "$given" = no_permission ] && [ "$granted" != "$detail" ]; do
+    granted=$detail
+    chmod u+rw "$root$(named "$detail" 's/^\(\/dev\/[^:]*\): .*/\1/p')"
+    ask explain cuda --json
+    printf '%s\n' "$out" >"$dir/json"
+    given=$(told reason)
+    detail=$(told detail)
+done
+echo "{\"vendors\": {\"cuda\": {\"driver_version\": \"535.161.08\", \"devices\": [{$card}]}}}" >"$description"
+
+# "libcuda.so.1, ...: no such library is installed". The first that is installed is an old one.
+if ldconfig -p 2>/dev/null | grep -q 'libcuda\.so'; then
+    echo "test_remedies: library_missing is not tested as it is: this machine has libcuda"
+    library=libcuda.so.1
+    echo library_missing >>"$dir/met"
+else
+    refused library_missing
+    library=$(named "$detail" 's/^\(lib[^,]*\), .*: no such library is installed$/\1/p')
+fi
+echo 'int cuInit(unsigned flags); int cuInit(unsigned flags) { return (int)flags; }' >"$dir/old.c"
+"$CC" -shared -fPIC "$dir/old.c" -Wl,-soname,"$library" -o "$libs/$library"
+refused symbol_missing
+
+# "update the vendor's runtime to one that has the symbol": a release for another kernel driver.
+path=$(named "$detail" 's/^\(.*\) has no cuDriverGetVersion, .*/\1/p')
+is "cuda: symbol_missing: the detail names the file" "$libs/$library" "$path"
+cp "$build/sim/lib/libsim_cuda.so" "$libs/"
+cp -L "$build/sim/lib/libcuda.so.1" "$libs/libcuda.so.580.65.06"
+ln -sf libcuda.so.580.65.06 "$path"
+refused driver_mismatch
+
+# "bring kernel driver and libcuda to the same version": the kernel's to the one that the detail has.
+version=$(named "$detail" 's/^the kernel driver is 535\.161\.08, the library libcuda\.so\.\([0-9.]*\): .*/\1/p')
+echo "$version" >"$root/sys/module/nvidia/version"
+sed -i "s/535\.161\.08/$version/" "$root/proc/driver/nvidia/version"
+refused driver_failed
+
+# "without /dev/nvidia-uvm (modprobe nvidia_uvm): cuInit(0): CUDA_ERROR_UNKNOWN (999)"
+node=$(named "$detail" 's/.*: without \(\/dev\/[^ ]*\) (modprobe nvidia_uvm): .*/\1/p')
+: >"$root$node"
+refused hidden
+
+# CUDA_VISIBLE_DEVICES="" hides every device
+variable=$(named "$detail" 's/^\([A-Z_]*\)="" hides every device$/\1/p')
+has "cuda: hidden: the remedy names the variable" "$remedy" "unset $variable, "
+sed -i "/^$variable=/d" "$dir/variables"
+usable
+
+# The option that the detail names, to what it says is expected.
+echo DS_ACCEL_CUDA_PRESENCE=perhaps >"$dir/variables"
+refused bad_option
+option=$(named "$detail" 's/^option \([a-z]*\): expected on or off, not "perhaps"$/\1/p')
+echo "DS_ACCEL_CUDA_$(echo "$option" | tr '[:lower:]' '[:upper:]')=on" >"$dir/variables"
+usable
+
+# A card of which every one is set to PROHIBITED: "nvidia-smi -c 0 allows it".
+echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"compute_mode\": 2}]}}}" >"$description"
+refused device_busy
+mode=$(named "$detail" 's/.*: nvidia-smi -c \([0-9]\) allows it$/\1/p')
+echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"compute_mode\": $mode}]}}}" >"$description"
+usable
+
+# ---- hpu, whose module another process has ------------------------------------------------------
+
+backend=hpu
+: >"$dir/variables"
+cp "$build/sim/lib"/libsim_hpu.so "$build/sim/lib"/libSynapse.so "$build/sim/lib"/libhlml.so "$libs/"
+machine <"$here/machines/hpu.json"
+usable
+# A process that lives until it is ended, and is seen below the machine's /proc as long as it does.
+cat >"$dir/hold" <<'END'
+#!/bin/sh
+trap 'rm -rf "$1/proc/$$"; exit 0' TERM
+mkdir -p "$1/proc/$$/fd"
+echo trainer >"$1/proc/$$/comm"
+ln -s /dev/accel/accel0 "$1/proc/$$/fd/7"
+ln -s /dev/accel/accel1 "$1/proc/$$/fd/8"
+: >"$1/held"
+while :; do
+    sleep 0.05
+done
+END
+chmod 755 "$dir/hold"
+"$dir/hold" "$root" &
+holder=$!
+while [ ! -e "$root/held" ]; do
+    sleep 0.02
+done
+refused device_busy
+has "hpu: device_busy: what can be done" "$remedy" "wait for that process, end it"
+process=$(seen "$detail" 's/.* is held by process \([0-9]*\) (trainer), .*/\1/p')
+is "hpu: device_busy: the process that has it" "$holder" "$process"
+# Another number is none that may be ended: 0 would be this test and all that started it.
+if [ "$process" = "$holder" ]; then
+    kill "$process"
+    wait "$holder" || true
+    usable
+else
+    kill "$holder"
+fi
+
+# ---- a device that sleeps, and an old one -------------------------------------------------------
+
+backend=aged
+folder=$dir/plugins
+mkdir "$folder"
+# shellcheck disable=SC2086 # no flag is no word
+"$CC" -std=c11 -D_GNU_SOURCE -fPIC -shared -fvisibility=hidden ${SAN:+-fsanitize=$SAN} -I"$build/include/ds-accel" \
+    -Wl,-z,now,-z,nodelete -o "$folder/ds_accel_aged.so" "$here/remedies/aged.c"
+echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"pci_device\": \"0x1db4\", \"power\": \"suspended\"}]}}}" | machine
+refused device_asleep
+
+# "wake the device: use it once, or keep it awake in the system's power settings"
+has "aged: device_asleep: what can be done" "$remedy" "keep it awake in the system's power settings"
+setting=$(named "$detail" 's/^\(\/sys\/.*\/power\/control\) lets it sleep$/\1/p')
+echo on >"$root$setting"
+echo active >"$root$(dirname "$setting")/runtime_status"
+refused device_too_old
+
+# "use a newer device"
+has "aged: device_too_old: what can be done" "$remedy" "use a newer device"
+echo 0x2330 >"$root$(named "$detail" 's/^\(\/sys\/.*\/device\) is before 0x2000$/\1/p')"
+usable
+
+# ---- all of them --------------------------------------------------------------------------------
+
+# Every reason of a plugin's own: from the first to the last in reasons.def.
+sed -n '/^REASON("no_device"/,/^REASON("bad_option"/s/^REASON("\([a-z_]*\)".*/\1/p' "$here/../../core/reasons.def" |
+    sort >"$dir/reasons"
+is "reasons without a remedy that was applied" "" "$(sort -u "$dir/met" | comm -23 "$dir/reasons" -)"
+
+finish
