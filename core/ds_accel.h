@@ -14,7 +14,8 @@
  * cause is then in ds_accel_last_error(). Outputs come last, end in _out and are written only on
  * DS_ACCEL_OK, unless the function says otherwise. Structs begin with struct_size, which the caller
  * sets. Strings are UTF-8. The library never prints, never exits, and leaves signal handlers, CPU
- * affinity, environment, locale and working directory alone.
+ * affinity, environment, locale and working directory alone. A thread that calls it needs 64 KiB of
+ * stack, and what the chosen plugin and its vendor's runtime need on top of that.
  */
 #ifndef DS_ACCEL_H
 #define DS_ACCEL_H

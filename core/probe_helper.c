@@ -272,6 +272,24 @@ int32_t ds_accel__helper_judge_start(const char *program, int error,
     return DS_ACCEL_OK;
 }
 
+/* With raised rights, nobody but root may have made the program that asks the plugins. */
+static int32_t check_program(const char *program, struct ds_accel__finding *finding)
+{
+    struct ds_accel__finding why = {0};
+    char *real = realpath(program, NULL);
+    int32_t status;
+
+    if (real == NULL) { /* to be said when it is started */
+        return errno == ENOMEM ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
+    status = ds_accel__trust_if_raised(real, &why);
+    free(real);
+    if (status >= 0 && why.reason != NULL) {
+        ds_accel__find(finding, "helper_failed", "%s: %s", why.reason, why.detail);
+    }
+    return status;
+}
+
 /* Start a helper. On a failure that is not a status, finding says what is missing. */
 static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper,
                             struct ds_accel__finding *finding)
@@ -279,7 +297,11 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     const char *program = context->prober->program;
     struct plumbing plumbing;
     int error = 0;
+    int32_t status = check_program(program, finding);
 
+    if (status < 0 || finding->reason != NULL) {
+        return status;
+    }
     memset(helper, 0, sizeof(*helper));
     helper->pidfd = helper->channel = helper->answers = -1;
     helper->output[0].fd = helper->output[1].fd = -1;

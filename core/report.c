@@ -500,6 +500,7 @@ int32_t ds_accel_config_check_files(const struct ds_accel_options *given, const 
 int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out)
 {
     struct ds_accel__text text = {0};
+    char *dump;
 
     if (tree == NULL) {
         return ds_accel__no_memory();

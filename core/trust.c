@@ -25,7 +25,7 @@
 #define LINK_LIMIT 40u                       /* as many as the kernel follows */
 #define MEMO_LIMIT 64u                       /* folders and links; a walk may go past it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* as elf.c has it */
-#define HASH_STEP_BYTES (16 * 1024)
+#define HASH_STEP_BYTES 4096                 /* on the stack, which may be small */
 #define EXPECTED_MODE "expected no write permission for group and others"
 
 /* A folder or a link on the way. */

@@ -602,6 +602,53 @@ static bool few_descriptors_for(int parallel, int *least_out)
     return right && ((answered > 0 && failed > 0) || fail("descriptors", "no limit was met"));
 }
 
+/* What ds_accel.h promises; a sanitizer's frames are larger. */
+#define LEAST_STACK_BYTES 65536
+
+static void *use_all(void *right_out)
+{
+    static const uint32_t reports[] = {
+        DS_ACCEL_REPORT_DETECT, DS_ACCEL_REPORT_LIST,       DS_ACCEL_REPORT_INFO,
+        DS_ACCEL_REPORT_ENV,    DS_ACCEL_REPORT_EXPLAIN,    DS_ACCEL_REPORT_CONFIG,
+        DS_ACCEL_REPORT_DOCTOR, DS_ACCEL_REPORT_CONFIG_ENV, DS_ACCEL_REPORT_TOPO,
+        DS_ACCEL_REPORT_BUNDLE, DS_ACCEL_REPORT_CACHE,      DS_ACCEL_REPORT_QUARANTINE,
+    };
+    struct setting setting = {.fault = "probe_abort", .timeout_ms = LONG_MS};
+    ds_accel_t *context = create(&setting);
+    bool *right = right_out;
+
+    *right = ds_accel_detect(context) == DS_ACCEL_OK;
+    for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
+        char *text = NULL;
+
+        ds_accel_report(context, reports[i], NULL, DS_ACCEL_FORMAT_JSON, &text);
+        *right = *right && text != NULL;
+        ds_accel_free_text(text);
+    }
+    ds_accel_destroy(context);
+    return NULL;
+}
+
+static bool small_stack(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool right = false;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    puts("caller: not run: a small stack: a sanitizer has larger frames");
+    return true;
+#endif
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstacksize(&attributes, LEAST_STACK_BYTES) != 0 ||
+        pthread_create(&thread, &attributes, use_all, &right) != 0) {
+        return fail("pthread_create", strerror(errno));
+    }
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    return right || fail("a small stack", ds_accel_last_error());
+}
+
 /* Several at a time work with what one helper needs, but for the files looked at meanwhile. */
 static bool few_descriptors(void)
 {
@@ -966,6 +1013,7 @@ static const struct part {
     {"the thread ends", thread_ends_afterwards},
     {"no standard streams", standard_streams_closed},
     {"few descriptors", few_descriptors},
+    {"a small stack", small_stack},
     {"killed while it asks", killed_while_it_asks},
     {"a daemon of a hanging plugin", daemon_of_a_hanging_plugin},
     {"a daemon of a garbling plugin", daemon_of_a_garbling_plugin},
