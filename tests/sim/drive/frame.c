@@ -85,6 +85,10 @@ static void ask_pinned(struct run *run)
         }
         RELEASE(run, mem_free_pinned, run->device, pinned);
     }
+    if (!HAS(run, mem_device_pointer)) { /* then no memory is mapped */
+        REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "pinned memory of a kind that there is not",
+                mem_alloc_pinned, run->device, 64 * KIB, 0, DS_ACCEL_PINNED_MAPPED, &inside);
+    }
     /* A registration that fails once (SIM_FAIL) leaves nothing behind. */
     if (HAS(run, mem_register)) {
         if (ASK(run, mem_register, run->device, page, sizeof(page), 0) < 0) {
@@ -314,9 +318,27 @@ static ds_accel_plugin_graph_t *capture_task(struct run *run, atomic_int *counte
     return graph;
 }
 
-/* Host tasks of the same size as those that a graph held: they come to lie where it had them. */
+/* What was freed is written over: by other things of any small size, and by tasks of another count.
+ */
 static void reuse_heap(struct run *run, atomic_int *counter)
 {
+    enum {
+        SIZES = 32,
+        EACH = 8
+    };
+    void *others[SIZES * EACH];
+
+    for (size_t i = 0; i < SIZES * EACH; i++) {
+        size_t size = (i / EACH + 1) * 16 - 8;
+
+        others[i] = malloc(size);
+        if (others[i] != NULL) {
+            memset(others[i], 0xa5, size);
+        }
+    }
+    for (size_t i = 0; i < SIZES * EACH; i++) {
+        free(others[i]);
+    }
     for (int i = 0; i < 32; i++) {
         CALL(run, stream_host_task, run->two, count, counter);
     }
