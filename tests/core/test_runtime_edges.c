@@ -212,25 +212,6 @@ Test(core_rng, begins_at_the_first_word_when_it_is_seeded)
     test_finish(context, device);
 }
 
-Test(core_rng, fills_no_memory_behind_an_allocation_from_its_middle)
-{
-    ds_accel_device_t *device;
-    ds_accel_t *context = test_start("mock", &device);
-    ds_accel_rng_t *rng = NULL;
-    char *memory = NULL;
-
-    MUST(ds_accel_mem_alloc(device, NULL, 4096, (void **)&memory));
-    MUST(ds_accel_rng_create(device, 1, 0, &rng));
-    EXPECT_STATUS(ds_accel_rng_bits(rng, NULL, memory + 2048, 2048, DS_ACCEL_DTYPE_UINT8),
-                  DS_ACCEL_OK);
-    EXPECT_REFUSED(ds_accel_rng_bits(rng, NULL, memory + 2048, 2049, DS_ACCEL_DTYPE_UINT8),
-                   DS_ACCEL_ERR_INVALID, "past the end");
-    MUST(ds_accel_device_synchronize(device));
-    ds_accel_rng_destroy(rng);
-    MUST(ds_accel_mem_free(device, NULL, memory));
-    test_finish(context, device);
-}
-
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 Test(core_tensor, views_end_with_the_memory_and_stay_read_only)
