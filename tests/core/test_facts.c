@@ -479,6 +479,29 @@ Test(core_facts, make_lazy_calls_once_and_in_order)
     cr_expect_str_eq(said, "a0 b0 c0 d0 e0 ");
 }
 
+static void ask_and_say(void *user_data, int32_t status)
+{
+    uint64_t flags;
+
+    cr_expect_eq(ds_accel_flags(lazy_context, &flags, NULL), DS_ACCEL_OK);
+    say(user_data, status);
+}
+
+/* A call that uses the library runs no other one within itself; the last one may add some. */
+Test(core_facts, make_lazy_calls_one_by_one)
+{
+    struct ds_accel_options options = test_options();
+
+    options.accelerator = "mock";
+    lazy_context = test_create_with(&options);
+    EXPECT_STATUS(ds_accel_lazy_call(lazy_context, ask_and_say, (void *)"a"), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_lazy_call(lazy_context, say, (void *)"b"), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_lazy_call(lazy_context, say_and_ask, (void *)"c"), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_detect(lazy_context), DS_ACCEL_OK);
+    cr_expect_str_eq(said, "a0 b0 c0 d0 ");
+    ds_accel_destroy(lazy_context);
+}
+
 Test(core_facts, keep_lazy_calls_when_detection_fails)
 {
     struct ds_accel_options options = test_options();

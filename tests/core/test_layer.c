@@ -347,6 +347,8 @@ Test(core_layer, validate_refuses_numbers_that_cannot_be)
                 "unknown bits 0x8");
     EXPECT_FAIL(table->device_open(instance, 99, &opened, &error), DS_ACCEL_ERR_INVALID,
                 "device index 99; there are 2");
+    EXPECT_FAIL(table->device_open(instance, 2, &opened, &error), DS_ACCEL_ERR_INVALID,
+                "device index 2; there are 2");
     EXPECT_FAIL(table->device_open(instance, (uint32_t)-1, &opened, &error), DS_ACCEL_ERR_INVALID,
                 "device index 4294967295");
     EXPECT_FAIL(table->mem_copy(handle, memory, host, 64, 0, &error), DS_ACCEL_ERR_INVALID,
@@ -361,6 +363,9 @@ Test(core_layer, validate_refuses_numbers_that_cannot_be)
                 "source");
     EXPECT_FAIL(table->mem_copy(handle, memory, memory + 16, 32, 4, &error), DS_ACCEL_ERR_INVALID,
                 "overlap");
+    EXPECT_FAIL(table->mem_copy(handle, memory, memory + 31, 32, 4, &error), DS_ACCEL_ERR_INVALID,
+                "overlap within 32 bytes");
+    EXPECT_OK(table->mem_copy(handle, memory, memory + 32, 32, 4, &error));
     EXPECT_FAIL(table->mem_copy(handle, NULL, host, 1, 2, &error), DS_ACCEL_ERR_INVALID,
                 "destination");
     stream = make_stream();
@@ -394,6 +399,10 @@ Test(core_layer, validate_knows_what_is_allocated)
                 "in no live allocation");
     EXPECT_FAIL(table->mem_free(handle, pinned, &error), DS_ACCEL_ERR_INVALID,
                 "was made by mem_alloc_pinned");
+    EXPECT_OK(table->mem_register(handle, host, sizeof(host), 0, &error));
+    EXPECT_FAIL(table->mem_free_pinned(handle, host, &error), DS_ACCEL_ERR_INVALID,
+                "was made by mem_register");
+    EXPECT_OK(table->mem_unregister(handle, host, &error));
     EXPECT_FAIL(table->mem_free(second_handle, memory, &error), DS_ACCEL_ERR_INVALID,
                 "belongs to device 0");
     EXPECT_FAIL(
@@ -416,13 +425,18 @@ Test(core_layer, validate_refuses_calls_out_of_place)
     ds_accel_plugin_stream_t *usual = NULL;
     ds_accel_plugin_event_t *event;
     ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_event_t *timed = NULL;
     double elapsed_ms = 0;
 
     start_layers("validate");
     stream = make_stream();
     event = make_event();
     EXPECT_FAIL(table->event_elapsed_ms(event, event, &elapsed_ms, &error), DS_ACCEL_ERR_STATE,
-                "created without DS_ACCEL_EVENT_TIMING");
+                "event start was created without DS_ACCEL_EVENT_TIMING");
+    EXPECT_OK(table->event_create(handle, DS_ACCEL_EVENT_TIMING, &timed, &error));
+    EXPECT_FAIL(table->event_elapsed_ms(timed, event, &elapsed_ms, &error), DS_ACCEL_ERR_STATE,
+                "event end was created without DS_ACCEL_EVENT_TIMING");
+    table->event_destroy(timed);
     EXPECT_FAIL(table->graph_capture_end(stream, &graph, &error), DS_ACCEL_ERR_STATE,
                 "does not capture");
     EXPECT_OK(table->graph_capture_begin(stream, 0, &error));
@@ -1189,6 +1203,29 @@ Test(core_layer, a_stream_that_is_gone_still_has_work)
     table->stream_destroy(first);
     table->stream_destroy(second);
     EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
+    EXPECT_OK(table->mem_free(handle, memory_a, &error));
+    stop();
+}
+
+Test(core_layer, a_copy_between_devices_writes_where_it_goes)
+{
+    unsigned char bytes[16];
+
+    start_layers("race");
+    memory_a = allocate(256);
+    first = make_stream();
+    second = make_stream();
+    EXPECT_OK(
+        table->mem_copy_peer_async(first, handle, memory_a, handle, memory_a + 128, 16, &error));
+    EXPECT_OK(table->mem_copy_async(second, bytes, memory_a + 128, 16, DS_ACCEL_COPY_DEVICE_TO_HOST,
+                                    &error));
+    cr_expect_eq(races(), 0, "both read its source");
+    EXPECT_OK(
+        table->mem_copy_async(second, bytes, memory_a, 16, DS_ACCEL_COPY_DEVICE_TO_HOST, &error));
+    cr_expect_eq(races(), 1, "one of them writes its destination");
+    EXPECT_OK(table->device_synchronize(handle, UINT64_MAX, &error));
+    table->stream_destroy(first);
+    table->stream_destroy(second);
     EXPECT_OK(table->mem_free(handle, memory_a, &error));
     stop();
 }

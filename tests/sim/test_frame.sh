@@ -87,6 +87,33 @@ is "a device that is named twice is refused" \
 failed visible_devices_value: -1 0 -: visible_devices_value: device 1 is named twice
 then untouched" "$code $out"
 
+# What the frame refuses by itself, holds, and waits for.
+for vendor in cuda rocm xpu npu hpu mlu sdaa; do
+    machine=$here/machines/$vendor.json
+    plugin=$build/lib/ds-accel/ds_accel_$vendor.so
+    drive "$machine" frame
+    whole "$vendor: the frame"
+done
+machine=$here/machines/cuda.json
+plugin=$build/lib/ds-accel/ds_accel_cuda.so
+drive "$machine" frame cuInit
+whole "the vendor's library is the plugin's own"
+# One failure is tried again, and leaves nothing behind that stands in the way then.
+for call in cuStreamBeginCapture_v2 cuMemHostRegister_v2; do
+    SIM_FAIL=$call:1 drive "$machine" frame
+    whole "$call fails once"
+    has "$call fails once: it was called" "$(cat "$dir/report")" "failed $call"
+done
+SIM_FAIL=cuCtxGetStreamPriorityRange:1 drive "$machine" frame
+is "a device that could not be opened: code" 1 "$code"
+is "a device that could not be opened is closed" "" "$(grep '^alive' "$dir/report" || true)"
+for vendor in cuda rocm npu mlu; do
+    machine=$here/machines/$vendor.json
+    plugin=$build/lib/ds-accel/ds_accel_$vendor.so
+    SIM_LOSE=0@copy:1 drive "$machine" order
+    is "$vendor: tasks of a lost device" "0 " "$code $out"
+done
+
 # -- the process that probe asks in --
 
 machine=$here/machines/cuda.json

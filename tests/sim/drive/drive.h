@@ -134,6 +134,9 @@ void drive_lost(struct run *run);
 void drive_ended(struct run *run);
 void drive_joined(struct run *run);
 
+void drive_frame(struct run *run);
+void drive_order(struct run *run);
+
 void drive_probe(struct run *run);
 void drive_again(struct run *run);
 void drive_busy(struct run *run);

@@ -65,6 +65,10 @@ static const struct scenario scenarios[] = {
     {"lost", "", drive_lost, 0, "a host task behind a copy that loses the device (SIM_LOSE)"},
     {"ended", "", drive_ended, 0, "a capture that another thread tries to end"},
     {"joined", "", drive_joined, 0, "the device is asked while two streams are in a capture"},
+    /* frame.c */
+    {"frame", "[FUNCTION]", drive_frame, 0,
+     "what the frame refuses by itself, holds, and waits for; FUNCTION is the vendor's"},
+    {"order", "", drive_order, 0, "host tasks behind a copy that loses the device (SIM_LOSE)"},
     /* probe.c */
     {"probe", "", drive_probe, 1, "the verdict, with a timer's signals all the while"},
     {"again", "", drive_again, 0, "the verdict, while device 0 is open here"},

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The caching allocator at its edges: limits that are met exactly, waits that only one order of
+ * calls needs, captures beside other streams. Each of these went unseen by test_allocator.c when
+ * the defect was put in on purpose (tests/mutations/allocator).
+ */
+#include "fixture.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * 1024)
+#define SLOW "400000000" /* a copy takes so many nanoseconds: longer than any call here */
+
+static ds_accel_stream_t *make_stream(ds_accel_device_t *device)
+{
+    ds_accel_stream_t *stream = NULL;
+
+    MUST(ds_accel_stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream));
+    return stream;
+}
+
+static void *take(ds_accel_device_t *device, ds_accel_stream_t *stream, uint64_t size_bytes)
+{
+    void *pointer = NULL;
+
+    MUST(ds_accel_mem_alloc(device, stream, size_bytes, &pointer));
+    return pointer;
+}
+
+static void give(ds_accel_device_t *device, ds_accel_stream_t *stream, void *pointer)
+{
+    EXPECT_STATUS(ds_accel_mem_free(device, stream, pointer), DS_ACCEL_OK);
+}
+
+#define EXPECT_STAT(device, key, wanted) \
+    do { \
+        int64_t value_ = -1; \
+        MUST(ds_accel_memory_stat(device, key, &value_)); \
+        cr_expect_eq(value_, (int64_t)(wanted), "%s is %lld, not %lld", key, (long long)value_, \
+                     (long long)(wanted)); \
+    } while (0)
+
+/* Keep a stream busy. */
+static void occupy(ds_accel_stream_t *stream, void *pointer)
+{
+    MUST(ds_accel_mem_set_async(stream, pointer, 1, 512));
+    cr_assert_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY);
+}
+
+/* The stream, that had nothing to do, is behind the one that was busy. */
+static void expect_waits(ds_accel_stream_t *stream, ds_accel_stream_t *busy)
+{
+    cr_expect_eq(ds_accel_stream_query(stream), DS_ACCEL_NOT_READY, "it does not wait");
+    MUST(ds_accel_stream_synchronize(stream));
+    cr_expect_eq(ds_accel_stream_query(busy), DS_ACCEL_OK, "it was done before the other");
+}
+
+/* The mock with so much memory, slow copies and two streams. */
+struct scene {
+    ds_accel_t *context;
+    ds_accel_device_t *device;
+    ds_accel_stream_t *a;
+    ds_accel_stream_t *b;
+};
+
+static struct scene start(const char *memory_bytes, const char *settings)
+{
+    struct scene scene;
+
+    if (memory_bytes != NULL) {
+        setenv("DS_ACCEL_MOCK_MEMORY_BYTES", memory_bytes, 1);
+    }
+    if (settings != NULL) {
+        setenv("DS_ACCEL_ALLOCATOR", settings, 1);
+    }
+    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
+    scene.context = test_start("mock", &scene.device);
+    scene.a = make_stream(scene.device);
+    scene.b = make_stream(scene.device);
+    return scene;
+}
+
+static void stop(const struct scene *scene)
+{
+    test_finish(scene->context, scene->device);
+}
+
+/* ---- the order of streams ------------------------------------------------------------------- */
+
+Test(core_allocator, keeps_the_rest_of_a_stolen_block_pending)
+{
+    struct scene scene = start("41943040", NULL); /* 40 MiB */
+    ds_accel_stream_t *freeing = make_stream(scene.device);
+    char *part;
+    char *rest;
+
+    (void)take(scene.device, scene.a, 5 * MIB);
+    part = take(scene.device, scene.a, 9 * MIB);
+    (void)take(scene.device, scene.a, 6 * MIB);
+    (void)take(scene.device, scene.a, 20 * MIB);
+    occupy(freeing, part);
+    give(scene.device, freeing, part);
+    cr_expect_eq(take(scene.device, scene.b, 4 * MIB), part);
+    rest = take(scene.device, scene.a, 5 * MIB);
+    cr_expect_eq(rest, part + 4 * MIB);
+    expect_waits(scene.a, freeing);
+    stop(&scene);
+}
+
+Test(core_allocator, waits_for_the_stream_that_a_part_was_given_to)
+{
+    struct scene scene = start("41943040", NULL);
+    void *part;
+
+    (void)take(scene.device, scene.a, 5 * MIB);
+    part = take(scene.device, scene.a, 6 * MIB);
+    (void)take(scene.device, scene.a, 9 * MIB);
+    (void)take(scene.device, scene.a, 20 * MIB);
+    give(scene.device, scene.a, part);
+    cr_assert_eq(take(scene.device, scene.b, 6 * MIB), part);
+    occupy(scene.b, part);
+    give(scene.device, NULL, part); /* in the order of the stream that it was given to */
+    cr_expect_eq(take(scene.device, scene.a, 6 * MIB), part);
+    expect_waits(scene.a, scene.b);
+    stop(&scene);
+}
+
+Test(core_allocator, waits_on_the_host_where_a_stream_cannot_wait)
+{
+    struct scene scene;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_FAIL", "stream_wait_event:1=driver", 1);
+    scene = start(NULL, NULL);
+    pointer = take(scene.device, scene.a, 30 * MIB);
+    occupy(scene.a, pointer);
+    give(scene.device, scene.a, pointer);
+    cr_expect_eq(take(scene.device, scene.b, 30 * MIB), pointer);
+    cr_expect_eq(ds_accel_stream_query(scene.a), DS_ACCEL_OK, "nobody waited");
+    stop(&scene);
+}
+
+Test(core_allocator, gives_back_only_what_its_stream_is_done_with)
+{
+    static const char *const settings[] = {"caching", "growable_segments=true"};
+
+    for (int i = 0; i < 2; i++) {
+        struct scene scene = start(NULL, settings[i]);
+        void *first = take(scene.device, scene.a, 30 * MIB);
+        void *second = take(scene.device, scene.a, 30 * MIB);
+
+        occupy(scene.a, second);
+        give(scene.device, scene.a, second);
+        MUST(ds_accel_empty_cache(scene.device));
+        EXPECT_STAT(scene.device, "reserved_bytes.all.current", 30 * MIB);
+        cr_expect_eq(ds_accel_stream_query(scene.a), DS_ACCEL_OK, "%s: it was in use", settings[i]);
+        give(scene.device, scene.a, first);
+        stop(&scene);
+    }
+}
+
+Test(core_allocator, destroys_every_event_that_it_made)
+{
+    struct scene scene;
+    ds_accel_stream_t *streams[3];
+    void *pointers[3];
+
+    setenv("DS_ACCEL_LAYERS", "leak", 1);
+    scene = start(NULL, NULL);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++) {
+            streams[i] = make_stream(scene.device);
+            pointers[i] = take(scene.device, scene.a, 3 * MIB);
+            MUST(ds_accel_mem_record_stream(scene.device, pointers[i], streams[i]));
+        }
+        for (int i = 0; i < 3; i++) {
+            give(scene.device, scene.a, pointers[i]);
+        }
+        MUST(ds_accel_device_synchronize(scene.device));
+        MUST(ds_accel_empty_cache(scene.device));
+        for (int i = 0; i < 3; i++) {
+            ds_accel_stream_destroy(streams[i]);
+        }
+    }
+    stop(&scene);
+    EXPECT_HAS_NOT(test_log, "x event");
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+Test(core_allocator, fills_its_limit_to_the_last_byte)
+{
+    struct scene scene = start(NULL, NULL);
+    void *pointer = NULL;
+
+    MUST(ds_accel_memory_set_limit(scene.device, 60 * MIB));
+    (void)take(scene.device, NULL, 30 * MIB);
+    (void)take(scene.device, NULL, 30 * MIB);
+    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, NULL, 512, &pointer), DS_ACCEL_ERR_NO_MEMORY);
+    stop(&scene);
+}
+
+Test(core_allocator, counts_nothing_that_the_driver_refused_against_its_limit)
+{
+    struct scene scene = start("52428800", "limit_bytes=100MiB"); /* 50 MiB */
+    void *pointer = NULL;
+
+    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, NULL, 60 * MIB, &pointer),
+                  DS_ACCEL_ERR_NO_MEMORY);
+    (void)take(scene.device, NULL, 46 * MIB);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 46 * MIB);
+    EXPECT_STAT(scene.device, "num_alloc_retries", 1);
+    EXPECT_STAT(scene.device, "num_ooms", 1);
+    stop(&scene);
+}
+
+Test(core_allocator, holds_to_the_lower_of_limit_and_fraction)
+{
+    static const struct {
+        const char *settings;
+        uint64_t wanted;
+    } cases[] = {{"limit_bytes=512MiB,fraction=0.25", 256 * MIB},
+                 {"limit_bytes=128MiB,fraction=0.25", 128 * MIB},
+                 {"fraction=0.5", 512 * MIB}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene scene = start(NULL, cases[i].settings);
+        uint64_t available = 0;
+
+        MUST(ds_accel_available_memory(scene.device, &available));
+        cr_expect_eq(available, cases[i].wanted, "%s: %llu", cases[i].settings,
+                     (unsigned long long)available);
+        stop(&scene);
+    }
+}
+
+Test(core_allocator, collects_no_more_garbage_than_its_threshold_asks_for)
+{
+    struct scene scene = start(NULL, "limit_bytes=200MiB,gc_threshold=0.5");
+    void *old = take(scene.device, NULL, 30 * MIB);
+    void *recent = take(scene.device, NULL, 40 * MIB);
+
+    give(scene.device, NULL, old);
+    MUST(ds_accel_memory_trim(scene.device, 70 * MIB)); /* into the lists: it is the older one */
+    give(scene.device, NULL, recent);
+    (void)take(scene.device, NULL, 50 * MIB);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 90 * MIB);
+    cr_expect_eq(take(scene.device, NULL, 40 * MIB), recent);
+    stop(&scene);
+}
+
+Test(core_allocator, treats_a_block_of_the_split_limit_as_one_above_it)
+{
+    struct scene scene = start(NULL, "max_split_bytes=32MiB");
+    void *pointer = take(scene.device, NULL, 32 * MIB);
+
+    EXPECT_STAT(scene.device, "oversize_allocations.current", 1);
+    give(scene.device, NULL, pointer);
+    EXPECT_STAT(scene.device, "oversize_allocations.current", 0);
+    cr_expect_eq(take(scene.device, NULL, 32 * MIB), pointer);
+    EXPECT_STAT(scene.device, "oversize_allocations.current", 1);
+    /* A segment of that size is not cut either. */
+    (void)take(scene.device, NULL, 30 * MIB + 512 * KIB);
+    EXPECT_STAT(scene.device, "inactive_split.all.current", 0);
+    EXPECT_STAT(scene.device, "allocated_bytes.all.current", 64 * MIB);
+    stop(&scene);
+}
+
+/* ---- virtual memory ------------------------------------------------------------------------- */
+
+Test(core_allocator, gives_all_pages_of_a_grown_segment_back)
+{
+    struct scene scene = start("104857600", "growable_segments=true"); /* 100 MiB */
+
+    for (int i = 0; i < 5; i++) {
+        void *pointer = take(scene.device, NULL, 60 * MIB);
+
+        give(scene.device, NULL, pointer);
+        MUST(ds_accel_empty_cache(scene.device));
+        EXPECT_STAT(scene.device, "reserved_bytes.all.current", 0);
+    }
+    stop(&scene);
+}
+
+Test(core_allocator, unmaps_what_could_not_be_made_accessible)
+{
+    struct scene scene;
+    void *first;
+    void *second = NULL;
+
+    setenv("DS_ACCEL_MOCK_FAIL", "vmem_set_access:2=driver", 1);
+    scene = start(NULL, "growable_segments=true");
+    first = take(scene.device, NULL, 30 * MIB);
+    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, NULL, 30 * MIB, &second), DS_ACCEL_ERR_DRIVER);
+    cr_expect_eq(take(scene.device, NULL, 30 * MIB), (char *)first + 30 * MIB, "the same place");
+    EXPECT_STAT(scene.device, "segment.all.current", 1);
+    stop(&scene);
+}
+
+/* ---- pools and captures --------------------------------------------------------------------- */
+
+Test(core_allocator, gives_no_part_of_a_private_pool_to_others)
+{
+    struct scene scene = start("41943040", NULL);
+    ds_accel_pool_t *pool = NULL;
+    void *kept;
+    void *part;
+    void *pointer = NULL;
+
+    MUST(ds_accel_pool_create(scene.device, &pool));
+    MUST(ds_accel_pool_begin(pool));
+    kept = take(scene.device, scene.a, 5 * MIB);
+    part = take(scene.device, scene.a, 14 * MIB);
+    MUST(ds_accel_pool_end(pool));
+    (void)take(scene.device, scene.b, 6 * MIB);
+    give(scene.device, NULL, part);
+    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, scene.b, 16 * MIB, &pointer),
+                  DS_ACCEL_ERR_NO_MEMORY);
+    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, scene.b, 14 * MIB + 512, &pointer),
+                  DS_ACCEL_ERR_NO_MEMORY);
+    for (int i = 0; i < 4; i++) { /* what the other segment still has; none of the pool's */
+        if (ds_accel_mem_alloc(scene.device, scene.b, 5 * MIB, &pointer) == DS_ACCEL_OK) {
+            cr_expect((char *)pointer < (char *)kept || (char *)pointer >= (char *)kept + 20 * MIB,
+                      "a part of the pool");
+        }
+    }
+    stop(&scene);
+}
+
+Test(core_allocator, puts_no_wait_for_pending_memory_into_a_capture)
+{
+    struct scene scene = start(NULL, NULL);
+    ds_accel_pool_t *pool = NULL;
+    ds_accel_graph_t *graph = NULL;
+    uint64_t nodes = 0;
+    void *pending;
+    void *captured;
+
+    MUST(ds_accel_pool_create(scene.device, &pool));
+    MUST(ds_accel_pool_begin(pool));
+    pending = take(scene.device, scene.a, 30 * MIB);
+    MUST(ds_accel_pool_end(pool));
+    occupy(scene.b, pending);
+    give(scene.device, scene.b, pending);
+    MUST(ds_accel_graph_create(scene.device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, scene.a, pool, DS_ACCEL_CAPTURE_THREAD_LOCAL));
+    captured = take(scene.device, scene.a, 30 * MIB);
+    cr_expect_neq(captured, pending);
+    MUST(ds_accel_mem_set_async(scene.a, captured, 5, 512));
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    MUST(ds_accel_graph_node_count(graph, &nodes));
+    cr_expect_eq(nodes, 1);
+    stop(&scene);
+}
+
+Test(core_allocator, defers_what_a_capturing_stream_was_recorded_on)
+{
+    struct scene scene = start(NULL, NULL);
+    ds_accel_stream_t *capturing = make_stream(scene.device);
+    ds_accel_graph_t *graph = NULL;
+    uint64_t nodes = 0;
+    void *block = take(scene.device, scene.a, 30 * MIB);
+
+    MUST(ds_accel_graph_create(scene.device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, capturing, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
+    MUST(ds_accel_mem_set_async(capturing, block, 5, 512));
+    MUST(ds_accel_mem_record_stream(scene.device, block, capturing));
+    /* Freed by a stream that is busy with it, and neither captures nor is its own. */
+    occupy(scene.b, block);
+    give(scene.device, scene.b, block);
+    cr_expect_neq(take(scene.device, scene.a, 30 * MIB), block);
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    MUST(ds_accel_graph_node_count(graph, &nodes));
+    cr_expect_eq(nodes, 1);
+    cr_expect_eq(take(scene.device, scene.a, 30 * MIB), block);
+    expect_waits(scene.a, scene.b);
+    stop(&scene);
+}
+
+Test(core_allocator, gives_nothing_back_while_any_stream_captures)
+{
+    struct scene scene = start(NULL, NULL);
+    ds_accel_graph_t *graph = NULL;
+    void *cached = take(scene.device, scene.b, 30 * MIB);
+
+    give(scene.device, scene.b, cached);
+    MUST(ds_accel_graph_create(scene.device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, scene.a, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
+    MUST(ds_accel_empty_cache(scene.device));
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 30 * MIB);
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    MUST(ds_accel_empty_cache(scene.device));
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 0);
+    stop(&scene);
+}
+
+Test(core_allocator, goes_on_capturing_when_a_second_capture_is_refused)
+{
+    struct scene scene = start(NULL, NULL);
+    ds_accel_graph_t *graphs[2] = {NULL, NULL};
+    void *common = take(scene.device, scene.a, 30 * MIB);
+
+    give(scene.device, scene.a, common);
+    MUST(ds_accel_graph_create(scene.device, &graphs[0]));
+    MUST(ds_accel_graph_create(scene.device, &graphs[1]));
+    MUST(ds_accel_graph_capture_begin(graphs[0], scene.a, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
+    EXPECT_STATUS(
+        ds_accel_graph_capture_begin(graphs[1], scene.a, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL),
+        DS_ACCEL_ERR_STATE);
+    cr_expect_neq(take(scene.device, scene.a, 30 * MIB), common, "memory outside of the capture");
+    EXPECT_STATUS(ds_accel_graph_capture_end(graphs[0]), DS_ACCEL_OK);
+    stop(&scene);
+}
+
+/* ---- the mode debug ------------------------------------------------------------------------- */
+
+Test(core_allocator, debug_looks_at_the_whole_red_zone)
+{
+    struct scene scene = start(NULL, "debug");
+    char *pointer = take(scene.device, NULL, 1024);
+
+    /* 512 bytes behind it, all of them red. */
+    MUST(ds_accel_mem_set(scene.device, pointer + 1024 + 511, 1, 1));
+    EXPECT_REFUSED(ds_accel_mem_free(scene.device, NULL, pointer), DS_ACCEL_ERR_INVALID,
+                   "512 bytes behind it");
+    stop(&scene);
+}
+
+Test(core_allocator, debug_fills_nothing_that_a_recorded_stream_uses)
+{
+    struct scene scene = start(NULL, "debug");
+    void *pointer = take(scene.device, scene.a, 1024);
+
+    MUST(ds_accel_mem_record_stream(scene.device, pointer, scene.b));
+    for (int i = 0; i < 4; i++) { /* for longer than looking at the memory takes */
+        occupy(scene.b, pointer);
+    }
+    give(scene.device, scene.a, pointer);
+    cr_expect_eq(ds_accel_stream_query(scene.b), DS_ACCEL_OK, "it was filled while in use");
+    stop(&scene);
+}
+
+Test(core_allocator, debug_lets_go_in_order_however_much_it_holds)
+{
+    struct scene scene;
+    void *pointers[300];
+    void *large;
+
+    setenv("DS_ACCEL_ALLOCATOR", "debug,quarantine_bytes=1MiB", 1);
+    scene.context = test_start("mock", &scene.device);
+    for (int i = 0; i < 300; i++) {
+        pointers[i] = take(scene.device, NULL, 1000);
+    }
+    large = take(scene.device, NULL, 960 * KIB);
+    /* The oldest ones leave before there are many: those that follow do not begin at place 0. */
+    for (int i = 0; i < 40; i++) {
+        give(scene.device, NULL, pointers[i]);
+    }
+    give(scene.device, NULL, large);
+    for (int i = 40; i < 300; i++) {
+        give(scene.device, NULL, pointers[i]);
+    }
+    /* The oldest that is left is 40: what is found first is said. */
+    MUST(ds_accel_mem_set(scene.device, (char *)pointers[100] + 2, 1, 1));
+    MUST(ds_accel_mem_set(scene.device, (char *)pointers[40] + 1, 1, 1));
+    EXPECT_REFUSED(ds_accel_empty_cache(scene.device), DS_ACCEL_ERR_INVALID, "byte 1 of");
+    EXPECT_STAT(scene.device, "active.all.current", 0);
+    EXPECT_STAT(scene.device, "active_bytes.all.current", 0);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 0);
+    stop(&scene);
+}
