@@ -119,6 +119,27 @@ static void check_choice(struct doctor *doctor)
     }
 }
 
+static void check_containment(struct doctor *doctor)
+{
+    uint32_t by = doctor->context->containment;
+    const char *name = ds_accel__containment_name(by);
+
+    if (by == DS_ACCEL__CONTAIN_NAMESPACE) {
+        add(doctor, OK, "containment", name, "",
+            "a pid namespace ends everything that plugins start while they are asked");
+    } else if (by == DS_ACCEL__CONTAIN_CGROUP) {
+        add(doctor, OK, "containment", name, "",
+            "a cgroup ends everything that plugins start while they are asked");
+    } else if (by == DS_ACCEL__CONTAIN_TREE) {
+        add(doctor, INFO, "containment", name,
+            "allow unprivileged user namespaces (sysctl user.max_user_namespaces), or give the "
+            "user a "
+            "cgroup of its own",
+            "a subreaper looks for the processes that plugins start while they are asked; no pid "
+            "namespace and no cgroup can be had here");
+    }
+}
+
 static void keep_warning(void *user_data, uint32_t level, const char *topic, const char *message)
 {
     struct doctor *doctor = user_data;
@@ -828,6 +849,7 @@ int32_t ds_accel__report_doctor(ds_accel_t *context, json_t **tree_out)
         doctor.failed = doctor.failed || doctor.findings[severity] == NULL;
     }
     check_choice(&doctor);
+    check_containment(&doctor);
     check_config(&doctor);
     check_cache(&doctor);
     for (size_t i = 0; i < context->registry.count; i++) {
