@@ -520,6 +520,8 @@ static int32_t check_object(struct check *check, json_t *object, const struct ru
     return DS_ACCEL_OK;
 }
 
+#define LIST_SHOWN_BYTES 200 /* of values, beside the one that could have been meant */
+
 static int32_t check_string(struct check *check, const char *name, const char *text,
                             const struct rule *rule)
 {
@@ -545,6 +547,10 @@ static int32_t check_string(struct check *check, const char *name, const char *t
                                rule->values[i]);
     }
     nearest = ds_accel__nearest(text, rule->values, count);
+    if (nearest != NULL && at > LIST_SHOWN_BYTES) {
+        return complain(check, false, "\"%s\" is \"%.64s\"; did you mean \"%s\"?", name, text,
+                        nearest);
+    }
     return complain(check, false, "\"%s\" is \"%.64s\"; expected %s%s%s%s%s", name, text,
                     count > 1 ? "one of " : "", all, nearest != NULL ? "; did you mean \"" : "",
                     nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
