@@ -384,6 +384,7 @@ valgrind: deps-check  ## the command line under valgrind
 
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
+include tests/mutations/mutations.mk
 
 # The frozen headers stay as they were laid out.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
@@ -458,4 +459,4 @@ clean:  ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk,$(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk %mutations.mk,$(MAKEFILE_LIST))
