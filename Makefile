@@ -456,7 +456,7 @@ uninstall:  ## remove what install put there
 	    if [ -d "$$dir" ]; then rmdir --ignore-fail-on-non-empty "$$dir"; fi; done
 
 clean:  ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz $(BUILD)-reach
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk %mutations.mk,$(MAKEFILE_LIST))

@@ -28,7 +28,7 @@ def segment(kind, offset, size, flags=4, align=4, memory=None):
     return struct.pack("<IIQQQQQQ", kind, flags, offset, offset, offset, size, size if memory is None else memory, align)
 
 
-def desc(name=b"mock", size=168, major=1, minor=0, required=0, version=b"1.0", vendor=b"ds-accel"):
+def desc(name=b"mock", size=160, major=1, minor=0, required=0, version=b"1.0", vendor=b"ds-accel"):
     return struct.pack("<IHHQQII32s32s64s", size, major, minor, required, 0, 1024, 0, name, version, vendor)
 
 
