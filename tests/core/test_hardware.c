@@ -141,6 +141,26 @@ Test(core_hardware, facts_of_the_operator_have_it_asked)
     expect_chosen("cpu");
 }
 
+/* A line of a kind that this host does not know may name what is there: so the plugin is asked. */
+Test(core_hardware, a_note_with_an_unknown_line_decides_nothing)
+{
+    static const char known[] = "node " NODE "\n";
+    const char *plugin = test_path("plugins/ds_accel_" NAME ".so");
+    FILE *file = fopen(plugin, "r+");
+    static char bytes[1 << 20];
+    size_t size;
+    char *line;
+
+    cr_assert_not_null(file);
+    size = fread(bytes, 1, sizeof(bytes), file);
+    line = memmem(bytes, size, known, strlen(known));
+    cr_assert_not_null(line);
+    cr_assert_eq(fseek(file, line - bytes, SEEK_SET), 0);
+    cr_assert_eq(fputs("mode", file) < 0, 0);
+    cr_assert_eq(fclose(file), 0);
+    expect_chosen(NAME);
+}
+
 Test(core_hardware, the_option_presence_decides)
 {
     static const struct {
