@@ -100,6 +100,9 @@ Test(core_hardware, a_node_of_the_machine_has_it_asked)
     struct ds_accel_options options = test_options();
     ds_accel_t *context;
 
+    cr_assert_eq(mkdir(test_path("machine/dev/none5/x"), 0755), 0);
+    options.machine_root = test_path("machine");
+    ds_accel_destroy(detect_with(&options, "cpu")); /* a folder is no node */
     test_write("machine/dev/none7", "");
     options.machine_root = test_path("machine");
     context = detect_with(&options, NAME);

@@ -166,6 +166,7 @@ static void judge(const uint8_t *data, size_t size)
         context != NULL ? ds_accel__candidate_create(context, "fuzzed", "/fuzzed") : NULL;
     struct ds_accel__helper helper = {.candidate = candidate, .stage = DS_ACCEL__GATE_LOAD};
     enum ds_accel__heard heard = DS_ACCEL__HEARD_SOMETHING;
+    uint64_t deadline_ns = 0;
 
     while (candidate != NULL && size >= 2 && heard == DS_ACCEL__HEARD_SOMETHING) {
         /* Results are longer than what one byte can count. */
@@ -175,6 +176,11 @@ static void judge(const uint8_t *data, size_t size)
         bytes = bytes < size - 2 ? bytes : size - 2;
         frame.payload_bytes = (uint32_t)bytes;
         heard = ds_accel__helper_take_frame(context, &helper, &frame);
+        /* The first greeting alone says by when it has to have answered. */
+        FUZZ_CHECK(helper.deadline_ns == deadline_ns ||
+                   (deadline_ns == 0 && frame.kind == DS_ACCEL__FRAME_HELLO));
+        deadline_ns = helper.deadline_ns;
+        FUZZ_CHECK(heard != DS_ACCEL__HEARD_END || helper.has_result);
         FUZZ_CHECK(helper.stage >= DS_ACCEL__GATE_LOAD && helper.stage <= DS_ACCEL__GATE_PROBE);
         data += 2 + bytes;
         size -= 2 + bytes;

@@ -202,6 +202,8 @@ tests_without_a_defect() {
             say "ERROR: fails without a defect: $test" "$(tail -n 20 "$log")"
         elif [ "${test#unit}" != "$test" ] && ! grep -q 'Tested: [^1-9]*[1-9]' "$log"; then
             say "ERROR: there is no such test: $test"
+        elif [ "${test#unit}" != "$test" ] && grep -q '^\[SKIP\]' "$log"; then
+            : >"$scratch/skipped.$(safe "$test")"
         else
             echo $((30 + 10 * ($(date +%s) - started))) >"$scratch/limit.$(safe "$test")"
         fi
@@ -237,6 +239,11 @@ judge() {
 mutate() {
     patch=$source/tests/mutations/$2.patch
     log=$1.log
+    if [ -f "$scratch/skipped.$(safe "$3")" ]; then
+        say "skipped: $2: $3 cannot run here"
+        echo skipped >>"$scratch/results"
+        return
+    fi
     if ! [ -f "$scratch/limit.$(safe "$3")" ]; then
         say "ERROR: $2: its test cannot tell: ${3:-it names none}"
         echo error >>"$scratch/results"
@@ -290,7 +297,9 @@ each_job mutations_of_job
 
 chosen=$(wc -l <"$scratch/chosen")
 caught=$(grep -c '^caught$' "$scratch/results" || true)
-run=$(wc -l <"$scratch/results")
+skipped=$(grep -c '^skipped$' "$scratch/results" || true)
+chosen=$((chosen - skipped))
+run=$(($(wc -l <"$scratch/results") - skipped))
 [ "$run" = "$chosen" ] || echo "mutations: $((chosen - run)) of $chosen not run within $seconds s"
 sed -n 's/^survived /survivor: /p' "$scratch/results" | sort
 echo "mutations: $caught passed, $((run - caught)) failed"
