@@ -6,9 +6,9 @@
 
 MUTATIONS := tests/mutations/run.sh --jobs $(TEST_JOBS)
 MUTATIONS_ONLY ?= *
-MUTATIONS_SAMPLE ?= 8
-# Beside what is built before: no other mutation begins after this time.
-MUTATIONS_SECONDS ?= 70
+MUTATIONS_SAMPLE ?= 12
+# Of the sample: no other mutation begins after this time.
+MUTATIONS_SECONDS ?= 60
 MUTATIONS_SEED ?=
 SOAK_FUZZ_SECONDS ?= 300
 SOAK_OPERATIONS ?= 100000000
@@ -31,6 +31,8 @@ soak: deps-check  ## the long versions: all mutations, a long random allocation,
 # What run.sh builds for a test before it runs the test alone.
 mutant-host: build $(TESTBED)/complete $(FIXTURES)
 mutant-unit: mutant-host $(UNIT)
+# Tests are compiled for each copy, and run a few times.
+mutant-unit: TEST_CFLAGS += -O0 -g0
 mutant-shell: mutant-host $(SIM_FILES)
 mutant-abi: mutant-shell $(ABI_FILES)
 mutant-fuzz: $(REPLAYS)
