@@ -359,6 +359,28 @@ Test(core_detect, deny_and_allow_disable_by_pattern_before_any_code_runs)
     cr_expect_not_null(strstr(ds_accel_last_error(), "not_allowed"));
 }
 
+Test(core_detect, reports_say_how_the_choice_came_about_and_of_whom_was_asked)
+{
+    ds_accel_t *context;
+    char *text;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    setenv("DS_ACCELERATOR", "cuda", 1);
+    context = detect(DS_ACCEL_OK);
+    text = test_compact(test_report(context, DS_ACCEL_REPORT_DETECT, NULL, DS_ACCEL_FORMAT_JSON));
+    EXPECT_HAS(text, "\"accelerator\":\"cuda\"");
+    EXPECT_HAS(text, "\"set_method\":\"override\"");
+    EXPECT_HAS(text, "\"device_count\":2");
+    ds_accel_free_text(text);
+    text =
+        test_compact(test_report(context, DS_ACCEL_REPORT_EXPLAIN, "cuda", DS_ACCEL_FORMAT_JSON));
+    EXPECT_HAS(text, "\"name\":\"cuda\"");
+    EXPECT_HAS_NOT(text, "\"name\":\"cpu\"");
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+}
+
 /* ---- failing, falling back ------------------------------------------------------------------ */
 
 Test(core_detect, falling_back_to_cpu_warns_once_with_the_first_reason)
