@@ -384,6 +384,7 @@ valgrind: deps-check  ## the command line under valgrind
 
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
+include tests/mutations/mutations.mk
 
 # The frozen headers stay as they were laid out.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
@@ -455,7 +456,7 @@ uninstall:  ## remove what install put there
 	    if [ -d "$$dir" ]; then rmdir --ignore-fail-on-non-empty "$$dir"; fi; done
 
 clean:  ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz $(BUILD)-reach
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk,$(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk %mutations.mk,$(MAKEFILE_LIST))

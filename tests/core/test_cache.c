@@ -248,6 +248,53 @@ Test(core_cache, another_file_is_asked)
     expect_probes(1, "replaced by one of the same size, mode and time");
 }
 
+/* What was written in place, and put back to its old time, shows by the change time alone. */
+Test(core_cache, a_file_written_in_place_is_asked)
+{
+    const char *plugin = test_path("plugins/ds_accel_counted.so");
+    struct stat before;
+    struct stat after;
+    int fd;
+
+    expect_probes(1, "cold");
+    cr_assert_eq(stat(plugin, &before), 0);
+    fd = open(plugin, O_WRONLY | O_CLOEXEC);
+    cr_assert_eq(pwrite(fd, "\177ELF", 4, 0), 4);
+    cr_assert_eq(futimens(fd, (struct timespec[]){before.st_atim, before.st_mtim}), 0);
+    close(fd);
+    cr_assert_eq(stat(plugin, &after), 0);
+    cr_assert(after.st_ino == before.st_ino && after.st_size == before.st_size &&
+              after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+              after.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
+    expect_probes(1, "written in place");
+}
+
+/* A node that the configuration names: it comes, is another, may be opened by others, goes. */
+Test(core_cache, other_hardware_asks)
+{
+    char node[64];
+    char text[256];
+    struct stat info;
+    FILE *made;
+
+    snprintf(node, sizeof(node), "/dev/shm/ds-accel-test.%d", (int)getpid());
+    snprintf(text, sizeof(text), "{\"backends\": {\"counted\": {\"device_nodes\": [\"%s\"]}}}",
+             node);
+    test_write("etc/ds-accel.json", text);
+    expect_probes(1, "cold");
+    made = fopen(node, "w");
+    if (made == NULL) {
+        cr_skip("nothing can be made below /dev here");
+    }
+    fclose(made);
+    expect_probes(1, "a node more");
+    cr_assert_eq(stat(node, &info), 0);
+    cr_assert_eq(utimensat(AT_FDCWD, node, (struct timespec[]){info.st_atim, info.st_mtim}, 0), 0);
+    expect_probes(1, "the node is made anew, so far as can be seen");
+    cr_assert_eq(unlink(node), 0);
+    expect_probes(0, "the node is gone, as at first");
+}
+
 Test(core_cache, another_configuration_asks)
 {
     expect_probes(1, "cold");
@@ -501,6 +548,16 @@ Test(core_cache, another_users_verdicts_are_not_believed)
     expect_probes(1, "cold");
     cr_assert_eq(chown(file, 12345, 12345), 0);
     expect_probes(1, "another user's");
+}
+
+/* Whoever may write to it may have said so. */
+Test(core_cache, verdicts_that_others_may_write_to_are_not_believed)
+{
+    expect_probes(1, "cold");
+    cr_assert_eq(chmod(file, 0620), 0);
+    expect_probes(1, "its group's");
+    cr_assert_eq(chmod(file, 0602), 0);
+    expect_probes(1, "everybody's");
 }
 
 /* ---- a folder that is not to be used -------------------------------------------------------- */

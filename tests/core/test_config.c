@@ -582,6 +582,34 @@ Test(core_config, rejects_a_number_out_of_its_range)
                   test_write("etc/ds-accel.json", "{\"probe\": {\"timeout_ms\": 3600000}}"), 1);
 }
 
+Test(core_config, rejects_a_fraction_out_of_its_range)
+{
+    static const struct bad rows[] = {
+        {"{\"allocator\": {\"fraction\": 1.01}}", "1:28", "is 1.01; expected a number from 0 to 1"},
+        {"{\"allocator\": {\"fraction\": -0.01}}", "1:28", "is -0.01; expected a number"},
+        {"{\"allocator\": {\"fraction\": 2}}", "1:28", "is 2; expected a whole number"},
+    };
+
+    EXPECT_ALL_REFUSED(rows);
+    expect_merged("allocator.fraction", "1.0",
+                  test_write("etc/ds-accel.json", "{\"allocator\": {\"fraction\": 1.0}}"), 1);
+}
+
+/* Of any bytes, so that a pointer through it can be written down. */
+Test(core_config, a_key_has_at_most_255_bytes)
+{
+    struct ds_accel_options options = test_options();
+    char text[512];
+    char key[257];
+
+    memset(key, 'k', sizeof(key));
+    snprintf(text, sizeof(text), "{\"backends\": {\"x\": {\"options\": {\"%.255s\": 1}}}}", key);
+    test_write("etc/ds-accel.json", text);
+    ds_accel_destroy(test_create_with(&options));
+    snprintf(text, sizeof(text), "{\"backends\": {\"x\": {\"options\": {\"%.256s\": 1}}}}", key);
+    expect_refused(text, "1:32", "a key has 256 bytes");
+}
+
 Test(core_config, rejects_a_word_that_is_not_among_the_known)
 {
     static const struct bad rows[] = {
@@ -676,6 +704,8 @@ Test(core_config, takes_remedies_for_reasons_that_there_are)
     cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_ERR_CONFIG);
     cr_expect_not_null(strstr(ds_accel_last_error(), "one line of 1 to 400 bytes"), "%s",
                        ds_accel_last_error());
+    expect_refused("{\"backends\": {\"alpha\": {\"remedies\": {\"no_device\": \"buy\\none\"}}}}",
+                   "1:51", "one line of 1 to 400 bytes");
 }
 
 /* What may be tolerated is conduct, but not what spoils the answer: reasons.def knows the codes. */
@@ -923,6 +953,16 @@ Test(core_config, brackets_inside_texts_do_not_confuse_positions)
 {
     expect_refused("{\"allow\": [\"}\", \"]\\\"\", \"{\\\\\"],\n\"deny\": [\"[\", 1]}", "2:15",
                    "\"deny\" is a whole number");
+}
+
+Test(core_config, the_eleventh_element_is_not_the_first)
+{
+    expect_refused("{\"allow\": [\"0\", \"1\", \"2\", \"3\", \"4\", \"5\",\n"
+                   "\"6\", \"7\", \"8\", \"9\", 10]}",
+                   "2:21", "\"allow\" is a whole number");
+    expect_refused("{\"allow\": [0, \"1\", \"2\", \"3\", \"4\", \"5\",\n"
+                   "\"6\", \"7\", \"8\", \"9\", \"10\"]}",
+                   "1:12", "\"allow\" is a whole number");
 }
 
 Test(core_config, a_message_stays_one_line)

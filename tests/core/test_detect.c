@@ -374,9 +374,42 @@ Test(core_detect, deny_and_allow_disable_by_pattern_before_any_code_runs)
     expect_reason(context, "rocm", DS_ACCEL_STATE_DISABLED, "not_allowed");
     ds_accel_destroy(context);
 
+    test_write("etc/conf.d/10.json", "{\"allow\": []}");
+    context = detect(DS_ACCEL_ERR_NO_DEVICE);
+    expect_reason(context, "cpu", DS_ACCEL_STATE_DISABLED, "not_allowed");
+    ds_accel_destroy(context);
+
+    test_write("etc/conf.d/10.json", "{\"allow\": null}");
+    context = detect(DS_ACCEL_OK);
+    cr_expect_str_eq(ds_accel_name(context), "cuda");
+    ds_accel_destroy(context);
+    test_write("etc/conf.d/10.json", "{}");
+
     setenv("DS_ACCELERATOR", "rocm", 1);
     ds_accel_destroy(detect(DS_ACCEL_ERR_NOT_USABLE));
     cr_expect_not_null(strstr(ds_accel_last_error(), "not_allowed"));
+}
+
+Test(core_detect, reports_say_how_the_choice_came_about_and_of_whom_was_asked)
+{
+    ds_accel_t *context;
+    char *text;
+
+    use_shipped_defaults();
+    test_add_mock("cuda");
+    setenv("DS_ACCELERATOR", "cuda", 1);
+    context = detect(DS_ACCEL_OK);
+    text = test_compact(test_report(context, DS_ACCEL_REPORT_DETECT, NULL, DS_ACCEL_FORMAT_JSON));
+    EXPECT_HAS(text, "\"accelerator\":\"cuda\"");
+    EXPECT_HAS(text, "\"set_method\":\"override\"");
+    EXPECT_HAS(text, "\"device_count\":2");
+    ds_accel_free_text(text);
+    text =
+        test_compact(test_report(context, DS_ACCEL_REPORT_EXPLAIN, "cuda", DS_ACCEL_FORMAT_JSON));
+    EXPECT_HAS(text, "\"name\":\"cuda\"");
+    EXPECT_HAS_NOT(text, "\"name\":\"cpu\"");
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
 }
 
 /* ---- failing, falling back ------------------------------------------------------------------ */
@@ -606,6 +639,75 @@ Test(core_scan, a_folder_given_twice_under_two_names_is_scanned_once)
         found += strcmp(candidate.name, "alpha") == 0;
     }
     cr_expect_eq(found, 1);
+    EXPECT_HAS(test_log, "2 scan: ");
+    EXPECT_HAS(test_log, "does/not/exist is not a folder");
+    ds_accel_destroy(context);
+}
+
+/* 31 bytes are a name, 32 are none, and neither is one with another letter. */
+Test(core_scan, a_file_whose_name_no_backend_has_is_rejected)
+{
+    static const struct {
+        const char *file;
+        const char *reason;
+    } rows[] = {
+        {"plugins/ds_accel_a123456789012345678901234567890.so", "name_mismatch"},
+        {"plugins/ds_accel_a1234567890123456789012345678901.so", "bad_name"},
+        {"plugins/ds_accel_Alpha.so", "bad_name"},
+        {"plugins/ds_accel_1alpha.so", "bad_name"},
+        {"plugins/ds_accel_al-pha.so", "bad_name"},
+    };
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+    unsigned found = 0;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        test_copy(TEST_MOCKS "/ds_accel_alpha.so", rows[i].file);
+    }
+    context = test_create_with(&options);
+    ds_accel_free_text(test_report(context, DS_ACCEL_REPORT_LIST, NULL, DS_ACCEL_FORMAT_JSON));
+    for (uint32_t i = 0; i < ds_accel_candidate_count(context); i++) {
+        struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+        cr_assert_eq(ds_accel_candidate_get(context, i, &candidate), DS_ACCEL_OK);
+        for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+            if (strstr(candidate.path, rows[row].file) != NULL) {
+                cr_expect_str_eq(candidate.reason, rows[row].reason, "%s: %s", candidate.path,
+                                 candidate.reason);
+                found++;
+            }
+        }
+    }
+    cr_expect_eq(found, sizeof(rows) / sizeof(rows[0]));
+    ds_accel_destroy(context);
+}
+
+/* Whatever order the file system has them in. */
+Test(core_scan, the_files_of_a_folder_come_in_byte_wise_order)
+{
+    static const char *const names[] = {"zeta", "beta", "x9", "alpha", "x10", "gamma", "Upper"};
+    struct ds_accel_options options = test_options();
+    char before[512] = "";
+    ds_accel_t *context;
+    unsigned found = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "share/%s.json", names[i]);
+        test_write(path, "{}");
+    }
+    context = test_create_with(&options);
+    for (const char *at = test_report(context, DS_ACCEL_REPORT_CONFIG, NULL, DS_ACCEL_FORMAT_JSON);
+         (at = strstr(at, "/share/")) != NULL; at++) {
+        char name[512];
+
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "\""), at);
+        cr_expect_lt(strcmp(before, name), 0, "%s stands before %s", before, name);
+        memcpy(before, name, sizeof(before));
+        found++;
+    }
+    cr_expect_eq(found, sizeof(names) / sizeof(names[0]));
     ds_accel_destroy(context);
 }
 

@@ -71,6 +71,19 @@ static void *set_one(void *given)
     return NULL;
 }
 
+Test(core_device, a_name_is_written_whole_or_not_at_all)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start("mock", &device);
+    char name[8];
+
+    EXPECT_REFUSED(ds_accel_device_name(context, 1, name, 6), DS_ACCEL_ERR_INVALID,
+                   "needs 7 bytes");
+    EXPECT_STATUS(ds_accel_device_name(context, 1, name, 7), DS_ACCEL_OK);
+    cr_expect_str_eq(name, "mock:1");
+    test_finish(context, device);
+}
+
 Test(core_device, current_one_is_the_threads_own)
 {
     ds_accel_device_t *device;

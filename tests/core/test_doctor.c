@@ -326,6 +326,59 @@ Test(core_doctor, a_node_without_permission_is_a_problem)
     ds_accel_free_text(text);
 }
 
+/* A recording as text with every node closed: who records may open what another may not. */
+static char *close_nodes(const char *recording)
+{
+    static const char key[] = "\"is_usable\":";
+    char *closed = calloc(2, strlen(recording) + 1);
+    char *to = closed;
+
+    cr_assert_not_null(closed);
+    while (*recording != '\0') {
+        if (strncmp(recording, key, strlen(key)) == 0) {
+            to += sprintf(to, "%sfalse", key);
+            recording += strlen(key);
+            recording += strcspn(recording, ",}");
+        } else {
+            *to++ = *recording++;
+        }
+    }
+    return closed;
+}
+
+/* Of a machine that was recorded: its nodes as they were, and nobody's name. */
+Test(core_doctor, a_recorded_machine_has_its_nodes_and_no_names)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+    char owner[64];
+    char *recording;
+    char *closed;
+    char *text;
+
+    test_add_mock("cuda");
+    add_gpu("0x10de");
+    add_nodes();
+    snprintf(owner, sizeof(owner), "gpuowner:x:%u:0::/:/bin/sh\n", (unsigned)geteuid());
+    put("etc/passwd", owner);
+    context = create();
+    recording =
+        test_compact(test_report(context, DS_ACCEL_REPORT_RECORDING, NULL, DS_ACCEL_FORMAT_JSON));
+    ds_accel_destroy(context);
+    EXPECT_HAS(recording, "\"/dev/nvidia0\"");
+    EXPECT_HAS_NOT(recording, "gpuowner");
+    closed = close_nodes(recording);
+    ds_accel_free_text(recording);
+    options.machine_file = test_write("closed.json", closed);
+    options.plugin_dir_count = 0;
+    free(closed);
+    context = test_create_with(&options);
+    text = report_of(context, DS_ACCEL_FORMAT_JSON);
+    expect_in(text, "device_node", "problem", "/dev/nvidia0", "may not read and write it", "");
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+}
+
 Test(core_doctor, a_node_of_a_group_is_had_by_joining_it)
 {
     char *text;

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A context with this accelerator, made and chosen. */
@@ -411,10 +412,11 @@ Test(core_facts, take_a_backend_that_is_listed)
     ds_accel_t *context;
     char name[32];
 
-    test_write("share/ds-accel.json", "{\"compile_backends\": [\"eager\", \"inductor\"],"
-                                      " \"communication_backends\": [\"mpi\"],"
-                                      " \"backends\": {\"mock\": {\"communication_backends\":"
-                                      " [\"smoke signals\"]}}}");
+    test_write("share/ds-accel.json",
+               "{\"compile_backends\": [\"eager\", \"inductor\"],"
+               " \"communication_backends\": [\"mpi\"],"
+               " \"backends\": {\"mock\": {\"communication_backends\":"
+               " [\"smoke signals\", \"a name of thirty-one bytes long\"]}}}");
     context = start("mock");
     EXPECT_STATUS(ds_accel_set_compile_backend(context, "eager"), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_compile_backend(context, name, sizeof(name)), DS_ACCEL_OK);
@@ -433,6 +435,10 @@ Test(core_facts, take_a_backend_that_is_listed)
                    "smoke signals");
     EXPECT_STATUS(ds_accel_set_communication_backend(context, "smoke signals"), DS_ACCEL_OK);
     expect_agreement(context);
+    EXPECT_STATUS(ds_accel_set_communication_backend(context, "a name of thirty-one bytes long"),
+                  DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_communication_backend(context, name, sizeof(name)), DS_ACCEL_OK);
+    cr_expect_str_eq(name, "a name of thirty-one bytes long");
     EXPECT_STATUS(ds_accel_set_communication_backend(context, "gloo"), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_communication_backend(context, name, sizeof(name)), DS_ACCEL_OK);
     cr_expect_str_eq(name, "gloo");
@@ -549,7 +555,10 @@ static void expect_time(ds_accel_t *context)
     char from[64] = "x";
     void *to = NULL;
     double elapsed_ms = -1;
+    struct timespec begin;
+    struct timespec end;
 
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     cr_assert_eq(ds_accel_device_get(context, 0, &device), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_stream_create(device, 0, 0, &stream), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_mem_alloc(device, stream, sizeof(from), &to), DS_ACCEL_OK);
@@ -563,7 +572,11 @@ static void expect_time(ds_accel_t *context)
         DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_timer_stop(timer, stream), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_timer_elapsed_ms(timer, &elapsed_ms), DS_ACCEL_OK);
+    clock_gettime(CLOCK_MONOTONIC, &end);
     cr_expect_geq(elapsed_ms, 20);
+    /* It lies within what has passed here. */
+    cr_expect_leq(elapsed_ms, (double)(end.tv_sec - begin.tv_sec) * 1e3 +
+                                  (double)(end.tv_nsec - begin.tv_nsec) / 1e6);
     EXPECT_STATUS(ds_accel_timer_elapsed_ms(timer, NULL), DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_timer_start(timer, NULL), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_timer_elapsed_ms(timer, &elapsed_ms), DS_ACCEL_ERR_STATE);
@@ -586,6 +599,7 @@ Test(core_facts, time_work_by_the_hosts_clock)
 {
     test_write("etc/ds-accel.json", "{\"backends\": {\"mock\": {\"use_host_timers\": true}}}");
     setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", "20000000", 1);
+    setenv("DS_ACCEL_MOCK_FAIL", "event_create:1+=driver", 1); /* it needs none */
     expect_time(start("mock"));
 }
 
@@ -627,6 +641,9 @@ Test(core_facts, write_visible_devices_by_the_plugin)
     EXPECT_STATUS(ds_accel_visible_devices_envs(context, 0, value, sizeof(value)),
                   DS_ACCEL_ERR_INVALID);
     EXPECT_STATUS(ds_accel_visible_devices_value(context, NULL, both, 2, NULL, 0, &needed),
+                  DS_ACCEL_ERR_LIMIT);
+    cr_expect_eq(needed, 4);
+    EXPECT_STATUS(ds_accel_visible_devices_value(context, NULL, both, 2, value, 3, &needed),
                   DS_ACCEL_ERR_LIMIT);
     cr_expect_eq(needed, 4);
     cr_expect_str_eq(value, "kept");

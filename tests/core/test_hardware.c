@@ -100,6 +100,9 @@ Test(core_hardware, a_node_of_the_machine_has_it_asked)
     struct ds_accel_options options = test_options();
     ds_accel_t *context;
 
+    cr_assert_eq(mkdir(test_path("machine/dev/none5/x"), 0755), 0);
+    options.machine_root = test_path("machine");
+    ds_accel_destroy(detect_with(&options, "cpu")); /* a folder is no node */
     test_write("machine/dev/none7", "");
     options.machine_root = test_path("machine");
     context = detect_with(&options, NAME);
@@ -139,6 +142,26 @@ Test(core_hardware, facts_of_the_operator_have_it_asked)
     test_write("etc/ds-accel.json",
                "{\"backends\": {\"" NAME "\": {\"device_nodes\": [\"/dev/nothing\"]}}}");
     expect_chosen("cpu");
+}
+
+/* A line of a kind that this host does not know may name what is there: so the plugin is asked. */
+Test(core_hardware, a_note_with_an_unknown_line_decides_nothing)
+{
+    static const char known[] = "node " NODE "\n";
+    const char *plugin = test_path("plugins/ds_accel_" NAME ".so");
+    FILE *file = fopen(plugin, "r+");
+    static char bytes[1 << 20];
+    size_t size;
+    char *line;
+
+    cr_assert_not_null(file);
+    size = fread(bytes, 1, sizeof(bytes), file);
+    line = memmem(bytes, size, known, strlen(known));
+    cr_assert_not_null(line);
+    cr_assert_eq(fseek(file, line - bytes, SEEK_SET), 0);
+    cr_assert_eq(fputs("mode", file) < 0, 0);
+    cr_assert_eq(fclose(file), 0);
+    expect_chosen(NAME);
 }
 
 Test(core_hardware, the_option_presence_decides)

@@ -6,6 +6,7 @@
  */
 #include "fixture.h"
 
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -183,6 +184,25 @@ Test(core_probe, one_that_was_not_waited_for_is_asked_when_its_turn_comes, .time
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
     cr_expect_str_eq(ds_accel_name(context), "slow1");
     cr_expect_str_eq(test_candidate(context, "init_fails").reason, "start_failed");
+    ds_accel_destroy(context);
+}
+
+/* What a vendor's runtime has to put away it can put away: SIGTERM comes before SIGKILL. */
+Test(core_probe, one_that_hangs_is_asked_to_end_before_it_is_killed, .timeout = 120)
+{
+    const char *count = test_path("count");
+    ds_accel_t *context;
+    struct stat info;
+
+    test_copy(TEST_FIXTURES "/faults/notes_term/ds_accel_faulty.so", "plugins/ds_accel_faulty.so");
+    add_neighbour();
+    setenv("DS_TEST_COUNT_FILE", count, 1);
+    context = create(1, 1000, "\"faulty\", \"neighbour\"");
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_expect_str_eq(ds_accel_name(context), "neighbour");
+    cr_expect_str_eq(test_candidate(context, "faulty").reason, "probe_hung");
+    cr_expect_eq(stat(count, &info), 0, "SIGTERM never came");
+    cr_expect_gt(info.st_size, 0);
     ds_accel_destroy(context);
 }
 

@@ -452,6 +452,38 @@ Test(core_cgroup, a_larger_limit_with_less_left_narrows_what_is_available)
     expect_limit(2 * GIB, MIB, "/sys/fs/cgroup/a/b/memory.max");
 }
 
+Test(core_cgroup, a_parent_with_more_left_widens_nothing)
+{
+    put_group("0::/a/b\n", MOUNT_V2);
+    put_number("sys/fs/cgroup/a/b/memory.max", 4 * GIB);
+    put_number("sys/fs/cgroup/a/b/memory.current", 3 * GIB);
+    put_number("sys/fs/cgroup/a/memory.max", 8 * GIB);
+    put_number("sys/fs/cgroup/a/memory.current", 4 * GIB);
+    expect_limit(4 * GIB, 1 * GIB, "/sys/fs/cgroup/a/b/memory.max");
+}
+
+Test(core_cgroup, v1_counts_file_pages_of_the_groups_below)
+{
+    put_group("9:memory:/job\n", MOUNT_V1);
+    put_number("sys/fs/cgroup/memory/job/memory.limit_in_bytes", 16 * GIB);
+    put_number("sys/fs/cgroup/memory/job/memory.usage_in_bytes", 15 * GIB);
+    test_write("machine/sys/fs/cgroup/memory/job/memory.stat",
+               "cache 1\ninactive_file 5\ntotal_cache 1\ntotal_inactive_file 10737418240\n");
+    expect_limit(16 * GIB, 11 * GIB, "/sys/fs/cgroup/memory/job/memory.limit_in_bytes");
+}
+
+/* A named hierarchy and a controller of a longer name are others. */
+Test(core_cgroup, v1_controllers_are_whole_words)
+{
+    put_group("8:memory_other:/wrong\n9:cpu,memory:/job\n",
+              "32 30 0:28 / /sys/fs/cgroup/wrong rw - cgroup cgroup rw,memory_other\n"
+              "33 30 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    put_number("sys/fs/cgroup/wrong/wrong/memory.limit_in_bytes", 1 * GIB);
+    put_number("sys/fs/cgroup/memory/job/memory.limit_in_bytes", 4 * GIB);
+    put_number("sys/fs/cgroup/memory/job/memory.usage_in_bytes", 1 * GIB);
+    expect_limit(4 * GIB, 3 * GIB, "/sys/fs/cgroup/memory/job/memory.limit_in_bytes");
+}
+
 Test(core_cgroup, a_path_that_is_not_below_the_mount_is_the_mount_itself)
 {
     put_group("0::/kubepods.slice/pod1\n",

@@ -28,7 +28,7 @@ def segment(kind, offset, size, flags=4, align=4, memory=None):
     return struct.pack("<IIQQQQQQ", kind, flags, offset, offset, offset, size, size if memory is None else memory, align)
 
 
-def desc(name=b"mock", size=168, major=1, minor=0, required=0, version=b"1.0", vendor=b"ds-accel"):
+def desc(name=b"mock", size=160, major=1, minor=0, required=0, version=b"1.0", vendor=b"ds-accel"):
     return struct.pack("<IHHQQII32s32s64s", size, major, minor, required, 0, 1024, 0, name, version, vendor)
 
 
@@ -116,6 +116,7 @@ SEEDS = {
     "hardware_bad_lines": noted(note() + note(b"pci \x1b[31m\nnode x\n\0", kind=HARDWARE)),
     "hardware_long_line": noted(note() + note(b"node /dev/" + b"x" * 400 + b"\n\0", kind=HARDWARE)),
     "hardware_unended": noted(note() + note(b"pci 10de", kind=HARDWARE)),
+    "hardware_last_line_unended": noted(note() + note(b"pci 10de\nnode /dev/x\0", kind=HARDWARE)),
     "hardware_twice": noted(note(b"pci 10de\n\0", kind=HARDWARE) * 2 + note()),
     "hardware_large": noted(note() + note(b"pci 10de\n" * 600 + b"\0", kind=HARDWARE)),
     "dynamic_gnu_hash": dynamic("gnu"),

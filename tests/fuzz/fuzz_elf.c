@@ -49,6 +49,8 @@ static void check_hardware(const struct ds_accel__elf *elf)
         FUZZ_CHECK(memchr(elf->hardware, '\0', elf->hardware_bytes) != NULL);
         FUZZ_CHECK(ds_accel__hardware_check_note(elf->hardware, &finding) == DS_ACCEL_OK);
         FUZZ_CHECK(finding.reason == NULL);
+        /* Lines, each with its end. */
+        FUZZ_CHECK(elf->hardware[0] == '\0' || elf->hardware[strlen(elf->hardware) - 1] == '\n');
     }
 }
 

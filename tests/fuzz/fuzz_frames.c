@@ -90,6 +90,39 @@ static void feed_both(const uint8_t *data, size_t size, size_t step)
     FUZZ_CHECK(in_steps.end == at_once.end);
 }
 
+/* One frame that is whole, and not the helper's: of another token, out of turn, or too large. */
+static void feed_foreign(uint16_t kind, const uint8_t *data, uint32_t bytes, size_t step)
+{
+    static const char large[LIMIT_BYTES + 1];
+    const struct {
+        uint64_t token;
+        uint32_t sequence;
+        const void *payload;
+        uint32_t bytes;
+    } frames[] = {
+        {TOKEN ^ 1, 0, data, bytes},
+        {TOKEN, 1, data, bytes},
+        {TOKEN, UINT32_MAX, data, bytes},
+        {TOKEN, 0, large, sizeof(large)},
+    };
+
+    for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+        struct ds_accel__text stream = {0};
+        char head[DS_ACCEL__FRAME_HEAD_BYTES];
+
+        ds_accel__frame_seal(head, kind, frames[i].sequence, frames[i].payload, frames[i].bytes,
+                             frames[i].token);
+        ds_accel__text_add_bytes(&stream, head, sizeof(head));
+        ds_accel__text_add_bytes(&stream, frames[i].payload, frames[i].bytes);
+        if (!stream.failed) {
+            struct tally heard = feed((const uint8_t *)stream.data, stream.size_bytes, step);
+
+            FUZZ_CHECK(heard.count == 0 && heard.end == DS_ACCEL__FRAME_FORGED);
+        }
+        ds_accel__text_clear(&stream);
+    }
+}
+
 /* Cut into pieces [kind, size, bytes...], each sealed; every one must come out as it went in. */
 static void feed_sealed(const uint8_t *data, size_t size, size_t step)
 {
@@ -101,6 +134,9 @@ static void feed_sealed(const uint8_t *data, size_t size, size_t step)
         uint32_t bytes = data[1] < size - 2 ? data[1] : (uint32_t)(size - 2);
         char head[DS_ACCEL__FRAME_HEAD_BYTES];
 
+        if (sequence == 0) {
+            feed_foreign(kind, data + 2, bytes, step);
+        }
         ds_accel__frame_seal(head, kind, sequence++, data + 2, bytes, TOKEN);
         ds_accel__text_add_bytes(&stream, head, sizeof(head));
         ds_accel__text_add_bytes(&stream, data + 2, bytes);
@@ -130,6 +166,7 @@ static void judge(const uint8_t *data, size_t size)
         context != NULL ? ds_accel__candidate_create(context, "fuzzed", "/fuzzed") : NULL;
     struct ds_accel__helper helper = {.candidate = candidate, .stage = DS_ACCEL__GATE_LOAD};
     enum ds_accel__heard heard = DS_ACCEL__HEARD_SOMETHING;
+    uint64_t deadline_ns = 0;
 
     while (candidate != NULL && size >= 2 && heard == DS_ACCEL__HEARD_SOMETHING) {
         /* Results are longer than what one byte can count. */
@@ -139,6 +176,11 @@ static void judge(const uint8_t *data, size_t size)
         bytes = bytes < size - 2 ? bytes : size - 2;
         frame.payload_bytes = (uint32_t)bytes;
         heard = ds_accel__helper_take_frame(context, &helper, &frame);
+        /* The first greeting alone says by when it has to have answered. */
+        FUZZ_CHECK(helper.deadline_ns == deadline_ns ||
+                   (deadline_ns == 0 && frame.kind == DS_ACCEL__FRAME_HELLO));
+        deadline_ns = helper.deadline_ns;
+        FUZZ_CHECK(heard != DS_ACCEL__HEARD_END || helper.has_result);
         FUZZ_CHECK(helper.stage >= DS_ACCEL__GATE_LOAD && helper.stage <= DS_ACCEL__GATE_PROBE);
         data += 2 + bytes;
         size -= 2 + bytes;

@@ -22,6 +22,8 @@ static void check_segment(json_t *segment)
         json_t *block = json_array_get(blocks, i);
 
         FUZZ_CHECK(ds_accel__json_size(block, "address") == at);
+        FUZZ_CHECK(ds_accel__json_size(block, "requested_size") <=
+                   ds_accel__json_size(block, "size"));
         at += ds_accel__json_size(block, "size");
     }
 }
@@ -56,6 +58,29 @@ static void check_formats(json_t *tree)
     }
 }
 
+/* Blocks stand where their own addresses say, if the input has any; the reader gives them all. */
+static void check_addresses(const uint8_t *data, size_t size, json_t *tree)
+{
+    json_t *input = json_loadb((const char *)data, size, 0, NULL);
+    json_t *given = json_is_array(input) ? input : json_object_get(input, "segments");
+
+    for (size_t i = 0; i < json_array_size(given); i++) {
+        json_t *segment = json_array_get(json_object_get(tree, "segments"), i);
+        json_t *blocks = json_object_get(json_array_get(given, i), "blocks");
+
+        for (size_t b = 0; b < json_array_size(blocks); b++) {
+            json_t *address = json_object_get(json_array_get(blocks, b), "address");
+
+            FUZZ_CHECK(
+                address == NULL ||
+                json_equal(address,
+                           json_object_get(json_array_get(json_object_get(segment, "blocks"), b),
+                                           "address")));
+        }
+    }
+    json_decref(input);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     json_t *tree = NULL;
@@ -70,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < json_array_size(json_object_get(tree, "segments")); i++) {
         check_segment(json_array_get(json_object_get(tree, "segments"), i));
     }
+    check_addresses(data, size, tree);
     FUZZ_CHECK(ds_accel__memory_snapshot_complete(tree, &again) == DS_ACCEL_OK);
     FUZZ_CHECK(json_equal(tree, again));
     json_decref(again);

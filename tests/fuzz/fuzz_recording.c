@@ -54,6 +54,70 @@ static void check_context(const char *path)
     ds_accel_destroy(context);
 }
 
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    FUZZ_CHECK(text != NULL);
+    return text;
+}
+
+static bool is_state(const char *name)
+{
+    for (uint32_t state = 0; state <= DS_ACCEL_STATE_QUARANTINED; state++) {
+        if (strcmp(ds_accel__state_name(state), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The gates of this version in their order; hardware may be missing. */
+static void check_gates(const json_t *gates)
+{
+    size_t position = 0;
+
+    for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        const json_t *item = json_array_get(gates, position);
+
+        if (item != NULL && strcmp(text_of(item, "gate"), ds_accel__gate_name(gate)) == 0) {
+            position++;
+        } else {
+            FUZZ_CHECK(gate == DS_ACCEL__GATE_HARDWARE);
+        }
+    }
+    FUZZ_CHECK(position == json_array_size(gates));
+}
+
+/* What the rest of the library takes for granted of a recording that was accepted. */
+static void check_plugin(const json_t *plugin)
+{
+    const json_t *answers = json_object_get(plugin, "answers");
+    json_int_t count = json_integer_value(json_object_get(answers, "device_count"));
+
+    FUZZ_CHECK(strlen(text_of(plugin, "name")) < DS_ACCEL__NAME_SIZE);
+    FUZZ_CHECK(strlen(text_of(plugin, "version")) < 32);
+    FUZZ_CHECK(strlen(text_of(plugin, "vendor")) < 64);
+    FUZZ_CHECK(is_state(text_of(plugin, "state")));
+    FUZZ_CHECK(json_is_integer(json_object_get(plugin, "strikes")));
+    FUZZ_CHECK(!json_is_object(answers) || (count > 0 && count <= DS_ACCEL__DEVICE_LIMIT));
+    check_gates(json_object_get(plugin, "gates"));
+}
+
+static void check_accepted(const json_t *root, const uint8_t *data, size_t size)
+{
+    const json_t *plugins = json_object_get(root, "plugins");
+    json_t *again = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+
+    FUZZ_CHECK(again != NULL);
+    json_decref(again);
+    FUZZ_CHECK(json_integer_value(json_object_get(root, "format")) == DS_ACCEL__RECORDING_FORMAT);
+    FUZZ_CHECK(json_is_string(json_object_get(root, "searched")));
+    for (size_t i = 0; i < json_array_size(plugins); i++) {
+        check_plugin(json_array_get(plugins, i));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char path[] = "/tmp/ds-accel-fuzz-XXXXXX";
@@ -66,6 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(strncmp(ds_accel_last_error(), "input:", 6) == 0);
         return 0;
     }
+    check_accepted(root, data, size);
     json_decref(root);
     memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
     fd = mkstemp(path);

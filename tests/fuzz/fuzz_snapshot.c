@@ -40,6 +40,26 @@ static void check_early(const json_t *early, const json_t *tree)
     }
 }
 
+#define DEPTH_LIMIT 16
+
+/* What is kept is a configuration: of a bounded depth, and its texts have no NUL in them. */
+static void check_tree(json_t *value, int depth)
+{
+    const char *key;
+    json_t *member;
+
+    FUZZ_CHECK(depth <= DEPTH_LIMIT);
+    FUZZ_CHECK(!json_is_string(value) ||
+               strlen(json_string_value(value)) == json_string_length(value));
+    json_object_foreach(value, key, member)
+    {
+        check_tree(member, depth + 1);
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        check_tree(json_array_get(value, i), depth + 1);
+    }
+}
+
 static void parse(const void *data, size_t size)
 {
     json_t *tree = ds_accel__snapshot_parse(data, size, IDENTITY, false);
@@ -49,6 +69,7 @@ static void parse(const void *data, size_t size)
         return;
     }
     FUZZ_CHECK(json_is_object(tree));
+    check_tree(tree, 0);
     if (ds_accel__snapshot_format(tree, IDENTITY, &text) >= 0) {
         json_t *again = ds_accel__snapshot_parse(text.data, text.size_bytes, IDENTITY, false);
         json_t *early = ds_accel__snapshot_parse(text.data, text.size_bytes, IDENTITY, true);
@@ -75,6 +96,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         head.checksum = ds_accel__hash(sealed + sizeof(head), size, 1);
         memcpy(sealed, &head, sizeof(head));
         parse(sealed, sizeof(head) + size);
+        /* One bit that the checksum covers: it is not the same file. */
+        if (size > 0) {
+            json_t *tree;
+
+            sealed[sizeof(head) + size / 2] ^= 1;
+            tree = ds_accel__snapshot_parse(sealed, sizeof(head) + size, IDENTITY, false);
+            FUZZ_CHECK(tree == NULL);
+        }
     }
     free(sealed);
     return 0;

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+#
+# Deliberate defects, each with the test that must fail: tests/mutations/run.sh. Included by the top
+# Makefile. The gate runs a sample; `make soak` runs all of them and the long versions of other tests.
+
+MUTATIONS := tests/mutations/run.sh --jobs $(TEST_JOBS)
+MUTATIONS_ONLY ?= *
+MUTATIONS_SAMPLE ?= 12
+# Of the sample: no other mutation begins after this time.
+MUTATIONS_SECONDS ?= 60
+MUTATIONS_SEED ?=
+SOAK_FUZZ_SECONDS ?= 300
+SOAK_OPERATIONS ?= 100000000
+
+.PHONY: mutations mutations-sample soak mutant-host mutant-unit mutant-shell mutant-abi mutant-fuzz mutant-alloc \
+    mutant-allocator mutant-threads mutant-threads-sim mutant-caller mutant-layer
+
+mutations: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES)  ## every deliberate defect must fail the test it names
+	$(MUTATIONS) --only '$(MUTATIONS_ONLY)' $(BUILD)
+
+mutations-sample: build $(TESTBED)/complete $(FIXTURES)  ## a few of them: MUTATIONS_SEED repeats a sample
+	$(MUTATIONS) --sample $(MUTATIONS_SAMPLE) --seconds $(MUTATIONS_SECONDS) \
+	    $(if $(MUTATIONS_SEED),--seed $(MUTATIONS_SEED)) $(BUILD)
+
+soak: deps-check  ## the long versions: all mutations, a long random allocation, fuzzing for minutes
+	$(MAKE) mutations
+	$(MAKE) test-allocator MODEL_OPERATIONS=$(SOAK_OPERATIONS)
+	$(MAKE) fuzz FUZZ_SECONDS=$(SOAK_FUZZ_SECONDS)
+
+# What run.sh builds for a test before it runs the test alone.
+mutant-host: build $(TESTBED)/complete $(FIXTURES)
+mutant-unit: mutant-host $(UNIT)
+# Tests are compiled for each copy, and run a few times.
+mutant-unit: TEST_CFLAGS += -O0 -g0
+mutant-shell: mutant-host $(SIM_FILES)
+mutant-abi: mutant-shell $(ABI_FILES)
+mutant-fuzz: $(REPLAYS)
+mutant-alloc: mutant-host $(ALLOC)
+mutant-allocator: $(MODEL)
+mutant-threads: mutant-host $(THREADS)
+mutant-threads-sim: mutant-shell $(THREADS)
+mutant-caller: mutant-host $(CALLER)
+mutant-layer: mutant-host $(BLOCKS)
