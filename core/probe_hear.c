@@ -226,9 +226,9 @@ enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
     return DS_ACCEL__HEARD_SOMETHING;
 }
 
-/* One frame of the supervisor's. False: it says what it should not. */
-static bool take_supervisor_frame(const ds_accel_t *context, struct ds_accel__helper *helper,
-                                  const struct ds_accel__frame *frame)
+bool ds_accel__helper_take_supervisor_frame(const ds_accel_t *context,
+                                            struct ds_accel__helper *helper,
+                                            const struct ds_accel__frame *frame)
 {
     struct ds_accel__probe_ended ended;
 
@@ -259,7 +259,7 @@ static bool take_frames(ds_accel_t *context, struct ds_accel__helper *helper,
 
     while ((result = ds_accel__frame_next(reader, &frame)) == DS_ACCEL__FRAME_READY) {
         if (reader == &helper->from_supervisor) {
-            if (!take_supervisor_frame(context, helper, &frame)) {
+            if (!ds_accel__helper_take_supervisor_frame(context, helper, &frame)) {
                 return false;
             }
             continue;

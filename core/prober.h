@@ -129,6 +129,10 @@ int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *help
 enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
                                                  struct ds_accel__helper *helper,
                                                  const struct ds_accel__frame *frame);
+/* One of the supervisor's. False: it says what it should not. */
+bool ds_accel__helper_take_supervisor_frame(const ds_accel_t *context,
+                                            struct ds_accel__helper *helper,
+                                            const struct ds_accel__frame *frame);
 /* What it did to its process, into the candidate's gates. */
 void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper);
 /* The process that asked the candidate has ended: judge what it said, or how it ended. */
