@@ -548,24 +548,33 @@ static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *h
     return finding->reason != NULL;
 }
 
-/* What it says of itself, as opposed to how its code ended. */
-static bool is_own_no(const struct ds_accel__candidate *candidate)
+/*
+ * In a namespace a process has another number than /proc says, and in a user namespace no program
+ * with a set-user-ID bit works, by which some drivers make their device nodes. Where there is
+ * hardware of the plugin's, a "no" from there may be the namespace's.
+ */
+static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel__helper *helper)
 {
-    return candidate->state == DS_ACCEL_STATE_UNAVAILABLE ||
-           (candidate->state == DS_ACCEL_STATE_ERROR && candidate->reason[0] != '\0');
+    const struct ds_accel__candidate *candidate = helper->candidate;
+    bool is_no = candidate->state == DS_ACCEL_STATE_UNAVAILABLE ||
+                 candidate->state == DS_ACCEL_STATE_ERROR ||
+                 candidate->state == DS_ACCEL_STATE_CRASHED;
+
+    return is_no && helper->hello.containment == DS_ACCEL__CONTAIN_NAMESPACE &&
+           candidate->lint == NULL && strncmp(candidate->reason, "helper_", 7) != 0 &&
+           (candidate->has_hardware || candidate->hardware_count > 0 ||
+            candidate->gates[DS_ACCEL__GATE_HARDWARE].result == DS_ACCEL__GATE_PASSED) &&
+           strcmp(ds_accel__probe_containment(context), "auto") == 0;
 }
 
-/*
- * In a user namespace no program with a set-user-ID bit works, and some drivers make their device
- * nodes by one. So a "no" from there is asked again outside, like all that follows.
- */
+/* Then it is asked again outside, and so is all that follows. */
 static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
 {
     struct ds_accel__candidate *candidate = helper->candidate;
     siginfo_t info;
 
     ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
-                  "%s: %s in a user namespace; asking again outside", candidate->name,
+                  "%s: %s in a namespace; asking again outside", candidate->name,
                   candidate->reason);
     context->prober->is_outside = true;
     ds_accel__helper_end(context, helper, &info);
@@ -575,7 +584,6 @@ static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
 
 int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper)
 {
-    struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__finding finding = {0};
     siginfo_t info;
 
@@ -594,8 +602,7 @@ int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *he
         ds_accel__helper_judge_conduct(helper);
     }
     context->containment = helper->hello.containment;
-    if (helper->has_end && helper->hello.has_user_namespace != 0 && is_own_no(candidate) &&
-        ds_accel__containment_of(ds_accel__probe_containment(context)) == DS_ACCEL__CONTAIN_AUTO) {
+    if (may_be_of_namespace(context, helper)) {
         return ask_outside(context, helper);
     }
     helper->candidate = NULL;

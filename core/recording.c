@@ -336,7 +336,8 @@ static bool has_all_gates(const json_t *gates)
 
         if (strcmp(name, ds_accel__gate_name(gate)) == 0) {
             position++;
-        } else if (gate != DS_ACCEL__GATE_HARDWARE) { /* which older recordings do not have */
+        } else if (gate != DS_ACCEL__GATE_HARDWARE && gate != DS_ACCEL__GATE_START) {
+            /* Older recordings do not have these two. */
             return false;
         }
     }

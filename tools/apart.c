@@ -36,6 +36,31 @@ static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int a
     exit(code);
 }
 
+/* What is sent to this process is meant for the one that works; it may have files to remove. */
+static volatile sig_atomic_t worker;
+
+static void forward(int signal)
+{
+    if (worker > 0) {
+        kill((pid_t)worker, signal);
+    }
+}
+
+static void forward_signals(pid_t child)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction action = {.sa_handler = forward, .sa_flags = (int)SA_RESTART};
+
+    worker = (sig_atomic_t)child;
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        struct sigaction before;
+
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+}
+
 /* How it ended, reaped; false: it had to be killed. */
 static bool await_end(pid_t child, int *status_out)
 {
@@ -101,6 +126,7 @@ int tool_run_apart(struct tool *tool, int argument_count, char **arguments)
         work(report[1], parent, tool, argument_count, arguments);
     }
     close(report[1]);
+    forward_signals(child);
     do {
         count = read(report[0], &code, 1);
     } while (count < 0 && errno == EINTR);

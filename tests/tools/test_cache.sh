@@ -285,18 +285,28 @@ chooses "well again" faulty
 
 # ---- a plugin that ends whoever uses it ---------------------------------------------------------
 
-# dies ARGUMENTS...: with a shell around it, whose words about it are kept from the terminal.
+# A program that uses what it detects; the command's own detect starts nothing in its process.
+cat >"$dir/user.py" <<'END'
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.ds_accel_get.restype = ctypes.c_void_p
+library.ds_accel_name.restype = ctypes.c_char_p
+library.ds_accel_name.argtypes = [ctypes.c_void_p]
+print(library.ds_accel_name(library.ds_accel_get()).decode())
+END
+
+# dies: that program, with a shell around it, whose words about it are kept from the terminal.
 dies() {
     # shellcheck disable=SC2086 # a list of words
-    run ${after:+unshare --time --boottime $after} sh -c '"$@"; exit $?' - "$program" \
-        --config "$config" --plugin-dir "$plugins" "$@"
+    run ${after:+unshare --time --boottime $after} sh -c '"$@"; exit $?' - env DS_ACCEL_CONFIG="$config" \
+        DS_ACCEL_PLUGIN_PATH="$plugins" "$python" "$dir/user.py" "$build/lib/libds_accel.so"
 }
 
 # ends_its_user FAULT CODE
 ends_its_user() {
     fresh
     put "$1"
-    dies detect
+    dies
     is "$1: the first run" "$2 " "$code $out"
     is "$1: a trail is left" 1 "$(find "$cache" -name 'loading.*' | wc -l)"
     ds_accel quarantine list --json
@@ -307,7 +317,7 @@ ends_its_user() {
     is "$1: the trail is gone" 0 "$(find "$cache" -name 'loading.*' | wc -l)"
     ds_accel list
     strikes "$1: asking is not using" "1 start_failed false"
-    dies detect
+    dies
     is "$1: the second run" "$2 " "$code $out"
     for finder in 1 2 3 4 5 6 7 8; do
         "$program" --config "$config" --plugin-dir "$plugins" detect >"$dir/found.$finder" 2>&1 &
@@ -319,38 +329,38 @@ ends_its_user() {
     strikes "$1: left alone" "2 start_failed true"
     chooses "$1: the fourth run" neighbour
     is "$1: and nothing is said" "" "$err"
-    DS_ACCELERATOR=faulty dies detect
+    DS_ACCELERATOR=faulty dies
     is "$1: forced, it is used" "$2 " "$code $out"
     strikes "$1: forced, it starts anew" "1 start_failed false"
     put none
     chooses "$1: the repaired one" faulty
 }
 
-ends_its_user init_segv 139
-ends_its_user init_exit 0
+ends_its_user use_segv 139
+ends_its_user use_exit 0
 
 if [ -n "$can_shift" ]; then
     # What it was that ended the process nobody knows: twice in ten minutes is the plugin's fault.
     fresh
-    put init_segv
-    dies detect
+    put use_segv
+    dies
     # Found late: what counts is when it happened, not when it was found.
     after=700
-    dies detect
+    dies
     strikes "ended twice, ten minutes apart" "1 start_failed false"
     has "it says that it may have been ended" "$out" "it may also have been ended from outside"
     after=1200
-    dies detect
+    dies
     strikes "ended twice within ten minutes" "2 start_failed true"
     after=1900
-    dies detect
+    dies
     strikes "and again when it was asked again" "3 start_failed true"
     # One of the other kind does not add to one that is long ago either.
     fresh
     cp "$faults/../start/sometimes/ds_accel_faulty.so" "$plugins/"
     chooses "well at first" faulty
     touch "$dir/crash"
-    dies detect
+    dies
     strikes "ended once" "1 start_failed false"
     after=700
     ds_accel list

@@ -162,7 +162,7 @@ run env DS_ACCEL_NPU_FAIL=init=driver "$program" --plugin-dir "$dir/two" detect
 is "the next is taken" "0 cuda" "$code $out"
 has "and that is said" "$err" "ds-accel: warning: detect: npu passed its probe but failed to start"
 report detect 0 env DS_ACCEL_NPU_FAIL=init=driver "$program" -q --plugin-dir "$dir/two" detect --json
-is "its state" "error start_failed init" \
+is "its state" "error start_failed start" \
     "$(at candidates/0/state candidates/0/reason candidates/0/stage)"
 
 # xpu through the plain driver lets a present cuda go first.
@@ -399,7 +399,7 @@ has "mock" "$out" "mock: not_probed (by name only)"
 has "why" "$out" "reason demand_only: it is chosen only by name"
 is "nothing is skipped in it" "0" "$(count "$out" skipped)"
 run "$@" explain -v
-is "-v shows what was not reached" "16" "$(count "$out" ' skipped ')"
+is "-v shows what was not reached" "17" "$(count "$out" ' skipped ')"
 # What a plugin prints while it is asked, line by line and without what steers a terminal.
 faults=$build/tests/fixtures/faults
 run "$program" -q --plugin-dir "$faults/print_stderr" explain faulty
@@ -415,10 +415,10 @@ has "a bad option is named" "$out" "option available: \"maybe\""
 report explain 0 "$@" explain --json cuda
 is "only cuda" "cuda" "$(at 'candidates/*/name')"
 is "gates in order" \
-    "name trust elf note hash allow power quarantine hardware load entry probe conduct" \
+    "name trust elf note hash allow power quarantine hardware load entry probe start conduct" \
     "$(at 'candidates/0/gates/*/gate')"
 is "none failed" "passed passed passed passed skipped passed skipped skipped skipped passed passed \
-passed passed" "$(at 'candidates/0/gates/*/result')"
+passed passed passed" "$(at 'candidates/0/gates/*/result')"
 report explain 0 "$program" --config "$dir/deny.json" explain --json
 is "nothing was chosen" "null null" "$(at accelerator set_method)"
 

@@ -190,7 +190,7 @@ done
 
 # Where there is no room for a helper there still is cpu.
 rm -f "$plugins"/*
-for limit in 14 15 16 17 18 20; do
+for limit in 16 17 18 20 24; do
     run sh -c "ulimit -n $limit; exec \"\$@\"" sh env DS_ACCEL_CACHE=off "$program" detect -q
     is "$limit descriptors" "0 cpu" "$code $out"
 done

@@ -98,7 +98,7 @@ unused=
 for word in $(without "$codes" "$literals"); do
     # load_segv and the like are put together when they happen.
     case $word in
-    load_* | entry_* | probe_*)
+    load_* | entry_* | probe_* | start_*)
         [ -z "$(without "${word%%_*}
 ${word#*_}" "$literals")" ] || unused="$unused $word"
         ;;

@@ -20,6 +20,7 @@ ds_accel_candidate_count
 ds_accel_candidate_get
 ds_accel_check
 ds_accel_config_check
+ds_accel_config_check_files
 ds_accel_conformance
 ds_accel_create
 ds_accel_destroy
@@ -34,6 +35,7 @@ ds_accel_quarantine_clear
 ds_accel_race_count
 ds_accel_register
 ds_accel_report
+ds_accel_sanitize_text
 ds_accel_set_method
 ds_accel_version
 END
