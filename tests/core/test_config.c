@@ -537,7 +537,8 @@ Test(core_config, rejects_unknown_key_with_all_that_are_known)
                    "unknown key \"colour\"; expected one of accelerator, detection_order, "
                    "plugin_dirs, allow, deny, probe, trust, layers, validate, trace, "
                    "communication_backends, compile_backends, allocator, backends");
-    expect_refused("{\"probe\": {\"colour\": 1}}", "1:12", "expected one of mode, containment, timeout_ms");
+    expect_refused("{\"probe\": {\"colour\": 1}}", "1:12",
+                   "expected one of mode, containment, timeout_ms");
 }
 
 Test(core_config, rejects_a_value_of_another_type)
