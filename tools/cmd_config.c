@@ -27,17 +27,20 @@ static char *read_stream(const char *path)
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     char *text = file != NULL ? malloc(TEXT_LIMIT_BYTES + 1) : NULL;
     size_t size = text != NULL ? fread(text, 1, TEXT_LIMIT_BYTES + 1, file) : 0;
-    const char *problem = text == NULL || ferror(file) ? strerror(errno)
-                          : size > TEXT_LIMIT_BYTES    ? "more than 1 MiB"
-                                                       : NULL;
+    const char *problem = NULL;
 
-    if (problem == NULL && memchr(text, '\0', size) != NULL) {
+    if (text == NULL || ferror(file)) {
+        problem = strerror(errno);
+    } else if (size > TEXT_LIMIT_BYTES) {
+        problem = "more than 1 MiB";
+    }
+    if (problem == NULL && text != NULL && memchr(text, '\0', size) != NULL) {
         problem = "a NUL byte is in it";
     }
     if (file != NULL && file != stdin) {
         fclose(file);
     }
-    if (problem != NULL) {
+    if (problem != NULL || text == NULL) {
         tool_say("%s: cannot read it: %s", path, problem);
         free(text);
         return NULL;
