@@ -152,6 +152,9 @@ static void add_process(FILE *out)
     prctl(PR_GET_NAME, name);
     fprintf(out, "subreaper %d death signal %d dumpable %d name %s\n", subreaper, death_signal,
             prctl(PR_GET_DUMPABLE), name);
+#if defined(__x86_64__)
+    fprintf(out, "floating point %x\n", __builtin_ia32_stmxcsr() & ~0x3fu); /* but for its flags */
+#endif
     for (char **entry = environ; *entry != NULL; entry++) {
         fprintf(out, "environment %s\n", *entry);
     }

@@ -169,6 +169,29 @@ for fault in init_segv init_exit shutdown_ill shutdown_exit; do
     done
 done
 
+# What only init changes or leaves behind is known before anybody starts it.
+for folder in "$fixtures"/start-only/*; do
+    fault=$(basename "$folder")
+    case $fault in
+    change_root | change_ids) [ "$(id -u)" = 0 ] || continue ;;
+    change_affinity) [ "$(nproc)" != 1 ] || continue ;;
+    esac
+    case $fault in
+    change_*) reason=changes_${fault#change_} ;;
+    leave_*) reason=leaves_${fault#leave_} ;;
+    *) reason=leaves_process ;;
+    esac
+    put start-only "$fault"
+    ds_accel explain faulty --json
+    is "$fault, in init alone" "rejected $reason" "$(printf '%s' "$out" | "$python" -c '
+import json, sys
+one = json.load(sys.stdin)["candidates"][0]
+print(one["state"], one["reason"])')"
+    ds_accel detect -q
+    is "$fault, in init alone: detect" "0 neighbour" "$code $out"
+    nobody_left "$fault, in init alone"
+done
+
 # ---- many at once, and few descriptors -----------------------------------------------------------
 
 # One device, one user: whoever finds it busy in a rehearsal refuses, strikes and remembers nothing.
