@@ -371,16 +371,19 @@ tsan: deps-check  ## many threads at once under the thread sanitizer
 valgrind: deps-check  ## the command line under valgrind
 	@tools/deps.sh valgrind
 	$(MAKE) build sim
+	@# A command that starts plugins does so in a child, whose errors are in a file of its own.
+	rm -rf $(BUILD)/valgrind && mkdir -p $(BUILD)/valgrind
 	@set -e; for command in detect list explain "info mock" "config show" "env hpu" "cache show" \
 	    "quarantine list" \
 	    "lint $(BUILD)/lib/ds-accel/ds_accel_mock.so"; do \
-	    valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+	    valgrind -q --log-file=$(BUILD)/valgrind/%p --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
 	        $(PROGRAM) $$command >/dev/null; done
 	@set -e; for vendor in $(VENDOR_PLUGINS:opencl=); do for command in "info $$vendor" \
 	    "bench $$vendor --only copy,event,graph --size 4K --time 0.001"; do \
 	    DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-accel-sim $$vendor \
-	        valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
-	        --suppressions=tests/tools/valgrind.supp --show-leak-kinds=definite $(PROGRAM) $$command >/dev/null; done; done; echo "valgrind: no error"
+	        valgrind -q --log-file=$(BUILD)/valgrind/%p --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+	        --suppressions=tests/tools/valgrind.supp --show-leak-kinds=definite $(PROGRAM) $$command >/dev/null; done; done
+	@if cat $(BUILD)/valgrind/* | grep .; then exit 1; fi; echo "valgrind: no error"
 
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk

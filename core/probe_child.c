@@ -264,12 +264,15 @@ static void watch_signals(void)
 
 /* ---- the rehearsal -------------------------------------------------------------------------- */
 
-static void report_conduct(bool with_left)
+/* is_started: between init and shutdown, where what no shutdown can undo is not yet looked for. */
+static void report_conduct(bool is_started)
 {
-    if (with_left) {
+    if (!is_started) {
         ds_accel__left_compare(&child.left, on_conduct, NULL);
     }
+    child.guard.is_alone = !is_started;
     ds_accel__guard_compare(&child.guard, on_conduct, NULL);
+    child.guard.is_alone = true;
 }
 
 /*
@@ -291,7 +294,7 @@ static void rehearse(struct ds_accel__candidate *candidate)
         candidate->table.backend_info(instance, &start->info, &error) < 0) {
         memset(&start->info, 0, sizeof(start->info));
     }
-    report_conduct(false);
+    report_conduct(true);
     if (instance != NULL) {
         candidate->table.shutdown(instance);
     }
@@ -335,12 +338,14 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
         /* A rule that it breaks kept it from being asked: the rules say which. */
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, "", "%s", "");
     }
-    if (status >= 0 && (is_lint || candidate->state == DS_ACCEL_STATE_AVAILABLE)) {
-        report_conduct(true);
-    }
     if (status >= 0 && candidate->state == DS_ACCEL_STATE_AVAILABLE) {
-        rehearse(candidate);
-        report_conduct(true);
+        if (is_lint) {
+            report_conduct(false);
+        }
+        rehearse(candidate); /* which sees what the probe has changed, too */
+        report_conduct(false);
+    } else if (status >= 0 && is_lint) {
+        report_conduct(false);
     }
     return status;
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -459,6 +460,16 @@ static void clear_helper(struct ds_accel__helper *helper)
     helper->candidate = NULL;
 }
 
+/* Between two candidates its children are gone. One that has a cgroup has to remove it. */
+static bool has_nothing_to_end(const struct ds_accel__helper *helper)
+{
+    int is_subreaper = 1;
+
+    return helper->candidate == NULL && helper->has_said_hello && !helper->is_deaf &&
+           helper->hello.containment != DS_ACCEL__CONTAIN_CGROUP && helper->ended.is_stuck == 0 &&
+           prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0) == 0 && is_subreaper == 0;
+}
+
 /*
  * Begin its end. The end of its channel tells it to end what it started, and then itself: SIGKILL
  * would keep it from that, and its children would become those of the next subreaper, which may be
@@ -470,6 +481,10 @@ void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
         return;
     }
     helper->is_ending = true;
+    if (has_nothing_to_end(helper)) {
+        signal_group(helper, SIGKILL);
+        return;
+    }
     helper->kill_ns = ds_accel__now_ns() + TREE_GRACE_NS;
     if (helper->channel >= 0) {
         shutdown(helper->channel, SHUT_RDWR);

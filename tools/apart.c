@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_GRACE_MS 5000 /* for what a plugin does when its process ends */
+#define EXIT_GRACE_MS 10000 /* for what a plugin does when its process ends */
 
 static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int argument_count,
                            char **arguments)
