@@ -689,6 +689,7 @@ Test(core_scan, the_files_of_a_folder_come_in_byte_wise_order)
     struct ds_accel_options options = test_options();
     char before[512] = "";
     ds_accel_t *context;
+    char *report;
     unsigned found = 0;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -698,8 +699,8 @@ Test(core_scan, the_files_of_a_folder_come_in_byte_wise_order)
         test_write(path, "{}");
     }
     context = test_create_with(&options);
-    for (const char *at = test_report(context, DS_ACCEL_REPORT_CONFIG, NULL, DS_ACCEL_FORMAT_JSON);
-         (at = strstr(at, "/share/")) != NULL; at++) {
+    report = test_report(context, DS_ACCEL_REPORT_CONFIG, NULL, DS_ACCEL_FORMAT_JSON);
+    for (const char *at = report; (at = strstr(at, "/share/")) != NULL; at++) {
         char name[512];
 
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "\""), at);
@@ -708,6 +709,7 @@ Test(core_scan, the_files_of_a_folder_come_in_byte_wise_order)
         found++;
     }
     cr_expect_eq(found, sizeof(names) / sizeof(names[0]));
+    ds_accel_free_text(report);
     ds_accel_destroy(context);
 }
 
