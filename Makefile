@@ -261,7 +261,7 @@ TESTBED_RPATH := -Wl,-rpath,'$$ORIGIN/../testbed/lib'
 UNIT := $(BUILD)/tests/unit
 SIM_TESTS := $(sort $(wildcard tests/sim/test_*.sh))
 # What calls the vendors' plugins rather than detects them.
-VENDOR_TESTS := $(filter-out %/test_identity.sh %/test_matrix.sh %/test_opened.sh %/test_replay.sh,$(SIM_TESTS))
+VENDOR_TESTS := $(filter-out %/test_identity.sh %/test_matrix.sh %/test_opened.sh %/test_remedies.sh %/test_replay.sh,$(SIM_TESTS))
 SHELL_TESTS := $(sort $(wildcard tests/tools/test_*.sh)) $(SIM_TESTS)
 
 $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
