@@ -46,15 +46,15 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP
 # clang's sanitizer runtimes are in the program, so -z defs would refuse every shared object.
 DEFS := $(if $(SAN),,-Wl,-z,defs)
-DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson numa libmd)
+DEPENDS_CFLAGS = $(shell $(PKG_CONFIG) --cflags jansson libmd)
 # Where there is an archive, SHA-256 comes out of it: a shared library more is felt at every start. Libraries in
 # folders of their own are taken as they are: an archive in the compiler's may be of another version.
-DEPENDS_DIRS = $(shell $(PKG_CONFIG) --libs-only-L jansson numa libmd)
+DEPENDS_DIRS = $(shell $(PKG_CONFIG) --libs-only-L jansson libmd)
 archive = $(if $(if $(DEPENDS_DIRS),,$(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))),-l:lib$(1).a,-l$(1))
 LIBMD = $(call archive,md)
-DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson numa) $(LIBMD)
-# Our own programs start many times, so they have more of it in them. libnuma stays: cpu needs it, too.
-PROGRAM_LIBS = $(DEPENDS_DIRS) $(call archive,ltdl) $(call archive,jansson) -lnuma $(LIBMD) -lpthread -ldl
+DEPENDS_LIBS = -lltdl $(shell $(PKG_CONFIG) --libs jansson) $(LIBMD)
+# Our own programs start many times, so they have more of it in them.
+PROGRAM_LIBS = $(DEPENDS_DIRS) $(call archive,ltdl) $(call archive,jansson) $(LIBMD) -lpthread -ldl
 
 # Who may know whom: each folder compiles against a staged folder with the headers it may use.
 STAGE := $(BUILD)/stage

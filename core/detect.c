@@ -776,10 +776,20 @@ static bool all_refused(const ds_accel_t *context)
     return true;
 }
 
+/* Where nothing is remembered, the first whose hardware may be here is asked. */
+static bool will_ask(const ds_accel_t *context)
+{
+    return context->recording == NULL && context->cache.table.count == 0 &&
+           context->registry.count > 0;
+}
+
 static int32_t detect_auto(ds_accel_t *context)
 {
     bool done = false;
 
+    if (will_ask(context)) {
+        ds_accel__probe_begin(context);
+    }
     for (size_t i = 0; i < context->registry.count && !done; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
         int32_t status;

@@ -26,6 +26,7 @@
 
 #define WIDTH_LIMIT 64
 #define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
+#define QUICK_NS 10000000ull          /* within which most answer */
 #define STOP_LIMIT_NS 5000000000ull   /* for the supervisor to end what it was told to stop */
 #define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
 #define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
@@ -90,25 +91,40 @@ bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
 
 #define POLLED 5 /* descriptors of one helper */
 
+/*
+ * Most answer at once and then end, of which the supervisor tells. What a child says before that is
+ * waited for only once it takes longer: to be woken for every stage costs more than most stages.
+ */
+static bool is_quick(const struct ds_accel__helper *helper, uint64_t now_ns)
+{
+    return now_ns < helper->start_ns + QUICK_NS;
+}
+
 static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *polled)
 {
+    bool is_heard = !is_quick(helper, ds_accel__now_ns());
+
     polled[0] = (struct pollfd){.fd = helper->channel, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = helper->output[0].fd, .events = POLLIN};
     polled[2] = (struct pollfd){.fd = helper->output[1].fd, .events = POLLIN};
     polled[3] = (struct pollfd){.fd = helper->pidfd, .events = POLLIN};
-    polled[4] = (struct pollfd){.fd = helper->answers, .events = POLLIN};
+    polled[4] = (struct pollfd){.fd = is_heard ? helper->answers : -1, .events = POLLIN};
 }
 
-/* Milliseconds to the next deadline, rounded up; -1 if nobody is being asked. */
+/* Milliseconds until one is to be attended to unasked, rounded up; -1 if nobody is being asked. */
 static int time_left(const struct ds_accel__prober *prober)
 {
     uint64_t now = ds_accel__now_ns();
     uint64_t next = UINT64_MAX;
 
     for (size_t i = 0; i < prober->width; i++) {
-        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL &&
-            prober->helpers[i].deadline_ns < next) {
-            next = prober->helpers[i].deadline_ns;
+        const struct ds_accel__helper *helper = &prober->helpers[i];
+        uint64_t limit = is_quick(helper, now) && helper->start_ns + QUICK_NS < helper->deadline_ns
+                             ? helper->start_ns + QUICK_NS
+                             : helper->deadline_ns;
+
+        if (helper->pid != 0 && helper->candidate != NULL && limit < next) {
+            next = limit;
         }
     }
     if (next == UINT64_MAX) {
@@ -334,6 +350,13 @@ int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **ca
         status = status < 0 ? status : run(context, candidates, left);
     }
     return status;
+}
+
+void ds_accel__probe_begin(ds_accel_t *context)
+{
+    if (ds_accel__probe_is_isolated(context) && ds_accel__prober_make(context) >= 0) {
+        ds_accel__helper_begin(context, &context->prober->helpers[0]);
+    }
 }
 
 void ds_accel__probe_release(ds_accel_t *context)

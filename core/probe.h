@@ -104,6 +104,8 @@ int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **ca
 bool ds_accel__probe_is_isolated(const ds_accel_t *context);
 /* How many are asked at a time. */
 size_t ds_accel__probe_width(const ds_accel_t *context);
+/* Start a helper while there is still much to read before it is asked. A failure is that one's. */
+void ds_accel__probe_begin(ds_accel_t *context);
 /* End the helper processes; reap them. Split, so that there is time to do something useful. */
 void ds_accel__probe_release(ds_accel_t *context);
 void ds_accel__probe_finish(ds_accel_t *context);

@@ -623,6 +623,15 @@ static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
            (ssize_t)sizeof(helper->from_child.token);
 }
 
+void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    struct ds_accel__finding ignored = {0};
+
+    if (helper->pid == 0) {
+        start_helper(context, helper, &ignored);
+    }
+}
+
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate)
 {

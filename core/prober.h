@@ -104,6 +104,8 @@ int32_t ds_accel__helper_judge_start(const char *program, int error,
 const char *ds_accel__probe_containment(const ds_accel_t *context);
 
 int32_t ds_accel__prober_make(ds_accel_t *context);
+/* Start one that is not there yet and has nobody to ask; if that fails, it is still not there. */
+void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper);
 /* Give a helper its next candidate; a helper is started if there is none in this place. */
 int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helper,
                              struct ds_accel__candidate *candidate);

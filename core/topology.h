@@ -6,14 +6,12 @@
 
 #include "machine.h"
 
-#include <numa.h>
 #include <stddef.h>
 
 struct ds_accel__numa_node {
     uint32_t id;
     uint32_t cpu_count;
-    char *cpus;              /* the kernel's list */
-    struct bitmask cpu_mask; /* libnuma's type; storage is ours */
+    char *cpus; /* the kernel's list */
     uint64_t total_memory_bytes;
     uint64_t available_memory_bytes;
 };

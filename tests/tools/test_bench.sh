@@ -274,6 +274,7 @@ arguments = sys.argv[1:]
 interrupt = "--interrupt" in arguments
 both = "--both" in arguments
 command = [argument for argument in arguments if argument not in ("--interrupt", "--both")]
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what runs in its background
 primary, secondary = pty.openpty()
 with open("stdout", "wb") as file:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
