@@ -395,7 +395,7 @@ C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 
 SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
-lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
+lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages, mutations
 	@tools/deps.sh build check lint
 	clang-format --dry-run -Werror $(C_FILES)
 	$(MAKE) build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
@@ -404,6 +404,8 @@ lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages
 	    -I$(BUILD)-werror/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)' sh
 	shellcheck -x $(SH_FILES)
 	mandoc -T lint -W warning docs/*.[157] $(BUILD)-werror/share/man/man7/ds-accel-reasons.7
+	@for patch in tests/mutations/*/*.patch; do \
+	    patch -p1 -s -f -F0 --dry-run <"$$patch" || { echo "$$patch: it no longer applies"; exit 1; }; done
 
 format:  ## lay out the C files as lint wants them
 	clang-format -i $(C_FILES)

@@ -309,6 +309,21 @@ static bool find_cgroup(char *path, size_t size)
     return found;
 }
 
+/* An empty one of this name is of a process that had our number before, and was killed. */
+static bool make_cgroup(struct ds_accel__contained *contained)
+{
+    int error = EEXIST;
+
+    for (int i = 0; i < 8 && error == EEXIST; i++) {
+        snprintf(contained->cgroup, sizeof(contained->cgroup), "ds-accel-probe.%d.%d",
+                 (int)getpid(), i);
+        unlinkat(contained->cgroup_parent_fd, contained->cgroup, AT_REMOVEDIR);
+        error = mkdirat(contained->cgroup_parent_fd, contained->cgroup, 0755) == 0 ? 0 : errno;
+    }
+    errno = error;
+    return error == 0;
+}
+
 static bool contain_by_cgroup(struct ds_accel__contained *contained)
 {
     char path[1200];
@@ -321,8 +336,7 @@ static bool contain_by_cgroup(struct ds_accel__contained *contained)
     if (contained->cgroup_parent_fd < 0) {
         return false;
     }
-    snprintf(contained->cgroup, sizeof(contained->cgroup), "ds-accel-probe.%d", (int)getpid());
-    if (mkdirat(contained->cgroup_parent_fd, contained->cgroup, 0755) != 0) {
+    if (!make_cgroup(contained)) {
         return false;
     }
     contained->cgroup_fd =
@@ -562,6 +576,7 @@ void ds_accel__contain_join(const struct ds_accel__contained *contained, pid_t s
         _exit(1);
     }
     setpgid(0, 0);
+    munmap(shared_signal, sizeof(*shared_signal));
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (contained->by == DS_ACCEL__CONTAIN_CGROUP) {

@@ -139,6 +139,7 @@ static int32_t ask_cpu_here(struct ds_accel__candidate *candidate)
     }
     ds_accel__log(&candidate->host.context->log, "probe", DS_ACCEL_LOG_WARN,
                   "cpu is asked in this process: %s: %s", candidate->reason, detail_of(candidate));
+    ds_accel__probe_finish(candidate->host.context); /* descriptors may be what is short */
     ds_accel__candidate_unask(candidate);
     ds_accel__guard_take(&guard);
     status = ds_accel__probe_here(candidate);

@@ -15,6 +15,7 @@
 #include "internal.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <libltdl/lt_dlloader.h>
 #include <ltdl.h>
 #include <stdio.h>
@@ -131,7 +132,9 @@ static int32_t explain(const char *error, struct ds_accel__finding *finding)
     }
     if (strstr(error, "undefined symbol") != NULL) {
         ds_accel__find(finding, "symbol_undefined", "%s", error);
-    } else if (missing != NULL) {
+    } else if (strstr(error, strerror(EMFILE)) != NULL || strstr(error, strerror(ENFILE)) != NULL) {
+        ds_accel__find(finding, "helper_failed", "%s", error); /* which is no fault of the plugin */
+    } else if (missing != NULL && strstr(missing, strerror(ENOENT)) != NULL) {
         ds_accel__find(finding, "dependency_missing", "%.*s is not installed",
                        (int)(missing - error), error);
     } else {

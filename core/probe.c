@@ -89,7 +89,7 @@ bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-#define POLLED 5 /* descriptors of one helper */
+#define POLLED (3 + DS_ACCEL__OUTPUT_COUNT) /* descriptors of one helper */
 
 /*
  * Most answer at once and then end, of which the supervisor tells. What a child says before that is
@@ -105,10 +105,11 @@ static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *po
     bool is_heard = !is_quick(helper, ds_accel__now_ns());
 
     polled[0] = (struct pollfd){.fd = helper->channel, .events = POLLIN};
-    polled[1] = (struct pollfd){.fd = helper->output[0].fd, .events = POLLIN};
-    polled[2] = (struct pollfd){.fd = helper->output[1].fd, .events = POLLIN};
-    polled[3] = (struct pollfd){.fd = helper->pidfd, .events = POLLIN};
-    polled[4] = (struct pollfd){.fd = is_heard ? helper->answers : -1, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = helper->pidfd, .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = is_heard ? helper->answers : -1, .events = POLLIN};
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
+        polled[3 + i] = (struct pollfd){.fd = helper->output[i].fd, .events = POLLIN};
+    }
 }
 
 /* Milliseconds until one is to be attended to unasked, rounded up; -1 if nobody is being asked. */
@@ -146,11 +147,11 @@ static void stop(struct ds_accel__helper *helper, bool is_asked_first)
 static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
                       const struct pollfd *polled)
 {
-    bool has_died = polled[3].revents != 0;
+    bool has_died = polled[1].revents != 0;
     int32_t status;
 
-    for (int i = 0; i < 2; i++) {
-        if (polled[1 + i].revents != 0) {
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
+        if (polled[3 + i].revents != 0) {
             ds_accel__helper_take_output(&helper->output[i]);
         }
     }

@@ -80,7 +80,7 @@ struct ds_accel__probe_ended {
     uint32_t was_stopped; /* as a STOP said */
     uint32_t has_left;    /* it had started what did not end with it */
     uint32_t is_stuck;    /* something does not end, even by SIGKILL */
-    uint32_t reserved;
+    uint32_t is_changed;  /* the supervisor is not as it was, and so would its next child be */
 };
 
 /* All of the program ds-accel-probe; its part that runs the conformance suite's checks. */
@@ -90,7 +90,8 @@ int ds_accel__conformance_main(void);
 char *ds_accel__probe_program(void);
 
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the supervisor's descriptor for frames */
-#define DS_ACCEL__PROBE_ANSWERS 4      /* that of its children */
+#define DS_ACCEL__PROBE_ANSWERS 4      /* that of its child */
+#define DS_ACCEL__PROBE_PASSED 3       /* descriptors that ASK brings: stdout, stderr, answers */
 #define DS_ACCEL__PROBE_EXIT_CLOSED 97 /* its exit code when that one is gone */
 #define DS_ACCEL__PROBE_EXIT_FAILED 98 /* and when it cannot go on, through no plugin's fault */
 

@@ -349,7 +349,7 @@ static bool has_thrown(const struct ds_accel__helper *helper)
     static const char *const words[] = {"terminate called after throwing",
                                         "terminating with uncaught exception",
                                         "terminating due to uncaught exception"};
-    const struct ds_accel__capture *output = &helper->output[1];
+    const struct ds_accel__capture *output = &helper->output[DS_ACCEL__OUTPUT_STDERR];
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(words); i++) {
         if (memmem(output->kept, output->kept_bytes, words[i], strlen(words[i])) != NULL) {
@@ -382,7 +382,7 @@ static void judge_signal(const struct ds_accel__helper *helper, int signal,
 static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, const siginfo_t *info,
                       struct ds_accel__finding *finding)
 {
-    const struct ds_accel__capture *said = &helper->output[1];
+    const struct ds_accel__capture *said = &helper->output[DS_ACCEL__OUTPUT_HELPER];
 
     if (was_reaped && info->si_code != CLD_EXITED) {
         const char *name = sigabbrev_np(info->si_status);
@@ -431,9 +431,10 @@ static void keep_output(struct ds_accel__helper *helper)
 {
     struct ds_accel__text text = {0};
 
-    for (int i = 0; i < 2; i++) {
-        const struct ds_accel__capture *capture = &helper->output[i];
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
+        struct ds_accel__capture *capture = &helper->output[i];
 
+        ds_accel__helper_take_output(capture);
         if (capture->kept_bytes > 0) {
             ds_accel__text_add(&text, "%s%.*s", text.size_bytes > 0 ? "\n" : "",
                                (int)capture->kept_bytes, capture->kept);
@@ -589,8 +590,6 @@ int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *he
 
     set_elapsed(helper);
     if (find_end(context, helper, &finding)) {
-        ds_accel__helper_take_output(&helper->output[0]);
-        ds_accel__helper_take_output(&helper->output[1]);
         keep_output(helper);
         fail_candidate(helper, &finding);
     } else {
@@ -607,7 +606,7 @@ int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *he
     }
     helper->candidate = NULL;
     helper->is_used = true;
-    if (helper->ended.is_stuck != 0 || helper->is_deaf) {
+    if (helper->ended.is_stuck != 0 || helper->ended.is_changed != 0 || helper->is_deaf) {
         ds_accel__helper_end(context, helper, &info);
     }
     return DS_ACCEL_OK;
@@ -626,8 +625,6 @@ int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *help
     bool was_reaped;
     siginfo_t info;
 
-    ds_accel__helper_take_output(&helper->output[0]);
-    ds_accel__helper_take_output(&helper->output[1]);
     keep_output(helper);
     set_elapsed(helper);
     before = *helper;

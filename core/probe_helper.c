@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -82,20 +83,11 @@ int32_t ds_accel__prober_make(ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
-struct plumbing {
-    int channel[2];   /* of the supervisor */
-    int answers[2];   /* of its children */
-    int output[2][2]; /* stdout, stderr: read end, write end */
-};
-
-static void close_plumbing(struct plumbing *plumbing)
+/* Two ends: ours, which does not block, and the other. */
+static void close_ends(int *ends)
 {
-    for (int end = 0; end < 2; end++) {
-        ds_accel__probe_close(&plumbing->channel[end]);
-        ds_accel__probe_close(&plumbing->answers[end]);
-        ds_accel__probe_close(&plumbing->output[0][end]);
-        ds_accel__probe_close(&plumbing->output[1][end]);
-    }
+    ds_accel__probe_close(&ends[0]);
+    ds_accel__probe_close(&ends[1]);
 }
 
 bool ds_accel__helper_raise(int *fd)
@@ -115,24 +107,20 @@ bool ds_accel__helper_raise(int *fd)
     return true;
 }
 
-static bool raise_pair(int *pair)
+static bool prepare_ends(int *ends)
 {
-    return ds_accel__helper_raise(&pair[0]) && ds_accel__helper_raise(&pair[1]);
+    return ds_accel__helper_raise(&ends[0]) && ds_accel__helper_raise(&ends[1]) &&
+           fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-static bool open_plumbing(struct plumbing *plumbing)
+static bool open_socket(int *ends)
 {
-    memset(plumbing, -1, sizeof(*plumbing));
-    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->channel) == 0 &&
-           raise_pair(plumbing->channel) &&
-           socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->answers) == 0 &&
-           raise_pair(plumbing->answers) && pipe2(plumbing->output[0], O_CLOEXEC) == 0 &&
-           raise_pair(plumbing->output[0]) && pipe2(plumbing->output[1], O_CLOEXEC) == 0 &&
-           raise_pair(plumbing->output[1]) &&
-           fcntl(plumbing->output[0][0], F_SETFL, O_NONBLOCK) == 0 &&
-           fcntl(plumbing->output[1][0], F_SETFL, O_NONBLOCK) == 0 &&
-           fcntl(plumbing->channel[0], F_SETFL, O_NONBLOCK) == 0 &&
-           fcntl(plumbing->answers[0], F_SETFL, O_NONBLOCK) == 0;
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 && prepare_ends(ends);
+}
+
+static bool open_pipe(int *ends)
+{
+    return pipe2(ends, O_CLOEXEC) == 0 && prepare_ends(ends);
 }
 
 /* Where /dev/null is missing, a directory, which cannot be read either. */
@@ -202,8 +190,28 @@ static void put(struct ds_accel__text *text, const void *data, size_t size_bytes
     ds_accel__text_add_bytes(text, data, size_bytes);
 }
 
+/* send(), with as many descriptors as an ASK brings. */
+static ssize_t send_passing(int channel, const void *data, size_t size_bytes, const int *passed)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(DS_ACCEL__PROBE_PASSED * sizeof(int))];
+    } control = {.head = {.cmsg_len = CMSG_LEN(DS_ACCEL__PROBE_PASSED * sizeof(int)),
+                          .cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS}};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size_bytes};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+
+    memcpy(CMSG_DATA(&control.head), passed, DS_ACCEL__PROBE_PASSED * sizeof(int));
+    return sendmsg(channel, &message, MSG_NOSIGNAL);
+}
+
+/* passed: NULL, or descriptors that the frame brings with it. */
 static int32_t send_frame(struct ds_accel__helper *helper, uint16_t kind,
-                          const struct ds_accel__text *text)
+                          const struct ds_accel__text *text, const int *passed)
 {
     char head[DS_ACCEL__FRAME_HEAD_BYTES];
     struct ds_accel__text frame = {0};
@@ -218,11 +226,14 @@ static int32_t send_frame(struct ds_accel__helper *helper, uint16_t kind,
         return ds_accel__no_memory();
     }
     while (sent < frame.size_bytes) {
-        ssize_t count =
-            send(helper->channel, frame.data + sent, frame.size_bytes - sent, MSG_NOSIGNAL);
+        const char *at = frame.data + sent;
+        size_t left = frame.size_bytes - sent;
+        ssize_t count = passed != NULL ? send_passing(helper->channel, at, left, passed)
+                                       : send(helper->channel, at, left, MSG_NOSIGNAL);
 
         if (count >= 0) {
             sent += (size_t)count;
+            passed = NULL; /* with the first bytes */
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = helper->channel, .events = POLLOUT};
 
@@ -252,7 +263,7 @@ static int32_t send_setup(const ds_accel_t *context, struct ds_accel__helper *he
     put(&text, &setup, sizeof(setup));
     put(&text, DS_ACCEL_VERSION, sizeof(DS_ACCEL_VERSION));
     put(&text, context->machine_root, strlen(context->machine_root) + 1);
-    status = send_frame(helper, DS_ACCEL__FRAME_SETUP, &text);
+    status = send_frame(helper, DS_ACCEL__FRAME_SETUP, &text, NULL);
     ds_accel__text_clear(&text);
     return status;
 }
@@ -296,7 +307,8 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
                             struct ds_accel__finding *finding)
 {
     const char *program = context->prober->program;
-    struct plumbing plumbing;
+    int channel[2] = {-1, -1};
+    int output[2] = {-1, -1};
     int error = 0;
     int32_t status = check_program(program, finding);
 
@@ -305,8 +317,10 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     }
     memset(helper, 0, sizeof(*helper));
     helper->pidfd = helper->channel = helper->answers = -1;
-    helper->output[0].fd = helper->output[1].fd = -1;
-    if (!open_plumbing(&plumbing)) {
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
+        helper->output[i].fd = -1;
+    }
+    if (!open_socket(channel) || !open_pipe(output)) {
         error = errno;
     } else if (getrandom(&helper->token, sizeof(helper->token), 0) !=
                (ssize_t)sizeof(helper->token)) {
@@ -315,25 +329,22 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
         error = ds_accel__helper_spawn(
             &helper->pid, program,
             context->prober->is_outside ? "outside" : ds_accel__probe_containment(context), NULL,
-            (int[]){plumbing.output[0][1], plumbing.output[1][1], plumbing.channel[1],
-                    plumbing.answers[1]},
-            DS_ACCEL__HELPER_DESCRIPTORS);
+            (int[]){output[1], output[1], channel[1]}, DS_ACCEL__HELPER_DESCRIPTORS);
     }
+    ds_accel__probe_close(&channel[1]);
+    ds_accel__probe_close(&output[1]);
     if (error != 0) {
         helper->pid = 0;
-        close_plumbing(&plumbing);
+        ds_accel__probe_close(&channel[0]);
+        ds_accel__probe_close(&output[0]);
         return ds_accel__helper_judge_start(program, error, finding);
     }
     helper->pidfd = (int)syscall(SYS_pidfd_open, helper->pid, 0); /* closed on exec, always */
     if (helper->pidfd >= 0) {
         ds_accel__helper_raise(&helper->pidfd); /* if it cannot, it stays as it is */
     }
-    helper->channel = plumbing.channel[0];
-    helper->answers = plumbing.answers[0];
-    helper->output[0].fd = plumbing.output[0][0];
-    helper->output[1].fd = plumbing.output[1][0];
-    plumbing.channel[0] = plumbing.answers[0] = plumbing.output[0][0] = plumbing.output[1][0] = -1;
-    close_plumbing(&plumbing);
+    helper->channel = channel[0];
+    helper->output[DS_ACCEL__OUTPUT_HELPER].fd = output[0];
     helper->from_supervisor.token = helper->token;
     helper->from_supervisor.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
     helper->from_child.limit_bytes = DS_ACCEL__FRAME_LIMIT_BYTES;
@@ -447,12 +458,18 @@ void ds_accel__helpers_reap(void)
     pthread_mutex_unlock(&abandoned_lock);
 }
 
+static void close_answers(struct ds_accel__helper *helper)
+{
+    ds_accel__probe_close(&helper->answers);
+    ds_accel__probe_close(&helper->output[DS_ACCEL__OUTPUT_STDOUT].fd);
+    ds_accel__probe_close(&helper->output[DS_ACCEL__OUTPUT_STDERR].fd);
+}
+
 static void clear_helper(struct ds_accel__helper *helper)
 {
     ds_accel__probe_close(&helper->channel);
-    ds_accel__probe_close(&helper->answers);
-    ds_accel__probe_close(&helper->output[0].fd);
-    ds_accel__probe_close(&helper->output[1].fd);
+    close_answers(helper);
+    ds_accel__probe_close(&helper->output[DS_ACCEL__OUTPUT_HELPER].fd);
     ds_accel__probe_close(&helper->pidfd);
     ds_accel__frame_reader_clear(&helper->from_supervisor);
     ds_accel__frame_reader_clear(&helper->from_child);
@@ -544,7 +561,34 @@ static uint32_t log_level(const struct ds_accel__candidate *candidate)
     return level;
 }
 
-static int32_t send_ask(struct ds_accel__helper *helper)
+/*
+ * A channel and pipes of its own for each process that asks: what one does to them (shuts them
+ * down, makes them not block, leaves something in them) is of no concern to the next. An errno.
+ */
+static int open_answers(struct ds_accel__helper *helper, int *passed)
+{
+    int ends[DS_ACCEL__PROBE_PASSED][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    int error = 0;
+
+    close_answers(helper);
+    if (!open_pipe(ends[0]) || !open_pipe(ends[1]) || !open_socket(ends[2])) {
+        error = errno;
+    }
+    for (int i = 0; i < DS_ACCEL__PROBE_PASSED; i++) {
+        passed[i] = ends[i][1];
+        if (error != 0) {
+            close_ends(ends[i]);
+        }
+    }
+    if (error == 0) {
+        helper->output[DS_ACCEL__OUTPUT_STDOUT].fd = ends[0][0];
+        helper->output[DS_ACCEL__OUTPUT_STDERR].fd = ends[1][0];
+        helper->answers = ends[2][0];
+    }
+    return error;
+}
+
+static int32_t send_ask(struct ds_accel__helper *helper, const int *passed)
 {
     const struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__probe_ask ask = {
@@ -566,7 +610,7 @@ static int32_t send_ask(struct ds_accel__helper *helper)
     put(&text, candidate->name, strlen(candidate->name) + 1);
     put(&text, candidate->path, strlen(candidate->path) + 1);
     put(&text, options, strlen(options) + 1);
-    status = send_frame(helper, DS_ACCEL__FRAME_ASK, &text);
+    status = send_frame(helper, DS_ACCEL__FRAME_ASK, &text, passed);
     ds_accel__text_clear(&text);
     free(options);
     return status;
@@ -586,7 +630,7 @@ void ds_accel__helper_stop(struct ds_accel__helper *helper, bool is_asked_first)
     struct ds_accel__text text = {0};
 
     put(&text, stop, sizeof(stop));
-    if (send_frame(helper, DS_ACCEL__FRAME_STOP, &text) < 0) {
+    if (send_frame(helper, DS_ACCEL__FRAME_STOP, &text, NULL) < 0) {
         helper->is_deaf = true;
     }
     ds_accel__text_clear(&text);
@@ -611,7 +655,7 @@ static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
     helper->signal = 0;
     helper->nonsense = DS_ACCEL__HEARD_SOMETHING;
     memset(&helper->conduct, 0, sizeof(helper->conduct));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
         helper->output[i].total_bytes = helper->output[i].kept_bytes = 0;
     }
     helper->from_child.size_bytes = helper->from_child.at = 0;
@@ -623,11 +667,24 @@ static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
            (ssize_t)sizeof(helper->from_child.token);
 }
 
+/* Descriptors are given out from the lowest number on, so a new one tells how many there are. */
+static bool has_descriptors(unsigned count)
+{
+    struct rlimit limit;
+    int fd = open("/", O_PATH | O_CLOEXEC);
+    bool has = fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+               limit.rlim_cur > (rlim_t)fd + count;
+
+    ds_accel__probe_close(&fd);
+    return has;
+}
+
 void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper)
 {
     struct ds_accel__finding ignored = {0};
 
-    if (helper->pid == 0) {
+    /* What is read before it is asked comes first where there are few. */
+    if (helper->pid == 0 && has_descriptors(2 * SAFE_DESCRIPTOR)) {
         start_helper(context, helper, &ignored);
     }
 }
@@ -636,6 +693,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
                              struct ds_accel__candidate *candidate)
 {
     struct ds_accel__finding finding = {0};
+    int passed[DS_ACCEL__PROBE_PASSED];
     int32_t status = DS_ACCEL_OK;
     siginfo_t info;
 
@@ -649,13 +707,23 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
         ds_accel__find(&finding, "helper_refused", "no random numbers: %s", strerror(errno));
     }
     if (status >= 0 && finding.reason == NULL) {
-        status = send_ask(helper);
+        int error = open_answers(helper, passed);
+
+        status = error == 0 ? DS_ACCEL_OK
+                            : ds_accel__helper_judge_start(context->prober->program, error, &finding);
+    }
+    if (status >= 0 && finding.reason == NULL) {
+        status = send_ask(helper, passed);
+        for (int i = 0; i < DS_ACCEL__PROBE_PASSED; i++) {
+            close(passed[i]);
+        }
         if (status >= 0 && helper->is_deaf) {
             ds_accel__find(&finding, "helper_failed", "it does not read what it is asked");
             ds_accel__helper_end(context, helper, &info);
         }
     }
     if (status >= 0 && finding.reason != NULL) {
+        helper->candidate = NULL; /* it was not asked */
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
     }
     return status;

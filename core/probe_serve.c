@@ -22,10 +22,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -35,6 +37,15 @@
 #define TERM_GRACE_NS 200000000ull             /* from SIGTERM to SIGKILL */
 #define KILL_GRACE_NS 1000000000ull            /* from that to "it does not end" */
 
+/* What other processes of the same user can change of this one, and forks have from it. */
+struct traits {
+    int priority;
+    int scheduler;
+    long io_priority;
+    cpu_set_t cpus;
+    struct rlimit limits[RLIM_NLIMITS];
+};
+
 static struct {
     ds_accel_t *context;
     struct ds_accel__contained contained;
@@ -42,6 +53,9 @@ static struct {
     uint64_t token;
     uint32_t sequence;
     struct ds_accel__frame next; /* with has_next: read while a child was there */
+    int passed[DS_ACCEL__PROBE_PASSED]; /* that came with the last ASK */
+    bool has_passed;
+    struct traits traits; /* when it began */
     bool has_next;
     bool is_library_gone;
 } server;
@@ -76,19 +90,49 @@ static void say(uint16_t kind, const void *payload, size_t payload_bytes)
 
 /* ---- from the library ----------------------------------------------------------------------- */
 
+static void close_passed(void)
+{
+    for (int i = 0; i < DS_ACCEL__PROBE_PASSED && server.has_passed; i++) {
+        close(server.passed[i]);
+    }
+    server.has_passed = false;
+}
+
+static void take_passed(struct msghdr *message)
+{
+    const struct cmsghdr *head = CMSG_FIRSTHDR(message);
+
+    if (head != NULL && head->cmsg_type == SCM_RIGHTS &&
+        head->cmsg_len == CMSG_LEN(sizeof(server.passed))) {
+        close_passed();
+        memcpy(server.passed, CMSG_DATA(head), sizeof(server.passed));
+        server.has_passed = true;
+    }
+}
+
 /* Read what there is. False: the library has closed its end, or what it says is no request. */
 static bool read_some(void)
 {
-    size_t room;
-    void *data = ds_accel__frame_room(&server.reader, &room);
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(server.passed))];
+    } control;
+    struct iovec part;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     ssize_t count;
 
+    part.iov_base = ds_accel__frame_room(&server.reader, &part.iov_len);
     do {
-        count = data != NULL ? recv(DS_ACCEL__PROBE_CHANNEL, data, room, 0) : 0;
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+        count = part.iov_base != NULL
+                    ? recvmsg(DS_ACCEL__PROBE_CHANNEL, &message, MSG_CMSG_CLOEXEC)
+                    : 0;
     } while (count < 0 && errno == EINTR);
     if (count <= 0) {
         return false;
     }
+    take_passed(&message);
     server.reader.size_bytes += (size_t)count;
     return true;
 }
@@ -205,6 +249,26 @@ static void watch(struct child *child)
     }
 }
 
+static void take_traits(struct traits *traits)
+{
+    memset(traits, 0, sizeof(*traits)); /* to be compared as a whole */
+    traits->priority = getpriority(PRIO_PROCESS, 0);
+    traits->scheduler = sched_getscheduler(0);
+    traits->io_priority = syscall(SYS_ioprio_get, 1 /* of a process */, 0);
+    sched_getaffinity(0, sizeof(traits->cpus), &traits->cpus);
+    for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
+        getrlimit((__rlimit_resource_t)i, &traits->limits[i]);
+    }
+}
+
+static bool is_changed(void)
+{
+    struct traits traits;
+
+    take_traits(&traits);
+    return memcmp(&traits, &server.traits, sizeof(traits)) != 0;
+}
+
 static void report_end(const struct child *child, int error)
 {
     struct ds_accel__probe_ended ended = {
@@ -218,11 +282,27 @@ static void report_end(const struct child *child, int error)
         ended.status = info.si_status;
         ended.has_left = ds_accel__contain_clear(&server.contained, child->pid, &is_gone);
         ended.is_stuck = !is_gone;
+        ended.is_changed = is_changed();
         if (info.si_pid == 0) { /* its own rest, not a process that it left */
             ended.has_left = 0;
         }
     }
     say(DS_ACCEL__FRAME_ENDED, &ended, sizeof(ended));
+}
+
+/* In the child: what it prints to, and where it answers. All three are above the channel's number. */
+static void take_descriptors(void)
+{
+    dup2(server.passed[0], STDOUT_FILENO);
+    dup2(server.passed[1], STDERR_FILENO);
+    if (server.passed[2] != DS_ACCEL__PROBE_ANSWERS) {
+        dup3(server.passed[2], DS_ACCEL__PROBE_ANSWERS, O_CLOEXEC);
+    }
+    for (int i = 0; i < DS_ACCEL__PROBE_PASSED; i++) {
+        if (server.passed[i] != DS_ACCEL__PROBE_ANSWERS) {
+            close(server.passed[i]);
+        }
+    }
 }
 
 static void serve_ask(const struct ds_accel__frame *frame)
@@ -236,13 +316,15 @@ static void serve_ask(const struct ds_accel__frame *frame)
         leave(DS_ACCEL__PROBE_EXIT_FAILED);
     }
     child.number = ask.number;
-    child.pid = fork();
-    error = child.pid < 0 ? errno : 0;
+    child.pid = server.has_passed ? fork() : -1;
+    error = child.pid > 0 ? 0 : server.has_passed ? errno : EMFILE; /* the limit keeps them out */
     if (child.pid == 0) {
         ds_accel__contain_join(&server.contained, supervisor);
         close(DS_ACCEL__PROBE_CHANNEL);
+        take_descriptors();
         ds_accel__child_run(frame, server.contained.has_user_namespace);
     }
+    close_passed();
     if (child.pid > 0) {
         child.pidfd = (int)syscall(SYS_pidfd_open, child.pid, 0);
         watch(&child);
@@ -323,6 +405,7 @@ int ds_accel__probe_main(int argc, char **argv)
         return 1;
     }
     server.reader.limit_bytes = REQUEST_LIMIT_BYTES;
+    take_traits(&server.traits);
     while (!server.is_library_gone && read_frame(&frame)) {
         if (server.context == NULL && frame.kind == DS_ACCEL__FRAME_SETUP) {
             serve_setup(&frame);

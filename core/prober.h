@@ -9,6 +9,14 @@
 #define DS_ACCEL__OUTPUT_KEPT_BYTES 2048u     /* of each stream, for explain */
 #define DS_ACCEL__KILL_GRACE_NS 1000000000ull /* from SIGKILL to giving up on it */
 
+/* What is printed: by the plugin's process, which has pipes of its own, and by the helper. */
+enum ds_accel__output {
+    DS_ACCEL__OUTPUT_STDOUT,
+    DS_ACCEL__OUTPUT_STDERR,
+    DS_ACCEL__OUTPUT_HELPER,
+    DS_ACCEL__OUTPUT_COUNT
+};
+
 struct ds_accel__capture {
     int fd;
     uint64_t total_bytes;
@@ -35,8 +43,7 @@ struct ds_accel__helper {
     pid_t pid; /* 0: none */
     int pidfd;
     int channel; /* to the supervisor; -1: it has reached its end */
-    int answers; /* from its children */
-    struct ds_accel__capture output[2];
+    struct ds_accel__capture output[DS_ACCEL__OUTPUT_COUNT];
     struct ds_accel__frame_reader from_supervisor;
     struct ds_accel__frame_reader from_child;
     uint64_t token;
@@ -50,6 +57,7 @@ struct ds_accel__helper {
     uint64_t kill_ns; /* until then a dismissed one may end by itself */
     /* Of the candidate that is being asked. */
     struct ds_accel__candidate *candidate; /* NULL: idle */
+    int answers;                           /* from the process that asks it */
     uint32_t stage;                        /* a gate */
     size_t logged_bytes;
     bool has_result;
@@ -88,7 +96,7 @@ void ds_accel__probe_close(int *fd);
  * into our channel.
  */
 bool ds_accel__helper_raise(int *fd);
-#define DS_ACCEL__HELPER_DESCRIPTORS 4 /* stdout, stderr, channel, answers */
+#define DS_ACCEL__HELPER_DESCRIPTORS 3 /* stdout, stderr, channel */
 
 /*
  * Start ds-accel-probe in a process group of its own, with an empty stdin, count descriptors (all

@@ -47,6 +47,8 @@ def steady(text, folder):
     text = re.sub(r"\b0x[0-9a-f]{3,}\b", "N", text)
     text = re.sub(r"\b(pid|process|thread|owner|group|segment) \d+", r"\1 N", text)
     text = re.sub(r"\b\d+ CPUs?\b", "N CPUs", text)
+    niceness = os.nice(0)
+    text = text.replace(f"nice value {niceness} before, {niceness + 1} after", "nice value 0 before, 1 after")
     text = re.sub(r"\bELF machine \d+; expected \d+", "ELF machine N; expected N", text)
     return re.sub(r"(?<![-\w.])[1-9]\d{2,}(?![\w.])", "N", text)  # not a mode, which begins with 0
 

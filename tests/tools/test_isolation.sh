@@ -44,7 +44,7 @@ import json, sys
 for one in json.load(sys.stdin)["candidates"]:
     if one["name"] != "faulty" and one["state"] != "not_probed":
         print(one["name"], "available" if one["state"] == "selected" else one["state"], one["reason"] or "-",
-              one["strikes"], one["detail"])' 2>/dev/null || echo "no report: $out"
+              one["strikes"], one["detail"], one["output"])' 2>/dev/null || echo "no report: $out"
 }
 
 of_ours() {
@@ -213,7 +213,7 @@ done
 
 # Where there is no room for a helper there still is cpu.
 rm -f "$plugins"/*
-for limit in 16 17 18 20 24; do
+for limit in 14 15 16 17 18 19 20 24 32; do
     run sh -c "ulimit -n $limit; exec \"\$@\"" sh env DS_ACCEL_CACHE=off "$program" detect -q
     is "$limit descriptors" "0 cpu" "$code $out"
 done
