@@ -709,8 +709,9 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     if (status >= 0 && finding.reason == NULL) {
         int error = open_answers(helper, passed);
 
-        status = error == 0 ? DS_ACCEL_OK
-                            : ds_accel__helper_judge_start(context->prober->program, error, &finding);
+        status = error == 0
+                     ? DS_ACCEL_OK
+                     : ds_accel__helper_judge_start(context->prober->program, error, &finding);
     }
     if (status >= 0 && finding.reason == NULL) {
         status = send_ask(helper, passed);

@@ -52,7 +52,7 @@ static struct {
     struct ds_accel__frame_reader reader;
     uint64_t token;
     uint32_t sequence;
-    struct ds_accel__frame next; /* with has_next: read while a child was there */
+    struct ds_accel__frame next;        /* with has_next: read while a child was there */
     int passed[DS_ACCEL__PROBE_PASSED]; /* that came with the last ASK */
     bool has_passed;
     struct traits traits; /* when it began */
@@ -125,9 +125,8 @@ static bool read_some(void)
     do {
         message.msg_control = &control;
         message.msg_controllen = sizeof(control);
-        count = part.iov_base != NULL
-                    ? recvmsg(DS_ACCEL__PROBE_CHANNEL, &message, MSG_CMSG_CLOEXEC)
-                    : 0;
+        count = part.iov_base != NULL ? recvmsg(DS_ACCEL__PROBE_CHANNEL, &message, MSG_CMSG_CLOEXEC)
+                                      : 0;
     } while (count < 0 && errno == EINTR);
     if (count <= 0) {
         return false;
@@ -290,7 +289,8 @@ static void report_end(const struct child *child, int error)
     say(DS_ACCEL__FRAME_ENDED, &ended, sizeof(ended));
 }
 
-/* In the child: what it prints to, and where it answers. All three are above the channel's number. */
+/* In the child: what it prints to, and where it answers. All three are above the channel's number.
+ */
 static void take_descriptors(void)
 {
     dup2(server.passed[0], STDOUT_FILENO);
