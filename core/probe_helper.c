@@ -682,10 +682,12 @@ static bool has_descriptors(unsigned count)
 void ds_accel__helper_begin(ds_accel_t *context, struct ds_accel__helper *helper)
 {
     struct ds_accel__finding ignored = {0};
+    siginfo_t info;
 
     /* What is read before it is asked comes first where there are few. */
-    if (helper->pid == 0 && has_descriptors(2 * SAFE_DESCRIPTOR)) {
-        start_helper(context, helper, &ignored);
+    if (helper->pid == 0 && has_descriptors(2 * SAFE_DESCRIPTOR) &&
+        start_helper(context, helper, &ignored) < 0 && helper->pid != 0) {
+        ds_accel__helper_end(context, helper, &info); /* it has not got all of its setup */
     }
 }
 

@@ -8,16 +8,21 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_GRACE_MS 10000 /* for what a plugin does when its process ends */
+#define EXIT_GRACE_MS 10000  /* for what a plugin does when its process ends */
+#define SIGNAL_GRACE_MS 5000 /* from a signal that was forwarded to SIGKILL */
+#define LEFTOVERS_GRACE_MS 1000
+#define LOOK_MS 100
 
 static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int argument_count,
                            char **arguments)
@@ -38,9 +43,11 @@ static _Noreturn void work(int report_fd, pid_t parent, struct tool *tool, int a
 
 /* What is sent to this process is meant for the one that works; it may have files to remove. */
 static volatile sig_atomic_t worker;
+static volatile sig_atomic_t forwarded; /* the last one, 0: none */
 
 static void forward(int signal)
 {
+    forwarded = signal;
     if (worker > 0) {
         kill((pid_t)worker, signal);
     }
@@ -49,7 +56,7 @@ static void forward(int signal)
 static void forward_signals(pid_t child)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct sigaction action = {.sa_handler = forward, .sa_flags = (int)SA_RESTART};
+    struct sigaction action = {.sa_handler = forward};
 
     worker = (sig_atomic_t)child;
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -78,6 +85,80 @@ static bool await_end(pid_t child, int *status_out)
     return false;
 }
 
+static bool has_ended(pid_t child)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+static bool read_code(int report_fd, unsigned char *code)
+{
+    ssize_t count;
+
+    do {
+        count = read(report_fd, code, 1);
+    } while (count < 0 && errno == EINTR);
+    return count == 1;
+}
+
+/*
+ * Until it reports its exit code, or ends without: a process that a plugin left may have the other
+ * end of the pipe for ever. One that does not end by what was forwarded to it is killed.
+ */
+static bool await_report(pid_t child, int report_fd, unsigned char *code)
+{
+    struct pollfd ends[2] = {{.fd = report_fd, .events = POLLIN},
+                             {.fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN}};
+    int left_ms = SIGNAL_GRACE_MS;
+    bool is_over = false;
+
+    while (!is_over) {
+        bool is_timed = forwarded != 0 || ends[1].fd < 0;
+        int count = poll(ends, 2, is_timed ? LOOK_MS : -1);
+
+        left_ms -= forwarded != 0 && count == 0 ? LOOK_MS : 0;
+        if (left_ms <= 0) {
+            kill(child, SIGKILL);
+        }
+        is_over = count > 0 || has_ended(child);
+    }
+    if (ends[1].fd >= 0) {
+        close(ends[1].fd);
+    }
+    return poll(ends, 1, 0) > 0 && read_code(report_fd, code);
+}
+
+/* Signal the children: those that were left to this process, which is their reaper now. */
+static void kill_children(void)
+{
+    FILE *file = fopen("/proc/thread-self/children", "re");
+    long pid;
+
+    while (file != NULL && fscanf(file, "%ld", &pid) == 1) {
+        kill((pid_t)pid, SIGKILL);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+/* What a plugin left may have our stdout, whose reader would wait for its end. */
+static void end_leftovers(void)
+{
+    for (int left_ms = LEFTOVERS_GRACE_MS; left_ms > 0; left_ms--) {
+        pid_t ended = waitpid(-1, NULL, WNOHANG | __WALL);
+
+        if (ended < 0 && errno == ECHILD) {
+            break;
+        }
+        if (ended == 0) {
+            kill_children();
+            poll(NULL, 0, 1);
+        }
+    }
+}
+
 /* What ended the child from outside ends this process as well, without a word. */
 static bool is_from_outside(int signal)
 {
@@ -87,9 +168,14 @@ static bool is_from_outside(int signal)
 
 static int explain_end(const struct tool *tool, int status)
 {
-    if (WIFSIGNALED(status) && is_from_outside(WTERMSIG(status))) {
-        signal(WTERMSIG(status), SIG_DFL);
-        raise(WTERMSIG(status));
+    int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+    if (ended_by == SIGKILL && forwarded != 0) {
+        ended_by = forwarded;
+    }
+    if (is_from_outside(ended_by)) {
+        signal(ended_by, SIG_DFL);
+        raise(ended_by);
     }
     if (WIFSIGNALED(status)) {
         const char *name = sigabbrev_np(WTERMSIG(status));
@@ -111,12 +197,14 @@ int tool_run_apart(struct tool *tool, int argument_count, char **arguments)
     unsigned char code;
     int report[2];
     int status = 0;
-    ssize_t count;
+    bool has_reported;
+    bool has_ended_itself;
     pid_t parent = getpid();
     pid_t child;
 
     fflush(NULL);
-    if (pipe(report) != 0 || (child = fork()) < 0) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (pipe2(report, O_CLOEXEC) != 0 || (child = fork()) < 0) {
         fprintf(stderr, "ds-accel: no process can be started for the plugin: %s\n",
                 strerror(errno));
         return EXIT_PROBLEMS;
@@ -127,18 +215,17 @@ int tool_run_apart(struct tool *tool, int argument_count, char **arguments)
     }
     close(report[1]);
     forward_signals(child);
-    do {
-        count = read(report[0], &code, 1);
-    } while (count < 0 && errno == EINTR);
+    has_reported = await_report(child, report[0], &code);
     close(report[0]);
-    if (count == 1) {
-        if (!await_end(child, &status)) {
+    has_ended_itself = await_end(child, &status);
+    end_leftovers();
+    if (has_reported) {
+        if (!has_ended_itself) {
             fprintf(stderr,
                     "ds-accel: %s: the plugin held its process up at its end; it was killed\n",
                     tool->command->name);
         }
         return code;
     }
-    await_end(child, &status);
     return explain_end(tool, status);
 }

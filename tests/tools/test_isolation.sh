@@ -138,7 +138,7 @@ configure auto
 # ---- the command line survives what it starts ----------------------------------------------------
 
 # No rehearsal opens a device, so this happens where info does: a line, and a proper code.
-for fault in open_segv open_exit; do
+for fault in open_segv open_exit open_daemon; do
     put faults "$fault"
     ds_accel detect -q
     is "$fault: detect" "0 faulty" "$code $out"
@@ -147,6 +147,27 @@ for fault in open_segv open_exit; do
     has "$fault: info says it" "$err" "ds-accel: info: "
     nobody_left "$fault"
 done
+
+# Ctrl-C ends a command whose plugin does not listen.
+put faults open_hang
+rm -f "$dir/pid"
+env "$mark" PID_FILE="$dir/pid" "$python" - "$program" --config "$config" --plugin-dir "$plugins" info faulty -q >"$dir/answer" 2>&1 <<'END'
+import os, signal, subprocess, sys, time
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+end = time.monotonic() + 60
+process = subprocess.Popen(sys.argv[1:], env=os.environ | {"DS_TEST_PID_FILE": os.environ["PID_FILE"]})
+while not os.path.exists(os.environ["PID_FILE"]) and time.monotonic() < end:
+    time.sleep(0.02)
+process.send_signal(signal.SIGINT)
+try:
+    print(signal.Signals(-process.wait(30)).name)
+except subprocess.TimeoutExpired:
+    process.kill()
+    print("it goes on")
+END
+is "open_hang: Ctrl-C" SIGINT "$(cat "$dir/answer")"
+nobody_left "open_hang"
 put faults destructor_hang
 for command in detect list explain doctor "info faulty" "topo faulty" "env faulty"; do
     # shellcheck disable=SC2086 # words
