@@ -287,7 +287,8 @@ check: deps-check  ## build and run every test
 	@$(MAKE) --no-print-directory check-all
 
 check-all:
-	@set -e; for target in $(CHECKS); do $(MAKE) --no-print-directory $$target; done
+	@set -e; for target in $(CHECKS); do start=$$(date +%s); $(MAKE) --no-print-directory $$target; \
+	    echo "-- $$target: $$(($$(date +%s) - start)) s"; done
 
 unit: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
 	$(UNIT) --jobs 2 $(UNIT_FLAGS)

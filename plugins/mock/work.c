@@ -156,9 +156,15 @@ int32_t mock_work_check(const ds_accel_plugin_device_t *device, const struct moc
 static void fill(const struct mock_work *work)
 {
     unsigned char *destination = work->destination;
+    size_t left = (size_t)work->size_bytes;
+    size_t done = left < work->pattern_bytes ? 0 : work->pattern_bytes;
 
-    for (uint64_t i = 0; i < work->size_bytes; i += work->pattern_bytes) {
-        memcpy(destination + i, work->pattern, work->pattern_bytes);
+    memcpy(destination, work->pattern, done);
+    while (done > 0 && done < left) { /* what is there, once more */
+        size_t part = done < left - done ? done : left - done;
+
+        memcpy(destination + done, destination, part);
+        done += part;
     }
 }
 

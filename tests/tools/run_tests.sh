@@ -26,6 +26,8 @@ printf '%s\n' "$@" | xargs -n 1 -P "$jobs" sh -c '
     *) build=$RUN_TESTS_BUILD ;;
     esac
     code=0
+    start=$(date +%s)
     "$1" "$build" >"$RUN_TESTS_DIR/out.$$" 2>&1 || code=1
+    echo "-- $1: $(($(date +%s) - start)) s" >>"$RUN_TESTS_DIR/out.$$"
     flock "$RUN_TESTS_DIR" cat "$RUN_TESTS_DIR/out.$$"
     exit $code' sh
