@@ -477,13 +477,19 @@ static void clear_helper(struct ds_accel__helper *helper)
     helper->candidate = NULL;
 }
 
-/* Between two candidates its children are gone. One that has a cgroup has to remove it. */
+/*
+ * Between two candidates its children are gone. One that has a cgroup has to remove it; the process
+ * outside a namespace has to reap the one inside, which would be left to process 1: in a container
+ * that may be the caller.
+ */
 static bool has_nothing_to_end(const struct ds_accel__helper *helper)
 {
     int is_subreaper = 1;
 
     return helper->candidate == NULL && helper->has_said_hello && !helper->is_deaf &&
-           helper->hello.containment != DS_ACCEL__CONTAIN_CGROUP && helper->ended.is_stuck == 0 &&
+           helper->hello.containment != DS_ACCEL__CONTAIN_CGROUP &&
+           helper->hello.containment != DS_ACCEL__CONTAIN_NAMESPACE &&
+           helper->ended.is_stuck == 0 &&
            prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0) == 0 && is_subreaper == 0;
 }
 

@@ -135,6 +135,31 @@ for way in namespace cgroup tree; do
 done
 configure auto
 
+# As process 1 of a container, which nobody else reaps for.
+put faults none
+rm "$plugins/ds_accel_faulty.so"
+if unshare --pid --fork --mount-proc true 2>/dev/null; then
+    cat >"$dir/first.py" <<'END'
+import glob, os, sys, time
+
+for i in range(2):
+    os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)
+time.sleep(0.1)
+print(sum(") Z " in open(stat).read() for stat in glob.glob("/proc/[0-9]*/stat")))
+END
+    for way in auto namespace tree; do
+        configure "$way"
+        run env "$mark" DS_ACCEL_CACHE=off unshare --pid --fork --mount-proc "$python" "$dir/first.py" \
+            "$program" --config "$config" --plugin-dir "$plugins" detect -q
+        is "no zombie is left to process 1, $way" "0 neighbour
+neighbour
+0" "$code $out"
+    done
+    configure auto
+else
+    echo "isolation: not tested: process 1: no pid namespace"
+fi
+
 # ---- the command line survives what it starts ----------------------------------------------------
 
 # No rehearsal opens a device, so this happens where info does: a line, and a proper code.
