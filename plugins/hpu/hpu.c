@@ -108,7 +108,7 @@ static const struct vendor_symbol hlml_symbols[] = {
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* synStatus; 27 is not in the header. */
+/* synStatus. */
 static const struct {
     const char *name;
     int32_t status;
@@ -139,6 +139,7 @@ static const struct {
     [24] = {"synUnavailable", DS_ACCEL_ERR_DRIVER},
     [25] = {"synInvalidTensorDimensions", DS_ACCEL_ERR_INVALID},
     [26] = {"synFail", DS_ACCEL_ERR_DRIVER},
+    [27] = {"synOutOfResources", DS_ACCEL_ERR_NO_MEMORY},
     [28] = {"synUninitialized", DS_ACCEL_ERR_STATE},
     [29] = {"synAlreadyInitialized", DS_ACCEL_ERR_STATE},
     [30] = {"synFailedSectionValidation", DS_ACCEL_ERR_DRIVER},
