@@ -61,7 +61,6 @@ static const struct vendor_symbol SYMBOLS[] = {
     CORE(zeMemOpenIpcHandle),
     CORE(zeMemCloseIpcHandle),
     LATER(zeMemGetFileDescriptorFromIpcHandleExp, "Level Zero 1.6"),
-    LATER(zeMemGetIpcHandleFromFileDescriptorExp, "Level Zero 1.6"),
     CORE(zeVirtualMemQueryPageSize),
     CORE(zeVirtualMemReserve),
     CORE(zeVirtualMemFree),

@@ -61,6 +61,8 @@ static const struct scenario scenarios[] = {
      "streams come and go while another thread waits for the device"},
     {"gone", "", drive_gone, 0, "the device is waited for, of a stream that is gone"},
     {"imports", "", drive_imports, 1, "four threads open and close memory of another process"},
+    {"exchanged", "", drive_exchanged, 1,
+     "memory of another process is opened where memory of this one is exported, too"},
     {"peer", "", drive_peer, 0, "memory that is freed while it is copied to another device"},
     {"lost", "", drive_lost, 0, "a host task behind a copy that loses the device (SIM_LOSE)"},
     {"ended", "", drive_ended, 0, "a capture that another thread tries to end"},
