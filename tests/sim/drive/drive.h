@@ -120,6 +120,9 @@ void drive_pageable(struct run *run);
 
 void drive_memory(struct run *run);
 void drive_share(struct run *run);
+void drive_pages(struct run *run);
+void drive_captured(struct run *run);
+void drive_current(struct run *run);
 void drive_opened(struct run *run);
 void drive_capturing(struct run *run);
 void drive_vmem(struct run *run);
