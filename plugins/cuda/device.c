@@ -188,6 +188,8 @@ int32_t cuda_device_open(ds_accel_plugin_device_t *device, uint64_t native_conte
     state->major = cuda_attribute(api, state->device, CU_ATTRIBUTE_COMPUTE_MAJOR, 0);
     state->has_pools = api->cuMemAllocAsync != NULL && api->cuMemFreeAsync != NULL &&
                        cuda_attribute(api, state->device, CU_ATTRIBUTE_MEMORY_POOLS, 0) == 1;
+    state->has_vmem_rdma =
+        cuda_attribute(api, state->device, CU_ATTRIBUTE_RDMA_WITH_VIRTUAL_MEMORY, 0) == 1;
     state->has_dmabuf = api->cuMemGetHandleForAddressRange != NULL &&
                         cuda_attribute(api, state->device, CU_ATTRIBUTE_DMA_BUF, 0) == 1;
     fill_info(api, state, &device->info);

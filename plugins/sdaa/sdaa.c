@@ -57,7 +57,7 @@ static const struct vendor_symbol symbols[] = {
 #define HARDWARE "node /dev/tcaicard[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "teco"};
-static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0}};
+static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0, 0}};
 
 /* -- codes -- */
 
