@@ -130,6 +130,9 @@ static void fill_info(const struct cuda_api *api, const struct cuda_device *stat
     if (state->major < 8) {
         info->flags &= ~DS_ACCEL_FLAG_TRITON;
     }
+    if (state->major < 7 || state->major > 8) {
+        info->flags &= ~DS_ACCEL_FLAG_TRITON_GROUPED_MM;
+    }
 }
 
 /* A context of the program: it has to be one of this device. */

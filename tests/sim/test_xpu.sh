@@ -125,6 +125,11 @@ package "$dir/user" intel_extension_for_pytorch 2.6.0
 package "$dir/user" oneccl_bind_pt 2.6.0+gpu
 is "IPEX 2.6, with oneCCL" "false ccl" "$(PYTHONPATH=/nonexistent:$dir/user way xpu)"
 is "the first folder has the say" "false ccl" "$(VIRTUAL_ENV=$dir/venv PYTHONPATH=$dir/user way xpu)"
+mkdir -p "$dir/egg/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info" "$dir/old"
+printf 'Metadata-Version: 2.1\nVersion: 2.5.0+xpu\n' | tee "$dir/old/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info" \
+    >"$dir/egg/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info/PKG-INFO"
+is "IPEX installed as an egg-info folder" "true xccl" "$(PYTHONPATH=$dir/egg way xpu)"
+is "IPEX installed as an egg-info file" "true xccl" "$(PYTHONPATH=$dir/old way xpu)"
 package "$dir/cpu" intel_extension_for_pytorch 2.1.0+cpu
 is "IPEX that was built for the CPU" "false xccl" "$(PYTHONPATH=$dir/cpu way xpu)"
 variant packaged 'm["files"] = {
