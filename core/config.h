@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* NULL, or what was expected of a fact: "10de:03", "/dev/nvidia[0-9]*". */
 const char *ds_accel__check_pci_fact(const char *text);
@@ -128,5 +129,11 @@ bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *ke
 /* Find the value (or its key) at a JSON pointer in a text that is known to be valid JSON. */
 bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
                              int *line_out, int *column_out);
+
+/* How much of a backend's name is that of its devices: xpu.external has devices of the name xpu. */
+static inline int ds_accel__device_name_length(const char *backend)
+{
+    return (int)strcspn(backend, ".");
+}
 
 #endif

@@ -108,9 +108,11 @@ int32_t ds_accel_device_name(ds_accel_t *context, int32_t device_index, char *na
                                candidate->name, context->device_count);
     }
     if (device_index >= 0 && is_indexed(context, candidate)) {
-        length = snprintf(name, name_size, "%s:%d", candidate->name, device_index);
+        length = snprintf(name, name_size, "%.*s:%d", ds_accel__device_name_length(candidate->name),
+                          candidate->name, device_index);
     } else {
-        length = snprintf(name, name_size, "%s", candidate->name);
+        length = snprintf(name, name_size, "%.*s", ds_accel__device_name_length(candidate->name),
+                          candidate->name);
     }
     if (length < 0 || (size_t)length >= name_size) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "the name needs %d bytes, there are %zu",

@@ -431,7 +431,8 @@ static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *f
     const struct ds_accel_plugin *table = table_of(facts);
     char name[64];
 
-    set_text(tree, "device_name", facts->name, failed);
+    snprintf(name, sizeof(name), "%.*s", ds_accel__device_name_length(facts->name), facts->name);
+    set_text(tree, "device_name", name, failed);
     if (table == NULL) {
         ds_accel__json_set(tree, "current_device_name", json_null(), failed);
         return;
@@ -439,7 +440,10 @@ static void set_names(json_t *tree, const struct ds_accel__facts *facts, bool *f
     if (table->device_get_current(facts->instance, &current, &error) < 0) {
         current = 0;
     }
-    snprintf(name, sizeof(name), indexed ? "%s:%u" : "%s", facts->name, current);
+    if (indexed) {
+        snprintf(name, sizeof(name), "%.*s:%u", ds_accel__device_name_length(facts->name),
+                 facts->name, current);
+    }
     set_text(tree, "current_device_name", name, failed);
 }
 

@@ -128,12 +128,13 @@ __attribute__((format(printf, 3, 4))) void vendor_log(const struct ds_accel_host
  * backend uses vendor_visible_is_hiding() to say HIDDEN instead of NO_DEVICE.
  */
 struct vendor_visible {
-    const char *variable;   /* "CUDA_VISIBLE_DEVICES" */
-    const char *separator;  /* "," */
-    uint32_t is_renumbered; /* devices of the child count from 0 in the order of the list;
-                               VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
-    uint32_t is_relative;   /* its numbers count what the variables after it in the list leave
-                               (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
+    const char *variable;       /* "CUDA_VISIBLE_DEVICES" */
+    const char *separator;      /* "," */
+    uint32_t is_renumbered;     /* devices of the child count from 0 in the order of the list;
+                                   VENDOR_KEEPS_ORDER: from 0 in the vendor's order */
+    uint32_t is_relative;       /* its numbers count what the variables after it in the list leave
+                                   (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
+    uint32_t is_unset_if_empty; /* the runtime takes an empty value for none */
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device"; NULL if no variable is set. text: storage. */
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
@@ -160,6 +161,8 @@ struct vendor_backend {
                                      the allocation the pointer lies */
     uint32_t event_handle_bytes;
     uint32_t allocation_align_bytes; /* what alloc() gives at least; more is made by the frame */
+    uint32_t captures_no_ipc_events; /* INTERPROCESS ones are neither recorded nor waited for in
+                                        a capture */
     uint32_t frees_wait;             /* free() waits for the device's work by itself */
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
        a fork: probe asks in a child process of its own. */

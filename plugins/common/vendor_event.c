@@ -91,6 +91,17 @@ static void vendor_event_destroy(ds_accel_plugin_event_t *event)
     vendor_event_drop(event);
 }
 
+int32_t vendor_check_captured(const ds_accel_plugin_event_t *event, const char *slot,
+                              struct ds_accel_error *error)
+{
+    if (vendor_backend.captures_no_ipc_events &&
+        (event->flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) {
+        return vendor_unsupported(error, slot,
+                                  "this runtime captures no event that processes share");
+    }
+    return DS_ACCEL_OK;
+}
+
 static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
                                    struct ds_accel_error *error)
 {
@@ -105,6 +116,9 @@ static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plug
     }
     if (status == DS_ACCEL_OK) {
         status = vendor_stream_is_capturing(stream, &is_capturing, error);
+    }
+    if (status == DS_ACCEL_OK && is_capturing) {
+        status = vendor_check_captured(event, "event_record", error);
     }
     if (status < 0) {
         return status;

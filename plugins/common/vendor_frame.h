@@ -251,6 +251,9 @@ void vendor_stream_drop(ds_accel_plugin_stream_t *stream); /* the handle, not th
 /* Make and destroy the default stream. */
 int32_t vendor_stream_open_default(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 void vendor_stream_close_default(ds_accel_plugin_device_t *device);
+/* ERR_UNSUPPORTED for an event that the runtime takes in no capture. */
+int32_t vendor_check_captured(const ds_accel_plugin_event_t *event, const char *slot,
+                              struct ds_accel_error *error);
 /* Is what is queued now recorded? Asks the runtime only if some stream captures. */
 int32_t vendor_stream_is_capturing(ds_accel_plugin_stream_t *stream, uint32_t *is_capturing_out,
                                    struct ds_accel_error *error);

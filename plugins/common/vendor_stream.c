@@ -521,6 +521,14 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "%s: the event was recorded in a capture, and not again since", slot);
     }
+    if (vendor_check_captured(event, slot, error) < 0) { /* asked only of events that matter */
+        uint32_t is_capturing = 0;
+
+        status = vendor_stream_is_capturing(stream, &is_capturing, error);
+        if (status < 0 || is_capturing) {
+            return status < 0 ? status : vendor_check_captured(event, slot, error);
+        }
+    }
     VENDOR_WORK(
         stream->device, error, status,
         vendor_backend.stream_wait_event(stream->device, stream->native, event->native, error));

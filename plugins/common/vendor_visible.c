@@ -17,7 +17,8 @@ const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uin
     for (uint32_t i = 0; i < count; i++) {
         const char *value = getenv(variables[i].variable);
 
-        if (value != NULL && !shows_first(value)) {
+        if (value != NULL && !shows_first(value) &&
+            !(variables[i].is_unset_if_empty && value[0] == '\0')) {
             snprintf(text, text_size, "%s=\"%.96s\" hides every device", variables[i].variable,
                      value);
             return text;

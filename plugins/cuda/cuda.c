@@ -385,17 +385,20 @@ static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-static int has_triton_device(const struct cuda_runtime *runtime, uint32_t count)
+/* Of the thread's current device, 0 where it has none, as the accelerator interface answers. */
+static int current_major(ds_accel_plugin_instance_t *instance)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        cu_device_t device;
+    const struct cuda_api *api = &((const struct cuda_runtime *)instance->runtime)->api;
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
+    uint32_t index = UINT32_MAX;
+    cu_device_t device;
 
-        if (runtime->api.cuDeviceGet(&device, (int)i) == CU_SUCCESS &&
-            cuda_attribute(&runtime->api, device, CU_ATTRIBUTE_COMPUTE_MAJOR, 0) >= 8) {
-            return 1;
-        }
+    if (cuda_get_current(instance, &index, &ignored) != DS_ACCEL_OK || index == UINT32_MAX) {
+        index = 0;
     }
-    return 0;
+    return api->cuDeviceGet(&device, (int)index) == CU_SUCCESS
+               ? cuda_attribute(api, device, CU_ATTRIBUTE_COMPUTE_MAJOR, 0)
+               : 0;
 }
 
 static uint64_t missing_flags(const struct cuda_api *api)
@@ -428,14 +431,19 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 {
     const struct cuda_runtime *runtime = instance->runtime;
     char text[80];
+    int major;
 
     (void)error;
     info->flags &= ~missing_flags(&runtime->api);
     if (!runtime->has_domains) {
         info->flags &= ~DS_ACCEL_FLAG_RANGE_DOMAINS;
     }
-    if (!has_triton_device(runtime, instance->device_count)) {
+    major = current_major(instance);
+    if (major < 8) {
         info->flags &= ~DS_ACCEL_FLAG_TRITON;
+    }
+    if (major < 7 || major > 8) {
+        info->flags &= ~DS_ACCEL_FLAG_TRITON_GROUPED_MM;
     }
     snprintf(info->communication_backend, sizeof(info->communication_backend), "nccl");
     snprintf(info->compile_backend, sizeof(info->compile_backend), "inductor");
@@ -465,10 +473,11 @@ static const char *const export_prefixes[] = {"NCCL", NULL};
 
 const struct vendor_backend vendor_backend = {
     .name = "cuda",
-    .flags = DS_ACCEL_FLAG_TRITON | DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS |
-             DS_ACCEL_FLAG_UNIFIED_ADDRESSES | DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY |
-             DS_ACCEL_FLAG_VIRTUAL_MEMORY | DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC |
-             DS_ACCEL_FLAG_DMABUF | DS_ACCEL_FLAG_RANGE_DOMAINS,
+    .flags = DS_ACCEL_FLAG_TRITON | DS_ACCEL_FLAG_TRITON_GROUPED_MM | DS_ACCEL_FLAG_GRAPHS |
+             DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES |
+             DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY | DS_ACCEL_FLAG_VIRTUAL_MEMORY |
+             DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF |
+             DS_ACCEL_FLAG_RANGE_DOMAINS,
     .trace = &trace,
     .visible = visible,
     .visible_count = 1,

@@ -130,6 +130,9 @@ static void fill_info(const struct cuda_api *api, const struct cuda_device *stat
     if (state->major < 8) {
         info->flags &= ~DS_ACCEL_FLAG_TRITON;
     }
+    if (state->major < 7 || state->major > 8) {
+        info->flags &= ~DS_ACCEL_FLAG_TRITON_GROUPED_MM;
+    }
 }
 
 /* A context of the program: it has to be one of this device. */
@@ -188,6 +191,8 @@ int32_t cuda_device_open(ds_accel_plugin_device_t *device, uint64_t native_conte
     state->major = cuda_attribute(api, state->device, CU_ATTRIBUTE_COMPUTE_MAJOR, 0);
     state->has_pools = api->cuMemAllocAsync != NULL && api->cuMemFreeAsync != NULL &&
                        cuda_attribute(api, state->device, CU_ATTRIBUTE_MEMORY_POOLS, 0) == 1;
+    state->has_vmem_rdma =
+        cuda_attribute(api, state->device, CU_ATTRIBUTE_RDMA_WITH_VIRTUAL_MEMORY, 0) == 1;
     state->has_dmabuf = api->cuMemGetHandleForAddressRange != NULL &&
                         cuda_attribute(api, state->device, CU_ATTRIBUTE_DMA_BUF, 0) == 1;
     fill_info(api, state, &device->info);

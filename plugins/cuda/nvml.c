@@ -43,6 +43,8 @@ static const struct vendor_symbol symbols[] = {
     OPTIONAL(nvmlDeviceGetCurrPcieLinkGeneration),
     OPTIONAL(nvmlDeviceGetCurrPcieLinkWidth),
     OPTIONAL(nvmlDeviceGetComputeRunningProcesses_v3),
+    OPTIONAL(nvmlDeviceGetConfComputeMemSizeInfo),
+    OPTIONAL(nvmlDeviceGetRunningProcessDetailList),
     OPTIONAL(nvmlDeviceGetMigMode),
     OPTIONAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle),
     OPTIONAL(nvmlDeviceGetGpuInstanceId),

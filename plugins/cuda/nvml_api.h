@@ -149,8 +149,10 @@ struct nvml_api {
                                                          unsigned int *generation);
     nvml_result_t (*nvmlDeviceGetCurrPcieLinkWidth)(nvml_device_t device, unsigned int *width);
     nvml_result_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvml_device_t device,
-                                                             unsigned int *count,
-                                                             nvml_process_t *processes);
+                                                             unsigned int *count, void *processes);
+    /* Never called: which of the two there are tells how long a process's record is. */
+    nvml_result_t (*nvmlDeviceGetConfComputeMemSizeInfo)(nvml_device_t device, void *info);
+    nvml_result_t (*nvmlDeviceGetRunningProcessDetailList)(nvml_device_t device, void *list);
     nvml_result_t (*nvmlDeviceGetMigMode)(nvml_device_t device, unsigned int *current,
                                           unsigned int *pending);
     nvml_result_t (*nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(nvml_device_t part,

@@ -45,6 +45,7 @@ struct cuda_device {
     cu_device_t device;
     uint32_t is_borrowed; /* the program's context */
     uint32_t has_pools;
+    uint32_t has_vmem_rdma; /* cuMemCreate() takes the flag for network cards */
     uint32_t has_dmabuf;
     int major;
 };

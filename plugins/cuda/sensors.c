@@ -255,15 +255,31 @@ static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32
     return DS_ACCEL_ERR_DRIVER;
 }
 
-/* All of the device's; of malloc(). NULL with *code_out: NVML's, or success for no memory. */
-static nvml_process_t *list_processes(const struct nvml_api *nvml, nvml_device_t device,
-                                      unsigned int *count_out, nvml_result_t *code_out)
+/*
+ * Early R535 drivers write records of 32 bytes, though every header has 24: the memory that
+ * confidential computing protects comes behind. They have the function that was new with it, and
+ * not yet the one that took its place.
+ */
+#define LONG_RECORD_BYTES 32u
+
+static size_t record_bytes(const struct nvml_api *nvml)
+{
+    return nvml->nvmlDeviceGetConfComputeMemSizeInfo != NULL &&
+                   nvml->nvmlDeviceGetRunningProcessDetailList == NULL
+               ? LONG_RECORD_BYTES
+               : sizeof(nvml_process_t);
+}
+
+/* All of the device's, record_bytes() each; of malloc(), and with room for the longer records in
+   any case. NULL with *code_out: NVML's, or success for no memory. */
+static unsigned char *list_processes(const struct nvml_api *nvml, nvml_device_t device,
+                                     unsigned int *count_out, nvml_result_t *code_out)
 {
     unsigned int room = FIRST_ROOM;
 
     *code_out = NVML_INSUFFICIENT_SIZE;
     for (int i = 0; i < ROOM_TRIES && *code_out == NVML_INSUFFICIENT_SIZE; i++) {
-        nvml_process_t *found = calloc(room, sizeof(*found));
+        unsigned char *found = calloc(room, LONG_RECORD_BYTES);
         unsigned int count = room;
 
         if (found == NULL) {
@@ -288,7 +304,9 @@ int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_ind
     const struct cuda_runtime *runtime = instance->runtime;
     const struct nvml_api *nvml = &runtime->nvml;
     nvml_device_t device = nvml_find(instance, device_index);
-    nvml_process_t *found;
+    const size_t bytes = record_bytes(nvml);
+    nvml_process_t process;
+    unsigned char *found;
     unsigned int count = 0;
     nvml_result_t code = NVML_SUCCESS;
 
@@ -304,7 +322,8 @@ int32_t nvml_processes(ds_accel_plugin_instance_t *instance, uint32_t device_ind
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "telemetry_processes: no memory");
     }
     for (uint32_t i = 0; i < count && i < capacity; i++) {
-        fill_process(&found[i], &processes[i]);
+        memcpy(&process, found + i * bytes, sizeof(process));
+        fill_process(&process, &processes[i]);
     }
     free(found);
     *count_out = count;

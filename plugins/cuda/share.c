@@ -173,18 +173,24 @@ int32_t cuda_dmabuf_export(ds_accel_plugin_device_t *device, void *pointer, uint
 {
     const struct cuda_device *state = device->state;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t offset = cuda_address(pointer) % page;
-    uint64_t size = (offset + size_bytes + page - 1) / page * page;
     int fd = -1;
 
     if (!state->has_dmabuf) {
         return vendor_unsupported(error, "dmabuf_export", "this device or driver has no dma-bufs");
     }
+    if ((cuda_address(pointer) | size_bytes) % page != 0) {
+        return plugin_fail(
+            error, DS_ACCEL_ERR_UNSUPPORTED,
+            "dmabuf_export: a dma-buf is of whole pages of %llu bytes: %llu bytes at "
+            "%p would take their neighbours along",
+            (unsigned long long)page, (unsigned long long)size_bytes, pointer);
+    }
     CUDA_TRY(device, error,
-             state->api->cuMemGetHandleForAddressRange(&fd, cuda_address(pointer) - offset,
-                                                       (size_t)size, CU_RANGE_DMA_BUF_FD, 0),
-             "cuMemGetHandleForAddressRange(%p, %llu bytes)", pointer, (unsigned long long)size);
+             state->api->cuMemGetHandleForAddressRange(&fd, cuda_address(pointer),
+                                                       (size_t)size_bytes, CU_RANGE_DMA_BUF_FD, 0),
+             "cuMemGetHandleForAddressRange(%p, %llu bytes)", pointer,
+             (unsigned long long)size_bytes);
     *fd_out = fd;
-    *offset_out = offset;
+    *offset_out = 0;
     return DS_ACCEL_OK;
 }

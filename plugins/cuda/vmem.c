@@ -28,6 +28,7 @@ static cu_allocation_t describe(const ds_accel_plugin_device_t *device, uint32_t
     how.handle_types = (flags & DS_ACCEL_VMEM_EXPORTABLE) != 0 ? CU_HANDLE_POSIX_FD : 0;
     how.location.type = CU_LOCATION_DEVICE;
     how.location.id = state->device;
+    how.rdma_capable = state->has_vmem_rdma ? 1 : 0; /* so that network cards reach it */
     return how;
 }
 

@@ -37,7 +37,7 @@
     "node /dev/hl_controlD[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "habanalabs"};
-static const struct vendor_visible visible[] = {{HPU_VISIBLE, ",", 0, 0}};
+static const struct vendor_visible visible[] = {{HPU_VISIBLE, ",", 0, 0, 0}};
 static const char *const prefixes[] = {"PT_HPU_", "HABANA_", "HCCL", NULL};
 
 static const char *const synapse_names[] = {"libSynapse.so", "/usr/lib/habanalabs/libSynapse.so",
@@ -108,7 +108,7 @@ static const struct vendor_symbol hlml_symbols[] = {
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* synStatus; 27 is not in the header. */
+/* synStatus. */
 static const struct {
     const char *name;
     int32_t status;
@@ -139,6 +139,7 @@ static const struct {
     [24] = {"synUnavailable", DS_ACCEL_ERR_DRIVER},
     [25] = {"synInvalidTensorDimensions", DS_ACCEL_ERR_INVALID},
     [26] = {"synFail", DS_ACCEL_ERR_DRIVER},
+    [27] = {"synOutOfResources", DS_ACCEL_ERR_NO_MEMORY},
     [28] = {"synUninitialized", DS_ACCEL_ERR_STATE},
     [29] = {"synAlreadyInitialized", DS_ACCEL_ERR_STATE},
     [30] = {"synFailedSectionValidation", DS_ACCEL_ERR_DRIVER},

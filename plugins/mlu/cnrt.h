@@ -70,6 +70,8 @@ static_assert(sizeof(struct cnrt_properties) == 4096, "room for other forms");
 static_assert(sizeof(struct cnrt_ipc_notifier) == 64, "cnrt.h: cnrtIpcNotifierHandle");
 
 typedef int cnrt_code;
+typedef cnrt_code (*cnrt_copy_async)(void *destination, void *source, size_t bytes, void *queue,
+                                     int direction);
 
 /* Members have the exported names. Optional ones are NULL where the library is older. */
 struct cnrt_api {
@@ -90,8 +92,11 @@ struct cnrt_api {
     cnrt_code (*cnrtFreeHost)(void *pointer);
     /* Sources are not const. */
     cnrt_code (*cnrtMemcpy)(void *destination, void *source, size_t bytes, int direction);
-    cnrt_code (*cnrtMemcpyAsync)(void *destination, void *source, size_t bytes, void *queue,
-                                 int direction);
+    /* The same five arguments in each: 6.14 has all, the last is deprecated there. One is enough.
+     */
+    cnrt_copy_async cnrtMemcpyAsync_V3; /* (caller) */
+    cnrt_copy_async cnrtMemcpyAsync_V2; /* (caller) */
+    cnrt_copy_async cnrtMemcpyAsync;
     cnrt_code (*cnrtMemcpyPeerAsync)(void *destination, int destination_device, void *source,
                                      int source_device, size_t bytes, void *queue);
     cnrt_code (*cnrtMemsetAsync)(void *pointer, int value, size_t bytes, void *queue);

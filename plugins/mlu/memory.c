@@ -61,10 +61,12 @@ int32_t mlu_copy_async(ds_accel_plugin_device_t *device, void *queue, void *dest
                        const void *source, uint64_t size_bytes, uint32_t kind,
                        struct ds_accel_error *error)
 {
+    const struct mlu_runtime *runtime = MLU(device->instance);
+
     return MLU_CHECK(device,
-                     MLU_CNRT(device)->cnrtMemcpyAsync(destination, (void *)(uintptr_t)source,
-                                                       size_bytes, queue, direction_of(kind)),
-                     error, "cnrtMemcpyAsync(%llu bytes, direction %d, device %u)",
+                     runtime->copy_async(destination, (void *)(uintptr_t)source, size_bytes, queue,
+                                         direction_of(kind)),
+                     error, "%s(%llu bytes, direction %d, device %u)", runtime->copy_async_name,
                      (unsigned long long)size_bytes, direction_of(kind), device->index);
 }
 

@@ -25,7 +25,6 @@ static const struct vendor_symbol cnrt_symbols[] = {
     SYMBOL(cnrtHostMalloc),
     SYMBOL(cnrtFreeHost),
     SYMBOL(cnrtMemcpy),
-    SYMBOL(cnrtMemcpyAsync),
     SYMBOL(cnrtMemsetAsync),
     SYMBOL(cnrtQueueCreate),
     SYMBOL(cnrtQueueDestroy),
@@ -40,6 +39,9 @@ static const struct vendor_symbol cnrt_symbols[] = {
     SYMBOL(cnrtNotifierElapsedTime),
     NEWER(cnrtGetDeviceProperties_V3),
     NEWER(cnrtDeviceGetQueuePriorityRange),
+    NEWER(cnrtMemcpyAsync_V3),
+    NEWER(cnrtMemcpyAsync_V2),
+    NEWER(cnrtMemcpyAsync),
     NEWER(cnrtMemcpyPeerAsync),
     NEWER(cnrtQueueCreateWithPriority),
     NEWER(cnrtInvokeHostFunc),
@@ -60,6 +62,24 @@ static const struct vendor_symbol cnrt_symbols[] = {
 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
+
+/* The newest of the asynchronous copies that the library has: the others are on their way out. */
+static int choose_copy(struct mlu_runtime *runtime)
+{
+    const struct cnrt_api *cnrt = &runtime->cnrt;
+
+    runtime->copy_async = cnrt->cnrtMemcpyAsync_V3;
+    runtime->copy_async_name = "cnrtMemcpyAsync_V3";
+    if (runtime->copy_async == NULL) {
+        runtime->copy_async = cnrt->cnrtMemcpyAsync_V2;
+        runtime->copy_async_name = "cnrtMemcpyAsync_V2";
+    }
+    if (runtime->copy_async == NULL) {
+        runtime->copy_async = cnrt->cnrtMemcpyAsync;
+        runtime->copy_async_name = "cnrtMemcpyAsync";
+    }
+    return runtime->copy_async != NULL ? 0 : -1;
+}
 
 static int mlu_open(const struct ds_accel_host *host, void **runtime_out,
                     struct vendor_problem *problem)
@@ -83,6 +103,12 @@ static int mlu_open(const struct ds_accel_host *host, void **runtime_out,
         vendor_lib_bind(&runtime->cnrt_lib, cnrt_symbols,
                         sizeof(cnrt_symbols) / sizeof(cnrt_symbols[0]), &runtime->cnrt,
                         problem) != 0) {
+        free(runtime);
+        return -1;
+    }
+    if (choose_copy(runtime) != 0) {
+        vendor_problem_set(problem, DS_ACCEL_REASON_SYMBOL_MISSING,
+                           "%s has no cnrtMemcpyAsync, _V2 or _V3", runtime->cnrt_lib.path);
         free(runtime);
         return -1;
     }
@@ -137,21 +163,30 @@ static const struct cnrt_error cnrt_errors[] = {
     {100100, DS_ACCEL_ERR_NO_MEMORY, "cnrtErrorNoMem"},
     {100128, DS_ACCEL_ERR_DRIVER, "cnrtErrorAssert"},
     {100132, DS_ACCEL_ERR_DRIVER, "cnrtErrorKernelTrap"},
+    {100133, DS_ACCEL_ERR_DRIVER, "cnrtErrorKernelUserTrap"},
     {100301, DS_ACCEL_ERR_NOT_FOUND, "cnrtErrorNotFound"},
+    {100302, DS_ACCEL_ERR_INVALID, "cnrtErrorInvalidKernel"},
+    {100303, DS_ACCEL_ERR_UNSUPPORTED, "cnrtErrorUnsupportedKernelVersion"},
     {100360, DS_ACCEL_ERR_STATE, "cnrtErrorQueueCaptureUnsupported"},
-    {100361, DS_ACCEL_ERR_STATE, "cnrtErrorCaptureInvalidated"},
-    {100362, DS_ACCEL_ERR_STATE, "cnrtErrorCaptureWrongThread"},
-    {100364, DS_ACCEL_ERR_STATE, "cnrtErrorCaptureUnjoined"},
-    {100365, DS_ACCEL_ERR_STATE, "cnrtErrorCaptureIsolation"},
-    {100366, DS_ACCEL_ERR_STATE, "cnrtErrorCaptureUnmatched"},
+    {100361, DS_ACCEL_ERR_STATE, "cnrtErrorQueueCaptureInvalidated"},
+    {100362, DS_ACCEL_ERR_STATE, "cnrtErrorQueueCaptureWrongThread"},
+    {100363, DS_ACCEL_ERR_STATE, "cnrtErrorQueueCaptureMerged"},
+    {100364, DS_ACCEL_ERR_STATE, "cnrtErrorQueueCaptureUnjoined"},
+    {100365, DS_ACCEL_ERR_STATE, "cnrtErrorQueueCaptureIsolation"},
+    {100366, DS_ACCEL_ERR_STATE, "cnrtErrorQueueCaptureUnmatched"},
+    {100400, DS_ACCEL_ERR_STATE, "cnrtErrorTaskTopoEntityUpdateFailure"},
+    {101312, DS_ACCEL_ERR_NOT_FOUND, "cnrtErrorNoKernel"},
+    {101315, DS_ACCEL_ERR_NOT_FOUND, "cnrtErrorNoModule"},
     {632002, DS_ACCEL_ERR_STATE, "cnrtErrorSetOnActiveProcess"},
-    {632006, DS_ACCEL_ERR_DEVICE_LOST, "cnrtErrorDevice"},
+    {632006, DS_ACCEL_ERR_INVALID, "cnrtErrorDevice"}, /* a resource of another device */
+    {632009, DS_ACCEL_ERR_NOT_FOUND, "cnrtErrorNoAttribute"},
     {632013, DS_ACCEL_ERR_INVALID, "cnrtErrorMemcpyDirectionInvalid"},
     {632014, DS_ACCEL_ERR_BUSY, "cnrtErrorBusy"},
     {632015, DS_ACCEL_ERR_DRIVER, "cnrtErrorCndrvFuncCall"},
     {632017, DS_ACCEL_ERR_DRIVER, "cnrtErrorCndevFuncCall"},
     {632019, DS_ACCEL_ERR_STATE, "cnrtErrorNoCnrtContext"},
     {632020, DS_ACCEL_ERR_UNSUPPORTED, "cnrtErrorCndrvFuncNotFound"},
+    {632100, DS_ACCEL_ERR_INVALID, "cnrtErrorInvalidSymbol"},
     {999991, DS_ACCEL_ERR_DRIVER, "cnrtErrorUnknown"},
 };
 

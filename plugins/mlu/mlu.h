@@ -22,6 +22,8 @@ struct mlu_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib cnrt_lib;
     struct cnrt_api cnrt;
+    cnrt_copy_async copy_async; /* one of the table's, with its name */
+    const char *copy_async_name;
     struct vendor_lib cndev_lib;
     struct cndev_api cndev;
     struct mlu_card cards[MLU_MAX_CARDS];
@@ -34,9 +36,11 @@ struct mlu_runtime {
 #define MLU(instance) ((struct mlu_runtime *)(instance)->runtime)
 #define MLU_CNRT(device) (&MLU((device)->instance)->cnrt)
 
-/* vendor_check() of a call on a device. */
+/* vendor_check() of a call on a device. CNRT has no code for a lost device: where the driver
+   failed, CNDev is asked for the card's health. */
 #define MLU_CHECK(device, code, error, ...) \
-    vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__)
+    mlu_judge((device), vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__), \
+              (error))
 #define MLU_MISSING(error, call, symbol) \
     vendor_unsupported(error, call, "libcnrt.so has no " symbol)
 
@@ -50,6 +54,8 @@ int32_t mlu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 int32_t mlu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                       struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                       struct ds_accel_error *error);
+/* The status, or ERR_DEVICE_LOST, in *error too, if it is ERR_DRIVER and the card is in trouble. */
+int32_t mlu_judge(ds_accel_plugin_device_t *device, int32_t status, struct ds_accel_error *error);
 int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 void mlu_ranges_open(struct mlu_runtime *runtime);
 int32_t mlu_range_push(ds_accel_plugin_instance_t *instance, const char *message,

@@ -315,21 +315,43 @@ int32_t mlu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
     return DS_ACCEL_OK;
 }
 
-int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+/* CNDev knows the card, and says that it is in trouble: that stays. */
+static int is_in_trouble(ds_accel_plugin_device_t *device)
 {
     const struct mlu_runtime *runtime = MLU(device->instance);
     uint32_t card = device->identity.vendor_index;
     struct cndev_health health;
 
     BEGIN_STRUCT(runtime, health);
-    if (card < runtime->card_count && runtime->cndev.cndevGetCardHealthState != NULL &&
-        runtime->cndev.cndevGetCardHealthState(&health, runtime->cards[card].handle) == 0 &&
-        health.is_healthy == 0) {
-        atomic_store(&device->is_lost, 1);
-        return plugin_fail(error, DS_ACCEL_ERR_DEVICE_LOST,
-                           "cndevGetCardHealthState(card %u): the card is in trouble", card);
+    if (card >= runtime->card_count || runtime->cndev.cndevGetCardHealthState == NULL ||
+        runtime->cndev.cndevGetCardHealthState(&health, runtime->cards[card].handle) != 0 ||
+        health.is_healthy != 0) {
+        return 0;
     }
-    return DS_ACCEL_OK;
+    atomic_store(&device->is_lost, 1);
+    return 1;
+}
+
+int32_t mlu_judge(ds_accel_plugin_device_t *device, int32_t status, struct ds_accel_error *error)
+{
+    int32_t lost = DS_ACCEL_ERR_DEVICE_LOST;
+
+    if (status != DS_ACCEL_ERR_DRIVER || !is_in_trouble(device)) {
+        return status;
+    }
+    if (error != NULL && DS_ACCEL_HAS(error, struct ds_accel_error, code)) {
+        error->code = lost;
+    }
+    return lost;
+}
+
+int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
+{
+    return is_in_trouble(device)
+               ? plugin_fail(error, DS_ACCEL_ERR_DEVICE_LOST,
+                             "cndevGetCardHealthState(card %u): the card is in trouble",
+                             device->identity.vendor_index)
+               : DS_ACCEL_OK;
 }
 
 /* ---- ranges --------------------------------------------------------------------------------- */

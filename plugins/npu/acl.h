@@ -113,7 +113,8 @@ struct acl_api {
     acl_error (*aclrtDeviceGetUuid)(int32_t device, struct acl_uuid *uuid);
     acl_error (*aclrtQueryDeviceStatus)(int32_t device, int *status);
     acl_error (*aclrtGetLogicDevIdByUserDevId)(int32_t user, int32_t *logic);
-    acl_error (*aclrtGetPhyDevIdByLogicDevId)(int32_t logic, int32_t *physical); /* (manual) */
+    acl_error (*aclrtGetPhyDevIdByLogicDevId)(int32_t user, int32_t *physical); /* (manual) */
+    acl_error (*aclrtGetPhyDevIdByUserDevId)(int32_t user, int32_t *physical);  /* (manual) */
 
     acl_error (*aclrtGetMemInfo)(int attribute, size_t *free_bytes, size_t *total_bytes);
     acl_error (*aclrtMalloc)(void **device_pointer, size_t size, int policy);

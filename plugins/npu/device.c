@@ -4,12 +4,14 @@
  * Devices and the contexts of threads.
  *
  * aclrtSetDevice() makes the device's primary context, or counts one more user of it, and makes it
- * the calling thread's; aclrtResetDevice() counts one less. There is no call that takes a context
- * away from a thread. So an open device holds one count, and a call of ours
+ * the calling thread's; aclrtResetDevice() counts one less, and no more. There is no call that
+ * takes a context away from a thread. So an open device holds one count, and a call of ours
  *
  *  - on a thread with the device's context changes nothing;
  *  - with another context sets ours with aclrtSetCurrentContext() and puts the other back;
- *  - with none sets the device and resets it, so that the thread has none again.
+ *  - with none sets the device and resets it. The thread keeps the context; that it is not the
+ *    program's choice is remembered for the thread, so that device_get_current still answers
+ * "none".
  */
 #include "npu.h"
 
@@ -24,6 +26,17 @@ static void *current_context(const struct acl_api *acl)
     return acl->aclrtGetCurrentContext(&context) == ACL_OK ? context : NULL;
 }
 
+/* The context that a call of ours left on this thread, which had none. */
+static _Thread_local void *left_behind;
+
+/* The thread's context, if it is not one that was left behind; NULL: none. */
+static void *own_context(const struct acl_api *acl)
+{
+    void *context = current_context(acl);
+
+    return context == left_behind ? NULL : context;
+}
+
 int32_t npu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                   struct ds_accel_error *error)
 {
@@ -36,6 +49,9 @@ int32_t npu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
         *saved_out = SAVED_OURS;
         return DS_ACCEL_OK;
     }
+    if (current == left_behind) {
+        current = NULL;
+    }
     if (current == NULL) {
         status = NPU_CHECK(device, acl->aclrtSetDevice(state->user), error, "aclrtSetDevice(%d)",
                            state->user);
@@ -43,7 +59,7 @@ int32_t npu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
             return status;
         }
     }
-    *saved_out = (uint64_t)(uintptr_t)current;
+    *saved_out = (uint64_t)(uintptr_t)current; /* SAVED_NOTHING: NULL */
     if (current == NULL && state->context == state->primary) {
         return DS_ACCEL_OK;
     }
@@ -51,6 +67,7 @@ int32_t npu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                        "aclrtSetCurrentContext(device %d)", state->user);
     if (status != DS_ACCEL_OK && current == NULL) {
         acl->aclrtResetDevice(state->user);
+        left_behind = current_context(acl);
     }
     return status;
 }
@@ -71,15 +88,17 @@ void npu_leave(ds_accel_plugin_device_t *device, uint64_t saved)
         acl->aclrtSetCurrentContext(state->primary);
     }
     acl->aclrtResetDevice(state->user);
+    left_behind = current_context(acl);
 }
 
 int32_t npu_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
                         struct ds_accel_error *error)
 {
+    const struct acl_api *acl = &NPU(instance)->acl;
     int32_t index = -1;
-    acl_error code = NPU(instance)->acl.aclrtGetDevice(&index);
+    acl_error code = acl->aclrtGetDevice(&index);
 
-    if (code == ACL_RT_CONTEXT_NULL) {
+    if (code == ACL_RT_CONTEXT_NULL || (code == ACL_OK && own_context(acl) == NULL)) {
         *index_out = UINT32_MAX;
         return DS_ACCEL_OK;
     }
@@ -91,8 +110,14 @@ int32_t npu_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_ou
 
 int32_t npu_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
-    return NPU_CHECK(device, NPU_ACL(device)->aclrtSetCurrentContext(NPU_STATE(device)->context),
-                     error, "aclrtSetCurrentContext(device %u)", device->index);
+    int32_t status = NPU_CHECK(device,
+                               NPU_ACL(device)->aclrtSetCurrentContext(NPU_STATE(device)->context),
+                               error, "aclrtSetCurrentContext(device %u)", device->index);
+
+    if (status == DS_ACCEL_OK) {
+        left_behind = NULL;
+    }
+    return status;
 }
 
 /* ---- identity ------------------------------------------------------------------------------- */
@@ -171,6 +196,26 @@ static void identify_pci(const struct npu_runtime *runtime,
     }
 }
 
+/*
+ * The driver's number of a device, which its node has. aclrtGetPhyDevIdByLogicDevId() takes the
+ * number that the caller counts by, whatever its name says; newer CANN has the same under a name
+ * that fits. Without either it is the logic one, which differs in containers.
+ */
+static int32_t physical_of(const struct acl_api *acl, int32_t user, uint32_t logic)
+{
+    int32_t physical = -1;
+
+    if (acl->aclrtGetPhyDevIdByUserDevId != NULL &&
+        acl->aclrtGetPhyDevIdByUserDevId(user, &physical) == ACL_OK && physical >= 0) {
+        return physical;
+    }
+    if (acl->aclrtGetPhyDevIdByLogicDevId != NULL &&
+        acl->aclrtGetPhyDevIdByLogicDevId(user, &physical) == ACL_OK && physical >= 0) {
+        return physical;
+    }
+    return (int32_t)logic;
+}
+
 int32_t npu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                      struct ds_accel_error *error)
 {
@@ -178,7 +223,6 @@ int32_t npu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
     const struct acl_api *acl = &runtime->acl;
     int32_t user = (int32_t)device->index;
     const char *name = acl->aclrtGetSocName();
-    int32_t physical = -1;
     int64_t bytes = 0;
 
     (void)error;
@@ -196,13 +240,8 @@ int32_t npu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
         bytes > 0) {
         identity->total_memory_bytes = (uint64_t)bytes;
     }
-    /* The driver's node has the physical number, which is the logic one but in containers. */
-    if (acl->aclrtGetPhyDevIdByLogicDevId == NULL ||
-        acl->aclrtGetPhyDevIdByLogicDevId((int32_t)identity->vendor_index, &physical) != ACL_OK ||
-        physical < 0) {
-        physical = (int32_t)identity->vendor_index;
-    }
-    snprintf(identity->node_path, sizeof(identity->node_path), "/dev/davinci%d", physical);
+    snprintf(identity->node_path, sizeof(identity->node_path), "/dev/davinci%d",
+             physical_of(acl, user, identity->vendor_index));
     return DS_ACCEL_OK;
 }
 
@@ -367,6 +406,8 @@ static void give_up(const struct acl_api *acl, const struct npu_device *state, v
     acl->aclrtResetDevice(state->user);
     if (before != NULL) { /* refused if it went with the last count */
         acl->aclrtSetCurrentContext(before);
+    } else {
+        left_behind = current_context(acl);
     }
 }
 
@@ -375,7 +416,7 @@ int32_t npu_device_open(ds_accel_plugin_device_t *device, uint64_t native_contex
 {
     const struct acl_api *acl = NPU_ACL(device);
     struct npu_device *state = calloc(1, sizeof(*state));
-    void *before = current_context(acl);
+    void *before = own_context(acl);
     int32_t status;
 
     if (state == NULL) {
@@ -400,10 +441,8 @@ int32_t npu_device_open(ds_accel_plugin_device_t *device, uint64_t native_contex
     device->state = state;
     if (before != NULL) {
         acl->aclrtSetCurrentContext(before);
-    } else { /* a second count, given up at once, so that the thread has no context */
-        if (acl->aclrtSetDevice(state->user) == ACL_OK) {
-            acl->aclrtResetDevice(state->user);
-        }
+    } else {
+        left_behind = current_context(acl);
     }
     return DS_ACCEL_OK;
 }
@@ -414,7 +453,7 @@ void npu_device_close(ds_accel_plugin_device_t *device)
     struct npu_device *state = device->state;
 
     access_end(device);
-    give_up(acl, state, current_context(acl));
+    give_up(acl, state, own_context(acl));
     npu_vmem_forget(state);
     device->state = NULL;
     device->native_context = 0;

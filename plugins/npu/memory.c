@@ -9,7 +9,10 @@
  */
 #include "npu.h"
 
-#define HOST_PAGE 4096u /* aclrtHostRegister() takes whole pages of this size */
+#include <sys/utsname.h>
+
+#define DEVICE_PAGE 4096u /* the smallest of a device: 4 KiB, 2 MiB, 1 GiB */
+#define HOST_PAGE 4096u   /* aclrtHostRegister() takes whole pages of this size */
 
 /* In a strict capture allocating is forbidden; it is no part of one here (DSA-P106). */
 int32_t npu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
@@ -54,6 +57,22 @@ static void *page_of(const void *pointer)
     return (void *)((uintptr_t)pointer & ~(uintptr_t)(HOST_PAGE - 1));
 }
 
+/* Linux 5.10 and before: registering memory that is not page-locked already "causes exceptions". */
+static int is_old_kernel(const struct ds_accel_host *host)
+{
+    struct utsname name;
+    char release[64] = "";
+    unsigned int major = 0;
+    unsigned int minor = 0;
+
+    if (vendor_read_line(host, "/proc/sys/kernel/osrelease", release, sizeof(release)) != 0 &&
+        uname(&name) == 0) {
+        snprintf(release, sizeof(release), "%.63s", name.release);
+    }
+    return sscanf(release, "%u.%u", &major, &minor) == 2 &&
+           (major < 5 || (major == 5 && minor <= 10));
+}
+
 int32_t npu_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                           uint32_t flags, struct ds_accel_error *error)
 {
@@ -65,6 +84,11 @@ int32_t npu_host_register(ds_accel_plugin_device_t *device, void *pointer, uint6
     (void)flags;
     if (acl->aclrtHostRegister == NULL || acl->aclrtHostUnregister == NULL) {
         return NPU_MISSING(error, "mem_register", "aclrtHostRegister", "CANN 7");
+    }
+    if (is_old_kernel(device->instance->host)) {
+        return vendor_unsupported(error, "mem_register",
+                                  "on Linux 5.10 and before CANN registers only memory of "
+                                  "aclrtMallocHost(), which is pinned already");
     }
     size = (size + HOST_PAGE - 1) & ~(uint64_t)(HOST_PAGE - 1);
     return NPU_CHECK(device,
@@ -179,6 +203,13 @@ int32_t npu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t si
 
     if (acl->aclrtIpcMemGetExportKey == NULL || acl->aclrtIpcMemClose == NULL) {
         return NPU_MISSING(error, "ipc_memory_export", "aclrtIpcMemGetExportKey", "CANN 8");
+    }
+    /* CANN compares with the pages that the memory consists of, which may be larger: it says so. */
+    if (((uintptr_t)base | size_bytes) % DEVICE_PAGE != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
+                           "ipc_memory_export: CANN shares whole pages of %u bytes, and this is "
+                           "%llu bytes at %p",
+                           DEVICE_PAGE, (unsigned long long)size_bytes, base);
     }
     memset(handle, 0, ACL_IPC_KEY_BYTES);
     return NPU_CHECK(device,

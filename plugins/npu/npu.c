@@ -49,6 +49,7 @@ static const struct vendor_symbol acl_symbols[] = {
     NEWER(aclrtQueryDeviceStatus, "CANN 7"),
     NEWER(aclrtGetLogicDevIdByUserDevId, "CANN 8"),
     NEWER(aclrtGetPhyDevIdByLogicDevId, "CANN 8"),
+    NEWER(aclrtGetPhyDevIdByUserDevId, "CANN 9"),
     NEWER(aclrtHostRegister, "CANN 7"),
     NEWER(aclrtHostUnregister, "CANN 7"),
     NEWER(aclrtMemGetAllocationGranularity, "CANN 7"),
@@ -331,6 +332,7 @@ const struct vendor_backend vendor_backend = {
     .export_prefixes = (const char *const[]){"ASCEND", "HCCL", "LD_LIBRARY", "PATH", NULL},
     .memory_handle_bytes = ACL_IPC_KEY_BYTES,
     .event_handle_bytes = sizeof(struct acl_ipc_event),
+    .captures_no_ipc_events = 1, /* the manual, of ACL_EVENT_IPC */
     .allocation_align_bytes = 64,
     .probes_in_child = 1, /* aclInit() cannot be undone and repeated */
 

@@ -192,21 +192,29 @@ static int is_presence_off(const struct ds_accel_host *host)
 }
 
 /*
- * The environment as HIP reads it: CUDA_VISIBLE_DEVICES only where HIP_VISIBLE_DEVICES is not set.
+ * The environment as HIP reads it: CUDA_VISIBLE_DEVICES only where HIP_VISIBLE_DEVICES is not set,
+ * and an empty one of the two counts as not set. An empty ROCR_VISIBLE_DEVICES hides all devices.
  * The table of the backend has the two that HIP itself documents for AMD.
  */
 static const struct vendor_visible visible[] = {
-    {"HIP_VISIBLE_DEVICES", ",", 1, 1},
-    {"ROCR_VISIBLE_DEVICES", ",", 1, 0},
+    {"HIP_VISIBLE_DEVICES", ",", 1, 1, 1},
+    {"ROCR_VISIBLE_DEVICES", ",", 1, 0, 0},
 };
 static const struct vendor_visible visible_by_cuda[] = {
-    {"CUDA_VISIBLE_DEVICES", ",", 1, 1},
-    {"ROCR_VISIBLE_DEVICES", ",", 1, 0},
+    {"CUDA_VISIBLE_DEVICES", ",", 1, 1, 1},
+    {"ROCR_VISIBLE_DEVICES", ",", 1, 0, 0},
 };
+
+static int is_listed(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value != NULL && value[0] != '\0';
+}
 
 static const char *find_hiding(char *text, size_t text_size)
 {
-    return getenv("HIP_VISIBLE_DEVICES") == NULL && getenv("CUDA_VISIBLE_DEVICES") != NULL
+    return !is_listed("HIP_VISIBLE_DEVICES") && is_listed("CUDA_VISIBLE_DEVICES")
                ? vendor_visible_is_hiding(visible_by_cuda, 2, text, text_size)
                : vendor_visible_is_hiding(visible, 2, text, text_size);
 }
@@ -387,9 +395,9 @@ int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *t
                        size_t token_size)
 {
     struct token_search search = {device->index, 0, token, token_size};
-    const char *hip_list = getenv("HIP_VISIBLE_DEVICES") != NULL    ? "HIP_VISIBLE_DEVICES"
-                           : getenv("CUDA_VISIBLE_DEVICES") != NULL ? "CUDA_VISIBLE_DEVICES"
-                                                                    : NULL;
+    const char *hip_list = is_listed("HIP_VISIBLE_DEVICES")    ? "HIP_VISIBLE_DEVICES"
+                           : is_listed("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES"
+                                                               : NULL;
     const char *list = which == 0 ? hip_list : "ROCR_VISIBLE_DEVICES";
 
     if (which > 0 && hip_list != NULL) {

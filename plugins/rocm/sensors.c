@@ -386,6 +386,9 @@ static void ask_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address,
     }
     if (amdsmi->amdsmi_get_temp_metric(processor, AMDSMI_TEMPERATURE_EDGE,
                                        AMDSMI_TEMPERATURE_CURRENT,
+                                       &temperature) == AMDSMI_SUCCESS ||
+        amdsmi->amdsmi_get_temp_metric(processor, AMDSMI_TEMPERATURE_JUNCTION,
+                                       AMDSMI_TEMPERATURE_CURRENT,
                                        &temperature) == AMDSMI_SUCCESS) {
         take_temperature(telemetry, amdsmi_millidegrees(temperature));
     }

@@ -49,6 +49,7 @@ enum {
     AMDSMI_INIT_GPUS = 2,
     AMDSMI_MEMORY_VRAM = 0,
     AMDSMI_TEMPERATURE_EDGE = 0,
+    AMDSMI_TEMPERATURE_JUNCTION = 1,
     AMDSMI_TEMPERATURE_CURRENT = 0,
     /* Of amdsmi_io_link_type_t, and of amdsmi_link_type_t since ROCm 7: the same number. */
     AMDSMI_LINK_XGMI = 2

@@ -9,7 +9,7 @@
  *   work.c     memory, streams, events
  *   sensors.c  TCML and TCPX
  *
- * A card is four devices, so a device is a part of something: its node is its card's, and the
+ * A card is four devices, each with a node of its own, so a device is a part of something; the
  * card's UUID is its parent's. The runtime tells the bus of a card and neither domain nor slot:
  * those TCML knows. Without it, the address 0000:BUS:00.0 is a guess.
  *
@@ -57,7 +57,7 @@ static const struct vendor_symbol symbols[] = {
 #define HARDWARE "node /dev/tcaicard[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "teco"};
-static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0}};
+static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0, 0}};
 
 /* -- codes -- */
 
@@ -156,7 +156,7 @@ static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
     struct sdaa *sdaa;
 
     memset(&hardware, 0, sizeof(hardware));
-    /* For the number of cards; the frame has looked already, and says what is wrong. */
+    /* For the number of nodes; the frame has looked already, and says what is wrong. */
     if (vendor_presence_check(host, &trace, &hardware, problem) != 0) {
         return -1;
     }
@@ -167,7 +167,7 @@ static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
         return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory to start");
     }
     sdaa->host = host;
-    sdaa->card_count = hardware.node_count;
+    sdaa->node_count = hardware.node_count;
     if (open_library(sdaa, problem) != 0) {
         sdaa_close(sdaa);
         return -1;
@@ -201,7 +201,7 @@ static int no_device(const struct sdaa *sdaa, sdaa_error_t code, struct vendor_p
 
 static int sdaa_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem)
 {
-    const struct sdaa *sdaa = runtime;
+    struct sdaa *sdaa = runtime;
     int count = 0;
     sdaa_error_t code = sdaa_code(sdaa, sdaa->api.sdaaGetDeviceCount(&count));
 
@@ -219,6 +219,7 @@ static int sdaa_count(void *runtime, uint32_t *count_out, struct vendor_problem 
     if (count <= 0) {
         return no_device(sdaa, SDAA_NO_DEVICE, problem);
     }
+    sdaa->all_count = secure_getenv(visible[0].variable) == NULL ? (uint32_t)count : 0;
     *count_out = (uint32_t)count;
     return 0;
 }
@@ -266,8 +267,8 @@ static int sdaa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, 
     return found == 1 ? 0 : -1;
 }
 
-/* The number of the card's node: the nodes of /dev in the order of their numbers. -1: not there. */
-static int node_number(const struct ds_accel_host *host, uint32_t card)
+/* The number of a node by its place: the nodes of /dev in the order of their numbers. -1: none. */
+static int node_number(const struct ds_accel_host *host, uint32_t place)
 {
     unsigned char seen[256] = {0};
     const struct dirent *entry;
@@ -289,7 +290,7 @@ static int node_number(const struct ds_accel_host *host, uint32_t card)
     }
     closedir(folder);
     for (i = 0; i < (int)sizeof(seen); i++) {
-        if (seen[i] && card-- == 0) {
+        if (seen[i] && place-- == 0) {
             return i;
         }
     }
@@ -300,6 +301,7 @@ static void place_on_card(ds_accel_plugin_device_t *device,
                           struct ds_accel_device_identity *identity)
 {
     const struct sdaa *sdaa = SDAA_OF(device);
+    const uint32_t per_node = sdaa_devices_per_node(sdaa);
     char token[32];
     char uuid[64] = "";
     uint64_t number;
@@ -307,15 +309,14 @@ static void place_on_card(ds_accel_plugin_device_t *device,
     int node;
 
     if (sdaa_visible_token(device, 0, token, sizeof(token)) != 0 ||
-        plugin_parse_u64(token, &number) != 0 ||
-        number >= (uint64_t)sdaa->card_count * SDAA_DEVICES_PER_CARD) {
+        plugin_parse_u64(token, &number) != 0 || number >= (uint64_t)sdaa->node_count * per_node) {
         return;
     }
     identity->vendor_index = (uint32_t)number;
     identity->partition_kind = DS_ACCEL_PARTITION_OTHER;
     identity->partition_instance = (uint32_t)number % SDAA_DEVICES_PER_CARD;
     identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX | DS_ACCEL_IDENTITY_PARTITION;
-    node = node_number(sdaa->host, (uint32_t)number / SDAA_DEVICES_PER_CARD);
+    node = node_number(sdaa->host, (uint32_t)number / per_node);
     if (node >= 0) {
         snprintf(identity->node_path, sizeof(identity->node_path), "/dev/tcaicard%d", node);
     }

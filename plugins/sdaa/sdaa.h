@@ -119,7 +119,8 @@ struct sdaa {
     struct vendor_lib lib;
     struct sdaa_api api;
     struct sdaa_sensors *sensors;
-    uint32_t card_count; /* nodes in /dev */
+    uint32_t node_count; /* in /dev */
+    uint32_t all_count;  /* the runtime's devices, where no variable hides any; 0: not known */
 };
 
 #define SDAA_OF(device) ((struct sdaa *)(device)->instance->runtime)
@@ -138,6 +139,11 @@ sdaa_error_t sdaa_code(const struct sdaa *sdaa, sdaa_error_t code);
 
 struct sdaa_sensors *sdaa_sensors_create(const struct ds_accel_host *host);
 void sdaa_sensors_destroy(struct sdaa_sensors *sensors);
+/*
+ * Devices behind one node of /dev: 1, or SDAA_DEVICES_PER_CARD where the runtime's or TCML's count
+ * says that nodes are cards.
+ */
+uint32_t sdaa_devices_per_node(const struct sdaa *sdaa);
 /* The UUID that TCML has for a device or, with *is_card_out, for its card. -1: it is not known. */
 int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text, size_t text_size,
                       int *is_card_out);

@@ -4,9 +4,10 @@
  * TCML, the telemetry, and TCPX, the ranges. Neither library's file name is verified: libtcml.so is
  * tried, and TCPX is used where the program has it loaded already or option tcpx_library names it.
  *
- * TCML's devices are plain numbers, and whether they count cards or the four devices of each is not
- * documented. Its own count, beside the number of cards in /dev, says which; any other count means
- * that the numbers cannot be matched, and there are no sensors.
+ * Neither what TCML's numbers count nor what a node of /dev stands for is documented: a device, or
+ * a card, which is four of them. Very likely both are devices. The counts of the runtime, of TCML
+ * and of the nodes tell otherwise where they do; a count of TCML's that fits neither means that its
+ * numbers cannot be matched, and there are no sensors.
  */
 #include "sdaa.h"
 
@@ -135,11 +136,37 @@ static void open_tcml(struct sdaa_sensors *sensors)
     }
 }
 
+/* With the lock held. */
+static uint32_t devices_per_node(const struct sdaa *sdaa)
+{
+    struct sdaa_sensors *sensors = sdaa->sensors;
+    const uint32_t if_cards = sdaa->node_count * SDAA_DEVICES_PER_CARD;
+
+    if (sdaa->all_count != 0) {
+        return sdaa->all_count == if_cards ? SDAA_DEVICES_PER_CARD : 1;
+    }
+    if (!sensors->is_tcml_tried) {
+        open_tcml(sensors);
+    }
+    return sensors->has_tcml && sensors->tcml_count == if_cards ? SDAA_DEVICES_PER_CARD : 1;
+}
+
+uint32_t sdaa_devices_per_node(const struct sdaa *sdaa)
+{
+    uint32_t count;
+
+    pthread_mutex_lock(&sdaa->sensors->lock);
+    count = devices_per_node(sdaa);
+    pthread_mutex_unlock(&sdaa->sensors->lock);
+    return count;
+}
+
 /* TCML's number for a device; -1: it cannot be known. With the lock held. */
 static int tcml_index(const struct sdaa *sdaa, uint32_t vendor_index, uint32_t *index_out,
                       int *is_card_out)
 {
     struct sdaa_sensors *sensors = sdaa->sensors;
+    const uint32_t device_count = sdaa->node_count * devices_per_node(sdaa);
 
     if (!sensors->is_tcml_tried) {
         open_tcml(sensors);
@@ -147,8 +174,8 @@ static int tcml_index(const struct sdaa *sdaa, uint32_t vendor_index, uint32_t *
     if (!sensors->has_tcml || sensors->tcml_count == 0) {
         return -1;
     }
-    *is_card_out = sensors->tcml_count == sdaa->card_count;
-    if (!*is_card_out && sensors->tcml_count != sdaa->card_count * SDAA_DEVICES_PER_CARD) {
+    *is_card_out = sensors->tcml_count * SDAA_DEVICES_PER_CARD == device_count;
+    if (!*is_card_out && sensors->tcml_count != device_count) {
         return -1;
     }
     *index_out = *is_card_out ? vendor_index / SDAA_DEVICES_PER_CARD : vendor_index;

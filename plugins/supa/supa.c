@@ -87,7 +87,8 @@ static const struct vendor_symbol second_symbols[] = {
     REQUIRED("supaGetDevice", get_device),
     REQUIRED("supaDeviceSynchronize", device_synchronize),
     REQUIRED("supaDeviceGetPCIBusId", get_pci_address), /* analogy */
-    REQUIRED("supaGetErrorName", error_name),           /* analogy */
+    OPTIONAL("supaGetErrorName", error_name),           /* analogy; public nowhere */
+    REQUIRED("supaGetErrorString", error_text),
     REQUIRED("supaGetLastError", last_error),
     REQUIRED("supaMemGetInfo", memory_info),
     REQUIRED("supaMalloc", alloc),
@@ -130,7 +131,7 @@ static const struct vendor_symbol second_symbols[] = {
 #define HARDWARE "node /dev/biren/card_[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "biren"};
-static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0}};
+static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0, 0}};
 
 /* -- codes: by name, because their numbers are not verified -- */
 
@@ -154,9 +155,58 @@ static const char *bare_name(const char *name)
     return strncmp(name, "supaError", 9) == 0 ? name + 9 : "";
 }
 
+/* CUDA's numbers of its runtime's errors, for a library without names: "numbering = cuda" vouches
+   for them, and they are looked at where it does. */
+static const struct {
+    supa_error_t code;
+    const char *name;
+} cuda_errors[] = {
+    {1, "supaErrorInvalidValue"},
+    {2, "supaErrorMemoryAllocation"},
+    {17, "supaErrorInvalidDevicePointer"},
+    {21, "supaErrorInvalidMemcpyDirection"},
+    {35, "supaErrorInsufficientDriver"},
+    {100, "supaErrorNoDevice"},
+    {101, "supaErrorInvalidDevice"},
+    {214, "supaErrorECCUncorrectable"},
+    {217, "supaErrorPeerAccessUnsupported"},
+    {400, "supaErrorInvalidResourceHandle"},
+    {401, "supaErrorIllegalState"},
+    {600, "supaErrorNotReady"},
+    {704, "supaErrorPeerAccessAlreadyEnabled"},
+    {705, "supaErrorPeerAccessNotEnabled"},
+    {712, "supaErrorHostMemoryAlreadyRegistered"},
+    {713, "supaErrorHostMemoryNotRegistered"},
+    {719, "supaErrorLaunchFailure"},
+    {801, "supaErrorNotSupported"},
+    {900, "supaErrorStreamCaptureUnsupported"},
+    {901, "supaErrorStreamCaptureInvalidated"},
+    {906, "supaErrorStreamCaptureImplicit"},
+    {907, "supaErrorCapturedEvent"},
+    {908, "supaErrorStreamCaptureWrongThread"},
+    {910, "supaErrorGraphExecUpdateFailure"},
+};
+
+/* The runtime's name; without one CUDA's, if its numbers are vouched for, or the runtime's text. */
+static const char *supa_error_name(const struct supa *supa, supa_error_t code)
+{
+    const char *text;
+
+    if (supa->api.error_name != NULL) {
+        return supa->api.error_name(code);
+    }
+    for (size_t i = 0; supa->is_vouched && i < sizeof(cuda_errors) / sizeof(cuda_errors[0]); i++) {
+        if (cuda_errors[i].code == code) {
+            return cuda_errors[i].name;
+        }
+    }
+    text = supa->api.error_text(code);
+    return text != NULL ? text : "error";
+}
+
 int supa_is(const struct supa *supa, supa_error_t code, const char *name)
 {
-    return strcmp(bare_name(supa->api.error_name(code)), name) == 0;
+    return strcmp(bare_name(supa_error_name(supa, code)), name) == 0;
 }
 
 static const struct {
@@ -183,10 +233,10 @@ static const struct {
 static void supa_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
 {
     const struct supa *supa = runtime;
-    const char *name = bare_name(supa->api.error_name((supa_error_t)code));
+    const char *name = bare_name(supa_error_name(supa, (supa_error_t)code));
     size_t i;
 
-    *name_out = supa->api.error_name((supa_error_t)code);
+    *name_out = supa_error_name(supa, (supa_error_t)code);
     *status_out = strncmp(name, "StreamCapture", 13) == 0 ? DS_ACCEL_ERR_STATE
                                                           : DS_ACCEL_ERR_DRIVER;
     for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
@@ -253,6 +303,7 @@ static int supa_open(const struct ds_accel_host *host, void **runtime_out,
                      struct vendor_problem *problem)
 {
     struct supa *supa = calloc(1, sizeof(*supa));
+    char numbering[32] = "";
 
     if (supa == NULL || (supa->sensors = supa_sensors_create(host)) == NULL) {
         free(supa);
@@ -260,6 +311,9 @@ static int supa_open(const struct ds_accel_host *host, void **runtime_out,
         return vendor_problem_set(problem, DS_ACCEL_REASON_DRIVER_FAILED, "no memory to start");
     }
     supa->host = host;
+    supa->is_vouched = host->config_get(host, "numbering", numbering, sizeof(numbering), NULL) ==
+                           DS_ACCEL_OK &&
+                       strcmp(numbering, "cuda") == 0;
     if (open_library(supa, problem) != 0) {
         supa_close(supa);
         return -1;
@@ -318,7 +372,7 @@ static int supa_count(void *runtime, uint32_t *count_out, struct vendor_problem 
     supa_error_t code = supa_code(supa, supa->api.get_device_count(&count));
 
     if (code != 0 && (supa_is(supa, code, "NoDevice") || supa_is(supa, code, "InvalidDevice"))) {
-        snprintf(cause, sizeof(cause), "%s: %.60s (%d)", call, supa->api.error_name(code), code);
+        snprintf(cause, sizeof(cause), "%s: %.60s (%d)", call, supa_error_name(supa, code), code);
         no_device(supa, cause, problem);
         problem->vendor_code = code;
         return -1;

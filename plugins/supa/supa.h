@@ -57,7 +57,8 @@ struct supa_api {
     supa_error_t (*get_device)(int *device);
     supa_error_t (*device_synchronize)(void);
     supa_error_t (*get_pci_address)(char *address, int length, int device);
-    const char *(*error_name)(supa_error_t code);
+    const char *(*error_name)(supa_error_t code); /* NULL: 2.x may have texts only */
+    const char *(*error_text)(supa_error_t code); /* 2.x */
     supa_error_t (*last_error)(void);
 
     supa_error_t (*memory_info)(size_t *free, size_t *total);
@@ -112,7 +113,8 @@ struct supa {
     const struct ds_accel_host *host;
     struct vendor_lib lib;
     struct supa_api api;
-    int generation; /* 1, 2 */
+    uint32_t is_vouched; /* option numbering = cuda */
+    int generation;      /* 1, 2 */
     struct supa_sensors *sensors;
     atomic_int not_ready; /* its number, once a name has told it; 0 before */
 };

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory between processes. Level Zero's handle is 64 bytes that stand for a file descriptor of the
- * process that made it. Ours adds the process: who opens it takes the descriptor from there with
- * pidfd_getfd(), which the kernel allows to processes of the user that may trace each other (see
- * kernel.yama.ptrace_scope), and puts it in the place of the other's number.
+ * Memory between processes. Level Zero's handle is 64 bytes, whose first eight hold a descriptor of
+ * the process that made it. What it means elsewhere depends on Intel's driver:
  *
- * The extension of 1.6 turns a handle into a descriptor and back. Without it the number is where
- * Intel's driver has it, in the first four bytes.
+ *      newer drivers   The handle names its process as well, and the driver fetches the descriptor
+ *                      from there. A handle whose descriptor was replaced is taken as an older one.
+ *      older drivers   The descriptor must be one of the process that opens the handle. An
+ * untouched handle would open whatever that process has under the same number.
+ *
+ * So our handle has the process beside the driver's. A handle that names its process is opened
+ * untouched. If it does not, or the driver fails, the descriptor is taken from the process with
+ * pidfd_getfd(), which the kernel allows to processes of the user that may trace each other (see
+ * kernel.yama.ptrace_scope), and put into the handle.
+ *
+ * zeMemGetIpcHandleFromFileDescriptorExp() is of no use here: since April 2023 it answers only for
+ * handles that its own process has exported.
  */
 #include "xpu.h"
 
@@ -17,11 +25,21 @@
 struct handle {
     uint32_t pid;
     int32_t fd;
-    uint32_t is_converted; /* fd came from the extension, and goes back through it */
-    uint32_t reserved;
+    uint32_t reserved[2];
     struct ze_ipc_handle vendor;
 };
 _Static_assert(sizeof(struct handle) == XPU_HANDLE_BYTES, "the size in backend_info");
+
+/* Behind the descriptor and the offset in a pool; older handles have a kind of memory there, 0. */
+#define PROCESS_PLACE 16u
+
+static int names_its_process(const struct handle *ours)
+{
+    uint32_t process;
+
+    memcpy(&process, ours->vendor.data + PROCESS_PLACE, sizeof(process));
+    return process == ours->pid;
+}
 
 int32_t xpu_ipc_memory_export(ds_accel_plugin_device_t *device, void *base, uint64_t size_bytes,
                               void *handle, struct ds_accel_error *error)
@@ -38,11 +56,9 @@ int32_t xpu_ipc_memory_export(ds_accel_plugin_device_t *device, void *base, uint
     }
     memcpy(&ours.fd, ours.vendor.data, sizeof(ours.fd));
     if (ze->zeMemGetFileDescriptorFromIpcHandleExp != NULL &&
-        ze->zeMemGetIpcHandleFromFileDescriptorExp != NULL &&
         ze->zeMemGetFileDescriptorFromIpcHandleExp(state->context, ours.vendor, &fd) ==
             ZE_SUCCESS) {
         ours.fd = (int32_t)fd;
-        ours.is_converted = 1;
     }
     memcpy(handle, &ours, sizeof(ours));
     return DS_ACCEL_OK;
@@ -79,48 +95,51 @@ static int take_descriptor(uint32_t pid, int32_t fd)
     return taken;
 }
 
-static ze_result make_vendor_handle(const struct xpu_state *state, const struct handle *ours,
-                                    int32_t fd, struct ze_ipc_handle *vendor_out)
+/* The handle with a descriptor of ours in it, and our process where it names one: the first drivers
+   with such handles fetch every descriptor from the process that is named. */
+static struct ze_ipc_handle with_descriptor(const struct handle *ours, int32_t fd)
 {
-    if (ours->is_converted && state->runtime->ze.zeMemGetIpcHandleFromFileDescriptorExp != NULL) {
-        return state->runtime->ze.zeMemGetIpcHandleFromFileDescriptorExp(state->context,
-                                                                         (uint64_t)fd, vendor_out);
+    const uint64_t number = (uint64_t)fd;
+    const uint32_t process = (uint32_t)getpid();
+    struct ze_ipc_handle vendor = ours->vendor;
+
+    memcpy(vendor.data, &number, sizeof(number));
+    if (names_its_process(ours)) {
+        memcpy(vendor.data + PROCESS_PLACE, &process, sizeof(process));
     }
-    *vendor_out = ours->vendor;
-    memcpy(vendor_out->data, &fd, sizeof(fd));
-    return ZE_SUCCESS;
+    return vendor;
 }
 
 int32_t xpu_ipc_memory_open(ds_accel_plugin_device_t *device, const void *handle,
                             uint64_t size_bytes, void **base_out, struct ds_accel_error *error)
 {
     const struct xpu_state *state = xpu_state(device);
-    struct handle ours;
-    struct ze_ipc_handle vendor;
-    int taken = -1;
+    const struct ze_api *ze = &state->runtime->ze;
     ze_result result = ZE_SUCCESS;
+    struct handle ours;
+    int taken;
 
     memcpy(&ours, handle, sizeof(ours));
-    vendor = ours.vendor;
-    if (ours.pid != (uint32_t)getpid()) {
-        taken = take_descriptor(ours.pid, ours.fd);
-        if (taken < 0) {
-            return plugin_fail(error,
-                               errno == EPERM    ? DS_ACCEL_ERR_PERMISSION
-                               : errno == ENOSYS ? DS_ACCEL_ERR_UNSUPPORTED
-                                                 : DS_ACCEL_ERR_INVALID,
-                               "ipc_memory_open: pidfd_getfd(process %u, descriptor %d): %s",
-                               ours.pid, ours.fd, strerror(errno));
+    if (names_its_process(&ours) || ours.pid == (uint32_t)getpid()) {
+        result =
+            ze->zeMemOpenIpcHandle(state->context, state->unit->handle, ours.vendor, 0, base_out);
+        if (result == ZE_SUCCESS || ours.pid == (uint32_t)getpid()) {
+            return XPU_CHECK(device, result, error, "zeMemOpenIpcHandle(%llu bytes, device %u)",
+                             (unsigned long long)size_bytes, device->index);
         }
-        result = make_vendor_handle(state, &ours, taken, &vendor);
     }
-    if (result == ZE_SUCCESS) {
-        result = state->runtime->ze.zeMemOpenIpcHandle(state->context, state->unit->handle, vendor,
-                                                       0, base_out);
+    taken = take_descriptor(ours.pid, ours.fd);
+    if (taken < 0) {
+        return plugin_fail(error,
+                           errno == EPERM    ? DS_ACCEL_ERR_PERMISSION
+                           : errno == ENOSYS ? DS_ACCEL_ERR_UNSUPPORTED
+                                             : DS_ACCEL_ERR_INVALID,
+                           "ipc_memory_open: pidfd_getfd(process %u, descriptor %d): %s", ours.pid,
+                           ours.fd, strerror(errno));
     }
-    if (taken >= 0) {
-        close(taken); /* what it stands for is mapped, or is not */
-    }
+    result = ze->zeMemOpenIpcHandle(state->context, state->unit->handle,
+                                    with_descriptor(&ours, taken), 0, base_out);
+    close(taken); /* what it stands for is mapped, or is not */
     return XPU_CHECK(device, result, error, "zeMemOpenIpcHandle(%llu bytes, device %u)",
                      (unsigned long long)size_bytes, device->index);
 }

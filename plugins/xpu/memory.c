@@ -286,6 +286,33 @@ void xpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
     pthread_mutex_unlock(&state->lock);
 }
 
+/* Newer drivers of Intel map a device's memory once at a time, and answer "invalid argument" to a
+   second mapping; older ones map it as often as one likes. */
+static int32_t map_failed(ds_accel_plugin_device_t *device, const struct xpu_physical *physical,
+                          ze_result result, void *address, uint64_t size_bytes,
+                          struct ds_accel_error *error)
+{
+    struct xpu_state *state = xpu_state(device);
+    struct ds_accel_error details = {.struct_size = sizeof(details)};
+    int32_t status = XPU_CHECK(device, result, &details, "zeVirtualMemMap(%p, %llu bytes)", address,
+                               (unsigned long long)size_bytes);
+    int is_mapped;
+
+    pthread_mutex_lock(&state->lock);
+    is_mapped = physical->references > 1;
+    pthread_mutex_unlock(&state->lock);
+    if (is_mapped && result == ZE_ERROR_INVALID_ARGUMENT) {
+        status = DS_ACCEL_ERR_LIMIT;
+        details.code = status;
+        snprintf(details.message, sizeof(details.message),
+                 "zeVirtualMemMap(%p, %llu bytes): %s: the memory is mapped already, and this "
+                 "driver maps physical memory once at a time",
+                 address, (unsigned long long)size_bytes, details.vendor_text);
+    }
+    ds_accel_write(error, &details, sizeof(details));
+    return status;
+}
+
 int32_t xpu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                      void *native, uint64_t offset_bytes, struct ds_accel_error *error)
 {
@@ -301,8 +328,7 @@ int32_t xpu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t s
                                                 physical->handle, offset_bytes, ZE_ACCESS_NONE);
     if (result != ZE_SUCCESS) {
         free(mapping);
-        return XPU_CHECK(device, result, error, "zeVirtualMemMap(%p, %llu bytes)", address,
-                         (unsigned long long)size_bytes);
+        return map_failed(device, physical, result, address, size_bytes, error);
     }
     mapping->address = address;
     mapping->size_bytes = size_bytes;

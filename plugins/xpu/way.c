@@ -3,7 +3,8 @@
 /*
  * How programs reach an Intel GPU here, found without Python.
  *
- * A wheel that is installed leaves site-packages/NAME-VERSION.dist-info/METADATA. If there is one
+ * A wheel that is installed leaves site-packages/NAME-VERSION.dist-info/METADATA, and setup.py
+ * NAME-VERSION.egg-info, a folder with PKG-INFO or that file itself. If there is one
  * of Intel's extension for PyTorch, built for XPU, the way in is "ipex", otherwise "driver". The
  * extension before 2.6 needs the host's clock for timing. Versions are numbers: 2.10 is after 2.6.
  *
@@ -32,9 +33,17 @@ static void read_version(const char *folder, const char *entry, char *version, s
     char line[512];
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s/%s/METADATA", folder, entry);
     version[0] = '\0';
+    snprintf(path, sizeof(path), "%s/%s/METADATA", folder, entry);
     file = fopen(path, "re");
+    if (file == NULL) { /* an .egg-info: a folder, or in old installations the file itself */
+        snprintf(path, sizeof(path), "%s/%s/PKG-INFO", folder, entry);
+        file = fopen(path, "re");
+    }
+    if (file == NULL) {
+        snprintf(path, sizeof(path), "%s/%s", folder, entry);
+        file = fopen(path, "re");
+    }
     if (file == NULL) {
         return;
     }
@@ -60,8 +69,12 @@ static void look_in(const char *folder, struct package *package)
         for (size_t i = 0; package->names[i] != NULL; i++) {
             char pattern[96];
 
+            char older[96];
+
             snprintf(pattern, sizeof(pattern), "%s-*.dist-info", package->names[i]);
-            if (fnmatch(pattern, entry->d_name, FNM_CASEFOLD) == 0) {
+            snprintf(older, sizeof(older), "%s-*.egg-info", package->names[i]);
+            if (fnmatch(pattern, entry->d_name, FNM_CASEFOLD) == 0 ||
+                fnmatch(older, entry->d_name, FNM_CASEFOLD) == 0) {
                 read_version(folder, entry->d_name, package->version, sizeof(package->version));
                 package->is_found = package->version[0] != '\0';
             }

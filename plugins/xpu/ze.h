@@ -353,8 +353,6 @@ struct ze_api {
     ze_result (*zeMemCloseIpcHandle)(ze_context_t context, const void *pointer);
     ze_result (*zeMemGetFileDescriptorFromIpcHandleExp)(ze_context_t context,
                                                         struct ze_ipc_handle handle, uint64_t *fd);
-    ze_result (*zeMemGetIpcHandleFromFileDescriptorExp)(ze_context_t context, uint64_t fd,
-                                                        struct ze_ipc_handle *handle);
 
     ze_result (*zeVirtualMemQueryPageSize)(ze_context_t context, ze_device_t device, size_t size,
                                            size_t *page_bytes);

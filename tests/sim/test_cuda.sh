@@ -299,6 +299,12 @@ has "telemetry: a process" "$given" "device 0 process 1 of 1 memory 130023424 pi
 sed 's/"other_process": 1/"other_process": 1, "other_process_count": 600/' "$dir/figures.json" | machine crowd
 is "telemetry: many processes, as many as there is room for" 16 \
     "$(facts crowd | grep -c '^device 0 process [0-9]* of 600 memory 130023424 pid 1$')"
+# Records of early R535 drivers, which are longer than any header says.
+sed 's/"vendors": {"cuda": {/&"nvml_process_bytes": 32, /; s/"other_process": 1/"other_process": 1, "other_process_count": 60/' \
+    "$dir/figures.json" | machine early
+run "$sim" "$dir/early.json" env LD_LIBRARY_PATH="$build/sim/lib/nvml-535:$build/sim/lib" "$drive" "$plugin" facts
+is "telemetry: longer records" 16 \
+    "$(printf '%s\n' "$out" | grep -c '^device 0 process [0-9]* of 60 memory 130023424 pid 1$')"
 has "telemetry: the link" "$given" "link kind 1 peer -1 width 16 generation 5 up 1"
 
 # Corrected errors are type 0, and those since the driver was loaded counter 0: each of the four is

@@ -43,8 +43,11 @@ for key in ["is_synchronized_device", "resolves_data_dependency", "handles_memor
     if conf[key] != own[key]:
         print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")
 # null leaves the answer to the plugin; a plugin that can say both has the flag, and takes it away.
-if conf["is_triton_supported"] is not None and conf["is_triton_supported"] != own["is_triton_supported"]:
-    print("is_triton_supported")
+for key in ["is_triton_supported", "prefer_triton_grouped_mm", "supports_range_domains", "graph_supported"]:
+    if conf[key] is not None and conf[key] != own[key]:
+        print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")
+    if conf[key] is None and not own[key]:
+        print(f"{key}: the file leaves it to the plugin, which never has it")
 if conf["use_host_timers"] and not own["use_host_timers"]:
     print("use_host_timers")
 if set(own["needed_nodes"]) - set(own["device_nodes"]):
@@ -79,6 +82,9 @@ changed rocm 's/"1002:12"/"1002:13"/' "pci: "
 changed npu 's|"/dev/devmm_svm"|"/dev/devmm"|' "device_nodes: "
 changed mlu 's|"libcnrt.so"|"libcnrt.so.1"|' "libraries: "
 changed sdaa 's/"SDAA_VISIBLE_DEVICES"/"SDAA_VISIBLE"/' "visible_devices_envs: "
+changed hpu 's/"graph_supported": false/"graph_supported": true/' "graph_supported: "
+changed cuda 's/"prefer_triton_grouped_mm": null/"prefer_triton_grouped_mm": true, "x": 0/; s/"supports_range_domains": true/"supports_range_domains": false/' "supports_range_domains: "
+changed sdaa 's/"prefer_triton_grouped_mm": false/"prefer_triton_grouped_mm": null/' "prefer_triton_grouped_mm: "
 changed supa 's/"brml_library"/"brm_library"/' "options: "
 
 # With a device nothing is left open, and the plugin's own facts are told.
@@ -101,6 +107,41 @@ hpu true 2 false false true true false false true true false false float32 float
 mlu true 2 false false false false true true true true false false float32 float16 bfloat16
 sdaa true 8 false false false false false false false true false false float32 float16
 supa true 2 false false false false true true true true false false float32 float16 bfloat16
+END
+
+# Triton's grouped matrix product is preferred on compute capability 7 and 8; facts are of the first device.
+while read -r first second facts; do
+    python3 -c 'import json, sys
+m = json.load(open(sys.argv[1]))
+devices = m["vendors"]["cuda"]["devices"]
+for d, major in zip(devices, sys.argv[2:]): d["compute"] = [int(major), 0]
+m["vendors"]["cuda"]["order"] = "file"
+print(json.dumps(m))' "$here/machines/cuda.json" "$first" "$second" >"$dir/majors.json"
+    run env SIM_BUILD="$build" "$here/ds-accel-sim" "$dir/majors.json" "$build/bin/ds-accel" info cuda --json
+    is "cuda of compute capability $first and $second" "$facts" "$(printf '%s\n' "$out" | python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+print(*(json.dumps(it[name]) for name in ("is_triton_supported", "prefer_triton_grouped_mm")))')"
+done <<'END'
+6 9 false false
+7 9 false true
+8 7 true true
+9 8 true false
+END
+# Without a device the constants are told, and null is left for what the device decides.
+while read -r backend facts; do
+    run env SIM_BUILD="$build" "$here/ds-accel-sim" none "$build/bin/ds-accel" info "$backend" --json
+    is "info $backend without a device" "$facts" "$(printf '%s\n' "$out" | python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+print(*(json.dumps(it[name]) for name in ("graph_supported", "prefer_triton_grouped_mm", "supports_range_domains")))')"
+done <<'END'
+cuda true null true
+rocm true false false
+xpu null false false
+npu null false false
+hpu false false false
+sdaa false false false
 END
 
 finish

@@ -256,9 +256,10 @@ done <<END
 18 -3 synUnsupported
 22 -8 synBusy
 26 -4 synFail
+27 -2 synOutOfResources
 34 -1 synMappingNotFound
 42 -9 synTimeout
-27 -4 -
+4712 -4 -
 4711 -4 -
 END
 

@@ -118,10 +118,44 @@ and one that fits"
 is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 SIM_FAIL='cnrtMalloc:1=424242' drive mlu work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 simulated failure: "
+# What each code means, told with its name. 632006 is a resource of another device, which is the caller's mistake.
+while read -r number status name; do
+    SIM_FAIL="cnrtMalloc:1=$number" drive mlu work
+    has "code $number" "$out" "failed mem_alloc: $status $number $name: cnrtMalloc("
+done <<'END'
+100133 -4 cnrtErrorKernelUserTrap
+100302 -1 cnrtErrorInvalidKernel
+100303 -3 cnrtErrorUnsupportedKernelVersion
+100361 -12 cnrtErrorQueueCaptureInvalidated
+100362 -12 cnrtErrorQueueCaptureWrongThread
+100363 -12 cnrtErrorQueueCaptureMerged
+100364 -12 cnrtErrorQueueCaptureUnjoined
+100365 -12 cnrtErrorQueueCaptureIsolation
+100366 -12 cnrtErrorQueueCaptureUnmatched
+100400 -12 cnrtErrorTaskTopoEntityUpdateFailure
+101312 -5 cnrtErrorNoKernel
+101315 -5 cnrtErrorNoModule
+632006 -1 cnrtErrorDevice
+632009 -5 cnrtErrorNoAttribute
+632015 -4 cnrtErrorCndrvFuncCall
+632100 -1 cnrtErrorInvalidSymbol
+END
+# A resource of another device, or a driver call that failed, is no lost device as long as the card is in health.
+for number in 632006 632015; do
+    SIM_FAIL="cnrtMalloc:1=$number" drive mlu walk
+    has "code $number is told" "$out" "failed mem_alloc: "
+    is "code $number: the device goes on" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
+done
+# Without CNDev nobody knows that a device is lost: its calls fail, each with the driver's code.
+DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so
+export DS_ACCEL_MLU_CNDEV_LIBRARY
+SIM_LOSE="0@copy:1" drive mlu work
+unset DS_ACCEL_MLU_CNDEV_LIBRARY
+has "lost without CNDev: told" "$out" ": -4 632015 cnrtErrorCndrvFuncCall: "
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" drive mlu work
     is "lost in copy $copy" 1 "$code"
-    has "lost in copy $copy: told" "$out" ": -10 632006 cnrtErrorDevice: "
+    has "lost in copy $copy: told" "$out" ": -10 632015 cnrtErrorCndrvFuncCall: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
 every_call work 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destroy|cnrt[SG]etDevice|cnrtQueueEndCapture' \
@@ -131,11 +165,21 @@ every_call work 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destr
 
 # Each with the mistake made on purpose: the simulator's prototypes and numbers are its own, so that
 # the wrong plugin is refused, misuses the library (it aborts), or moves the wrong bytes.
+# The asynchronous copy by the newest of its names that the library has, and by the oldest where it has no other.
+for name in v3 v2 v1; do
+    DS_ACCEL_MLU_LIBRARY="$build/sim/lib/libcnrt_$name.so"
+    export DS_ACCEL_MLU_LIBRARY
+    drive mlu work
+    is "asynchronous copies with libcnrt_$name.so" "0 " "$code $out"
+    unset DS_ACCEL_MLU_LIBRARY
+done
+SIM_FAIL='cnrtMemcpyAsync_V3:1=100007' drive mlu work
+has "_V3 comes first" "$out" "cnrtMemcpyAsync_V3("
 wrong "directions numbered as CUDA does" \
     's/HOST_TO_DEVICE 0/HOST_TO_DEVICE 1/; s/HOST_TO_HOST 3/HOST_TO_HOST 0/; s/DEVICE_TO_DEVICE 1/DEVICE_TO_DEVICE 3/' \
     cnrt.h wrong_works
 wrong "the direction before the queue" \
-    's/MLU_CNRT(device)->cnrtMemcpyAsync(/((cnrt_code (*)(void *, void *, size_t, int, void *))(void *)MLU_CNRT(device)->cnrtMemcpyAsync)(/; s/size_bytes, queue, direction_of(kind)),/size_bytes, direction_of(kind), queue),/' \
+    's/runtime->copy_async(destination/((cnrt_code (*)(void *, void *, size_t, int, void *))(void *)runtime->copy_async)(destination/; s/size_bytes, queue,$/size_bytes, direction_of(kind),/; s/^ *direction_of(kind)),$/queue),/' \
     memory.c wrong_works
 wrong "the queue before the notifier" 's/cnrtQueueWaitNotifier(notifier, queue, 0)/cnrtQueueWaitNotifier(queue, notifier, 0)/' \
     work.c wrong_works

@@ -80,6 +80,11 @@ ASCEND_RT_VISIBLE_DEVICES=1 drive npu facts
 has "one visible device" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
 ASCEND_RT_VISIBLE_DEVICES=1,0 drive npu facts
 has "visible the other way round" "$out" "device 1 vendor 0 pci 0000:c1:00.0"
+has "visible the other way round: 0" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
+has "visible the other way round: 1" "$out" "device 1 vendor 0 pci 0000:c1:00.0 uuid c1000000-19e5-d802-0000-000000000001 node /dev/davinci0 numa 0"
+variant newer 'v["has_user_numbers"] = 1'
+ASCEND_RT_VISIBLE_DEVICES=1,0 drive "$dir/newer.json" facts
+has "visible the other way round, newer CANN" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
 # ACL counts by PCI address, the first node is davinci3, and two chips share a card.
 variant holes 'v["order"] = "pci"; v["chips_per_card"] = 2; v["devices"][0]["minor"] = 7; v["devices"][1]["minor"] = 3'
 drive "$dir/holes.json" facts
@@ -144,6 +149,20 @@ conforms "conformance without DCMI" npu "96 passed, 0 failed, 17 skipped"
 unset DS_ACCEL_NPU_DCMI_LIBRARY
 conforms "conformance with a DCMI that refuses" "$dir/deaf.json" "96 passed, 0 failed, 17 skipped"
 
+# A thread keeps the context that a call set on it: it is not told as its device.
+drive npu current
+is "calls leave the thread's device as it was" "0 " "$code $out"
+# What the manual excludes is refused before CANN is asked.
+drive npu pages
+has "memory between processes: whole pages" "$out" "failed ipc_memory_export: -3 0 -: ipc_memory_export: CANN shares whole pages of 4096 bytes, and this is "
+has "memory of the caller on a newer kernel" "$out" "two pages are registered"
+variant old_kernel 'v["old_kernel"] = 1; v["files"] = {"/proc/sys/kernel/osrelease": "5.10.0-60.18.0.50.oe2203"}'
+drive "$dir/old_kernel.json" pages
+has "memory of the caller on an old kernel" "$out" "failed mem_register: -3 0 -: mem_register: on Linux 5.10 and before CANN registers only memory of aclrtMallocHost()"
+drive npu captured
+has "an event for other processes in a capture" "$out" "failed event_record: -3 0 -: event_record: "
+has "a wait for one in a capture" "$out" "failed stream_wait_event: -3 0 -: stream_wait_event: "
+is "neither breaks the capture" "" "$(printf '%s\n' "$out" | grep 'capture_end' || true)"
 drive npu share
 has "memory and events for others" "$out" "event: 64 bytes"
 
@@ -195,11 +214,21 @@ wrong "a key of 64 characters" 's/handle, ACL_IPC_KEY_BYTES,/handle, 64,/' memor
 wrong "importers that were not named" 's/ ACL_IPC_DISABLE_PID_VALIDATION)/ 0)/' memory.c wrong_conforms DSA-P104
 wrong "an event of this process" 's/acl_flags = ACL_EVENT_IPC;/acl_flags = ACL_EVENT_SYNC;/' work.c \
     wrong_says share "event: 64 bytes"
+wrong_current() {
+    timeout 60 "$sim" "$machine" "$drive" "$wrong" current
+}
+# Threads without a device take a count of it for a call each.
+wrong_threads() {
+    rm -f "$dir/report"
+    SIM_REPORT="$dir/report" timeout 60 "$sim" "$machine" "$drive" "$wrong" imports && ! grep '^alive' "$dir/report"
+}
 wrong "a device that is set and not reset" \
-    '/^void npu_leave/,/^}/ s/^    acl->aclrtResetDevice(state->user);$//' device.c wrong_works
+    '/^void npu_leave/,/^}/ s/^    acl->aclrtResetDevice(state->user);$//' device.c wrong_threads
+wrong "a device that is left on the thread" 's/left_behind = current_context(acl)/left_behind = NULL/' device.c \
+    wrong_current
 wrong "a device that is reset and not set" \
     '/^int32_t npu_enter/,/^}/ s/acl->aclrtSetDevice(state->user)/acl->aclrtSetCurrentContext(state->context)/' \
-    device.c wrong_works
+    device.c wrong_threads
 wrong "an allocation in a strict capture" 's/int mode = ACL_CAPTURE_RELAXED/int mode = 0/' memory.c wrong_conforms DSA-P106
 wrong "a handle that is mapped from its middle" 's/(address + done, piece, 0,$/(address + done, piece, piece,/; s/memory->pieces\[(offset_bytes + done) \/ piece\]/memory->pieces[0]/' \
     vmem.c wrong_conforms DSA-P78

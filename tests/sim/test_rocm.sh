@@ -42,14 +42,25 @@ else
 fi
 
 # By each variable; CUDA_VISIBLE_DEVICES counts only where HIP_VISIBLE_DEVICES is not set.
-is "hidden by HIP" 'unavailable hidden HIP_VISIBLE_DEVICES="" hides every device' \
+is "hidden by HIP" 'unavailable hidden HIP_VISIBLE_DEVICES="-1" hides every device' \
+    "$(HIP_VISIBLE_DEVICES=-1 verdict "$sim" rocm)"
+# An empty list of HIP's counts as none; one of ROCR's hides every device.
+is "not hidden by an empty HIP" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" \
     "$(HIP_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+is "not hidden by an empty CUDA" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" \
+    "$(CUDA_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+is "CUDA counts where HIP is empty" "available - libamdhip64.so.6, driver 6.12.12, 1 device" \
+    "$(HIP_VISIBLE_DEVICES='' CUDA_VISIBLE_DEVICES=1 verdict "$sim" rocm)"
+is "hidden by CUDA where HIP is empty" 'unavailable hidden CUDA_VISIBLE_DEVICES="-1" hides every device' \
+    "$(HIP_VISIBLE_DEVICES='' CUDA_VISIBLE_DEVICES=-1 verdict "$sim" rocm)"
+is "hidden by ROCR where HIP is empty" 'unavailable hidden ROCR_VISIBLE_DEVICES="" hides every device' \
+    "$(HIP_VISIBLE_DEVICES='' ROCR_VISIBLE_DEVICES='' verdict "$sim" rocm)"
 is "hidden by ROCR" 'unavailable hidden ROCR_VISIBLE_DEVICES="" hides every device' \
     "$(ROCR_VISIBLE_DEVICES='' verdict "$sim" rocm)"
-is "hidden by CUDA" 'unavailable hidden CUDA_VISIBLE_DEVICES="" hides every device' \
-    "$(CUDA_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+is "hidden by CUDA" 'unavailable hidden CUDA_VISIBLE_DEVICES="-1" hides every device' \
+    "$(CUDA_VISIBLE_DEVICES=-1 verdict "$sim" rocm)"
 is "HIP before CUDA" "available - libamdhip64.so.6, driver 6.12.12, 1 device" \
-    "$(HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES='' verdict "$sim" rocm)"
+    "$(HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=-1 verdict "$sim" rocm)"
 
 variant gone 'v["driver"] = False'
 has "no driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
@@ -93,6 +104,12 @@ HIP_VISIBLE_DEVICES=1 drive rocm facts
 has "one visible device" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
 CUDA_VISIBLE_DEVICES=1 drive rocm facts
 has "one visible device, as CUDA has it" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
+HIP_VISIBLE_DEVICES='' ROCR_VISIBLE_DEVICES=1,0 drive rocm facts
+has "an empty list of HIP's, and one of ROCR's" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
+drive rocm shown HIP_VISIBLE_DEVICES
+shown=$out
+HIP_VISIBLE_DEVICES='' CUDA_VISIBLE_DEVICES='' drive rocm shown HIP_VISIBLE_DEVICES
+is "names of devices with empty lists are those without lists" "$shown" "$out"
 # HIP counts in what ROCR leaves: its device 0 is ROCR's first, the physical 1.
 ROCR_VISIBLE_DEVICES=1,0 HIP_VISIBLE_DEVICES=0 drive rocm facts
 has "a variable of a variable" "$out" "device 0 vendor 1 pci 0000:8c:00.0"

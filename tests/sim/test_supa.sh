@@ -95,6 +95,16 @@ for library in "$first" "$second"; do
     is "other numbers, $library: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
 
+# SDK 2.x without names of errors: texts, and CUDA's numbers where they are vouched for.
+unnamed=$build/sim/lib/supa-unnamed/libsupa-runtime.so
+is "available, 2.x without names" "available - $unnamed, 2 devices" "$(DS_ACCEL_SUPA_LIBRARY=$unnamed verdict "$sim" supa)"
+DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
+is "2.x without names: work" "0 " "$code $out"
+DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa memory
+has "2.x without names: memory is exhausted" "$out" "failed mem_alloc: -2 2 supaErrorMemoryAllocation: "
+SIM_FAIL='supaMalloc:1=4711' DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
+has "2.x without names: a code that nobody knows has the runtime's text" "$out" ": -4 4711 something went wrong: "
+
 # ---- who is who, in both generations ------------------------------------------------------------
 
 for library in "$first" "$second"; do

@@ -125,6 +125,11 @@ package "$dir/user" intel_extension_for_pytorch 2.6.0
 package "$dir/user" oneccl_bind_pt 2.6.0+gpu
 is "IPEX 2.6, with oneCCL" "false ccl" "$(PYTHONPATH=/nonexistent:$dir/user way xpu)"
 is "the first folder has the say" "false ccl" "$(VIRTUAL_ENV=$dir/venv PYTHONPATH=$dir/user way xpu)"
+mkdir -p "$dir/egg/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info" "$dir/old"
+printf 'Metadata-Version: 2.1\nVersion: 2.5.0+xpu\n' | tee "$dir/old/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info" \
+    >"$dir/egg/intel_extension_for_pytorch-2.5.0+xpu-py3.10.egg-info/PKG-INFO"
+is "IPEX installed as an egg-info folder" "true xccl" "$(PYTHONPATH=$dir/egg way xpu)"
+is "IPEX installed as an egg-info file" "true xccl" "$(PYTHONPATH=$dir/old way xpu)"
 package "$dir/cpu" intel_extension_for_pytorch 2.1.0+cpu
 is "IPEX that was built for the CPU" "false xccl" "$(PYTHONPATH=$dir/cpu way xpu)"
 variant packaged 'm["files"] = {
@@ -350,7 +355,41 @@ wrong "an event that is signalled twice" \
     wrong_suite
 wrong "an event that is reset while a list waits for it" 's/if (!is_reached(state, passed))/if (0)/' mark.c \
     wrong_marks
-wrong "a handle of another process" 's/if (ours.pid != (uint32_t)getpid())/if (0)/' ipc.c wrong_conforms DSA-P104
+# ---- memory between processes, and mapped ---------------------------------------------------------
+
+# The newest driver's handles, which name their process; older ones, whose descriptor is the opener's; and an old
+# loader, without the functions that turn one into the other.
+drive xpu exchanged
+is "handles of the newest driver" "0 " "$code $out"
+variant descriptor 'v["ipc"] = "descriptor"; v["mappings"] = 0'
+for library in libze_loader.so.1 libze_loader_1.8.so; do
+    DS_ACCEL_XPU_LIBRARY="$build/sim/lib/$library" drive "$dir/descriptor.json" exchanged
+    is "handles that are descriptors, by $library" "0 " "$code $out"
+done
+conforms "conformance with handles that are descriptors" "$dir/descriptor.json" "98 passed, 0 failed, 15 skipped"
+# One mapping at a time of a physical memory: a limit of the newest driver.
+drive xpu vmem
+has "a second mapping" "$out" "failed vmem_map: -13 2013265924 ZE_RESULT_ERROR_INVALID_ARGUMENT: zeVirtualMemMap("
+has "a second mapping, says" "$out" "is mapped already, and this driver maps physical memory once at a time"
+drive "$dir/descriptor.json" vmem
+is "a second mapping, before" "0 " "$code $out"
+
+# Handles of the first drivers that named the process; and the second way in, where the first one fails.
+variant named 'v["ipc"] = "named"'
+for where in xpu "$dir/named.json"; do
+    SIM_FAIL='zeMemOpenIpcHandle:1=2147483646' drive "$where" exchanged
+    is "the second way in, $(basename "$where" .json)" "0 " "$code $out"
+    drive "$where" exchanged
+    is "the first way in, $(basename "$where" .json)" "0 " "$code $out"
+done
+wrong_exchanged() {
+    timeout 60 "$sim" "$1" "$drive" "$wrong" exchanged
+}
+wrong "an untouched handle that does not name its process" \
+    's/names_its_process(&ours) || ours.pid == (uint32_t)getpid()/1/' ipc.c wrong_exchanged "$dir/descriptor.json"
+wrong "a descriptor of ours fetched from the other process" \
+    's/if (names_its_process(&ours) || ours.pid == (uint32_t)getpid())/if (0)/; s/if (names_its_process(ours))/if (0)/' \
+    ipc.c wrong_exchanged "$dir/named.json"
 wrong "a graph that ends before what was made of it" 's/    atomic_fetch_add(&exec->graph->references, 1);//' graph.c \
     wrong_conforms DSA-P82
 wrong "identifiers by their address" \

@@ -461,7 +461,7 @@ END
 
 for backend in cuda rocm xpu xpu.external npu hpu mlu sdaa supa mps opencl; do
     report info 0 "$program" info "$backend" --json
-    is "info $backend" "$backend false no_plugin $backend null null null" \
+    is "info $backend" "$backend false no_plugin ${backend%.external} null null null" \
         "$(at name available reason device_name current_device_name device_count devices)"
     is "op builders of $backend" \
         "$(validate - "backends/$backend/op_builders/#" <"$source/conf/ops.json")" "$(at 'op_builders/#')"
@@ -479,16 +479,16 @@ while read -r backend facts; do
             graph_supported is_triton_supported is_bf16_supported is_fp16_supported prefer_triton_grouped_mm \
             supports_range_domains memory_limit)"
 done <<'END'
-cuda false false false false true null null null null null null
-rocm false false false false true null null null null null null
-xpu false false false false false false true true null null null
-npu false false false false false false null true null null null
-sdaa false false false false false false null true null null null
-mlu false false false false true true null true null null null
-supa false false false false true true true true null null null
-hpu false false true true true false true null null null null
-mps false true false false false false false false null null null
-opencl false false false false null false null null null null null
+cuda false false false false true null null null null true null
+rocm false false false false true null null null false false null
+xpu false false false false null false true true false false null
+npu false false false false null false null true false false null
+sdaa false false false false false false null true false false null
+mlu false false false false true true null true false false null
+supa false false false false true true true true false false null
+hpu false false true true false false true null false false null
+mps false true false false false false false false false false null
+opencl false false false false null false null null false false null
 END
 report info 0 env DS_ACCEL_CUDA_AVAILABLE=false DS_ACCEL_CUDA_REASON=hidden DS_ACCEL_CUDA_DETAIL=d \
     "$program" --plugin-dir "$dir/cuda" info cuda --json

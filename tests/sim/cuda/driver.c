@@ -573,6 +573,9 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *pi, int attrib, CUdevice dev)
     case 76:
         *pi = (int)device->compute_minor;
         return OK;
+    case 110: /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
+        *pi = (int)sim_number(device, "rdma_with_vmm", 1);
+        return OK;
     case 134: /* the host's node that is nearest */
         *pi = device->numa_node;
         return OK;

@@ -102,6 +102,8 @@ nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNu
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length);
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
+nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t device, void *info);
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, void *list);
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor);
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode,
                                   unsigned int *pendingMode);
@@ -684,6 +686,16 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int 
 
 #define OTHER_LIMIT 1024u
 
+/* One record. With the vendor's fact "nvml_process_bytes" 32 it is as early R535 drivers write it,
+   with eight bytes more than any header has: the memory that confidential computing protects. */
+static void write_process(unsigned char *infos, unsigned i, const nvmlProcessInfo_t *process)
+{
+    const size_t size = (size_t)sim_vendor_number("nvml_process_bytes", sizeof(*process));
+
+    memset(infos + i * size, 0, size);
+    memcpy(infos + i * size, process, sizeof(*process));
+}
+
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
                                                                 unsigned int *infoCount,
                                                                 nvmlProcessInfo_t *infos)
@@ -713,8 +725,25 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t dev
     *infoCount = count;
     REQUIRE(count <= capacity, INSUFFICIENT_SIZE);
     REQUIRE(count == 0 || infos != NULL, INVALID_ARGUMENT);
-    memcpy(infos, found, count * sizeof(*infos));
+    for (unsigned i = 0; i < count; i++) {
+        write_process((unsigned char *)infos, i, &found[i]);
+    }
     return OK;
+}
+
+/* Drivers from R530 on have the first, those after the early R535 the second as well. */
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t device, void *info)
+{
+    (void)device;
+    (void)info;
+    return NOT_SUPPORTED;
+}
+
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, void *list)
+{
+    (void)device;
+    (void)list;
+    return NOT_SUPPORTED;
 }
 
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, int *current, int *pending)

@@ -206,6 +206,12 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     REQUIRE(handle != NULL && flags == 0 && size > 0 && size % GRANULARITY == 0, INVALID_VALUE);
     REQUIRE(is_device_property(prop, &physical), INVALID_VALUE);
     REQUIRE(!sim_is_lost(physical), cuda_lost_code());
+    /* What attribute 110 says is what the flag has to be. A driver takes memory without it, too,
+       which no network card reaches then: here it is refused, so that a caller who forgets it is
+       seen. */
+    REQUIRE(prop->allocFlags.gpuDirectRDMACapable ==
+                (sim_number(sim_device_at(physical), "rdma_with_vmm", 1) != 0),
+            NOT_SUPPORTED);
     memory = sim_physical_create(physical, size);
     REQUIRE(memory != NULL, OUT_OF_MEMORY);
     sim_handle_add(memory, "memory-handle");

@@ -120,6 +120,9 @@ void drive_pageable(struct run *run);
 
 void drive_memory(struct run *run);
 void drive_share(struct run *run);
+void drive_pages(struct run *run);
+void drive_captured(struct run *run);
+void drive_current(struct run *run);
 void drive_opened(struct run *run);
 void drive_capturing(struct run *run);
 void drive_vmem(struct run *run);
@@ -129,6 +132,7 @@ void drive_released(struct run *run);
 void drive_waited(struct run *run);
 void drive_gone(struct run *run);
 void drive_imports(struct run *run);
+void drive_exchanged(struct run *run);
 void drive_peer(struct run *run);
 void drive_lost(struct run *run);
 void drive_ended(struct run *run);

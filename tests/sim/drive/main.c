@@ -51,6 +51,9 @@ static const struct scenario scenarios[] = {
     /* memory.c */
     {"memory", "", drive_memory, 0, "exhaust the memory of device 0, and go on"},
     {"share", "", drive_share, 0, "export memory and an event of device 0"},
+    {"pages", "", drive_pages, 0, "export memory of an odd size, register memory of the caller"},
+    {"captured", "", drive_captured, 0, "an event for other processes, recorded in a capture"},
+    {"current", "", drive_current, 0, "a thread's current device, which calls leave as it was"},
     {"opened", "", drive_opened, 0, "export an event of device 0 and open it"},
     {"capturing", "", drive_capturing, 0, "memory of the host beside a strict capture"},
     {"vmem", "", drive_vmem, 0, "map two pieces of memory the other way round, and copy over"},
@@ -61,6 +64,8 @@ static const struct scenario scenarios[] = {
      "streams come and go while another thread waits for the device"},
     {"gone", "", drive_gone, 0, "the device is waited for, of a stream that is gone"},
     {"imports", "", drive_imports, 1, "four threads open and close memory of another process"},
+    {"exchanged", "", drive_exchanged, 1,
+     "memory of another process is opened where memory of this one is exported, too"},
     {"peer", "", drive_peer, 0, "memory that is freed while it is copied to another device"},
     {"lost", "", drive_lost, 0, "a host task behind a copy that loses the device (SIM_LOSE)"},
     {"ended", "", drive_ended, 0, "a capture that another thread tries to end"},

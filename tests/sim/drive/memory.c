@@ -32,6 +32,90 @@ void drive_memory(struct run *run)
     }
 }
 
+/* What is shared is whole pages: memory of an odd size is exported, or refused before the runtime
+   is asked; memory of the caller is registered, or refused. */
+void drive_pages(struct run *run)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    unsigned char handle[256];
+    void *memory = NULL;
+    void *page = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, backend_info, run->instance, &info) < 0) {
+        return;
+    }
+    if (CALL(run, mem_alloc, run->device, 1000, 0, 0, &memory) == DS_ACCEL_OK &&
+        CALL(run, ipc_memory_export, run->device, memory, handle, info.memory_handle_bytes) ==
+            DS_ACCEL_OK) {
+        printf("1000 bytes are exported\n");
+        CALL(run, ipc_memory_unexport, run->device, handle, info.memory_handle_bytes);
+    }
+    RELEASE(run, mem_free, run->device, memory);
+    if (posix_memalign(&page, 4096, 8192) == 0 &&
+        CALL(run, mem_register, run->device, page, 8192, 0) == DS_ACCEL_OK) {
+        printf("two pages are registered\n");
+        RELEASE(run, mem_unregister, run->device, page);
+    }
+    free(page);
+}
+
+/* An event for other processes in a capture. */
+void drive_captured(struct run *run)
+{
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_event_t *event = NULL;
+    ds_accel_plugin_graph_t *graph = NULL;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
+        CALL(run, stream_create, run->device, 0, 0, &stream) < 0) {
+        return;
+    }
+    if (CALL(run, event_create, run->device, DS_ACCEL_EVENT_INTERPROCESS, &event) == DS_ACCEL_OK &&
+        CALL(run, event_record, event, stream) == DS_ACCEL_OK &&
+        CALL(run, graph_capture_begin, stream, DS_ACCEL_CAPTURE_RELAXED) == DS_ACCEL_OK) {
+        CALL(run, event_record, event, stream);
+        CALL(run, stream_wait_event, stream, event);
+        CALL(run, graph_capture_end, stream, &graph);
+    }
+    DROP(run, graph_destroy, graph);
+    DROP(run, event_destroy, event);
+    run->table->stream_destroy(stream);
+}
+
+/* A thread without a device of its own, whose current one is told as 0, has none after calls. */
+void drive_current(struct run *run)
+{
+    ds_accel_plugin_device_t *other = NULL;
+    uint32_t index = 0;
+    void *memory = NULL;
+
+    if (CALL(run, device_open, run->instance, 1, &other) < 0) {
+        return;
+    }
+    if (CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK) {
+        CALL(run, device_get_current, run->instance, &index);
+        drive_want(run, index == 0, "a device is current after opening");
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory);
+        CALL(run, device_get_current, run->instance, &index);
+        drive_want(run, index == 0, "a device is current after a call");
+        RELEASE(run, mem_free, run->device, memory);
+        memory = NULL;
+        CALL(run, mem_alloc, other, BYTES, 0, 0, &memory);
+        RELEASE(run, mem_free, other, memory);
+        CALL(run, device_get_current, run->instance, &index);
+        drive_want(run, index == 0, "a device is current after calls for two");
+        CALL(run, device_set_current, other);
+        CALL(run, device_get_current, run->instance, &index);
+        drive_want(run, index == 1, "the device that was set is not current");
+        CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory);
+        RELEASE(run, mem_free, run->device, memory);
+        CALL(run, device_get_current, run->instance, &index);
+        drive_want(run, index == 1, "the device that was set is not current after a call");
+    }
+    run->table->device_close(other);
+}
+
 void drive_share(struct run *run)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};

@@ -147,6 +147,55 @@ static void import(struct run *run, const unsigned char *handle, uint32_t handle
     }
 }
 
+#define OWNERS_PATTERN 5u
+#define IMPORTERS_PATTERN 9u
+#define IMPORTERS_BLOCKS 32
+
+static int32_t put_pattern(struct run *run, void *memory, unsigned seed)
+{
+    unsigned char bytes[4096];
+
+    drive_pattern(bytes, sizeof(bytes), seed);
+    return CALL(run, mem_copy, run->device, memory, bytes, sizeof(bytes),
+                DS_ACCEL_COPY_HOST_TO_DEVICE);
+}
+
+/* With memory of its own exported as well, so that numbers of the owner's stand for something here,
+   too: what is opened is the owner's memory all the same. */
+static void exchange(struct run *run, const unsigned char *handle, uint32_t handle_bytes)
+{
+    unsigned char ours[IMPORTERS_BLOCKS][256];
+    void *blocks[IMPORTERS_BLOCKS] = {NULL};
+    unsigned char bytes[4096] = {0};
+    void *memory = NULL;
+    int count = 0;
+
+    if (CALL(run, device_open, run->instance, 0, &run->device) < 0) {
+        return;
+    }
+    while (count < IMPORTERS_BLOCKS &&
+           CALL(run, mem_alloc, run->device, BYTES, 0, 0, &blocks[count]) == DS_ACCEL_OK) {
+        put_pattern(run, blocks[count], IMPORTERS_PATTERN);
+        CALL(run, ipc_memory_export, run->device, blocks[count], ours[count], handle_bytes);
+        count++;
+    }
+    if (CALL(run, ipc_memory_open, run->device, handle, handle_bytes, 0, &memory) == DS_ACCEL_OK) {
+        if (CALL(run, mem_copy, run->device, bytes, memory, sizeof(bytes),
+                 DS_ACCEL_COPY_DEVICE_TO_HOST) == DS_ACCEL_OK) {
+            drive_want(run, !drive_is_pattern(bytes, sizeof(bytes), IMPORTERS_PATTERN),
+                       "the importer's own memory was opened");
+            drive_want(run, drive_is_pattern(bytes, sizeof(bytes), OWNERS_PATTERN),
+                       "another memory was opened");
+        }
+        CALL(run, ipc_memory_close, run->device, memory);
+    }
+    while (count > 0) {
+        count--;
+        CALL(run, ipc_memory_unexport, run->device, ours[count], handle_bytes);
+        RELEASE(run, mem_free, run->device, blocks[count]);
+    }
+}
+
 /* In the child, which owns the memory until the parent has done with it. */
 static int own(struct run *run, int to_parent, int from_parent)
 {
@@ -154,10 +203,14 @@ static int own(struct run *run, int to_parent, int from_parent)
     unsigned char message[256] = {0};
     void *memory = NULL;
 
+    for (int i = 0; i < IMPORTERS_BLOCKS / 2; i++) {
+        (void)dup(to_parent); /* the descriptor's number is one that the importer has, too */
+    }
     if (CALL(run, init, drive_host(run->table->name), &run->instance) == DS_ACCEL_OK &&
         CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
         CALL(run, backend_info, run->instance, &info) == DS_ACCEL_OK &&
         CALL(run, mem_alloc, run->device, BYTES, 0, 0, &memory) == DS_ACCEL_OK &&
+        put_pattern(run, memory, OWNERS_PATTERN) == DS_ACCEL_OK &&
         CALL(run, ipc_memory_export, run->device, memory, message + 1, info.memory_handle_bytes) ==
             DS_ACCEL_OK) {
         message[0] = (unsigned char)info.memory_handle_bytes;
@@ -173,7 +226,8 @@ static int own(struct run *run, int to_parent, int from_parent)
 }
 
 /* Before the library is started here: it does not survive a fork. */
-void drive_imports(struct run *run)
+static void with_owner(struct run *run, void (*play)(struct run *run, const unsigned char *handle,
+                                                     uint32_t handle_bytes))
 {
     unsigned char message[256] = {0};
     int up[2];
@@ -194,7 +248,7 @@ void drive_imports(struct run *run)
     if (child > 0 && read(up[0], message, sizeof(message)) == (ssize_t)sizeof(message) &&
         message[0] > 0 &&
         CALL(run, init, drive_host(run->table->name), &run->instance) == DS_ACCEL_OK) {
-        import(run, message + 1, message[0]);
+        play(run, message + 1, message[0]);
         run->table->device_close(run->device);
         run->table->shutdown(run->instance);
     } else {
@@ -205,6 +259,16 @@ void drive_imports(struct run *run)
     if (status != 0) {
         drive_wrong(run, "the exporter failed");
     }
+}
+
+void drive_imports(struct run *run)
+{
+    with_owner(run, import);
+}
+
+void drive_exchanged(struct run *run)
+{
+    with_owner(run, exchange);
 }
 
 /* ---- memory of another device --------------------------------------------------------------- */

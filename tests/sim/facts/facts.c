@@ -73,6 +73,9 @@ static void print_table(void)
     print_flag("resolves_data_dependency", DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES);
     print_flag("handles_memory_backpressure", DS_ACCEL_FLAG_HANDLES_BACKPRESSURE);
     print_flag("is_triton_supported", DS_ACCEL_FLAG_TRITON);
+    print_flag("prefer_triton_grouped_mm", DS_ACCEL_FLAG_TRITON_GROUPED_MM);
+    print_flag("supports_range_domains", DS_ACCEL_FLAG_RANGE_DOMAINS);
+    print_flag("graph_supported", DS_ACCEL_FLAG_GRAPHS);
     print_flag("use_host_timers", DS_ACCEL_FLAG_HOST_TIMERS);
 }
 

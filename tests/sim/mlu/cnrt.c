@@ -96,7 +96,7 @@ cnrtRet_t cnrt_ready(int *device_out, uint32_t *physical_out)
     }
     *device_out = current;
     *physical_out = (uint32_t)physical;
-    return sim_is_lost((uint32_t)physical) ? cnrtErrorDevice : cnrtSuccess;
+    return sim_is_lost((uint32_t)physical) ? CNRT_LOST : cnrtSuccess;
 }
 
 SIM_EXPORT cnrtRet_t cnrtGetDeviceCount(unsigned int *pCount)

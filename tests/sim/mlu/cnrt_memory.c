@@ -311,22 +311,42 @@ SIM_EXPORT cnrtRet_t cnrtMemcpy(void *dst, void *src, size_t bytes, cnrtMemTrans
     return cnrt_work(result, physical);
 }
 
-/* The queue stands before the direction. */
-SIM_EXPORT cnrtRet_t cnrtMemcpyAsync(void *dst, void *src, size_t bytes, cnrtQueue_t queue,
-                                     cnrtMemTransDir_t dir)
+static cnrtRet_t copy_async(void *dst, void *src, size_t bytes, cnrtQueue_t queue,
+                            cnrtMemTransDir_t dir, const char *call)
 {
     struct queue *in;
-    cnrtRet_t code;
+    cnrtRet_t code = cnrt_queue(queue, call, &in);
 
-    BEGIN("cnrtMemcpyAsync");
-    code = cnrt_queue(queue, "cnrtMemcpyAsync", &in);
     if (code == cnrtSuccess) {
-        code = check_copy(dst, src, bytes, (int)dir, "cnrtMemcpyAsync");
+        code = check_copy(dst, src, bytes, (int)dir, call);
     }
     if (code != cnrtSuccess) {
         return code;
     }
     return cnrt_work(sim_submit_copy(in->sim, dst, src, bytes), sim_stream_physical(in->sim));
+}
+
+/* The queue stands before the direction. 6.14 has all three; the first is deprecated there, and a
+   library of the time of one of them lacks those after it (and, at last, those before it). */
+SIM_EXPORT cnrtRet_t cnrtMemcpyAsync(void *dst, void *src, size_t bytes, cnrtQueue_t queue,
+                                     cnrtMemTransDir_t dir)
+{
+    BEGIN("cnrtMemcpyAsync");
+    return copy_async(dst, src, bytes, queue, dir, "cnrtMemcpyAsync");
+}
+
+SIM_EXPORT cnrtRet_t cnrtMemcpyAsync_V2(void *dst, void *src, size_t bytes, cnrtQueue_t queue,
+                                        cnrtMemTransDir_t dir)
+{
+    BEGIN("cnrtMemcpyAsync_V2");
+    return copy_async(dst, src, bytes, queue, dir, "cnrtMemcpyAsync_V2");
+}
+
+SIM_EXPORT cnrtRet_t cnrtMemcpyAsync_V3(void *dst, void *src, size_t bytes, cnrtQueue_t queue,
+                                        cnrtMemTransDir_t dir)
+{
+    BEGIN("cnrtMemcpyAsync_V3");
+    return copy_async(dst, src, bytes, queue, dir, "cnrtMemcpyAsync_V3");
 }
 
 static bool is_of(const void *address, size_t bytes, int device)

@@ -37,7 +37,7 @@ cnrtRet_t cnrt_work(int result, uint32_t physical)
     if (result >= 0) {
         return cnrtSuccess;
     }
-    return sim_is_lost(physical) ? cnrtErrorDevice : cnrtErrorCaptureInvalidated;
+    return sim_is_lost(physical) ? CNRT_LOST : cnrtErrorQueueCaptureInvalidated;
 }
 
 /* What "not yet" is: 1, or 632014 with the machine's "not_ready": 632014. */
@@ -97,7 +97,7 @@ cnrtRet_t cnrt_queue(cnrtQueue_t handle, const char *call, struct queue **queue_
     }
     sim_handle_check(handle, "queue", call);
     *queue_out = handle;
-    return handle->device != device ? cnrtErrorInvalidResourceHandle : code;
+    return handle->device != device ? cnrtErrorDevice : code;
 }
 
 SIM_EXPORT cnrtRet_t cnrtQueueCreateWithPriority(cnrtQueue_t *pQueue, unsigned int flags,
@@ -380,15 +380,15 @@ SIM_EXPORT cnrtRet_t cnrtQueueEndCapture(cnrtQueue_t queue, void **taskTopo)
 
     BEGIN("cnrtQueueEndCapture");
     code = cnrt_queue(queue, "cnrtQueueEndCapture", &of);
-    if (code != cnrtSuccess && code != cnrtErrorDevice) {
+    if (code != cnrtSuccess && code != CNRT_LOST) {
         return code;
     }
     if (sim_capture_status(of->sim) == SIM_CAPTURE_NONE) {
-        return cnrtErrorCaptureUnmatched;
+        return cnrtErrorQueueCaptureUnmatched;
     }
     graph = sim_capture_end(of->sim);
     if (graph == NULL) {
-        return cnrtErrorCaptureInvalidated;
+        return cnrtErrorQueueCaptureInvalidated;
     }
     sim_handle_add(graph, "topo");
     *taskTopo = graph;

@@ -3,6 +3,17 @@
 #
 # Cambricon's runtime and device library, and a CNPX library for CNPX_LIB_PATH.
 
-$(eval $(call sim_library,mlu,libcnrt.so,tests/sim/mlu/cnrt.c tests/sim/mlu/cnrt_memory.c tests/sim/mlu/cnrt_work.c))
+MLU_RUNTIME := tests/sim/mlu/cnrt.c tests/sim/mlu/cnrt_memory.c tests/sim/mlu/cnrt_work.c
+$(eval $(call sim_library,mlu,libcnrt.so,$(MLU_RUNTIME)))
+# Libraries that have one of the three asynchronous copies alone: the newest, the middle and the oldest name.
+$(eval $(call sim_library,mlu,libcnrt_v3.so,$(MLU_RUNTIME)))
+$(eval $(call sim_library,mlu,libcnrt_v2.so,$(MLU_RUNTIME)))
+$(eval $(call sim_library,mlu,libcnrt_v1.so,$(MLU_RUNTIME)))
+$(SIM_DIR)/libcnrt_v3.so: SIM_LDFLAGS += -Wl,--version-script=tests/sim/mlu/v3.map
+$(SIM_DIR)/libcnrt_v2.so: SIM_LDFLAGS += -Wl,--version-script=tests/sim/mlu/v2.map
+$(SIM_DIR)/libcnrt_v1.so: SIM_LDFLAGS += -Wl,--version-script=tests/sim/mlu/v1.map
+$(SIM_DIR)/libcnrt_v3.so: tests/sim/mlu/v3.map
+$(SIM_DIR)/libcnrt_v2.so: tests/sim/mlu/v2.map
+$(SIM_DIR)/libcnrt_v1.so: tests/sim/mlu/v1.map
 $(eval $(call sim_library,mlu,libcndev.so,tests/sim/mlu/cndev.c))
 $(eval $(call sim_library,mlu,libcnpx.so,tests/sim/mlu/cnpx.c))

@@ -28,9 +28,9 @@ enum {
     cnrtErrorIllegalState = 100015,
     cnrtErrorNoMem = 100100,
     cnrtErrorQueueCaptureUnsupported = 100360,
-    cnrtErrorCaptureInvalidated = 100361,
-    cnrtErrorCaptureUnmatched = 100366,
-    cnrtErrorDevice = 632006,
+    cnrtErrorQueueCaptureInvalidated = 100361,
+    cnrtErrorQueueCaptureUnmatched = 100366,
+    cnrtErrorDevice = 632006, /* a resource of another device than the thread's */
     cnrtErrorMemcpyDirectionInvalid = 632013,
     cnrtErrorBusy = 632014,
     cnrtErrorCndrvFuncCall = 632015
@@ -79,6 +79,9 @@ cnrtRet_t cnrt_ready(int *device_out, uint32_t *physical_out);
 cnrtRet_t cnrt_queue(cnrtQueue_t handle, const char *call, struct queue **queue_out);
 /* A call that a strict capture of this thread forbids: break the capture, true. */
 bool cnrt_is_forbidden(uint32_t physical);
+/* What calls answer on a lost device: CNRT has no code of its own for that, only "a call of the
+   driver failed". */
+#define CNRT_LOST cnrtErrorCndrvFuncCall
 /* The code of a work that failed. */
 cnrtRet_t cnrt_work(int result, uint32_t physical);
 

@@ -219,9 +219,7 @@ SIM_EXPORT aclError aclrtResetDevice(int32_t deviceId)
     if (context == NULL) {
         sim_misuse("aclrtResetDevice(%d): it was reset as often as it was set", deviceId);
     }
-    if (current == context) {
-        current = NULL;
-    }
+    /* A count less, and no more: threads keep the context until the last count is gone. */
     if (--context->count == 0) {
         primaries[deviceId] = NULL;
         end_context(context);
@@ -392,10 +390,25 @@ SIM_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 SIM_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
 {
     BEGIN("aclrtGetPhyDevIdByLogicDevId");
-    if (logicDevId < 0 || logicDevId >= (int32_t)order_count) {
+    /* What it calls a logic number is the one that the caller counts by. */
+    if (acl_physical(logicDevId) < 0) {
         return ACL_ERROR_RT_INVALID_DEVICEID;
     }
-    *phyDevId = (int32_t)sim_device_at(order[logicDevId])->minor;
+    *phyDevId = (int32_t)sim_device_at((uint32_t)acl_physical(logicDevId))->minor;
+    return ACL_SUCCESS;
+}
+
+/* Newer CANN ("has_user_numbers": 1) says the same with a name that fits. */
+SIM_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
+{
+    BEGIN("aclrtGetPhyDevIdByUserDevId");
+    if (sim_vendor_number("has_user_numbers", 0) == 0) {
+        return ACL_ERROR_API_NOT_SUPPORT;
+    }
+    if (acl_physical(userDevId) < 0) {
+        return ACL_ERROR_RT_INVALID_DEVICEID;
+    }
+    *phyDevId = (int32_t)sim_device_at((uint32_t)acl_physical(userDevId))->minor;
     return ACL_SUCCESS;
 }
 

@@ -35,6 +35,12 @@ SIM_EXPORT aclError aclrtGetMemInfo(int attr, size_t *free, size_t *total)
     return ACL_SUCCESS;
 }
 
+/* Whole pages begin at a page, 4 KiB or 2 MiB; less may be cut out of a larger block. */
+static uint64_t alignment_of(size_t size)
+{
+    return size >= 2u << 20 ? 2u << 20 : size % 4096 == 0 ? 4096 : 64;
+}
+
 SIM_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, int policy)
 {
     struct context *context;
@@ -52,7 +58,7 @@ SIM_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, int policy)
     if (acl_is_forbidden(context->physical)) {
         return ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT;
     }
-    pointer = sim_alloc(context->physical, size, 64, SIM_DEVICE, 0);
+    pointer = sim_alloc(context->physical, size, alignment_of(size), SIM_DEVICE, 0);
     if (pointer == NULL) {
         return ACL_ERROR_RT_MEMORY_ALLOCATION;
     }
@@ -123,6 +129,10 @@ SIM_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, int type, void *
     }
     if (type != 0 || size == 0 || (uintptr_t)ptr % 4096 != 0 || size % 4096 != 0) {
         return ACL_ERROR_RT_PARAM_INVALID;
+    }
+    if (sim_vendor_number("old_kernel", 0) != 0) {
+        sim_misuse(
+            "aclrtHostRegister: a kernel up to 5.10 takes memory of aclrtMallocHost() alone");
     }
     if (!sim_register(context->physical, ptr, size, 0)) {
         return ACL_ERROR_RT_PARAM_INVALID;

@@ -71,8 +71,9 @@ SIM_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
         return code;
     }
     if (len != KEY_BYTES || (flags & ~(uint64_t)DISABLE_PID_VALIDATION) != 0 ||
-        !sim_find(devPtr, &block) || block.address != devPtr || size > block.size_bytes ||
-        !sim_export(devPtr, text)) {
+        /* Pages are shared, so only whole ones. */
+        (uintptr_t)devPtr % 4096 != 0 || size % 4096 != 0 || !sim_find(devPtr, &block) ||
+        block.address != devPtr || size > block.size_bytes || !sim_export(devPtr, text)) {
         return ACL_ERROR_RT_PARAM_INVALID;
     }
     text[KEY_BYTES - 1] = (flags & DISABLE_PID_VALIDATION) != 0 ? '\0' : 'P';

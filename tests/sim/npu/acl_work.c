@@ -273,6 +273,9 @@ SIM_EXPORT aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
     if (code != ACL_SUCCESS) {
         return code;
     }
+    if ((of->flags & ACL_EVENT_IPC) != 0 && sim_capture_status(in->sim) != SIM_CAPTURE_NONE) {
+        return ACL_ERROR_RT_FEATURE_NOT_SUPPORT; /* the manual: not in a capture */
+    }
     return acl_work(sim_event_record(of->sim, in->sim), in->context->physical);
 }
 
@@ -290,6 +293,9 @@ SIM_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
     }
     if ((of->flags & (ACL_EVENT_SYNC | ACL_EVENT_IPC)) == 0) {
         return ACL_ERROR_RT_PARAM_INVALID; /* of no use between streams */
+    }
+    if ((of->flags & ACL_EVENT_IPC) != 0 && sim_capture_status(in->sim) != SIM_CAPTURE_NONE) {
+        return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
     }
     return acl_work(sim_stream_wait_event(in->sim, of->sim), in->context->physical);
 }

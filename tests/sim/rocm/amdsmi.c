@@ -141,10 +141,15 @@ SIM_EXPORT amdsmi_status_t amdsmi_get_temp_metric(amdsmi_processor_handle proces
                                                   int sensor_type, int metric, int64_t *temperature)
 {
     ENTER(processor_handle);
-    if (sensor_type != 0 || metric != 0) {
+    /* 0 the edge, 1 the junction; edge_millidegrees -1: no such sensor. */
+    if (sensor_type > 1 || metric != 0 ||
+        (sensor_type == 0 && sim_number(processor_handle, "edge_millidegrees", 41000) < 0)) {
         return AMDSMI_STATUS_NOT_SUPPORTED;
     }
-    *temperature = sim_number(processor_handle, "edge_millidegrees", 41000) / 1000;
+    *temperature = (sensor_type == 0
+                        ? sim_number(processor_handle, "edge_millidegrees", 41000)
+                        : sim_number(processor_handle, "junction_millidegrees", 47000)) /
+                   1000;
     return AMDSMI_STATUS_SUCCESS;
 }
 

@@ -94,8 +94,13 @@ static void read_devices(void)
     for (size_t i = 0; rt_vendor.visible[i] != NULL; i++) {
         const char *value = getenv(rt_vendor.visible[i]);
 
-        if (value == NULL && rt_vendor.visible[i + 1] == NULL && rt_vendor.alternative != NULL) {
-            value = getenv(rt_vendor.alternative);
+        if (rt_vendor.visible[i + 1] == NULL && rt_vendor.alternative != NULL) {
+            if (value == NULL || value[0] == '\0') {
+                value = getenv(rt_vendor.alternative);
+            }
+            if (value != NULL && value[0] == '\0') {
+                value = NULL;
+            }
         }
         if (value != NULL) {
             state.count = apply_variable(value, state.physical, state.count);

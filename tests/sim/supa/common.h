@@ -13,6 +13,34 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef SUPA_UNNAMED
+/* A library without names of errors: they have CUDA's numbers. */
+enum {
+    INVALID_VALUE = 1,
+    MEMORY_ALLOCATION = 2,
+    INVALID_DIRECTION = 21,
+    NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
+    PEER_UNSUPPORTED = 217,
+    PEER_ENABLED = 704,
+    PEER_NOT_ENABLED = 705,
+    INVALID_HANDLE = 400,
+    ILLEGAL_STATE = 401,
+    NOT_READY = 600,
+    LAUNCH_FAILURE = 719,
+    ALREADY_REGISTERED = 712,
+    NOT_REGISTERED = 713,
+    NOT_SUPPORTED = 801,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_INVALIDATED = 901,
+    CAPTURE_IMPLICIT = 906,
+    CAPTURED_EVENT = 907,
+    CAPTURE_WRONG_THREAD = 908,
+    UPDATE_FAILURE = 910,
+    OTHER = 999,
+    INSUFFICIENT_DRIVER = 35
+};
+#else
 enum {
     INVALID_VALUE = 1001,
     MEMORY_ALLOCATION,
@@ -38,6 +66,7 @@ enum {
     OTHER,
     INSUFFICIENT_DRIVER
 };
+#endif
 
 /* By their codes, from INVALID_VALUE; PREFIX is "suError" or "supaError". */
 #define SUPA_NAMES(prefix) \

@@ -63,6 +63,12 @@ SIM_EXPORT supaError_t supaDeviceGetPCIBusId(char *pciBusId, int len, int device
     return 0;
 }
 
+SIM_EXPORT const char *supaGetErrorString(supaError_t error)
+{
+    return error == 0 ? "no error" : "something went wrong";
+}
+
+#ifndef SUPA_UNNAMED
 SIM_EXPORT const char *supaGetErrorName(supaError_t error)
 {
     static const char *const names[] = SUPA_NAMES("supaError");
@@ -75,6 +81,7 @@ SIM_EXPORT const char *supaGetErrorName(supaError_t error)
     return error >= INVALID_VALUE && error <= INSUFFICIENT_DRIVER ? names[error - INVALID_VALUE]
                                                                   : "supaErrorUnknown";
 }
+#endif
 
 SIM_EXPORT supaError_t supaGetLastError(void)
 {

@@ -3,8 +3,10 @@
 /* Memory, handles between processes, virtual memory. */
 #include "shim.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 typedef struct {
@@ -130,18 +132,100 @@ SIM_EXPORT ze_result_t zeMemAllocShared(struct context *context,
     return *pptr != NULL ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 
-/* ---- handles between processes: a descriptor of a file that says where the memory is ----------
+/* ---- handles between processes ----------------------------------------------------------------
+ *
+ * A handle stands for a descriptor of a file that says where the memory is. Its bytes are those of
+ * Intel's driver (compute-runtime, IpcMemoryData and IpcOpaqueMemoryData of context.h). With the
+ * machine's "ipc": "descriptor" it is the older form: whoever opens it must have the file under
+ * that number. Otherwise ("opaque") it names its process too, and the driver fetches the file from
+ * there, unless its two descriptors differ: then the first is the opener's own. The first such
+ * drivers
+ * ("named") had no second descriptor, and always fetch.
  */
 
 #define HANDLES 256u
+
+#pragma pack(push, 1)
+struct older_handle {
+    uint64_t handle;
+    uint64_t pool_offset;
+    uint8_t memory_type;
+};
+struct opaque_handle {
+    uint64_t handle;
+    uint64_t pool_offset;
+    uint32_t process;
+    uint8_t type; /* 0: a descriptor */
+    uint8_t memory_type;
+    uint64_t opaque_handle;
+    uint8_t reserved[32];
+    uint8_t is_compressed;
+};
+#pragma pack(pop)
+SIM_ASSERT(sizeof(struct older_handle) == 17, "context.h: IpcMemoryData");
+SIM_ASSERT(sizeof(struct opaque_handle) == 63, "context.h: IpcOpaqueMemoryData");
+SIM_ASSERT(offsetof(struct opaque_handle, process) == 16, "context.h: IpcOpaqueMemoryData");
+SIM_ASSERT(offsetof(struct opaque_handle, opaque_handle) == 22, "context.h: IpcOpaqueMemoryData");
 
 static struct {
     pthread_mutex_t lock;
     struct {
         void *base;
         int fd; /* plus 1; 0: none */
+        ze_ipc_mem_handle_t handle;
     } list[HANDLES];
 } handles = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_opaque(void)
+{
+    return strcmp(sim_vendor_text("ipc", "opaque"), "descriptor") != 0;
+}
+
+static void fill_handle(ze_ipc_mem_handle_t *handle, int fd)
+{
+    const struct older_handle older = {.handle = (uint64_t)fd};
+    const struct opaque_handle opaque = {
+        .handle = (uint64_t)fd, .process = (uint32_t)getpid(), .opaque_handle = (uint64_t)fd};
+
+    if (is_opaque()) {
+        memset(handle, 0, sizeof(*handle));
+        memcpy(handle->data, &opaque, sizeof(opaque));
+    } else {
+        memcpy(handle->data, &older, sizeof(older)); /* the rest is as the caller had it */
+    }
+}
+
+/* The number in the handle. */
+static int descriptor_in(const ze_ipc_mem_handle_t *handle)
+{
+    struct older_handle older;
+
+    memcpy(&older, handle->data, sizeof(older));
+    return (int)older.handle;
+}
+
+/* The handle's file: a descriptor that is the caller's to close; -1: there is none. */
+static int open_file(const ze_ipc_mem_handle_t *handle)
+{
+    struct opaque_handle opaque;
+    int fd = descriptor_in(handle);
+    int process;
+
+    memcpy(&opaque, handle->data, sizeof(opaque));
+    if (!is_opaque() ||
+        (opaque.opaque_handle != opaque.handle &&
+         strcmp(sim_vendor_text("ipc", "opaque"), "named") != 0) ||
+        opaque.process == (uint32_t)getpid()) {
+        return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    }
+    process = (int)syscall(SYS_pidfd_open, (pid_t)opaque.process, 0);
+    if (process < 0) {
+        return -1;
+    }
+    fd = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+    close(process);
+    return fd;
+}
 
 static void forget_handle(uint32_t i)
 {
@@ -161,7 +245,7 @@ static void forget_handles(const void *base)
     pthread_mutex_unlock(&handles.lock);
 }
 
-static bool keep_handle(void *base, int fd)
+static bool keep_handle(void *base, int fd, const ze_ipc_mem_handle_t *handle)
 {
     bool is_kept = false;
 
@@ -170,6 +254,7 @@ static bool keep_handle(void *base, int fd)
         if (handles.list[i].fd == 0) {
             handles.list[i].base = base;
             handles.list[i].fd = fd + 1;
+            handles.list[i].handle = *handle;
             is_kept = true;
         }
     }
@@ -232,12 +317,11 @@ SIM_EXPORT ze_result_t zeMemGetIpcHandle(struct context *context, const void *pt
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     }
     fd = memfd_create("sim-ipc", MFD_CLOEXEC);
+    fill_handle(handle, fd);
     if (fd < 0 || pwrite(fd, place, sizeof(place), 0) != (ssize_t)sizeof(place) ||
-        !keep_handle((void *)(uintptr_t)ptr, fd)) {
+        !keep_handle((void *)(uintptr_t)ptr, fd, handle)) {
         sim_misuse("the simulator itself has no descriptor for a handle");
     }
-    memset(handle, 0xA5, sizeof(*handle));
-    memcpy(handle->data, &fd, sizeof(fd));
     return ZE_RESULT_SUCCESS;
 }
 
@@ -245,11 +329,10 @@ SIM_EXPORT ze_result_t zeMemPutIpcHandle(struct context *context, ze_ipc_mem_han
 SIM_EXPORT ze_result_t zeMemPutIpcHandle(struct context *context, ze_ipc_mem_handle_t handle)
 {
     bool is_found = false;
-    int fd;
+    const int fd = descriptor_in(&handle);
 
     ENTER();
     check_context(context, __func__);
-    memcpy(&fd, handle.data, sizeof(fd));
     pthread_mutex_lock(&handles.lock);
     for (uint32_t i = 0; i < HANDLES && !is_found; i++) {
         is_found = fd >= 0 && handles.list[i].fd == fd + 1;
@@ -268,6 +351,7 @@ SIM_EXPORT ze_result_t zeMemOpenIpcHandle(struct context *context, struct device
 {
     char place[64];
     uint64_t size = 0;
+    bool is_read;
     int fd;
 
     ENTER();
@@ -277,9 +361,12 @@ SIM_EXPORT ze_result_t zeMemOpenIpcHandle(struct context *context, struct device
     if (flags > 3) {
         return ZE_RESULT_ERROR_INVALID_ENUMERATION;
     }
-    memcpy(&fd, handle.data, sizeof(fd));
-    if (handle.data[63] != (char)0xA5 ||
-        pread(fd, place, sizeof(place), 0) != (ssize_t)sizeof(place)) {
+    fd = open_file(&handle);
+    is_read = fd >= 0 && pread(fd, place, sizeof(place), 0) == (ssize_t)sizeof(place);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (!is_read) {
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     }
     *pptr = sim_import(device->part->physical, place, &size);
@@ -298,6 +385,22 @@ SIM_EXPORT ze_result_t zeMemCloseIpcHandle(struct context *context, const void *
     return ZE_RESULT_SUCCESS;
 }
 
+/* Both know only what this process has exported. */
+static bool find_handle(int fd, ze_ipc_mem_handle_t *handle_out)
+{
+    bool is_found = false;
+
+    pthread_mutex_lock(&handles.lock);
+    for (uint32_t i = 0; i < HANDLES && !is_found; i++) {
+        is_found = fd >= 0 && handles.list[i].fd == fd + 1;
+        if (is_found) {
+            *handle_out = handles.list[i].handle;
+        }
+    }
+    pthread_mutex_unlock(&handles.lock);
+    return is_found;
+}
+
 SIM_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(struct context *context,
                                                               ze_ipc_mem_handle_t handle,
                                                               uint64_t *fd_out);
@@ -305,12 +408,15 @@ SIM_EXPORT ze_result_t zeMemGetFileDescriptorFromIpcHandleExp(struct context *co
                                                               ze_ipc_mem_handle_t handle,
                                                               uint64_t *fd_out)
 {
-    int fd;
+    const int fd = descriptor_in(&handle);
+    ze_ipc_mem_handle_t found;
 
     ENTER();
     check_context(context, __func__);
     NEED_POINTER(fd_out);
-    memcpy(&fd, handle.data, sizeof(fd));
+    if (!find_handle(fd, &found)) {
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    }
     *fd_out = (uint64_t)fd;
     return ZE_RESULT_SUCCESS;
 }
@@ -320,14 +426,10 @@ SIM_EXPORT ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(struct context *co
 SIM_EXPORT ze_result_t zeMemGetIpcHandleFromFileDescriptorExp(struct context *context, uint64_t fd,
                                                               ze_ipc_mem_handle_t *handle)
 {
-    const int number = (int)fd;
-
     ENTER();
     check_context(context, __func__);
     NEED_POINTER(handle);
-    memset(handle, 0xA5, sizeof(*handle));
-    memcpy(handle->data, &number, sizeof(number));
-    return ZE_RESULT_SUCCESS;
+    return find_handle((int)fd, handle) ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
 /* ---- virtual memory ------------------------------------------------------------------------- */
@@ -475,7 +577,10 @@ SIM_EXPORT ze_result_t zeVirtualMemMap(struct context *context, const void *ptr,
         (uintptr_t)ptr % SMALL_PAGE != 0) {
         return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
     }
-    if (!sim_map((void *)(uintptr_t)ptr, size, physical->memory, offset)) {
+    /* The newest driver maps physical memory once at a time ("mappings": 1), older ones as often as
+       one likes. */
+    if ((sim_vendor_number("mappings", 1) == 1 && atomic_load(&physical->mapping_count) > 0) ||
+        !sim_map((void *)(uintptr_t)ptr, size, physical->memory, offset)) {
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     }
     set_access(ptr, size, access);
