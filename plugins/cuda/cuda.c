@@ -385,20 +385,17 @@ static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-/* Of the thread's current device, 0 where it has none, as the accelerator interface answers. */
-static int current_major(ds_accel_plugin_instance_t *instance)
+/* Of the thread's current device, the first where it has none, as the accelerator interface
+   answers. Not by the instance's devices, which a probe has not. */
+static int current_major(const struct cuda_api *api)
 {
-    const struct cuda_api *api = &((const struct cuda_runtime *)instance->runtime)->api;
-    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-    uint32_t index = UINT32_MAX;
+    cu_context_t context = NULL;
     cu_device_t device;
+    cu_result_t code = api->cuCtxGetCurrent(&context);
 
-    if (cuda_get_current(instance, &index, &ignored) != DS_ACCEL_OK || index == UINT32_MAX) {
-        index = 0;
-    }
-    return api->cuDeviceGet(&device, (int)index) == CU_SUCCESS
-               ? cuda_attribute(api, device, CU_ATTRIBUTE_COMPUTE_MAJOR, 0)
-               : 0;
+    code = code == CU_SUCCESS && context != NULL ? api->cuCtxGetDevice(&device)
+                                                 : api->cuDeviceGet(&device, 0);
+    return code == CU_SUCCESS ? cuda_attribute(api, device, CU_ATTRIBUTE_COMPUTE_MAJOR, 0) : 0;
 }
 
 static uint64_t missing_flags(const struct cuda_api *api)
@@ -438,7 +435,7 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
     if (!runtime->has_domains) {
         info->flags &= ~DS_ACCEL_FLAG_RANGE_DOMAINS;
     }
-    major = current_major(instance);
+    major = current_major(&runtime->api);
     if (major < 8) {
         info->flags &= ~DS_ACCEL_FLAG_TRITON;
     }

@@ -498,7 +498,8 @@ static void memory_is_shared_with_others(void)
 
 static void virtual_memory_is_mapped(void)
 {
-    CUmemAllocationProp prop = {.type = 1, .location = {1, 0}};
+    CUmemAllocationProp prop = {
+        .type = 1, .location = {1, 0}, .allocFlags = {.gpuDirectRDMACapable = 1}};
     CUmemAccessDesc access = {.location = {1, 0}, .flags = 3};
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
