@@ -761,6 +761,17 @@ static void warn_fallback(const ds_accel_t *context)
     ds_accel__text_clear(&names);
 }
 
+/* True if somebody was not asked, since no process or descriptor was left for it. */
+static bool was_limited(const ds_accel_t *context)
+{
+    for (size_t i = 0; i < context->registry.count; i++) {
+        if (strcmp(context->registry.candidates[i]->reason, "helper_refused") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* True if all that were asked for were refused for what could have changed their files. */
 static bool all_refused(const ds_accel_t *context)
 {
@@ -820,13 +831,13 @@ static int32_t detect_auto(ds_accel_t *context)
         const struct ds_accel__candidate *best = best_rejected(context, true);
 
         if (best != NULL) {
-            return ds_accel__error(
-                all_refused(context)                          ? DS_ACCEL_ERR_UNTRUSTED
-                : strcmp(best->reason, "helper_refused") == 0 ? DS_ACCEL_ERR_LIMIT
-                                                              : DS_ACCEL_ERR_NO_DEVICE,
-                "no accelerator can be used: the best candidate, %s, is %s: "
-                "%s: %s",
-                best->name, ds_accel__state_name(best->state), best->reason, detail_of(best));
+            return ds_accel__error(all_refused(context)   ? DS_ACCEL_ERR_UNTRUSTED
+                                   : was_limited(context) ? DS_ACCEL_ERR_LIMIT
+                                                          : DS_ACCEL_ERR_NO_DEVICE,
+                                   "no accelerator can be used: the best candidate, %s, is %s: "
+                                   "%s: %s",
+                                   best->name, ds_accel__state_name(best->state), best->reason,
+                                   detail_of(best));
         }
         return ds_accel__error(
             DS_ACCEL_ERR_NO_DEVICE,

@@ -133,7 +133,7 @@ static int32_t explain(const char *error, struct ds_accel__finding *finding)
     if (strstr(error, "undefined symbol") != NULL) {
         ds_accel__find(finding, "symbol_undefined", "%s", error);
     } else if (strstr(error, strerror(EMFILE)) != NULL || strstr(error, strerror(ENFILE)) != NULL) {
-        ds_accel__find(finding, "helper_failed", "%s", error); /* which is no fault of the plugin */
+        ds_accel__find(finding, "helper_refused", "%s", error);
     } else if (missing != NULL && strstr(missing, strerror(ENOENT)) != NULL) {
         ds_accel__find(finding, "dependency_missing", "%.*s is not installed",
                        (int)(missing - error), error);

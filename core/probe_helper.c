@@ -107,6 +107,28 @@ bool ds_accel__helper_raise(int *fd)
     return true;
 }
 
+/*
+ * Take the numbers of stdin, stdout and stderr while descriptors are opened, if they are free: what
+ * other threads of the program print there must not get into our channels. It gets nowhere: such a
+ * descriptor cannot be written to.
+ */
+static void hold_standard(int *held)
+{
+    for (int i = 0; i <= STDERR_FILENO; i++) {
+        held[i] = i > 0 && held[i - 1] < 0 ? -1 : open("/", O_PATH | O_CLOEXEC);
+        if (held[i] > STDERR_FILENO) {
+            ds_accel__probe_close(&held[i]);
+        }
+    }
+}
+
+static void release_standard(int *held)
+{
+    for (int i = 0; i <= STDERR_FILENO; i++) {
+        ds_accel__probe_close(&held[i]);
+    }
+}
+
 static bool prepare_ends(int *ends)
 {
     return ds_accel__helper_raise(&ends[0]) && ds_accel__helper_raise(&ends[1]) &&
@@ -309,6 +331,7 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     const char *program = context->prober->program;
     int channel[2] = {-1, -1};
     int output[2] = {-1, -1};
+    int held[STDERR_FILENO + 1];
     int error = 0;
     int32_t status = check_program(program, finding);
 
@@ -320,6 +343,7 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
         helper->output[i].fd = -1;
     }
+    hold_standard(held);
     if (!open_socket(channel) || !open_pipe(output)) {
         error = errno;
     } else if (getrandom(&helper->token, sizeof(helper->token), 0) !=
@@ -331,6 +355,7 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
             context->prober->is_outside ? "outside" : ds_accel__probe_containment(context), NULL,
             (int[]){output[1], output[1], channel[1]}, DS_ACCEL__HELPER_DESCRIPTORS);
     }
+    release_standard(held);
     ds_accel__probe_close(&channel[1]);
     ds_accel__probe_close(&output[1]);
     if (error != 0) {
@@ -574,12 +599,15 @@ static uint32_t log_level(const struct ds_accel__candidate *candidate)
 static int open_answers(struct ds_accel__helper *helper, int *passed)
 {
     int ends[DS_ACCEL__PROBE_PASSED][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    int held[STDERR_FILENO + 1];
     int error = 0;
 
     close_answers(helper);
+    hold_standard(held);
     if (!open_pipe(ends[0]) || !open_pipe(ends[1]) || !open_socket(ends[2])) {
         error = errno;
     }
+    release_standard(held);
     for (int i = 0; i < DS_ACCEL__PROBE_PASSED; i++) {
         passed[i] = ends[i][1];
         if (error != 0) {
@@ -594,9 +622,9 @@ static int open_answers(struct ds_accel__helper *helper, int *passed)
     return error;
 }
 
-static int32_t send_ask(struct ds_accel__helper *helper, const int *passed)
+static int32_t send_ask(struct ds_accel__helper *helper,
+                        const struct ds_accel__candidate *candidate, const int *passed)
 {
-    const struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__probe_ask ask = {
         .token = helper->from_child.token,
         .number = helper->number,
@@ -717,12 +745,15 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     if (status >= 0 && finding.reason == NULL) {
         int error = open_answers(helper, passed);
 
+        if (error != 0) {
+            ds_accel__helper_end(context, helper, &info); /* it has descriptors that others need */
+        }
         status = error == 0
                      ? DS_ACCEL_OK
                      : ds_accel__helper_judge_start(context->prober->program, error, &finding);
     }
     if (status >= 0 && finding.reason == NULL) {
-        status = send_ask(helper, passed);
+        status = send_ask(helper, candidate, passed);
         for (int i = 0; i < DS_ACCEL__PROBE_PASSED; i++) {
             close(passed[i]);
         }
