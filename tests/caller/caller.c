@@ -561,7 +561,7 @@ static bool standard_streams_closed(void)
             judged("probe_hang", "probe_hung", SHORT_MS);
     is_over = true;
     pthread_join(printer, NULL);
-    after = state_take();
+    after = state_take_after(before);
     dup2(kept, 1);
     right = (strcmp(before, after) == 0 || fail("the state is another", after)) && right;
     free(before);

@@ -273,11 +273,9 @@ static int count_threads(const char *text)
     return sscanf(text, "Threads: %d", &count) == 1 ? count : 0;
 }
 
-bool state_is_as_before(const char *before, const char *plugin)
+char *state_take_after(const char *before)
 {
     char *now = state_take();
-    char allowed[128];
-    bool same;
 
     /* A thread that was joined may still be on its last instructions. */
     for (int i = 0; i < 50 && count_threads(now) != count_threads(before); i++) {
@@ -285,6 +283,15 @@ bool state_is_as_before(const char *before, const char *plugin)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         now = state_take();
     }
+    return now;
+}
+
+bool state_is_as_before(const char *before, const char *plugin)
+{
+    char *now = state_take_after(before);
+    char allowed[128];
+    bool same;
+
     snprintf(allowed, sizeof(allowed), "mapped ds_accel_%s.so", plugin);
     same = print_missing("-", before, now, "");
     same = print_missing("+", now, before, allowed) && same;

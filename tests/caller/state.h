@@ -8,6 +8,8 @@
 
 /* Threads, descriptors, plugins mapped, signals, affinity, memory policy, ... New string. */
 char *state_take(void);
+/* The same, once as many threads run as before: a joined one needs a moment to be gone. */
+char *state_take_after(const char *before);
 /* Make each of these differ from what a new process has, so that a reset is seen. */
 void state_make_special(void);
 /* Compare with what is now; prints the lines that differ. Only plugin may be mapped since. */
