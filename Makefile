@@ -279,7 +279,7 @@ include tests/abi/abi.mk
 include tests/allocator/allocator.mk
 include tests/sim/sim.mk
 
-# Builds may use make's -j; the tests come one after another, and shell tests TEST_JOBS at a time.
+# Builds may use make's -j; the tests come one after another, and shell tests and test-alloc have TEST_JOBS processes.
 TEST_JOBS ?= 2
 CHECKS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-fuzz test-shell
 
@@ -302,7 +302,7 @@ $(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARY)
 $(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
 
 test-alloc: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
-	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(abspath $(TESTBED)) $(CURDIR))
+	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(TEST_JOBS) $(abspath $(TESTBED)) $(CURDIR))
 
 THREADS := $(BUILD)/tests/threads
 $(THREADS): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/threads/*.c)) $(LIBRARY)

@@ -5,7 +5,9 @@
  * nothing, and give the right answer once memory suffices. Where the status is OK although an
  * allocation failed, the answer must be that of an undisturbed run. malloc() and its kin are this
  * program's own in front of glibc's, so every library in the process is covered: jansson, libltdl
- * and the dynamic linker too.  alloc BUILD SOURCE
+ * and the dynamic linker too. Several processes share the scenarios.
+ *
+ *     alloc JOBS BUILD SOURCE [SCENARIO]
  */
 #include "ds_accel.h"
 
@@ -18,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t size);
@@ -1218,6 +1222,21 @@ static const struct {
     {"info --memory-map", draw_devices},
 };
 
+/* The next scenario finds in the cache what this one leaves. */
+static bool leaves_cache(size_t scenario)
+{
+    int32_t (*const leaving[])(void) = {detect_cold,       detect_warm, detect_quarantined,
+                                        detect_hardware,   name_device, report_cache,
+                                        report_quarantine, clear_cache};
+
+    for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++) {
+        if (scenarios[scenario].run == leaving[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* An undisturbed run, whose answer is kept. */
 static void run_again(size_t scenario, char *kept)
 {
@@ -1321,73 +1340,140 @@ static void remove_cache(void)
     rmdir(remembered); /* unless there is something that should not be there */
 }
 
-int main(int argc, char **argv)
-{
-    unsigned long passed = 0;
-    unsigned long failed = 0;
+/* What the processes share. */
+struct tally {
+    atomic_size_t next; /* the first scenario that nobody has taken */
+    atomic_ulong passed;
+    atomic_ulong failed;
+};
 
-    if (argc != 3 && argc != 4) {
-        fprintf(stderr, "usage: alloc BUILD SOURCE [SCENARIO]\n");
-        return 2;
+static void judge(struct tally *tally, bool is_good)
+{
+    atomic_fetch_add(is_good ? &tally->passed : &tally->failed, 1);
+}
+
+static void fail_each(struct tally *tally, size_t scenario)
+{
+    bool reached = true;
+
+    if (scenarios[scenario].run == detect_quarantined) {
+        crash_twice();
     }
-    snprintf(share, sizeof(share), "%s/conf", argv[2]);
-    snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", argv[2]);
-    snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", argv[2]);
-    snprintf(layered, sizeof(layered), "%s/tests/alloc/layered.json", argv[2]);
-    snprintf(asynchronous, sizeof(asynchronous), "%s/tests/alloc/async.json", argv[2]);
-    snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", argv[2]);
-    snprintf(recording, sizeof(recording), "%s/tests/fuzz/corpus/recording/deference", argv[2]);
-    snprintf(snapshot, sizeof(snapshot), "%s/tests/fixtures/memory/torch_1.json", argv[2]);
-    snprintf(trace, sizeof(trace), "%s/tests/fixtures/memory/traces.json", argv[2]);
-    snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", argv[1]);
-    snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", argv[1]);
-    snprintf(crashing, sizeof(crashing), "%s/tests/fixtures/faults/probe_segv", argv[1]);
-    snprintf(looked_for, sizeof(looked_for), "%s/tests/alloc/hardware.json", argv[2]);
-    snprintf(refusing, sizeof(refusing), "%s/tests/fixtures/probe_no_state", argv[1]);
-    snprintf(absent, sizeof(absent), "%s/tests/fixtures/hardware_absent", argv[1]);
+    if (scenarios[scenario].run == use_memory && !prepare_memory()) {
+        printf("FAILED: device memory: %s\n", ds_accel_last_error());
+        judge(tally, false);
+        return;
+    }
+    /* Twice first: modules and one-time tables of the libraries stay for good. */
+    scenarios[scenario].run();
+    run_again(scenario, expected);
+    if (!run_once(scenario, 0, &reached)) {
+        judge(tally, false);
+    }
+    if (calls == 0) {
+        printf("FAILED: %s: no allocation was seen\n", scenarios[scenario].name);
+        judge(tally, false);
+    }
+    reached = true;
+    for (unsigned long nth = 1; reached; nth++) {
+        judge(tally, run_once(scenario, nth, &reached));
+    }
+}
+
+/* In a process of its own, with a cache of its own: take scenarios until none is left. */
+static void work(struct tally *tally, const char *only)
+{
+    const size_t count = sizeof(scenarios) / sizeof(scenarios[0]);
+    size_t scenario;
+
     if (mkdtemp(remembered) == NULL) {
-        return 2;
+        perror("alloc: mkdtemp");
+        judge(tally, false);
+        return;
     }
     snprintf(verdicts, sizeof(verdicts), "%s/verdicts", remembered);
     if (with_device("mock", wear_handles) < 0) {
         printf("FAILED: handles: %s\n", ds_accel_last_error());
-        failed++;
+        judge(tally, false);
     }
-    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
-        bool reached = true;
-
-        if (argc > 3 && strcmp(scenarios[i].name, argv[3]) != 0) {
-            continue;
+    while ((scenario = atomic_fetch_add(&tally->next, 1)) < count) {
+        if (scenario > 0 && leaves_cache(scenario - 1)) {
+            continue; /* whoever took the first of them does it */
         }
-        if (scenarios[i].run == detect_quarantined) {
-            crash_twice();
-        }
-
-        if (scenarios[i].run == use_memory && !prepare_memory()) {
-            printf("FAILED: device memory: %s\n", ds_accel_last_error());
-            return 1;
-        }
-        /* Twice first: modules and one-time tables of the libraries stay for good. */
-        scenarios[i].run();
-        run_again(i, expected);
-        if (!run_once(i, 0, &reached)) {
-            failed++;
-        }
-        if (calls == 0) {
-            printf("FAILED: %s: no allocation was seen\n", scenarios[i].name);
-            failed++;
-        }
-        reached = true;
-        for (unsigned long nth = 1; reached; nth++) {
-            if (run_once(i, nth, &reached)) {
-                passed++;
-            } else {
-                failed++;
+        do {
+            if (only == NULL || strcmp(scenarios[scenario].name, only) == 0) {
+                fail_each(tally, scenario);
             }
-        }
+        } while (leaves_cache(scenario++));
     }
     ds_accel_destroy(memory_context);
     remove_cache();
-    printf("alloc: %lu passed, %lu failed\n", passed, failed);
-    return failed != 0;
+}
+
+static struct tally *share_tally(void)
+{
+    void *shared =
+        mmap(NULL, sizeof(struct tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return shared != MAP_FAILED ? shared : NULL;
+}
+
+/* Start a worker; its process, or -1. */
+static pid_t start_worker(struct tally *tally, const char *only)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        work(tally, only);
+        fflush(stdout);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void find_files(const char *build, const char *source)
+{
+    snprintf(share, sizeof(share), "%s/conf", source);
+    snprintf(etc, sizeof(etc), "%s/tests/alloc/etc", source);
+    snprintf(bad, sizeof(bad), "%s/tests/alloc/bad.json", source);
+    snprintf(layered, sizeof(layered), "%s/tests/alloc/layered.json", source);
+    snprintf(asynchronous, sizeof(asynchronous), "%s/tests/alloc/async.json", source);
+    snprintf(machine, sizeof(machine), "%s/tests/machines/suspended-gpu", source);
+    snprintf(recording, sizeof(recording), "%s/tests/fuzz/corpus/recording/deference", source);
+    snprintf(snapshot, sizeof(snapshot), "%s/tests/fixtures/memory/torch_1.json", source);
+    snprintf(trace, sizeof(trace), "%s/tests/fixtures/memory/traces.json", source);
+    snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", build);
+    snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", build);
+    snprintf(crashing, sizeof(crashing), "%s/tests/fixtures/faults/probe_segv", build);
+    snprintf(looked_for, sizeof(looked_for), "%s/tests/alloc/hardware.json", source);
+    snprintf(refusing, sizeof(refusing), "%s/tests/fixtures/probe_no_state", build);
+    snprintf(absent, sizeof(absent), "%s/tests/fixtures/hardware_absent", build);
+}
+
+int main(int argc, char **argv)
+{
+    struct tally *tally = share_tally();
+    int jobs = argc > 3 ? atoi(argv[1]) : 0;
+    int status;
+
+    if (jobs < 1 || argc > 5 || tally == NULL) {
+        fprintf(stderr, "usage: alloc JOBS BUILD SOURCE [SCENARIO]\n");
+        return 2;
+    }
+    find_files(argv[2], argv[3]);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 0; i < jobs; i++) {
+        if (start_worker(tally, argc > 4 ? argv[4] : NULL) < 0) {
+            perror("alloc: fork");
+            judge(tally, false);
+        }
+    }
+    while (wait(&status) > 0) {
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+            printf("FAILED: a process ended with wait status %#x\n", (unsigned)status);
+            judge(tally, false);
+        }
+    }
+    printf("alloc: %lu passed, %lu failed\n", tally->passed, tally->failed);
+    return tally->failed != 0;
 }
