@@ -38,7 +38,7 @@ extern "C" {
  */
 #define DS_ACCEL_ABI_MAJOR 1
 /** Informative: counts the additions within the generation; never compared. */
-#define DS_ACCEL_ABI_MINOR 0
+#define DS_ACCEL_ABI_MINOR 1
 
 /** Bytes of @p type through its member @p last: the smallest struct_size that has it. */
 #define DS_ACCEL_SIZE_THROUGH(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))

@@ -189,7 +189,7 @@ struct ds_accel_candidate {
     const char *path;   /**< "" for a registered backend */
     const char *vendor; /**< "" where the file did not say */
     const char *version;
-    const char *abi;        /**< "1.0" */
+    const char *abi;        /**< "1.1" */
     const char *state_name; /**< "unavailable" */
     const char
         *reason; /**< stable code, "no_device"; "" when SELECTED, or nothing speaks against it */

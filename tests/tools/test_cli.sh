@@ -128,7 +128,7 @@ is "keys of detect" "$keys plugin failure candidates" "$(at '*')"
 is "keys of its plugin" "path version vendor abi" "$(at 'plugin/*')"
 is "keys of a candidate" "name state reason detail stage elapsed_us" "$(at 'candidates/0/*')"
 is "detected" "1 npu auto detect 2" "$(at schema_version accelerator set_method device_count)"
-is "the plugin" "$here/two/ds_accel_npu.so 1.0" "$(at plugin/path plugin/abi)"
+is "the plugin" "$here/two/ds_accel_npu.so 1.1" "$(at plugin/path plugin/abi)"
 is "candidates in detection order" "npu cuda mock cpu" "$(at 'candidates/*/name')"
 is "their states" "selected not_probed not_probed not_probed" "$(at 'candidates/*/state')"
 is "why not" "not_needed demand_only not_needed" \

@@ -84,7 +84,7 @@ static void fill(struct ds_accel_plugin *table)
 DS_ACCEL_PLUGIN("vendor", "A Vendor", "3.2.1", 0, 0, fill);
 END
 
-is "abi" 1.0 "$(pkg-config --variable=abi ds-accel)"
+is "abi" 1.1 "$(pkg-config --variable=abi ds-accel)"
 plugindir=$(pkg-config --variable=plugindir ds-accel)
 is "plugindir" "$prefix/lib/ds-accel" "$plugindir"
 # shellcheck disable=SC2046 # flags are words
