@@ -57,26 +57,50 @@ extern "C" {
 
 /* ---- status codes: 0 ok, negative errors (never renumbered), positive "not yet" ------------- */
 
-#define DS_ACCEL_OK 0
-#define DS_ACCEL_NOT_READY 1           /**< an event or stream still has work to do */
-#define DS_ACCEL_ERR_INVALID (-1)      /**< an argument is out of its range */
-#define DS_ACCEL_ERR_NO_MEMORY (-2)    /**< host or device memory is exhausted */
-#define DS_ACCEL_ERR_UNSUPPORTED (-3)  /**< this plugin, host or device has no such function */
-#define DS_ACCEL_ERR_DRIVER (-4)       /**< the vendor's runtime failed: see vendor_code */
-#define DS_ACCEL_ERR_NOT_FOUND (-5)    /**< no such name, key, file or extension */
-#define DS_ACCEL_ERR_NO_DEVICE (-6)    /**< no such device, or none at all */
-#define DS_ACCEL_ERR_PERMISSION (-7)   /**< the operating system refused access */
-#define DS_ACCEL_ERR_BUSY (-8)         /**< in use by another process, or still has users */
-#define DS_ACCEL_ERR_TIMEOUT (-9)      /**< the deadline passed */
-#define DS_ACCEL_ERR_DEVICE_LOST (-10) /**< the device fell off the bus or was reset */
-#define DS_ACCEL_ERR_IO (-11)          /**< reading or writing a file failed */
-#define DS_ACCEL_ERR_STATE (-12)       /**< not allowed now: capturing, not begun */
-#define DS_ACCEL_ERR_LIMIT (-13)       /**< a resource limit was met, such as RLIMIT_MEMLOCK */
-#define DS_ACCEL_ERR_CONFIG (-14)      /**< the configuration is not valid */
-#define DS_ACCEL_ERR_NOT_USABLE (-15)  /**< the accelerator that was asked for cannot be used */
-#define DS_ACCEL_ERR_ABI (-16)         /**< the two sides do not fit together */
-#define DS_ACCEL_ERR_UNTRUSTED (-17)   /**< refused for security */
-#define DS_ACCEL_ERR_INTERNAL (-18)    /**< a defect on the side that returns it */
+/* One signed type for all of them, also for bindgen, which takes a macro of 0 for unsigned. The
+ * macros of the same names are for #ifdef, and are int in C++ too. */
+enum {
+    DS_ACCEL_OK = 0,
+    DS_ACCEL_NOT_READY = 1,         /**< an event or stream still has work to do */
+    DS_ACCEL_ERR_INVALID = -1,      /**< an argument is out of its range */
+    DS_ACCEL_ERR_NO_MEMORY = -2,    /**< host or device memory is exhausted */
+    DS_ACCEL_ERR_UNSUPPORTED = -3,  /**< this plugin, host or device has no such function */
+    DS_ACCEL_ERR_DRIVER = -4,       /**< the vendor's runtime failed: see vendor_code */
+    DS_ACCEL_ERR_NOT_FOUND = -5,    /**< no such name, key, file or extension */
+    DS_ACCEL_ERR_NO_DEVICE = -6,    /**< no such device, or none at all */
+    DS_ACCEL_ERR_PERMISSION = -7,   /**< the operating system refused access */
+    DS_ACCEL_ERR_BUSY = -8,         /**< in use by another process, or still has users */
+    DS_ACCEL_ERR_TIMEOUT = -9,      /**< the deadline passed */
+    DS_ACCEL_ERR_DEVICE_LOST = -10, /**< the device fell off the bus or was reset */
+    DS_ACCEL_ERR_IO = -11,          /**< reading or writing a file failed */
+    DS_ACCEL_ERR_STATE = -12,       /**< not allowed now: capturing, not begun */
+    DS_ACCEL_ERR_LIMIT = -13,       /**< a resource limit was met, such as RLIMIT_MEMLOCK */
+    DS_ACCEL_ERR_CONFIG = -14,      /**< the configuration is not valid */
+    DS_ACCEL_ERR_NOT_USABLE = -15,  /**< the accelerator that was asked for cannot be used */
+    DS_ACCEL_ERR_ABI = -16,         /**< the two sides do not fit together */
+    DS_ACCEL_ERR_UNTRUSTED = -17,   /**< refused for security */
+    DS_ACCEL_ERR_INTERNAL = -18,    /**< a defect on the side that returns it */
+};
+#define DS_ACCEL_OK (+DS_ACCEL_OK)
+#define DS_ACCEL_NOT_READY (+DS_ACCEL_NOT_READY)
+#define DS_ACCEL_ERR_INVALID (+DS_ACCEL_ERR_INVALID)
+#define DS_ACCEL_ERR_NO_MEMORY (+DS_ACCEL_ERR_NO_MEMORY)
+#define DS_ACCEL_ERR_UNSUPPORTED (+DS_ACCEL_ERR_UNSUPPORTED)
+#define DS_ACCEL_ERR_DRIVER (+DS_ACCEL_ERR_DRIVER)
+#define DS_ACCEL_ERR_NOT_FOUND (+DS_ACCEL_ERR_NOT_FOUND)
+#define DS_ACCEL_ERR_NO_DEVICE (+DS_ACCEL_ERR_NO_DEVICE)
+#define DS_ACCEL_ERR_PERMISSION (+DS_ACCEL_ERR_PERMISSION)
+#define DS_ACCEL_ERR_BUSY (+DS_ACCEL_ERR_BUSY)
+#define DS_ACCEL_ERR_TIMEOUT (+DS_ACCEL_ERR_TIMEOUT)
+#define DS_ACCEL_ERR_DEVICE_LOST (+DS_ACCEL_ERR_DEVICE_LOST)
+#define DS_ACCEL_ERR_IO (+DS_ACCEL_ERR_IO)
+#define DS_ACCEL_ERR_STATE (+DS_ACCEL_ERR_STATE)
+#define DS_ACCEL_ERR_LIMIT (+DS_ACCEL_ERR_LIMIT)
+#define DS_ACCEL_ERR_CONFIG (+DS_ACCEL_ERR_CONFIG)
+#define DS_ACCEL_ERR_NOT_USABLE (+DS_ACCEL_ERR_NOT_USABLE)
+#define DS_ACCEL_ERR_ABI (+DS_ACCEL_ERR_ABI)
+#define DS_ACCEL_ERR_UNTRUSTED (+DS_ACCEL_ERR_UNTRUSTED)
+#define DS_ACCEL_ERR_INTERNAL (+DS_ACCEL_ERR_INTERNAL)
 
 /* ---- small shared types --------------------------------------------------------------------- */
 
@@ -125,12 +149,12 @@ typedef struct ds_accel_plugin_vmem
 
 /* ---- features: contracts that one side asks of the other ------------------------------------ */
 
-#define DS_ACCEL_FEATURE_CONFIG DS_ACCEL_BIT(0)   /**< host answers config_get */
-#define DS_ACCEL_FEATURE_MACHINE DS_ACCEL_BIT(1)  /**< host gives machine_root */
-#define DS_ACCEL_FEATURE_TOPOLOGY DS_ACCEL_BIT(2) /**< extension DS_ACCEL_EXT_TOPOLOGY */
-#define DS_ACCEL_FEATURE_TRACE DS_ACCEL_BIT(3)    /**< extension DS_ACCEL_EXT_TRACE */
+#define DS_ACCEL_FEATURE_CONFIG 0x1ull   /**< host answers config_get */
+#define DS_ACCEL_FEATURE_MACHINE 0x2ull  /**< host gives machine_root */
+#define DS_ACCEL_FEATURE_TOPOLOGY 0x4ull /**< extension DS_ACCEL_EXT_TOPOLOGY */
+#define DS_ACCEL_FEATURE_TRACE 0x8ull    /**< extension DS_ACCEL_EXT_TRACE */
 /** Host never chooses this plugin by itself, only by name; the configuration can say otherwise. */
-#define DS_ACCEL_FEATURE_DEMAND_ONLY DS_ACCEL_BIT(4)
+#define DS_ACCEL_FEATURE_DEMAND_ONLY 0x10ull
 
 /* ---- the host's services -------------------------------------------------------------------- */
 
@@ -270,28 +294,28 @@ struct ds_accel_verdict {
 
 /* ---- facts about the backend and its devices ------------------------------------------------ */
 
-#define DS_ACCEL_FLAG_SYNCHRONIZED DS_ACCEL_BIT(0) /**< no asynchronous queue */
-#define DS_ACCEL_FLAG_HOST_TIMERS DS_ACCEL_BIT(1)  /**< time with the host's clock */
+#define DS_ACCEL_FLAG_SYNCHRONIZED 0x1ull /**< no asynchronous queue */
+#define DS_ACCEL_FLAG_HOST_TIMERS 0x2ull  /**< time with the host's clock */
 /** orders dependent work by itself */
-#define DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES DS_ACCEL_BIT(2)
-#define DS_ACCEL_FLAG_HANDLES_BACKPRESSURE DS_ACCEL_BIT(3) /**< bounds work in flight by itself */
-#define DS_ACCEL_FLAG_RANGE_DOMAINS DS_ACCEL_BIT(4)        /**< range_push heeds domain, category */
-#define DS_ACCEL_FLAG_TRITON DS_ACCEL_BIT(5)
-#define DS_ACCEL_FLAG_TRITON_GROUPED_MM DS_ACCEL_BIT(6) /**< prefer triton's grouped matmul */
-#define DS_ACCEL_FLAG_GRAPHS DS_ACCEL_BIT(7)            /**< the graph group works */
+#define DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES 0x4ull
+#define DS_ACCEL_FLAG_HANDLES_BACKPRESSURE 0x8ull /**< bounds work in flight by itself */
+#define DS_ACCEL_FLAG_RANGE_DOMAINS 0x10ull       /**< range_push heeds domain, category */
+#define DS_ACCEL_FLAG_TRITON 0x20ull
+#define DS_ACCEL_FLAG_TRITON_GROUPED_MM 0x40ull /**< prefer triton's grouped matmul */
+#define DS_ACCEL_FLAG_GRAPHS 0x80ull            /**< the graph group works */
 /** default stream waits for the others */
-#define DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS DS_ACCEL_BIT(8)
-#define DS_ACCEL_FLAG_HOST_ACCESSIBLE DS_ACCEL_BIT(9) /**< host code may touch device memory */
+#define DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS 0x100ull
+#define DS_ACCEL_FLAG_HOST_ACCESSIBLE 0x200ull /**< host code may touch device memory */
 /** one address space: copy kind can be inferred */
-#define DS_ACCEL_FLAG_UNIFIED_ADDRESSES DS_ACCEL_BIT(10)
-#define DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY DS_ACCEL_BIT(11)
-#define DS_ACCEL_FLAG_VIRTUAL_MEMORY DS_ACCEL_BIT(12)
-#define DS_ACCEL_FLAG_MEMORY_IPC DS_ACCEL_BIT(13)
-#define DS_ACCEL_FLAG_EVENT_IPC DS_ACCEL_BIT(14)
-#define DS_ACCEL_FLAG_DMABUF DS_ACCEL_BIT(15)
+#define DS_ACCEL_FLAG_UNIFIED_ADDRESSES 0x400ull
+#define DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY 0x800ull
+#define DS_ACCEL_FLAG_VIRTUAL_MEMORY 0x1000ull
+#define DS_ACCEL_FLAG_MEMORY_IPC 0x2000ull
+#define DS_ACCEL_FLAG_EVENT_IPC 0x4000ull
+#define DS_ACCEL_FLAG_DMABUF 0x8000ull
 
 /** Every DS_ACCEL_FLAG_* of this header. */
-#define DS_ACCEL_FLAGS_ALL (DS_ACCEL_BIT(16) - 1)
+#define DS_ACCEL_FLAGS_ALL 0xffffull
 
 /** Answers that hold for all devices of an instance. */
 struct ds_accel_backend_info {
@@ -490,25 +514,25 @@ struct ds_accel_link {
     char peer_pci_address[32];      /**< when the other end is known by address only */
 };
 
-#define DS_ACCEL_TELEMETRY_UTILIZATION DS_ACCEL_BIT(0)
-#define DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION DS_ACCEL_BIT(1)
-#define DS_ACCEL_TELEMETRY_TEMPERATURE DS_ACCEL_BIT(2)
-#define DS_ACCEL_TELEMETRY_POWER DS_ACCEL_BIT(3)
-#define DS_ACCEL_TELEMETRY_POWER_LIMIT DS_ACCEL_BIT(4)
-#define DS_ACCEL_TELEMETRY_ENERGY DS_ACCEL_BIT(5)
-#define DS_ACCEL_TELEMETRY_CORE_CLOCK DS_ACCEL_BIT(6)
-#define DS_ACCEL_TELEMETRY_MEMORY_CLOCK DS_ACCEL_BIT(7)
-#define DS_ACCEL_TELEMETRY_FAN DS_ACCEL_BIT(8)
-#define DS_ACCEL_TELEMETRY_PCIE DS_ACCEL_BIT(9)
-#define DS_ACCEL_TELEMETRY_THROTTLE DS_ACCEL_BIT(10)
-#define DS_ACCEL_TELEMETRY_ECC DS_ACCEL_BIT(11)
-#define DS_ACCEL_TELEMETRY_MEMORY DS_ACCEL_BIT(12)
+#define DS_ACCEL_TELEMETRY_UTILIZATION 0x1ull
+#define DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION 0x2ull
+#define DS_ACCEL_TELEMETRY_TEMPERATURE 0x4ull
+#define DS_ACCEL_TELEMETRY_POWER 0x8ull
+#define DS_ACCEL_TELEMETRY_POWER_LIMIT 0x10ull
+#define DS_ACCEL_TELEMETRY_ENERGY 0x20ull
+#define DS_ACCEL_TELEMETRY_CORE_CLOCK 0x40ull
+#define DS_ACCEL_TELEMETRY_MEMORY_CLOCK 0x80ull
+#define DS_ACCEL_TELEMETRY_FAN 0x100ull
+#define DS_ACCEL_TELEMETRY_PCIE 0x200ull
+#define DS_ACCEL_TELEMETRY_THROTTLE 0x400ull
+#define DS_ACCEL_TELEMETRY_ECC 0x800ull
+#define DS_ACCEL_TELEMETRY_MEMORY 0x1000ull
 
-#define DS_ACCEL_THROTTLE_IDLE DS_ACCEL_BIT(0)
-#define DS_ACCEL_THROTTLE_POWER DS_ACCEL_BIT(1)
-#define DS_ACCEL_THROTTLE_THERMAL DS_ACCEL_BIT(2)
-#define DS_ACCEL_THROTTLE_HARDWARE DS_ACCEL_BIT(3)
-#define DS_ACCEL_THROTTLE_SETTING DS_ACCEL_BIT(4) /**< clocks set by an application or operator */
+#define DS_ACCEL_THROTTLE_IDLE 0x1ull
+#define DS_ACCEL_THROTTLE_POWER 0x2ull
+#define DS_ACCEL_THROTTLE_THERMAL 0x4ull
+#define DS_ACCEL_THROTTLE_HARDWARE 0x8ull
+#define DS_ACCEL_THROTTLE_SETTING 0x10ull /**< clocks set by an application or operator */
 
 /** Sensors. Only the members named in valid hold a value; zero is a value. */
 struct ds_accel_telemetry {

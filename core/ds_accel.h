@@ -1226,8 +1226,12 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_is_pinned(const ds_accel_tensor_t *tenso
 #define DS_ACCEL_DLPACK_VERSIONED 1u /**< DLManagedTensorVersioned, 1.x; else DLManagedTensor */
 #define DS_ACCEL_DLPACK_COPY 2u      /**< a contiguous copy of its own, and flagged as one */
 
-#define DS_ACCEL_DLPACK_NO_STREAM INT64_C(-1) /**< the consumer sees to the order itself */
-#define DS_ACCEL_DLPACK_DEFAULT_STREAM INT64_C(0)
+enum {
+    DS_ACCEL_DLPACK_NO_STREAM = -1, /**< the consumer sees to the order itself */
+    DS_ACCEL_DLPACK_DEFAULT_STREAM = 0,
+};
+#define DS_ACCEL_DLPACK_NO_STREAM (+DS_ACCEL_DLPACK_NO_STREAM)
+#define DS_ACCEL_DLPACK_DEFAULT_STREAM (+DS_ACCEL_DLPACK_DEFAULT_STREAM)
 
 /**
  * Give the tensor to another library as a DLPack structure, without a copy.
@@ -1301,26 +1305,26 @@ DS_ACCEL_EXPORT int32_t ds_accel_backend_info(ds_accel_t *context,
 
 /* Groups of functions that the backend has: what is missing answers ERR_UNSUPPORTED, or where it
  * says so does nothing. */
-#define DS_ACCEL_CAPABILITY_STREAMS DS_ACCEL_BIT(0) /**< streams of a program's own */
-#define DS_ACCEL_CAPABILITY_EVENTS DS_ACCEL_BIT(1)
-#define DS_ACCEL_CAPABILITY_EVENT_TIMING DS_ACCEL_BIT(2)
-#define DS_ACCEL_CAPABILITY_GRAPHS DS_ACCEL_BIT(3)
-#define DS_ACCEL_CAPABILITY_PINNED DS_ACCEL_BIT(4)
-#define DS_ACCEL_CAPABILITY_REGISTER DS_ACCEL_BIT(5) /**< pinning memory of the caller's */
-#define DS_ACCEL_CAPABILITY_POINTER_INFO DS_ACCEL_BIT(6)
-#define DS_ACCEL_CAPABILITY_STREAM_ORDERED DS_ACCEL_BIT(7)
-#define DS_ACCEL_CAPABILITY_VIRTUAL_MEMORY DS_ACCEL_BIT(8)
-#define DS_ACCEL_CAPABILITY_TELEMETRY DS_ACCEL_BIT(9)
-#define DS_ACCEL_CAPABILITY_PROCESSES DS_ACCEL_BIT(10)
-#define DS_ACCEL_CAPABILITY_RANGES DS_ACCEL_BIT(11) /**< a profiler sees ds_accel_range_push() */
-#define DS_ACCEL_CAPABILITY_PROFILER DS_ACCEL_BIT(12)
-#define DS_ACCEL_CAPABILITY_PEERS DS_ACCEL_BIT(13)
-#define DS_ACCEL_CAPABILITY_LINKS DS_ACCEL_BIT(14)
-#define DS_ACCEL_CAPABILITY_MEMORY_IPC DS_ACCEL_BIT(15)
-#define DS_ACCEL_CAPABILITY_EVENT_IPC DS_ACCEL_BIT(16)
-#define DS_ACCEL_CAPABILITY_DMABUF DS_ACCEL_BIT(17)
-#define DS_ACCEL_CAPABILITY_RNG DS_ACCEL_BIT(18) /**< a generator of the vendor's */
-#define DS_ACCEL_CAPABILITY_NATIVE_HANDLES DS_ACCEL_BIT(19)
+#define DS_ACCEL_CAPABILITY_STREAMS 0x1ull /**< streams of a program's own */
+#define DS_ACCEL_CAPABILITY_EVENTS 0x2ull
+#define DS_ACCEL_CAPABILITY_EVENT_TIMING 0x4ull
+#define DS_ACCEL_CAPABILITY_GRAPHS 0x8ull
+#define DS_ACCEL_CAPABILITY_PINNED 0x10ull
+#define DS_ACCEL_CAPABILITY_REGISTER 0x20ull /**< pinning memory of the caller's */
+#define DS_ACCEL_CAPABILITY_POINTER_INFO 0x40ull
+#define DS_ACCEL_CAPABILITY_STREAM_ORDERED 0x80ull
+#define DS_ACCEL_CAPABILITY_VIRTUAL_MEMORY 0x100ull
+#define DS_ACCEL_CAPABILITY_TELEMETRY 0x200ull
+#define DS_ACCEL_CAPABILITY_PROCESSES 0x400ull
+#define DS_ACCEL_CAPABILITY_RANGES 0x800ull /**< a profiler sees ds_accel_range_push() */
+#define DS_ACCEL_CAPABILITY_PROFILER 0x1000ull
+#define DS_ACCEL_CAPABILITY_PEERS 0x2000ull
+#define DS_ACCEL_CAPABILITY_LINKS 0x4000ull
+#define DS_ACCEL_CAPABILITY_MEMORY_IPC 0x8000ull
+#define DS_ACCEL_CAPABILITY_EVENT_IPC 0x10000ull
+#define DS_ACCEL_CAPABILITY_DMABUF 0x20000ull
+#define DS_ACCEL_CAPABILITY_RNG 0x40000ull /**< a generator of the vendor's */
+#define DS_ACCEL_CAPABILITY_NATIVE_HANDLES 0x80000ull
 
 /** @param[out] capabilities_out DS_ACCEL_CAPABILITY_* */
 DS_ACCEL_EXPORT int32_t ds_accel_capabilities(ds_accel_t *context, uint64_t *capabilities_out);

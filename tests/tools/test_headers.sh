@@ -3,7 +3,8 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The public headers compile alone, in every language version they promise, without a warning; so does
-# a plugin in C and in C++.  test_headers.sh BUILD
+# a plugin in C and in C++. Their constants are literals, which tools of other languages read.
+# test_headers.sh BUILD
 set -eu
 build=$1
 # shellcheck source=tests/tools/lib.sh
@@ -52,5 +53,44 @@ for pair in $compilers; do
             check "${pair#*:}" $standard $file
         done
     done
+done
+
+# ---- constants ----------------------------------------------------------------------------------
+
+# A macro without parameters is a number or a text as it stands, no macro of a macro and no cast, or
+# the enumerator of its own name; a family, DS_ACCEL_FLAG_*, has one type.
+cat >"$dir/constants.awk" <<'END'
+BEGIN {
+    split("PLUGIN_API_H H EXPORT INLINE HOT NOTE_SECTION ENTRY_LINKAGE", names, " ")
+    for (i in names) no_constant["DS_ACCEL_" names[i]] = 1
+}
+$1 != "#define" || $2 !~ /^DS_ACCEL_[A-Z0-9_]+$/ || $2 in no_constant { next }
+{
+    name = $2
+    value = $0
+    sub(/^#define [^ ]+ ?/, "", value)
+    count++
+}
+value == "(+" name ")" { type = "enumerator" }
+value ~ /^"[^"]*"$/ { type = "text" }
+value ~ /^(0x[0-9a-f]+|[0-9]+)(u|ull)?$/ { type = "number" value; sub(/(0x[0-9a-f]+|[0-9]+)/, "", type) }
+type == "" { print name ": no literal: " value }
+{
+    family = name
+    if (family !~ /_MAX$/ && split(family, part, "_") > 3)
+        family = part[1] "_" part[2] "_" part[3]
+    if (type !~ /^number/) family = family "_" type
+    if (family in types && types[family] != type) print name ": " type ", others: " types[family]
+    types[family] = type
+    type = ""
+}
+END { print count }
+END
+for header in plugin-api.h ds_accel.h; do
+    gcc -E -dM "$build/include/ds-accel/$header" | sort >"$dir/macros"
+    grep -q 'define DS_ACCEL_FLAG_GRAPHS ' "$dir/macros" || fail "no constants of $header"
+    run awk -f "$dir/constants.awk" "$dir/macros"
+    is "constants of $header" "$(echo "$out" | tail -n 1)" "$out"
+    has "constants of $header were seen" "$(test "$(echo "$out" | tail -n 1)" -gt 170 && echo many)" many
 done
 finish
