@@ -194,6 +194,7 @@ struct ds_accel__call {
     struct {
         struct ds_accel__clock *clock; /* as it was when the call began */
         void *task;
+        const struct ds_accel__work *work; /* of a host task of ours; NULL: not known */
     } race;
     struct {
         uint64_t begin_ns;

@@ -409,6 +409,9 @@ static void race_before(struct ds_accel__call *call)
 {
     bool is_refused = false;
 
+    if (call->slot == DS_ACCEL__SLOT_stream_host_task) {
+        call->race.work = ds_accel__work_take();
+    }
     ds_accel__layer_lock();
     if (!ds_accel__race_is_blind) {
         call->race.clock = awaited(call);
@@ -417,7 +420,7 @@ static void race_before(struct ds_accel__call *call)
         }
         if (frees(call->slot)) {
             free_memory(call);
-        } else if (call->slot == DS_ACCEL__SLOT_stream_host_task) {
+        } else if (call->slot == DS_ACCEL__SLOT_stream_host_task && call->race.work == NULL) {
             wrap_task(call);
         }
     }

@@ -37,14 +37,18 @@ static bool is_own(const void *address)
 const void *ds_accel__layer_caller(const void *address)
 {
     void *frames[32];
+    bool is_reached = false;
     int count;
 
     if (!is_own(address)) {
         return address; /* the public calls are inline: this is the usual case */
     }
     count = backtrace(frames, DS_ACCEL__ARRAY_SIZE(frames));
+    /* In front of our frames there may be a sanitizer's, whose backtrace() stands for libc's. */
     for (int i = 0; i < count; i++) {
-        if (!is_own(frames[i])) {
+        if (is_own(frames[i])) {
+            is_reached = true;
+        } else if (is_reached) {
             return frames[i];
         }
     }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 
 struct ds_accel__stack;
+struct ds_accel__device;
+struct ds_accel__stream;
 
 /*
  * Put the layers that environment and configuration name over a table that is about to be started.
@@ -33,5 +35,34 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
                                  uint64_t size_bytes, ds_accel_plugin_stream_t *stream);
 void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
                                 ds_accel_plugin_stream_t *stream);
+
+/* Bytes that host work reads or writes: a run of them at each place of a strided loop. */
+struct ds_accel__extent {
+    ds_accel_plugin_device_t *device; /* whose memory; NULL: the host's */
+    const void *begin;                /* the run at index 0 of every dimension */
+    uint64_t run_bytes;
+    bool is_write;
+    uint32_t ndim;
+    int64_t sizes[DS_ACCEL_TENSOR_DIMS_MAX];   /* > 0 */
+    int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX]; /* in bytes, of any sign; 0: the same run again */
+};
+
+struct ds_accel__work {
+    const char *call; /* "tensor_copy": the public function whose work it is */
+    uint32_t count;
+    struct ds_accel__extent extents[2];
+};
+
+/*
+ * Queue a host task of the library's own, which the race detector sees as an access to the extents
+ * by the stream, made by whoever called the library. The slot's status; ERR_STATE where races are
+ * refused and it would be one.
+ */
+int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream, ds_accel_host_task_t task,
+                                  void *user_data, const struct ds_accel__work *work,
+                                  struct ds_accel_error *error);
+/* The same for work that the calling thread is about to do itself; NULL: nobody's memory. */
+int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
+                                  const struct ds_accel__work *work);
 
 #endif

@@ -25,8 +25,9 @@ struct ds_accel__access {
     uint64_t space;
     uint64_t begin;
     uint64_t size_bytes;
-    uint64_t stream; /* number of the object; 0: the host */
-    uint32_t slot;   /* SLOT_COUNT: told by the program; SLOT_COUNT + 1: a block given out again */
+    uint64_t stream;  /* number of the object; 0: the host */
+    uint32_t slot;    /* SLOT_COUNT: told by the program; SLOT_COUNT + 1: a block given out again */
+    const char *call; /* of host work: the public function; else NULL */
     bool is_write;
     bool is_on_stream;
     const void *site;
@@ -146,5 +147,15 @@ void ds_accel__race_join_waits(const struct ds_accel__call *call,
 /* The accesses of a call that was done. */
 void ds_accel__race_touch(const struct ds_accel__call *call);
 bool ds_accel__race_would(const struct ds_accel__call *call);
+
+/* ---- race_work.c ---------------------------------------------------------------------------- */
+
+/* What the host task touches that this thread is queueing, once; NULL: it is the program's. */
+const struct ds_accel__work *ds_accel__work_take(void);
+/* The accesses of work whose place is filled in; captured: in the capture of that stream. */
+void ds_accel__work_access(const struct ds_accel__work *work, struct ds_accel__access *access,
+                           struct ds_accel__race_object *captured);
+/* Would they race? */
+bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__access *access);
 
 #endif

@@ -226,6 +226,7 @@ struct touch {
         bool is_write;
     } ranges[RANGE_LIMIT];
     uint32_t count;
+    const struct ds_accel__work *work; /* of a host task of ours; NULL: none */
 };
 
 /* Where an address of a device's call lies: host memory is not the device's own. */
@@ -323,6 +324,10 @@ static void touched_by(const struct ds_accel__call *call, struct touch *touch)
                       arguments[2].number * dtype_bytes(arguments[3].number), true);
         }
         break;
+    case DS_ACCEL__SLOT_stream_host_task:
+        touch->stream = first;
+        touch->work = call->race.work;
+        break;
     case DS_ACCEL__SLOT_mem_alloc_async:
         touch->stream = first;
         add_touch(touch, ds_accel__race_device_of(first),
@@ -331,6 +336,11 @@ static void touched_by(const struct ds_accel__call *call, struct touch *touch)
     default:
         break;
     }
+}
+
+static bool touches_nothing(const struct touch *touch)
+{
+    return touch->count == 0 && touch->work == NULL;
 }
 
 void ds_accel__race_join_waits(const struct ds_accel__call *call,
@@ -358,7 +368,7 @@ void ds_accel__race_touch(const struct ds_accel__call *call)
     bool is_placed;
 
     touched_by(call, &touch);
-    if (touch.count == 0 || (thread = ds_accel__race_enter(call->stack)) == NULL) {
+    if (touches_nothing(&touch) || (thread = ds_accel__race_enter(call->stack)) == NULL) {
         return;
     }
     if (touch.stream != NULL) {
@@ -384,6 +394,9 @@ void ds_accel__race_touch(const struct ds_accel__call *call)
             ds_accel__race_access(&access);
         }
     }
+    if (touch.work != NULL && is_placed) {
+        ds_accel__work_access(touch.work, &access, is_captured ? stream->race : NULL);
+    }
     if (stream != NULL && is_placed && !is_captured) {
         ds_accel__race_return(stream, stream->race, thread);
     } else {
@@ -404,7 +417,7 @@ bool ds_accel__race_would(const struct ds_accel__call *call)
     bool is_raced = false;
 
     touched_by(call, &touch);
-    if (touch.count == 0 || call->slot == DS_ACCEL__SLOT_mem_alloc_async ||
+    if (touches_nothing(&touch) || call->slot == DS_ACCEL__SLOT_mem_alloc_async ||
         (thread = ds_accel__race_enter(call->stack)) == NULL) {
         return false;
     }
@@ -430,6 +443,9 @@ bool ds_accel__race_would(const struct ds_accel__call *call)
         access.size_bytes = touch.ranges[i].size_bytes;
         access.is_write = touch.ranges[i].is_write;
         is_raced = ds_accel__access_check(&access) != NULL || is_raced;
+    }
+    if (touch.work != NULL) {
+        is_raced = ds_accel__work_check(touch.work, &access) || is_raced;
     }
     ds_accel__clock_put(access.clock);
     return is_raced;

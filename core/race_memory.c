@@ -30,6 +30,7 @@ struct side {
     uint64_t begin;
     uint64_t size_bytes;
     uint32_t slot;
+    const char *call;
     bool is_write;
 };
 
@@ -65,6 +66,7 @@ static struct side side_of(const struct ds_accel__access *access)
         .begin = access->begin,
         .size_bytes = access->size_bytes,
         .slot = access->slot,
+        .call = access->call,
         .is_write = access->is_write,
     };
 }
@@ -117,7 +119,8 @@ static void describe_side(const struct side *side, struct ds_accel__text *text)
     ds_accel__layer_site(side->site, site, sizeof(site));
     snprintf(stream, sizeof(stream), "stream %llu", (unsigned long long)side->stream);
     ds_accel__text_add(text, "%s on %s %ss %llu bytes at 0x%llx, called at %s",
-                       side->slot < DS_ACCEL__SLOT_COUNT    ? ds_accel__slots[side->slot].name
+                       side->call != NULL                   ? side->call
+                       : side->slot < DS_ACCEL__SLOT_COUNT  ? ds_accel__slots[side->slot].name
                        : side->slot == DS_ACCEL__SLOT_COUNT ? "noted access"
                                                             : "allocation of a freed block",
                        side->stream != 0 ? stream : "the host", side->is_write ? "write" : "read",

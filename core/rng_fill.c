@@ -29,6 +29,7 @@ struct fill {
     struct ds_accel__numbers numbers;
     void *pointer;
     uint64_t count;
+    const char *call; /* "rng_uniform" */
 };
 
 static void run_fill(void *user_data, int32_t status)
@@ -47,13 +48,23 @@ static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fi
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     struct fill *task = malloc(sizeof(*task));
+    const struct ds_accel__work work = {
+        .call = fill->call,
+        .count = 1,
+        .extents = {{
+            .device = stream->child.device->abi.handle,
+            .begin = fill->pointer,
+            .run_bytes = fill->count * fill->numbers.element_bytes,
+            .is_write = true,
+        }},
+    };
     int32_t status;
 
     if (task == NULL) {
         return ds_accel__no_memory();
     }
     *task = *fill;
-    status = stream->abi.table->stream_host_task(stream->abi.handle, run_fill, task, &error);
+    status = ds_accel__layer_host_task(stream, run_fill, task, &work, &error);
     if (status >= 0) {
         return DS_ACCEL_OK;
     }
@@ -62,6 +73,9 @@ static int32_t deliver_in_place(struct ds_accel__stream *stream, const struct fi
         return ds_accel__fail(status, &error);
     }
     status = ds_accel__stream_wait(stream);
+    if (status >= 0) {
+        status = ds_accel__layer_host_work(stream->child.device, &work);
+    }
     if (status >= 0) {
         ds_accel__numbers_make(&fill->numbers, 0, fill->count, fill->pointer);
     }
@@ -254,6 +268,7 @@ static int32_t fill_memory(ds_accel_rng_t *rng, ds_accel_stream_t *stream, struc
     if (ours == NULL) {
         return ds_accel__rng_refused(rng);
     }
+    fill->call = call;
     queue = ds_accel__stream_of(ours->child.device, stream, call);
     if (queue == NULL) {
         return DS_ACCEL_ERR_INVALID;

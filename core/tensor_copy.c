@@ -33,6 +33,11 @@ struct plan {
     uint64_t run_count;
 };
 
+static bool is_on_device(const struct ds_accel__tensor *tensor)
+{
+    return tensor->storage->place == DS_ACCEL_PLACE_DEVICE;
+}
+
 /* ---- plans ---------------------------------------------------------------------------------- */
 
 static void add_dim(struct plan *plan, int64_t size, int64_t destination_stride,
@@ -141,8 +146,43 @@ static void run_task(void *user_data, int32_t status)
     free(user_data);
 }
 
+/* Memory of a tensor as the host's work touches it; device NULL: the host's. */
+static struct ds_accel__extent extent_of(const struct plan *plan,
+                                         const struct ds_accel__device *device, bool is_write)
+{
+    struct ds_accel__extent extent = {
+        .device = device != NULL ? device->abi.handle : NULL,
+        .begin = is_write ? plan->destination : plan->source,
+        .run_bytes = plan->run_bytes,
+        .is_write = is_write,
+        .ndim = plan->ndim,
+    };
+
+    memcpy(extent.sizes, plan->sizes, sizeof(extent.sizes));
+    memcpy(extent.strides, is_write ? plan->destination_strides : plan->source_strides,
+           sizeof(extent.strides));
+    return extent;
+}
+
+/* What a plan touches, for the race detector. source NULL: a fill. */
+static struct ds_accel__work work_of(const struct plan *plan,
+                                     const struct ds_accel__tensor *destination,
+                                     const struct ds_accel__tensor *source)
+{
+    struct ds_accel__work work = {.call = source != NULL ? "tensor_copy" : "tensor_fill"};
+
+    work.extents[work.count++] =
+        extent_of(plan, is_on_device(destination) ? destination->storage->device : NULL, true);
+    if (source != NULL) {
+        work.extents[work.count++] =
+            extent_of(plan, is_on_device(source) ? source->storage->device : NULL, false);
+    }
+    return work;
+}
+
 /* All runs in one host task. */
-static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *plan)
+static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *plan,
+                          const struct ds_accel__work *work)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     struct plan *task = malloc(sizeof(*task));
@@ -152,7 +192,7 @@ static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *pl
         return ds_accel__no_memory();
     }
     *task = *plan;
-    status = stream->abi.table->stream_host_task(stream->abi.handle, run_task, task, &error);
+    status = ds_accel__layer_host_task(stream, run_task, task, work, &error);
     if (status >= 0) {
         return DS_ACCEL_OK;
     }
@@ -161,6 +201,9 @@ static int32_t queue_task(struct ds_accel__stream *stream, const struct plan *pl
         return ds_accel__fail(status, &error);
     }
     status = ds_accel__stream_wait(stream);
+    if (status >= 0) {
+        status = ds_accel__layer_host_work(stream->child.device, work);
+    }
     run_task(task, status);
     return status;
 }
@@ -198,11 +241,6 @@ static int32_t queue_fill(void *user_data, void *destination, const void *source
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
-
-static bool is_on_device(const struct ds_accel__tensor *tensor)
-{
-    return tensor->storage->place == DS_ACCEL_PLACE_DEVICE;
-}
 
 /* The same element in several places of the memory is for reading only. */
 static bool repeats_elements(const struct ds_accel__tensor *tensor)
@@ -356,7 +394,9 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
                                                   : DS_ACCEL_COPY_DEVICE_TO_DEVICE;
     }
     if (is_reachable && !is_capturing && (plan->run_count > 1 || plan->pattern_bytes > 4)) {
-        status = queue_task(stream, plan);
+        const struct ds_accel__work work = work_of(plan, destination, source);
+
+        status = queue_task(stream, plan, &work);
     } else {
         status = for_each_run(plan, source != NULL ? queue_copy : queue_fill, &route);
     }
@@ -372,14 +412,34 @@ static int32_t queue_plan(struct ds_accel__tensor *destination, struct ds_accel_
     return status < 0 ? status : recorded[0] < 0 ? recorded[0] : recorded[1];
 }
 
-/* Neither is on a device. */
-static int32_t run_at_once(ds_accel_stream_t *stream, struct plan *plan, const char *call)
+/* The device that knows of host memory: the one it is pinned by, or that of the stream. */
+static struct ds_accel__device *find_device(const struct ds_accel__tensor *destination,
+                                            const struct ds_accel__tensor *source,
+                                            const struct ds_accel__stream *stream)
 {
-    struct ds_accel__stream *ours = stream != NULL ? ds_accel__stream_check(stream, call) : NULL;
+    struct ds_accel__device *device = destination->storage->device;
+
+    if (device == NULL && source != NULL) {
+        device = source->storage->device;
+    }
+    return device == NULL && stream != NULL ? stream->child.device : device;
+}
+
+/* Neither is on a device; source NULL: a fill. */
+static int32_t run_at_once(ds_accel_stream_t *stream, struct plan *plan,
+                           const struct ds_accel__tensor *destination,
+                           const struct ds_accel__tensor *source)
+{
+    const struct ds_accel__work work = work_of(plan, destination, source);
+    struct ds_accel__stream *ours = stream != NULL ? ds_accel__stream_check(stream, work.call)
+                                                   : NULL;
     int32_t status = DS_ACCEL_OK;
 
     if (stream != NULL) {
         status = ours == NULL ? DS_ACCEL_ERR_INVALID : ds_accel__stream_wait(ours);
+    }
+    if (status >= 0) {
+        status = ds_accel__layer_host_work(find_device(destination, source, ours), &work);
     }
     return status < 0 ? status : for_each_run(plan, run_on_host, plan);
 }
@@ -393,7 +453,7 @@ static int32_t copy(struct ds_accel__tensor *destination, struct ds_accel__tenso
 
     make_plan(&plan, destination, source);
     if (!is_on_device(destination) && !is_on_device(source)) {
-        return run_at_once(stream, &plan, "tensor_copy");
+        return run_at_once(stream, &plan, destination, source);
     }
     status = find_stream(destination, source, stream, "tensor_copy", &queue);
     return status < 0 ? status : queue_plan(destination, source, queue, &plan);
@@ -636,7 +696,7 @@ int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
     make_plan(&plan, ours, NULL);
     set_pattern(&plan, value, (uint32_t)ds_accel__dtype_bytes(ours->dtype));
     if (!is_on_device(ours)) {
-        return run_at_once(stream, &plan, "tensor_fill");
+        return run_at_once(stream, &plan, ours, NULL);
     }
     status = find_stream(ours, NULL, stream, "tensor_fill", &queue);
     return status < 0 ? status : queue_pattern(ours, queue, &plan);

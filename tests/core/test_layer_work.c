@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Races with work that the library itself does on the host: random numbers, strided copies and
+ * fills. Each is put on one stream while another stream uses the same memory.
+ */
+#include "fixture.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define ROWS 16
+#define COLUMNS 8
+
+static ds_accel_t *context;
+static ds_accel_device_t *device;
+static ds_accel_stream_t *first;
+static ds_accel_stream_t *second;
+static ds_accel_event_t *event;
+static ds_accel_rng_t *rng;
+static ds_accel_tensor_t *matrix;    /* float32, ROWS x COLUMNS */
+static ds_accel_tensor_t *columns;   /* every second column of it */
+static ds_accel_tensor_t *transpose; /* all of it */
+static ds_accel_tensor_t *other;     /* as large as columns */
+static ds_accel_tensor_t *flipped;   /* as large as transpose */
+
+static void start(const char *accelerator)
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const int64_t half[] = {ROWS, COLUMNS / 2};
+    const int64_t turned[] = {COLUMNS, ROWS};
+
+    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
+    context = test_start(accelerator, &device);
+    MUST(ds_accel_stream_create(device, 0, 0, &first));
+    MUST(ds_accel_stream_create(device, 0, 0, &second));
+    MUST(ds_accel_event_create(device, 0, &event));
+    MUST(ds_accel_rng_create(device, 7, 0, &rng));
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 2, shape, &matrix));
+    MUST(ds_accel_tensor_slice(matrix, 1, 0, COLUMNS, 2, &columns));
+    MUST(ds_accel_tensor_transpose(matrix, 0, 1, &transpose));
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 2, half, &other));
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 2, turned, &flipped));
+    MUST(ds_accel_tensor_zero(matrix, NULL));
+    MUST(ds_accel_device_synchronize(device));
+}
+
+static void stop(void)
+{
+    ds_accel_device_synchronize(device);
+    ds_accel_tensor_put(matrix);
+    ds_accel_tensor_put(columns);
+    ds_accel_tensor_put(transpose);
+    ds_accel_tensor_put(other);
+    ds_accel_tensor_put(flipped);
+    test_finish(context, device);
+}
+
+static uint64_t races(void)
+{
+    uint64_t count = UINT64_MAX;
+
+    MUST(ds_accel_race_count(context, &count));
+    return count;
+}
+
+static char *report(void)
+{
+    char *text = NULL;
+
+    MUST(ds_accel_layer_report(context, "race", &text));
+    return text;
+}
+
+/* ---- what is queued ------------------------------------------------------------------------- */
+
+static void *data(void)
+{
+    return ds_accel_tensor_data(matrix);
+}
+
+static int32_t uniform(ds_accel_stream_t *stream)
+{
+    return ds_accel_rng_uniform(rng, stream, data(), ROWS * COLUMNS, DS_ACCEL_DTYPE_FLOAT32, 0, 1);
+}
+
+static int32_t normal(ds_accel_stream_t *stream)
+{
+    return ds_accel_rng_normal(rng, stream, data(), ROWS * COLUMNS, DS_ACCEL_DTYPE_FLOAT32, 0, 1);
+}
+
+static int32_t bits(ds_accel_stream_t *stream)
+{
+    return ds_accel_rng_bits(rng, stream, data(), ROWS * COLUMNS, DS_ACCEL_DTYPE_INT32);
+}
+
+static int32_t write_columns(ds_accel_stream_t *stream)
+{
+    return ds_accel_tensor_copy(columns, other, stream);
+}
+
+static int32_t read_columns(ds_accel_stream_t *stream)
+{
+    return ds_accel_tensor_copy(other, columns, stream);
+}
+
+static int32_t read_transposed(ds_accel_stream_t *stream)
+{
+    return ds_accel_tensor_copy(flipped, transpose, stream);
+}
+
+static int32_t make_contiguous(ds_accel_stream_t *stream)
+{
+    ds_accel_tensor_t *made = NULL;
+    int32_t status = ds_accel_tensor_contiguous(transpose, stream, &made);
+
+    ds_accel_tensor_put(made);
+    return status;
+}
+
+static int32_t download(ds_accel_stream_t *stream)
+{
+    ds_accel_tensor_t *made = NULL;
+    int32_t status = ds_accel_tensor_to(columns, NULL, stream, &made);
+
+    ds_accel_tensor_put(made);
+    return status;
+}
+
+static int32_t fill_columns(ds_accel_stream_t *stream)
+{
+    const float value = 1.5F;
+
+    return ds_accel_tensor_fill(columns, &value, stream);
+}
+
+static int32_t fill_doubles(ds_accel_stream_t *stream)
+{
+    struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
+                                            .dtype = DS_ACCEL_DTYPE_FLOAT64,
+                                            .ndim = 1,
+                                            .data = data(),
+                                            .shape = (int64_t[]){ROWS * COLUMNS / 2}};
+    const double value = 1.1;
+    ds_accel_tensor_t *doubles = NULL;
+    int32_t status;
+
+    MUST(ds_accel_tensor_from_memory(device, &memory, &doubles));
+    status = ds_accel_tensor_fill(doubles, &value, stream);
+    ds_accel_tensor_put(doubles);
+    return status;
+}
+
+static int32_t zero_columns(ds_accel_stream_t *stream)
+{
+    return ds_accel_tensor_zero(columns, stream);
+}
+
+static const struct {
+    const char *call;
+    int32_t (*queue)(ds_accel_stream_t *stream);
+} works[] = {
+    {"rng_uniform", uniform},
+    {"rng_normal", normal},
+    {"rng_bits", bits},
+    {"tensor_copy", write_columns},
+    {"tensor_copy", read_columns},
+    {"tensor_copy", read_transposed},
+    {"tensor_copy", make_contiguous},
+    {"tensor_copy", download},
+    {"tensor_fill", fill_columns},
+    {"tensor_fill", fill_doubles},
+    {"tensor_fill", zero_columns},
+};
+
+/* As a sanitizer has one, in front of libc's: its frame is nobody's call. */
+__attribute__((visibility("default"))) int backtrace(void **frames, int size);
+
+__attribute__((visibility("default"))) int backtrace(void **frames, int size)
+{
+    int (*next)(void **, int) = (int (*)(void **, int))dlsym(RTLD_NEXT, "backtrace");
+    int count = next(frames, size);
+
+    __asm__ volatile("" ::: "memory"); /* no tail call: the frame stays */
+    return count;
+}
+
+static const char *const accelerators[] = {"mock", "cpu"};
+
+static bool is_ours(const char *text, const char *call)
+{
+    char words[64];
+    const char *name = strrchr(program_invocation_name, '/');
+    const char *found;
+
+    snprintf(words, sizeof(words), "%s on stream ", call);
+    found = strstr(text, words);
+    found = found != NULL ? strstr(found, "called at ") : NULL;
+    name = name != NULL ? name + 1 : program_invocation_name;
+    return found != NULL && strncmp(found + strlen("called at "), name, strlen(name)) == 0;
+}
+
+/* ---- each of them --------------------------------------------------------------------------- */
+
+static void race_with_a_fill(size_t which, bool is_first)
+{
+    char *text;
+
+    if (is_first) {
+        EXPECT_STATUS(works[which].queue(first), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_set_async(second, data(), 1, ROWS * COLUMNS * 4), DS_ACCEL_OK);
+    } else {
+        EXPECT_STATUS(ds_accel_mem_set_async(second, data(), 1, ROWS * COLUMNS * 4), DS_ACCEL_OK);
+        EXPECT_STATUS(works[which].queue(first), DS_ACCEL_OK);
+    }
+    text = report();
+    /* A download has been waited for when it returns. */
+    if (works[which].queue == download && is_first) {
+        cr_expect_eq(races(), 0, "%s", text);
+    } else {
+        cr_expect_eq(races(), 1, "%zu, first %d: %llu races: %s", which, is_first,
+                     (unsigned long long)races(), text);
+        cr_expect(is_ours(text, works[which].call), "%s", text);
+        EXPECT_HAS_NOT(text, "(backtrace+");
+    }
+    ds_accel_free_text(text);
+}
+
+Test(core_layer_work, host_work_races_with_another_streams)
+{
+    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(works); i++) {
+        for (int is_first = 0; is_first < 2; is_first++) {
+            start(accelerators[i % LENGTH(accelerators)]);
+            race_with_a_fill(i / LENGTH(accelerators), is_first != 0);
+            stop();
+        }
+    }
+}
+
+Test(core_layer_work, host_work_behind_an_event_does_not)
+{
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        for (size_t j = 0; j < LENGTH(works); j++) {
+            char *text;
+
+            EXPECT_STATUS(works[j].queue(first), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_event_record(event, first), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_stream_wait_event(second, event), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_mem_set_async(second, data(), 1, 512), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_event_record(event, second), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_stream_wait_event(first, event), DS_ACCEL_OK);
+            text = report();
+            cr_expect_eq(races(), 0, "%s %zu: %s", accelerators[i], j, text);
+            ds_accel_free_text(text);
+        }
+        stop();
+    }
+}
+
+/* ---- which bytes ---------------------------------------------------------------------------- */
+
+/* The columns that the others are between. */
+static ds_accel_tensor_t *odd_columns(void)
+{
+    ds_accel_tensor_t *odd = NULL;
+
+    MUST(ds_accel_tensor_slice(matrix, 1, 1, COLUMNS, 2, &odd));
+    return odd;
+}
+
+Test(core_layer_work, alternate_columns_do_not_race)
+{
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        const float value = 2;
+        ds_accel_tensor_t *odd;
+
+        start(accelerators[i]);
+        odd = odd_columns();
+        EXPECT_STATUS(ds_accel_tensor_fill(columns, &value, first), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_tensor_fill(odd, &value, second), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_set_async(second, (char *)data() + 4, 1, 4), DS_ACCEL_OK);
+        cr_expect_eq(races(), 0);
+        EXPECT_STATUS(ds_accel_mem_set_async(second, (char *)data() + 8, 1, 1), DS_ACCEL_OK);
+        cr_expect_eq(races(), 1, "a byte of the third column");
+        ds_accel_tensor_put(odd);
+        stop();
+    }
+}
+
+/* Reversed, overlapping and repeated rows: bytes are counted from the lowest. */
+Test(core_layer_work, every_stride_counts)
+{
+    const int64_t shape[] = {ROWS, 2};
+    const int64_t down[] = {-COLUMNS, 2};
+    const int64_t half[] = {ROWS, 2};
+    ds_accel_tensor_t *view = NULL;
+    ds_accel_tensor_t *copy = NULL;
+
+    start("mock");
+    MUST(ds_accel_tensor_view(matrix, (int64_t)(ROWS - 1) * COLUMNS, 2, shape, down, &view));
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 2, half, &copy));
+    EXPECT_STATUS(ds_accel_tensor_copy(copy, view, first), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_set_async(second, (char *)data() + 4, 1, 4), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_set_async(second, (char *)data() + 12, 1, 20), DS_ACCEL_OK);
+    cr_expect_eq(races(), 0, "it lies between");
+    EXPECT_STATUS(ds_accel_mem_set_async(second, data(), 1, 4), DS_ACCEL_OK);
+    cr_expect_eq(races(), 1, "the last row begins here");
+    EXPECT_STATUS(ds_accel_mem_set_async(second, (char *)data() + 15 * 32 + 8, 1, 1), DS_ACCEL_OK);
+    cr_expect_eq(races(), 2, "the first row ends here");
+    ds_accel_tensor_put(view);
+    ds_accel_tensor_put(copy);
+    stop();
+}
+
+/* More runs than are kept. */
+Test(core_layer_work, many_runs_are_compared_one_by_one)
+{
+    const int64_t shape[] = {40000, 4};
+    const uint8_t value = 3;
+    ds_accel_tensor_t *tall = NULL;
+    ds_accel_tensor_t *parts[3] = {NULL};
+
+    start("mock");
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_UINT8, 2, shape, &tall));
+    for (int i = 0; i < 3; i++) {
+        MUST(ds_accel_tensor_slice(tall, 1, i, i + 1, 1, &parts[i]));
+    }
+    EXPECT_STATUS(ds_accel_tensor_fill(parts[0], &value, first), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_tensor_fill(parts[1], &value, second), DS_ACCEL_OK);
+    cr_expect_eq(races(), 0);
+    EXPECT_STATUS(ds_accel_mem_set_async(second, (char *)ds_accel_tensor_data(tall) + 39997, 1, 1),
+                  DS_ACCEL_OK);
+    cr_expect_eq(races(), 0);
+    EXPECT_STATUS(ds_accel_tensor_fill(parts[0], &value, second), DS_ACCEL_OK);
+    cr_expect_eq(races(), 1);
+    EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
+    EXPECT_STATUS(
+        ds_accel_mem_set_async(second, (char *)ds_accel_tensor_data(tall) + (39999 * 4 + 2), 1, 1),
+        DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_tensor_fill(parts[2], &value, first), DS_ACCEL_OK);
+    cr_expect_eq(races(), 2, "the last of all runs");
+    for (int i = 0; i < 3; i++) {
+        ds_accel_tensor_put(parts[i]);
+    }
+    ds_accel_tensor_put(tall);
+    stop();
+}
+
+/* ---- by the calling thread ------------------------------------------------------------------ */
+
+Test(core_layer_work, pinned_memory_that_a_stream_reads_is_not_filled)
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const float value = 4;
+
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        ds_accel_tensor_t *pinned = NULL;
+        char *text;
+
+        start(accelerators[i]);
+        MUST(ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_FLOAT32, 2, shape, 1, &pinned));
+        EXPECT_STATUS(ds_accel_tensor_fill(pinned, &value, NULL), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_tensor_copy(matrix, pinned, first), DS_ACCEL_OK);
+        cr_expect_eq(races(), 0);
+        EXPECT_STATUS(ds_accel_tensor_fill(pinned, &value, NULL), DS_ACCEL_OK);
+        text = report();
+        cr_expect_eq(races(), 1, "%s", text);
+        EXPECT_HAS(text, "tensor_fill on the host writes 512 bytes");
+        ds_accel_free_text(text);
+        EXPECT_STATUS(ds_accel_tensor_fill(pinned, &value, first), DS_ACCEL_OK);
+        cr_expect_eq(races(), 1, "it is waited for");
+        ds_accel_tensor_put(pinned);
+        stop();
+    }
+}
+
+Test(core_layer_work, host_work_that_would_race_can_be_refused)
+{
+    static const unsigned char set[] = {1, 1, 1, 1};
+    unsigned char bytes[4];
+
+    test_write("etc/ds-accel.json", "{\"validate\": {\"races\": \"fail\"}}");
+    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(works); i++) {
+        start(accelerators[i % LENGTH(accelerators)]);
+        EXPECT_STATUS(ds_accel_mem_set_async(second, data(), 1, ROWS * COLUMNS * 4), DS_ACCEL_OK);
+        EXPECT_REFUSED(works[i / LENGTH(accelerators)].queue(first), DS_ACCEL_ERR_STATE,
+                       "it would race");
+        EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_copy(device, bytes, data(), 4, DS_ACCEL_COPY_DEVICE_TO_HOST),
+                      DS_ACCEL_OK);
+        cr_expect_arr_eq(bytes, set, 4);
+        EXPECT_STATUS(works[i / LENGTH(accelerators)].queue(first), DS_ACCEL_OK);
+        stop();
+    }
+}
