@@ -292,6 +292,11 @@ static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__de
 
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
 {
+    if (__builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) != 0, 0) &&
+        ds_accel__layers_in_task()) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "a host task, which may only note accesses, made this call");
+    }
     return device->candidate->watch.is_forked ? refuse_forked(device) : DS_ACCEL_OK;
 }
 

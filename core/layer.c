@@ -468,6 +468,52 @@ void ds_accel__layers_span_end(struct ds_accel__candidate *candidate)
 
 /* ---- what is told from outside -------------------------------------------------------------- */
 
+static bool has_layer(const struct ds_accel__stack *stack, const char *name)
+{
+    for (size_t i = 0; i < stack->layer_count; i++) {
+        if (strcmp(stack->layers[i]->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A block of an allocator's. Lock held. */
+static void keep_block(const struct ds_accel__object *device, uint64_t space, const void *pointer,
+                       uint64_t size_bytes, const void *site, struct ds_accel__range **spare)
+{
+    struct ds_accel__range range = {
+        .space = space,
+        .begin = (uintptr_t)pointer,
+        .size_bytes = size_bytes,
+        .stack = device->stack,
+        .instance = device->instance,
+        .device = device->handle,
+        .device_index = device->device_index,
+        .slot = DS_ACCEL__SLOT_COUNT,
+        .site = site,
+    };
+    struct ds_accel__range *whole =
+        ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, (uintptr_t)pointer);
+
+    if (ds_accel__ranges_make_room(DS_ACCEL__BLOCKS)) {
+        ds_accel__range_add(DS_ACCEL__BLOCKS, &range, spare);
+    }
+    if (whole != NULL) {
+        whole->is_divided = true;
+    }
+}
+
+static void end_block(uint64_t space, const void *pointer, const void *site)
+{
+    const struct ds_accel__range *range =
+        ds_accel__range_find(DS_ACCEL__BLOCKS, space, (uintptr_t)pointer);
+
+    if (range != NULL && range->begin == (uintptr_t)pointer) {
+        ds_accel__range_end(DS_ACCEL__BLOCKS, range, site);
+    }
+}
+
 /* False: a handle is not live, or not of that device's accelerator. Lock held. */
 static bool find_pair(const void *device, const void *stream,
                       const struct ds_accel__object **device_out,
@@ -479,6 +525,26 @@ static bool find_pair(const void *device, const void *stream,
            (stream == NULL || (*stream_out)->stack == (*device_out)->stack);
 }
 
+static int32_t refuse_note(const struct ds_accel__device *device, const void *pointer,
+                           uint64_t size_bytes, const char *problem,
+                           const struct ds_accel__range *grave, const void *site)
+{
+    char freed[256] = "";
+    char here[256];
+
+    if (grave->freed_at != NULL) {
+        ds_accel__layer_site(grave->freed_at, freed, sizeof(freed));
+    }
+    ds_accel__layer_site(site, here, sizeof(here));
+    ds_accel__log(&device->candidate->host.context->log, "validate", DS_ACCEL_LOG_ERROR,
+                  "note_access: %p with %llu bytes %s%s%s, noted at %s", pointer,
+                  (unsigned long long)size_bytes, problem, freed[0] != '\0' ? ", at " : "", freed,
+                  here);
+    return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: %p with %llu bytes %s%s%s", pointer,
+                           (unsigned long long)size_bytes, problem, freed[0] != '\0' ? ", at " : "",
+                           freed);
+}
+
 int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                     const void *pointer, uint64_t size_bytes, uint32_t access)
 {
@@ -486,6 +552,8 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     const struct ds_accel__object *device_object;
     struct ds_accel__object *stream_object;
     struct ds_accel__device *ours = ds_accel__device_check(device, "note_access");
+    struct ds_accel__range grave = {0};
+    const char *problem = NULL;
     int32_t status;
     bool is_known;
 
@@ -495,8 +563,7 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     if (stream != NULL && (!ds_accel__handle_is_live(stream) || stream->table != device->table)) {
         return ds_accel__refuse("note_access", "stream", stream);
     }
-    status = ds_accel__device_fork_check(ours);
-    if (status < 0) {
+    if (!ds_accel__layers_in_task() && (status = ds_accel__device_fork_check(ours)) < 0) {
         return status;
     }
     if (access != DS_ACCEL_ACCESS_READ && access != DS_ACCEL_ACCESS_WRITE) {
@@ -509,10 +576,18 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     ds_accel__layer_lock();
     is_known = find_pair(device->handle, stream != NULL ? stream->handle : NULL, &device_object,
                          &stream_object);
-    if (is_known && size_bytes > 0) {
+    if (is_known && size_bytes > 0 && has_layer(device_object->stack, "validate")) {
+        problem = ds_accel__validate_noted(device_object,
+                                           stream != NULL && !ds_accel__layers_in_task(),
+                                           (uintptr_t)pointer, size_bytes, &grave);
+    }
+    if (is_known && size_bytes > 0 && problem == NULL) {
         ds_accel__race_note(device_object, stream_object, pointer, size_bytes, access, site);
     }
     ds_accel__layer_unlock();
+    if (problem != NULL) {
+        return refuse_note(ours, pointer, size_bytes, problem, &grave, site);
+    }
     if (is_known) {
         ds_accel__race_tell(ours->candidate->layers);
     }
@@ -534,22 +609,15 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
     spare = malloc(sizeof(*spare)); /* without it the block is not known: nothing is refused */
     ds_accel__layer_lock();
     if (find_pair(device, stream, &device_object, &stream_object)) {
-        struct ds_accel__range range = {
-            .space = ds_accel__space_of(device_object),
-            .begin = (uintptr_t)pointer,
-            .size_bytes = size_bytes,
-            .stack = device_object->stack,
-            .instance = device_object->instance,
-            .device = device,
-            .device_index = device_object->device_index,
-            .slot = DS_ACCEL__SLOT_COUNT,
-            .site = site,
-        };
+        uint64_t space = ds_accel__space_of(device_object);
+        struct ds_accel__range *block;
 
         stack = device_object->stack;
         ds_accel__race_block(device_object, stream_object, pointer, size_bytes, site);
-        if (ds_accel__ranges_make_room(DS_ACCEL__BLOCKS)) {
-            ds_accel__range_add(DS_ACCEL__BLOCKS, &range, &spare);
+        keep_block(device_object, space, pointer, size_bytes, site, &spare);
+        block = ds_accel__range_find(DS_ACCEL__BLOCKS, space, (uintptr_t)pointer);
+        if (block != NULL && stream_object != NULL) {
+            block->is_of_capture = ds_accel__race_captures(stream_object);
         }
     }
     ds_accel__layer_unlock();
@@ -570,14 +638,31 @@ void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
     ds_accel__layer_lock();
     object = ds_accel__object_find(DS_ACCEL__DEVICE, device);
     if (object != NULL) {
-        const struct ds_accel__range *range =
-            ds_accel__range_find(DS_ACCEL__BLOCKS, ds_accel__space_of(object), (uintptr_t)pointer);
-
-        if (range != NULL && range->begin == (uintptr_t)pointer) {
-            ds_accel__range_end(DS_ACCEL__BLOCKS, range, site);
-        }
+        end_block(ds_accel__space_of(object), pointer, site);
     }
     ds_accel__layer_unlock();
+}
+
+void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
+                                uint64_t size_bytes)
+{
+    const void *site = ds_accel__layer_caller(__builtin_return_address(0));
+    const struct ds_accel__object *object;
+    struct ds_accel__range *spare;
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    spare = size_bytes > 0 ? malloc(sizeof(*spare)) : NULL;
+    ds_accel__layer_lock();
+    object = ds_accel__object_find(DS_ACCEL__DEVICE, device);
+    if (object != NULL && size_bytes > 0) {
+        keep_block(object, 0, pointer, size_bytes, site, &spare);
+    } else if (object != NULL) {
+        end_block(0, pointer, site);
+    }
+    ds_accel__layer_unlock();
+    free(spare);
 }
 
 /* ---- for programs --------------------------------------------------------------------------- */
@@ -600,16 +685,6 @@ static int32_t get_stack(const ds_accel_t *context, const void *out,
     }
     *stack_out = chosen->layers;
     return DS_ACCEL_OK;
-}
-
-static bool has_layer(const struct ds_accel__stack *stack, const char *name)
-{
-    for (size_t i = 0; i < stack->layer_count; i++) {
-        if (strcmp(stack->layers[i]->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count_out)

@@ -86,6 +86,7 @@ struct ds_accel__clock;         /* layer_race.c */
 struct ds_accel__race_object;   /* likewise, of one object */
 struct ds_accel__race_findings; /* likewise, of one stack */
 struct ds_accel__trace_file;    /* layer_trace.c */
+struct ds_accel__task_mark;     /* layer_rules.c */
 
 /* What one layer does. Every function may be NULL. */
 struct ds_accel__layer_ops {
@@ -119,6 +120,7 @@ struct ds_accel__stack {
     bool separates_threads; /* validate.threads is "separate" */
     struct ds_accel__race_findings *races;
     struct ds_accel__trace_file *trace;
+    struct ds_accel__task_mark *tasks; /* layer_rules.c: host tasks of captures */
 };
 
 /* One live handle. Lock held wherever it is touched. */
@@ -137,6 +139,8 @@ struct ds_accel__object {
     bool is_lent;       /* a default or current stream: not the caller's to destroy */
     bool is_default;
     bool is_capturing;
+    uint32_t capture_mode;    /* DS_ACCEL_CAPTURE_*, of the capture that began on it */
+    pthread_t capture_thread; /* who began it */
     bool has_device_flags;
     uint64_t device_flags;
     struct ds_accel__race_object *race; /* NULL: none */
@@ -152,6 +156,10 @@ struct ds_accel__range {
     const void *device;
     uint32_t device_index;
     uint32_t slot;        /* that made it */
+    uint32_t flags;       /* of pinned memory: DS_ACCEL_PINNED_* */
+    uint64_t number;      /* counts the ranges of the process: no two have the same */
+    bool is_of_capture;   /* a block that a stream got while it captured */
+    bool is_divided;      /* an allocator gives out parts of it */
     bool is_unsized;      /* another process's or the vendor's: nobody said how large it is */
     const void *site;     /* where */
     const void *freed_at; /* only in what is remembered of freed ones */
@@ -190,6 +198,7 @@ struct ds_accel__call {
         uint64_t cells[DS_ACCEL__ARGUMENTS][3];
         unsigned char *copies[DS_ACCEL__ARGUMENTS]; /* of structs */
         bool is_redirected;
+        void *task; /* a host task, as it is wrapped */
     } validate;
     struct {
         struct ds_accel__clock *clock; /* as it was when the call began */
@@ -230,6 +239,9 @@ const struct ds_accel__range *ds_accel__range_grave(uint64_t space, uint64_t add
 void ds_accel__ranges_visit(enum ds_accel__register in,
                             void (*visit)(void *user_data, const struct ds_accel__range *range),
                             void *user_data);
+/* The number of the newest range among those that hold these bytes; 0: not all are in one. */
+uint64_t ds_accel__range_newest(enum ds_accel__register in, uint64_t space, uint64_t begin,
+                                uint64_t size_bytes);
 /* The new object, or the one that is there already. */
 struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
                                               const void *handle, const void *device);
@@ -272,6 +284,21 @@ void ds_accel__layer_site_open(void);
 bool ds_accel__track_reserve(struct ds_accel__call *call);
 void ds_accel__track_before(struct ds_accel__call *call);
 void ds_accel__track_after(struct ds_accel__call *call);
+
+/* race_access.c: a stream is in a capture, also one that it was drawn into. Lock held. */
+bool ds_accel__race_captures(const struct ds_accel__object *stream);
+
+/* layer_rules.c: what layer validate knows of more than one call. No lock held. */
+void ds_accel__rules_check(struct ds_accel__call *call);
+/* The task of a stream_host_task that is let through is marked while it runs. */
+void ds_accel__rules_wrap_task(struct ds_accel__call *call);
+void ds_accel__rules_drop_task(const struct ds_accel__call *call);
+void ds_accel__rules_stop(struct ds_accel__stack *stack);
+/* layer_validate.c: what is wrong with memory that a stream (NULL: the host) is said to use, with
+ * where it was freed in *grave_out; NULL: nothing. Lock held. */
+const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
+                                     uint64_t address, uint64_t size_bytes,
+                                     struct ds_accel__range *grave_out);
 
 /* layer_race.c: what is to be done with an object and a range that end. Lock held. */
 void ds_accel__race_object_end(struct ds_accel__object *object);

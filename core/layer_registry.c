@@ -27,6 +27,7 @@ struct ranges {
 static pthread_mutex_t layer_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__object *buckets[BUCKET_COUNT];
 static uint64_t object_count;
+static uint64_t range_count;
 static struct ranges registers[DS_ACCEL__REGISTER_COUNT];
 /* What ended of late: rings. */
 static struct grave graves[GRAVE_COUNT];
@@ -220,6 +221,24 @@ void ds_accel__ranges_visit(enum ds_accel__register in,
     }
 }
 
+uint64_t ds_accel__range_newest(enum ds_accel__register in, uint64_t space, uint64_t begin,
+                                uint64_t size_bytes)
+{
+    uint64_t end = begin + size_bytes;
+    uint64_t newest = 0;
+
+    while (begin < end) {
+        const struct ds_accel__range *range = ds_accel__range_find(in, space, begin);
+
+        if (range == NULL) {
+            return 0;
+        }
+        newest = range->number > newest ? range->number : newest;
+        begin = range->begin + range->size_bytes;
+    }
+    return newest;
+}
+
 static void remove_at(struct ranges *ranges, size_t position)
 {
     free(ranges->items[position]);
@@ -260,6 +279,9 @@ void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__rang
         return; /* more than SPARE_PLACES calls at once, and no memory */
     }
     **spare = *range;
+    if (range->number == 0) { /* one that was not freed after all keeps its own */
+        (*spare)->number = ++range_count;
+    }
     position = position_behind(ranges, range->space, range->begin);
     while (position > 0 && ranges->items[position - 1]->space == range->space &&
            ranges->items[position - 1]->begin + ranges->items[position - 1]->size_bytes >

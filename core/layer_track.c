@@ -93,6 +93,10 @@ static void keep_range(struct ds_accel__call *call, enum ds_accel__register in, 
         .size_bytes = size_bytes > 0 ? size_bytes : 1,
         .stack = call->stack,
         .slot = call->slot,
+        .flags = call->slot == DS_ACCEL__SLOT_mem_alloc_pinned ||
+                         call->slot == DS_ACCEL__SLOT_mem_register
+                     ? (uint32_t)call->arguments[3].number
+                     : 0,
         .is_unsized = size_bytes == 0,
         .site = call->site,
     };
@@ -214,6 +218,8 @@ static void note_capture(const struct ds_accel__call *call)
 
     if (stream != NULL) {
         stream->is_capturing = call->slot == DS_ACCEL__SLOT_graph_capture_begin;
+        stream->capture_mode = stream->is_capturing ? (uint32_t)call->arguments[1].number : 0;
+        stream->capture_thread = pthread_self();
     }
 }
 

@@ -13,9 +13,11 @@
  */
 #include "layer.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define CELL_BEFORE UINT64_C(0x5a5ac3c35a5ac3c3)
 #define CELL_EMPTY UINT64_C(0xa7a7d5d5a7a7d5d5)
@@ -287,6 +289,7 @@ static const char *judge_found(const struct ds_accel__object *device, uint64_t s
 
 struct owner {
     uint64_t address;
+    const struct ds_accel__stack *stack; /* NULL: any */
     const struct ds_accel__range *range;
 };
 
@@ -294,9 +297,88 @@ static void find_owner(void *user_data, const struct ds_accel__range *range)
 {
     struct owner *owner = user_data;
 
-    if (range->space != 0 && owner->address - range->begin < range->size_bytes) {
+    if (range->space != 0 && owner->address - range->begin < range->size_bytes &&
+        (owner->stack == NULL || range->stack == owner->stack)) {
         owner->range = range;
     }
+}
+
+/* Can the process read there? True, too, where nobody can be asked. */
+static bool is_readable(uint64_t address)
+{
+    int ends[2];
+    bool is;
+
+    if (pipe(ends) != 0) {
+        return true;
+    }
+    is = write(ends[1], (const void *)(uintptr_t)address, 1) == 1 || errno != EFAULT;
+    close(ends[0]);
+    close(ends[1]);
+    return is;
+}
+
+/* Memory that a host cannot touch, unless the device works on the process's own. */
+static bool is_device_range(const struct ds_accel__range *range)
+{
+    return range->slot == DS_ACCEL__SLOT_mem_alloc ||
+           range->slot == DS_ACCEL__SLOT_mem_alloc_async ||
+           range->slot == DS_ACCEL__SLOT_vmem_map ||
+           range->slot == DS_ACCEL__SLOT_ipc_memory_open ||
+           range->slot == DS_ACCEL__SLOT_dmabuf_import || range->slot == DS_ACCEL__SLOT_native_wrap;
+}
+
+/* Pinned memory is the device's, too, where it is mapped and has one address for both. */
+static bool is_host_range(const struct ds_accel__range *range,
+                          const struct ds_accel__object *device)
+{
+    return (range->slot == DS_ACCEL__SLOT_mem_alloc_pinned ||
+            range->slot == DS_ACCEL__SLOT_mem_register) &&
+           ((range->flags & DS_ACCEL_PINNED_MAPPED) == 0 ||
+            (device->device_flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) == 0);
+}
+
+/* The device that a call is about, by value. Lock held. */
+static struct ds_accel__object device_of(const struct ds_accel__call *call)
+{
+    struct ds_accel__object copy = {0};
+    uint32_t kind = ds_accel__slots[call->slot].meanings[0];
+    const struct ds_accel__object *object =
+        kind < DS_ACCEL__OBJECT_COUNT ? ds_accel__object_find(kind, DS_ACCEL__POINTER(call, 0))
+                                      : NULL;
+    const struct ds_accel__object *device =
+        object != NULL ? ds_accel__object_find(DS_ACCEL__DEVICE, object->device) : NULL;
+
+    if (device != NULL) {
+        copy = *device;
+        copy.device_flags = ds_accel__device_flags(device);
+    }
+    return copy;
+}
+
+/* What is wrong with memory that the host is to use; is_own: it must not be a device's. Lock held.
+ */
+static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t address,
+                                     uint64_t size_bytes, bool is_own)
+{
+    const struct ds_accel__range *range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address);
+    const struct ds_accel__object device = device_of(call);
+    struct owner owner = {.address = address, .stack = call->stack};
+
+    if (is_own && device.handle != NULL && !is_process_memory(&device)) {
+        if (range == NULL && ds_accel__space_of(&device) != 0) {
+            ds_accel__ranges_visit(DS_ACCEL__ALLOCATIONS, find_owner, &owner);
+        }
+        if (range != NULL ? range->stack == call->stack && is_device_range(range)
+                          : owner.range != NULL && !is_readable(address)) {
+            return "is a device's, and the call says that it is the host's";
+        }
+    }
+    return range != NULL && range->stack == call->stack && !range->is_unsized &&
+                   range->size_bytes - (address - range->begin) < size_bytes &&
+                   range->slot != DS_ACCEL__SLOT_vmem_map
+               ? "goes past the end of its allocation"
+               : NULL;
 }
 
 /* What is wrong with memory that a device is to use; freed_at where it was freed. Lock held. */
@@ -331,6 +413,9 @@ static const char *judge_device_memory(const struct ds_accel__object *device, ui
             range->slot != DS_ACCEL__SLOT_mem_register) {
             return "belongs to another device";
         }
+        if (!is_process_memory(device) && is_host_range(range, device)) {
+            return "is the host's, and the call says that it is the device's";
+        }
         return judge_found(device, range->space, range, address, size_bytes);
     }
     grave = ds_accel__range_grave(space, address);
@@ -343,6 +428,43 @@ static const char *judge_device_memory(const struct ds_accel__object *device, ui
     }
     ds_accel__ranges_visit(DS_ACCEL__ALLOCATIONS, find_owner, &owner);
     return owner.range != NULL ? "belongs to another device" : "is in no live allocation";
+}
+
+const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
+                                     uint64_t address, uint64_t size_bytes,
+                                     struct ds_accel__range *grave_out)
+{
+    uint64_t space = ds_accel__space_of(device);
+    const struct ds_accel__range *range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address);
+    const struct ds_accel__range *grave;
+    struct ds_accel__object of = *device;
+
+    if (range == NULL && (is_on_stream || !is_readable(address))) {
+        range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address);
+    }
+    of.device_flags = ds_accel__device_flags(device);
+    grave = ds_accel__range_grave(range != NULL ? range->space : space, address);
+    if (range != NULL) {
+        const struct ds_accel__range *block =
+            ds_accel__range_find(DS_ACCEL__BLOCKS, range->space, address);
+
+        if (block != NULL && block->size_bytes - (address - block->begin) < size_bytes) {
+            return "goes past the end of its block";
+        }
+        if (block == NULL && grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT) {
+            *grave_out = *grave;
+            return "lies in a freed block";
+        }
+        return block == NULL && range->is_divided
+                   ? "lies in no block, but in an allocator's own memory"
+                   : judge_found(&of, range->space, range, address, size_bytes);
+    }
+    /* The host's own may lie where such memory was before. */
+    if (grave != NULL && (is_on_stream || !is_readable(address))) {
+        *grave_out = *grave;
+        return "was freed";
+    }
+    return is_on_stream && !is_process_memory(&of) ? "is in no live allocation" : NULL;
 }
 
 /* is_own: of this device, not only in its reach. NULL device: the host's. */
@@ -365,15 +487,7 @@ static void check_memory(struct ds_accel__call *call, const struct ds_accel__obj
     if (device != NULL && device->handle != NULL) {
         problem = judge_device_memory(device, address, size_bytes, is_own, &grave);
     } else {
-        const struct ds_accel__range *range =
-            ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address);
-
-        if (range != NULL && range->stack == call->stack && !range->is_unsized &&
-            range->size_bytes - (address - range->begin) < size_bytes) {
-            problem = range->slot == DS_ACCEL__SLOT_vmem_map
-                          ? NULL
-                          : "goes past the end of its allocation";
-        }
+        problem = judge_host_memory(call, address, size_bytes, is_own);
     }
     ds_accel__layer_unlock();
     if (problem != NULL) {
@@ -394,6 +508,7 @@ static void check_copy(struct ds_accel__call *call, const struct ds_accel__objec
     uint64_t kind = call->arguments[4].number;
     bool to_host = kind == DS_ACCEL_COPY_HOST_TO_HOST || kind == DS_ACCEL_COPY_DEVICE_TO_HOST;
     bool from_host = kind == DS_ACCEL_COPY_HOST_TO_HOST || kind == DS_ACCEL_COPY_HOST_TO_DEVICE;
+    bool is_said = kind != DS_ACCEL_COPY_INFER;
 
     if (kind < DS_ACCEL_COPY_HOST_TO_HOST || kind > DS_ACCEL_COPY_INFER) {
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "there is no kind %llu",
@@ -410,8 +525,10 @@ static void check_copy(struct ds_accel__call *call, const struct ds_accel__objec
         to_host = true; /* each may be either: only what is known is checked */
         from_host = true;
     }
-    check_memory(call, to_host ? NULL : device, destination, size_bytes, false, "destination");
-    check_memory(call, from_host ? NULL : device, source, size_bytes, false, "source");
+    check_memory(call, to_host ? NULL : device, destination, size_bytes, to_host && is_said,
+                 "destination");
+    check_memory(call, from_host ? NULL : device, source, size_bytes, from_host && is_said,
+                 "source");
     if (!call->is_refused && size_bytes > 0 &&
         (destination < source ? source - destination : destination - source) < size_bytes &&
         (to_host == from_host || ds_accel__space_of(device) == 0)) {
@@ -585,18 +702,6 @@ static void check_capture(struct ds_accel__call *call, const struct ds_accel__ob
     }
 }
 
-static void check_launch(struct ds_accel__call *call)
-{
-    struct ds_accel__object exec = look(DS_ACCEL__EXEC, DS_ACCEL__POINTER(call, 0));
-    struct ds_accel__object stream = look(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 1));
-
-    if (exec.device_index != stream.device_index) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
-                               "the graph is of device %u, the stream of device %u",
-                               exec.device_index, stream.device_index);
-    }
-}
-
 static void check_rng(struct ds_accel__call *call, const struct ds_accel__object *device)
 {
     uint64_t count = call->arguments[2].number;
@@ -738,7 +843,7 @@ static void check_slot(struct ds_accel__call *call)
         check_release(call, &device, DS_ACCEL__ALLOCATIONS);
         break;
     case DS_ACCEL__SLOT_mem_register:
-        check_memory(call, NULL, call->arguments[1].pointer, call->arguments[2].number, false,
+        check_memory(call, NULL, call->arguments[1].pointer, call->arguments[2].number, true,
                      "pointer");
         break;
     case DS_ACCEL__SLOT_vmem_map:
@@ -756,9 +861,6 @@ static void check_slot(struct ds_accel__call *call)
     case DS_ACCEL__SLOT_graph_capture_begin:
     case DS_ACCEL__SLOT_graph_capture_end:
         check_capture(call, &first);
-        break;
-    case DS_ACCEL__SLOT_graph_launch:
-        check_launch(call);
         break;
     case DS_ACCEL__SLOT_rng_uniform:
     case DS_ACCEL__SLOT_rng_normal:
@@ -949,6 +1051,11 @@ static void validate_before(struct ds_accel__call *call)
 {
     const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
 
+    if (ds_accel__layers_in_task()) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_STATE,
+                               "a host task, which may only note accesses, made this call");
+        return;
+    }
     for (uint32_t i = 0; i < slot->count && !call->is_refused; i++) {
         check_argument(call, i);
     }
@@ -956,7 +1063,11 @@ static void validate_before(struct ds_accel__call *call)
         check_slot(call);
     }
     if (!call->is_refused) {
+        ds_accel__rules_check(call);
+    }
+    if (!call->is_refused) {
         redirect_outputs(call);
+        ds_accel__rules_wrap_task(call);
     }
 }
 
@@ -969,10 +1080,12 @@ static void validate_after(struct ds_accel__call *call)
         check_status(call);
     }
     take_outputs(call);
+    ds_accel__rules_drop_task(call);
 }
 
 const struct ds_accel__layer_ops ds_accel__layer_validate = {
     .name = "validate",
+    .stop = ds_accel__rules_stop,
     .before = validate_before,
     .after = validate_after,
 };

@@ -22,6 +22,8 @@ int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate);
 void ds_accel__layers_remove(struct ds_accel__candidate *candidate);
 /* What is wrong with a list of layers, as DS_ACCEL_LAYERS has it; false: nothing. */
 bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size);
+/* The calling thread runs a host task, which layer validate has let through. */
+bool ds_accel__layers_in_task(void);
 /* Spans of a plugin's own, in the trace if there is one. */
 void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
                                  const char *name);
@@ -35,6 +37,9 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
                                  uint64_t size_bytes, ds_accel_plugin_stream_t *stream);
 void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
                                 ds_accel_plugin_stream_t *stream);
+/* The same of pinned memory of the host; size 0: it is taken back. */
+void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
+                                uint64_t size_bytes);
 
 /* Bytes that host work reads or writes: a run of them at each place of a strided loop. */
 struct ds_accel__extent {

@@ -222,6 +222,7 @@ int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uint64_t size_bytes
     }
     if (status >= 0) {
         *pointer_out = grant.pointer;
+        ds_accel__layer_host_block(device->handle, grant.pointer, size_bytes);
         account(pool, size_bytes, &grant);
     }
     return status;
@@ -256,6 +257,7 @@ int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer)
     block = ds_accel__pinned_block(pool, pointer);
     is_live = block != NULL && block->state == DS_ACCEL__PINNED_IN_USE;
     if (is_live) {
+        ds_accel__layer_host_block(device->handle, pointer, 0);
         surplus = ds_accel__pinned_put(pool, block);
     }
     pthread_mutex_unlock(&pool->lock);

@@ -37,6 +37,8 @@ struct ds_accel__access {
 /* What a capture recorded: accesses, and records of events, in order. */
 struct ds_accel__capture_item {
     struct ds_accel__access *access; /* NULL: a record */
+    uint64_t memory;                 /* number of the range that it was in; 0: not known */
+    uint64_t block;                  /* of the block, if it was not had for the capture */
     const void *event;
     uint64_t event_number;
 };
