@@ -356,10 +356,11 @@ static struct ds_accel__object device_of(const struct ds_accel__call *call)
     return copy;
 }
 
-/* What is wrong with memory that the host is to use; is_own: it must not be a device's. Lock held.
- */
+/* What is wrong with memory that the host is to use; is_own: it must not be a device's; freed_at
+ * where it was freed. Lock held. */
 static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t address,
-                                     uint64_t size_bytes, bool is_own)
+                                     uint64_t size_bytes, bool is_own,
+                                     struct ds_accel__range *grave_out)
 {
     const struct ds_accel__range *range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address);
     const struct ds_accel__object device = device_of(call);
@@ -372,6 +373,14 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
         if (range != NULL ? range->stack == call->stack && is_device_range(range)
                           : owner.range != NULL && !is_readable(address)) {
             return "is a device's, and the call says that it is the host's";
+        }
+    }
+    if (range != NULL && ds_accel__range_find(DS_ACCEL__BLOCKS, 0, address) == NULL) {
+        const struct ds_accel__range *grave = ds_accel__range_grave(0, address);
+
+        if (grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT) {
+            *grave_out = *grave;
+            return "lies in a freed block";
         }
     }
     return range != NULL && range->stack == call->stack && !range->is_unsized &&
@@ -487,7 +496,7 @@ static void check_memory(struct ds_accel__call *call, const struct ds_accel__obj
     if (device != NULL && device->handle != NULL) {
         problem = judge_device_memory(device, address, size_bytes, is_own, &grave);
     } else {
-        problem = judge_host_memory(call, address, size_bytes, is_own);
+        problem = judge_host_memory(call, address, size_bytes, is_own, &grave);
     }
     ds_accel__layer_unlock();
     if (problem != NULL) {

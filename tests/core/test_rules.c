@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Layer validate: misuse that takes more than one call to see. */
+#include "far.h"
+#include "fixture.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static ds_accel_t *context;
+static ds_accel_device_t *device;
+static const struct ds_accel_plugin *table;
+static ds_accel_plugin_instance_t *instance;
+static ds_accel_plugin_device_t *handle;
+static ds_accel_plugin_stream_t *stream;
+static struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+#define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
+#define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
+#define EXPECT_FAIL(call, status, part) \
+    do { \
+        memset(&error, 0, sizeof(error)); \
+        error.struct_size = sizeof(error); \
+        cr_expect_eq(call, status, "%s", error.message); \
+        EXPECT_HAS(error.message, part); \
+    } while (0)
+
+static void *allocate(uint64_t size_bytes)
+{
+    void *pointer = NULL;
+
+    ASSERT_OK(table->mem_alloc(handle, size_bytes, 0, 0, &pointer, &error));
+    return pointer;
+}
+
+static void look_around(void)
+{
+    cr_assert_eq(ds_accel_instance(context, &table, &instance), DS_ACCEL_OK);
+    handle = ds_accel_device_handle(device);
+    ASSERT_OK(table->stream_create(handle, 0, 0, &stream, &error));
+}
+
+static void start(void)
+{
+    struct ds_accel_options options = test_options();
+
+    options.accelerator = "mock";
+    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    cr_assert_eq(ds_accel_device_open(context, 0, &device), DS_ACCEL_OK);
+    look_around();
+}
+
+static void start_far(void)
+{
+    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    context = far_start(&device);
+    look_around();
+}
+
+static void stop(void)
+{
+    table->stream_destroy(stream);
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
+
+/* ---- two devices ---------------------------------------------------------------------------- */
+
+Test(core_rules, what_is_of_two_devices_is_refused_unless_it_is_waiting)
+{
+    ds_accel_device_t *other;
+    ds_accel_plugin_device_t *other_handle;
+    ds_accel_plugin_stream_t *theirs = NULL;
+    ds_accel_plugin_event_t *events[2] = {NULL, NULL};
+    ds_accel_plugin_graph_t *graphs[2] = {NULL, NULL};
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    uint32_t result = 0;
+    double elapsed_ms = 0;
+
+    start();
+    cr_assert_eq(ds_accel_device_open(context, 1, &other), DS_ACCEL_OK);
+    other_handle = ds_accel_device_handle(other);
+    ASSERT_OK(table->stream_create(other_handle, 0, 0, &theirs, &error));
+    ASSERT_OK(table->event_create(handle, DS_ACCEL_EVENT_TIMING, &events[0], &error));
+    ASSERT_OK(table->event_create(other_handle, DS_ACCEL_EVENT_TIMING, &events[1], &error));
+    EXPECT_FAIL(table->event_record(events[1], stream, &error), DS_ACCEL_ERR_INVALID,
+                "event_record: the event is of device 1, the stream of device 0");
+    EXPECT_FAIL(table->event_record(events[0], theirs, &error), DS_ACCEL_ERR_INVALID,
+                "the event is of device 0, the stream of device 1");
+    EXPECT_OK(table->event_record(events[0], stream, &error));
+    EXPECT_OK(table->event_record(events[1], theirs, &error));
+    EXPECT_OK(table->stream_wait_event(theirs, events[0], &error));
+    EXPECT_FAIL(table->event_elapsed_ms(events[0], events[1], &elapsed_ms, &error),
+                DS_ACCEL_ERR_INVALID, "the start is of device 0, the end of device 1");
+    for (int i = 0; i < 2; i++) {
+        ds_accel_plugin_stream_t *of = i == 0 ? stream : theirs;
+
+        ASSERT_OK(table->graph_capture_begin(of, DS_ACCEL_CAPTURE_RELAXED, &error));
+        ASSERT_OK(table->graph_capture_end(of, &graphs[i], &error));
+    }
+    ASSERT_OK(table->graph_instantiate(graphs[0], 0, &exec, &error));
+    EXPECT_FAIL(table->graph_launch(exec, theirs, &error), DS_ACCEL_ERR_INVALID,
+                "the graph is of device 0, the stream of device 1");
+    EXPECT_FAIL(table->graph_exec_update(exec, graphs[1], &result, &error), DS_ACCEL_ERR_INVALID,
+                "the executable graph is of device 0, the graph of device 1");
+    EXPECT_OK(table->graph_exec_update(exec, graphs[0], &result, &error));
+    table->graph_exec_destroy(exec);
+    for (int i = 0; i < 2; i++) {
+        table->graph_destroy(graphs[i]);
+        table->event_destroy(events[i]);
+    }
+    table->stream_destroy(theirs);
+    ds_accel_device_close(other);
+    stop();
+}
+
+/* ---- host tasks ----------------------------------------------------------------------------- */
+
+static int task_runs;
+
+static void call_in_task(void *user_data, int32_t status)
+{
+    char *memory = user_data;
+    uint64_t bytes = 0;
+    void *pointer = NULL;
+
+    cr_expect_eq(status, DS_ACCEL_OK);
+    task_runs++;
+    EXPECT_FAIL(table->stream_query(stream, &error), DS_ACCEL_ERR_STATE,
+                "stream_query: a host task, which may only note accesses, made this call");
+    EXPECT_FAIL(table->mem_fill_async(stream, memory, "x", 1, 1, &error), DS_ACCEL_ERR_STATE,
+                "a host task");
+    cr_expect_eq(ds_accel_memory_allocated(device, &bytes), DS_ACCEL_ERR_STATE,
+                 "one that asks no plugin, too");
+    EXPECT_HAS(ds_accel_last_error(), "a host task, which may only note accesses");
+    cr_expect_eq(ds_accel_mem_alloc(device, NULL, 64, &pointer), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_device_synchronize(device), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_note_access(device, NULL, memory, 1, DS_ACCEL_ACCESS_WRITE), DS_ACCEL_OK);
+}
+
+Test(core_rules, a_host_task_may_call_nothing_but_note_access)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    uint64_t bytes = 0;
+    char *memory;
+
+    start();
+    memory = allocate(64);
+    EXPECT_OK(table->stream_host_task(stream, call_in_task, memory, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
+    cr_expect_eq(task_runs, 1);
+    EXPECT_OK(ds_accel_memory_allocated(device, &bytes));
+    ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_RELAXED, &error));
+    EXPECT_OK(table->stream_host_task(stream, call_in_task, memory, &error));
+    ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
+    ASSERT_OK(table->graph_instantiate(graph, 0, &exec, &error));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(table->graph_launch(exec, stream, &error));
+    }
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
+    cr_expect_eq(task_runs, 3, "with each launch");
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    EXPECT_OK(table->mem_free(handle, memory, &error));
+    stop();
+}
+
+/* ---- what a graph uses ---------------------------------------------------------------------- */
+
+static ds_accel_plugin_graph_exec_t *capture_fill(void *memory, uint64_t size_bytes)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+
+    ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_RELAXED, &error));
+    ASSERT_OK(table->mem_fill_async(stream, memory, "x", 1, size_bytes, &error));
+    ASSERT_OK(table->graph_capture_end(stream, &graph, &error));
+    ASSERT_OK(table->graph_instantiate(graph, 0, &exec, &error));
+    table->graph_destroy(graph);
+    return exec;
+}
+
+Test(core_rules, a_graph_is_not_replayed_over_memory_that_was_freed)
+{
+    ds_accel_plugin_graph_exec_t *exec;
+    void *memory;
+    void *again;
+
+    start();
+    memory = allocate(4096);
+    exec = capture_fill(memory, 4096);
+    EXPECT_OK(table->graph_launch(exec, stream, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
+    EXPECT_OK(table->mem_free(handle, memory, &error));
+    EXPECT_FAIL(table->graph_launch(exec, stream, &error), DS_ACCEL_ERR_INVALID,
+                "with 4096 bytes, captured at ");
+    EXPECT_HAS(error.message, "which was freed at ");
+    again = allocate(4096);
+    EXPECT_FAIL(table->graph_launch(exec, stream, &error), DS_ACCEL_ERR_INVALID, "which was freed");
+    EXPECT_OK(table->mem_free(handle, again, &error));
+    table->graph_exec_destroy(exec);
+    stop();
+}
+
+Test(core_rules, a_graph_is_not_replayed_over_a_block_that_its_allocator_took_back)
+{
+    ds_accel_plugin_graph_exec_t *exec;
+    void *blocks[2] = {NULL, NULL};
+    void *pinned = NULL;
+
+    start();
+    ASSERT_OK(ds_accel_mem_alloc(device, NULL, 4096, &blocks[0]));
+    ASSERT_OK(ds_accel_mem_alloc(device, NULL, 4096, &blocks[1]));
+    exec = capture_fill(blocks[0], 4096);
+    EXPECT_OK(table->graph_launch(exec, stream, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
+    EXPECT_OK(ds_accel_mem_free(device, NULL, blocks[0]));
+    EXPECT_FAIL(table->graph_launch(exec, stream, &error), DS_ACCEL_ERR_INVALID,
+                "which was freed at ");
+    table->graph_exec_destroy(exec);
+    EXPECT_OK(ds_accel_mem_free(device, NULL, blocks[1]));
+
+    ASSERT_OK(ds_accel_mem_alloc_pinned(device, 4096, 0, DS_ACCEL_PINNED_MAPPED, &pinned));
+    exec = capture_fill(pinned, 4096);
+    EXPECT_OK(table->graph_launch(exec, stream, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
+    EXPECT_OK(ds_accel_mem_free_pinned(device, pinned));
+    EXPECT_FAIL(table->graph_launch(exec, stream, &error), DS_ACCEL_ERR_INVALID,
+                "which was freed at ");
+    table->graph_exec_destroy(exec);
+    stop();
+}
+
+/* Memory of a pool that is destroyed stays for graphs that were captured with it, not for others.
+ */
+Test(core_rules, memory_that_a_capture_gets_may_be_freed_and_is_there_for_its_graph)
+{
+    ds_accel_stream_t *ours = NULL;
+    ds_accel_graph_t *graph = NULL;
+    ds_accel_graph_t *other = NULL;
+    ds_accel_pool_t *pool = NULL;
+    void *memory = NULL;
+
+    start();
+    cr_assert_eq(ds_accel_stream_create(device, 0, 0, &ours), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_pool_create(device, &pool), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_graph_create(device, &graph), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_graph_create(device, &other), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_graph_capture_begin(graph, ours, pool, DS_ACCEL_CAPTURE_GLOBAL),
+                 DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_mem_alloc(device, ours, 4096, &memory), DS_ACCEL_OK);
+    EXPECT_OK(ds_accel_mem_set_async(ours, memory, 1, 4096));
+    EXPECT_OK(ds_accel_mem_free(device, ours, memory));
+    cr_assert_eq(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_graph_replay(graph, ours), DS_ACCEL_OK, "%s", ds_accel_last_error());
+    ds_accel_pool_destroy(pool);
+    cr_expect_eq(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_graph_replay(graph, ours), DS_ACCEL_OK, "%s", ds_accel_last_error());
+
+    cr_assert_eq(ds_accel_pool_create(device, &pool), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_pool_begin(pool), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_mem_alloc(device, ours, 4096, &memory), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_pool_end(pool), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_graph_capture_begin(other, ours, NULL, DS_ACCEL_CAPTURE_GLOBAL),
+                 DS_ACCEL_OK);
+    EXPECT_OK(ds_accel_mem_set_async(ours, memory, 1, 4096));
+    cr_assert_eq(ds_accel_graph_capture_end(other), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_graph_replay(other, ours), DS_ACCEL_OK);
+    EXPECT_OK(ds_accel_stream_synchronize(ours));
+    EXPECT_OK(ds_accel_mem_free(device, ours, memory));
+    ds_accel_pool_destroy(pool);
+    cr_expect_eq(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_graph_replay(other, ours), DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "which was freed");
+    ds_accel_graph_destroy(graph);
+    ds_accel_graph_destroy(other);
+    ds_accel_stream_destroy(ours);
+    stop();
+}
+
+/* ---- accesses that are told ----------------------------------------------------------------- */
+
+Test(core_rules, an_access_is_to_memory_that_is_there)
+{
+    ds_accel_stream_t *ours = NULL;
+    void *block = NULL;
+    void *pinned = NULL;
+    char host[64];
+    char *raw;
+
+    start();
+    cr_assert_eq(ds_accel_stream_create(device, 0, 0, &ours), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_mem_alloc(device, ours, 4096, &block), DS_ACCEL_OK);
+    raw = allocate(64);
+    cr_expect_eq(ds_accel_note_access(device, ours, block, 4096, DS_ACCEL_ACCESS_READ),
+                 DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_note_access(device, ours, raw + 32, 32, DS_ACCEL_ACCESS_READ),
+                 DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_note_access(device, NULL, host, 64, DS_ACCEL_ACCESS_WRITE), DS_ACCEL_OK);
+    test_log[0] = '\0';
+    EXPECT_STATUS(ds_accel_note_access(device, ours, raw + 32, 33, DS_ACCEL_ACCESS_READ),
+                  DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "with 33 bytes goes past the end of its allocation");
+    EXPECT_HAS(test_log, "goes past the end of its allocation, noted at ");
+    EXPECT_STATUS(ds_accel_note_access(device, ours, block, 4097, DS_ACCEL_ACCESS_READ),
+                  DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "goes past the end of its block");
+    EXPECT_STATUS(
+        ds_accel_note_access(device, NULL, (char *)block + 65536, 1, DS_ACCEL_ACCESS_WRITE),
+        DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "lies in no block, but in an allocator's own memory");
+    EXPECT_OK(table->mem_free(handle, raw, &error));
+    EXPECT_STATUS(ds_accel_note_access(device, ours, raw, 1, DS_ACCEL_ACCESS_READ),
+                  DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "was freed, at ");
+    EXPECT_OK(ds_accel_mem_free(device, ours, block));
+    for (int on_stream = 0; on_stream < 2; on_stream++) {
+        EXPECT_STATUS(
+            ds_accel_note_access(device, on_stream ? ours : NULL, block, 1, DS_ACCEL_ACCESS_READ),
+            DS_ACCEL_ERR_INVALID);
+        EXPECT_HAS(ds_accel_last_error(), "lies in a freed block, at ");
+    }
+    cr_assert_eq(ds_accel_mem_alloc_pinned(device, 64, 0, 0, &pinned), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_note_access(device, NULL, pinned, 64, DS_ACCEL_ACCESS_WRITE),
+                 DS_ACCEL_OK);
+    EXPECT_OK(ds_accel_mem_free_pinned(device, pinned));
+    EXPECT_STATUS(ds_accel_note_access(device, NULL, pinned, 1, DS_ACCEL_ACCESS_WRITE),
+                  DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "lies in a freed block, at ");
+    ds_accel_stream_destroy(ours);
+    stop();
+}
+
+Test(core_rules, a_kernel_does_not_use_what_is_only_the_hosts)
+{
+    ds_accel_stream_t *ours = NULL;
+    char host[64];
+
+    start_far();
+    cr_assert_eq(ds_accel_stream_create(device, 0, 0, &ours), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_note_access(device, NULL, host, 64, DS_ACCEL_ACCESS_WRITE), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_note_access(device, ours, host, 64, DS_ACCEL_ACCESS_WRITE),
+                  DS_ACCEL_ERR_INVALID);
+    EXPECT_HAS(ds_accel_last_error(), "is in no live allocation");
+    ds_accel_stream_destroy(ours);
+    stop();
+}
+
+/* ---- calls beside a capture ----------------------------------------------------------------- */
+
+static ds_accel_plugin_event_t *apart;
+static void *apart_memory;
+static ds_accel_plugin_stream_t *apart_stream;
+static char apart_host[16];
+
+/* How many of the calls that CUDA calls unsafe are refused. */
+static void *call_beside(void *argument)
+{
+    static struct ds_accel_error here = {.struct_size = sizeof(here)};
+    const int32_t statuses[] = {
+        table->device_synchronize(handle, UINT64_MAX, &here),
+        table->event_query(apart, &here),
+        table->event_synchronize(apart, UINT64_MAX, &here),
+        table->mem_copy(handle, apart_memory, apart_host, 16, DS_ACCEL_COPY_HOST_TO_DEVICE, &here),
+    };
+    int *refused = argument;
+    void *pointer = NULL;
+
+    *refused = 0;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        *refused += statuses[i] == DS_ACCEL_ERR_STATE;
+    }
+    /* These break nothing. */
+    cr_expect_eq(table->stream_synchronize(apart_stream, UINT64_MAX, &here), DS_ACCEL_OK, "%s",
+                 here.message);
+    cr_expect_eq(table->mem_alloc(handle, 16, 0, 0, &pointer, &here), DS_ACCEL_OK);
+    cr_expect_eq(table->mem_free(handle, pointer, &here), DS_ACCEL_OK);
+    cr_expect_eq(table->mem_alloc_pinned(handle, 16, 0, 0, &pointer, &here), DS_ACCEL_OK);
+    cr_expect_eq(table->mem_free_pinned(handle, pointer, &here), DS_ACCEL_OK);
+    return NULL;
+}
+
+Test(core_rules, calls_that_break_a_capture_are_refused_to_whom_its_mode_says)
+{
+    static const int refused_to[][2] = {
+        [DS_ACCEL_CAPTURE_GLOBAL] = {4, 4},
+        [DS_ACCEL_CAPTURE_THREAD_LOCAL] = {4, 0},
+        [DS_ACCEL_CAPTURE_RELAXED] = {0, 0},
+    };
+    ds_accel_plugin_graph_t *graph = NULL;
+    uint32_t state = 0;
+    pthread_t thread;
+    int here = 0;
+    int there = 0;
+
+    start();
+    ASSERT_OK(table->event_create(handle, 0, &apart, &error));
+    ASSERT_OK(table->stream_create(handle, 0, 0, &apart_stream, &error));
+    apart_memory = allocate(16);
+    for (uint32_t mode = DS_ACCEL_CAPTURE_GLOBAL; mode <= DS_ACCEL_CAPTURE_RELAXED; mode++) {
+        ASSERT_OK(table->graph_capture_begin(stream, mode, &error));
+        cr_assert_eq(pthread_create(&thread, NULL, call_beside, &there), 0);
+        cr_assert_eq(pthread_join(thread, NULL), 0);
+        if (mode != DS_ACCEL_CAPTURE_RELAXED) { /* what breaks one there is the backend's to say */
+            call_beside(&here);
+            cr_expect_eq(here, refused_to[mode][0], "mode %u: %d here", mode, here);
+        }
+        cr_expect_eq(there, refused_to[mode][1], "mode %u: %d there", mode, there);
+        EXPECT_OK(table->graph_capture_status(stream, &state, &error));
+        cr_expect_eq(state, mode == DS_ACCEL_CAPTURE_RELAXED ? state : DS_ACCEL_CAPTURING_YES);
+        EXPECT_OK(table->graph_capture_end(stream, &graph, &error));
+        table->graph_destroy(graph);
+    }
+    call_beside(&here);
+    cr_expect_eq(here, 0, "no stream captures any more");
+    EXPECT_OK(table->mem_free(handle, apart_memory, &error));
+    table->event_destroy(apart);
+    table->stream_destroy(apart_stream);
+    stop();
+}
+
+Test(core_rules, a_capture_is_not_asked_for_by_its_streams_or_events)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_event_t *event = NULL;
+    uint32_t state = 0;
+
+    start();
+    ASSERT_OK(table->event_create(handle, 0, &event, &error));
+    ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_RELAXED, &error));
+    ASSERT_OK(table->event_record(event, stream, &error));
+    EXPECT_FAIL(table->stream_synchronize(stream, 0, &error), DS_ACCEL_ERR_STATE,
+                "the stream captures, and asking it would break the capture");
+    EXPECT_FAIL(table->stream_query(stream, &error), DS_ACCEL_ERR_STATE, "the stream captures");
+    EXPECT_FAIL(table->event_query(event, &error), DS_ACCEL_ERR_STATE,
+                "the event was recorded in a capture");
+    EXPECT_FAIL(table->event_synchronize(event, 0, &error), DS_ACCEL_ERR_STATE,
+                "the event was recorded in a capture");
+    EXPECT_OK(table->graph_capture_status(stream, &state, &error));
+    cr_expect_eq(state, DS_ACCEL_CAPTURING_YES, "nothing of that reached the plugin");
+    EXPECT_OK(table->graph_capture_end(stream, &graph, &error));
+    EXPECT_OK(table->stream_query(stream, &error));
+    table->graph_destroy(graph);
+    table->event_destroy(event);
+    stop();
+}
+
+/* ---- directions ----------------------------------------------------------------------------- */
+
+Test(core_rules, a_copy_goes_the_way_that_it_says)
+{
+    static char host[64];
+    static char registered[64];
+    void *pinned = NULL;
+    void *mapped = NULL;
+    char *memory;
+
+    start_far();
+    memory = allocate(64);
+    ASSERT_OK(table->mem_alloc_pinned(handle, 64, 1, 0, &pinned, &error));
+    ASSERT_OK(table->mem_alloc_pinned(handle, 64, 1, DS_ACCEL_PINNED_MAPPED, &mapped, &error));
+    ASSERT_OK(table->mem_register(handle, registered, 64, 0, &error));
+    EXPECT_FAIL(
+        table->mem_copy_async(stream, host, memory, 64, DS_ACCEL_COPY_HOST_TO_DEVICE, &error),
+        DS_ACCEL_ERR_INVALID, "is in no live allocation");
+    EXPECT_FAIL(
+        table->mem_copy_async(stream, memory, memory + 32, 8, DS_ACCEL_COPY_HOST_TO_DEVICE, &error),
+        DS_ACCEL_ERR_INVALID, "is a device's, and the call says that it is the host's");
+    EXPECT_FAIL(
+        table->mem_copy_async(stream, memory, host, 64, DS_ACCEL_COPY_DEVICE_TO_HOST, &error),
+        DS_ACCEL_ERR_INVALID, "is a device's, and the call says that it is the host's");
+    EXPECT_FAIL(table->mem_copy(handle, memory, host, 64, DS_ACCEL_COPY_HOST_TO_HOST, &error),
+                DS_ACCEL_ERR_INVALID, "is a device's");
+    EXPECT_FAIL(
+        table->mem_copy_async(stream, memory, pinned, 64, DS_ACCEL_COPY_DEVICE_TO_DEVICE, &error),
+        DS_ACCEL_ERR_INVALID, "is the host's, and the call says that it is the device's");
+    EXPECT_FAIL(
+        table->mem_copy_async(stream, registered, host, 64, DS_ACCEL_COPY_HOST_TO_DEVICE, &error),
+        DS_ACCEL_ERR_INVALID, "is the host's, and the call says that it is the device's");
+    EXPECT_FAIL(table->mem_fill_async(stream, pinned, "x", 1, 64, &error), DS_ACCEL_ERR_INVALID,
+                "is the host's, and the call says that it is the device's");
+    EXPECT_FAIL(table->mem_register(handle, memory, 64, 0, &error), DS_ACCEL_ERR_INVALID,
+                "is a device's");
+    cr_expect_eq(far_queued_count, 0, "nothing of that reached the plugin");
+    EXPECT_OK(table->mem_fill_async(stream, mapped, "x", 1, 64, &error));
+    EXPECT_OK(
+        table->mem_copy_async(stream, memory, pinned, 64, DS_ACCEL_COPY_HOST_TO_DEVICE, &error));
+    EXPECT_OK(table->mem_copy_async(stream, registered, memory, 64, DS_ACCEL_COPY_DEVICE_TO_HOST,
+                                    &error));
+    EXPECT_OK(table->mem_copy_async(stream, memory, host, 64, DS_ACCEL_COPY_INFER, &error));
+    EXPECT_OK(table->mem_copy_async(stream, host, memory, 64, DS_ACCEL_COPY_INFER, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
+    EXPECT_OK(table->mem_unregister(handle, registered, &error));
+    EXPECT_OK(table->mem_free_pinned(handle, mapped, &error));
+    EXPECT_OK(table->mem_free_pinned(handle, pinned, &error));
+    EXPECT_OK(table->mem_free(handle, memory, &error));
+    stop();
+}
