@@ -281,6 +281,7 @@ struct ds_accel__allocator {
     struct ds_accel__index index;
     struct ds_accel__allocator_options options;
     uint64_t granule_bytes; /* of virtual memory; 0: there is none */
+    uint64_t largest_bytes; /* that the driver gives in one allocation; UINT64_MAX: not known */
     bool is_synchronized;   /* nothing is asynchronous: no order to keep */
     bool has_events;
 

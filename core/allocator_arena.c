@@ -235,12 +235,15 @@ static void learn(struct ds_accel__allocator *allocator)
     uint64_t minimum = 0;
     uint64_t recommended = 0;
 
+    allocator->largest_bytes = UINT64_MAX;
     allocator->has_events =
         !ds_accel__slot_is_absent(table, offsetof(struct ds_accel_plugin, event_create)) &&
         !ds_accel__slot_is_absent(table, offsetof(struct ds_accel_plugin, event_record));
     if (table->device_info(allocator->device, &info, &error) == DS_ACCEL_OK) {
         allocator->is_synchronized = (info.flags & DS_ACCEL_FLAG_SYNCHRONIZED) != 0;
         allocator->device_index = info.device_index;
+        allocator->largest_bytes = info.max_allocation_bytes != 0 ? info.max_allocation_bytes
+                                                                  : UINT64_MAX;
     }
     if (allocator->options.growable_segments &&
         table->vmem_granularity(allocator->device, 0, &minimum, &recommended, &error) ==

@@ -56,6 +56,9 @@ static void read_facts(struct ds_accel__arena *asker, struct ds_accel__oom_facts
     ds_accel__arenas_unlock(allocator);
     pthread_mutex_unlock(&allocator->lock);
     facts->max_split_bytes = allocator->options.max_split_bytes;
+    if (allocator->largest_bytes != UINT64_MAX && allocator->granule_bytes == 0) {
+        facts->largest_bytes = allocator->largest_bytes;
+    }
     facts->is_growable = allocator->options.growable_segments;
     facts->can_grow =
         !ds_accel__slot_is_absent(allocator->table, offsetof(struct ds_accel_plugin, vmem_reserve));

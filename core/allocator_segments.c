@@ -137,11 +137,9 @@ static struct ds_accel__segment *reserve(struct ds_accel__allocator *allocator, 
 
 /* ---- asking the driver ---------------------------------------------------------------------- */
 
-static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32_t kind,
-                             uint64_t fit_bytes)
+static uint64_t wanted_size(const struct ds_accel__allocator_options *options, uint32_t kind,
+                            uint64_t fit_bytes)
 {
-    const struct ds_accel__allocator_options *options = &allocator->options;
-
     if (options->mode == DS_ACCEL__ALLOCATOR_OFF) {
         return fit_bytes;
     }
@@ -152,6 +150,19 @@ static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32
         return options->medium_segment_bytes;
     }
     return round_up(fit_bytes, options->large_step_bytes);
+}
+
+/* Rounding up must not make too much of what the driver gives. */
+static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32_t kind,
+                             uint64_t fit_bytes)
+{
+    uint64_t size_bytes = wanted_size(&allocator->options, kind, fit_bytes);
+
+    if (size_bytes > allocator->largest_bytes) {
+        size_bytes = fit_bytes < allocator->largest_bytes ? allocator->largest_bytes : fit_bytes;
+        size_bytes = size_bytes / DS_ACCEL__UNIT * DS_ACCEL__UNIT;
+    }
+    return size_bytes;
 }
 
 /* Within the limit? Then the bytes count as asked for until answered() is called. */

@@ -90,6 +90,7 @@ struct ds_accel__oom_facts {
     uint64_t device_total_bytes; /* 0: not known */
     uint64_t device_free_bytes;  /* with device_total_bytes: what the driver could still give */
     uint64_t max_split_bytes;    /* 0: off */
+    uint64_t largest_bytes;      /* that the driver gives in one allocation; 0: not known */
     bool can_grow;               /* the backend has virtual memory */
     bool is_growable;            /* growable segments are on */
 };
@@ -99,7 +100,8 @@ enum ds_accel__oom_advice {
     DS_ACCEL__OOM_ADVICE_NONE,     /* too little memory, or nothing is left to switch on */
     DS_ACCEL__OOM_ADVICE_GROWABLE, /* growable_segments */
     DS_ACCEL__OOM_ADVICE_LIMIT,    /* a higher limit_bytes */
-    DS_ACCEL__OOM_ADVICE_SPLIT     /* max_split_bytes */
+    DS_ACCEL__OOM_ADVICE_SPLIT,    /* max_split_bytes */
+    DS_ACCEL__OOM_ADVICE_SMALLER   /* several allocations instead of one */
 };
 
 enum ds_accel__oom_advice ds_accel__oom_advise(const struct ds_accel__oom_facts *facts);

@@ -167,6 +167,13 @@ int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **json_text_out)
     return *json_text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
+/* What the device has, or this process may have of it. */
+static uint64_t usable_bytes(const struct ds_accel_memory_info *info)
+{
+    return info->limit_bytes != 0 && info->limit_bytes < info->total_bytes ? info->limit_bytes
+                                                                           : info->total_bytes;
+}
+
 int32_t ds_accel_total_memory(ds_accel_device_t *device, uint64_t *bytes_out)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -176,9 +183,7 @@ int32_t ds_accel_total_memory(ds_accel_device_t *device, uint64_t *bytes_out)
         return ds_accel__refuse("total_memory", "output", NULL);
     }
     if (status >= 0) {
-        *bytes_out = info.limit_bytes != 0 && info.limit_bytes < info.total_bytes
-                         ? info.limit_bytes
-                         : info.total_bytes;
+        *bytes_out = usable_bytes(&info);
     }
     return status;
 }
@@ -194,7 +199,13 @@ int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out
     }
     status = status < 0 ? status : ds_accel_device_memory(device, &info);
     if (status >= 0) {
-        *bytes_out = ds_accel__allocator_available(allocator, info.available_bytes);
+        uint64_t available = ds_accel__allocator_available(allocator, info.available_bytes);
+
+        /* A system that takes memory at its first use counts what is cached as available too. */
+        if ((info.valid & DS_ACCEL_MEMORY_TOTAL) != 0 && available > usable_bytes(&info)) {
+            available = usable_bytes(&info);
+        }
+        *bytes_out = available;
     }
     return status;
 }

@@ -8,6 +8,9 @@
  *                               memory; elsewhere max_split_bytes keeps large blocks whole
  *   the device has room         a higher limit, if one is set and stands in the way
  *
+ * Some drivers give only so much in one allocation, whatever is free. What exceeds that is not a
+ * matter of pieces, and no setting helps: the program has to ask for less at a time.
+ *
  * Growable segments go first: they need no more memory than there is. Whole free segments were
  * given back before this is asked, so that collecting them earlier, which is what a threshold for
  * garbage collection does, would not have helped. Free blocks of other streams and pools help
@@ -60,6 +63,10 @@ enum ds_accel__oom_advice ds_accel__oom_advise(const struct ds_accel__oom_facts 
     uint64_t usable = usable_bytes(facts);
     bool is_in_pieces = usable > 0 && facts->largest_free_bytes < asked;
 
+    if (facts->largest_bytes != 0 && asked > facts->largest_bytes &&
+        (facts->device_total_bytes == 0 || asked <= facts->device_total_bytes)) {
+        return DS_ACCEL__OOM_ADVICE_SMALLER;
+    }
     if (!facts->is_growable && facts->can_grow && is_in_pieces &&
         add(usable, room(facts)) >= asked) {
         return DS_ACCEL__OOM_ADVICE_GROWABLE;
@@ -125,6 +132,10 @@ static void put_advice(struct line *line, const struct ds_accel__oom_facts *fact
     case DS_ACCEL__OOM_ADVICE_SPLIT:
         put(line, "; enough is free, but in pieces: max_split_bytes would have kept large blocks "
                   "whole, and is off");
+        break;
+    case DS_ACCEL__OOM_ADVICE_SMALLER:
+        put_size(line, "; the driver gives at most ", facts->largest_bytes,
+                 " in one allocation (max_allocation_bytes): ask for several smaller ones");
         break;
     case DS_ACCEL__OOM_ADVICE_NONE:
         if (have < facts->asked_bytes) {

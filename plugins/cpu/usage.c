@@ -58,6 +58,9 @@ int32_t cpu_memory_size(const ds_accel_plugin_device_t *device,
             info_out->available_bytes = node_available;
         }
     }
+    if (info_out->available_bytes > info_out->total_bytes) {
+        info_out->available_bytes = info_out->total_bytes;
+    }
     return DS_ACCEL_OK;
 }
 
@@ -106,6 +109,7 @@ static int32_t cpu_mem_info(ds_accel_plugin_device_t *device, struct ds_accel_me
     struct ds_accel_memory_info info = {0};
     struct cpu_resident resident;
     uint64_t own_limit;
+    uint64_t own_left;
     int32_t status;
 
     if (device == NULL || info_out == NULL) {
@@ -123,7 +127,11 @@ static int32_t cpu_mem_info(ds_accel_plugin_device_t *device, struct ds_accel_me
         pthread_mutex_lock(&device->instance->lock);
     }
     own_limit = device->limit_bytes;
+    own_left = own_limit > device->live_bytes ? own_limit - device->live_bytes : 0;
     pthread_mutex_unlock(&device->instance->lock);
+    if (own_limit != 0 && own_left < info.available_bytes) {
+        info.available_bytes = own_left;
+    }
     info.process_bytes = resident.now_bytes;
     if (own_limit != 0 && (info.limit_bytes == 0 || own_limit < info.limit_bytes)) {
         info.limit_bytes = own_limit;

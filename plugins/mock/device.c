@@ -157,6 +157,7 @@ static int32_t mock_device_info(ds_accel_plugin_device_t *device,
     info.device_index = device->index;
     snprintf(info.name, sizeof(info.name), "%s", device->instance->options.device_name);
     info.total_memory_bytes = device->instance->options.memory_bytes;
+    info.max_allocation_bytes = device->instance->options.max_allocation_bytes;
     info.compute_major = 1;
     info.compute_minor = 0;
     info.compute_unit_count = COMPUTE_UNIT_COUNT;

@@ -89,9 +89,11 @@ static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_
                                .source = MOCK_SOURCE_HEAP,
                                .access = DS_ACCEL_VMEM_ACCESS_READ_WRITE,
                                .device = device};
+    uint64_t limit = instance->options.max_allocation_bytes;
     int is_taken;
 
-    if (size_bytes > PTRDIFF_MAX || !fits(device, size_bytes)) {
+    if (size_bytes > PTRDIFF_MAX || (limit != 0 && size_bytes > limit) ||
+        !fits(device, size_bytes)) {
         return NULL;
     }
     block.base = get_bytes(instance, &block, align_bytes);

@@ -57,6 +57,7 @@
  *   sync_latency_ns     0            waiting, after what was waited for
  *   probe_latency_ms    0            the probe; for deadlines
  *   pinned_limit_bytes  0            pinned and registered memory of the instance; 0: no limit
+ *   max_allocation_bytes 0           of one allocation on the device; 0: no limit
  *   fail                (empty)      which calls fail, and how: script.c has the grammar
  *
  * The vendor's variable MOCK_VISIBLE_DEVICES, "1,0", leaves these of the devices, in this order.

@@ -98,6 +98,7 @@ struct mock_options {
     uint64_t probe_latency_ms;
     uint64_t copy_bytes_per_s; /* 0: copies take no time beyond the latency */
     uint64_t pinned_limit_bytes;
+    uint64_t max_allocation_bytes;
     uint32_t visible[MOCK_MAX_DEVICES]; /* [device_count]: the vendor's number of each device */
     uint32_t is_hidden;                 /* there are devices, and the variable shows none */
     uint32_t bf16;

@@ -35,6 +35,7 @@ static const struct number_option number_options[] = {
     NUMBER(probe_latency_ms, 0, MAX_LATENCY_MS),
     NUMBER(copy_bytes_per_s, 0, UINT64_MAX),
     NUMBER(pinned_limit_bytes, 0, UINT64_MAX),
+    NUMBER(max_allocation_bytes, 0, UINT64_MAX),
 };
 
 struct reason_name {

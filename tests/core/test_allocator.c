@@ -4,6 +4,8 @@
  */
 #include "fixture.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -596,6 +598,41 @@ Test(core_allocator, names_the_setting_that_would_have_helped)
     EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 30 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
                    "growable_segments would have helped, and is off");
     EXPECT_HAS(ds_accel_last_error(), "fragmentation 80 %");
+    test_finish(context, device);
+}
+
+Test(core_allocator, names_the_largest_allocation_of_the_driver)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    void *pointer = NULL;
+
+    setenv("DS_ACCEL_MOCK_MAX_ALLOCATION_BYTES", "16777728", 1); /* 16 MiB and 512 bytes */
+    context = test_start("mock", &device);
+    /* Much is free, in segments that are too small, since none may be larger. */
+    for (int i = 0; i < 3; i++) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, (11 + i) * MIB)),
+                      DS_ACCEL_OK);
+    }
+    EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 17 * MIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
+                   "the driver gives at most 16.0 MiB in one allocation");
+    EXPECT_HAS(ds_accel_last_error(), "ask for several smaller ones");
+    EXPECT_HAS_NOT(ds_accel_last_error(), "in pieces");
+    EXPECT_REFUSED(ds_accel_mem_alloc(device, NULL, 2 * GIB, &pointer), DS_ACCEL_ERR_NO_MEMORY,
+                   "more would be needed");
+    test_finish(context, device);
+}
+
+Test(core_allocator, rounds_no_segment_above_what_the_driver_gives)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+
+    setenv("DS_ACCEL_MOCK_MAX_ALLOCATION_BYTES", "16777728", 1);
+    context = test_start("mock", &device);
+    (void)take(device, NULL, 16 * MIB + 300);
+    (void)take(device, NULL, 5 * MIB); /* of a segment of 20 MiB, elsewhere */
+    EXPECT_STAT(device, "reserved_bytes.all.current", 2 * (16 * MIB + 512));
     test_finish(context, device);
 }
 
@@ -1636,6 +1673,26 @@ Test(core_allocator, works_on_cpu)
     cr_expect_eq(bytes, 3 * MIB);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointer), DS_ACCEL_OK);
     cr_expect_eq(take(device, NULL, 3 * MIB), pointer);
+    test_finish(context, device);
+}
+
+Test(core_allocator, has_no_more_available_than_there_is)
+{
+    char root[PATH_MAX];
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    uint64_t total = 0;
+    uint64_t available = 0;
+
+    /* A container of 8 GiB, of which 7.8 are left. What is allocated takes none before its use. */
+    cr_assert_not_null(realpath("tests/machines/container-v2", root));
+    setenv("DS_ACCEL_ROOT", root, 1);
+    context = test_start("cpu", &device);
+    MUST(ds_accel_total_memory(device, &total));
+    cr_assert_eq(total, 8 * GIB, "%llu", (unsigned long long)total);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, GIB)), DS_ACCEL_OK);
+    MUST(ds_accel_available_memory(device, &available));
+    cr_expect_eq(available, total, "%llu", (unsigned long long)available);
     test_finish(context, device);
 }
 

@@ -146,6 +146,23 @@ static const struct {
       .can_grow = true},
      DS_ACCEL__OOM_ADVICE_NONE,
      "50 MiB waiting for streams, 60 MiB reserved"},
+    /* More than the driver gives at a time: neither pieces nor a limit are in the way. */
+    {{.asked_bytes = 40 * MIB,
+      .allocated_bytes = 32 * MIB,
+      .reserved_bytes = 64 * MIB,
+      .largest_free_bytes = 24 * MIB,
+      .largest_bytes = 25 * MIB,
+      .limit_bytes = 80 * MIB,
+      .device_total_bytes = 100 * MIB,
+      .device_free_bytes = 36 * MIB,
+      .can_grow = true},
+     DS_ACCEL__OOM_ADVICE_SMALLER,
+     "36 MiB of 100 MiB free; the driver gives at most 25 MiB in one allocation "
+     "(max_allocation_bytes): ask for several smaller ones"},
+    /* The same, but the device is smaller still. */
+    {{.asked_bytes = 101 * MIB, .largest_bytes = 25 * MIB, .device_total_bytes = 100 * MIB},
+     DS_ACCEL__OOM_ADVICE_NONE,
+     "; 101 MiB more would be needed"},
     /* Nobody has as much. */
     {{.asked_bytes = UINT64_MAX,
       .allocated_bytes = 1,
@@ -202,6 +219,9 @@ static void check_advice(const struct ds_accel__oom_facts *facts)
     case DS_ACCEL__OOM_ADVICE_SPLIT:
         FUZZ_CHECK(facts->max_split_bytes == 0 && !facts->is_growable && !facts->can_grow);
         break;
+    case DS_ACCEL__OOM_ADVICE_SMALLER:
+        FUZZ_CHECK(facts->largest_bytes != 0 && facts->asked_bytes > facts->largest_bytes);
+        break;
     case DS_ACCEL__OOM_ADVICE_NONE:
         break;
     }
@@ -214,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         &facts.asked_bytes,     &facts.allocated_bytes,    &facts.reserved_bytes,
         &facts.pending_bytes,   &facts.elsewhere_bytes,    &facts.largest_free_bytes,
         &facts.limit_bytes,     &facts.device_total_bytes, &facts.device_free_bytes,
-        &facts.max_split_bytes,
+        &facts.max_split_bytes, &facts.largest_bytes,
     };
     char whole[512];
     char cut[64];

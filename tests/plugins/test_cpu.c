@@ -422,6 +422,7 @@ Test(plugin_cpu, the_limit_of_a_device_is_heeded)
     EXPECT_OK(ds_accel_device_memory(device, &info));
     cr_expect_eq(info.limit_bytes, 1000);
     cr_expect_str_eq(info.limit_source, "mem_set_limit()");
+    cr_expect_eq(info.available_bytes, 400);
     EXPECT_OK(table->mem_alloc(handle, 400, 0, 0, &more, &error));
     EXPECT_OK(table->mem_free(handle, pointer, &error));
     EXPECT_OK(table->mem_free(handle, more, &error));

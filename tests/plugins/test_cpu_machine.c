@@ -38,6 +38,7 @@ static struct ds_accel_error error = {.struct_size = sizeof(error)};
 static const char *async_option; /* NULL: unset */
 static uint32_t node_count;
 static bool has_one_kernel_node = true; /* all nodes are the kernel's node 0 */
+static uint64_t machine_available_bytes = UINT64_C(3) << 34;
 static char host_log[1024];
 
 static void keep_log(const struct ds_accel_host *host, uint32_t level, const char *message)
@@ -82,7 +83,7 @@ static int32_t get_node(const struct ds_accel_host *host, uint32_t position,
 static int32_t get_memory(const struct ds_accel_host *host, struct ds_accel_host_memory *memory_out)
 {
     const struct ds_accel_host_memory memory = {.total_bytes = UINT64_C(1) << 36,
-                                                .available_bytes = UINT64_C(3) << 34};
+                                                .available_bytes = machine_available_bytes};
 
     (void)host;
     ds_accel_write(memory_out, &memory, sizeof(memory));
@@ -204,6 +205,18 @@ Test(plugin_cpu_memory, of_every_kind_lies_on_the_node_of_its_device)
     table->vmem_destroy(vmem);
     EXPECT_OK(table->vmem_release(handle, pointer, 2 * MIB, &error));
     cr_expect_str_eq(host_log, "");
+    close_cpu();
+}
+
+Test(plugin_cpu_memory, available_is_at_most_all_of_it)
+{
+    struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
+
+    machine_available_bytes = UINT64_C(1) << 37; /* read later than the total, from another file */
+    open_cpu(1, NULL);
+    EXPECT_OK(table->mem_info(handle, &info, &error));
+    cr_expect_eq(info.total_bytes, UINT64_C(1) << 36);
+    cr_expect_eq(info.available_bytes, info.total_bytes);
     close_cpu();
 }
 
