@@ -155,6 +155,8 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_FEATURE_TRACE 0x8ull    /**< extension DS_ACCEL_EXT_TRACE */
 /** Host never chooses this plugin by itself, only by name; the configuration can say otherwise. */
 #define DS_ACCEL_FEATURE_DEMAND_ONLY 0x10ull
+/** A child of fork() may init the plugin anew after the parent did; without it the host refuses. */
+#define DS_ACCEL_FEATURE_SURVIVES_FORK 0x20ull
 
 /* ---- the host's services -------------------------------------------------------------------- */
 

@@ -83,6 +83,36 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     return status;
 }
 
+/* A process that this one is a forked child of has started its runtime; 0: none. */
+static pid_t inherited_from(const struct ds_accel__candidate *candidate)
+{
+    return candidate->recorded == NULL ? ds_accel__fork_starter(candidate->name) : 0;
+}
+
+#define FORKED_TEXT \
+    "its runtime was started by process %ld before fork(), and does not survive that: start the " \
+    "child by posix_spawn() or exec(), or fork before the accelerator is started"
+
+static int32_t fail_inherited(const struct ds_accel__candidate *candidate)
+{
+    return ds_accel__error(DS_ACCEL_ERR_STATE, "%s cannot be used in this process: " FORKED_TEXT,
+                           candidate->name, (long)inherited_from(candidate));
+}
+
+/* Not even asked: with probe.mode in-process that would run its runtime here. */
+static bool reject_inherited(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__finding finding = {0};
+    pid_t starter = inherited_from(candidate);
+
+    if (starter == 0) {
+        return false;
+    }
+    ds_accel__find(&finding, "forked", FORKED_TEXT, (long)starter);
+    ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_UNAVAILABLE, &finding);
+    return true;
+}
+
 /* The gates before load; *is_open_out: it is still to be asked. */
 static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
 {
@@ -97,6 +127,7 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     candidate->elapsed_us = 0;
     status = ds_accel__candidate_check_file(candidate, &passed);
     passed = passed && !(candidate->is_ahead && candidate->is_demand_only);
+    passed = passed && !(status >= 0 && reject_inherited(candidate));
     if (status >= 0 && passed) {
         status = check_power(candidate, &passed);
     }
@@ -332,6 +363,9 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     if (candidate->recorded != NULL) {
         return ds_accel__recorded_start(candidate, instance_out, count_out);
     }
+    if (inherited_from(candidate) != 0) {
+        return fail_inherited(candidate);
+    }
     status = ds_accel__verdicts_store(candidate->host.context);
     if (status < 0) {
         return status;
@@ -339,6 +373,9 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     ds_accel__crumb_drop(candidate, &crumb); /* the lock is free: nobody waits for what follows */
     ds_accel__guard_take(&guard);
     status = load_to_start(candidate);
+    if (status >= 0 && (candidate->table.optional_features & DS_ACCEL_FEATURE_SURVIVES_FORK) == 0) {
+        status = ds_accel__fork_started(candidate->name);
+    }
     status = status < 0 ? status : ds_accel__layers_install(candidate);
     if (status >= 0) {
         ds_accel__candidate_watch(candidate);
@@ -402,7 +439,8 @@ static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
     int32_t status = start_once(context, candidate);
 
-    if (status >= 0 || status == DS_ACCEL_ERR_NO_MEMORY || !candidate->is_cached) {
+    if (status >= 0 || status == DS_ACCEL_ERR_NO_MEMORY || !candidate->is_cached ||
+        inherited_from(candidate) != 0) {
         return status;
     }
     status = ds_accel__verdict_forget(candidate);
@@ -535,6 +573,9 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     if (candidate == NULL) {
         return fail_unknown(context, name, source);
     }
+    if (inherited_from(candidate) != 0) {
+        return fail_inherited(candidate);
+    }
     candidate->is_forced = true;
     status = ds_accel__candidate_evaluate_named(candidate);
     if (status < 0) {
@@ -564,6 +605,9 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
 
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         return ds_accel__no_memory();
+    }
+    if (status < 0 && inherited_from(candidate) != 0) {
+        return status; /* not another one in silence: the parent has chosen this */
     }
     if (status < 0) {
         warn_start_failed(candidate);
@@ -632,6 +676,9 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
 
     if (status < 0 || candidate->is_demand_only) {
         return status;
+    }
+    if (passed && inherited_from(candidate) != 0) {
+        return fail_inherited(candidate);
     }
     if (!candidate->has_verdict) {
         status = evaluate_ahead(context, position);

@@ -9,9 +9,15 @@
  * A lock that was held guarded something that was being changed; the child sees it half done.
  * That is why only those are renewed that stand in the way of calls that must answer, and why a
  * module of before is never closed in the child.
+ *
+ * Most runtimes cannot be started again in the child either: they abort, hang, or do nothing. Which
+ * were started is remembered by name, so that a new context there refuses them before it asks or
+ * loads anything; a plugin with DS_ACCEL_FEATURE_SURVIVES_FORK is not among them.
  */
 #include "internal.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define LOCK_LIMIT 32
@@ -21,6 +27,19 @@ static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__fork_watch *watches;
 static pthread_mutex_t *locks[LOCK_LIMIT];
 static size_t lock_count;
+
+/*
+ * What was started in this process, or in one that it is a child of, and does not survive a fork.
+ * Never forgotten, since no vendor's library is unloaded. Under the lock; a child adds to it.
+ */
+struct started {
+    struct started *next;
+    pid_t pid; /* of the process that started it */
+    bool is_inherited;
+    char name[DS_ACCEL__NAME_SIZE];
+};
+
+static struct started *all_started;
 
 /* Who started what this process has inherited; 0: it has inherited nothing. */
 static pid_t parent;
@@ -49,6 +68,9 @@ static void in_child(void)
     }
     for (size_t i = 0; i < lock_count; i++) {
         pthread_mutex_init(locks[i], NULL);
+    }
+    for (struct started *entry = all_started; entry != NULL; entry = entry->next) {
+        entry->is_inherited = true;
     }
     watches = NULL; /* stubs are all that a child of this one finds */
     pthread_mutex_init(&fork_lock, NULL);
@@ -108,4 +130,52 @@ void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch)
 pid_t ds_accel__fork_parent(void)
 {
     return parent;
+}
+
+/* The newest entry of a name; NULL: none. Lock held. */
+static struct started *find_started(const char *name)
+{
+    struct started *entry = all_started;
+
+    while (entry != NULL && strcmp(entry->name, name) != 0) {
+        entry = entry->next;
+    }
+    return entry;
+}
+
+int32_t ds_accel__fork_started(const char *name)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    make_ready();
+    pthread_mutex_lock(&fork_lock);
+    if (find_started(name) == NULL) {
+        struct started *entry = calloc(1, sizeof(*entry));
+
+        if (entry != NULL) {
+            entry->pid = getpid();
+            ds_accel__copy(entry->name, sizeof(entry->name), name);
+            entry->next = all_started;
+            all_started = entry;
+        } else {
+            status = ds_accel__no_memory();
+        }
+    }
+    pthread_mutex_unlock(&fork_lock);
+    return status;
+}
+
+pid_t ds_accel__fork_starter(const char *name)
+{
+    const struct started *entry;
+    pid_t pid = 0;
+
+    pthread_mutex_lock(&fork_lock);
+    entry = find_started(name);
+    /* A child that was made without the handlers has a number of its own. */
+    if (entry != NULL && (entry->is_inherited || entry->pid != getpid())) {
+        pid = entry->pid;
+    }
+    pthread_mutex_unlock(&fork_lock);
+    return pid;
 }

@@ -41,5 +41,9 @@ void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch);
 void ds_accel__fork_renew(pthread_mutex_t *lock);
 /* Who started what this process inherited; 0: it inherited nothing. */
 pid_t ds_accel__fork_parent(void);
+/* A plugin is about to be started whose runtime does not survive a fork: for good. ERR_NO_MEMORY */
+int32_t ds_accel__fork_started(const char *name);
+/* The process that did so, of which this one is a forked child; 0: none. */
+pid_t ds_accel__fork_starter(const char *name);
 
 #endif

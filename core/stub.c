@@ -49,7 +49,9 @@ bool ds_accel__stub_describe(int32_t status, char *text, size_t text_size)
     if (status == DS_ACCEL_ERR_STATE) {
         snprintf(text, text_size,
                  "this accelerator was started by process %ld before fork(), and cannot be used in "
-                 "a child of it: make a context of its own in the child, or exec a program there",
+                 "a child of it: start the child by posix_spawn() or exec(), or fork before the "
+                 "accelerator is started; a backend that survives it, as cpu, starts anew in a "
+                 "context of the child's own",
                  (long)ds_accel__fork_parent());
     } else {
         snprintf(text, text_size, "this handle was destroyed");

@@ -243,5 +243,5 @@ static void fill_table(struct ds_accel_plugin *table)
 }
 
 DS_ACCEL_PLUGIN("cpu", "ds-accel", "0.1.0",
-                DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY, 0,
-                fill_table);
+                DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY,
+                DS_ACCEL_FEATURE_SURVIVES_FORK, fill_table);

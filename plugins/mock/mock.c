@@ -70,9 +70,10 @@
 /* As itself it is chosen only by name; under another backend's name it takes part as that one. */
 #ifndef MOCK_NAME
 #define MOCK_NAME "mock"
-#define MOCK_FEATURES (DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY)
+#define MOCK_FEATURES \
+    (DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY | DS_ACCEL_FEATURE_SURVIVES_FORK)
 #else
-#define MOCK_FEATURES DS_ACCEL_FEATURE_TRACE
+#define MOCK_FEATURES (DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_SURVIVES_FORK)
 #endif
 #ifndef MOCK_VENDOR
 #define MOCK_VENDOR "ds-accel"

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Uses an accelerator, forks, and says what a new context gets in the child.
+ *
+ *     fork NAME [ended|only-probed]
+ *
+ * ended: the context is destroyed before the fork. only-probed: it is checked and not started.
+ */
+#include <ds_accel.h>
+
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *name;
+extern char **environ;
+
+static int32_t work(ds_accel_t *context)
+{
+    ds_accel_device_t *device = NULL;
+    ds_accel_stream_t *stream = NULL;
+    char from[64] = "what is sent";
+    char back[64] = "";
+    void *memory = NULL;
+    int32_t status = ds_accel_device_open(context, 0, &device);
+
+    status = status < 0 ? status : ds_accel_stream_create(device, 0, 0, &stream);
+    status = status < 0 ? status : ds_accel_mem_alloc(device, stream, sizeof(from), &memory);
+    status = status < 0 ? status
+                        : ds_accel_mem_copy_async(stream, memory, from, sizeof(from),
+                                                  DS_ACCEL_COPY_HOST_TO_DEVICE);
+    status = status < 0 ? status
+                        : ds_accel_mem_copy_async(stream, back, memory, sizeof(back),
+                                                  DS_ACCEL_COPY_DEVICE_TO_HOST);
+    status = status < 0 ? status : ds_accel_stream_synchronize(stream);
+    if (status >= 0 && strcmp(from, back) != 0) {
+        printf("WRONG DATA ");
+    }
+    ds_accel_mem_free(device, stream, memory);
+    ds_accel_device_close(device);
+    return status;
+}
+
+static ds_accel_t *make(const char *accelerator)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options), .accelerator = accelerator};
+    ds_accel_t *context = NULL;
+
+    if (ds_accel_create(&options, &context) < 0) {
+        printf("no context: %s\n", ds_accel_last_error());
+        exit(2);
+    }
+    return context;
+}
+
+/* "forced: rocm works", or the status and what is said. */
+static void try(const char *what, const char *accelerator)
+{
+    ds_accel_t *context = make(accelerator);
+    int32_t status = ds_accel_detect(context);
+
+    if (status >= 0) {
+        status = work(context);
+        printf("%s: %s %s\n", what, ds_accel_name(context),
+               status < 0 ? ds_accel_last_error() : "works");
+    } else {
+        printf("%s: %d %s\n", what, status,
+               strstr(ds_accel_last_error(), "posix_spawn() or exec()") != NULL
+                   ? "says what to do"
+                   : ds_accel_last_error());
+    }
+    ds_accel_destroy(context);
+    fflush(stdout);
+}
+
+static void check(void)
+{
+    ds_accel_t *context = make(NULL);
+    uint32_t count;
+
+    ds_accel_check(context, name);
+    count = ds_accel_candidate_count(context);
+    for (uint32_t i = 0; i < count; i++) {
+        struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+        if (ds_accel_candidate_get(context, i, &candidate) >= 0 &&
+            strcmp(candidate.name, name) == 0 && candidate.state != DS_ACCEL_STATE_SHADOWED) {
+            printf("check: %s\n", candidate.reason[0] != '\0' ? candidate.reason : "available");
+        }
+    }
+    ds_accel_destroy(context);
+    fflush(stdout);
+}
+
+/* A program of the child's own has nothing of the parent. */
+static void spawn_own(const char *program)
+{
+    char *arguments[] = {(char *)program, (char *)name, (char *)"spawned", NULL};
+    pid_t pid;
+    int status;
+
+    if (posix_spawn(&pid, program, NULL, NULL, arguments, environ) == 0) {
+        waitpid(pid, &status, 0);
+    }
+}
+
+static int wait_for(pid_t child)
+{
+    int status = 0;
+
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) {
+        printf("signal %d\n", WTERMSIG(status));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+}
+
+static int play_child(const char *program)
+{
+    pid_t child;
+
+    alarm(120); /* one that hangs is ended */
+    try("forced", name);
+    check();
+    try("detected", NULL);
+    try("cpu", "cpu");
+    spawn_own(program);
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        alarm(60);
+        try("grandchild", name);
+        _exit(0);
+    }
+    return wait_for(child);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 2 ? argv[2] : "";
+    ds_accel_t *context;
+    pid_t child;
+    int code;
+
+    name = argc > 1 ? argv[1] : "cpu";
+    context = make(name);
+    if (strcmp(mode, "spawned") == 0) {
+        printf("spawned: %s\n", ds_accel_detect(context) >= 0 && work(context) >= 0
+                                    ? "works"
+                                    : ds_accel_last_error());
+        ds_accel_destroy(context);
+        return 0;
+    }
+    if (strcmp(mode, "only-probed") == 0) {
+        ds_accel_check(context, name);
+    } else if (ds_accel_detect(context) < 0 || work(context) < 0) {
+        printf("parent: %s\n", ds_accel_last_error());
+        return 1;
+    }
+    if (strcmp(mode, "ended") == 0) {
+        ds_accel_destroy(context);
+        context = NULL;
+    }
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        _exit(play_child(argv[0]));
+    }
+    code = wait_for(child);
+    if (strcmp(mode, "") == 0 && work(context) < 0) {
+        printf("parent behind the fork: %s\n", ds_accel_last_error());
+    }
+    ds_accel_destroy(context);
+    return code;
+}
