@@ -21,11 +21,16 @@
  * whoever gets the block lets his stream wait for these marks on the device. A block of another
  * arena is used after that arena's stream, of which a mark is made when it is taken.
  *
- * The short way (the same size as one that was freed on this stream) takes one lock, that nobody
- * else wants, and writes no cache line that another stream writes. A request that it does not
- * answer tries in turn: free blocks of the arena; pending ones; a whole segment of another arena;
- * the driver; parts of other arenas' segments; giving back what is cached and asking the driver
- * again; the program's callback.
+ * Which free block a request gets, when the driver is asked and for how much are torch's rules, so
+ * that a program needs no more memory here than there. Only what torch would not do any more, or
+ * would fail at, is added: memory of streams and pools that are gone serves others, and so do parts
+ * of other streams' memory when all else failed.
+ *
+ * The short way (as much as was freed last on this stream) takes one lock, that nobody else wants,
+ * and writes no cache line that another stream writes. A request that it does not answer tries in
+ * turn: free blocks of the arena; pending ones; a segment whose stream or pool is gone; the driver;
+ * giving back all that is cached and asking the driver again; parts of other arenas' segments; the
+ * program's callback.
  */
 #include "allocator.h"
 
@@ -34,7 +39,6 @@
 
 #define LARGEST_REQUEST (UINT64_C(1) << 56) /* no device has more */
 #define LARGEST_ALIGN (UINT64_C(1) << 30)
-#define NO_BIN UINT32_MAX
 #define ATTEMPT_LIMIT 16u
 #define RACE_LIMIT 64 /* so often somebody else may be quicker */
 
@@ -82,8 +86,30 @@ static inline __attribute__((always_inline)) bool apply(struct ds_accel__figures
     return true;
 }
 
+/* What allocating a block again that was taken back does to what is split and free. */
+static inline __attribute__((always_inline)) pair_t split_of(const struct ds_accel__block *block)
+{
+    int64_t size = (int64_t)block->size_bytes;
+
+    switch (block->origin) {
+    case DS_ACCEL__ORIGIN_SEGMENT_CUT:
+        return (pair_t){1, (int64_t)block->segment->size_bytes - size};
+    case DS_ACCEL__ORIGIN_SPLIT_CUT:
+        return (pair_t){0, -size};
+    case DS_ACCEL__ORIGIN_SPLIT_WHOLE:
+        return (pair_t){-1, -size};
+    default:
+        return (pair_t){0, 0};
+    }
+}
+
+static inline int64_t rise(int64_t difference)
+{
+    return difference > 0 ? difference : 0;
+}
+
 /* What giving this block to the program changes. */
-static void change_of_alloc(const struct ds_accel__block *block, bool was_free,
+static void change_of_alloc(const struct ds_accel__block *block, bool was_undone,
                             struct ds_accel__change *change)
 {
     int64_t size = (int64_t)block->size_bytes;
@@ -94,14 +120,18 @@ static void change_of_alloc(const struct ds_accel__block *block, bool was_free,
     change->added.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += size;
     change->added.lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)block->requested_bytes;
     change->added.lane[DS_ACCEL__LANE_OVERSIZE] += block->is_oversize;
-    if (was_free && ds_accel__block_is_split(block)) {
-        change->removed.lane[DS_ACCEL__LANE_SPLIT]++;
-        change->removed.lane[DS_ACCEL__LANE_SPLIT_BYTES] += size;
+    if (was_undone) {
+        pair_t split = split_of(block);
+
+        change->added.lane[DS_ACCEL__LANE_SPLIT] += rise(split[0]);
+        change->removed.lane[DS_ACCEL__LANE_SPLIT] += rise(-split[0]);
+        change->added.lane[DS_ACCEL__LANE_SPLIT_BYTES] += rise(split[1]);
+        change->removed.lane[DS_ACCEL__LANE_SPLIT_BYTES] += rise(-split[1]);
     }
 }
 
-/* And what taking it back does: into a bin, else it stays active or is counted by the lists. */
-static void change_of_free(const struct ds_accel__block *block, bool is_binned, bool stays_active,
+/* And what taking it back does, besides what the lists count. */
+static void change_of_free(const struct ds_accel__block *block, bool stays_active,
                            struct ds_accel__change *change)
 {
     int64_t size = (int64_t)block->size_bytes;
@@ -113,10 +143,6 @@ static void change_of_free(const struct ds_accel__block *block, bool is_binned, 
     if (!stays_active) {
         change->removed.lane[DS_ACCEL__LANE_ACTIVE]++;
         change->removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += size;
-    }
-    if (is_binned && ds_accel__block_is_split(block)) {
-        change->added.lane[DS_ACCEL__LANE_SPLIT]++;
-        change->added.lane[DS_ACCEL__LANE_SPLIT_BYTES] += size;
     }
 }
 
@@ -191,6 +217,8 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
         return NULL;
     }
     waits = best->waits;
+    ds_accel__arena_flush(arena);
+    ds_accel__arena_renew(arena);
     ds_accel__pending_unlink(arena, best);
     best->waits = NULL;
     changes[kind].removed.lane[DS_ACCEL__LANE_ACTIVE]++;
@@ -216,7 +244,7 @@ struct request {
 };
 
 /* A taken block becomes the program's. The lock of its home is held, and released. */
-static void give(const struct request *request, struct ds_accel__block *block, bool was_binned,
+static void give(const struct request *request, struct ds_accel__block *block,
                  struct ds_accel__change *changes)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -229,60 +257,31 @@ static void give(const struct request *request, struct ds_accel__block *block, b
     }
     block->requested_bytes = request->size_bytes;
     block->fit_bytes = request->fit_bytes;
-    block->is_oversize = limit != 0 && request->fit_bytes >= limit;
-    block->bin = request->fit_bytes <= home->quick_limit_bytes
-                     ? ds_accel__bin_of(request->fit_bytes)
-                     : NO_BIN;
+    block->is_oversize = limit != 0 && block->size_bytes >= limit;
     block->frames = ds_accel__history_add(allocator, DS_ACCEL__ACTION_ALLOC, block->address,
                                           block->size_bytes, request->arena->stream_id);
-    change_of_alloc(block, was_binned, &changes[block->kind]);
+    change_of_alloc(block, false, &changes[block->kind]);
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_LIVE);
 }
 
-/* The arena's lock is held. */
-static struct ds_accel__block *pop_bin(struct ds_accel__arena *arena, uint64_t fit_bytes)
-{
-    uint32_t bin = ds_accel__bin_of(fit_bytes);
-    struct ds_accel__block *block = arena->bins[bin];
-
-    if (block == NULL || block->fit_bytes != fit_bytes) {
-        return NULL;
-    }
-    arena->bins[bin] = block->link_next;
-    if (block->link_next == NULL) {
-        arena->occupied[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
-    }
-    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
-    return block;
-}
-
-/* What the arena has itself. */
+/* What the arena has itself. Pending blocks that nobody waits for any more are free, as others. */
 static struct ds_accel__block *take_own(const struct request *request)
 {
     struct ds_accel__arena *arena = request->arena;
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
-    struct ds_accel__block *block = NULL;
-    bool is_binned = false;
+    struct ds_accel__block *block;
 
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&arena->latch);
-    if (request->align_bytes <= DS_ACCEL__UNIT && request->fit_bytes <= arena->quick_limit_bytes) {
-        block = pop_bin(arena, request->fit_bytes);
-        is_binned = block != NULL;
-    }
-    for (int effort = 0; effort < 4 && block == NULL; effort++) {
-        if (effort == 1) {
-            ds_accel__bins_flush(arena, changes);
-        } else if (effort == 2 && arena->pending != NULL) {
-            ds_accel__pending_collect(arena, changes);
-        }
-        block = effort < 3 ? ds_accel__block_take(arena, request->kind, request->fit_bytes,
-                                                  request->align_bytes, changes)
-                           : take_pending(arena, arena, request->kind, request->fit_bytes,
-                                          request->align_bytes, changes);
+    ds_accel__pending_collect(arena, changes);
+    block = ds_accel__block_take(arena, request->kind, request->fit_bytes, request->align_bytes,
+                                 changes);
+    if (block == NULL) {
+        block = take_pending(arena, arena, request->kind, request->fit_bytes, request->align_bytes,
+                             changes);
     }
     if (block != NULL) {
-        give(request, block, is_binned, changes);
+        give(request, block, changes);
     } else {
         ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
     }
@@ -299,7 +298,7 @@ static int32_t obtain(const struct request *request, struct ds_accel__block **bl
     status = ds_accel__segment_obtain(request->arena, request->kind, request->fit_bytes,
                                       request->align_bytes, changes, block_out);
     if (status == DS_ACCEL_OK) {
-        give(request, *block_out, false, changes);
+        give(request, *block_out, changes);
     }
     return status;
 }
@@ -309,15 +308,10 @@ static struct ds_accel__block *take_from(const struct request *request,
                                          struct ds_accel__arena *victim, uint32_t kind,
                                          struct ds_accel__change *changes)
 {
-    struct ds_accel__block *block =
-        ds_accel__block_take(victim, kind, request->fit_bytes, request->align_bytes, changes);
+    struct ds_accel__block *block;
 
-    if (block == NULL) {
-        ds_accel__bins_flush(victim, changes);
-        ds_accel__pending_collect(victim, changes);
-        block =
-            ds_accel__block_take(victim, kind, request->fit_bytes, request->align_bytes, changes);
-    }
+    ds_accel__pending_collect(victim, changes);
+    block = ds_accel__block_take(victim, kind, request->fit_bytes, request->align_bytes, changes);
     if (block == NULL) {
         block = take_pending(victim, request->arena, kind, request->fit_bytes, request->align_bytes,
                              changes);
@@ -388,7 +382,7 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
         ds_accel__latch_take(&block->home->latch);
         ds_accel__waits_put(allocator, block->waits);
         block->waits = NULL;
-        give(request, block, false, changes);
+        give(request, block, changes);
     }
     return block;
 }
@@ -418,7 +412,7 @@ static void collect_garbage(const struct request *request)
     }
 }
 
-/* Own memory, other streams' segments, the driver. */
+/* Own memory, segments that nobody else will use, the driver. */
 static int32_t try_all(const struct request *request, struct ds_accel__block **block_out)
 {
     bool is_caching = request->arena->allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF;
@@ -439,25 +433,24 @@ static int32_t try_all(const struct request *request, struct ds_accel__block **b
     return status == DS_ACCEL_NOT_READY ? DS_ACCEL_ERR_NO_MEMORY : status;
 }
 
-/* Give cached memory back and try again: first enough of it, then all. */
+/* Give all that is cached back and ask the driver again; then whatever is free anywhere. */
 static int32_t try_harder(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
     int32_t status = DS_ACCEL_ERR_NO_MEMORY;
+    bool is_captured;
 
-    *block_out = take_anywhere(request);
-    if (*block_out != NULL) {
-        return DS_ACCEL_OK;
-    }
-    if (ds_accel__segments_release(allocator, 0, request->fit_bytes) > 0) {
+    pthread_mutex_lock(&allocator->lock);
+    is_captured = allocator->capture_count > 0; /* nothing can be given back */
+    allocator->retry_count += !is_captured;
+    pthread_mutex_unlock(&allocator->lock);
+    if (!is_captured) {
+        ds_accel__allocator_trim(allocator, 0);
         status = try_all(request, block_out);
     }
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
-        pthread_mutex_lock(&allocator->lock);
-        allocator->retry_count++;
-        pthread_mutex_unlock(&allocator->lock);
-        ds_accel__allocator_trim(allocator, 0);
-        status = try_all(request, block_out);
+        *block_out = take_anywhere(request);
+        status = *block_out != NULL ? DS_ACCEL_OK : status;
     }
     return status;
 }
@@ -553,33 +546,27 @@ static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *ar
 }
 
 /* The short way, but a peak may move. The block is taken; its home's lock is held, and released. */
-static __attribute__((noinline)) void settle_slowly(struct ds_accel__block *block,
-                                                    enum ds_accel__block_state state)
+static __attribute__((noinline)) void settle_slowly(struct ds_accel__block *block)
 {
     struct ds_accel__arena *home = block->home;
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
 
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
     memset(changes, 0, sizeof(changes));
-    if (state == DS_ACCEL__BLOCK_LIVE) {
-        change_of_alloc(block, true, &changes[block->kind]);
-    } else {
-        change_of_free(block, true, false, &changes[block->kind]);
-    }
+    change_of_alloc(block, true, &changes[block->kind]);
     ds_accel__latch_release(&home->latch);
-    ds_accel__figures_settle(home, changes, block, state);
+    ds_accel__figures_settle(home, changes, block, DS_ACCEL__BLOCK_LIVE);
 }
 
 int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_bytes,
                                   uint64_t align_bytes, void **pointer_out)
 {
     uint64_t fit_bytes = (size_bytes + DS_ACCEL__UNIT - 1) & ~(DS_ACCEL__UNIT - 1);
-    uint32_t bin = ds_accel__bin_of(fit_bytes);
     struct ds_accel__block *block;
     struct ds_accel__lanes *total;
     struct differences by;
     int64_t size;
-    int64_t split;
+    pair_t split;
 
     if (__builtin_expect(size_bytes - 1 >= LARGEST_REQUEST || align_bytes != DS_ACCEL__UNIT ||
                              __atomic_load_n(&arena->allocator->special, __ATOMIC_ACQUIRE) != 0,
@@ -587,26 +574,28 @@ int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_b
         return alloc_slowly(arena, size_bytes, align_bytes, pointer_out);
     }
     ds_accel__latch_take(&arena->latch);
-    block = arena->bins[bin];
+    block = arena->undone;
     if (__builtin_expect(block == NULL || block->fit_bytes != fit_bytes, 0)) {
         ds_accel__latch_release(&arena->latch);
         return alloc_slowly(arena, size_bytes, align_bytes, pointer_out);
     }
-    arena->bins[bin] = block->link_next; /* its bit may stay: flushing looks */
+    arena->undone = block->link_next;
+    arena->stamp = block->after;
     block->requested_bytes = size_bytes;
     *pointer_out = (void *)(uintptr_t)block->address;
     size = (int64_t)block->size_bytes;
-    split = -(int64_t)ds_accel__block_is_split(block);
-    by = (struct differences){
-        {1, 1}, {size, size}, {(int64_t)size_bytes, split}, {split & -size, 0}};
+    split = split_of(block);
+    by = (struct differences){{1, 1}, {size, size}, {(int64_t)size_bytes, split[0]}, {split[1], 0}};
     if (__builtin_expect(!apply(&arena->figures, block->kind, by), 0)) {
-        settle_slowly(block, DS_ACCEL__BLOCK_LIVE);
+        settle_slowly(block);
         return DS_ACCEL_OK;
     }
     total = &arena->figures.total[block->kind];
     ((struct differences *)total)->a += by.a;
     ((struct differences *)total)->b += by.b;
     total->lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)size_bytes;
+    total->lane[DS_ACCEL__LANE_SPLIT] += rise(split[0]);
+    total->lane[DS_ACCEL__LANE_SPLIT_BYTES] += rise(split[1]);
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_LIVE, __ATOMIC_RELAXED);
     ds_accel__latch_release(&arena->latch);
     return DS_ACCEL_OK;
@@ -683,7 +672,7 @@ static void defer(struct ds_accel__block *block, struct ds_accel__arena *freeing
     ds_accel__latch_take(&home->latch);
     /* For ever, if there was no room to remember the stream. */
     block->is_deferred = is_known ? DS_ACCEL__DEFERRED_MARKS : DS_ACCEL__DEFERRED_HELD;
-    change_of_free(block, false, true, &changes[block->kind]);
+    change_of_free(block, true, &changes[block->kind]);
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
 }
 
@@ -697,7 +686,7 @@ static int32_t give_back(struct ds_accel__block *block)
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
     forget_users(block);
-    change_of_free(block, false, false, &changes[block->kind]);
+    change_of_free(block, false, &changes[block->kind]);
     ds_accel__segment_unlink(home, block->segment);
     ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
@@ -768,7 +757,7 @@ int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__
     ds_accel__latch_take(&home->latch);
     block->is_deferred = DS_ACCEL__DEFERRED_NOT;
     forget_users(block);
-    change_of_free(block, false, waits != NULL, &changes[block->kind]);
+    change_of_free(block, waits != NULL, &changes[block->kind]);
     block->waits = waits;
     if (waits != NULL) {
         ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
@@ -788,7 +777,7 @@ void ds_accel__free_to_hold(struct ds_accel__block *block)
     ds_accel__latch_take(&home->latch);
     forget_users(block);
     block->is_deferred = DS_ACCEL__DEFERRED_HELD;
-    change_of_free(block, false, true, &changes[block->kind]);
+    change_of_free(block, true, &changes[block->kind]);
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_PENDING);
 }
 
@@ -846,13 +835,9 @@ static __attribute__((noinline)) int32_t free_slowly(struct ds_accel__allocator 
                           block->size_bytes, home->stream_id);
     memset(changes, 0, sizeof(changes));
     forget_users(block);
-    change_of_free(block, block->bin != NO_BIN, false, &changes[block->kind]);
-    if (block->bin != NO_BIN) {
-        ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_BINNED);
-    } else {
-        ds_accel__block_release(home, block, changes);
-        ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
-    }
+    change_of_free(block, false, &changes[block->kind]);
+    ds_accel__block_release(home, block, changes);
+    ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
     return DS_ACCEL_OK;
 }
 
@@ -865,7 +850,7 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
     struct ds_accel__arena *home;
     struct differences by;
     int64_t size;
-    int64_t split;
+    pair_t split;
 
     if (__builtin_expect(__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) != 0, 0)) {
         return free_slowly(allocator, freeing, pointer);
@@ -881,25 +866,28 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
                              __atomic_load_n(&block->state, __ATOMIC_RELAXED) !=
                                  DS_ACCEL__BLOCK_LIVE ||
                              block->user != home || block->uses != NULL ||
-                             (freeing != NULL && freeing != home) || block->bin == NO_BIN,
+                             (freeing != NULL && freeing != home) || block->after != home->stamp ||
+                             block->is_oversize != 0,
                          0)) {
         ds_accel__latch_release(&home->latch);
         return free_slowly(allocator, freeing, pointer);
     }
     size = (int64_t)block->size_bytes;
-    split = (int64_t)ds_accel__block_is_split(block);
+    split = -split_of(block);
     by = (struct differences){
-        {-1, -1}, {-size, -size}, {-(int64_t)block->requested_bytes, split}, {-split & size, 0}};
-    /* What is oversize has no bin: its lane does not change here. */
+        {-1, -1}, {-size, -size}, {-(int64_t)block->requested_bytes, split[0]}, {split[1], 0}};
+    /* What is oversize goes the long way: its lane does not change here. */
     if (__builtin_expect(!apply(&home->figures, block->kind, by), 0)) {
-        settle_slowly(block, DS_ACCEL__BLOCK_BINNED);
-        return DS_ACCEL_OK;
+        ds_accel__latch_release(&home->latch);
+        return free_slowly(allocator, freeing, pointer);
     }
     total = &home->figures.total[block->kind];
-    total->lane[DS_ACCEL__LANE_SPLIT] += split;
-    total->lane[DS_ACCEL__LANE_SPLIT_BYTES] += -split & size;
-    ds_accel__bin_push(home, block);
-    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_BINNED, __ATOMIC_RELAXED);
+    total->lane[DS_ACCEL__LANE_SPLIT] += rise(split[0]);
+    total->lane[DS_ACCEL__LANE_SPLIT_BYTES] += rise(split[1]);
+    block->link_next = home->undone;
+    home->undone = block;
+    home->stamp = block->before;
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_UNDONE, __ATOMIC_RELAXED);
     ds_accel__latch_release(&home->latch);
     return DS_ACCEL_OK;
 }

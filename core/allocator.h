@@ -99,12 +99,21 @@ struct ds_accel__figure {
 /* ---- the parts ------------------------------------------------------------------------------ */
 
 enum ds_accel__block_state {
-    DS_ACCEL__BLOCK_UNUSED, /* the struct describes no memory */
-    DS_ACCEL__BLOCK_FREE,   /* in a free list */
-    DS_ACCEL__BLOCK_BINNED, /* in a quick bin */
-    DS_ACCEL__BLOCK_TAKEN,  /* on its way from one state to another: one thread's */
-    DS_ACCEL__BLOCK_LIVE,   /* the program's */
-    DS_ACCEL__BLOCK_PENDING /* given back, but other streams may not be done with it */
+    DS_ACCEL__BLOCK_UNUSED,  /* the struct describes no memory */
+    DS_ACCEL__BLOCK_FREE,    /* in a free list */
+    DS_ACCEL__BLOCK_UNDONE,  /* free, but not merged: the arena's last allocations, taken back */
+    DS_ACCEL__BLOCK_TAKEN,   /* on its way from one state to another: one thread's */
+    DS_ACCEL__BLOCK_LIVE,    /* the program's */
+    DS_ACCEL__BLOCK_PENDING, /* given back, but other streams may not be done with it */
+    DS_ACCEL__BLOCK_UNMAPPED /* addresses of a growable segment, without memory */
+};
+
+/* What cutting a block from a free one did to the figures of what is split and free. */
+enum ds_accel__origin {
+    DS_ACCEL__ORIGIN_UNCOUNTED,   /* nothing: a whole segment, or one that grows */
+    DS_ACCEL__ORIGIN_SPLIT_CUT,   /* a part of a free part */
+    DS_ACCEL__ORIGIN_SPLIT_WHOLE, /* all of a free part */
+    DS_ACCEL__ORIGIN_SEGMENT_CUT  /* a part of a free segment */
 };
 
 /* Why a pending block waits for more than marks. */
@@ -142,16 +151,18 @@ struct ds_accel__block {
     struct ds_accel__arena *home; /* whose lock guards it, and whose free lists it goes to */
     struct ds_accel__arena *user; /* of the stream that it was allocated on */
     uint64_t requested_bytes;
-    uint64_t fit_bytes; /* the rounded request that it was cut for: its quick bin */
+    uint64_t fit_bytes; /* the rounded request that it was cut for */
     uint8_t state;      /* enum ds_accel__block_state */
     uint8_t kind;
     uint8_t is_deferred; /* pending: enum ds_accel__deferred */
     uint8_t is_oversize;
     uint8_t is_filled; /* debug: its red zone */
-    uint32_t bin;
-    struct ds_accel__block *link_next; /* in a list, by state */
-    struct ds_accel__block *link_previous;
-    struct ds_accel__block *next; /* neighbours in the segment */
+    uint8_t origin;    /* enum ds_accel__origin */
+    uint32_t before;   /* the arena's stamp before it was allocated, and after: allocator_lists.c */
+    uint32_t after;    /* 0: taking it back is no way to get there again */
+    struct ds_accel__block *link_next;     /* in a list, by state; in a tree the larger ones */
+    struct ds_accel__block *link_previous; /* the smaller ones */
+    struct ds_accel__block *next;          /* neighbours in the segment */
     struct ds_accel__block *previous;
     struct ds_accel__segment *segment;
     struct ds_accel__uses *uses;   /* live or deferred: NULL for most */
@@ -167,6 +178,7 @@ struct ds_accel__segment {
     uint64_t address;
     uint64_t size_bytes;     /* with memory */
     uint64_t reserved_bytes; /* addresses; 0: it does not grow */
+    uint64_t page_bytes;     /* of one that grows: what is mapped and unmapped at a time */
     uint64_t idle_since;     /* the allocator's clock when it became free as a whole */
     uint64_t stream_id;      /* of its home, which may serve another before this is gone */
     struct ds_accel__arena *home;
@@ -174,25 +186,21 @@ struct ds_accel__segment {
     struct ds_accel__block *last;
     struct ds_accel__segment *next; /* of the arena's */
     struct ds_accel__segment *previous;
-    uint64_t *pieces; /* what was mapped, each to be unmapped as it was */
-    uint32_t piece_count;
-    uint32_t piece_capacity;
     uint32_t kind;
     uint32_t frames;
+    bool was_mapped; /* one that grows: it counts as a segment */
 };
 
-#define DS_ACCEL__BIN_COUNT 2048u    /* exact sizes up to 1 MiB */
-#define DS_ACCEL__HASH_BIN_COUNT 64u /* larger ones */
-#define DS_ACCEL__ALL_BINS (DS_ACCEL__BIN_COUNT + DS_ACCEL__HASH_BIN_COUNT)
 #define DS_ACCEL__LEVEL_COUNT 40u
 #define DS_ACCEL__SUBLEVEL_COUNT 16u
 #define DS_ACCEL__SUBLEVEL_SHIFT 4
 
-/* Free blocks by size: two levels of classes and a bit for each that is not empty. */
+/* Free blocks by size: two levels of classes and a bit for each that is not empty; in each class a
+ * tree by size and address. */
 struct ds_accel__lists {
     uint64_t levels;
     uint32_t sublevels[DS_ACCEL__LEVEL_COUNT];
-    struct ds_accel__block *heads[DS_ACCEL__LEVEL_COUNT][DS_ACCEL__SUBLEVEL_COUNT];
+    struct ds_accel__block *roots[DS_ACCEL__LEVEL_COUNT][DS_ACCEL__SUBLEVEL_COUNT];
 };
 
 /* The memory of one stream, or of one stream in one private pool. */
@@ -202,7 +210,9 @@ struct ds_accel__arena {
     uint32_t is_gone; /* the stream was destroyed: gone marks its end */
     struct ds_accel__allocator *allocator;
     ds_accel_plugin_stream_t *stream; /* constant while the arena is in use */
-    uint64_t quick_limit_bytes;       /* larger ones have no quick bin */
+    struct ds_accel__block *undone;   /* what was taken back last comes first */
+    uint32_t stamp;                   /* of the free memory as it is: allocator_lists.c */
+    uint32_t last_stamp;
     struct ds_accel__figures figures;
     struct ds_accel__segment *segments;
     struct ds_accel__block *pending;
@@ -214,8 +224,6 @@ struct ds_accel__arena {
     uint64_t id;                       /* never given again, as the struct is */
     uint64_t stream_id;                /* for people: 0 is the first stream, the default one */
     uint32_t use_count; /* live blocks of other arenas that it uses, and calls; atomic */
-    uint64_t occupied[(DS_ACCEL__ALL_BINS + 63) / 64];
-    struct ds_accel__block *bins[DS_ACCEL__ALL_BINS];
     struct ds_accel__lists lists[DS_ACCEL__KIND_COUNT];
 } __attribute__((aligned(128)));
 
@@ -360,18 +368,22 @@ static inline struct ds_accel__block *ds_accel__index_find(struct ds_accel__inde
 
 /* ---- allocator_lists.c: within one arena, its lock held ------------------------------------- */
 
-static inline uint32_t ds_accel__bin_of(uint64_t fit_bytes)
-{
-    uint64_t units = fit_bytes >> DS_ACCEL__UNIT_SHIFT;
-
-    return units < DS_ACCEL__BIN_COUNT
-               ? (uint32_t)units
-               : DS_ACCEL__BIN_COUNT + (uint32_t)((units * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
-}
-
 static inline bool ds_accel__block_is_split(const struct ds_accel__block *block)
 {
     return block->previous != NULL || block->next != NULL;
+}
+
+/* Where torch counts what is split and free: not in segments that grow. */
+static inline bool ds_accel__block_counts_as_split(const struct ds_accel__block *block)
+{
+    return ds_accel__block_is_split(block) && block->segment->reserved_bytes == 0;
+}
+
+/* The free memory is another now: no allocation before this can be taken back. */
+static inline void ds_accel__arena_renew(struct ds_accel__arena *arena)
+{
+    arena->last_stamp += arena->last_stamp == UINT32_MAX ? 2 : 1; /* 0 is no stamp */
+    arena->stamp = arena->last_stamp;
 }
 
 /* Into a free list, merged with free neighbours before; the struct that describes it then. */
@@ -400,17 +412,14 @@ bool ds_accel__block_holds(const struct ds_accel__block *block, uint64_t fit_byt
 /* Into the list of those that other streams may still use. */
 void ds_accel__pending_push(struct ds_accel__arena *arena, struct ds_accel__block *block);
 void ds_accel__pending_unlink(struct ds_accel__arena *arena, struct ds_accel__block *block);
-/* Empty the quick bins into the free lists. */
-void ds_accel__bins_flush(struct ds_accel__arena *arena, struct ds_accel__change *changes);
-
-static inline void ds_accel__bin_push(struct ds_accel__arena *arena, struct ds_accel__block *block)
-{
-    uint32_t bin = block->bin;
-
-    block->link_next = arena->bins[bin];
-    arena->bins[bin] = block;
-    arena->occupied[bin / 64] |= UINT64_C(1) << (bin % 64);
-}
+/* What was taken back goes to the free lists and is merged; no figure changes by that. */
+void ds_accel__arena_flush(struct ds_accel__arena *arena);
+/* Cut off what lies behind the first size_bytes; the new block is taken. NULL: no memory. */
+struct ds_accel__block *ds_accel__block_divide(struct ds_accel__arena *arena,
+                                               struct ds_accel__block *block, uint64_t size_bytes);
+/* Take right into left, its neighbour; the struct of right is nobody's then. */
+void ds_accel__block_join(struct ds_accel__arena *arena, struct ds_accel__block *left,
+                          struct ds_accel__block *right);
 
 /* Add what is free, and look for the largest block of it. */
 void ds_accel__arena_free_space(const struct ds_accel__arena *arena, uint64_t *free_bytes,
@@ -463,6 +472,8 @@ void ds_accel__figures_segment(struct ds_accel__allocator *allocator, uint32_t k
 void ds_accel__figures_count(struct ds_accel__arena *arena, const struct ds_accel__change *changes);
 /* All arenas, the allocator's lock held. */
 void ds_accel__arenas_lock(struct ds_accel__allocator *allocator);
+/* All locks are held: every arena's free memory is in its lists, and merged. */
+void ds_accel__arenas_flush(struct ds_accel__allocator *allocator);
 void ds_accel__arenas_unlock(struct ds_accel__allocator *allocator);
 /* The allocator's lock is held: what the arena counted is the allocator's, and it holds nothing. */
 void ds_accel__figures_retire(struct ds_accel__arena *arena);
@@ -500,8 +511,8 @@ void ds_accel__marks_destroy(struct ds_accel__allocator *allocator);
 int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                                  uint64_t align_bytes, struct ds_accel__change *changes,
                                  struct ds_accel__block **block_out);
-/* Move a free segment that holds fit_bytes from another arena to this one, which waits for it on
- * the device. No lock is held. */
+/* Move a free segment that holds fit_bytes to this arena from one whose stream or pool is gone;
+ * this one's stream waits for it on the device. No lock is held. */
 bool ds_accel__segment_steal(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                              uint64_t align_bytes);
 /*

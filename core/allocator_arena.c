@@ -65,7 +65,6 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
                                              const struct ds_accel__arena *common,
                                              struct ds_accel__private *owner)
 {
-    uint64_t limit = allocator->options.max_split_bytes;
     struct ds_accel__arena *arena;
 
     collect_arenas(allocator);
@@ -89,9 +88,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
     arena->capture = NULL;
     arena->id = common != NULL ? common->id : ++allocator->last_arena_id;
     arena->stream_id = arena->id - 1;
-    arena->quick_limit_bytes = allocator->options.mode == DS_ACCEL__ALLOCATOR_CACHING
-                                   ? (limit != 0 ? limit - 1 : UINT64_MAX)
-                                   : 0;
+    ds_accel__arena_renew(arena);
     ds_accel__latch_release(&arena->latch);
     if (owner != NULL) {
         owner->arena_count++;
@@ -181,6 +178,7 @@ void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint6
 
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
+    ds_accel__arenas_flush(allocator);
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
          arena = arena->next) {
         ds_accel__arena_free_space(arena, &sum, &largest);
@@ -218,6 +216,7 @@ uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator, ui
 
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
+    ds_accel__arenas_flush(allocator);
     idle = ds_accel__segments_idle_bytes(allocator);
     ds_accel__arenas_unlock(allocator);
     reserved = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current;
@@ -327,14 +326,10 @@ static uint64_t empty(struct ds_accel__arena *arena)
     while (arena->segments != NULL) {
         struct ds_accel__segment *segment = arena->segments;
 
-        while (segment->first != NULL) {
-            struct ds_accel__block *block = segment->first;
-
+        for (struct ds_accel__block *block = segment->first; block != NULL; block = block->next) {
             live_count += block->state == DS_ACCEL__BLOCK_LIVE;
-            segment->first = block->next;
             ds_accel__uses_drop(block);
             ds_accel__waits_put(allocator, block->waits);
-            ds_accel__index_remove(&allocator->index, block);
         }
         ds_accel__segment_unlink(arena, segment);
         ds_accel__segment_destroy(allocator, segment);

@@ -321,8 +321,10 @@ static json_t *block_tree(const struct ds_accel__history *history,
     return tree;
 }
 
+/* The memory from one block up to its segment's end, or to where there is none. */
 static json_t *segment_tree(const struct ds_accel__allocator *allocator,
-                            const struct ds_accel__segment *segment)
+                            const struct ds_accel__segment *segment,
+                            const struct ds_accel__block *first)
 {
     const struct ds_accel__arena *arena = segment->home;
     json_t *tree = json_object();
@@ -333,18 +335,21 @@ static json_t *segment_tree(const struct ds_accel__allocator *allocator,
     uint64_t allocated = 0;
     uint64_t active = 0;
     uint64_t requested = 0;
+    uint64_t total = 0;
 
-    for (const struct ds_accel__block *block = segment->first; block != NULL; block = block->next) {
+    for (const struct ds_accel__block *block = first;
+         block != NULL && block->state != DS_ACCEL__BLOCK_UNMAPPED; block = block->next) {
         bool is_live = block->state == DS_ACCEL__BLOCK_LIVE;
 
+        total += block->size_bytes;
         allocated += is_live ? block->size_bytes : 0;
         requested += is_live ? block->requested_bytes : 0;
         active += is_live || block->state == DS_ACCEL__BLOCK_PENDING ? block->size_bytes : 0;
         failed = failed || json_array_append_new(blocks, block_tree(allocator->history, block)) < 0;
     }
     ds_accel__json_set(tree, "device", json_integer(allocator->device_index), &failed);
-    ds_accel__json_set(tree, "address", integer(segment->address), &failed);
-    ds_accel__json_set(tree, "total_size", integer(segment->size_bytes), &failed);
+    ds_accel__json_set(tree, "address", integer(first->address), &failed);
+    ds_accel__json_set(tree, "total_size", integer(total), &failed);
     ds_accel__json_set(tree, "allocated_size", integer(allocated), &failed);
     ds_accel__json_set(tree, "active_size", integer(active), &failed);
     ds_accel__json_set(tree, "requested_size", integer(requested), &failed);
@@ -360,6 +365,24 @@ static json_t *segment_tree(const struct ds_accel__allocator *allocator,
         return NULL;
     }
     return tree;
+}
+
+/* A segment that grows is shown, as torch does it, as one for each run of memory without a gap. */
+static bool add_runs(const struct ds_accel__allocator *allocator,
+                     const struct ds_accel__segment *segment, json_t *segments)
+{
+    bool is_inside = false;
+
+    for (const struct ds_accel__block *block = segment->first; block != NULL; block = block->next) {
+        bool is_mapped = block->state != DS_ACCEL__BLOCK_UNMAPPED;
+
+        if (is_mapped && !is_inside &&
+            json_array_append_new(segments, segment_tree(allocator, segment, block)) < 0) {
+            return false;
+        }
+        is_inside = is_mapped;
+    }
+    return true;
 }
 
 static json_t *entry_tree(const struct ds_accel__history *history, const struct entry *entry)
@@ -439,6 +462,7 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
     ds_accel__history_add(allocator, DS_ACCEL__ACTION_SNAPSHOT, 0, 0, 0);
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
+    ds_accel__arenas_flush(allocator);
     if (allocator->history != NULL) { /* its stacks may move otherwise */
         pthread_mutex_lock(&allocator->history->lock);
     }
@@ -446,7 +470,7 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
          arena = arena->next) {
         for (const struct ds_accel__segment *segment = arena->segments; segment != NULL && !failed;
              segment = segment->next) {
-            failed = json_array_append_new(segments, segment_tree(allocator, segment)) < 0;
+            failed = !add_runs(allocator, segment, segments);
         }
     }
     if (allocator->history != NULL) {

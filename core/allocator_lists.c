@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The free memory of one arena. What the program gives back goes first into a quick bin, by the
- * size that it was cut for, and from there straight to the next request of that size: most programs
- * ask for the same sizes again and again. Only a request that no bin answers, and no free list,
- * empties the bins into the lists.
+ * The free memory of one arena, and which of it a request gets: the smallest block that fits, of
+ * several the one at the lowest address, as torch chooses. Programs are tuned to that choice, and
+ * what it wastes is known; so nothing here may lead to another one.
  *
- * The lists are those of a two-level segregated fit: sizes fall into powers of two and sixteenths
- * of them, a bit tells which of these classes hold anything, and so the smallest class that surely
- * fits is found by two bit scans. The first few of the class below, which may fit, are looked at
- * before. Blocks in the lists have no free neighbour: they are merged when they get there.
+ * The lists fall into classes, powers of two and sixteenths of them, with a bit for each that holds
+ * anything; two bit scans find the next one. In a class, blocks are in a tree by size and address,
+ * whose shape a hash of the address decides (a treap). Blocks in the lists have no free neighbour:
+ * they are merged when they get there.
+ *
+ * Most programs free what they allocated last, and ask for as much again. For these no list is
+ * touched. Whenever the free memory changes it gets a new stamp, and a block keeps those from
+ * before and after its own allocation. If the stamp is still the one from after when the block is
+ * freed, merging it would restore exactly what there was before: the block is set aside as it is,
+ * "undone", and the stamp goes back. If the next request is of the same size, then from the same
+ * free memory the same choice follows, and it gets the block. Any other request, and whoever looks
+ * at the lists, first lets all that was set aside be merged. Figures count it as merged all along.
  *
  * All of it with the arena's lock held. What changes for the statistics is added to changes, one
  * for each kind of segment.
@@ -17,8 +24,7 @@
 #include "allocator.h"
 
 #include <stdlib.h>
-
-#define LOOKS 8 /* at blocks of a class in which only some fit */
+#include <string.h>
 
 static void count_split(struct ds_accel__change *changes, const struct ds_accel__block *block,
                         bool is_added)
@@ -26,10 +32,93 @@ static void count_split(struct ds_accel__change *changes, const struct ds_accel_
     struct ds_accel__change *change = &changes[block->kind];
     struct ds_accel__lanes *lanes = is_added ? &change->added : &change->removed;
 
-    if (ds_accel__block_is_split(block)) {
+    if (ds_accel__block_counts_as_split(block)) {
         lanes->lane[DS_ACCEL__LANE_SPLIT]++;
         lanes->lane[DS_ACCEL__LANE_SPLIT_BYTES] += (int64_t)block->size_bytes;
     }
+}
+
+/* ---- a tree of one class ----------------------------------------------------------------------
+ */
+
+/* link_previous leads to what is smaller, link_next to what is larger. */
+
+static uint64_t rank_of(const struct ds_accel__block *block)
+{
+    return (block->address >> DS_ACCEL__UNIT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static bool is_below(const struct ds_accel__block *block, uint64_t size_bytes, uint64_t address)
+{
+    return block->size_bytes != size_bytes ? block->size_bytes < size_bytes
+                                           : block->address < address;
+}
+
+static void insert(struct ds_accel__block **place, struct ds_accel__block *block)
+{
+    struct ds_accel__block **below = &block->link_previous;
+    struct ds_accel__block **above = &block->link_next;
+    struct ds_accel__block *rest;
+
+    while (*place != NULL && rank_of(*place) > rank_of(block)) {
+        place = is_below(*place, block->size_bytes, block->address) ? &(*place)->link_next
+                                                                    : &(*place)->link_previous;
+    }
+    rest = *place;
+    *place = block;
+    while (rest != NULL) { /* what stood here goes to either side */
+        if (is_below(rest, block->size_bytes, block->address)) {
+            *below = rest;
+            below = &rest->link_next;
+            rest = rest->link_next;
+        } else {
+            *above = rest;
+            above = &rest->link_previous;
+            rest = rest->link_previous;
+        }
+    }
+    *below = NULL;
+    *above = NULL;
+}
+
+static void extract(struct ds_accel__block **place, struct ds_accel__block *block)
+{
+    struct ds_accel__block *below = block->link_previous;
+    struct ds_accel__block *above = block->link_next;
+
+    while (*place != block) {
+        place = is_below(*place, block->size_bytes, block->address) ? &(*place)->link_next
+                                                                    : &(*place)->link_previous;
+    }
+    while (below != NULL && above != NULL) {
+        if (rank_of(below) > rank_of(above)) {
+            *place = below;
+            place = &below->link_next;
+            below = below->link_next;
+        } else {
+            *place = above;
+            place = &above->link_previous;
+            above = above->link_previous;
+        }
+    }
+    *place = below != NULL ? below : above;
+}
+
+/* The first that is not below. */
+static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t size_bytes,
+                                         uint64_t address)
+{
+    struct ds_accel__block *found = NULL;
+
+    while (root != NULL) {
+        if (is_below(root, size_bytes, address)) {
+            root = root->link_next;
+        } else {
+            found = root;
+            root = root->link_previous;
+        }
+    }
+    return found;
 }
 
 /* ---- the lists ------------------------------------------------------------------------------ */
@@ -60,23 +149,16 @@ static void link_block(struct ds_accel__arena *arena, struct ds_accel__block *bl
     struct ds_accel__lists *lists = &arena->lists[block->kind];
     uint32_t level;
     uint32_t sublevel;
-    struct ds_accel__block **head;
 
     classify(block->size_bytes, &level, &sublevel);
-    head = &lists->heads[level][sublevel];
-    block->link_previous = NULL;
-    block->link_next = *head;
-    if (*head != NULL) {
-        (*head)->link_previous = block;
-    }
-    *head = block;
+    insert(&lists->roots[level][sublevel], block);
     lists->levels |= UINT64_C(1) << level;
     lists->sublevels[level] |= 1u << sublevel;
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_FREE, __ATOMIC_RELAXED);
 }
 
-void ds_accel__block_unlink(struct ds_accel__arena *arena, struct ds_accel__block *block,
-                            struct ds_accel__change *changes)
+static void unlink_block(struct ds_accel__arena *arena, struct ds_accel__block *block,
+                         struct ds_accel__change *changes)
 {
     struct ds_accel__lists *lists = &arena->lists[block->kind];
     uint32_t level;
@@ -84,26 +166,25 @@ void ds_accel__block_unlink(struct ds_accel__arena *arena, struct ds_accel__bloc
 
     count_split(changes, block, false);
     classify(block->size_bytes, &level, &sublevel);
-    if (block->link_previous != NULL) {
-        block->link_previous->link_next = block->link_next;
-    } else {
-        lists->heads[level][sublevel] = block->link_next;
-        if (block->link_next == NULL) {
-            lists->sublevels[level] &= ~(1u << sublevel);
-            if (lists->sublevels[level] == 0) {
-                lists->levels &= ~(UINT64_C(1) << level);
-            }
+    extract(&lists->roots[level][sublevel], block);
+    if (lists->roots[level][sublevel] == NULL) {
+        lists->sublevels[level] &= ~(1u << sublevel);
+        if (lists->sublevels[level] == 0) {
+            lists->levels &= ~(UINT64_C(1) << level);
         }
-    }
-    if (block->link_next != NULL) {
-        block->link_next->link_previous = block->link_previous;
     }
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
 }
 
-/* Take right into left, its neighbour; the struct of right is nobody's then. */
-static void merge(struct ds_accel__arena *arena, struct ds_accel__block *left,
-                  struct ds_accel__block *right)
+void ds_accel__block_unlink(struct ds_accel__arena *arena, struct ds_accel__block *block,
+                            struct ds_accel__change *changes)
+{
+    unlink_block(arena, block, changes);
+    ds_accel__arena_renew(arena);
+}
+
+void ds_accel__block_join(struct ds_accel__arena *arena, struct ds_accel__block *left,
+                          struct ds_accel__block *right)
 {
     left->size_bytes += right->size_bytes;
     left->next = right->next;
@@ -115,19 +196,19 @@ static void merge(struct ds_accel__arena *arena, struct ds_accel__block *left,
     ds_accel__index_remove(&arena->allocator->index, right);
 }
 
-struct ds_accel__block *ds_accel__block_release(struct ds_accel__arena *arena,
-                                                struct ds_accel__block *block,
-                                                struct ds_accel__change *changes)
+/* Into the lists, merged; the stamp stays. */
+static struct ds_accel__block *merge(struct ds_accel__arena *arena, struct ds_accel__block *block,
+                                     struct ds_accel__change *changes)
 {
     if (block->next != NULL && block->next->state == DS_ACCEL__BLOCK_FREE) {
-        ds_accel__block_unlink(arena, block->next, changes);
-        merge(arena, block, block->next);
+        unlink_block(arena, block->next, changes);
+        ds_accel__block_join(arena, block, block->next);
     }
     if (block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_FREE) {
         struct ds_accel__block *left = block->previous;
 
-        ds_accel__block_unlink(arena, left, changes);
-        merge(arena, left, block);
+        unlink_block(arena, left, changes);
+        ds_accel__block_join(arena, left, block);
         block = left;
     }
     if (!ds_accel__block_is_split(block)) {
@@ -137,6 +218,31 @@ struct ds_accel__block *ds_accel__block_release(struct ds_accel__arena *arena,
     count_split(changes, block, true);
     link_block(arena, block);
     return block;
+}
+
+void ds_accel__arena_flush(struct ds_accel__arena *arena)
+{
+    struct ds_accel__change unused[DS_ACCEL__KIND_COUNT]; /* it was counted as merged */
+
+    if (arena->undone == NULL) {
+        return;
+    }
+    memset(unused, 0, sizeof(unused));
+    while (arena->undone != NULL) {
+        struct ds_accel__block *block = arena->undone;
+
+        arena->undone = block->link_next;
+        merge(arena, block, unused);
+    }
+}
+
+struct ds_accel__block *ds_accel__block_release(struct ds_accel__arena *arena,
+                                                struct ds_accel__block *block,
+                                                struct ds_accel__change *changes)
+{
+    ds_accel__arena_flush(arena);
+    ds_accel__arena_renew(arena);
+    return merge(arena, block, changes);
 }
 
 /* ---- pending blocks ------------------------------------------------------------------------- */
@@ -180,9 +286,8 @@ bool ds_accel__block_holds(const struct ds_accel__block *block, uint64_t fit_byt
     return block->size_bytes >= fit_bytes && block->size_bytes - fit_bytes >= front;
 }
 
-/* Cut off what lies behind the first size_bytes; the new block is taken. NULL: no memory. */
-static struct ds_accel__block *cut_behind(struct ds_accel__arena *arena,
-                                          struct ds_accel__block *block, uint64_t size_bytes)
+struct ds_accel__block *ds_accel__block_divide(struct ds_accel__arena *arena,
+                                               struct ds_accel__block *block, uint64_t size_bytes)
 {
     struct ds_accel__block *rest =
         ds_accel__index_add(&arena->allocator->index, block->address + size_bytes);
@@ -237,16 +342,38 @@ static bool is_worth_cutting(const struct ds_accel__arena *arena,
            (options->max_split_bytes == 0 || block->size_bytes < options->max_split_bytes);
 }
 
+/*
+ * The block has its size; before: the stamp of the free memory that it came from. was_split: it was
+ * cut from a part.
+ */
+static void note_origin(struct ds_accel__arena *arena, struct ds_accel__block *block,
+                        uint32_t before, bool was_split, bool is_cut)
+{
+    if (block->segment->reserved_bytes != 0 || (!was_split && !is_cut)) {
+        block->origin = DS_ACCEL__ORIGIN_UNCOUNTED;
+    } else if (!was_split) {
+        block->origin = DS_ACCEL__ORIGIN_SEGMENT_CUT;
+    } else {
+        block->origin = is_cut ? DS_ACCEL__ORIGIN_SPLIT_CUT : DS_ACCEL__ORIGIN_SPLIT_WHOLE;
+    }
+    ds_accel__arena_renew(arena);
+    block->before = before;
+    block->after = arena->stamp;
+}
+
 struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
                                             struct ds_accel__block *block, uint64_t fit_bytes,
                                             uint64_t align_bytes, struct ds_accel__waits *waits,
                                             struct ds_accel__change *changes)
 {
     uint64_t front = align_up(block->address, align_bytes) - block->address;
+    uint32_t before = arena->stamp;
+    bool was_split = ds_accel__block_is_split(block);
+    bool is_cut = false;
     struct ds_accel__block *rest;
 
     if (front > 0) {
-        rest = cut_behind(arena, block, front);
+        rest = ds_accel__block_divide(arena, block, front);
         put_back(arena, block, waits, changes);
         if (rest == NULL) {
             ds_accel__no_memory();
@@ -255,10 +382,15 @@ struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
         block = rest;
     }
     if (is_worth_cutting(arena, block, block->size_bytes - fit_bytes)) {
-        rest = cut_behind(arena, block, fit_bytes);
-        if (rest != NULL) {
+        rest = ds_accel__block_divide(arena, block, fit_bytes);
+        is_cut = rest != NULL;
+        if (is_cut) {
             put_back(arena, rest, waits, changes);
         }
+    }
+    note_origin(arena, block, before, was_split, is_cut);
+    if (front > 0 || waits != NULL) {
+        block->after = 0;
     }
     return block;
 }
@@ -281,21 +413,6 @@ static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_acc
     return fit_bytes >= limit && block->size_bytes - fit_bytes < options->medium_segment_bytes;
 }
 
-static struct ds_accel__block *look(const struct ds_accel__arena *arena,
-                                    struct ds_accel__block *block, uint64_t fit_bytes,
-                                    uint64_t align_bytes)
-{
-    struct ds_accel__block *best = NULL;
-
-    for (int i = 0; i < LOOKS && block != NULL; i++, block = block->link_next) {
-        if (is_suitable(arena, block, fit_bytes, align_bytes) &&
-            (best == NULL || block->size_bytes < best->size_bytes)) {
-            best = block;
-        }
-    }
-    return best;
-}
-
 /* The next class that is not empty, the given one included. */
 static struct ds_accel__block *next_class(const struct ds_accel__lists *lists, uint32_t *level,
                                           uint32_t *sublevel)
@@ -314,21 +431,21 @@ static struct ds_accel__block *next_class(const struct ds_accel__lists *lists, u
         here = lists->sublevels[*level];
     }
     *sublevel = (uint32_t)__builtin_ctz(here);
-    return lists->heads[*level][*sublevel];
+    return lists->roots[*level][*sublevel];
 }
 
-static struct ds_accel__block *search(const struct ds_accel__arena *arena, uint32_t kind,
-                                      uint64_t fit_bytes, uint64_t align_bytes)
+/* The first block from this size and address on, in the order of both. */
+static struct ds_accel__block *find_next(const struct ds_accel__lists *lists, uint64_t size_bytes,
+                                         uint64_t address)
 {
-    const struct ds_accel__lists *lists = &arena->lists[kind];
-    struct ds_accel__block *block;
-    struct ds_accel__block *found;
+    struct ds_accel__block *root;
     uint32_t level;
     uint32_t sublevel;
 
-    classify(fit_bytes, &level, &sublevel);
-    while ((block = next_class(lists, &level, &sublevel)) != NULL) {
-        found = look(arena, block, fit_bytes, align_bytes);
+    classify(size_bytes, &level, &sublevel);
+    while ((root = next_class(lists, &level, &sublevel)) != NULL) {
+        struct ds_accel__block *found = find_from(root, size_bytes, address);
+
         if (found != NULL) {
             return found;
         }
@@ -337,39 +454,60 @@ static struct ds_accel__block *search(const struct ds_accel__arena *arena, uint3
     return NULL;
 }
 
+static struct ds_accel__block *find_suitable(const struct ds_accel__arena *arena,
+                                             const struct ds_accel__lists *lists,
+                                             struct ds_accel__block *block, uint64_t fit_bytes,
+                                             uint64_t align_bytes)
+{
+    while (block != NULL && !is_suitable(arena, block, fit_bytes, align_bytes)) {
+        block = find_next(lists, block->size_bytes, block->address + 1);
+    }
+    return block;
+}
+
+/* How large a block could become without moving. */
+static uint64_t reach_of(const struct ds_accel__block *block)
+{
+    return block->size_bytes +
+           (block->next != NULL && block->next->state == DS_ACCEL__BLOCK_UNMAPPED
+                ? block->next->size_bytes
+                : 0);
+}
+
+/* What can grow is as large as it can become, and so is used last. */
+static struct ds_accel__block *search(const struct ds_accel__arena *arena, uint32_t kind,
+                                      uint64_t fit_bytes, uint64_t align_bytes)
+{
+    const struct ds_accel__lists *lists = &arena->lists[kind];
+    struct ds_accel__block *block =
+        find_suitable(arena, lists, find_next(lists, fit_bytes, 0), fit_bytes, align_bytes);
+
+    while (block != NULL && block->segment->reserved_bytes != 0) {
+        struct ds_accel__block *other =
+            find_suitable(arena, lists, find_next(lists, block->size_bytes, block->address + 1),
+                          fit_bytes, align_bytes);
+
+        if (other == NULL || reach_of(other) >= reach_of(block)) {
+            break;
+        }
+        block = other;
+    }
+    return block;
+}
+
 struct ds_accel__block *ds_accel__block_take(struct ds_accel__arena *arena, uint32_t kind,
                                              uint64_t fit_bytes, uint64_t align_bytes,
                                              struct ds_accel__change *changes)
 {
-    struct ds_accel__block *block = search(arena, kind, fit_bytes, align_bytes);
+    struct ds_accel__block *block;
 
+    ds_accel__arena_flush(arena);
+    block = search(arena, kind, fit_bytes, align_bytes);
     if (block == NULL) {
         return NULL;
     }
-    ds_accel__block_unlink(arena, block, changes);
+    unlink_block(arena, block, changes);
     return ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
-}
-
-/* ---- the quick bins ------------------------------------------------------------------------- */
-
-void ds_accel__bins_flush(struct ds_accel__arena *arena, struct ds_accel__change *changes)
-{
-    for (size_t word = 0; word < DS_ACCEL__ARRAY_SIZE(arena->occupied); word++) {
-        while (arena->occupied[word] != 0) {
-            uint32_t bin = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(arena->occupied[word]);
-            struct ds_accel__block *block = arena->bins[bin];
-
-            arena->bins[bin] = NULL;
-            arena->occupied[word] &= arena->occupied[word] - 1;
-            while (block != NULL) {
-                struct ds_accel__block *next = block->link_next;
-
-                count_split(changes, block, false);
-                ds_accel__block_release(arena, block, changes);
-                block = next;
-            }
-        }
-    }
 }
 
 /* ---- what is free ---------------------------------------------------------------------------- */
@@ -381,7 +519,7 @@ void ds_accel__arena_free_space(const struct ds_accel__arena *arena, uint64_t *f
          segment = segment->next) {
         for (const struct ds_accel__block *block = segment->first; block != NULL;
              block = block->next) {
-            if (block->state == DS_ACCEL__BLOCK_FREE || block->state == DS_ACCEL__BLOCK_BINNED) {
+            if (block->state == DS_ACCEL__BLOCK_FREE) {
                 *free_bytes += block->size_bytes;
                 *largest_bytes = block->size_bytes > *largest_bytes ? block->size_bytes
                                                                     : *largest_bytes;

@@ -19,6 +19,9 @@ static void read_arena(const struct ds_accel__arena *arena, const struct ds_acce
          segment = segment->next) {
         for (const struct ds_accel__block *block = segment->first; block != NULL;
              block = block->next) {
+            if (block->state == DS_ACCEL__BLOCK_UNMAPPED) {
+                continue;
+            }
             if (block->state == DS_ACCEL__BLOCK_PENDING) {
                 facts->pending_bytes += block->size_bytes;
             } else if (block->state == DS_ACCEL__BLOCK_LIVE ||
@@ -49,6 +52,7 @@ static void read_facts(struct ds_accel__arena *asker, struct ds_accel__oom_facts
     facts->limit_bytes = allocator->limit_bytes == UINT64_MAX ? 0 : allocator->limit_bytes;
     facts->reserved_bytes = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current;
     ds_accel__arenas_lock(allocator);
+    ds_accel__arenas_flush(allocator);
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
          arena = arena->next) {
         read_arena(arena, asker, facts);
@@ -88,13 +92,14 @@ const struct ds_accel__block *ds_accel__block_around(const struct ds_accel__allo
          arena = arena->next) {
         for (const struct ds_accel__segment *segment = arena->segments; segment != NULL;
              segment = segment->next) {
-            if (address - segment->address >= segment->size_bytes) {
+            if (address - segment->address >=
+                (segment->reserved_bytes != 0 ? segment->reserved_bytes : segment->size_bytes)) {
                 continue;
             }
             for (const struct ds_accel__block *block = segment->first; block != NULL;
                  block = block->next) {
                 if (address - block->address < block->size_bytes) {
-                    return block;
+                    return block->state != DS_ACCEL__BLOCK_UNMAPPED ? block : NULL;
                 }
             }
         }

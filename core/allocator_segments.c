@@ -6,9 +6,13 @@
  * time. Giving back waits first for the streams that used the memory, since not every runtime's own
  * call does.
  *
- * A segment that grows is a range of addresses, as long as the device's memory, with memory under
- * its beginning. More is put under its end when it is too short, and taken away from its end when
- * what is there is free: pieces of different sizes follow each other without seams.
+ * A segment that grows is a range of addresses, as long as the device's memory and an eighth more,
+ * under parts of which there is memory, in pages: as large as the segments that small and medium
+ * requests get otherwise, which is what torch's expandable segments have. What has no memory is a
+ * block too, "unmapped". A request that nothing holds gets memory under the lowest unmapped block
+ * that has room enough, together with the free blocks beside it; giving back takes the pages away
+ * that lie wholly within a free block, wherever that is. Only the holder of grow_lock makes,
+ * changes or looks for unmapped blocks without the arena's lock.
  */
 #include "allocator.h"
 
@@ -49,63 +53,67 @@ void ds_accel__segment_unlink(struct ds_accel__arena *arena, struct ds_accel__se
     }
 }
 
-static void free_segment(struct ds_accel__segment *segment)
-{
-    free(segment->pieces);
-    free(segment);
-}
-
 /* ---- virtual memory ------------------------------------------------------------------------- */
 
-static bool keep_piece(struct ds_accel__segment *segment)
+static void unmap_page(struct ds_accel__allocator *allocator, uint64_t address, uint64_t page_bytes)
 {
-    uint32_t capacity = segment->piece_capacity == 0 ? 8 : segment->piece_capacity * 2;
-    uint64_t *larger;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-    if (segment->piece_count < segment->piece_capacity) {
-        return true;
-    }
-    larger = realloc(segment->pieces, capacity * sizeof(*larger));
-    if (larger == NULL) {
-        ds_accel__no_memory();
-        return false;
-    }
-    segment->pieces = larger;
-    segment->piece_capacity = capacity;
-    return true;
+    allocator->table->vmem_unmap(allocator->device, (void *)(uintptr_t)address, page_bytes, &error);
 }
 
-/* Put memory under the segment's end. Only the holder of grow_lock changes the pieces. */
-static int32_t map_piece(struct ds_accel__allocator *allocator, struct ds_accel__segment *segment,
-                         uint64_t size_bytes)
+static void unmap_pages(struct ds_accel__allocator *allocator, uint64_t address,
+                        uint64_t size_bytes, uint64_t page_bytes)
+{
+    for (uint64_t offset = 0; offset < size_bytes; offset += page_bytes) {
+        unmap_page(allocator, address + offset, page_bytes);
+    }
+}
+
+static int32_t map_page(struct ds_accel__allocator *allocator, uint64_t where, uint64_t page_bytes)
 {
     const struct ds_accel_plugin *table = allocator->table;
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
-    void *address = (void *)(uintptr_t)(segment->address + segment->size_bytes);
+    void *address = (void *)(uintptr_t)where;
     ds_accel_plugin_vmem_t *memory = NULL;
-    int32_t status;
+    int32_t status = table->vmem_create(allocator->device, page_bytes, 0, &memory, &error);
 
-    if (!keep_piece(segment)) {
-        return DS_ACCEL_ERR_NO_MEMORY;
-    }
-    status = table->vmem_create(allocator->device, size_bytes, 0, &memory, &error);
     if (status >= 0) {
-        status = table->vmem_map(allocator->device, address, size_bytes, memory, 0, &error);
+        status = table->vmem_map(allocator->device, address, page_bytes, memory, 0, &error);
         if (status >= 0) {
-            status = table->vmem_set_access(allocator->device, address, size_bytes,
+            status = table->vmem_set_access(allocator->device, address, page_bytes,
                                             DS_ACCEL_VMEM_ACCESS_READ_WRITE, &error);
             if (status < 0) {
-                table->vmem_unmap(allocator->device, address, size_bytes, &ignored);
+                unmap_page(allocator, where, page_bytes);
             }
         }
         table->vmem_destroy(memory); /* the mapping keeps it */
     }
-    if (status < 0) {
-        return ds_accel__fail(status, &error);
+    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+}
+
+/* All of it, or none. */
+static int32_t map_pages(struct ds_accel__allocator *allocator, uint64_t address,
+                         uint64_t size_bytes, uint64_t page_bytes)
+{
+    for (uint64_t offset = 0; offset < size_bytes; offset += page_bytes) {
+        int32_t status = map_page(allocator, address + offset, page_bytes);
+
+        if (status < 0) {
+            unmap_pages(allocator, address, offset, page_bytes);
+            return status;
+        }
     }
-    segment->pieces[segment->piece_count++] = size_bytes;
     return DS_ACCEL_OK;
+}
+
+static uint64_t page_size(const struct ds_accel__allocator *allocator, uint32_t kind)
+{
+    const struct ds_accel__allocator_options *options = &allocator->options;
+
+    return round_up(kind == DS_ACCEL__SMALL ? options->small_segment_bytes
+                                            : options->medium_segment_bytes,
+                    allocator->granule_bytes);
 }
 
 /* A range without memory, of all that the device could ever hold and an eighth more. */
@@ -123,7 +131,8 @@ static struct ds_accel__segment *reserve(struct ds_accel__allocator *allocator, 
         free(segment);
         return NULL;
     }
-    size_bytes = round_up(info.total_bytes + info.total_bytes / 8, allocator->granule_bytes);
+    segment->page_bytes = page_size(allocator, kind);
+    size_bytes = round_up(info.total_bytes + info.total_bytes / 8, segment->page_bytes);
     if (allocator->table->vmem_reserve(allocator->device, size_bytes, allocator->granule_bytes,
                                        NULL, 0, &address, &error) != DS_ACCEL_OK) {
         free(segment);
@@ -283,131 +292,182 @@ static int32_t obtain_plain(struct ds_accel__arena *arena, uint32_t kind, uint64
     link_segment(arena, segment);
     ds_accel__history_segment(allocator, segment, segment->address, size_bytes,
                               DS_ACCEL__ACTION_SEGMENT_ALLOC);
+    ds_accel__arena_flush(arena);
+    ds_accel__arena_renew(arena);
     *block_out = ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
     return DS_ACCEL_OK;
 }
 
 /* ---- growing -------------------------------------------------------------------------------- */
 
-static struct ds_accel__segment *find_growable(const struct ds_accel__arena *arena, uint32_t kind)
-{
-    struct ds_accel__segment *segment = arena->segments;
+/* Where memory is to be put: the first so many bytes of an unmapped block. */
+struct gap {
+    struct ds_accel__block *block;
+    uint64_t size_bytes;
+};
 
-    while (segment != NULL && (segment->reserved_bytes == 0 || segment->kind != kind)) {
-        segment = segment->next;
+/* From this block on, is there so much that is free or could be? */
+static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
+{
+    uint64_t sum = 0;
+
+    while (block != NULL && sum < needed_bytes &&
+           (block->state == DS_ACCEL__BLOCK_FREE || block->state == DS_ACCEL__BLOCK_UNMAPPED)) {
+        sum += block->size_bytes;
+        block = block->next;
     }
-    return segment;
+    return sum >= needed_bytes;
 }
 
-/* How much more memory the segment needs at its end. The arena's lock is held. */
-static uint64_t missing_bytes(const struct ds_accel__segment *segment, uint64_t fit_bytes,
-                              uint64_t align_bytes)
+/* The arena's lock is held, and its free memory is in the lists. */
+static bool find_gap(const struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
+                     uint64_t align_bytes, struct gap *gap)
 {
-    const struct ds_accel__block *last = segment->last;
-    uint64_t start = segment->address + segment->size_bytes;
-    uint64_t end;
+    for (const struct ds_accel__segment *segment = arena->segments; segment != NULL;
+         segment = segment->next) {
+        struct ds_accel__block *block = segment->first;
 
-    if (last != NULL && last->state == DS_ACCEL__BLOCK_FREE) {
-        start = last->address;
+        for (; block != NULL && segment->reserved_bytes != 0 && segment->kind == kind;
+             block = block->next) {
+            const struct ds_accel__block *first =
+                block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_FREE
+                    ? block->previous
+                    : block;
+            uint64_t before = block->address - first->address;
+            uint64_t needed = round_up(first->address, align_bytes) - first->address + fit_bytes;
+
+            if (block->state == DS_ACCEL__BLOCK_UNMAPPED && needed > before &&
+                has_room(first, needed)) {
+                gap->block = block;
+                gap->size_bytes = needed - before < block->size_bytes
+                                      ? round_up(needed - before, segment->page_bytes)
+                                      : block->size_bytes;
+                return true;
+            }
+        }
     }
-    end = round_up(start, align_bytes) + fit_bytes;
-    return end - segment->address > segment->size_bytes
-               ? end - segment->address - segment->size_bytes
-               : 0;
+    return false;
 }
 
-/* Memory is under the segment's new end: make it a block. Only grow_lock is held; on success the
- * arena's lock too at the end. */
-static int32_t adopt(struct ds_accel__arena *arena, struct ds_accel__segment *segment, bool is_new,
-                     uint64_t more, struct ds_accel__change *changes)
+/* A new range joins the arena, all of it unmapped. */
+static bool add_range(struct ds_accel__arena *arena, uint32_t kind)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
-    uint64_t end = segment->address + segment->size_bytes;
+    struct ds_accel__segment *segment = reserve(allocator, kind);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
     struct ds_accel__block *block;
 
-    pthread_mutex_lock(&allocator->lock);
-    answered(allocator, segment->kind, more, is_new, true);
+    if (segment == NULL) {
+        return false;
+    }
     ds_accel__latch_take(&arena->latch);
-    pthread_mutex_unlock(&allocator->lock);
-    ds_accel__bins_flush(arena, changes);
-    /* The last block has a neighbour from now on: it is counted anew. */
-    if (segment->last != NULL && segment->last->state == DS_ACCEL__BLOCK_FREE) {
-        struct ds_accel__block *last = segment->last;
-
-        ds_accel__block_unlink(arena, last, changes);
-        block = append(arena, segment, end, more);
-        ds_accel__block_release(arena, last, changes);
-    } else {
-        block = append(arena, segment, end, more);
-    }
-    if (block == NULL) {
-        ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
-        return DS_ACCEL_ERR_NO_MEMORY;
-    }
-    segment->size_bytes += more;
-    if (is_new) {
+    block = append(arena, segment, segment->address, segment->reserved_bytes);
+    if (block != NULL) {
+        __atomic_store_n(&block->state, DS_ACCEL__BLOCK_UNMAPPED, __ATOMIC_RELAXED);
         link_segment(arena, segment);
     }
-    ds_accel__history_segment(allocator, segment, end, more, DS_ACCEL__ACTION_SEGMENT_MAP);
-    ds_accel__block_release(arena, block, changes);
+    ds_accel__latch_release(&arena->latch);
+    if (block == NULL) {
+        allocator->table->vmem_release(allocator->device, (void *)(uintptr_t)segment->address,
+                                       segment->reserved_bytes, &error);
+        free(segment);
+    }
+    return block != NULL;
+}
+
+/* grow_lock is held: a range that has no memory is not kept. */
+static void drop_unmapped(struct ds_accel__arena *arena, struct ds_accel__segment *segment)
+{
+    bool is_unmapped;
+
+    ds_accel__latch_take(&arena->latch);
+    is_unmapped = segment->size_bytes == 0;
+    if (is_unmapped) {
+        ds_accel__segment_unlink(arena, segment);
+    }
+    ds_accel__latch_release(&arena->latch);
+    if (is_unmapped) {
+        ds_accel__segment_destroy(arena->allocator, segment);
+    }
+}
+
+/*
+ * Memory is there now: the gap is free, together with what is free beside it. Only grow_lock is
+ * held; on success the arena's lock too at the end.
+ */
+static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
+                     struct ds_accel__change *changes, struct ds_accel__block **block_out)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    struct ds_accel__segment *segment = gap->block->segment;
+    uint64_t address = gap->block->address;
+    struct ds_accel__block *rest;
+
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__latch_take(&arena->latch);
+    if (gap->size_bytes < gap->block->size_bytes) {
+        rest = ds_accel__block_divide(arena, gap->block, gap->size_bytes);
+        if (rest == NULL) {
+            ds_accel__latch_release(&arena->latch);
+            answered(allocator, segment->kind, gap->size_bytes, false, false);
+            pthread_mutex_unlock(&allocator->lock);
+            return ds_accel__no_memory();
+        }
+        __atomic_store_n(&rest->state, DS_ACCEL__BLOCK_UNMAPPED, __ATOMIC_RELAXED);
+    }
+    answered(allocator, segment->kind, gap->size_bytes, false, true);
+    if (!segment->was_mapped) {
+        segment->was_mapped = true;
+        ds_accel__figures_segment(allocator, segment->kind, 1, 0);
+    }
+    segment->size_bytes += gap->size_bytes;
+    pthread_mutex_unlock(&allocator->lock);
+    ds_accel__history_segment(allocator, segment, address, gap->size_bytes,
+                              DS_ACCEL__ACTION_SEGMENT_MAP);
+    __atomic_store_n(&gap->block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
+    *block_out = ds_accel__block_release(arena, gap->block, changes);
     return DS_ACCEL_OK;
 }
 
-static void unmap_last(struct ds_accel__allocator *allocator, struct ds_accel__segment *segment,
-                       uint64_t end)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    uint64_t piece;
-
-    if (segment->piece_count == 0) {
-        return;
-    }
-    piece = segment->pieces[--segment->piece_count];
-    allocator->table->vmem_unmap(allocator->device, (void *)(uintptr_t)(end - piece), piece,
-                                 &error);
-}
-
-/* grow_lock is held. */
-static int32_t grow(struct ds_accel__arena *arena, struct ds_accel__segment *segment, bool is_new,
-                    uint64_t fit_bytes, uint64_t align_bytes, struct ds_accel__change *changes)
+/* grow_lock is held. On success the arena's lock too, and a free block is larger than before. */
+static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
+                    struct ds_accel__change *changes, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
-    uint64_t step = allocator->granule_bytes;
-    uint64_t more;
-    int32_t status;
+    struct ds_accel__segment *segment = gap->block->segment;
+    uint64_t address = gap->block->address;
+    int32_t status = ask(allocator, gap->size_bytes);
 
-    ds_accel__latch_take(&arena->latch);
-    more = missing_bytes(segment, fit_bytes, align_bytes);
-    ds_accel__latch_release(&arena->latch);
-    more = round_up(more == 0 ? 1 : more, step);
-    if (more < segment_size(allocator, segment->kind, DS_ACCEL__UNIT)) {
-        more = round_up(segment_size(allocator, segment->kind, DS_ACCEL__UNIT), step);
+    if (status >= 0) {
+        status = map_pages(allocator, address, gap->size_bytes, segment->page_bytes);
+        if (status < 0) {
+            pthread_mutex_lock(&allocator->lock);
+            answered(allocator, segment->kind, gap->size_bytes, false, false);
+            pthread_mutex_unlock(&allocator->lock);
+        } else {
+            status = adopt(arena, gap, changes, block_out);
+            if (status < 0) {
+                unmap_pages(allocator, address, gap->size_bytes, segment->page_bytes);
+            }
+        }
     }
-    if (more > segment->reserved_bytes - segment->size_bytes) {
-        return ds_accel__error(DS_ACCEL_ERR_NO_MEMORY, "the range of addresses is used up");
-    }
-    status = ask(allocator, more);
     if (status < 0) {
-        return status;
-    }
-    status = map_piece(allocator, segment, more);
-    if (status < 0) {
-        pthread_mutex_lock(&allocator->lock);
-        answered(allocator, segment->kind, more, is_new, false);
-        pthread_mutex_unlock(&allocator->lock);
-        return status;
-    }
-    status = adopt(arena, segment, is_new, more, changes);
-    if (status < 0) {
-        uint64_t end = segment->address + segment->size_bytes + more;
-
-        unmap_last(allocator, segment, end);
-        pthread_mutex_lock(&allocator->lock);
-        allocator->device_free_count++;
-        ds_accel__figures_segment(allocator, segment->kind, -(int64_t)is_new, -(int64_t)more);
-        pthread_mutex_unlock(&allocator->lock);
+        drop_unmapped(arena, segment);
     }
     return status;
+}
+
+/* grow_lock and the arena's are held: the block that grew, cut to size; NULL: it is too short yet.
+ */
+static struct ds_accel__block *take_grown(struct ds_accel__arena *arena,
+                                          struct ds_accel__block *block, uint64_t fit_bytes,
+                                          uint64_t align_bytes, struct ds_accel__change *changes)
+{
+    if (!ds_accel__block_holds(block, fit_bytes, align_bytes)) {
+        return NULL;
+    }
+    ds_accel__block_unlink(arena, block, changes);
+    return ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
 }
 
 /* ERR_UNSUPPORTED: there is no range to be had. */
@@ -416,33 +476,35 @@ static int32_t obtain_grown(struct ds_accel__arena *arena, uint32_t kind, uint64
                             struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    struct ds_accel__segment *segment;
-    bool is_new;
-    int32_t status;
+    struct ds_accel__block *grown = NULL;
+    int32_t status = DS_ACCEL_OK;
+    bool is_reserved = false;
 
     pthread_mutex_lock(&allocator->grow_lock);
-    ds_accel__latch_take(&arena->latch);
-    segment = find_growable(arena, kind);
-    ds_accel__latch_release(&arena->latch);
-    is_new = segment == NULL;
-    if (is_new) {
-        segment = reserve(allocator, kind);
-    }
-    if (segment == NULL) {
-        pthread_mutex_unlock(&allocator->grow_lock);
-        return DS_ACCEL_ERR_UNSUPPORTED;
-    }
-    status = grow(arena, segment, is_new, fit_bytes, align_bytes, changes);
-    if (segment->home == NULL) { /* it did not become the arena's */
-        allocator->table->vmem_release(allocator->device, (void *)(uintptr_t)segment->address,
-                                       segment->reserved_bytes, &error);
-        free_segment(segment);
+    while (status >= 0 && *block_out == NULL) {
+        struct gap gap;
+        bool is_found;
+
+        ds_accel__latch_take(&arena->latch);
+        ds_accel__arena_flush(arena);
+        is_found = find_gap(arena, kind, fit_bytes, align_bytes, &gap);
+        ds_accel__latch_release(&arena->latch);
+        if (!is_found) {
+            status = !is_reserved && add_range(arena, kind) ? DS_ACCEL_OK
+                                                            : DS_ACCEL_ERR_UNSUPPORTED;
+            is_reserved = true;
+            continue;
+        }
+        status = grow(arena, &gap, changes, &grown);
+        if (status >= 0) { /* the arena's lock is held */
+            *block_out = take_grown(arena, grown, fit_bytes, align_bytes, changes);
+            if (*block_out == NULL) {
+                ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
+                memset(changes, 0, DS_ACCEL__KIND_COUNT * sizeof(*changes));
+            }
+        }
     }
     pthread_mutex_unlock(&allocator->grow_lock);
-    if (status >= 0) { /* the arena's lock is held */
-        *block_out = ds_accel__block_take(arena, kind, fit_bytes, align_bytes, changes);
-    }
     return status;
 }
 
@@ -479,11 +541,11 @@ static bool is_open(const struct ds_accel__arena *arena)
 
 static bool is_idle(const struct ds_accel__segment *segment)
 {
-    return segment->first != NULL && segment->first == segment->last &&
-           segment->first->state == DS_ACCEL__BLOCK_FREE;
+    return segment->reserved_bytes == 0 && segment->first != NULL &&
+           segment->first == segment->last && segment->first->state == DS_ACCEL__BLOCK_FREE;
 }
 
-/* All locks are held: what bins and waits hold back goes to the lists. */
+/* All locks are held: what was undone, and what nobody waits for any more, goes to the lists. */
 static void settle_all(struct ds_accel__allocator *allocator)
 {
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
@@ -491,7 +553,7 @@ static void settle_all(struct ds_accel__allocator *allocator)
 
         if (is_open(arena)) {
             memset(changes, 0, sizeof(changes));
-            ds_accel__bins_flush(arena, changes);
+            ds_accel__arena_flush(arena);
             ds_accel__pending_collect(arena, changes);
             ds_accel__figures_count(arena, changes);
         }
@@ -526,6 +588,29 @@ static void take_out(struct ds_accel__segment *segment)
     ds_accel__figures_count(arena, changes);
 }
 
+/* All memory of a segment that grows; nobody else knows it any more. */
+static void unmap_rest(struct ds_accel__allocator *allocator,
+                       const struct ds_accel__segment *segment)
+{
+    const struct ds_accel__block *block = segment->first;
+
+    while (block != NULL) {
+        uint64_t start = block->address;
+        uint64_t size = 0;
+
+        for (; block != NULL && block->state != DS_ACCEL__BLOCK_UNMAPPED; block = block->next) {
+            size += block->size_bytes;
+        }
+        if (size > 0) {
+            unmap_pages(allocator, start, size, segment->page_bytes);
+            ds_accel__history_segment(allocator, segment, start, size,
+                                      DS_ACCEL__ACTION_SEGMENT_UNMAP);
+        } else {
+            block = block->next;
+        }
+    }
+}
+
 int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
                                   struct ds_accel__segment *segment)
 {
@@ -534,108 +619,161 @@ int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
     uint32_t kind = segment->kind;
     int32_t status = DS_ACCEL_OK;
 
-    ds_accel__history_segment(allocator, segment, segment->address, size_bytes,
-                              segment->reserved_bytes != 0 ? DS_ACCEL__ACTION_SEGMENT_UNMAP
-                                                           : DS_ACCEL__ACTION_SEGMENT_FREE);
-    if (segment->first != NULL) {
-        ds_accel__index_remove(&allocator->index, segment->first);
-    }
     if (segment->reserved_bytes != 0) {
-        uint64_t end = segment->address + size_bytes;
-
-        while (segment->piece_count > 0) {
-            uint64_t piece = segment->pieces[segment->piece_count - 1];
-
-            unmap_last(allocator, segment, end);
-            end -= piece;
-        }
-        status = allocator->table->vmem_release(allocator->device,
-                                                (void *)(uintptr_t)segment->address,
-                                                segment->reserved_bytes, &error);
+        unmap_rest(allocator, segment);
     } else {
-        status = allocator->table->mem_free(allocator->device, (void *)(uintptr_t)segment->address,
-                                            &error);
+        ds_accel__history_segment(allocator, segment, segment->address, size_bytes,
+                                  DS_ACCEL__ACTION_SEGMENT_FREE);
     }
+    while (segment->first != NULL) {
+        struct ds_accel__block *block = segment->first;
+
+        segment->first = block->next;
+        ds_accel__index_remove(&allocator->index, block);
+    }
+    status = segment->reserved_bytes != 0
+                 ? allocator->table->vmem_release(allocator->device,
+                                                  (void *)(uintptr_t)segment->address,
+                                                  segment->reserved_bytes, &error)
+                 : allocator->table->mem_free(allocator->device,
+                                              (void *)(uintptr_t)segment->address, &error);
     pthread_mutex_lock(&allocator->lock);
-    allocator->device_free_count++;
-    ds_accel__figures_segment(allocator, kind, -1, -(int64_t)size_bytes);
+    allocator->device_free_count += size_bytes != 0;
+    if (segment->reserved_bytes != 0) {
+        ds_accel__figures_segment(allocator, kind, 0, -(int64_t)size_bytes);
+        ds_accel__figures_segment(allocator, kind, -(int64_t)segment->was_mapped, 0);
+    } else {
+        ds_accel__figures_segment(allocator, kind, -1, -(int64_t)size_bytes);
+    }
     pthread_mutex_unlock(&allocator->lock);
-    free_segment(segment);
+    free(segment);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* grow_lock and all others are held: a segment that grew, whose end is free. */
-static struct ds_accel__segment *find_loose_end(struct ds_accel__allocator *allocator)
+/* The whole pages within a block: where they begin and how much they are. */
+static uint64_t pages_within(const struct ds_accel__block *block, uint64_t *start_out)
+{
+    uint64_t page = block->segment->page_bytes;
+    uint64_t from = block->address - block->segment->address;
+    uint64_t end = (from + block->size_bytes) / page * page;
+
+    from = round_up(from, page);
+    *start_out = block->segment->address + from;
+    return end > from ? end - from : 0;
+}
+
+/* grow_lock and all others are held: a free block with a whole page in it. */
+static struct ds_accel__block *find_pages(struct ds_accel__allocator *allocator)
 {
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
         for (struct ds_accel__segment *segment = arena->segments; segment != NULL && is_open(arena);
              segment = segment->next) {
-            if (segment->piece_count > 1 && segment->last->state == DS_ACCEL__BLOCK_FREE &&
-                segment->last->size_bytes >= segment->pieces[segment->piece_count - 1]) {
-                return segment;
+            struct ds_accel__block *block = segment->first;
+            uint64_t start;
+
+            for (; block != NULL && segment->reserved_bytes != 0; block = block->next) {
+                if (block->state == DS_ACCEL__BLOCK_FREE && pages_within(block, &start) > 0) {
+                    return block;
+                }
             }
         }
     }
     return NULL;
 }
 
-/* The same locks: shorten it by its last piece, which is to be unmapped; the place of its end. */
-static uint64_t shorten(struct ds_accel__segment *segment, uint64_t *end_out)
+/* The same locks: the part of a taken block that begins there; what is before and behind is free.
+ * NULL: no memory, and all of it is free. */
+static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_accel__block *block,
+                                       uint64_t start, uint64_t size_bytes,
+                                       struct ds_accel__change *changes)
 {
-    struct ds_accel__arena *arena = segment->home;
-    uint64_t piece = segment->pieces[segment->piece_count - 1];
-    struct ds_accel__block *last = segment->last;
-    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    struct ds_accel__block *middle = block;
+    struct ds_accel__block *rest;
 
-    memset(changes, 0, sizeof(changes));
-    *end_out = segment->address + segment->size_bytes;
-    ds_accel__block_unlink(arena, last, changes);
-    segment->size_bytes -= piece;
-    last->size_bytes -= piece;
-    if (last->size_bytes == 0) {
-        segment->last = last->previous;
-        last->previous->next = NULL;
-        ds_accel__index_remove(&arena->allocator->index, last);
-    } else {
-        ds_accel__block_release(arena, last, changes);
+    if (start > block->address) {
+        middle = ds_accel__block_divide(arena, block, start - block->address);
+        ds_accel__block_release(arena, block, changes);
     }
-    ds_accel__figures_count(arena, changes);
-    return piece;
+    if (middle != NULL && size_bytes < middle->size_bytes) {
+        rest = ds_accel__block_divide(arena, middle, size_bytes);
+        ds_accel__block_release(arena, rest != NULL ? rest : middle, changes);
+        middle = rest != NULL ? middle : NULL;
+    }
+    return middle;
 }
 
-/* grow_lock is held: take one piece from under the end of a segment; how much. */
-static uint64_t shrink_one(struct ds_accel__allocator *allocator)
+/*
+ * The same locks: pages within a free block become unmapped, of which there are at most so many
+ * bytes, rounded up to pages. How much; it is still to be taken away.
+ */
+static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_bytes,
+                             uint64_t *start_out)
 {
-    struct ds_accel__segment *segment;
+    struct ds_accel__segment *segment = block->segment;
+    struct ds_accel__arena *arena = segment->home;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    uint64_t size = pages_within(block, start_out);
+
+    if (wanted_bytes < size) {
+        wanted_bytes = round_up(wanted_bytes, segment->page_bytes);
+        *start_out += size - wanted_bytes;
+        size = wanted_bytes;
+    }
+    memset(changes, 0, sizeof(changes));
+    ds_accel__block_unlink(arena, block, changes);
+    block = cut_out(arena, block, *start_out, size, changes);
+    ds_accel__figures_count(arena, changes);
+    if (block == NULL) {
+        return 0;
+    }
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_UNMAPPED, __ATOMIC_RELAXED);
+    segment->size_bytes -= size;
+    if (block->next != NULL && block->next->state == DS_ACCEL__BLOCK_UNMAPPED) {
+        ds_accel__block_join(arena, block, block->next);
+    }
+    if (block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_UNMAPPED) {
+        ds_accel__block_join(arena, block->previous, block);
+    }
+    return size;
+}
+
+/* grow_lock is held: take pages away from a segment that grows; how much. */
+static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wanted_bytes)
+{
+    struct ds_accel__segment *segment = NULL;
+    struct ds_accel__arena *arena = NULL;
     struct ds_accel__mark *mark = NULL;
-    uint64_t piece = 0;
-    uint64_t end = 0;
+    struct ds_accel__block *block;
+    uint64_t start = 0;
+    uint64_t size = 0;
 
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
-    settle_all(allocator); /* nothing that is counted as split stands before the end */
-    segment = find_loose_end(allocator);
-    if (segment != NULL) {
-        piece = shorten(segment, &end);
+    settle_all(allocator);
+    block = find_pages(allocator);
+    if (block != NULL) {
+        segment = block->segment;
+        arena = segment->home;
+        size = forget_pages(block, wanted_bytes, &start);
     }
     ds_accel__arenas_unlock(allocator);
-    if (segment != NULL && ds_accel__mark_record(segment->home, &mark) < 0) {
+    if (size > 0 && ds_accel__mark_record(arena, &mark) < 0) {
         mark = NULL;
     }
     pthread_mutex_unlock(&allocator->lock);
-    if (segment == NULL) {
+    if (size == 0) {
         return 0;
     }
     ds_accel__mark_synchronize(allocator, mark);
     ds_accel__mark_put(allocator, mark);
-    unmap_last(allocator, segment, end);
-    ds_accel__history_segment(allocator, segment, end - piece, piece,
-                              DS_ACCEL__ACTION_SEGMENT_UNMAP);
+    unmap_pages(allocator, start, size, segment->page_bytes);
+    ds_accel__history_segment(allocator, segment, start, size, DS_ACCEL__ACTION_SEGMENT_UNMAP);
     pthread_mutex_lock(&allocator->lock);
     allocator->device_free_count++;
-    ds_accel__figures_segment(allocator, segment->kind, 0, -(int64_t)piece);
+    ds_accel__figures_segment(allocator, segment->kind, 0, -(int64_t)size);
     pthread_mutex_unlock(&allocator->lock);
-    return piece;
+    drop_unmapped(arena, segment);
+    return size;
 }
 
 /* grow_lock is held: give back the segment that has been idle the longest; its size, or 0. */
@@ -692,7 +830,11 @@ uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint6
         pthread_mutex_lock(&allocator->lock);
         size_bytes = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current;
         pthread_mutex_unlock(&allocator->lock);
-        size_bytes = size_bytes > keep_bytes ? shrink_one(allocator) : 0;
+        size_bytes = size_bytes > keep_bytes
+                         ? shrink_one(allocator, size_bytes - keep_bytes < enough_bytes - released
+                                                     ? size_bytes - keep_bytes
+                                                     : enough_bytes - released)
+                         : 0;
         if (size_bytes == 0) {
             break;
         }
@@ -705,25 +847,30 @@ uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint6
 uint64_t ds_accel__segments_idle_bytes(const struct ds_accel__allocator *allocator)
 {
     uint64_t sum = 0;
+    uint64_t start;
 
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;
          arena = arena->next) {
-        for (const struct ds_accel__segment *segment = arena->segments; segment != NULL;
-             segment = segment->next) {
-            bool is_free = is_open(arena);
+        for (const struct ds_accel__segment *segment = arena->segments;
+             segment != NULL && is_open(arena); segment = segment->next) {
+            const struct ds_accel__block *block = segment->first;
 
-            for (const struct ds_accel__block *block = segment->first; block != NULL;
-                 block = block->next) {
-                is_free = is_free && (block->state == DS_ACCEL__BLOCK_FREE ||
-                                      block->state == DS_ACCEL__BLOCK_BINNED);
+            sum += is_idle(segment) ? segment->size_bytes : 0;
+            for (; block != NULL && segment->reserved_bytes != 0; block = block->next) {
+                sum += block->state == DS_ACCEL__BLOCK_FREE ? pages_within(block, &start) : 0;
             }
-            sum += is_free ? segment->size_bytes : 0;
         }
     }
     return sum;
 }
 
 /* ---- from one arena to another -------------------------------------------------------------- */
+
+/* Nobody allocates from it any more. */
+static bool is_abandoned(const struct ds_accel__arena *arena)
+{
+    return arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
+}
 
 /* All locks are held. */
 static struct ds_accel__segment *find_victim(const struct ds_accel__arena *thief, uint32_t kind,
@@ -734,8 +881,9 @@ static struct ds_accel__segment *find_victim(const struct ds_accel__arena *thief
 
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
         for (struct ds_accel__segment *segment = arena->segments;
-             segment != NULL && arena != thief && is_open(arena); segment = segment->next) {
-            if (segment->kind == kind && segment->reserved_bytes == 0 && is_idle(segment) &&
+             segment != NULL && arena != thief && is_abandoned(arena) && is_open(arena);
+             segment = segment->next) {
+            if (segment->kind == kind && is_idle(segment) &&
                 ds_accel__block_holds(segment->first, fit_bytes, align_bytes) &&
                 (best == NULL || segment->size_bytes < best->size_bytes)) {
                 best = segment;

@@ -40,6 +40,13 @@ void ds_accel__arenas_unlock(struct ds_accel__allocator *allocator)
     }
 }
 
+void ds_accel__arenas_flush(struct ds_accel__allocator *allocator)
+{
+    for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
+        ds_accel__arena_flush(arena);
+    }
+}
+
 /* ---- peaks ---------------------------------------------------------------------------------- */
 
 /* All locks are held: one figure of one kind. */
@@ -106,9 +113,6 @@ static void enter(struct ds_accel__arena *arena, struct ds_accel__block *block,
 {
     if (block == NULL) {
         return;
-    }
-    if (state == DS_ACCEL__BLOCK_BINNED) {
-        ds_accel__bin_push(arena, block);
     }
     if (state == DS_ACCEL__BLOCK_PENDING) {
         ds_accel__pending_push(arena, block);
@@ -358,25 +362,31 @@ void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint
 static bool sizes_add_up(const struct ds_accel__segment *segment)
 {
     uint64_t address = segment->address;
+    uint64_t mapped = 0;
 
     for (const struct ds_accel__block *block = segment->first; block != NULL; block = block->next) {
+        bool is_alone = block->state == DS_ACCEL__BLOCK_FREE ||
+                        block->state == DS_ACCEL__BLOCK_UNMAPPED;
+
         if (block->address != address || block->segment != segment ||
             block->home != segment->home ||
             (block->next == NULL ? segment->last != block : block->next->previous != block) ||
-            (block->state == DS_ACCEL__BLOCK_FREE && block->next != NULL &&
-             block->next->state == DS_ACCEL__BLOCK_FREE)) {
+            (is_alone && block->next != NULL && block->next->state == block->state)) {
             return false;
         }
         address += block->size_bytes;
+        mapped += block->state != DS_ACCEL__BLOCK_UNMAPPED ? block->size_bytes : 0;
     }
-    return address == segment->address + segment->size_bytes;
+    return mapped == segment->size_bytes &&
+           address == segment->address + (segment->reserved_bytes != 0 ? segment->reserved_bytes
+                                                                       : segment->size_bytes);
 }
 
 static void add_block(const struct ds_accel__block *block, struct ds_accel__lanes *lanes)
 {
     bool is_live = block->state == DS_ACCEL__BLOCK_LIVE;
     bool is_active = is_live || block->state == DS_ACCEL__BLOCK_PENDING;
-    bool is_split = !is_active && ds_accel__block_is_split(block);
+    bool is_split = block->state == DS_ACCEL__BLOCK_FREE && ds_accel__block_counts_as_split(block);
     int64_t size = (int64_t)block->size_bytes;
 
     lanes->lane[DS_ACCEL__LANE_ALLOCATION] += is_live;
@@ -451,6 +461,7 @@ void ds_accel__allocator_verify(struct ds_accel__allocator *allocator, char *pro
     problem[0] = '\0';
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
+    ds_accel__arenas_flush(allocator);
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL && is_fine;
          arena = arena->next) {
         is_fine = figures_agree(arena, problem, problem_size);

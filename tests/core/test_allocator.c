@@ -307,27 +307,24 @@ static void expect_waits(ds_accel_stream_t *stream, ds_accel_stream_t *busy)
     cr_expect_eq(ds_accel_stream_query(busy), DS_ACCEL_OK, "it was done before the other");
 }
 
-Test(core_allocator, hands_memory_to_another_stream_behind_its_work)
+Test(core_allocator, leaves_memory_to_its_stream_while_the_driver_has_some)
 {
     ds_accel_device_t *device;
-    ds_accel_t *context;
-    ds_accel_stream_t *a;
-    ds_accel_stream_t *b;
-    void *pointer;
+    ds_accel_t *context = test_start("mock", &device);
+    ds_accel_stream_t *a = make_stream(device);
+    ds_accel_stream_t *b = make_stream(device);
+    void *on_a = take(device, a, 30 * MIB);
+    void *on_b;
 
-    setenv("DS_ACCEL_MOCK_COPY_LATENCY_NS", SLOW, 1);
-    context = test_start("mock", &device);
-    a = make_stream(device);
-    b = make_stream(device);
-    pointer = take(device, a, 30 * MIB);
-    occupy(a, pointer);
-    EXPECT_STATUS(ds_accel_mem_free(device, a, pointer), DS_ACCEL_OK);
-    cr_expect_eq(ds_accel_stream_query(b), DS_ACCEL_OK);
-    cr_expect_eq(take(device, b, 30 * MIB), pointer);
-    /* The call came back while the copy went on. */
-    cr_expect_eq(ds_accel_stream_query(a), DS_ACCEL_NOT_READY);
-    expect_waits(b, a);
-    EXPECT_STAT(device, "num_device_alloc", 1);
+    EXPECT_STATUS(ds_accel_mem_free(device, a, on_a), DS_ACCEL_OK);
+    on_b = take(device, b, 30 * MIB);
+    cr_expect_neq(on_b, on_a);
+    EXPECT_STAT(device, "num_device_alloc", 2);
+    cr_expect_eq(take(device, a, 30 * MIB), on_a);
+    EXPECT_STATUS(ds_accel_mem_free(device, b, on_b), DS_ACCEL_OK);
+    ds_accel_stream_destroy(b);
+    cr_expect_eq(take(device, a, 30 * MIB), on_b, "its stream is gone");
+    EXPECT_STAT(device, "num_device_alloc", 2);
     test_finish(context, device);
 }
 
@@ -1063,6 +1060,129 @@ Test(core_allocator, knows_the_names_that_consumers_read)
     test_finish(context, device);
 }
 
+/* As torch: each time that the cache is given back to ask the driver once more. */
+Test(core_allocator, counts_every_time_that_it_empties_the_cache_to_try_again)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "104857600", 1); /* 100 MiB */
+    context = test_start("mock", &device);
+    for (int i = 0; i < 10; i++) {
+        /* More than what is cached, and with it more than there is. */
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, (52 + 2 * i) * MIB)),
+                      DS_ACCEL_OK);
+        EXPECT_STAT(device, "num_alloc_retries", i);
+    }
+    EXPECT_STAT(device, "num_sync_all_streams", 9);
+    EXPECT_STAT(device, "num_device_alloc", 10);
+    EXPECT_STAT(device, "num_device_free", 9);
+    EXPECT_STAT(device, "num_ooms", 0);
+    test_finish(context, device);
+}
+
+/* Freed in any order, what can be merged is counted as merged, at every moment. */
+Test(core_allocator, counts_free_parts_as_if_all_were_merged)
+{
+    static const int steps[] = {1, 39, 7}; /* in the order of allocation, backwards, across */
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start("mock", &device);
+    double fragmentation = -1;
+    uint64_t largest = 0;
+
+    for (size_t k = 0; k < 3; k++) {
+        void *pieces[40];
+
+        for (int i = 0; i < 40; i++) {
+            pieces[i] = take(device, NULL, 512 * KIB);
+        }
+        EXPECT_STAT(device, "inactive_split.all.current", 0);
+        for (int i = 0; i < 40; i += 2) {
+            EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[i]), DS_ACCEL_OK);
+            EXPECT_STAT(device, "inactive_split.all.current", i / 2 + 1);
+            EXPECT_STAT(device, "inactive_split_bytes.all.current", (i / 2 + 1) * 512 * KIB);
+            pieces[i] = NULL;
+        }
+        for (int i = 0; i < 40; i++) {
+            int place = i * steps[k] % 40;
+
+            if (pieces[place] != NULL) {
+                EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[place]), DS_ACCEL_OK);
+            }
+        }
+        EXPECT_STAT(device, "inactive_split.all.current", 0);
+        EXPECT_STAT(device, "inactive_split_bytes.small_pool.current", 0);
+        EXPECT_STAT(device, "inactive_split.all.peak", 20);
+    }
+    MUST(ds_accel_memory_fragmentation(device, &fragmentation, &largest));
+    cr_expect_eq(largest, 2 * MIB, "four of them are one again: %llu", (unsigned long long)largest);
+    cr_expect_eq(fragmentation, 0.9);
+    EXPECT_STAT(device, "reserved_bytes.all.peak", 20 * MIB);
+    test_finish(context, device);
+}
+
+/* What was allocated last and freed first is set aside unmerged: nobody may see that. */
+Test(core_allocator, shows_nothing_of_what_it_merges_late)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start("mock", &device);
+    double fragmentation = -1;
+    uint64_t largest = 0;
+    void *pieces[4];
+    void *half;
+
+    for (int i = 0; i < 4; i++) {
+        pieces[i] = take(device, NULL, 5 * MIB);
+    }
+    for (int i = 3; i >= 1; i--) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[i]), DS_ACCEL_OK);
+        EXPECT_STAT(device, "inactive_split.all.current", 1);
+        EXPECT_STAT(device, "inactive_split_bytes.all.current", (4 - i) * 5 * MIB);
+    }
+    for (int i = 1; i < 4; i++) {
+        cr_expect_eq(take(device, NULL, 5 * MIB), pieces[i]);
+        EXPECT_STAT(device, "inactive_split_bytes.all.current", (3 - i) * 5 * MIB);
+    }
+    EXPECT_STAT(device, "inactive_split.all.current", 0);
+    for (int i = 3; i >= 0; i--) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, pieces[i]), DS_ACCEL_OK);
+    }
+    EXPECT_STAT(device, "inactive_split.all.current", 0);
+    MUST(ds_accel_memory_fragmentation(device, &fragmentation, &largest));
+    cr_expect_eq(largest, 20 * MIB);
+    cr_expect_eq(fragmentation, 0);
+    half = take(device, NULL, 10 * MIB - 512);
+    cr_expect_eq(half, pieces[0]);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 20 * MIB);
+    EXPECT_STAT(device, "inactive_split_bytes.all.current", 10 * MIB + 512);
+    test_finish(context, device);
+}
+
+Test(core_allocator, takes_the_smallest_that_fits_and_of_those_the_lowest)
+{
+    /* Free parts of these sizes, each between two blocks that stay; then requests. */
+    static const uint64_t sizes[] = {5 * MIB, 3 * MIB, 4 * MIB, 3 * MIB};
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start("mock", &device);
+    char *parts[4];
+
+    (void)take(device, NULL, 100 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, 22 * MIB)), DS_ACCEL_OK);
+    for (int i = 0; i < 4; i++) {
+        parts[i] = take(device, NULL, sizes[i]);
+        (void)take(device, NULL, MIB + 512);
+    }
+    for (int i = 0; i < 4; i++) {
+        EXPECT_STATUS(ds_accel_mem_free(device, NULL, parts[i]), DS_ACCEL_OK);
+    }
+    cr_expect_eq(take(device, NULL, 3 * MIB), parts[1]);
+    cr_expect_eq(take(device, NULL, 3 * MIB - 512), parts[3]);
+    cr_expect_eq(take(device, NULL, 3 * MIB), parts[2], "larger by 1 MiB, which is not cut off");
+    cr_expect_eq(take(device, NULL, 3 * MIB), parts[0]);
+    EXPECT_STAT(device, "segment.all.current", 2);
+    test_finish(context, device);
+}
+
 Test(core_allocator, keeps_exact_peaks_over_all_streams)
 {
     ds_accel_device_t *device;
@@ -1141,9 +1261,42 @@ Test(core_allocator, grows_segments_where_memory_is_virtual)
     EXPECT_STATUS(ds_accel_mem_set(device, second, 7, 30 * MIB), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, second), DS_ACCEL_OK);
     EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
-    EXPECT_STAT(device, "reserved_bytes.all.current", 30 * MIB);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 40 * MIB); /* pages of 20 */
     EXPECT_STATUS(ds_accel_mem_free(device, NULL, first), DS_ACCEL_OK);
     cr_expect_eq(take(device, NULL, 100 * MIB), first, "in the same place, longer");
+    test_finish(context, device);
+}
+
+Test(core_allocator, puts_memory_where_it_was_taken_away_within_a_segment)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context;
+    char *pointers[3];
+    char *text = NULL;
+    size_t size = 0;
+
+    setenv("DS_ACCEL_ALLOCATOR", "growable_segments=true", 1);
+    setenv("DS_ACCEL_MOCK_MEMORY_BYTES", "146800640", 1); /* 140 MiB */
+    context = test_start("mock", &device);
+    for (int i = 0; i < 3; i++) {
+        pointers[i] = take(device, NULL, 40 * MIB);
+    }
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, pointers[1]), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 80 * MIB);
+    EXPECT_STAT(device, "segment.all.current", 1);
+    EXPECT_STAT(device, "inactive_split.all.current", 0);
+    MUST(ds_accel_memory_snapshot(context, device, DS_ACCEL_SNAPSHOT_JSON, (void **)&text, &size));
+    EXPECT_HAS(strstr(text, "\"total_size\""), "\"total_size\"");
+    ds_accel_free_text(text);
+    EXPECT_REFUSED(ds_accel_mem_free(device, NULL, pointers[1]), DS_ACCEL_ERR_INVALID,
+                   "has gone back to the driver since");
+    /* There are 60 MiB more: three pages, of which two close the gap and one is behind the end. */
+    cr_expect_eq(take(device, NULL, 25 * MIB), pointers[1]);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 120 * MIB);
+    cr_expect_eq(take(device, NULL, 10 * MIB), pointers[1] + 25 * MIB);
+    cr_expect_eq(take(device, NULL, 20 * MIB), pointers[2] + 40 * MIB);
+    EXPECT_STAT(device, "reserved_bytes.all.current", 140 * MIB);
     test_finish(context, device);
 }
 

@@ -131,11 +131,12 @@ Test(core_allocator, waits_on_the_host_where_a_stream_cannot_wait)
     void *pointer;
 
     setenv("DS_ACCEL_MOCK_FAIL", "stream_wait_event:1=driver", 1);
-    scene = start(NULL, NULL);
-    pointer = take(scene.device, scene.a, 30 * MIB);
+    scene = start("20971520", NULL); /* one segment, that stays */
+    (void)take(scene.device, scene.a, 9 * MIB);
+    pointer = take(scene.device, scene.a, 9 * MIB);
     occupy(scene.a, pointer);
     give(scene.device, scene.a, pointer);
-    cr_expect_eq(take(scene.device, scene.b, 30 * MIB), pointer);
+    cr_expect_eq(take(scene.device, scene.b, 9 * MIB), pointer);
     cr_expect_eq(ds_accel_stream_query(scene.a), DS_ACCEL_OK, "nobody waited");
     stop(&scene);
 }
@@ -143,6 +144,7 @@ Test(core_allocator, waits_on_the_host_where_a_stream_cannot_wait)
 Test(core_allocator, gives_back_only_what_its_stream_is_done_with)
 {
     static const char *const settings[] = {"caching", "growable_segments=true"};
+    static const uint64_t left[] = {30 * MIB, 40 * MIB}; /* the second: of pages of 20 MiB */
 
     for (int i = 0; i < 2; i++) {
         struct scene scene = start(NULL, settings[i]);
@@ -152,7 +154,7 @@ Test(core_allocator, gives_back_only_what_its_stream_is_done_with)
         occupy(scene.a, second);
         give(scene.device, scene.a, second);
         MUST(ds_accel_empty_cache(scene.device));
-        EXPECT_STAT(scene.device, "reserved_bytes.all.current", 30 * MIB);
+        EXPECT_STAT(scene.device, "reserved_bytes.all.current", left[i]);
         cr_expect_eq(ds_accel_stream_query(scene.a), DS_ACCEL_OK, "%s: it was in use", settings[i]);
         give(scene.device, scene.a, first);
         stop(&scene);
@@ -263,6 +265,7 @@ Test(core_allocator, treats_a_block_of_the_split_limit_as_one_above_it)
     (void)take(scene.device, NULL, 30 * MIB + 512 * KIB);
     EXPECT_STAT(scene.device, "inactive_split.all.current", 0);
     EXPECT_STAT(scene.device, "allocated_bytes.all.current", 64 * MIB);
+    EXPECT_STAT(scene.device, "oversize_allocations.current", 2);
     stop(&scene);
 }
 
@@ -288,11 +291,12 @@ Test(core_allocator, unmaps_what_could_not_be_made_accessible)
     void *first;
     void *second = NULL;
 
-    setenv("DS_ACCEL_MOCK_FAIL", "vmem_set_access:2=driver", 1);
+    setenv("DS_ACCEL_MOCK_FAIL", "vmem_set_access:4=driver", 1); /* two pages, one, and this */
     scene = start(NULL, "growable_segments=true");
     first = take(scene.device, NULL, 30 * MIB);
-    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, NULL, 30 * MIB, &second), DS_ACCEL_ERR_DRIVER);
-    cr_expect_eq(take(scene.device, NULL, 30 * MIB), (char *)first + 30 * MIB, "the same place");
+    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, NULL, 50 * MIB, &second), DS_ACCEL_ERR_DRIVER);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 40 * MIB);
+    cr_expect_eq(take(scene.device, NULL, 50 * MIB), (char *)first + 30 * MIB, "the same place");
     EXPECT_STAT(scene.device, "segment.all.current", 1);
     stop(&scene);
 }
