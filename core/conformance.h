@@ -26,6 +26,7 @@
 
 #include "internal.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -64,7 +65,9 @@ struct ds_accel__run {
     ds_accel_plugin_device_t *device;
     ds_accel_plugin_stream_t *stream; /* NULL where there are no streams */
     struct ds_accel_backend_info info;
-    struct ds_accel_error error; /* of the latest call */
+    struct ds_accel_error error;  /* of the latest call */
+    unsigned char error_tail[64]; /* behind it: what a newer host's error has */
+    uint32_t error_tail_bytes;    /* of those that the error's struct_size counts */
 };
 
 struct ds_accel__check {
@@ -89,7 +92,8 @@ extern const struct ds_accel__check_list ds_accel__checks_life, ds_accel__checks
     ds_accel__checks_structs, ds_accel__checks_device, ds_accel__checks_stream,
     ds_accel__checks_event, ds_accel__checks_memory, ds_accel__checks_host_memory,
     ds_accel__checks_vmem, ds_accel__checks_graph, ds_accel__checks_facts, ds_accel__checks_native,
-    ds_accel__checks_sharing;
+    ds_accel__checks_sharing, ds_accel__checks_async, ds_accel__checks_flags, ds_accel__checks_free,
+    ds_accel__checks_texts, ds_accel__checks_left;
 
 /* conformance_list.c. The check number position of all, in the order in which they run; NULL past
  * the last. */
@@ -165,6 +169,66 @@ struct ds_accel__slow {
 
 void ds_accel__slow_start(struct ds_accel__run *run, struct ds_accel__slow *slow,
                           ds_accel_plugin_stream_t *stream);
+
+/* ---- work that is held (conformance_gate.c) ------------------------------------------------- */
+
+/*
+ * A host task that does not end before the suite lets it: whatever is queued behind it stays there,
+ * for as long as a check looks. Nothing has to be timed, and calls that must not wait for it are
+ * made by another thread, which is given a generous time.
+ */
+struct ds_accel__hold {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_open;
+    bool has_begun;
+    bool has_ended;
+    bool is_within; /* a thread of the suite ran it, within a call: it holds nothing */
+};
+
+/* A call that another thread makes. */
+typedef int32_t (*ds_accel__call_t)(struct ds_accel__run *run, void *user_data);
+struct ds_accel__caller {
+    struct ds_accel__run run; /* the thread's own: the error of the call is there */
+    ds_accel__call_t call;
+    void *user_data;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_done;
+    int32_t status;
+};
+
+/*
+ * Queue the gate. False: the check has been skipped, since the backend runs host tasks within the
+ * calls, or the call waits for the task itself (DSA-P111, whose check asks has_begun).
+ */
+bool ds_accel__gate_close(struct ds_accel__run *run, struct ds_accel__hold *gate,
+                          ds_accel_plugin_stream_t *stream);
+/* The work goes on. More than once is no mistake. */
+void ds_accel__gate_open(struct ds_accel__hold *gate);
+bool ds_accel__gate_is_closed(struct ds_accel__hold *gate);
+
+void ds_accel__caller_start(struct ds_accel__run *run, struct ds_accel__caller *caller,
+                            ds_accel__call_t call, void *user_data);
+/* True if it returned within a time: DS_ACCEL__CALL_NS where it has to. */
+#define DS_ACCEL__CALL_NS UINT64_C(5000000000)
+#define DS_ACCEL__GRACE_NS \
+    UINT64_C(50000000) /* where it may wait: too short a time hides a defect, \
+                          and makes none */
+bool ds_accel__caller_returns(struct ds_accel__caller *caller, uint64_t within_ns);
+/* Its status, once it returned; run's error is the call's. */
+int32_t ds_accel__caller_finish(struct ds_accel__run *run, struct ds_accel__caller *caller);
+/* Fail unless the call returns, with the status, although the gate is closed. False: the task of
+ * the gate was run within the call, and the check has been skipped. */
+bool ds_accel__want_prompt(struct ds_accel__run *run, struct ds_accel__hold *gate, int32_t wanted,
+                           const char *slot, ds_accel__call_t call, void *user_data);
+/*
+ * The same for a call that only prepares what is checked: if it waits, which is another rule's
+ * matter, the gate is opened, the check is skipped, and this is false.
+ */
+bool ds_accel__prepare(struct ds_accel__run *run, struct ds_accel__hold *gate, const char *slot,
+                       ds_accel__call_t call, void *user_data);
 
 /* Load and enter the plugin; in a check of the stage FILE. False: it cannot be, and says why. */
 bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size);

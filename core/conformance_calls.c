@@ -812,18 +812,36 @@ static void check_threads(struct ds_accel__run *run)
     }
 }
 
+struct place {
+    struct ds_accel__run *run;
+    const char *slot;
+};
+
 static void report_change(void *user_data, const char *code, const char *detail)
 {
-    ds_accel__check_fail(user_data, "%s: %s", code, detail);
+    const struct place *place = user_data;
+
+    ds_accel__check_fail(place->run, "%s: %s: %s", place->slot, code, detail);
+}
+
+static void want_process(struct ds_accel__run *run, const struct ds_accel__tour_stop *stop,
+                         int32_t status, void *user_data)
+{
+    struct place place = {run, ds_accel__slot_name(stop->slot)};
+
+    (void)status;
+    (void)user_data;
+    ds_accel__guard_compare(run->guard, report_change, &place);
 }
 
 static void check_process(struct ds_accel__run *run)
 {
+    struct place before = {run, "before any of these calls"};
     struct stat output;
 
-    ds_accel__tour(run, NULL, NULL);
+    ds_accel__guard_compare(run->guard, report_change, &before);
+    ds_accel__tour(run, want_process, NULL);
     fflush(NULL);
-    ds_accel__guard_compare(run->guard, report_change, run);
     EXPECT(run, fstat(STDOUT_FILENO, &output) == 0, "stdout was closed");
     EXPECT(run, output.st_size == 0, "%lld bytes were written to stdout or stderr",
            (long long)output.st_size);

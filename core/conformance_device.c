@@ -72,19 +72,76 @@ static void check_pairs(struct ds_accel__run *run)
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
+/* What answers without the device being open. */
+static void check_facts_of(struct ds_accel__run *run, uint32_t index)
+{
+    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
+    struct ds_accel_telemetry telemetry = {.struct_size = sizeof(telemetry)};
+    uint32_t count = 0;
+
+    if (run->table.device_identity != NULL) {
+        WANT_ERROR(run, device_identity, run->instance, index, &identity);
+    }
+    if (run->table.telemetry_get != NULL) {
+        WANT_ERROR(run, telemetry_get, run->instance, index, &telemetry);
+    }
+    if (run->table.telemetry_processes != NULL) {
+        WANT_ERROR(run, telemetry_processes, run->instance, index, NULL,
+                   (uint32_t)sizeof(struct ds_accel_process), 0, &count);
+    }
+    if (run->table.links_get != NULL) {
+        WANT_ERROR(run, links_get, run->instance, index, NULL,
+                   (uint32_t)sizeof(struct ds_accel_link), 0, &count);
+    }
+}
+
+/* One among others, too. */
+static void check_value_of(struct ds_accel__run *run, uint32_t index)
+{
+    const uint32_t indices[2] = {0, index};
+    char variable[128] = "";
+    char value[1024] = "";
+
+    if (run->table.visible_devices_value == NULL || run->table.env_name_get == NULL) {
+        return;
+    }
+    for (uint32_t i = 0;
+         i < 100 && CALL(run, env_name_get, run->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, i,
+                         variable, (uint32_t)sizeof(variable)) == DS_ACCEL_OK;
+         i++) {
+        WANT_ERROR(run, visible_devices_value, run->instance, variable, indices + 1, 1, value,
+                   (uint32_t)sizeof(value), NULL);
+        WANT_ERROR(run, visible_devices_value, run->instance, variable, indices, 2, value,
+                   (uint32_t)sizeof(value), NULL);
+    }
+}
+
+/* In a context that there is. */
+static void check_native_open_of(struct ds_accel__run *run, uint32_t index)
+{
+    ds_accel_plugin_device_t *device = NULL;
+    uint64_t context = 0;
+    uint64_t offset = 0;
+
+    if (run->table.device_open_native != NULL && run->table.native_get != NULL &&
+        CALL(run, native_get, run->device, DS_ACCEL_NATIVE_CONTEXT, run->device, &context,
+             &offset) == DS_ACCEL_OK) {
+        WANT_ERROR(run, device_open_native, run->instance, index, context, &device);
+    }
+}
+
 static void check_index(struct ds_accel__run *run)
 {
     static const uint32_t past[] = {0, 1, UINT32_MAX};
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(past); i++) {
         uint32_t index = past[i] == UINT32_MAX ? UINT32_MAX : run->device_count + past[i];
-        struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
         ds_accel_plugin_device_t *device = NULL;
 
         WANT_ERROR(run, device_open, run->instance, index, &device);
-        if (run->table.device_identity != NULL) {
-            WANT_ERROR(run, device_identity, run->instance, index, &identity);
-        }
+        check_facts_of(run, index);
+        check_value_of(run, index);
+        check_native_open_of(run, index);
     }
 }
 
@@ -100,6 +157,103 @@ static void check_identity(struct ds_accel__run *run)
                (identity.valid & DS_ACCEL_IDENTITY_PARENT_INDEX) == 0 ||
                    identity.parent_index < run->device_count,
                "device %u has the parent %u of %u", i, identity.parent_index, run->device_count);
+    }
+}
+
+/* ---- devices among each other --------------------------------------------------------------- */
+
+/* "0000:65:00.0" as the kernel writes it, or nothing. */
+static bool is_pci_address(const char *text)
+{
+    size_t domain = strspn(text, "0123456789abcdef");
+    const char *rest = text + domain;
+
+    return text[0] == '\0' || (domain >= 4 && domain <= 8 && strlen(rest) == 8 && rest[0] == ':' &&
+                               strspn(rest + 1, "0123456789abcdef") == 2 && rest[3] == ':' &&
+                               strspn(rest + 4, "0123456789abcdef") == 2 && rest[6] == '.' &&
+                               rest[7] >= '0' && rest[7] <= '7');
+}
+
+static struct ds_accel_device_identity identify(struct ds_accel__run *run, uint32_t index)
+{
+    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
+
+    WANT(run, DS_ACCEL_OK, device_identity, run->instance, index, &identity);
+    identity.pci_address[sizeof(identity.pci_address) - 1] = '\0';
+    identity.uuid_text[sizeof(identity.uuid_text) - 1] = '\0';
+    return identity;
+}
+
+static void compare_identities(struct ds_accel__run *run,
+                               const struct ds_accel_device_identity *one,
+                               const struct ds_accel_device_identity *other)
+{
+    const uint32_t both = one->valid & other->valid;
+    const bool are_whole = one->partition_kind == DS_ACCEL_PARTITION_NONE &&
+                           other->partition_kind == DS_ACCEL_PARTITION_NONE;
+
+    EXPECT(run,
+           (both & DS_ACCEL_IDENTITY_UUID) == 0 ||
+               memcmp(one->uuid, other->uuid, sizeof(one->uuid)) != 0,
+           "devices %u and %u have one uuid", one->device_index, other->device_index);
+    EXPECT(run, one->uuid_text[0] == '\0' || strcmp(one->uuid_text, other->uuid_text) != 0,
+           "devices %u and %u have one uuid_text, %s", one->device_index, other->device_index,
+           one->uuid_text);
+    EXPECT(run,
+           !are_whole || (both & DS_ACCEL_IDENTITY_VENDOR_INDEX) == 0 ||
+               one->vendor_index != other->vendor_index,
+           "devices %u and %u, of which neither is a part, have the vendor_index %u",
+           one->device_index, other->device_index, one->vendor_index);
+}
+
+static void check_apart(struct ds_accel__run *run)
+{
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        struct ds_accel_device_identity one = identify(run, i);
+
+        EXPECT(run, is_pci_address(one.pci_address),
+               "device %u has the pci_address \"%s\", which is not like \"0000:65:00.0\"", i,
+               one.pci_address);
+        for (uint32_t k = 0; k < i; k++) {
+            struct ds_accel_device_identity other = identify(run, k);
+
+            compare_identities(run, &one, &other);
+        }
+    }
+}
+
+#define LINKS 64u
+
+static void check_link(struct ds_accel__run *run, uint32_t index, const struct ds_accel_link *link)
+{
+    const char *address = link->peer_pci_address;
+    /* That it has an end is DSA-P25. */
+    const bool has_end = memchr(address, '\0', sizeof(link->peer_pci_address)) != NULL;
+
+    EXPECT(run, link->kind <= DS_ACCEL_LINK_OTHER, "a link of device %u has the kind %u", index,
+           link->kind);
+    EXPECT(run, link->is_up <= 1, "a link of device %u has is_up %u", index, link->is_up);
+    EXPECT(run,
+           link->peer_index >= -1 && link->peer_index != (int32_t)index &&
+               (link->peer_index < 0 || (uint32_t)link->peer_index < run->device_count),
+           "a link of device %u goes to device %d of %u", index, link->peer_index,
+           run->device_count);
+    EXPECT(run, !has_end || is_pci_address(address),
+           "a link of device %u has the peer_pci_address \"%s\", which is not like "
+           "\"0000:65:00.0\"",
+           index, address);
+}
+
+static void check_links(struct ds_accel__run *run)
+{
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        struct ds_accel_link links[LINKS] = {{.struct_size = 0}};
+        uint32_t count = 0;
+
+        WANT(run, DS_ACCEL_OK, links_get, run->instance, i, links, sizeof(links[0]), LINKS, &count);
+        for (uint32_t k = 0; k < count && k < LINKS; k++) {
+            check_link(run, i, &links[k]);
+        }
     }
 }
 
@@ -178,6 +332,8 @@ static const struct ds_accel__check checks[] = {
     {41, GROUP, "what is made can be destroyed", DS_ACCEL__STAGE_INSTANCE, 0, check_pairs, {0}},
     {42, GROUP, "indices past the last", DS_ACCEL__STAGE_DEVICE, 0, check_index, {0}},
     {44, GROUP, "who a device is", DEVICE, 0, check_identity, {SLOT(device_identity)}},
+    {44, GROUP, "devices beside each other", DEVICE, 0, check_apart, {SLOT(device_identity)}},
+    {44, GROUP, "where links go", DEVICE, 0, check_links, {SLOT(links_get)}},
     {44,
      GROUP,
      "what a device can do",

@@ -4,6 +4,7 @@
 #include "conformance.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #define GROUP "event"
 
@@ -78,6 +79,65 @@ static void check_record_again(struct ds_accel__run *run)
            "the event is reached, and what was queued before its second mark is not done");
     run->table.event_destroy(event);
     run->table.event_destroy(between);
+    run->table.stream_destroy(stream);
+}
+
+/* A task that takes a while, and says by the host's clock how long. */
+struct timed_task {
+    double begin_ms, end_ms;
+    atomic_bool has_ended;
+};
+
+static double now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void take_time(void *user_data, int32_t status)
+{
+    struct timed_task *task = user_data;
+
+    (void)status;
+    task->begin_ms = now_ms();
+    nanosleep(&(struct timespec){.tv_nsec = 5 * DS_ACCEL__SLOW_NS}, NULL);
+    task->end_ms = now_ms();
+    atomic_store(&task->has_ended, true);
+}
+
+/*
+ * The time between two marks is no shorter than what was done between them, and no longer than
+ * what the host saw around them. Half and twice as much leave room for a clock of the device's
+ * own; another unit is a thousand times off.
+ */
+static void check_unit(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_event_t *first = ds_accel__event(run, DS_ACCEL_EVENT_TIMING);
+    ds_accel_plugin_event_t *last = ds_accel__event(run, DS_ACCEL_EVENT_TIMING);
+    struct timed_task task = {0};
+    double begin_ms = now_ms();
+    double elapsed = -1;
+    double around;
+    double within;
+    bool is_early; /* an event that does not wait for the work is DSA-P56 */
+
+    WANT(run, DS_ACCEL_OK, event_record, first, stream);
+    WANT(run, DS_ACCEL_OK, stream_host_task, stream, take_time, &task);
+    WANT(run, DS_ACCEL_OK, event_record, last, stream);
+    is_early = run->table.event_query != NULL && CALL(run, event_query, last) == DS_ACCEL_OK;
+    is_early = is_early && !atomic_load(&task.has_ended);
+    ds_accel__wait(run, stream);
+    around = now_ms() - begin_ms;
+    within = task.end_ms - task.begin_ms;
+    WANT(run, DS_ACCEL_OK, event_elapsed_ms, first, last, &elapsed);
+    EXPECT(run, is_early || (elapsed >= within / 2 && elapsed <= 2 * around + 1),
+           "%g ms between two events, with a task of %g ms between them, and all within %g ms",
+           elapsed, within, around);
+    run->table.event_destroy(first);
+    run->table.event_destroy(last);
     run->table.stream_destroy(stream);
 }
 
@@ -204,6 +264,7 @@ static const struct ds_accel__check checks[] = {
      check_record_again,
      {TASKS, SLOT(event_query)}},
     {58, GROUP, "times of three events", DEVICE, 0, check_times, {TASKS, SLOT(event_elapsed_ms)}},
+    {58, GROUP, "times beside the host's", DEVICE, 0, check_unit, {TASKS, SLOT(event_elapsed_ms)}},
     {59,
      GROUP,
      "events without a time",

@@ -90,7 +90,7 @@ bool ds_accel__lacks(struct ds_accel__run *run, int32_t status, uint64_t flag)
 
 struct ds_accel_error *ds_accel__fresh_error(struct ds_accel__run *run)
 {
-    run->error.struct_size = sizeof(run->error);
+    run->error.struct_size = (uint32_t)sizeof(run->error) + run->error_tail_bytes;
     run->error.code = 0;
     run->error.vendor_code = 0;
     run->error.vendor_text[0] = '\0';

@@ -105,6 +105,9 @@ static const struct {
     {104, "Exported memory is one memory in every process"},
     {105, "Another thread may mark a stream and let it wait"},
     {106, "Memory can be allocated while a stream captures"},
+    {109, "What is freed or destroyed stays until the work that uses it is done"},
+    {110, "A flag is true"},
+    {111, "What is queued waits in the queue, and not in the call"},
 };
 
 static const struct {
@@ -225,7 +228,8 @@ static const struct ds_accel__check_list *const lists[] = {
     &ds_accel__checks_device,  &ds_accel__checks_memory, &ds_accel__checks_host_memory,
     &ds_accel__checks_stream,  &ds_accel__checks_event,  &ds_accel__checks_vmem,
     &ds_accel__checks_graph,   &ds_accel__checks_facts,  &ds_accel__checks_native,
-    &ds_accel__checks_sharing,
+    &ds_accel__checks_sharing, &ds_accel__checks_async,  &ds_accel__checks_flags,
+    &ds_accel__checks_free,    &ds_accel__checks_texts,  &ds_accel__checks_left,
 };
 
 const struct ds_accel__check *ds_accel__check_at(size_t position)

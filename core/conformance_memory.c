@@ -297,6 +297,111 @@ static void check_async_copies(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
+/* ---- several MiB ---------------------------------------------------------------------------- */
+
+#define LARGE (3 * MIB + 4093) /* more than a runtime stages at once, and no multiple of anything \
+                                */
+#define EDGE 4096u             /* beside it, on both sides, less the odd offset */
+#define ODD 13u
+
+/* The same by a call of this form, so that every way of copying is asked for the same. */
+typedef void (*copier_t)(struct ds_accel__run *run, void *to, const void *from, size_t size,
+                         uint32_t kind);
+
+static void copy_now(struct ds_accel__run *run, void *to, const void *from, size_t size,
+                     uint32_t kind)
+{
+    WANT(run, DS_ACCEL_OK, mem_copy, run->device, to, from, size, kind);
+}
+
+static void copy_queued(struct ds_accel__run *run, void *to, const void *from, size_t size,
+                        uint32_t kind)
+{
+    WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to, from, size, kind);
+    ds_accel__wait(run, run->stream);
+}
+
+static void want_same(struct ds_accel__run *run, const unsigned char *given,
+                      const unsigned char *wanted, size_t size, const char *what)
+{
+    for (size_t i = 0; i < size; i++) {
+        EXPECT(run, given[i] == wanted[i], "%s: byte %zu of %zu is 0x%02x, expected 0x%02x", what,
+               i, size, given[i], wanted[i]);
+    }
+}
+
+/* To the device, on it and back, with what lies beside it there. */
+static void check_large(struct ds_accel__run *run, copier_t copy)
+{
+    const size_t whole = LARGE + 2 * EDGE;
+    unsigned char *wanted = malloc(whole);
+    unsigned char *given = malloc(whole);
+    unsigned char *first = ds_accel__take(run, whole);
+    unsigned char *second = ds_accel__take(run, whole);
+
+    EXPECT(run, wanted != NULL && given != NULL, "host memory is exhausted");
+    ds_accel__pattern(given, whole, 14);
+    for (size_t i = 0; i < whole; i += EDGE) { /* in pieces that are no matter of this check */
+        size_t piece = whole - i < EDGE ? whole - i : EDGE;
+
+        ds_accel__put(run, first + i, given + i, piece);
+        ds_accel__put(run, second + i, given + i, piece);
+    }
+    memcpy(wanted, given, whole);
+    ds_accel__pattern(wanted + ODD, LARGE, 15);
+    copy(run, first + ODD, wanted + ODD, LARGE, DS_ACCEL_COPY_HOST_TO_DEVICE);
+    copy(run, second + ODD, first + ODD, LARGE, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
+    memset(given, 0, whole);
+    for (size_t i = 0; i < whole; i += EDGE) {
+        ds_accel__get(run, given + i, second + i, whole - i < EDGE ? whole - i : EDGE);
+    }
+    want_same(run, given, wanted, whole, "copied to and within the device");
+    memset(given, 0, whole);
+    copy(run, given + ODD, first + ODD, LARGE, DS_ACCEL_COPY_DEVICE_TO_HOST);
+    want_same(run, given + ODD, wanted + ODD, LARGE, "copied to the host");
+    EXPECT(run, given[ODD - 1] == 0 && given[ODD + LARGE] == 0,
+           "copied to the host: a byte beside it was written");
+    free(wanted);
+    free(given);
+    ds_accel__give(run, first);
+    ds_accel__give(run, second);
+}
+
+static void check_large_copies(struct ds_accel__run *run)
+{
+    check_large(run, copy_now);
+}
+
+static void check_large_queued(struct ds_accel__run *run)
+{
+    check_large(run, copy_queued);
+}
+
+static void check_large_fill(struct ds_accel__run *run)
+{
+    static const unsigned char pattern[4] = {0x9a, 0xbc, 0xde, 0xf0};
+    const size_t size = 3 * MIB + 4092;
+    unsigned char *memory = ds_accel__take(run, size + EDGE);
+    unsigned char bytes[EDGE] = {0};
+
+    ds_accel__put(run, memory + size, bytes, EDGE);
+    WANT(run, DS_ACCEL_OK, mem_fill_async, run->stream, memory, pattern, 4, (uint64_t)size);
+    ds_accel__wait(run, run->stream);
+    for (size_t i = 0; i < size; i += EDGE) {
+        size_t piece = size - i < EDGE ? size - i : EDGE;
+
+        ds_accel__get(run, bytes, memory + i, piece);
+        for (size_t k = 0; k < piece; k++) {
+            EXPECT(run, bytes[k] == pattern[k % 4], "byte %zu of a fill of %zu is 0x%02x", i + k,
+                   size, bytes[k]);
+        }
+    }
+    ds_accel__get(run, bytes, memory + size, EDGE);
+    EXPECT(run, bytes[0] == 0 && memcmp(bytes, bytes + 1, EDGE - 1) == 0,
+           "a fill of %zu bytes wrote behind them", size);
+    ds_accel__give(run, memory);
+}
+
 static void check_one_fill(struct ds_accel__run *run, unsigned char *area, uint32_t pattern_bytes,
                            size_t count)
 {
@@ -495,6 +600,21 @@ static const struct ds_accel__check checks[] = {
      0,
      check_async_copies,
      {SLOT(mem_alloc), SLOT(mem_copy_async), SLOT(stream_create)}},
+    {64, COPY, "several MiB", DEVICE, 0, check_large_copies, {SLOT(mem_alloc), SLOT(mem_copy)}},
+    {64,
+     COPY,
+     "several MiB, queued",
+     DEVICE,
+     0,
+     check_large_queued,
+     {SLOT(mem_alloc), SLOT(mem_copy), SLOT(mem_copy_async), SLOT(stream_create)}},
+    {65,
+     COPY,
+     "a fill of several MiB",
+     DEVICE,
+     0,
+     check_large_fill,
+     {SLOT(mem_alloc), SLOT(mem_copy), SLOT(mem_fill_async), SLOT(stream_create)}},
     {65,
      COPY,
      "patterns of 1, 2 and 4 bytes",

@@ -250,6 +250,49 @@ static void check_strides(struct ds_accel__run *run)
     }
 }
 
+/* ---- the error ------------------------------------------------------------------------------ */
+
+static void want_error_kept(struct ds_accel__run *run, const char *slot)
+{
+    const uint32_t size = (uint32_t)sizeof(run->error) + run->error_tail_bytes;
+
+    EXPECT(run, run->error.struct_size == size, "%s: the error's struct_size was %u and is %u",
+           slot, size, run->error.struct_size);
+    for (size_t i = run->error_tail_bytes; i < sizeof(run->error_tail); i++) {
+        EXPECT(run, run->error_tail[i] == CANARY, "%s: wrote byte %zu of an error of %u", slot,
+               sizeof(run->error) + i, size);
+    }
+}
+
+static void look_at_refusal(struct ds_accel__run *run, const struct ds_accel__refusal *refusal,
+                            int32_t status, bool is_touched, void *user_data)
+{
+    (void)status;
+    (void)is_touched;
+    (void)user_data;
+    want_error_kept(run, ds_accel__slot_name(refusal->slot));
+}
+
+static void look_at_stop(struct ds_accel__run *run, const struct ds_accel__tour_stop *stop,
+                         int32_t status, void *user_data)
+{
+    (void)status;
+    (void)user_data;
+    want_error_kept(run, ds_accel__slot_name(stop->slot));
+}
+
+/* As a host has it, and as a newer one does. */
+static void check_error(struct ds_accel__run *run)
+{
+    memset(run->error_tail, CANARY, sizeof(run->error_tail));
+    for (uint32_t tail = 0; tail <= 32; tail += 32) {
+        run->error_tail_bytes = tail;
+        ds_accel__refuse_all(run, look_at_refusal, NULL);
+        ds_accel__tour(run, look_at_stop, NULL);
+    }
+    run->error_tail_bytes = 0;
+}
+
 static const struct ds_accel__check checks[] = {
     {19, GROUP, "structs of every size", DS_ACCEL__STAGE_DEVICE, 0, check_structs, {0}},
     {19,
@@ -266,6 +309,7 @@ static const struct ds_accel__check checks[] = {
      0,
      check_strides,
      {0}},
+    {19, GROUP, "the error keeps its size", DS_ACCEL__STAGE_DEVICE, 0, check_error, {0}},
     {21, GROUP, "reserved members are zero", DS_ACCEL__STAGE_DEVICE, 0, check_reserved, {0}},
     {90,
      GROUP,

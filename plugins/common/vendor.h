@@ -163,7 +163,8 @@ struct vendor_backend {
     uint32_t allocation_align_bytes; /* what alloc() gives at least; more is made by the frame */
     uint32_t captures_no_ipc_events; /* INTERPROCESS ones are neither recorded nor waited for in
                                         a capture */
-    uint32_t frees_wait;             /* free() waits for the device's work by itself */
+    uint32_t frees_wait;             /* free(), free_pinned() and host_unregister() wait for the
+                                        device's work by themselves */
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive
        a fork: probe asks in a child process of its own. */
     uint32_t probes_in_child;

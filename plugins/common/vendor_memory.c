@@ -580,6 +580,7 @@ static int32_t end_host_memory(ds_accel_plugin_device_t *device, const void *poi
     if (block == NULL) {
         return fail_unknown(device, pointer, slot, error);
     }
+    wait_for_users(device); /* copies of it may be queued */
     return give_or_put_back(block, error);
 }
 

@@ -13,7 +13,7 @@
  * use. What this instance has allocated is therefore counted here, and what would not fit into
  * CL_DEVICE_GLOBAL_MEM_SIZE is refused before the runtime promises it. A runtime frees an object
  * when the commands that use it are done, so nothing is waited for but shared memory, which it
- * frees at once.
+ * frees at once, and host memory, which commands know by its address.
  */
 #include "opencl.h"
 
@@ -248,10 +248,22 @@ int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_byte
     return status < 0 ? status : map(device, OPENCL_PINNED, memory, size_bytes, pointer_out, error);
 }
 
+/* A queued copy has the address and not the object: nothing but waiting keeps the memory for it.
+ * Whoever is refused keeps it, and may ask again. */
+static int32_t unmap_idle(ds_accel_plugin_device_t *device, void *pointer, const char *call,
+                          struct ds_accel_error *error)
+{
+    int32_t status = opencl_device_synchronize(device, error);
+
+    return status == DS_ACCEL_OK || atomic_load(&device->is_lost)
+               ? unmap(device, pointer, call, error)
+               : status;
+}
+
 int32_t opencl_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
                            struct ds_accel_error *error)
 {
-    return unmap(device, pointer, "mem_free_pinned", error);
+    return unmap_idle(device, pointer, "mem_free_pinned", error);
 }
 
 int32_t opencl_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
@@ -279,7 +291,7 @@ int32_t opencl_register(ds_accel_plugin_device_t *device, void *pointer, uint64_
 int32_t opencl_unregister(ds_accel_plugin_device_t *device, void *pointer,
                           struct ds_accel_error *error)
 {
-    return unmap(device, pointer, "mem_unregister", error);
+    return unmap_idle(device, pointer, "mem_unregister", error);
 }
 
 /* ---- shared virtual memory ------------------------------------------------------------------ */

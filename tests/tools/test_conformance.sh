@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The conformance suite passes the mock and the cpu plugin, and finds each mistake of mutants.txt by
-# its rule and by no other. Every rule that a check is about has a mutant.  test_conformance.sh BUILD
+# The conformance suite passes the mock and the cpu plugin, and finds each mistake of mutants.txt and
+# mutants_cpu.txt by its rule and by no other. Every rule that a check is about has a mutant.  test_conformance.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,6 +13,8 @@ program=$build/bin/ds-accel
 plugins=$build/lib/ds-accel
 mutant=$build/tests/fixtures/mutants/ds_accel_mock.so
 mutants=$source/tests/fixtures/mutants.txt
+mutant_cpu=$build/tests/fixtures/mutants/ds_accel_cpu.so
+mutants_cpu=$source/tests/fixtures/mutants_cpu.txt
 python=${PYTHON:-/usr/bin/python3}
 schema=$source/conf/schema/conformance.json
 
@@ -42,7 +44,8 @@ is "exit code of --list" 0 "$code"
 valid "--list"
 listed=$(printf '%s\n' "$out" | sed -n 's/^ *"rule": "\(.*\)",$/\1/p' | sort -u)
 is "nothing is run for it" "listed" "$(at 'checks/*/result' | tr ' ' '\n' | sort -u)"
-is "every rule that is checked has a mutant" "$listed" "$(awk '{ print $2 }' "$mutants" | sort -u)"
+is "every rule that is checked has a mutant" "$listed" \
+    "$(awk '{ print $2 }' "$mutants" "$mutants_cpu" | sort -u)"
 printf '%s\n' "$out" | sed -n 's/^ *"rule": "\(.*\)",$/\1/p; s/^ *"title": "\(.*\)",$/\1/p' |
     paste -d ' ' - - | sort -u >"$dir/titles"
 while read -r rule title; do
@@ -76,9 +79,18 @@ run "$program" conformance mock --group stream -v
 is "one group" "0 stream" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $3 }' | sort -u)"
 run "$program" conformance mock --rule DSA-P29 -v
 is "one rule" "0 DSA-P29 passed" "$code $(printf '%s\n' "$out" | sed '$d' | awk '{ print $1, $2 }')"
-run "$program" conformance "$mutant"
-is "the mutants' plugin without a mistake" "0  0 skipped" \
-    "$code $(broken) $(printf '%s\n' "$out" | sed -n 's/.*, \([0-9]* skipped\)$/\1/p')"
+# The mock holds no work and sets few flags: what it skips for that is checked on cpu.
+skipped() {
+    printf '%s\n' "$out" | awk '$2 == "skipped" && ($3 == "held" || $3 == "flags") == '"$1"
+}
+run "$program" conformance "$mutant" -v
+is "the mutants' plugin without a mistake" "0  " "$code $(broken) $(skipped 0)"
+is "what it skips" "DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS is not set
+DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES is not set
+DS_ACCEL_FLAG_SYNCHRONIZED is not set
+host tasks are run within the calls" "$(skipped 1 | sed 's/.*: //' | sort -u)"
+run env DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" -v
+is "the cpu mutants' plugin without a mistake" "0  3" "$code $(broken) $(skipped 1 | wc -l)"
 
 # ---- mistakes -----------------------------------------------------------------------------------
 
@@ -86,6 +98,22 @@ while read -r name rule; do
     run env MUTANT="$name" "$program" conformance "$mutant"
     is "mutant $name" "1 $rule" "$code $(broken)"
 done <"$mutants"
+
+# Most of these wait for what does not end: all at the same time.
+mkdir "$dir/cpu"
+while read -r name rule; do
+    (
+        code=0
+        MUTANT="$name" DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" \
+            >"$dir/cpu/$name.out" 2>&1 || code=$?
+        echo "$code" >"$dir/cpu/$name.code"
+    ) &
+done <"$mutants_cpu"
+wait
+while read -r name rule; do
+    out=$(cat "$dir/cpu/$name.out")
+    is "cpu mutant $name" "1 $rule" "$(cat "$dir/cpu/$name.code") $(broken)"
+done <"$mutants_cpu"
 
 run env MUTANT=lacks_library "$program" conformance "$mutant"
 is "a library that is not installed is no mistake" "0 " "$code $(broken)"

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Conformance checks: calls beside work that does not end before the suite lets it. */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define GROUP "held"
+#define BYTES 5003u
+#define TIMEOUT_NS UINT64_C(20000000)
+#define FOREVER_NS \
+    UINT64_C(3600000000000) /* an hour: a wait that lasts that long is found sooner */
+
+/* ---- a stream whose work is held ------------------------------------------------------------ */
+
+struct held {
+    struct ds_accel__hold gate;
+    ds_accel_plugin_stream_t *stream; /* behind the gate */
+    ds_accel_plugin_stream_t *other;
+    ds_accel_plugin_event_t *event;
+    unsigned char *memory[2];
+    void *pinned; /* NULL: none */
+    ds_accel_plugin_graph_exec_t *exec;
+    uint64_t timeout_ns;
+    int32_t answer; /* of a query */
+};
+
+static bool hold(struct ds_accel__run *run, struct held *held)
+{
+    held->stream = ds_accel__stream(run);
+    if (run->table.event_create != NULL) {
+        held->event = ds_accel__event(run, 0);
+    }
+    if (ds_accel__gate_close(run, &held->gate, held->stream)) {
+        return true;
+    }
+    run->table.stream_destroy(held->stream);
+    if (held->event != NULL) {
+        run->table.event_destroy(held->event);
+    }
+    return false;
+}
+
+static void let_go(struct ds_accel__run *run, struct held *held)
+{
+    ds_accel__gate_open(&held->gate);
+    ds_accel__wait(run, held->stream);
+    run->table.stream_destroy(held->stream);
+    if (held->event != NULL) {
+        run->table.event_destroy(held->event);
+    }
+}
+
+#define HELD_CALL(function, ...) \
+    static int32_t function(struct ds_accel__run *run, void *user_data) \
+    { \
+        struct held *held = user_data; \
+\
+        return (__VA_ARGS__); \
+    }
+
+static void do_nothing(void *user_data, int32_t status)
+{
+    (void)user_data;
+    (void)status;
+}
+
+HELD_CALL(query, CALL(run, stream_query, held->stream))
+HELD_CALL(query_other, held->answer = CALL(run, stream_query, held->other),
+          held->answer < 0 ? held->answer : DS_ACCEL_OK)
+HELD_CALL(record, CALL(run, event_record, held->event, held->stream))
+HELD_CALL(query_event, CALL(run, event_query, held->event))
+HELD_CALL(wait_event, CALL(run, stream_wait_event, held->other, held->event))
+HELD_CALL(wait_stream, CALL(run, stream_synchronize, held->stream, held->timeout_ns))
+HELD_CALL(wait_mark, CALL(run, event_synchronize, held->event, held->timeout_ns))
+HELD_CALL(wait_device, CALL(run, device_synchronize, run->device, held->timeout_ns))
+HELD_CALL(task, CALL(run, stream_host_task, held->stream, do_nothing, NULL))
+HELD_CALL(fill, CALL(run, mem_fill_async, held->stream, held->memory[0], "\x5c", 1, BYTES))
+HELD_CALL(copy, CALL(run, mem_copy_async, held->stream, held->memory[1], held->memory[0], BYTES,
+                     DS_ACCEL_COPY_DEVICE_TO_DEVICE))
+HELD_CALL(copy_other, CALL(run, mem_copy_async, held->other, held->memory[1], held->memory[0],
+                           BYTES, DS_ACCEL_COPY_DEVICE_TO_DEVICE))
+HELD_CALL(copy_in, CALL(run, mem_copy_async, held->stream, held->memory[0], held->pinned, BYTES,
+                        DS_ACCEL_COPY_HOST_TO_DEVICE))
+HELD_CALL(copy_out, CALL(run, mem_copy_async, held->stream, held->pinned, held->memory[1], BYTES,
+                         DS_ACCEL_COPY_DEVICE_TO_HOST))
+HELD_CALL(launch, CALL(run, graph_launch, held->exec, held->stream))
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Waits of no time and of a short one. False: skipped. */
+static bool check_deadlines(struct ds_accel__run *run, struct held *held, const char *slot,
+                            ds_accel__call_t wait)
+{
+    uint64_t start_ns;
+
+    held->timeout_ns = 0;
+    if (!ds_accel__want_prompt(run, &held->gate, DS_ACCEL_ERR_TIMEOUT, slot, wait, held)) {
+        return false;
+    }
+    held->timeout_ns = TIMEOUT_NS;
+    start_ns = now_ns();
+    if (!ds_accel__want_prompt(run, &held->gate, DS_ACCEL_ERR_TIMEOUT, slot, wait, held)) {
+        return false;
+    }
+    EXPECT(run, now_ns() - start_ns >= TIMEOUT_NS - TIMEOUT_NS / 10,
+           "%s with a timeout of %llu ns: DS_ACCEL_ERR_TIMEOUT after %llu ns", slot,
+           (unsigned long long)TIMEOUT_NS, (unsigned long long)(now_ns() - start_ns));
+    return true;
+}
+
+/* It ends with the work, and not with its deadline. */
+static void check_end(struct ds_accel__run *run, struct held *held)
+{
+    struct ds_accel__caller caller;
+
+    held->timeout_ns = FOREVER_NS;
+    ds_accel__caller_start(run, &caller, wait_stream, held);
+    ds_accel__gate_open(&held->gate);
+    EXPECT(run, ds_accel__caller_returns(&caller, DS_ACCEL__CALL_NS),
+           "stream_synchronize with a timeout of an hour goes on when the work is done");
+    ds_accel__want(run, DS_ACCEL_OK, "stream_synchronize", ds_accel__caller_finish(run, &caller));
+}
+
+static void check_timeouts(struct ds_accel__run *run)
+{
+    struct held held = {0};
+
+    if (!hold(run, &held)) {
+        return;
+    }
+    if (check_deadlines(run, &held, "stream_synchronize", wait_stream) &&
+        (run->table.device_synchronize == NULL ||
+         check_deadlines(run, &held, "device_synchronize", wait_device)) &&
+        (run->table.event_synchronize == NULL || run->table.event_record == NULL ||
+         (ds_accel__prepare(run, &held.gate, "event_record", record, &held) &&
+          check_deadlines(run, &held, "event_synchronize", wait_mark)))) {
+        check_end(run, &held);
+    }
+    let_go(run, &held);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+static void check_query(struct ds_accel__run *run)
+{
+    struct held held = {0};
+
+    if (hold(run, &held)) {
+        ds_accel__want_prompt(run, &held.gate, DS_ACCEL_NOT_READY, "stream_query", query, &held);
+        let_go(run, &held);
+    }
+}
+
+static void check_query_event(struct ds_accel__run *run)
+{
+    struct held held = {0};
+
+    if (!hold(run, &held)) {
+        return;
+    }
+    if (ds_accel__prepare(run, &held.gate, "event_record", record, &held)) {
+        ds_accel__want_prompt(run, &held.gate, DS_ACCEL_NOT_READY, "event_query", query_event,
+                              &held);
+    }
+    let_go(run, &held);
+}
+
+/* ---- queueing ------------------------------------------------------------------------------- */
+
+static void take_memory(struct ds_accel__run *run, struct held *held, unsigned seed)
+{
+    unsigned char bytes[BYTES];
+
+    for (unsigned i = 0; i < 2; i++) {
+        held->memory[i] = ds_accel__take(run, BYTES);
+        ds_accel__pattern(bytes, BYTES, seed + i);
+        ds_accel__put(run, held->memory[i], bytes, BYTES);
+    }
+}
+
+static void give_memory(struct ds_accel__run *run, struct held *held)
+{
+    ds_accel__give(run, held->memory[0]);
+    ds_accel__give(run, held->memory[1]);
+}
+
+/* The other stream is not held itself, and has the event before its copy. */
+static void queue_behind_event(struct ds_accel__run *run, struct held *held)
+{
+    struct ds_accel__hold *gate = &held->gate;
+
+    if (ds_accel__prepare(run, gate, "event_record", record, held) &&
+        ds_accel__want_prompt(run, gate, DS_ACCEL_OK, "stream_wait_event", wait_event, held) &&
+        ds_accel__prepare(run, gate, "mem_copy_async", copy_other, held) &&
+        ds_accel__prepare(run, gate, "stream_query", query_other, held)) {
+        EXPECT(run, held->answer == DS_ACCEL_NOT_READY,
+               "a stream that waits for an event is done before the event is reached");
+    }
+}
+
+static void check_wait_event(struct ds_accel__run *run)
+{
+    struct held held = {.other = ds_accel__stream(run)};
+
+    take_memory(run, &held, 60);
+    if (hold(run, &held)) {
+        queue_behind_event(run, &held);
+        let_go(run, &held);
+    }
+    ds_accel__wait(run, held.other);
+    run->table.stream_destroy(held.other);
+    give_memory(run, &held);
+}
+
+static const struct {
+    const char *name;
+    size_t slot;
+    ds_accel__call_t call;
+    bool is_pinned; /* needs it: from other host memory a copy may be done at once */
+} queued[] = {
+    {"mem_fill_async", SLOT(mem_fill_async), fill, false},
+    {"mem_copy_async within the device", SLOT(mem_copy_async), copy, false},
+    {"mem_copy_async to pinned memory", SLOT(mem_copy_async), copy_out, true},
+    {"mem_copy_async from pinned memory", SLOT(mem_copy_async), copy_in, true},
+    {"stream_host_task", SLOT(stream_host_task), task, false},
+    {"event_record", SLOT(event_record), record, false},
+};
+
+static void queue_all(struct ds_accel__run *run, struct held *held)
+{
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(queued); i++) {
+        if (ds_accel__has_slot(run, queued[i].slot) &&
+            (!queued[i].is_pinned || held->pinned != NULL) &&
+            !ds_accel__want_prompt(run, &held->gate, DS_ACCEL_OK, queued[i].name, queued[i].call,
+                                   held)) {
+            return;
+        }
+    }
+}
+
+static void check_queued(struct ds_accel__run *run)
+{
+    struct held held = {0};
+
+    take_memory(run, &held, 62);
+    if (run->table.mem_alloc_pinned != NULL &&
+        CALL(run, mem_alloc_pinned, run->device, BYTES, 1, 0, &held.pinned) != DS_ACCEL_OK) {
+        held.pinned = NULL;
+    }
+    if (hold(run, &held)) {
+        queue_all(run, &held);
+        let_go(run, &held);
+    } else {
+        EXPECT(run, held.gate.is_within || (run->info.flags & DS_ACCEL_FLAG_SYNCHRONIZED) != 0,
+               "stream_host_task waits for its task");
+    }
+    if (held.pinned != NULL) {
+        WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, held.pinned);
+    }
+    give_memory(run, &held);
+}
+
+/* A graph of one host task, which has nothing to wait for but what the stream was given. */
+static void check_launch(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_graph_t *graph = NULL;
+    struct held held = {0};
+
+    take_memory(run, &held, 64);
+    held.stream = stream;
+    WANT(run, DS_ACCEL_OK, graph_capture_begin, stream, DS_ACCEL_CAPTURE_THREAD_LOCAL);
+    ds_accel__want(run, DS_ACCEL_OK, "mem_fill_async", fill(run, &held));
+    WANT(run, DS_ACCEL_OK, graph_capture_end, stream, &graph);
+    WANT(run, DS_ACCEL_OK, graph_instantiate, graph, 0, &held.exec);
+    if (hold(run, &held)) {
+        ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, "graph_launch", launch, &held);
+        let_go(run, &held);
+    }
+    run->table.graph_exec_destroy(held.exec);
+    run->table.graph_destroy(graph);
+    run->table.stream_destroy(stream);
+    give_memory(run, &held);
+}
+
+#define DEVICE DS_ACCEL__STAGE_DEVICE
+#define HELD SLOT(stream_create), SLOT(stream_host_task), SLOT(stream_synchronize)
+
+static const struct ds_accel__check checks[] = {
+    {47, GROUP, "timeouts that pass", DEVICE, 0, check_timeouts, {HELD}},
+    {49, GROUP, "a query of a busy stream", DEVICE, 0, check_query, {HELD, SLOT(stream_query)}},
+    {56,
+     GROUP,
+     "a query of an event that is not reached",
+     DEVICE,
+     0,
+     check_query_event,
+     {HELD, SLOT(event_create), SLOT(event_record), SLOT(event_query)}},
+    {51,
+     GROUP,
+     "a stream is told to wait, and the host does not",
+     DEVICE,
+     0,
+     check_wait_event,
+     {HELD, SLOT(stream_wait_event), SLOT(mem_copy_async), SLOT(stream_query)}},
+    {111,
+     GROUP,
+     "copies, fills, tasks and events behind held work",
+     DEVICE,
+     0,
+     check_queued,
+     {HELD, SLOT(mem_alloc), SLOT(mem_copy)}},
+    {111,
+     GROUP,
+     "a launch behind held work",
+     DEVICE,
+     0,
+     check_launch,
+     {HELD, SLOT(graph_capture_begin), SLOT(graph_launch), SLOT(mem_fill_async)}},
+};
+
+const struct ds_accel__check_list ds_accel__checks_async = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

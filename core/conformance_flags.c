@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Conformance checks: what flags say of a device is so. Which functions they promise is another
+ * matter, of conformance_device.c. */
+#include "conformance.h"
+
+#define GROUP "flags"
+#define BYTES 4211u
+
+/* The device's own flags; the backend's where it has none. */
+static bool has_flag(struct ds_accel__run *run, uint64_t flag, const char *name)
+{
+    struct ds_accel_device_info info = {.struct_size = sizeof(info), .flags = run->info.flags};
+
+    if (run->table.device_info != NULL) {
+        WANT(run, DS_ACCEL_OK, device_info, run->device, &info);
+    }
+    if ((info.flags & flag) == 0) {
+        ds_accel__skip(run, "%s is not set", name);
+        return false;
+    }
+    return true;
+}
+
+#define HAS_FLAG(run, flag) has_flag(run, flag, #flag)
+
+/* ---- what a device does by itself ----------------------------------------------------------- */
+
+/* A task that may still be held when its call has returned is queued. */
+static void check_synchronized(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream;
+    struct ds_accel__hold gate;
+
+    if (!HAS_FLAG(run, DS_ACCEL_FLAG_SYNCHRONIZED)) {
+        return;
+    }
+    stream = ds_accel__stream(run);
+    EXPECT(run, !ds_accel__gate_close(run, &gate, stream),
+           "DS_ACCEL_FLAG_SYNCHRONIZED is set, and a host task is queued");
+    run->is_skipped = false;
+    WANT(run, DS_ACCEL_OK, stream_query, stream);
+    run->table.stream_destroy(stream);
+}
+
+/* A copy on one stream of what another one, which is held, writes. */
+struct order {
+    ds_accel_plugin_stream_t *writer, *reader;
+    unsigned char *first, *second;
+};
+
+static int32_t queue_order(struct ds_accel__run *run, void *user_data)
+{
+    const struct order *order = user_data;
+    int32_t status =
+        CALL(run, mem_fill_async, order->writer, order->first, "\x7e", 1, (uint64_t)BYTES);
+
+    if (status == DS_ACCEL_OK) {
+        status = CALL(run, mem_copy_async, order->reader, order->second, order->first, BYTES,
+                      DS_ACCEL_COPY_DEVICE_TO_DEVICE);
+    }
+    return status;
+}
+
+static int32_t wait_reader(struct ds_accel__run *run, void *user_data)
+{
+    return CALL(run, stream_synchronize, ((const struct order *)user_data)->reader, UINT64_MAX);
+}
+
+static void check_order(struct ds_accel__run *run, struct order *order, const char *flag)
+{
+    unsigned char bytes[BYTES] = {0};
+    struct ds_accel__caller caller;
+    struct ds_accel__caller reader;
+    struct ds_accel__hold gate;
+
+    order->first = ds_accel__take(run, BYTES);
+    order->second = ds_accel__take(run, BYTES);
+    ds_accel__put(run, order->first, bytes, BYTES);
+    ds_accel__put(run, order->second, bytes, BYTES);
+    if (ds_accel__gate_close(run, &gate, order->writer)) {
+        ds_accel__caller_start(run, &caller, queue_order, order);
+        if (ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS)) { /* it may wait as well */
+            ds_accel__caller_start(run, &reader, wait_reader, order);
+            (void)ds_accel__caller_returns(&reader, DS_ACCEL__GRACE_NS);
+            ds_accel__gate_open(&gate);
+            ds_accel__want(run, DS_ACCEL_OK, "stream_synchronize",
+                           ds_accel__caller_finish(run, &reader));
+        }
+        ds_accel__gate_open(&gate);
+        ds_accel__want(run, DS_ACCEL_OK, "mem_copy_async", ds_accel__caller_finish(run, &caller));
+        ds_accel__wait(run, order->reader);
+        ds_accel__get(run, bytes, order->second, BYTES);
+        EXPECT(run, bytes[0] == 0x7e && bytes[BYTES - 1] == 0x7e,
+               "%s is set, and a copy did not wait for what it reads", flag);
+        ds_accel__wait(run, order->writer);
+    }
+    ds_accel__give(run, order->first);
+    ds_accel__give(run, order->second);
+}
+
+static void check_dependencies(struct ds_accel__run *run)
+{
+    struct order order = {0};
+
+    if (HAS_FLAG(run, DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES)) {
+        order.writer = ds_accel__stream(run);
+        order.reader = ds_accel__stream(run);
+        check_order(run, &order, "DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES");
+        run->table.stream_destroy(order.writer);
+        run->table.stream_destroy(order.reader);
+    }
+}
+
+static void check_default_stream(struct ds_accel__run *run)
+{
+    struct order order = {0};
+
+    if (HAS_FLAG(run, DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS)) {
+        WANT(run, DS_ACCEL_OK, stream_create, run->device, DS_ACCEL_STREAM_DEFAULT, 0,
+             &order.writer);
+        WANT(run, DS_ACCEL_OK, stream_get_default, run->device, &order.reader);
+        check_order(run, &order, "DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS");
+        run->table.stream_destroy(order.writer);
+    }
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+static void check_host_access(struct ds_accel__run *run)
+{
+    unsigned char *memory;
+    unsigned char bytes[BYTES];
+
+    if (!HAS_FLAG(run, DS_ACCEL_FLAG_HOST_ACCESSIBLE)) {
+        return;
+    }
+    memory = ds_accel__take(run, BYTES);
+    ds_accel__pattern(memory, BYTES, 30); /* the host writes it itself */
+    ds_accel__want_pattern(run, memory, BYTES, 30, "what the host wrote to the device's memory");
+    ds_accel__pattern(bytes, BYTES, 31);
+    ds_accel__put(run, memory, bytes, BYTES);
+    EXPECT(run, memcmp(memory, bytes, BYTES) == 0,
+           "the host sees something else than was copied to the device's memory");
+    ds_accel__give(run, memory);
+}
+
+/* The device can be told from the address alone. */
+static void check_unified(struct ds_accel__run *run)
+{
+    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+    void *memory;
+
+    if (!HAS_FLAG(run, DS_ACCEL_FLAG_UNIFIED_ADDRESSES)) {
+        return;
+    }
+    memory = ds_accel__take(run, BYTES);
+    WANT(run, DS_ACCEL_OK, mem_pointer_info, run->instance, NULL, memory, &info);
+    EXPECT(
+        run,
+        info.kind == DS_ACCEL_POINTER_DEVICE && info.device_index == (int32_t)run->device_index,
+        "DS_ACCEL_FLAG_UNIFIED_ADDRESSES is set, and without its device an address is told as of "
+        "kind %u, device %d",
+        info.kind, info.device_index);
+    ds_accel__give(run, memory);
+}
+
+/* ---- handles for other processes ------------------------------------------------------------ */
+
+static void check_handles(struct ds_accel__run *run)
+{
+    const struct ds_accel_backend_info *info = &run->info;
+
+    EXPECT(run, (info->flags & DS_ACCEL_FLAG_MEMORY_IPC) == 0 || info->memory_handle_bytes > 0,
+           "DS_ACCEL_FLAG_MEMORY_IPC is set, and memory_handle_bytes is 0");
+    EXPECT(run, (info->flags & DS_ACCEL_FLAG_EVENT_IPC) == 0 || info->event_handle_bytes > 0,
+           "DS_ACCEL_FLAG_EVENT_IPC is set, and event_handle_bytes is 0");
+    EXPECT(run, (info->flags & ~DS_ACCEL_FLAGS_ALL) == 0 || (run->theirs->abi_minor > 0),
+           "flags 0x%llx has bits that the header does not", (unsigned long long)info->flags);
+}
+
+#define DEVICE DS_ACCEL__STAGE_DEVICE
+#define ORDER \
+    SLOT(stream_create), SLOT(stream_host_task), SLOT(mem_fill_async), SLOT(mem_copy_async), \
+        SLOT(mem_alloc)
+
+static const struct ds_accel__check checks[] = {
+    {110,
+     GROUP,
+     "no work is queued where none can be",
+     DEVICE,
+     0,
+     check_synchronized,
+     {SLOT(stream_create), SLOT(stream_host_task), SLOT(stream_query)}},
+    {110, GROUP, "dependent work is ordered", DEVICE, 0, check_dependencies, {ORDER}},
+    {110,
+     GROUP,
+     "the default stream waits for the others",
+     DEVICE,
+     0,
+     check_default_stream,
+     {ORDER, SLOT(stream_get_default)}},
+    {110,
+     GROUP,
+     "the host touches the device's memory",
+     DEVICE,
+     DS_ACCEL__CHECK_TRAP,
+     check_host_access,
+     {SLOT(mem_alloc), SLOT(mem_copy)}},
+    {110,
+     GROUP,
+     "an address tells its device",
+     DEVICE,
+     0,
+     check_unified,
+     {SLOT(mem_alloc), SLOT(mem_pointer_info)}},
+    {110, GROUP, "handles have a size", DEVICE, 0, check_handles, {SLOT(backend_info)}},
+};
+
+const struct ds_accel__check_list ds_accel__checks_flags = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Conformance checks: what is left in the process, of lives that are over and after all the other
+ * checks. */
+#include "conformance.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <time.h>
+
+#define GROUP "left"
+#define ROUNDS 8
+#define WINDOWS 4 /* of ROUNDS each: what grows in every one of them but the first is a leak */
+/* Of each round: a handle, or a queue. What runtimes lose of less with each context is not the
+   plugin's mistake; LeakSanitizer tells one from the other. */
+#define LEAK_BYTES 512u
+#define SETTLE_TRIES 200 /* of a millisecond: a thread that was joined is told a moment longer */
+
+/* ---- what is counted ------------------------------------------------------------------------ */
+
+struct counts {
+    size_t threads, descriptors, heap_bytes;
+};
+
+static size_t heap_bytes(void)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    struct mallinfo2 heap = mallinfo2();
+
+    return heap.uordblks + heap.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+/* Of threads, no more than limit, unless they stay. */
+static struct counts count(size_t thread_limit)
+{
+    for (int i = 0; i < SETTLE_TRIES && ds_accel__count_threads() > thread_limit; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return (struct counts){ds_accel__count_threads(), ds_accel__count_descriptors(), heap_bytes()};
+}
+
+/* Go through the rounds, and fail if something stays of each. What is made once is made in the
+   first window. */
+static void want_no_growth(struct ds_accel__run *run, const char *what,
+                           void (*round)(struct ds_accel__run *run))
+{
+    struct counts after[WINDOWS + 1] = {{SIZE_MAX, 0, 0}};
+    bool has_leak = true;
+    const struct counts *first = &after[1];
+    const struct counts *last = &after[WINDOWS];
+
+    for (int i = 1; i <= WINDOWS; i++) {
+        for (int k = 0; k < ROUNDS; k++) {
+            round(run);
+        }
+        after[i] = count(i > 1 ? after[1].threads : SIZE_MAX);
+        has_leak = has_leak && (i == 1 || after[i].heap_bytes >= after[i - 1].heap_bytes +
+                                                                     (size_t)ROUNDS * LEAK_BYTES);
+    }
+    EXPECT(run, last->threads < first->threads + (WINDOWS - 1) * ROUNDS,
+           "%s %d times: %zu threads before, %zu after", what, (WINDOWS - 1) * ROUNDS,
+           first->threads, last->threads);
+    EXPECT(run, last->descriptors < first->descriptors + (WINDOWS - 1) * ROUNDS,
+           "%s %d times: %zu descriptors before, %zu after", what, (WINDOWS - 1) * ROUNDS,
+           first->descriptors, last->descriptors);
+    EXPECT(run, !has_leak, "%s %d times: %zu bytes of the heap before, %zu after", what,
+           (WINDOWS - 1) * ROUNDS, first->heap_bytes, last->heap_bytes);
+}
+
+/* ---- lives ---------------------------------------------------------------------------------- */
+
+/* A stream that does something, an event and memory. */
+static void work(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_event_t *event = NULL;
+    void *memory = NULL;
+
+    if (run->table.mem_alloc != NULL && run->table.mem_free != NULL) {
+        memory = ds_accel__take(run, 4096);
+    }
+    if (run->table.event_create != NULL && run->table.event_destroy != NULL) {
+        event = ds_accel__event(run, 0);
+    }
+    if (run->table.stream_create != NULL && run->table.stream_destroy != NULL) {
+        stream = ds_accel__stream(run);
+        if (memory != NULL && run->table.mem_fill_async != NULL) {
+            WANT(run, DS_ACCEL_OK, mem_fill_async, stream, memory, "\0", 1, (uint64_t)4096);
+        }
+        if (event != NULL && run->table.event_record != NULL) {
+            WANT(run, DS_ACCEL_OK, event_record, event, stream);
+        }
+        if (run->table.stream_synchronize != NULL) {
+            ds_accel__wait(run, stream);
+        }
+        run->table.stream_destroy(stream);
+    }
+    if (event != NULL) {
+        run->table.event_destroy(event);
+    }
+    if (memory != NULL) {
+        ds_accel__give(run, memory);
+    }
+}
+
+static void live(struct ds_accel__run *run)
+{
+    ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, run->host);
+    uint32_t count = 0;
+
+    WANT(run, DS_ACCEL_OK, device_count, instance, &count);
+    if (run->device_index < count) {
+        run->device = ds_accel__run_open(run, instance, run->device_index);
+        work(run);
+        run->table.device_close(run->device);
+        run->device = NULL;
+    }
+    run->table.shutdown(instance);
+}
+
+static void check_lives(struct ds_accel__run *run)
+{
+    want_no_growth(run, "started, used and shut down", live);
+}
+
+static void open_and_close(struct ds_accel__run *run)
+{
+    ds_accel_plugin_device_t *device = run->device;
+
+    run->device = ds_accel__run_open(run, run->instance, run->device_index);
+    work(run);
+    run->table.device_close(run->device);
+    run->device = device;
+}
+
+static void check_openings(struct ds_accel__run *run)
+{
+    want_no_growth(run, "a device opened, used and closed", open_and_close);
+}
+
+/* ---- the process ---------------------------------------------------------------------------- */
+
+static void report_change(void *user_data, const char *code, const char *detail)
+{
+    ds_accel__check_fail(user_data, "%s: %s", code, detail);
+}
+
+/* Of the slots that nothing else calls in a process that goes on. */
+static void check_life(struct ds_accel__run *run)
+{
+    live(run);
+    ds_accel__guard_compare(run->guard, report_change, run);
+}
+
+/* Of whatever was called in this process until now. */
+static void check_all(struct ds_accel__run *run)
+{
+    ds_accel__guard_compare(run->guard, report_change, run);
+}
+
+#define STARTS SLOT(init), SLOT(shutdown), SLOT(device_count), SLOT(device_open), SLOT(device_close)
+
+static const struct ds_accel__check checks[] = {
+    {28,
+     GROUP,
+     "the process is as it was after all other checks",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_all,
+     {0}},
+    {30, GROUP, "a device is opened many times", DS_ACCEL__STAGE_DEVICE, 0, check_openings, {0}},
+    {28,
+     GROUP,
+     "the process is as it was after a life",
+     DS_ACCEL__STAGE_TABLE,
+     DS_ACCEL__CHECK_ALONE,
+     check_life,
+     {STARTS}},
+    {30,
+     GROUP,
+     "many lives, one after another",
+     DS_ACCEL__STAGE_TABLE,
+     DS_ACCEL__CHECK_ALONE,
+     check_lives,
+     {STARTS}},
+};
+
+const struct ds_accel__check_list ds_accel__checks_left = {checks, DS_ACCEL__ARRAY_SIZE(checks)};
