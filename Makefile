@@ -390,19 +390,21 @@ valgrind: deps-check  ## the command line under valgrind
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
 include tests/mutations/mutations.mk
+include tests/headers/headers.mk
 
 # The frozen headers stay as they were laid out.
 C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 2>/dev/null))
 SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
-lint:  ## clang-format, clang with -Werror, clang-tidy, shellcheck, man pages, mutations
+lint:  ## clang-format, clang with -Werror, clang-tidy, vendors' headers, shellcheck, man pages, mutations
 	@tools/deps.sh build check lint
 	clang-format --dry-run -Werror $(C_FILES)
 	$(MAKE) build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
 	$(MAKE) build sim bench-programs BUILD=$(BUILD)-werror WERROR=-Werror
 	printf '%s\n' $(TIDY_FILES) | xargs -n 8 -P $(TEST_JOBS) sh -c 'clang-tidy --quiet "$$@" -- -std=c11 -D_GNU_SOURCE \
 	    -I$(BUILD)-werror/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)' sh
+	$(MAKE) headers
 	shellcheck -x $(SH_FILES)
 	mandoc -T lint -W warning docs/*.[157] $(BUILD)-werror/share/man/man7/ds-accel-reasons.7
 	@for patch in tests/mutations/*/*.patch; do \
@@ -466,4 +468,4 @@ clean:  ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz $(BUILD)-reach
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk %mutations.mk,$(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk %mutations.mk %headers.mk,$(MAKEFILE_LIST))
