@@ -18,7 +18,8 @@ static int get_attribute(struct hpu_runtime *runtime, uint32_t module, int32_t a
     return 0;
 }
 
-/* Where Synapse has no attributes by module: the PCI device's number. */
+/* Where Synapse has no attributes by module, or its number of the type says nothing: the PCI
+ * device's number. */
 static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_address)
 {
     char path[128];
@@ -42,15 +43,28 @@ static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_a
     }
 }
 
-/* Gaudi, Gaudi 2 or Gaudi 3; 0 another, or not known. */
+/*
+ * Gaudi, Gaudi 2 or Gaudi 3; 0 another, or not known. Releases number the types differently: the
+ * public SynapseAI_Core counts Gaudi and Gaudi 2 from 0. Its numbers mean nothing in the numbering
+ * that is known here, so that they cannot be taken for another type.
+ */
 static uint32_t find_generation(struct hpu_runtime *runtime, const struct hpu_module *module)
 {
     uint64_t type = 0;
 
-    if (get_attribute(runtime, module->id, SYN_ATTRIBUTE_DEVICE_TYPE, &type) != 0) {
-        return generation_by_pci(runtime, module->pci_address);
+    if (get_attribute(runtime, module->id, SYN_ATTRIBUTE_DEVICE_TYPE, &type) == 0) {
+        switch (type) {
+        case SYN_GAUDI:
+            return 1;
+        case SYN_GAUDI2:
+            return 2;
+        case SYN_GAUDI3:
+            return 3;
+        default:
+            break;
+        }
     }
-    return type == SYN_GAUDI ? 1 : type == SYN_GAUDI2 ? 2 : type == SYN_GAUDI3 ? 3 : 0;
+    return generation_by_pci(runtime, module->pci_address);
 }
 
 static void name_generation(uint32_t generation, char *name, size_t name_size)

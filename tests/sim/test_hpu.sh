@@ -211,6 +211,19 @@ done >"$dir/dtypes"
 is "data types of Gaudi, Gaudi 2 and Gaudi 3" "float32, bfloat16;no
 float32, float16, bfloat16;yes
 float32, float16, bfloat16;yes" "$(cat "$dir/dtypes")"
+# SynapseAI_Core counts Gaudi and Gaudi 2 from 0 and has no Gaudi 3: a number that says nothing leaves it to PCI.
+for type in "0 0x1000" "1 0x1020" "0 0x1063" "7 0x4242"; do
+    machine "core" "
+for index, device in enumerate(all):
+    device['type'] = ${type% *}
+    device.setdefault('files', {})['/sys/bus/pci/devices/' + device['pci'] + '/device'] = '${type#* }\\n'"
+    on "$dir/core.json" "$drive" "$plugin" facts
+    printf '%s\n' "$out" | sed -n 's/^device 0 .* arch \(.*\) power .*/\1/p'
+    on "$dir/core.json" DS_ACCELERATOR=hpu "$build/bin/ds-accel" info
+    echo "$out" | sed -n 's/^ *is_fp16_supported *//p'
+done >"$dir/types"
+is "the generation where the type's number says nothing" "gaudi no gaudi2 yes gaudi3 yes no" \
+    "$(tr -s '\n' ' ' <"$dir/types" | sed 's/ $//')"
 for flag in resolves_data_dependency handles_memory_backpressure; do
     has "$flag" "$out" "$(printf '%-28s yes' $flag)"
 done
@@ -406,7 +419,7 @@ if [ -z "${SAN-}" ]; then
         '/struct hlml_memory {/,/};/{s/long free;/long swap;/; s/long total;/long free;/; s/long swap;/long total;/}' facts
     mutant "the board's sensor" hlml.h 's/HLML_SENSOR_ON_AIP 0/HLML_SENSOR_ON_AIP 1/' facts
     mutant "another clock" hlml.h 's/HLML_CLOCK_OF_SOC 0/HLML_CLOCK_OF_SOC 1/' facts
-    mutant "DRAM's attribute" synapse.h 's/DRAM_SIZE 3/DRAM_SIZE 4/; s/DEVICE_TYPE 7/DEVICE_TYPE 5/' facts
+    mutant "DRAM's attribute" synapse.h 's/DRAM_SIZE 3/DRAM_SIZE 5/' facts
 fi
 
 finish
