@@ -36,6 +36,7 @@ void mock_mark_put(struct mock_mark *mark)
     mark->references--;
     if (mark->references == 0) {
         mock_mark_unshare(mark);
+        mock_mark_uncapture(mark);
         free(mark);
     }
 }

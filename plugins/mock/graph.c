@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs: a capture keeps the work of one stream, a graph is that list, and launching runs it
- * again in the same order. Waiting for an event of the capture is implied by that order. A capture
- * of several streams, joined by events, is refused with ERR_STATE. A call on the capturing stream
- * that asks what is only known when the work runs (synchronize, query, allocation) breaks the
- * capture; what other threads and streams do doesn't, so that the three modes are alike.
+ * Graphs: a capture keeps the work of its streams in the order of the calls (capture.c), a graph is
+ * that list, and launching runs it again in the same order. Waiting for an event of the capture is
+ * implied by that order. A call on a capturing stream that asks what is only known when the work
+ * runs (synchronize, query, allocation) breaks the capture; what other threads and streams do
+ * doesn't, so that the three modes are alike.
  */
 #include "mock.h"
 
@@ -73,6 +73,7 @@ static int32_t mock_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32
 {
     ds_accel_plugin_instance_t *instance;
     const char *problem = NULL;
+    int result = 0;
     int32_t status = mock_enter_stream(stream, "graph_capture_begin", error);
 
     if (status < 0) {
@@ -86,15 +87,17 @@ static int32_t mock_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32
     pthread_mutex_lock(&instance->lock);
     if (stream->queue->is_default) {
         problem = "the default stream can't capture";
-    } else if (stream->queue->capturing != DS_ACCEL_CAPTURING_NO) {
+    } else if (mock_capture_state(stream->queue) != DS_ACCEL_CAPTURING_NO) {
         problem = "the stream captures already";
     } else {
-        stream->queue->capturing = DS_ACCEL_CAPTURING_YES;
-        stream->queue->capture_id = ++instance->next_capture_id;
+        result = mock_capture_begin(stream->queue, ++instance->next_capture_id);
     }
     pthread_mutex_unlock(&instance->lock);
     if (problem != NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "graph_capture_begin: %s", problem);
+    }
+    if (result != 0) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "graph_capture_begin: no memory");
     }
     return DS_ACCEL_OK;
 }
@@ -105,8 +108,7 @@ static int32_t mock_graph_capture_end(ds_accel_plugin_stream_t *stream,
 {
     const char *slot = "graph_capture_end";
     ds_accel_plugin_graph_t *graph;
-    struct mock_queue *queue;
-    uint32_t capturing;
+    const char *problem;
     int32_t status = mock_enter_stream(stream, slot, error);
 
     if (status < 0) {
@@ -120,21 +122,12 @@ static int32_t mock_graph_capture_end(ds_accel_plugin_stream_t *stream,
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
     }
     graph->device = stream->device;
-    queue = stream->queue;
     pthread_mutex_lock(&stream->device->instance->lock);
-    capturing = queue->capturing;
-    queue->capturing = DS_ACCEL_CAPTURING_NO;
-    graph->works = queue->captured;
-    memset(&queue->captured, 0, sizeof(queue->captured));
-    if (capturing != DS_ACCEL_CAPTURING_YES) {
-        mock_work_list_release(&graph->works);
-    }
+    problem = mock_capture_end(stream->queue, &graph->works);
     pthread_mutex_unlock(&stream->device->instance->lock);
-    if (capturing != DS_ACCEL_CAPTURING_YES) {
+    if (problem != NULL) {
         free(graph);
-        return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: %s", slot,
-                           capturing == DS_ACCEL_CAPTURING_BROKEN ? "the capture was broken"
-                                                                  : "the stream doesn't capture");
+        return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: %s", slot, problem);
     }
     *graph_out = graph;
     return DS_ACCEL_OK;
@@ -152,7 +145,7 @@ static int32_t mock_graph_capture_status(ds_accel_plugin_stream_t *stream, uint3
         return mock_null(error, "graph_capture_status", "status_out");
     }
     pthread_mutex_lock(&stream->device->instance->lock);
-    *status_out = stream->queue->capturing;
+    *status_out = mock_capture_state(stream->queue);
     pthread_mutex_unlock(&stream->device->instance->lock);
     return DS_ACCEL_OK;
 }

@@ -50,13 +50,19 @@ struct mock_work_list {
     size_t capacity;
 };
 
+/* How many works of each queue of a capture come before. */
+struct mock_known {
+    uint64_t *works;
+    size_t count;
+};
+
 /* The vendor's stream. */
 struct mock_queue {
-    uint64_t done_ns;    /* when everything queued so far is complete, CLOCK_MONOTONIC */
-    uint32_t capturing;  /* DS_ACCEL_CAPTURING_* */
-    uint32_t is_default; /* refuses to capture */
-    uint64_t capture_id;
-    struct mock_work_list captured;
+    uint64_t done_ns;             /* when everything queued so far is complete, CLOCK_MONOTONIC */
+    uint32_t is_default;          /* refuses to capture */
+    struct mock_capture *capture; /* that it is in; NULL: none. Ask mock_capture_state() first */
+    size_t place;                 /* in the capture's list of queues */
+    struct mock_known known;
 };
 
 /* The vendor's event. */
@@ -66,6 +72,8 @@ struct mock_mark {
     uint32_t recorded;
     uint64_t done_ns;
     uint64_t capture_id; /* not 0: its latest record was captured and has not been run since */
+    struct mock_capture *capture; /* likewise */
+    struct mock_known known;
     struct mock_shared *shared; /* share.c: where other processes see done_ns; NULL: nowhere */
     int fd;                     /* the file of shared */
 };
@@ -294,6 +302,18 @@ void mock_work_list_release(struct mock_work_list *list);
 
 /* With instance->lock held. */
 void mock_mark_put(struct mock_mark *mark);
+
+/* capture.c, with instance->lock held. Those that return a text: NULL, or what is wrong. */
+uint32_t mock_capture_state(struct mock_queue *queue); /* DS_ACCEL_CAPTURING_* */
+void mock_capture_break(const struct mock_queue *queue);
+int mock_capture_begin(struct mock_queue *queue, uint64_t id); /* 0, or -1: no memory */
+const char *mock_capture_end(struct mock_queue *queue, struct mock_work_list *works_out);
+void mock_capture_drop(struct mock_queue *queue); /* the queue goes */
+int mock_capture_append(struct mock_queue *queue, const struct mock_work *work); /* 0 or -1 */
+/* Wait for a mark in a capture, or by a queue that captures; it may be drawn in. */
+const char *mock_capture_wait(struct mock_queue *queue, const struct mock_mark *mark);
+/* The mark is no longer one of a capture. */
+void mock_mark_uncapture(struct mock_mark *mark);
 /* With instance->lock held: the queue and its device are busy for so long, from now or from when
  * they would have been idle. */
 void mock_queue_advance(ds_accel_plugin_stream_t *stream, uint64_t start_ns, uint64_t cost_ns);

@@ -23,9 +23,9 @@ int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *s
     uint32_t capturing;
 
     pthread_mutex_lock(&stream->device->instance->lock);
-    capturing = stream->queue->capturing;
+    capturing = mock_capture_state(stream->queue);
     if (capturing == DS_ACCEL_CAPTURING_YES) {
-        stream->queue->capturing = DS_ACCEL_CAPTURING_BROKEN;
+        mock_capture_break(stream->queue);
     }
     pthread_mutex_unlock(&stream->device->instance->lock);
     if (capturing != DS_ACCEL_CAPTURING_NO) {
@@ -41,19 +41,8 @@ static const char *wait_mark(ds_accel_plugin_stream_t *stream, struct mock_mark 
     struct mock_queue *queue = stream->queue;
 
     mock_mark_refresh(mark);
-    if (queue->capturing == DS_ACCEL_CAPTURING_BROKEN) {
-        return "the stream's capture is broken";
-    }
-    if (queue->capturing == DS_ACCEL_CAPTURING_YES) {
-        /* Within one capture the order of the calls is the order of the graph. */
-        if (mark->capture_id == queue->capture_id || (!mark->recorded && mark->capture_id == 0)) {
-            return NULL;
-        }
-        queue->capturing = DS_ACCEL_CAPTURING_BROKEN;
-        return "the event was recorded outside of the capture, which is broken now";
-    }
-    if (mark->capture_id != 0) {
-        return "the event was recorded in a capture, and the graph has not run since";
+    if (mark->capture_id != 0 || mock_capture_state(queue) != DS_ACCEL_CAPTURING_NO) {
+        return mock_capture_wait(queue, mark);
     }
     if (mark->recorded) {
         queue->done_ns = mock_max_u64(queue->done_ns, mark->done_ns);
@@ -148,7 +137,7 @@ void mock_stream_destroy(ds_accel_plugin_stream_t *stream)
         return;
     }
     pthread_mutex_lock(&stream->device->instance->lock);
-    mock_work_list_release(&stream->own.captured);
+    mock_capture_drop(&stream->own);
     pthread_mutex_unlock(&stream->device->instance->lock);
     free(stream);
 }

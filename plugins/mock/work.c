@@ -207,7 +207,7 @@ void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *wor
     mock_queue_advance(stream, start_ns, cost_ns(&instance->options, work));
     if (work->kind == MOCK_WORK_RECORD) {
         work->mark->recorded = 1;
-        work->mark->capture_id = 0;
+        mock_mark_uncapture(work->mark);
         work->mark->done_ns = stream->queue->done_ns;
         mock_mark_publish(work->mark);
     }
@@ -223,12 +223,9 @@ static uint32_t capture(ds_accel_plugin_stream_t *stream, const struct mock_work
 
     *result_out = 0;
     pthread_mutex_lock(&stream->device->instance->lock);
-    capturing = queue->capturing;
+    capturing = mock_capture_state(queue);
     if (capturing == DS_ACCEL_CAPTURING_YES) {
-        *result_out = mock_work_list_append(&queue->captured, work);
-        if (*result_out == 0 && work->kind == MOCK_WORK_RECORD) {
-            work->mark->capture_id = queue->capture_id;
-        }
+        *result_out = mock_capture_append(queue, work);
     }
     pthread_mutex_unlock(&stream->device->instance->lock);
     return capturing;

@@ -2473,6 +2473,111 @@ Test(plugin_mock, an_event_from_outside_breaks_a_capture)
     close_mock();
 }
 
+/* A second stream that is drawn in by an event, works, and is waited for. */
+Test(plugin_mock, a_capture_forks_to_other_streams_and_joins_them)
+{
+    ds_accel_plugin_stream_t *stream;
+    ds_accel_plugin_stream_t *other;
+    ds_accel_plugin_event_t *forks;
+    ds_accel_plugin_event_t *joins;
+    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_exec_t *exec;
+    unsigned char *memory;
+    uint64_t count = 0;
+
+    open_mock();
+    stream = make_stream();
+    other = make_stream();
+    forks = make_event();
+    joins = make_event();
+    memory = allocate(2);
+    ASSERT_OK(table->graph_capture_begin(stream, 0, &error));
+    EXPECT_OK(table->mem_fill_async(stream, memory, "a", 1, 2, &error));
+    EXPECT_OK(table->event_record(forks, stream, &error));
+    expect_capturing(other, DS_ACCEL_CAPTURING_NO);
+    EXPECT_OK(table->stream_wait_event(other, forks, &error));
+    expect_capturing(other, DS_ACCEL_CAPTURING_YES);
+    EXPECT_OK(table->mem_fill_async(other, memory, "b", 1, 1, &error));
+    EXPECT_OK(table->event_record(joins, other, &error));
+    EXPECT_OK(table->stream_wait_event(stream, joins, &error));
+    EXPECT_OK(table->event_record(forks, other, &error)); /* a mark is no work to wait for */
+    graph = end_capture(stream);
+    expect_capturing(stream, DS_ACCEL_CAPTURING_NO);
+    expect_capturing(other, DS_ACCEL_CAPTURING_NO);
+    EXPECT_OK(table->graph_node_count(graph, &count, &error));
+    cr_expect_eq(count, 5);
+    cr_expect_eq(memory[0], 0, "nothing has run yet");
+    exec = instantiate(graph);
+    EXPECT_OK(table->graph_launch(exec, other, &error));
+    EXPECT_OK(table->stream_synchronize(other, UINT64_MAX, &error));
+    cr_expect_eq(memory[0], 'b');
+    cr_expect_eq(memory[1], 'a');
+    EXPECT_OK(table->event_query(joins, &error));
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    release(memory);
+    table->event_destroy(forks);
+    table->event_destroy(joins);
+    table->stream_destroy(other);
+    table->stream_destroy(stream);
+    close_mock();
+}
+
+Test(plugin_mock, a_fork_that_nobody_joins_ends_a_capture_without_a_graph)
+{
+    ds_accel_plugin_stream_t *stream;
+    ds_accel_plugin_stream_t *other;
+    ds_accel_plugin_stream_t *usual = NULL;
+    ds_accel_plugin_event_t *event;
+    ds_accel_plugin_event_t *joins;
+    ds_accel_plugin_graph_t *graph = NULL;
+    unsigned char *memory;
+
+    open_mock();
+    stream = make_stream();
+    other = make_stream();
+    event = make_event();
+    joins = make_event();
+    memory = allocate(2);
+    ASSERT_OK(table->stream_get_default(handle, &usual, &error));
+    for (int works_after = 0; works_after < 2; works_after++) {
+        ASSERT_OK(table->graph_capture_begin(stream, 0, &error));
+        EXPECT_OK(table->event_record(event, stream, &error));
+        EXPECT_OK(table->stream_wait_event(other, event, &error));
+        EXPECT_OK(table->mem_fill_async(other, memory, "b", 1, 1, &error));
+        if (works_after) { /* joined, but for what comes after that */
+            EXPECT_OK(table->event_record(joins, other, &error));
+            EXPECT_OK(table->stream_wait_event(stream, joins, &error));
+            EXPECT_OK(table->mem_fill_async(other, memory, "c", 1, 1, &error));
+        }
+        EXPECT_FAIL(table->graph_capture_end(stream, &graph, &error), DS_ACCEL_ERR_STATE,
+                    "is not joined");
+        EXPECT_OK(table->stream_query(other, &error));
+    }
+    ASSERT_OK(table->graph_capture_begin(stream, 0, &error));
+    EXPECT_OK(table->event_record(event, stream, &error));
+    EXPECT_FAIL(table->stream_wait_event(usual, event, &error), DS_ACCEL_ERR_STATE,
+                "the default stream can't be drawn");
+    EXPECT_OK(table->stream_wait_event(other, event, &error));
+    EXPECT_FAIL(table->graph_capture_begin(other, 0, &error), DS_ACCEL_ERR_STATE,
+                "captures already");
+    EXPECT_FAIL(table->graph_capture_end(other, &graph, &error), DS_ACCEL_ERR_STATE,
+                "began on another stream");
+    expect_capturing(stream, DS_ACCEL_CAPTURING_BROKEN);
+    EXPECT_FAIL(table->graph_capture_end(stream, &graph, &error), DS_ACCEL_ERR_STATE, "broken");
+    ASSERT_OK(table->graph_capture_begin(stream, 0, &error));
+    EXPECT_OK(table->event_record(event, stream, &error));
+    EXPECT_OK(table->stream_wait_event(other, event, &error));
+    table->stream_destroy(other);
+    expect_capturing(stream, DS_ACCEL_CAPTURING_BROKEN);
+    table->stream_destroy(stream);
+    EXPECT_FAIL(table->event_query(event, &error), DS_ACCEL_ERR_STATE, "recorded in a capture");
+    release(memory);
+    table->event_destroy(event);
+    table->event_destroy(joins);
+    close_mock();
+}
+
 /* ---- virtual memory ------------------------------------------------------------------------- */
 
 #define PAGE (2 * MIB)
