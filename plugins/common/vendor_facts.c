@@ -135,6 +135,76 @@ static int32_t vendor_env_rules_get(ds_accel_plugin_instance_t *instance,
 
 /* ---- ranges --------------------------------------------------------------------------------- */
 
+/*
+ * Ranges that this thread has open, by instance and domain. Most vendors' libraries tell nobody
+ * that none is open, or only a tool that listens. Those that find no place here are not counted.
+ */
+static _Thread_local struct {
+    const ds_accel_plugin_instance_t *instance; /* NULL: a free place */
+    uint64_t domain;
+    uint64_t depth;
+} open_ranges[16];
+static _Thread_local uint64_t uncounted;
+
+static uint64_t hash_domain(const char *domain)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (const char *at = domain != NULL ? domain : ""; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+/* The place of a domain, or a free one, or the number of places. */
+static size_t find_ranges(const ds_accel_plugin_instance_t *instance, uint64_t domain)
+{
+    const size_t count = sizeof(open_ranges) / sizeof(open_ranges[0]);
+    size_t place = count;
+
+    for (size_t i = 0; i < count; i++) {
+        if (open_ranges[i].instance == instance && open_ranges[i].domain == domain) {
+            return i;
+        }
+        place = open_ranges[i].instance == NULL && place == count ? i : place;
+    }
+    return place;
+}
+
+static void count_push(const ds_accel_plugin_instance_t *instance, const char *domain)
+{
+    uint64_t hash = hash_domain(domain);
+    size_t place = find_ranges(instance, hash);
+
+    if (place == sizeof(open_ranges) / sizeof(open_ranges[0])) {
+        uncounted++;
+        return;
+    }
+    open_ranges[place].instance = instance;
+    open_ranges[place].domain = hash;
+    open_ranges[place].depth++;
+}
+
+/* False: none of the domain is open. */
+static int count_pop(const ds_accel_plugin_instance_t *instance, const char *domain)
+{
+    size_t place = find_ranges(instance, hash_domain(domain));
+
+    if (place == sizeof(open_ranges) / sizeof(open_ranges[0]) ||
+        open_ranges[place].instance == NULL) {
+        if (uncounted == 0) {
+            return 0;
+        }
+        uncounted--;
+        return 1;
+    }
+    open_ranges[place].depth--;
+    if (open_ranges[place].depth == 0) {
+        open_ranges[place].instance = NULL;
+    }
+    return 1;
+}
+
 static int32_t vendor_range_push(ds_accel_plugin_instance_t *instance, const char *message,
                                  const char *domain, const char *category,
                                  struct ds_accel_error *error)
@@ -147,7 +217,11 @@ static int32_t vendor_range_push(ds_accel_plugin_instance_t *instance, const cha
     if (message == NULL) {
         return vendor_null(error, "range_push", "message");
     }
-    return vendor_backend.range_push(instance, message, domain, category, error);
+    status = vendor_backend.range_push(instance, message, domain, category, error);
+    if (status == DS_ACCEL_OK) {
+        count_push(instance, domain);
+    }
+    return status;
 }
 
 static int32_t vendor_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,
@@ -155,7 +229,15 @@ static int32_t vendor_range_pop(ds_accel_plugin_instance_t *instance, const char
 {
     int32_t status = vendor_check_instance(instance, "range_pop", error);
 
-    return status < 0 ? status : vendor_backend.range_pop(instance, domain, error);
+    if (status < 0) {
+        return status;
+    }
+    if (!count_pop(instance, domain)) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "range_pop: no range of domain \"%.100s\" is open on this thread",
+                           domain != NULL ? domain : "");
+    }
+    return vendor_backend.range_pop(instance, domain, error);
 }
 
 static int32_t vendor_profiler_start(ds_accel_plugin_instance_t *instance,

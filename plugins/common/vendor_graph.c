@@ -35,7 +35,7 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
                                           struct ds_accel_error *error)
 {
     const char *slot = "graph_capture_begin";
-    const struct vendor_stream *state;
+    uint32_t is_capturing = 0;
     int32_t status = vendor_check_stream(stream, slot, error);
 
     if (status < 0) {
@@ -44,9 +44,15 @@ static int32_t vendor_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint
     if (mode > DS_ACCEL_CAPTURE_RELAXED) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: unknown mode %u", slot, mode);
     }
-    state = stream->frame;
-    if (state->capture != NULL) {
-        return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream captures already", slot);
+    if (stream->is_default) { /* not every runtime refuses it, and no program can rely on one */
+        return plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the default stream can't capture", slot);
+    }
+    status = vendor_stream_is_capturing(stream, &is_capturing, error);
+    if (status == DS_ACCEL_OK && is_capturing) { /* it began here, or was drawn in */
+        status = plugin_fail(error, DS_ACCEL_ERR_STATE, "%s: the stream captures already", slot);
+    }
+    if (status < 0) {
+        return status;
     }
     status = vendor_keep_open(stream, slot, error);
     if (status < 0) {

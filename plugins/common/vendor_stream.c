@@ -521,6 +521,12 @@ int32_t vendor_stream_wait_for(ds_accel_plugin_stream_t *stream, ds_accel_plugin
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "%s: the event was recorded in a capture, and not again since", slot);
     }
+    if (state == VENDOR_EVENT_CAPTURED && stream->is_default) {
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "%s: the event was recorded in a capture, into which the default stream "
+                           "can't be drawn",
+                           slot);
+    }
     if (vendor_check_captured(event, slot, error) < 0) { /* asked only of events that matter */
         uint32_t is_capturing = 0;
 

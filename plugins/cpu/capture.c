@@ -325,7 +325,7 @@ static int32_t cpu_graph_capture_begin(ds_accel_plugin_stream_t *stream, uint32_
     return DS_ACCEL_OK;
 }
 
-/* Do all nodes come before the end of the stream? */
+/* Do all nodes come before the end of the stream? Marks of events need not: they are no work. */
 static int is_joined(struct cpu_work_list *list, const ds_accel_plugin_stream_t *stream)
 {
     int all = 1;
@@ -336,8 +336,8 @@ static int is_joined(struct cpu_work_list *list, const ds_accel_plugin_stream_t 
     for (size_t i = list->count; i-- > 0 && all;) {
         const struct cpu_work *item = &list->items[i];
 
-        all = item->is_joined != 0;
-        for (size_t edge = 0; edge < item->edge_count; edge++) {
+        all = item->is_joined != 0 || item->kind == CPU_WORK_RECORD;
+        for (size_t edge = 0; edge < item->edge_count && item->is_joined; edge++) {
             list->items[list->edges[item->edge_start + edge]].is_joined = 1;
         }
     }

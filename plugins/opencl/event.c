@@ -31,13 +31,13 @@ void opencl_event_destroy(ds_accel_plugin_device_t *device, void *native)
     struct opencl_event *event = native;
 
     (void)device;
-    opencl_event_set(event, NULL, NULL);
+    opencl_event_set(event, NULL, NULL, 0);
     pthread_mutex_destroy(&event->lock);
     free(event);
 }
 
 int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
-                          cl_event *mark_out, struct opencl_capture **capture_out,
+                          cl_event *mark_out, struct opencl_capture **capture_out, size_t *row_out,
                           struct ds_accel_error *error)
 {
     int32_t code = CL_SUCCESS;
@@ -50,6 +50,7 @@ int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event 
     }
     if (code == CL_SUCCESS && capture_out != NULL) {
         *capture_out = opencl_capture_get(event->capture);
+        *row_out = event->row;
     }
     pthread_mutex_unlock(&event->lock);
     if (code != CL_SUCCESS) {
@@ -60,7 +61,8 @@ int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event 
     return DS_ACCEL_OK;
 }
 
-void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture)
+void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture,
+                      size_t row)
 {
     struct opencl_capture *old_capture;
     cl_event old_mark;
@@ -70,6 +72,7 @@ void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_c
     old_capture = event->capture;
     event->mark = mark;
     event->capture = opencl_capture_get(capture);
+    event->row = row;
     pthread_mutex_unlock(&event->lock);
     if (old_mark != NULL) {
         event->runtime->cl.clReleaseEvent(old_mark);
@@ -84,15 +87,16 @@ int32_t opencl_event_record(ds_accel_plugin_device_t *device, void *native, void
     struct opencl_stream *stream = native_stream;
     struct opencl_capture *capture;
     cl_event mark = NULL;
+    size_t row = 0;
     int32_t status;
 
     (void)device;
     pthread_mutex_lock(&stream->lock);
     capture = opencl_capture_of(stream);
-    status = capture != NULL ? opencl_capture_check(capture, error)
+    status = capture != NULL ? opencl_capture_mark(stream, &row, error)
                              : opencl_mark(stream, &mark, error);
     if (status == DS_ACCEL_OK) {
-        opencl_event_set(native, mark, capture);
+        opencl_event_set(native, mark, capture, row);
     }
     pthread_mutex_unlock(&stream->lock);
     return status;
@@ -102,7 +106,7 @@ int32_t opencl_event_query(ds_accel_plugin_device_t *device, void *native,
                            struct ds_accel_error *error)
 {
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, native, &mark, NULL, error);
+    int32_t status = opencl_event_mark(device, native, &mark, NULL, NULL, error);
 
     if (status == DS_ACCEL_OK && mark != NULL) {
         status = opencl_status_of(device, mark, error);
@@ -115,7 +119,7 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
                                  struct ds_accel_error *error)
 {
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, native, &mark, NULL, error);
+    int32_t status = opencl_event_mark(device, native, &mark, NULL, NULL, error);
 
     if (status == DS_ACCEL_OK && mark != NULL) {
         status = vendor_check(device->instance, device,
@@ -132,7 +136,7 @@ static int32_t end_of(ds_accel_plugin_device_t *device, struct opencl_event *eve
 {
     const struct cl_calls *cl = &opencl_of(device)->runtime->cl;
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, event, &mark, NULL, error);
+    int32_t status = opencl_event_mark(device, event, &mark, NULL, NULL, error);
     int32_t code;
 
     if (status < 0 || mark == NULL) {

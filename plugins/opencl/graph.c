@@ -16,6 +16,10 @@
  * list in its one stream; works that two streams could have done side by side run one after
  * another.
  *
+ * Each stream and each mark of a capture has a row: how many works of every stream come before it.
+ * Who waits for a mark takes its row over. At the end, the stream that began has to know of all
+ * works: what nobody waited for would be in no order with what follows the graph.
+ *
  * Addresses are looked up at the launch, not at the capture.
  */
 #include "opencl.h"
@@ -28,6 +32,11 @@ struct list {
     size_t capacity;
 };
 
+struct row {
+    uint64_t *works; /* by the row of a stream; what lies behind count is 0 */
+    size_t count;
+};
+
 struct opencl_capture {
     atomic_uint references;             /* one of each stream and event in it */
     const struct opencl_stream *origin; /* where it began; compared, never followed */
@@ -36,6 +45,8 @@ struct opencl_capture {
     uint32_t state;        /* DS_ACCEL_CAPTURING_*; NO: it was ended */
     const char *broken_by; /* "stream_synchronize" */
     struct list *list;
+    struct row *rows; /* the first one is the origin's */
+    size_t row_count;
 };
 
 struct exec {
@@ -87,6 +98,66 @@ static int append(struct list *list, const struct opencl_node *node)
     return 0;
 }
 
+/* ---- what comes before: the capture's lock is held ------------------------------------------- */
+
+static int learn(struct opencl_capture *capture, size_t row, size_t from, size_t count)
+{
+    struct row *known = &capture->rows[row];
+    uint64_t *works;
+
+    if (count < capture->rows[from].count) {
+        count = capture->rows[from].count;
+    }
+    if (known->count < count) {
+        works = realloc(known->works, count * sizeof(*works));
+        if (works == NULL) {
+            return -1;
+        }
+        memset(works + known->count, 0, (count - known->count) * sizeof(*works));
+        known->works = works;
+        known->count = count;
+    }
+    for (size_t i = 0; i < capture->rows[from].count; i++) {
+        if (known->works[i] < capture->rows[from].works[i]) {
+            known->works[i] = capture->rows[from].works[i];
+        }
+    }
+    return 0;
+}
+
+/* A row that knows what another one does (the first: nothing). */
+static int add_row(struct opencl_capture *capture, size_t from, size_t *row_out)
+{
+    size_t row = capture->row_count;
+    struct row *grown = realloc(capture->rows, (row + 1) * sizeof(*grown));
+
+    if (grown == NULL) {
+        return -1;
+    }
+    capture->rows = grown;
+    memset(&grown[row], 0, sizeof(*grown));
+    if (learn(capture, row, row > 0 ? from : row, row + 1) != 0) {
+        return -1;
+    }
+    capture->row_count++;
+    *row_out = row;
+    return 0;
+}
+
+static int is_joined(const struct opencl_capture *capture)
+{
+    const struct row *origin = &capture->rows[0];
+
+    for (size_t i = 0; i < capture->row_count; i++) {
+        uint64_t own = capture->rows[i].count > i ? capture->rows[i].works[i] : 0;
+
+        if (own > (origin->count > i ? origin->works[i] : 0)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* ---- captures ------------------------------------------------------------------------------- */
 
 struct opencl_capture *opencl_capture_get(struct opencl_capture *capture)
@@ -101,6 +172,10 @@ void opencl_capture_put(struct opencl_capture *capture)
 {
     if (capture != NULL && atomic_fetch_sub(&capture->references, 1) == 1) {
         put_list(capture->list);
+        for (size_t i = 0; i < capture->row_count; i++) {
+            free(capture->rows[i].works);
+        }
+        free(capture->rows);
         pthread_mutex_destroy(&capture->lock);
         free(capture);
     }
@@ -150,6 +225,9 @@ static struct list *end_capture(struct opencl_capture *capture, const char **bro
     list = capture->list;
     *broken_by_out = capture->broken_by;
     capture->list = NULL;
+    if (*broken_by_out == NULL && !is_joined(capture)) {
+        *broken_by_out = "work of a stream that was drawn in and not waited for";
+    }
     capture->state = DS_ACCEL_CAPTURING_NO;
     pthread_mutex_unlock(&capture->lock);
     if (*broken_by_out != NULL) {
@@ -173,6 +251,8 @@ void opencl_capture_leave(struct opencl_stream *stream)
     }
     if (capture->origin == stream) {
         put_list(end_capture(capture, &broken_by));
+    } else {
+        break_capture(capture, "the end of a stream that was drawn in");
     }
     opencl_capture_put(capture);
 }
@@ -188,25 +268,52 @@ int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                        call);
 }
 
-int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
+/* The mark of an event in the stream's capture: its row. */
+int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error)
 {
-    struct opencl_capture *current = opencl_capture_of(stream);
+    struct opencl_capture *capture = stream->capture;
+    int32_t status = opencl_capture_check(capture, error);
+    int failed;
 
-    if (current == capture) {
-        return DS_ACCEL_OK; /* the list is in order already */
+    if (status < 0) {
+        return status;
     }
+    pthread_mutex_lock(&capture->lock);
+    failed = add_row(capture, stream->row, row_out) != 0;
+    pthread_mutex_unlock(&capture->lock);
+    return failed ? plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a mark in a capture")
+                  : DS_ACCEL_OK;
+}
+
+int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
+                            size_t row, struct ds_accel_error *error)
+{
+    struct opencl_capture *current = opencl_capture_of(stream);
+    size_t own = stream->row;
+    int failed;
+
     if (!is_open(capture)) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "stream_wait_event: the event was recorded in a capture that was not "
                            "launched");
     }
-    if (current != NULL) {
+    if (current != NULL && current != capture) {
         break_capture(current, "stream_wait_event for an event of another capture");
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "stream_wait_event: the event is of another capture");
     }
-    stream->capture = opencl_capture_get(capture);
+    pthread_mutex_lock(&capture->lock);
+    failed = current == capture ? learn(capture, own, row, 0) != 0
+                                : add_row(capture, row, &own) != 0;
+    pthread_mutex_unlock(&capture->lock);
+    if (failed) {
+        return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a wait in a capture");
+    }
+    if (current == NULL) {
+        stream->capture = opencl_capture_get(capture);
+        stream->row = own;
+    }
     return DS_ACCEL_OK;
 }
 
@@ -225,9 +332,10 @@ int32_t opencl_capture_check(struct opencl_capture *capture, struct ds_accel_err
     return why == NULL ? DS_ACCEL_OK : fail_broken(why, error);
 }
 
-static int32_t keep(struct opencl_capture *capture, const struct opencl_node *nodes, size_t count,
-                    struct ds_accel_error *error)
+static int32_t keep(const struct opencl_stream *stream, const struct opencl_node *nodes,
+                    size_t count, struct ds_accel_error *error)
 {
+    struct opencl_capture *capture = stream->capture;
     const char *why;
     int failed = 0;
 
@@ -235,6 +343,9 @@ static int32_t keep(struct opencl_capture *capture, const struct opencl_node *no
     why = capture->list != NULL ? capture->broken_by : "its end";
     for (size_t i = 0; i < count && why == NULL && !failed; i++) {
         failed = append(capture->list, &nodes[i]) != 0;
+    }
+    if (why == NULL && !failed) {
+        capture->rows[stream->row].works[stream->row] += count;
     }
     if (failed) {
         capture->state = DS_ACCEL_CAPTURING_BROKEN;
@@ -268,7 +379,7 @@ int32_t opencl_submit(struct opencl_stream *stream, const struct opencl_node *no
 
     pthread_mutex_lock(&stream->lock);
     capture = opencl_capture_of(stream);
-    status = capture == NULL ? perform(stream, node, error) : keep(capture, node, 1, error);
+    status = capture == NULL ? perform(stream, node, error) : keep(stream, node, 1, error);
     pthread_mutex_unlock(&stream->lock);
     return status;
 }
@@ -293,11 +404,17 @@ int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stre
     struct opencl_capture *capture = calloc(1, sizeof(*capture));
     struct list *list = make_list();
     int32_t status = DS_ACCEL_OK;
+    size_t row;
 
     (void)device;
     (void)mode;
-    if (capture == NULL || list == NULL || pthread_mutex_init(&capture->lock, NULL) != 0) {
+    if (capture == NULL || list == NULL || add_row(capture, 0, &row) != 0 ||
+        pthread_mutex_init(&capture->lock, NULL) != 0) {
         put_list(list);
+        if (capture != NULL) {
+            free(capture->row_count > 0 ? capture->rows[0].works : NULL);
+            free(capture->rows);
+        }
         free(capture);
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "no memory for a capture");
     }
@@ -311,6 +428,7 @@ int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stre
             plugin_fail(error, DS_ACCEL_ERR_STATE, "graph_capture_begin: the stream is capturing");
     } else {
         stream->capture = opencl_capture_get(capture);
+        stream->row = row;
     }
     pthread_mutex_unlock(&stream->lock);
     opencl_capture_put(capture);
@@ -328,6 +446,9 @@ int32_t opencl_capture_end(ds_accel_plugin_device_t *device, void *native_stream
     (void)device;
     pthread_mutex_lock(&stream->lock);
     if (opencl_capture_of(stream) == NULL || stream->capture->origin != stream) {
+        if (stream->capture != NULL) {
+            break_capture(stream->capture, "graph_capture_end on a stream that was drawn in");
+        }
         status = plugin_fail(error, DS_ACCEL_ERR_STATE,
                              "graph_capture_end: no capture began on this stream");
     } else {
@@ -435,7 +556,7 @@ int32_t opencl_graph_launch(ds_accel_plugin_device_t *device, void *native, void
     pthread_mutex_lock(&stream->lock);
     capture = opencl_capture_of(stream);
     status = capture == NULL ? launch(stream, exec, error)
-                             : keep(capture, exec->list->nodes, exec->list->count, error);
+                             : keep(stream, exec->list->nodes, exec->list->count, error);
     pthread_mutex_unlock(&stream->lock);
     pthread_mutex_unlock(&exec->lock);
     return status;

@@ -182,6 +182,7 @@ struct opencl_stream {
 
     pthread_mutex_t lock; /* guards what follows, and the order of what goes into the queue */
     struct opencl_capture *capture; /* NULL: none */
+    size_t row;                     /* its own in the capture */
     cl_event mark;                  /* the latest one of a query; NULL: none */
     uint64_t marked;                /* what mark is behind of: a place */
     struct opencl_worker *worker;   /* NULL until the first task */
@@ -242,6 +243,7 @@ struct opencl_event {
     pthread_mutex_t lock;           /* guards what follows */
     cl_event mark;                  /* NULL: never recorded */
     struct opencl_capture *capture; /* the mark is in this one instead; NULL: no */
+    size_t row;                     /* its own in the capture */
 };
 
 int32_t opencl_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
@@ -259,10 +261,11 @@ int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, v
 /* Its mark, retained; NULL if there is none. The capture that it is in instead, too, unless
    capture_out is NULL: both at one time, as another thread may record it. */
 int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
-                          cl_event *mark_out, struct opencl_capture **capture_out,
+                          cl_event *mark_out, struct opencl_capture **capture_out, size_t *row_out,
                           struct ds_accel_error *error);
 /* Take over a mark, or a place in a capture, in place of the earlier one. */
-void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture);
+void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture,
+                      size_t row);
 
 /* ---- copies (copy.c) ------------------------------------------------------------------------ */
 
@@ -310,6 +313,9 @@ int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                               struct ds_accel_error *error);
 /* The locked stream waits for a mark of a capture: it is, or is drawn, in. */
 int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
+                            size_t row, struct ds_accel_error *error);
+/* The locked stream, which captures, marks its place for an event. */
+int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error);
 /* The capture of the locked stream; NULL if there is none, or it has ended. */
 struct opencl_capture *opencl_capture_of(struct opencl_stream *stream);

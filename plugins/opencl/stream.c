@@ -374,14 +374,15 @@ int32_t opencl_stream_wait_event(ds_accel_plugin_device_t *device, void *native,
     struct opencl_event *event = native_event;
     struct opencl_capture *capture = NULL;
     cl_event mark = NULL;
-    int32_t status = opencl_event_mark(device, event, &mark, &capture, error);
+    size_t row = 0;
+    int32_t status = opencl_event_mark(device, event, &mark, &capture, &row, error);
 
     if (status < 0) {
         return status;
     }
     pthread_mutex_lock(&stream->lock);
     if (capture != NULL) {
-        status = opencl_capture_join(stream, capture, error);
+        status = opencl_capture_join(stream, capture, row, error);
     } else if (mark != NULL) {
         status =
             opencl_capture_refuse(stream, "stream_wait_event for an event from outside", error);
@@ -492,7 +493,7 @@ static int32_t wrap_event(ds_accel_plugin_device_t *device, cl_event mark, void 
             OPENCL_CALL(device, clReleaseEvent)(mark);
             return status;
         }
-        opencl_event_set(event, mark, NULL);
+        opencl_event_set(event, mark, NULL, 0);
         *native_out = event;
     }
     return status;
