@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The caching allocator against a model: tests/allocator/model.c. It is linked with the library's
-# objects, since the interface that it tests is not exported. Included by the top Makefile.
+# The caching allocator against a model: tests/allocator/model.c; and its use of memory beside torch's
+# rules: compare.c. They are linked with the library's objects, since the interface that they test is
+# not exported. Included by the top Makefile.
 
 MODEL := $(BUILD)/tests/model
 MODEL_OBJECTS := $(BUILD)/obj/tests/allocator/model.o $(BUILD)/obj/tests/allocator/synthetic.o
@@ -17,5 +18,22 @@ $(MODEL): $(MODEL_OBJECTS) $(CORE_OBJECTS)
 
 -include $(MODEL_OBJECTS:.o=.d)
 
-test-allocator: $(MODEL)
+
+# How much memory it needs beside torch's rules, on generated and recorded sequences. `make bench`
+# runs all seeds.
+COMPARE := $(BUILD)/tests/compare
+COMPARE_OBJECTS := $(foreach f,compare rules traces synthetic,$(BUILD)/obj/tests/allocator/$(f).o)
+COMPARE_SEEDS ?= $(if $(SAN),2,10)
+COMPARE_TRACES := $(sort $(wildcard tests/allocator/recorded/*.txt))
+
+$(COMPARE_OBJECTS): TEST_CFLAGS += -Icore $(DEPENDS_CFLAGS)
+
+$(COMPARE): $(COMPARE_OBJECTS) $(CORE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(SANFLAGS) $(LDFLAGS) -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
+
+-include $(COMPARE_OBJECTS:.o=.d)
+
+test-allocator: $(MODEL) $(COMPARE)
 	$(MODEL) $(MODEL_OPERATIONS)
+	$(COMPARE) --seeds $(COMPARE_SEEDS) $(COMPARE_TRACES)
