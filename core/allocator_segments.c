@@ -319,34 +319,41 @@ static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
     return sum >= needed_bytes;
 }
 
-/* The arena's lock is held, and its free memory is in the lists. */
+/* Before an unmapped block, or in it, where the request would begin. */
+static const struct ds_accel__block *first_of(const struct ds_accel__block *block)
+{
+    return block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_FREE
+               ? block->previous
+               : block;
+}
+
+/* The lowest, with what is free beside it, that holds the request. The arena's lock is held, and
+ * its free memory is in the lists. */
 static bool find_gap(const struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                      uint64_t align_bytes, struct gap *gap)
 {
+    *gap = (struct gap){NULL, 0};
     for (const struct ds_accel__segment *segment = arena->segments; segment != NULL;
          segment = segment->next) {
         struct ds_accel__block *block = segment->first;
 
         for (; block != NULL && segment->reserved_bytes != 0 && segment->kind == kind;
              block = block->next) {
-            const struct ds_accel__block *first =
-                block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_FREE
-                    ? block->previous
-                    : block;
+            const struct ds_accel__block *first = first_of(block);
             uint64_t before = block->address - first->address;
             uint64_t needed = round_up(first->address, align_bytes) - first->address + fit_bytes;
 
             if (block->state == DS_ACCEL__BLOCK_UNMAPPED && needed > before &&
-                has_room(first, needed)) {
+                has_room(first, needed) &&
+                (gap->block == NULL || block->address < gap->block->address)) {
                 gap->block = block;
                 gap->size_bytes = needed - before < block->size_bytes
                                       ? round_up(needed - before, segment->page_bytes)
                                       : block->size_bytes;
-                return true;
             }
         }
     }
-    return false;
+    return gap->block != NULL;
 }
 
 /* A new range joins the arena, all of it unmapped. */
