@@ -152,7 +152,7 @@ static uint32_t logic_of(const struct npu_runtime *runtime, uint32_t user)
         runtime->acl.aclrtGetLogicDevIdByUserDevId((int32_t)user, &logic) == ACL_OK && logic >= 0) {
         return (uint32_t)logic;
     }
-    vendor_visible_each("ASCEND_RT_VISIBLE_DEVICES", take_token, &search);
+    vendor_visible_each(NPU_VISIBLE, take_token, &search);
     return search.value;
 }
 

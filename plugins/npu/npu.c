@@ -178,6 +178,35 @@ static void npu_close(void *runtime)
     free(runtime);
 }
 
+static int take_ascending(void *user_data, const char *token)
+{
+    int64_t *last = user_data;
+    uint64_t value;
+
+    if (plugin_parse_u64(token, &value) != 0 || value > UINT32_MAX) {
+        return 2; /* where CANN stops reading */
+    }
+    if ((int64_t)value <= *last) {
+        return 1;
+    }
+    *last = (int64_t)value;
+    return 0;
+}
+
+/* CANN refuses a list whose numbers do not ascend, with the code of a machine without devices. */
+static int tell_order(struct vendor_problem *problem)
+{
+    int64_t last = -1;
+
+    if (vendor_visible_each(NPU_VISIBLE, take_ascending, &last) != 1) {
+        return 0;
+    }
+    return vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN,
+                              NPU_VISIBLE "=\"%.96s\" hides every device: CANN takes numbers in "
+                                          "ascending order only, each once",
+                              getenv(NPU_VISIBLE));
+}
+
 static int npu_count(void *opaque, uint32_t *count_out, struct vendor_problem *problem)
 {
     struct npu_runtime *runtime = opaque;
@@ -186,6 +215,9 @@ static int npu_count(void *opaque, uint32_t *count_out, struct vendor_problem *p
 
     if (code == ACL_RT_NO_DEVICE) {
         count = 0;
+        if (tell_order(problem) != 0) {
+            return -1;
+        }
     } else if (code != ACL_OK) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
                                    "aclrtGetDeviceCount()");
@@ -421,7 +453,7 @@ static const struct vendor_trace trace = {
 };
 
 static const struct vendor_visible visible[] = {
-    {.variable = "ASCEND_RT_VISIBLE_DEVICES", .separator = ",", .is_renumbered = 1},
+    {.variable = NPU_VISIBLE, .separator = ",", .is_renumbered = VENDOR_KEEPS_ORDER},
 };
 
 const struct vendor_backend vendor_backend = {

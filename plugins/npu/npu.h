@@ -9,6 +9,7 @@
 #include "vendor.h"
 
 #define NPU_MAX_DEVICES 64
+#define NPU_VISIBLE "ASCEND_RT_VISIBLE_DEVICES"
 
 /* A chip as the management library names it. */
 struct npu_chip {

@@ -25,6 +25,14 @@ is "the library is there, and no device" "unavailable no_device" \
     "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib" | cut -d' ' -f1,2)"
 is "hidden" 'unavailable hidden ASCEND_RT_VISIBLE_DEVICES="" hides every device' \
     "$(ASCEND_RT_VISIBLE_DEVICES='' verdict "$sim" npu)"
+for list in 1,0 0,0 0,1,0; do
+    is "a list that does not ascend: $list" "unavailable hidden ASCEND_RT_VISIBLE_DEVICES=\"$list\" hides every device: \
+CANN takes numbers in ascending order only, each once" "$(ASCEND_RT_VISIBLE_DEVICES=$list verdict "$sim" npu)"
+done
+for list in 0,1 0,1,9,0 0,1,x,0; do
+    is "CANN reads up to what is no device: $list" "available - libascendcl.so, 2 devices" \
+        "$(ASCEND_RT_VISIBLE_DEVICES=$list verdict "$sim" npu)"
+done
 variant broken 'v["driver_state"] = "broken"'
 is "ACL does not start" "error driver_failed aclInit(): ACL_ERROR_RT_DEV_SETUP_ERROR (507033)" \
     "$(verdict "$sim" "$dir/broken.json")"
@@ -78,13 +86,20 @@ has "device 0" "$out" "device 0 vendor 0 pci 0000:c1:00.0 uuid c1000000-19e5-d80
 has "device 1" "$out" "device 1 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
 ASCEND_RT_VISIBLE_DEVICES=1 drive npu facts
 has "one visible device" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
-ASCEND_RT_VISIBLE_DEVICES=1,0 drive npu facts
+# Older releases of CANN took a list in any order.
+variant older 'v["any_order"] = 1'
+ASCEND_RT_VISIBLE_DEVICES=1,0 drive "$dir/older.json" facts
 has "visible the other way round" "$out" "device 1 vendor 0 pci 0000:c1:00.0"
 has "visible the other way round: 0" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
 has "visible the other way round: 1" "$out" "device 1 vendor 0 pci 0000:c1:00.0 uuid c1000000-19e5-d802-0000-000000000001 node /dev/davinci0 numa 0"
-variant newer 'v["has_user_numbers"] = 1'
+variant newer 'v["any_order"] = 1; v["has_user_numbers"] = 1'
 ASCEND_RT_VISIBLE_DEVICES=1,0 drive "$dir/newer.json" facts
 has "visible the other way round, newer CANN" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
+# A child is never given a list that CANN would refuse.
+drive npu shown ASCEND_RT_VISIBLE_DEVICES
+has "no list for another order" "$out" "visible_devices_value: ASCEND_RT_VISIBLE_DEVICES cannot show device 0 behind device 1"
+has "no device twice" "$out" "visible_devices_value: device 1 is named twice"
+has "nothing is written" "$out" "then untouched"
 # ACL counts by PCI address, the first node is davinci3, and two chips share a card.
 variant holes 'v["order"] = "pci"; v["chips_per_card"] = 2; v["devices"][0]["minor"] = 7; v["devices"][1]["minor"] = 3'
 drive "$dir/holes.json" facts
@@ -175,6 +190,18 @@ and one that fits"
 is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 SIM_FAIL='aclrtMalloc:1=424242' drive npu work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 -: "
+while read -r number status name; do
+    SIM_FAIL="aclrtMalloc:1=$number" drive npu work
+    has "code $number" "$out" "failed mem_alloc: $status $number $name: aclrtMalloc("
+done <<'END'
+107023 -12 ACL_ERROR_RT_STREAM_ABORT
+107038 -12 ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD
+200006 -3 ACL_ERROR_FEATURE_UNSUPPORTED
+207020 -9 ACL_ERROR_RT_TIMEOUT
+207021 -3 ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED
+507015 -4 ACL_ERROR_RT_AICORE_EXCEPTION
+507910 -1 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+END
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" drive npu work
     is "lost in copy $copy" 1 "$code"

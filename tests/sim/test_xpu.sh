@@ -276,6 +276,8 @@ and one that fits"
 is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 SIM_FAIL='zeMemAllocDevice:1=0x424242' drive xpu work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 4342338 -: "
+SIM_FAIL='zeMemAllocDevice:1=0x78000020' drive xpu work
+has "a code of Level Zero 1.17" "$out" " -4 2013265952 ZE_RESULT_ERROR_SURVIVABILITY_MODE_DETECTED: zeMemAllocDevice("
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" drive xpu work
     is "lost in copy $copy" 1 "$code"

@@ -27,7 +27,9 @@ static uint32_t order_count;
 static uint64_t peers[MAX_DEVICES]; /* physical -> bits of physical */
 static _Thread_local struct context *current;
 
-/* The numbers of ASCEND_RT_VISIBLE_DEVICES, read when ACL starts; the first wrong one ends it. */
+/* The numbers of ASCEND_RT_VISIBLE_DEVICES, read when ACL starts; the first wrong one ends it. They
+   ascend, or there is no device at all; fact "any_order" is an older CANN, which took them as they
+   came. */
 static void read_visible(void)
 {
     const char *text = getenv("ASCEND_RT_VISIBLE_DEVICES");
@@ -46,6 +48,11 @@ static void read_visible(void)
 
         if (end == text || value < 0 || value >= (long)order_count ||
             visible_count == MAX_DEVICES) {
+            return;
+        }
+        if (visible_count > 0 && value <= visible[visible_count - 1] &&
+            sim_vendor_number("any_order", 0) == 0) {
+            visible_count = 0;
             return;
         }
         visible[visible_count++] = (int32_t)value;
@@ -154,7 +161,7 @@ SIM_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion
 SIM_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
 {
     BEGIN("aclrtGetDeviceCount");
-    if (order_count == 0) {
+    if (visible_count == 0) {
         return ACL_ERROR_RT_NO_DEVICE; /* and *count as it was */
     }
     *count = (uint32_t)visible_count;
