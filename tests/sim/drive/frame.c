@@ -259,6 +259,18 @@ static void ask_shares(struct run *run)
     if (HAS(run, dmabuf_export)) {
         REFUSED(run, DS_ACCEL_ERR_INVALID, "a dma-buf past the end", dmabuf_export, run->device,
                 memory + 4 * KIB, 64 * KIB, 0, &fd, &offset);
+        /* Of whole pages: a part of one would take its neighbours along. */
+        REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "a dma-buf from within a page", dmabuf_export,
+                run->device, memory + 512, 4 * KIB, 0, &fd, &offset);
+        REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "a dma-buf up to within a page", dmabuf_export,
+                run->device, memory + 4 * KIB, 4 * KIB + 512, 0, &fd, &offset);
+        drive_want(run, fd == -1, "a dma-buf that is refused has no descriptor");
+        if (CALL(run, dmabuf_export, run->device, memory + 4 * KIB, 8 * KIB, 0, &fd, &offset) >=
+            0) {
+            drive_want(run, fd >= 0 && offset == 0,
+                       "a dma-buf is of the bytes that were asked for");
+            close(fd);
+        }
     }
     if (HAS(run, ipc_memory_export) && info.memory_handle_bytes > 0 &&
         CALL(run, ipc_memory_export, run->device, memory, handle, info.memory_handle_bytes) >= 0) {
