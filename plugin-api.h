@@ -142,6 +142,10 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_DTYPE_FLOAT8_E5M2 12u   /**< OCP */
 #define DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ 13u
 #define DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ 14u
+/** Since 1.1: pairs of real and imaginary part, each a float of half the size. */
+#define DS_ACCEL_DTYPE_COMPLEX32 15u
+#define DS_ACCEL_DTYPE_COMPLEX64 16u
+#define DS_ACCEL_DTYPE_COMPLEX128 17u
 
 #define DS_ACCEL_DTYPE_STORES 1u   /**< the device holds and copies it */
 #define DS_ACCEL_DTYPE_COMPUTES 2u /**< arithmetic in hardware; set = "supported" */

@@ -12,8 +12,7 @@ static void check_dtypes(struct ds_accel__run *run)
     const uint32_t known = DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_COMPUTES |
                            DS_ACCEL_DTYPE_EMULATED;
 
-    for (uint32_t dtype = DS_ACCEL_DTYPE_FLOAT32; dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ;
-         dtype++) {
+    for (uint32_t dtype = DS_ACCEL_DTYPE_FLOAT32; dtype <= DS_ACCEL_DTYPE_COMPLEX128; dtype++) {
         uint32_t support = UINT32_MAX;
 
         WANT(run, DS_ACCEL_OK, dtype_support, run->device, dtype, &support);

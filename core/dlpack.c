@@ -20,6 +20,7 @@
 #define CODE_FLOAT8_E4M3FNUZ 11u
 #define CODE_FLOAT8_E5M2 12u
 #define CODE_FLOAT8_E5M2FNUZ 13u
+#define CODE_COMPLEX 5u /* since 0.5 */
 
 #define VERSION_MAJOR 1u
 #define VERSION_MINOR 1u /* the first with float8 */
@@ -87,6 +88,9 @@ static const struct {
     {DS_ACCEL_DTYPE_FLOAT8_E5M2, CODE_FLOAT8_E5M2, 8, true},
     {DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ, CODE_FLOAT8_E4M3FNUZ, 8, true},
     {DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ, CODE_FLOAT8_E5M2FNUZ, 8, true},
+    {DS_ACCEL_DTYPE_COMPLEX32, CODE_COMPLEX, 32, false},
+    {DS_ACCEL_DTYPE_COMPLEX64, CODE_COMPLEX, 64, false},
+    {DS_ACCEL_DTYPE_COMPLEX128, CODE_COMPLEX, 128, false},
 };
 
 static int32_t to_their_dtype(uint32_t dtype, bool is_versioned, DLDataType *type_out)

@@ -606,6 +606,18 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_instantiate(ds_accel_graph_t *graph);
  */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_replay(ds_accel_graph_t *graph, ds_accel_stream_t *stream);
 
+/**
+ * Is what is queued on a stream now captured: because a capture began on it, or because it waited
+ * for an event of one?
+ *
+ * @param[out] capturing_out  DS_ACCEL_CAPTURING_NO, _YES, or _BROKEN: its end will give no graph
+ * @return DS_ACCEL_OK, also where there are no graphs; ERR_INVALID; ERR_STATE in a forked child
+ * @threads any
+ * @source torch.cuda.is_current_stream_capturing()
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream,
+                                                     uint32_t *capturing_out);
+
 /** @return DS_ACCEL_OK; ERR_STATE nothing was captured; ERR_UNSUPPORTED */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_node_count(ds_accel_graph_t *graph, uint64_t *count_out);
 
@@ -1196,7 +1208,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_contiguous(ds_accel_tensor_t *tensor,
 
 /**
  * Set every element, queued on @p stream.
- * @param[in] value  one element of the tensor's dtype
+ * @param[in] value  one element of the tensor's dtype; of a complex one, both parts
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
                                              ds_accel_stream_t *stream);
@@ -1620,6 +1632,24 @@ struct ds_accel_pinned_stats {
 /** @param[out] stats_out struct_size set */
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
                                               struct ds_accel_pinned_stats *stats_out);
+/**
+ * One statistic of the device's pinned memory by the name that torch.cuda.host_memory_stats() gives
+ * it: active_bytes, active_requests (given out, or freed while streams still use it),
+ * allocated_bytes and allocations (held from the runtime, active or kept), each with .current,
+ * .peak, .allocated and .freed; num_host_alloc and num_host_free, calls of the runtime;
+ * host_alloc_time and host_free_time, how long those took, in microseconds, with .total, .max,
+ * .min, .count and .avg. Earlier torch's names reserved_bytes and segment are those of
+ * allocated_bytes and allocations.
+ *
+ * @param[in]  key        "active_bytes.current"
+ * @param[out] value_out  bytes, a count or microseconds
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND there is none of that name, with the nearest; ERR_INVALID
+ * @threads any; the figures of one moment
+ */
+DS_ACCEL_EXPORT int32_t ds_accel_host_memory_stat(ds_accel_device_t *device, const char *key,
+                                                  int64_t *value_out);
+/** All of them, as one JSON object. @owner caller; ds_accel_free_text() */
+DS_ACCEL_EXPORT int32_t ds_accel_host_memory_stats(ds_accel_device_t *device, char **json_text_out);
 /** The peaks become the current values. */
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_reset_peaks(ds_accel_device_t *device);
 /** Give what the pool keeps back to the runtime; what streams still use stays. */

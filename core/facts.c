@@ -351,6 +351,9 @@ static const struct {
     {"float8_e5m2", DS_ACCEL_DTYPE_FLOAT8_E5M2, 8},
     {"float8_e4m3fnuz", DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ, 8},
     {"float8_e5m2fnuz", DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ, 8},
+    {"complex32", DS_ACCEL_DTYPE_COMPLEX32, 32},
+    {"complex64", DS_ACCEL_DTYPE_COMPLEX64, 64},
+    {"complex128", DS_ACCEL_DTYPE_COMPLEX128, 128},
     {"float", DS_ACCEL_DTYPE_FLOAT32, 32},
     {"fp32", DS_ACCEL_DTYPE_FLOAT32, 32},
     {"half", DS_ACCEL_DTYPE_FLOAT16, 16},
@@ -363,6 +366,9 @@ static const struct {
     {"short", DS_ACCEL_DTYPE_INT16, 16},
     {"int", DS_ACCEL_DTYPE_INT32, 32},
     {"long", DS_ACCEL_DTYPE_INT64, 64},
+    {"chalf", DS_ACCEL_DTYPE_COMPLEX32, 32},
+    {"cfloat", DS_ACCEL_DTYPE_COMPLEX64, 64},
+    {"cdouble", DS_ACCEL_DTYPE_COMPLEX128, 128},
 };
 
 const char *ds_accel_dtype_name(uint32_t dtype)

@@ -91,6 +91,7 @@ static void give_out(struct ds_accel__pinned *pool, struct ds_accel__pinned_bloc
     block->state = DS_ACCEL__PINNED_IN_USE;
     block->asked_bytes = asked_bytes;
     block->use_count = 0;
+    ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_BUSY);
     stats->alloc_count++;
     stats->requested_bytes += asked_bytes;
     stats->allocated_bytes += asked_bytes;
@@ -108,6 +109,7 @@ static int32_t lock_pages(struct ds_accel__pinned *pool, struct ds_accel__pinned
                           uint64_t align_bytes, struct ds_accel_error *error)
 {
     const struct ds_accel_device *device = &pool->device->abi;
+    uint64_t begin_ns = ds_accel__now_ns();
     void *pointer = NULL;
     int32_t status = device->table->mem_alloc_pinned(device->handle, block->size_bytes, align_bytes,
                                                      block->flags, &pointer, error);
@@ -116,6 +118,9 @@ static int32_t lock_pages(struct ds_accel__pinned *pool, struct ds_accel__pinned
         status = DS_ACCEL_ERR_ABI;
     }
     block->pointer = pointer;
+    if (status == DS_ACCEL_OK) {
+        ds_accel__pinned_time(pool, false, begin_ns);
+    }
     return status > 0 ? DS_ACCEL_ERR_ABI : status;
 }
 
@@ -347,6 +352,7 @@ int32_t ds_accel_pinned_reset_peaks(ds_accel_device_t *device)
         pthread_mutex_lock(&pool->lock);
         pool->stats.allocated_peak_bytes = pool->stats.allocated_bytes;
         pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
+        ds_accel__pinned_forget_peaks(pool);
         pthread_mutex_unlock(&pool->lock);
     }
     return status;

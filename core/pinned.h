@@ -34,6 +34,37 @@ struct ds_accel__pinned_block {
     uint32_t use_capacity;
 };
 
+/* As torch counts (pinned_stats.c). */
+struct ds_accel__pinned_figure {
+    uint64_t current;
+    uint64_t peak;
+    uint64_t allocated; /* all that was ever added */
+    uint64_t freed;
+};
+
+struct ds_accel__pinned_duration {
+    uint64_t total_us;
+    uint64_t most_us;
+    uint64_t least_us;
+    uint64_t count;
+};
+
+struct ds_accel__pinned_figures {
+    struct ds_accel__pinned_figure blocks; /* held from the runtime */
+    struct ds_accel__pinned_figure bytes;
+    struct ds_accel__pinned_figure active; /* not ready to be given out */
+    struct ds_accel__pinned_figure active_bytes;
+    struct ds_accel__pinned_duration allocating; /* by the runtime */
+    struct ds_accel__pinned_duration freeing;
+};
+
+enum ds_accel__pinned_change {
+    DS_ACCEL__PINNED_HELD,
+    DS_ACCEL__PINNED_GIVEN_BACK,
+    DS_ACCEL__PINNED_BUSY,
+    DS_ACCEL__PINNED_IDLE
+};
+
 struct ds_accel__pinned {
     struct ds_accel__device *device;
     uint64_t page_bytes;
@@ -48,6 +79,7 @@ struct ds_accel__pinned {
     size_t events_made;
     uint64_t kept_limit_bytes;
     struct ds_accel_pinned_stats stats;
+    struct ds_accel__pinned_figures figures;
 };
 
 /* The device's pool, made by its first use; NULL: no memory. */
@@ -75,5 +107,13 @@ struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned 
 /* Give a list of blocks back to the runtime, without the lock. True if there was one. */
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool,
                               struct ds_accel__pinned_block *surplus);
+
+/* pinned_stats.c: a block comes, goes, is given out, or can be given out again. */
+void ds_accel__pinned_count(struct ds_accel__pinned *pool,
+                            const struct ds_accel__pinned_block *block,
+                            enum ds_accel__pinned_change change);
+/* The runtime has allocated or freed since then; without the lock. */
+void ds_accel__pinned_time(struct ds_accel__pinned *pool, bool is_free, uint64_t begin_ns);
+void ds_accel__pinned_forget_peaks(struct ds_accel__pinned *pool);
 
 #endif

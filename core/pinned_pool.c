@@ -114,6 +114,7 @@ void ds_accel__pinned_insert(struct ds_accel__pinned *pool, struct ds_accel__pin
     if (pool->stats.reserved_bytes > pool->stats.reserved_peak_bytes) {
         pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
     }
+    ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_HELD);
 }
 
 static void forget(struct ds_accel__pinned *pool, const struct ds_accel__pinned_block *block)
@@ -126,6 +127,7 @@ static void forget(struct ds_accel__pinned *pool, const struct ds_accel__pinned_
     *place = block->next_in_bucket;
     pool->stats.block_count--;
     pool->stats.reserved_bytes -= block->size_bytes;
+    ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_GIVEN_BACK);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -221,6 +223,7 @@ static void keep(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *b
 {
     struct ds_accel__pinned_block **list = ready_list(pool, block->size_bytes, block->flags);
 
+    ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_IDLE);
     block->state = DS_ACCEL__PINNED_READY;
     block->next = *list;
     *list = block;
@@ -294,10 +297,12 @@ bool ds_accel__pinned_release(struct ds_accel__pinned *pool, struct ds_accel__pi
         struct ds_accel_error error = {.struct_size = sizeof(error)};
         struct ds_accel__pinned_block *block = surplus;
         char text[400];
+        uint64_t begin_ns = ds_accel__now_ns();
         int32_t status;
 
         surplus = block->next;
         status = device->table->mem_free_pinned(device->handle, block->pointer, &error);
+        ds_accel__pinned_time(pool, true, begin_ns);
         if (status < 0) {
             ds_accel__describe(status, &error, text, sizeof(text));
             ds_accel__log(&pool->device->context->log, "pinned", DS_ACCEL_LOG_WARN,

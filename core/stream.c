@@ -263,6 +263,40 @@ int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_
     return DS_ACCEL_OK;
 }
 
+int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream, uint32_t *capturing_out)
+{
+    struct ds_accel__stream *ours = ds_accel__stream_check(stream, "stream_is_capturing");
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+    int32_t status;
+
+    if (ours == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    if (capturing_out == NULL) {
+        return ds_accel__refuse("stream_is_capturing", "output", NULL);
+    }
+    status = ds_accel__device_fork_check(ours->child.device);
+    if (status < 0) {
+        return status;
+    }
+    status = stream->table->graph_capture_status(stream->handle, &capturing, &error);
+    if (status ==
+        DS_ACCEL_ERR_UNSUPPORTED) { /* what began here, we know; none is drawn in unseen */
+        struct ds_accel__arena *arena = __atomic_load_n(&ours->arena, __ATOMIC_ACQUIRE);
+
+        capturing = arena != NULL && ds_accel__allocator_is_capturing(arena)
+                        ? DS_ACCEL_CAPTURING_YES
+                        : DS_ACCEL_CAPTURING_NO;
+        status = DS_ACCEL_OK;
+    }
+    if (status < 0) {
+        return ds_accel__fail(status, &error);
+    }
+    *capturing_out = capturing;
+    return DS_ACCEL_OK;
+}
+
 /* ---- the current stream --------------------------------------------------------------------- */
 
 /* A thread's own choice on one device. Handles are told apart by their ids, which never return. */

@@ -32,6 +32,9 @@ uint64_t ds_accel__dtype_bytes(uint32_t dtype)
         [DS_ACCEL_DTYPE_FLOAT8_E5M2] = 1,
         [DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ] = 1,
         [DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ] = 1,
+        [DS_ACCEL_DTYPE_COMPLEX32] = 4,
+        [DS_ACCEL_DTYPE_COMPLEX64] = 8,
+        [DS_ACCEL_DTYPE_COMPLEX128] = 16,
     };
 
     return dtype < DS_ACCEL__ARRAY_SIZE(bytes) ? bytes[dtype] : 0;

@@ -22,8 +22,8 @@
 
 struct plan {
     void *destination;
-    const void *source; /* NULL: fill with the pattern */
-    unsigned char pattern[8];
+    const void *source;        /* NULL: fill with the pattern */
+    unsigned char pattern[16]; /* the largest element */
     uint32_t pattern_bytes;
     uint32_t ndim; /* of the loops around the runs */
     int64_t sizes[DS_ACCEL_TENSOR_DIMS_MAX];
@@ -704,7 +704,7 @@ int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
 
 int32_t ds_accel_tensor_zero(ds_accel_tensor_t *tensor, ds_accel_stream_t *stream)
 {
-    const uint64_t zero = 0;
+    const uint64_t zero[2] = {0, 0}; /* the largest element */
 
-    return ds_accel_tensor_fill(tensor, &zero, stream);
+    return ds_accel_tensor_fill(tensor, zero, stream);
 }

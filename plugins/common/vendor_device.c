@@ -457,6 +457,8 @@ static int32_t vendor_dtype_support(ds_accel_plugin_device_t *device, uint32_t d
     }
     if (dtype >= DS_ACCEL_DTYPE_FLOAT32 && dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ) {
         status = vendor_backend.dtype_support(device, dtype, &support, error);
+    } else if (dtype >= DS_ACCEL_DTYPE_COMPLEX32 && dtype <= DS_ACCEL_DTYPE_COMPLEX128) {
+        support = DS_ACCEL_DTYPE_STORES; /* pairs are computed with by libraries, not by hardware */
     }
     if (status == DS_ACCEL_OK) {
         *support_out = support;

@@ -365,6 +365,9 @@ Test(core_facts, know_the_names_of_data_types)
         {"byte", DS_ACCEL_DTYPE_UINT8, 8},
         {"bool", DS_ACCEL_DTYPE_BOOL, 8},
         {"float8_e4m3fn", DS_ACCEL_DTYPE_FLOAT8_E4M3FN, 8},
+        {"complex32", DS_ACCEL_DTYPE_COMPLEX32, 32},
+        {"torch.cfloat", DS_ACCEL_DTYPE_COMPLEX64, 64},
+        {"complex128", DS_ACCEL_DTYPE_COMPLEX128, 128},
     };
     uint32_t dtype = 99;
 
@@ -373,13 +376,13 @@ Test(core_facts, know_the_names_of_data_types)
         cr_expect_eq(dtype, rows[i].dtype, "%s", rows[i].name);
         cr_expect_eq(ds_accel_dtype_size_bits(dtype), rows[i].size_bits, "%s", rows[i].name);
     }
-    for (uint32_t i = 1; i <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ; i++) {
+    for (uint32_t i = 1; i <= DS_ACCEL_DTYPE_COMPLEX128; i++) {
         cr_assert_not_null(ds_accel_dtype_name(i), "%u", i);
         EXPECT_STATUS(ds_accel_dtype_parse(ds_accel_dtype_name(i), &dtype), DS_ACCEL_OK);
         cr_expect_eq(dtype, i);
     }
     cr_expect_null(ds_accel_dtype_name(0));
-    cr_expect_eq(ds_accel_dtype_size_bits(15), 0);
+    cr_expect_eq(ds_accel_dtype_size_bits(18), 0);
     EXPECT_REFUSED(ds_accel_dtype_parse("bfloat61", &dtype), DS_ACCEL_ERR_NOT_FOUND, "bfloat16");
     EXPECT_STATUS(ds_accel_dtype_parse("", &dtype), DS_ACCEL_ERR_NOT_FOUND);
     EXPECT_STATUS(ds_accel_dtype_parse(NULL, &dtype), DS_ACCEL_ERR_INVALID);

@@ -959,14 +959,71 @@ Test(core_tensor, exports_and_imports_both_structures_of_dlpack)
     EXPECT_REFUSED(ds_accel_device_synchronize(device), DS_ACCEL_ERR_INVALID, "destroyed");
 }
 
+/* An element of 16 bytes in each way that elements are moved, and both parts of a value. */
+Test(core_tensor, holds_complex_numbers)
+{
+    static const uint32_t dtypes[] = {DS_ACCEL_DTYPE_COMPLEX32, DS_ACCEL_DTYPE_COMPLEX64,
+                                      DS_ACCEL_DTYPE_COMPLEX128};
+    static const char *const accelerators[] = {"mock", "cpu"};
+    unsigned char value[16];
+    unsigned char wanted[6 * 16];
+    unsigned char zero[6 * 16] = {0};
+
+    for (size_t i = 0; i < sizeof(value); i++) {
+        value[i] = (unsigned char)(i + 1);
+    }
+    for (size_t run = 0; run < 6; run++) {
+        ds_accel_device_t *device;
+        ds_accel_t *context = test_start(accelerators[run % 2], &device);
+        uint32_t dtype = dtypes[run / 2];
+        const size_t bytes = 4u << (run / 2);
+        ds_accel_rng_t *rng = NULL;
+        ds_accel_tensor_t *tensor;
+        ds_accel_tensor_t *turned;
+        ds_accel_tensor_t *whole;
+        ds_accel_tensor_t *host;
+
+        for (size_t i = 0; i < 6; i++) {
+            memcpy(wanted + i * bytes, value, bytes);
+        }
+        MUST(ds_accel_tensor_create(device, dtype, 2, SHAPE(2, 3), &tensor));
+        cr_expect_eq(info_of(tensor).element_bytes, bytes);
+        MUST(ds_accel_tensor_fill(tensor, value, NULL));
+        MUST(ds_accel_tensor_transpose(tensor, 0, 1, &turned));
+        MUST(ds_accel_tensor_contiguous(turned, NULL, &whole));
+        cr_expect_neq(info_of(whole).data, info_of(tensor).data);
+        MUST(ds_accel_tensor_create_host(dtype, 2, SHAPE(3, 2), &host));
+        MUST(ds_accel_tensor_copy(host, whole, NULL));
+        MUST(ds_accel_device_synchronize(device));
+        cr_expect_arr_eq(info_of(host).data, wanted, 6 * bytes);
+        MUST(ds_accel_tensor_zero(turned, NULL));
+        MUST(ds_accel_tensor_copy(host, turned, NULL));
+        MUST(ds_accel_device_synchronize(device));
+        cr_expect_arr_eq(info_of(host).data, zero, 6 * bytes);
+        MUST(ds_accel_rng_create(device, 0, 0, &rng));
+        EXPECT_STATUS(ds_accel_rng_uniform(rng, NULL, info_of(tensor).data, 6, dtype, 0, 1),
+                      DS_ACCEL_ERR_UNSUPPORTED);
+        EXPECT_STATUS(ds_accel_rng_normal(rng, NULL, info_of(tensor).data, 6, dtype, 0, 1),
+                      DS_ACCEL_ERR_UNSUPPORTED);
+        EXPECT_STATUS(ds_accel_rng_bits(rng, NULL, info_of(tensor).data, 6, dtype),
+                      DS_ACCEL_ERR_UNSUPPORTED);
+        ds_accel_rng_destroy(rng);
+        ds_accel_tensor_put(host);
+        ds_accel_tensor_put(whole);
+        ds_accel_tensor_put(turned);
+        ds_accel_tensor_put(tensor);
+        test_finish(context, device);
+    }
+}
+
 Test(core_tensor, maps_every_dtype_to_dlpack_and_back)
 {
-    for (uint32_t dtype = DS_ACCEL_DTYPE_FLOAT32; dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ;
-         dtype++) {
+    for (uint32_t dtype = DS_ACCEL_DTYPE_FLOAT32; dtype <= DS_ACCEL_DTYPE_COMPLEX128; dtype++) {
         ds_accel_tensor_t *tensor;
         ds_accel_tensor_t *back;
         void *managed = NULL;
-        bool is_new = dtype >= DS_ACCEL_DTYPE_FLOAT8_E4M3FN;
+        bool is_new = dtype >= DS_ACCEL_DTYPE_FLOAT8_E4M3FN &&
+                      dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ;
 
         MUST(ds_accel_tensor_create_host(dtype, 1, SHAPE(2), &tensor));
         if (is_new) {

@@ -1275,12 +1275,12 @@ Test(plugin_mock, data_types_are_as_the_options_say)
 
     option("bf16", "false");
     open_mock();
-    for (uint32_t dtype = 0; dtype <= DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ + 1; dtype++) {
+    for (uint32_t dtype = 0; dtype <= DS_ACCEL_DTYPE_COMPLEX128 + 1; dtype++) {
         uint32_t wanted = dtype > DS_ACCEL_DTYPE_BOOL ? emulated : full;
 
-        if (dtype == 0 || dtype > DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ) {
+        if (dtype == 0 || dtype > DS_ACCEL_DTYPE_COMPLEX128) {
             wanted = 0;
-        } else if (dtype == DS_ACCEL_DTYPE_BFLOAT16) {
+        } else if (dtype == DS_ACCEL_DTYPE_BFLOAT16 || dtype >= DS_ACCEL_DTYPE_COMPLEX32) {
             wanted = DS_ACCEL_DTYPE_STORES;
         }
         EXPECT_OK(table->dtype_support(handle, dtype, &support, &error));

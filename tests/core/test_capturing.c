@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Whether a stream captures, on mock and cpu. */
+#include "fixture.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint32_t capturing_of(ds_accel_stream_t *stream)
+{
+    uint32_t capturing = 9;
+
+    EXPECT_STATUS(ds_accel_stream_is_capturing(stream, &capturing), DS_ACCEL_OK);
+    return capturing;
+}
+
+static void ask_on(const char *accelerator)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start(accelerator, &device);
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_stream_t *other = NULL;
+    ds_accel_event_t *event = NULL;
+    ds_accel_graph_t *graph = NULL;
+    uint32_t capturing = 9;
+
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_stream_create(device, 0, 0, &other));
+    MUST(ds_accel_event_create(device, 0, &event));
+    MUST(ds_accel_graph_create(device, &graph));
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_NO);
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_YES);
+    cr_expect_eq(capturing_of(other), DS_ACCEL_CAPTURING_NO);
+    MUST(ds_accel_event_record(event, stream));
+    MUST(ds_accel_stream_wait_event(other, event));
+    cr_expect_eq(capturing_of(other), DS_ACCEL_CAPTURING_YES, "%s: it was drawn in", accelerator);
+    MUST(ds_accel_event_record(event, other));
+    MUST(ds_accel_stream_wait_event(stream, event));
+    MUST(ds_accel_graph_capture_end(graph));
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_NO);
+    cr_expect_eq(capturing_of(other), DS_ACCEL_CAPTURING_NO);
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    EXPECT_STATUS(ds_accel_stream_synchronize(stream), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_BROKEN);
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_NO);
+    EXPECT_STATUS(ds_accel_stream_is_capturing(NULL, &capturing), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_stream_is_capturing(stream, NULL), DS_ACCEL_ERR_INVALID);
+    ds_accel_graph_destroy(graph);
+    ds_accel_event_destroy(event);
+    ds_accel_stream_destroy(other);
+    ds_accel_stream_destroy(stream);
+    EXPECT_STATUS(ds_accel_stream_is_capturing(stream, &capturing), DS_ACCEL_ERR_INVALID);
+    test_finish(context, device);
+}
+
+Test(core_capturing, is_told_of_every_stream_of_a_capture)
+{
+    ask_on("mock");
+    ask_on("cpu");
+}
+
+/* A plugin that cannot be asked: what began through this library is known all the same. */
+static const struct ds_accel_plugin *dumb_entry(const struct ds_accel_host *host)
+{
+    static struct ds_accel_plugin dumb;
+    void *module = dlopen(TEST_MOCKS "/ds_accel_alpha.so", RTLD_NOW | RTLD_LOCAL);
+    ds_accel_entry_v1_t entry =
+        module != NULL ? (ds_accel_entry_v1_t)dlsym(module, DS_ACCEL_ENTRY_V1_SYMBOL) : NULL;
+
+    cr_assert_not_null(entry);
+    dumb = *entry(host);
+    dumb.name = "dumb";
+    dumb.graph_capture_status = NULL;
+    return &dumb;
+}
+
+Test(core_capturing, is_known_where_the_plugin_cannot_say)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+    ds_accel_device_t *device;
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_graph_t *graph = NULL;
+    uint32_t capturing = 9;
+    int status = 0;
+    pid_t child;
+
+    options.accelerator = "dumb";
+    context = test_create_with(&options);
+    MUST(ds_accel_register(context, dumb_entry));
+    MUST(ds_accel_detect(context));
+    MUST(ds_accel_device_open(context, 0, &device));
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_graph_create(device, &graph));
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_NO);
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_YES);
+    child = fork();
+    if (child == 0) {
+        _exit(ds_accel_stream_is_capturing(stream, &capturing) == DS_ACCEL_ERR_STATE ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0);
+    MUST(ds_accel_graph_capture_end(graph));
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_NO);
+    ds_accel_graph_destroy(graph);
+    ds_accel_stream_destroy(stream);
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
