@@ -908,7 +908,8 @@ DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_device_t *device,
  * @param[in] pointer  where @p size_bytes begin; 0 bytes are no access
  * @param[in] access   DS_ACCEL_ACCESS_READ or DS_ACCEL_ACCESS_WRITE
  * @return DS_ACCEL_OK, and nothing is looked at, when no layer is on; ERR_INVALID not a live
- * handle, range or kind of access, or a stream of another context; ERR_STATE in a forked child
+ * handle, range or kind of access, or a stream of another context; with layer validate, also memory
+ * that was freed, or that no allocator has given out; ERR_STATE in a forked child
  * @threads any; the one call of this library that a host task may make
  */
 DS_ACCEL_INLINE int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
@@ -1827,7 +1828,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream
 
 /**
  * Run a function of the host's when the stream gets there. It runs once, on any thread, and must
- * not call this library.
+ * not call this library, but for ds_accel_note_access(). Layer validate refuses what it calls.
  */
 DS_ACCEL_HOT inline int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream,
                                                       ds_accel_host_task_t task, void *user_data)

@@ -9,6 +9,7 @@ import ctypes
 import gc
 import os
 import sys
+import warnings
 import weakref
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32,
                     c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, cast,
@@ -18,8 +19,10 @@ import numpy
 import torch
 import torch.utils.dlpack
 
+warnings.filterwarnings("ignore", message="ComplexHalf support is experimental")
 library = ctypes.CDLL(sys.argv[1])
 FLOAT32, FLOAT16, BFLOAT16, FLOAT64, INT8, UINT8, INT16, INT32, INT64, BOOL = range(1, 11)
+COMPLEX32, COMPLEX64, COMPLEX128 = range(15, 18)
 HOST, PINNED, DEVICE = 1, 2, 3
 READ_ONLY = 1
 failures = 0
@@ -211,10 +214,13 @@ def start(backend):
 
 
 numpy_dtypes = {FLOAT32: "f4", FLOAT16: "f2", FLOAT64: "f8", INT8: "i1", UINT8: "u1", INT16: "i2",
-                INT32: "i4", INT64: "i8"}
+                INT32: "i4", INT64: "i8", COMPLEX64: "c8", COMPLEX128: "c16"}
 torch_dtypes = {FLOAT32: torch.float32, FLOAT16: torch.float16, FLOAT64: torch.float64,
                 BFLOAT16: torch.bfloat16, INT8: torch.int8, UINT8: torch.uint8,
-                INT16: torch.int16, INT32: torch.int32, INT64: torch.int64}
+                INT16: torch.int16, INT32: torch.int32, INT64: torch.int64,
+                COMPLEX32: torch.complex32, COMPLEX64: torch.complex64,
+                COMPLEX128: torch.complex128}
+PARTS = {COMPLEX32: "f2", COMPLEX64: "f4", COMPLEX128: "f8"}
 
 
 def to_numpy(tensor):
@@ -236,9 +242,13 @@ consumers = {"numpy": (to_numpy, numpy_dtypes, lambda array: array.ctypes.data),
 # ---- they take ours ------------------------------------------------------------------------------
 
 def fill(tensor, count, dtype):
-    """0, 1, 2 ... written through the address; our memory is the host's."""
+    """0, 1, 2 ... written through the address; our memory is the host's. Of complex numbers, the
+    imaginary parts are half of that."""
     address = tensor.info().data
-    if dtype == BFLOAT16:
+    if dtype in PARTS:
+        bits = (numpy.arange(2 * count) // 2 / (1 + numpy.arange(2 * count) % 2)).astype(
+            PARTS[dtype])
+    elif dtype == BFLOAT16:
         bits = (numpy.arange(count, dtype="f4").view("u4") >> 16).astype("u2")
     else:
         bits = numpy.arange(count).astype(numpy_dtypes[dtype])
@@ -258,8 +268,8 @@ def they_take_ours(name):
             label = "%s takes our %s dtype %d" % (name, what, dtype)
             check(label + ": address", address_of(theirs) == address)
             check(label + ": shape", tuple(theirs.shape) == (3, 4))
-            check(label + ": values", [float(x) for x in theirs.reshape(-1)] ==
-                  [float(x) for x in range(12)])
+            check(label + ": values", [complex(x) for x in theirs.reshape(-1)] ==
+                  [complex(x, x / 2 if dtype in PARTS else 0) for x in range(12)])
             check(label + ": still there", len(releases) == 0)
             del theirs
             gc.collect()
@@ -314,12 +324,19 @@ def shapes_of_all_kinds(name):
 
 def count_up(name, dtype):
     if name == "numpy":
-        return numpy.arange(12).astype(numpy_dtypes[dtype]).reshape(3, 4)
-    return torch.arange(12).to(torch_dtypes[dtype]).reshape(3, 4)
+        whole = numpy.arange(12) * (1 + 0.5j if dtype in PARTS else 1)
+        return whole.astype(numpy_dtypes[dtype]).reshape(3, 4)
+    whole = torch.arange(12)
+    if dtype in PARTS:
+        return torch.complex(whole.double(), whole.double() / 2).to(torch_dtypes[dtype]).reshape(
+            3, 4)
+    return whole.to(torch_dtypes[dtype]).reshape(3, 4)
 
 
 def bits_of(array):
     if isinstance(array, torch.Tensor):
+        if array.is_complex():
+            array = torch.view_as_real(array)
         array = array.contiguous().view(torch.uint8 if array.element_size() == 1 else {
             2: torch.int16, 4: torch.int32, 8: torch.int64}[array.element_size()]).numpy()
     return numpy.ascontiguousarray(array).tobytes()
@@ -398,6 +415,20 @@ def strides_of_theirs():
     theirs = torch.arange(24).reshape(4, 6).t()[1:5:2]
     ours = Tensor.take(theirs)
     check("torch, strided: strides", list(ours.info().strides[:2]) == list(theirs.stride()))
+    ours.put()
+
+
+def conjugates():
+    """torch only notes that a tensor is conjugated, which DLPack cannot say."""
+    theirs = torch.tensor([1 + 2j, 3 - 4j])
+    try:
+        Tensor.take(theirs.conj())
+        check("torch does not give a noted conjugate away", False)
+    except (RuntimeError, BufferError):
+        check("torch does not give a noted conjugate away", True)
+    ours = Tensor.take(theirs.conj().resolve_conj())
+    check("a resolved one is given", ctypes.string_at(ours.info().data, 16) ==
+          numpy.array([1 - 2j, 3 + 4j], "c8").tobytes())
     ours.put()
 
 
@@ -481,12 +512,12 @@ def read_only():
     copy[0] = 5
     check("but a copy of it", copy.tolist() == [5, 1, 2, 3] and array[0] == 0)
     library.ds_accel_tensor_put(handle)
-    wide = numpy.zeros(3, dtype="c16")
+    wide = numpy.zeros(3, dtype="u2")
     try:
         Tensor.take(wide)
         check("a dtype that we don't have is refused", False)
     except RuntimeError as problem:
-        check("a dtype that we don't have is refused", "type code 5" in str(problem))
+        check("a dtype that we don't have is refused", "type code 1 with 16 bits" in str(problem))
     flags, releases = counted(BOOL, (4,))
     flags.keeps = True  # numpy drops it with an exception set, in which no Python can run
     must(library.ds_accel_tensor_zero(flags.handle, None))
@@ -567,6 +598,7 @@ for backend in sys.argv[2:]:
     storage_is_let_go()
     reference_counts()
     strides_of_theirs()
+    conjugates()
     used_capsules()
     read_only()
     deleters()
