@@ -25,6 +25,12 @@ enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const voi
                                                   const void *address);
 /* Give all of it back to the runtime, what is still in use too. */
 void ds_accel__pinned_close(struct ds_accel__device *device);
+/* pinned_uses.c: a device is open, and will be closed; streams of it may use any pool's memory. */
+void ds_accel__pinned_attach(struct ds_accel__device *device);
+void ds_accel__pinned_detach(struct ds_accel__device *device);
+/* A stream is about to be destroyed. Lock of its device held. */
+void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
+                                  const struct ds_accel__stream *stream);
 
 enum ds_accel__allocator_mode {
     DS_ACCEL__ALLOCATOR_CACHING,

@@ -341,6 +341,7 @@ static int32_t start(struct ds_accel__device *device)
     }
     device->abi.table = table;
     pthread_mutex_init(&device->lock, NULL);
+    ds_accel__pinned_attach(device);
     return DS_ACCEL_OK;
 }
 
@@ -396,6 +397,7 @@ static void stop(struct ds_accel__device *device)
             }
         }
     }
+    ds_accel__pinned_detach(device);
     ds_accel__pinned_close(device);
     device->candidate->table.device_close(device->abi.handle);
     pthread_mutex_destroy(&device->lock);

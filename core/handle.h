@@ -142,7 +142,9 @@ struct ds_accel__device {
     /* Guards the children: made at the first opening, kept while the memory is. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
-    struct ds_accel__pinned *pinned; /* made by its first use, under lock; NULL: none */
+    struct ds_accel__pinned *pinned;    /* made by its first use, under lock; NULL: none */
+    struct ds_accel__device *next_open; /* of all contexts', under open_lock of pinned_uses.c */
+    bool has_ended_work; /* of a stream that was destroyed with work left; under lock */
 };
 
 /* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory

@@ -451,6 +451,11 @@ void ds_accel__layers_remove(struct ds_accel__candidate *candidate)
     free(stack);
 }
 
+const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate)
+{
+    return candidate->layers != NULL ? &candidate->layers->plugin : &candidate->table;
+}
+
 void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
                                  const char *name)
 {

@@ -24,6 +24,10 @@ void ds_accel__layers_remove(struct ds_accel__candidate *candidate);
 bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size);
 /* The calling thread runs a host task, which layer validate has let through. */
 bool ds_accel__layers_in_task(void);
+/* The plugin's table below the layers: what is asked there orders nothing for the race detector. */
+const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate);
+/* Nothing that is queued uses these bytes of host memory any more: an allocator has seen to it. */
+void ds_accel__layer_host_block(const void *pointer, uint64_t size_bytes);
 /* Spans of a plugin's own, in the trace if there is one. */
 void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
                                  const char *name);

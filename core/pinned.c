@@ -275,29 +275,6 @@ int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer)
     return DS_ACCEL_OK;
 }
 
-/* Lock held. */
-static int32_t add_use(struct ds_accel__pinned_block *block, struct ds_accel__stream *stream)
-{
-    for (uint32_t i = 0; i < block->use_count; i++) {
-        if (block->uses[i].stream == stream && block->uses[i].stream_id == stream->child.id) {
-            return DS_ACCEL_OK;
-        }
-    }
-    if (block->use_count == block->use_capacity) {
-        uint32_t capacity = block->use_capacity > 0 ? block->use_capacity * 2 : 2;
-        struct ds_accel__pinned_use *larger = realloc(block->uses, capacity * sizeof(*larger));
-
-        if (larger == NULL) {
-            return ds_accel__no_memory();
-        }
-        block->uses = larger;
-        block->use_capacity = capacity;
-    }
-    block->uses[block->use_count++] =
-        (struct ds_accel__pinned_use){.stream = stream, .stream_id = stream->child.id};
-    return DS_ACCEL_OK;
-}
-
 int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
                                 struct ds_accel__stream *stream)
 {
@@ -312,7 +289,7 @@ int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *poi
     block = ds_accel__pinned_block(pool, pointer);
     if (block != NULL) {
         status = block->state == DS_ACCEL__PINNED_IN_USE
-                     ? add_use(block, stream)
+                     ? ds_accel__pinned_use(block, stream)
                      : refuse_pointer(pool, "mem_record_stream", pointer, block);
     }
     pthread_mutex_unlock(&pool->lock);

@@ -16,7 +16,8 @@ enum ds_accel__pinned_state {
 
 /* A stream that uses a block; after the block was freed, what says that it is done. */
 struct ds_accel__pinned_use {
-    struct ds_accel__stream *stream;
+    struct ds_accel__device *device; /* the stream's; it is purged when that is closed */
+    struct ds_accel__stream *stream; /* NULL: any that was destroyed with work left */
     uint64_t stream_id;
     ds_accel_plugin_event_t *event; /* NULL: the device must have been idle */
 };
@@ -32,6 +33,7 @@ struct ds_accel__pinned_block {
     struct ds_accel__pinned_use *uses;
     uint32_t use_count;
     uint32_t use_capacity;
+    bool needs_idle; /* no memory was left to say what uses it */
 };
 
 /* As torch counts (pinned_stats.c). */
@@ -104,6 +106,17 @@ struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *poo
 /* Take what is ready out of the pool until it keeps no more than that: a list to release. */
 struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned *pool,
                                                         uint64_t kept_bytes);
+/* ---- pinned_uses.c: lock of the pool held ---------------------------------------------------- */
+
+/* The stream uses the block. ERR_NO_MEMORY */
+int32_t ds_accel__pinned_use(struct ds_accel__pinned_block *block, struct ds_accel__stream *stream);
+/* The block was freed: mark all that streams have queued by now. */
+void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
+/* True if all of that is done; what is done is not asked again. */
+bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
+/* Take back the events of a block that nobody will ask about. */
+void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
+
 /* Give a list of blocks back to the runtime, without the lock. True if there was one. */
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool,
                               struct ds_accel__pinned_block *surplus);

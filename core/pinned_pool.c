@@ -13,10 +13,8 @@
  * caller wanted, so that the message of a refusal has the caller's figure in it.
  *
  * Reuse. The host may use a block as soon as it has it, and no queue stands between the host and
- * its memory. So a block that streams copy from or to is given out again only after they are done;
- * nobody waits for that. Freeing records an event in each of its streams, and whoever finds no
- * block asks those events. Where no event can tell, because the stream is gone, is being captured
- * or the runtime has no events, the whole device must have been idle once.
+ * its memory. So a block is given out again, or back to the runtime, only after all that streams
+ * had queued when it was freed; pinned_uses.c sees to that. Nobody waits for it.
  *
  * Blocks are found by address in a hash table, and by class in lists of those that are ready; what
  * still waits stands apart, so that a hit never looks at it. One lock per device guards all of it;
@@ -130,93 +128,6 @@ static void forget(struct ds_accel__pinned *pool, const struct ds_accel__pinned_
     ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_GIVEN_BACK);
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
-
-/* A spare event or a new one; NULL: there is none to be had. */
-static ds_accel_plugin_event_t *take_event(struct ds_accel__pinned *pool)
-{
-    const struct ds_accel_device *device = &pool->device->abi;
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    ds_accel_plugin_event_t **larger;
-    ds_accel_plugin_event_t *event = NULL;
-
-    if (pool->event_count > 0) {
-        return pool->events[--pool->event_count];
-    }
-    larger = realloc(pool->events, (pool->events_made + 1) * sizeof(ds_accel_plugin_event_t *));
-    if (larger == NULL) {
-        return NULL;
-    }
-    pool->events = larger;
-    if (device->table->event_create(device->handle, 0, &event, &error) != DS_ACCEL_OK) {
-        return NULL;
-    }
-    pool->events_made += event != NULL;
-    return event;
-}
-
-static void put_event(struct ds_accel__pinned *pool, ds_accel_plugin_event_t *event)
-{
-    pool->events[pool->event_count++] = event;
-}
-
-/* An event that says when the stream is done with what it has now; NULL: none can. */
-static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
-                                     const struct ds_accel__pinned_use *use)
-{
-    const struct ds_accel_plugin *table = pool->device->abi.table;
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
-    ds_accel_plugin_event_t *event;
-
-    if (__atomic_load_n(&use->stream->child.id, __ATOMIC_RELAXED) != use->stream_id) {
-        return NULL;
-    }
-    /* In a capture an event would become a part of the graph. */
-    if (table->graph_capture_status(use->stream->abi.handle, &capturing, &error) == DS_ACCEL_OK &&
-        capturing != DS_ACCEL_CAPTURING_NO) {
-        return NULL;
-    }
-    event = take_event(pool);
-    if (event != NULL &&
-        table->event_record(event, use->stream->abi.handle, &error) != DS_ACCEL_OK) {
-        put_event(pool, event);
-        event = NULL;
-    }
-    return event;
-}
-
-/* Is the device idle? A runtime that cannot be asked has no work to wait for. */
-static bool is_idle(const struct ds_accel__pinned *pool)
-{
-    const struct ds_accel_device *device = &pool->device->abi;
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    int32_t status = device->table->device_synchronize(device->handle, 0, &error);
-
-    return status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED;
-}
-
-/* True if all that used the block is done; what is done is not asked again. */
-static bool is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
-{
-    const struct ds_accel_plugin *table = pool->device->abi.table;
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    while (block->use_count > 0) {
-        struct ds_accel__pinned_use *use = &block->uses[block->use_count - 1];
-
-        if (use->event != NULL ? table->event_query(use->event, &error) != DS_ACCEL_OK
-                               : !is_idle(pool)) {
-            return false;
-        }
-        if (use->event != NULL) {
-            put_event(pool, use->event);
-        }
-        block->use_count--;
-    }
-    return true;
-}
-
 /* ---- what the pool keeps -------------------------------------------------------------------- */
 
 static void keep(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
@@ -224,6 +135,7 @@ static void keep(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *b
     struct ds_accel__pinned_block **list = ready_list(pool, block->size_bytes, block->flags);
 
     ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_IDLE);
+    ds_accel__layer_host_block(block->pointer, block->size_bytes);
     block->state = DS_ACCEL__PINNED_READY;
     block->next = *list;
     *list = block;
@@ -237,7 +149,7 @@ static void poll_waiting(struct ds_accel__pinned *pool)
     while (*place != NULL) {
         struct ds_accel__pinned_block *block = *place;
 
-        if (is_done(pool, block)) {
+        if (ds_accel__pinned_is_done(pool, block)) {
             *place = block->next;
             pool->stats.waiting_bytes -= block->size_bytes;
             keep(pool, block);
@@ -360,10 +272,8 @@ struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *poo
     stats->free_count++;
     stats->allocated_bytes -= block->asked_bytes;
     stats->cached_bytes += block->size_bytes;
-    for (uint32_t i = 0; i < block->use_count; i++) {
-        block->uses[i].event = mark(pool, &block->uses[i]);
-    }
-    if (block->use_count > 0) {
+    ds_accel__pinned_mark(pool, block);
+    if (block->use_count > 0 || block->needs_idle) {
         block->state = DS_ACCEL__PINNED_WAITING;
         block->next = pool->waiting;
         pool->waiting = block;
@@ -441,19 +351,14 @@ void ds_accel__pinned_close(struct ds_accel__device *device)
     for (size_t i = 0; i < pool->bucket_count; i++) {
         for (struct ds_accel__pinned_block *block = pool->buckets[i]; block != NULL;
              block = block->next_in_bucket) {
-            for (uint32_t use = 0;
-                 block->state != DS_ACCEL__PINNED_IN_USE && use < block->use_count; use++) {
-                if (block->uses[use].event != NULL) {
-                    put_event(pool, block->uses[use].event);
-                }
-            }
+            ds_accel__pinned_unmark(pool, block);
             block->next = all;
             all = block;
         }
     }
     ds_accel__pinned_release(pool, all);
     while (pool->event_count > 0) {
-        table->event_destroy(pool->events[--pool->event_count]);
+        ds_accel__layers_below(device->candidate)->event_destroy(pool->events[--pool->event_count]);
     }
     device->pinned = NULL;
     destroy(pool);

@@ -193,6 +193,15 @@ static bool note_host_work(const struct ds_accel__object *device, const struct d
     return is_refused;
 }
 
+void ds_accel__layer_host_block(const void *pointer, uint64_t size_bytes)
+{
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) != 0) {
+        ds_accel__layer_lock();
+        ds_accel__access_forget(0, (uintptr_t)pointer, (uintptr_t)pointer + size_bytes);
+        ds_accel__layer_unlock();
+    }
+}
+
 int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
                                   const struct ds_accel__work *work)
 {

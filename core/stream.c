@@ -131,6 +131,9 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
         if (arena != NULL && ds_accel__allocator_is_capturing(arena)) {
             ds_accel__graph_cancel(stream); /* so that its end can be marked */
         }
+        if (!is_borrowed) {
+            ds_accel__pinned_stream_ends(device, stream);
+        }
         ds_accel__handle_put(DS_ACCEL__HANDLE_STREAM, stream);
         pthread_mutex_unlock(&device->lock);
         if (arena != NULL) {

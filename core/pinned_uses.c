@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What still uses a block of pinned memory that was freed.
+ *
+ * A copy goes straight to the plugin, which does not tell which memory a stream has queued. So
+ * freeing records an event in every stream of the context that may have work, on the device of the
+ * pool and on all others that are open; on an idle device there is nothing to record. Whoever finds
+ * no block in the pool later queries the events. Where no event can tell, because a stream was
+ * destroyed with work left, is being captured, or the runtime has no events, the stream's device
+ * must have been idle once.
+ *
+ * Locks: a pool's, then open_lock, then a device's, which keeps its streams from being destroyed.
+ * All questions go below the layers: they order nothing for the program.
+ */
+#include "pinned.h"
+
+#include <stdlib.h>
+
+/* Guards the list of open devices. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ds_accel__device *all_open;
+
+static void renew_in_children(void)
+{
+    ds_accel__fork_renew(&open_lock);
+}
+
+static const struct ds_accel_plugin *table_of(const struct ds_accel__device *device)
+{
+    return ds_accel__layers_below(device->candidate);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* A spare event or a new one; NULL: there is none to be had. Only the pool's device has spare ones.
+ */
+static ds_accel_plugin_event_t *take_event(struct ds_accel__pinned *pool,
+                                           const struct ds_accel__device *device)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_event_t *event = NULL;
+
+    if (device == pool->device) {
+        ds_accel_plugin_event_t **larger;
+
+        if (pool->event_count > 0) {
+            return pool->events[--pool->event_count];
+        }
+        larger = realloc(pool->events, (pool->events_made + 1) * sizeof(ds_accel_plugin_event_t *));
+        if (larger == NULL) {
+            return NULL;
+        }
+        pool->events = larger;
+    }
+    if (table_of(device)->event_create(device->abi.handle, 0, &event, &error) != DS_ACCEL_OK) {
+        return NULL;
+    }
+    pool->events_made += event != NULL && device == pool->device;
+    return event;
+}
+
+static void put_event(struct ds_accel__pinned *pool, const struct ds_accel__device *device,
+                      ds_accel_plugin_event_t *event)
+{
+    if (device == pool->device) {
+        pool->events[pool->event_count++] = event;
+    } else if (event != NULL) {
+        table_of(device)->event_destroy(event);
+    }
+}
+
+/* ---- streams: their device's lock held ------------------------------------------------------ */
+
+/* In a capture an event would become a part of the graph. One that cannot be asked because another
+ * one captures is as good as in it. */
+static bool is_capturing(const struct ds_accel__stream *stream)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+    int32_t status = table_of(stream->child.device)
+                         ->graph_capture_status(stream->abi.handle, &capturing, &error);
+
+    return status == DS_ACCEL_OK ? capturing != DS_ACCEL_CAPTURING_NO
+                                 : status != DS_ACCEL_ERR_UNSUPPORTED;
+}
+
+static bool has_capture(const struct ds_accel__device *device)
+{
+    for (const struct ds_accel__child *child = device->children; child != NULL;
+         child = child->next) {
+        if (child->kind == DS_ACCEL__HANDLE_STREAM && is_capturing(ds_accel__child_handle(child))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the device idle? One that captures is not asked, lest the capture breaks. A runtime that
+ * cannot be asked has no work to wait for. */
+static bool is_idle(struct ds_accel__device *device)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (has_capture(device)) {
+        return false;
+    }
+    status = table_of(device)->device_synchronize(device->abi.handle, 0, &error);
+    if (status != DS_ACCEL_OK && status != DS_ACCEL_ERR_UNSUPPORTED) {
+        return false;
+    }
+    device->has_ended_work = false;
+    return true;
+}
+
+/* An event that says when the stream is done with what it has now; NULL: none can. */
+static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
+                                     const struct ds_accel__stream *stream)
+{
+    const struct ds_accel__device *device = stream->child.device;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_event_t *event = is_capturing(stream) ? NULL : take_event(pool, device);
+
+    if (event != NULL &&
+        table_of(device)->event_record(event, stream->abi.handle, &error) != DS_ACCEL_OK) {
+        put_event(pool, device, event);
+        event = NULL;
+    }
+    return event;
+}
+
+void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
+                                  const struct ds_accel__stream *stream)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    if (!device->has_ended_work) {
+        device->has_ended_work = has_capture(device) || is_capturing(stream) ||
+                                 table_of(device)->stream_query(stream->abi.handle, &error) !=
+                                     DS_ACCEL_OK;
+    }
+}
+
+/* ---- uses: the pool's lock held ------------------------------------------------------------- */
+
+static struct ds_accel__pinned_use *find_use(struct ds_accel__pinned_block *block,
+                                             const struct ds_accel__stream *stream)
+{
+    for (uint32_t i = 0; i < block->use_count; i++) {
+        if (block->uses[i].stream == stream && block->uses[i].stream_id == stream->child.id) {
+            return &block->uses[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: no memory. */
+static struct ds_accel__pinned_use *add_use(struct ds_accel__pinned_block *block,
+                                            struct ds_accel__device *device,
+                                            struct ds_accel__stream *stream)
+{
+    struct ds_accel__pinned_use *use;
+
+    if (block->use_count == block->use_capacity) {
+        uint32_t capacity = block->use_capacity > 0 ? block->use_capacity * 2 : 2;
+        struct ds_accel__pinned_use *larger = realloc(block->uses, capacity * sizeof(*larger));
+
+        if (larger == NULL) {
+            return NULL;
+        }
+        block->uses = larger;
+        block->use_capacity = capacity;
+    }
+    use = &block->uses[block->use_count++];
+    *use = (struct ds_accel__pinned_use){
+        .device = device,
+        .stream = stream,
+        .stream_id = stream != NULL ? stream->child.id : 0,
+    };
+    return use;
+}
+
+int32_t ds_accel__pinned_use(struct ds_accel__pinned_block *block, struct ds_accel__stream *stream)
+{
+    if (find_use(block, stream) != NULL || add_use(block, stream->child.device, stream) != NULL) {
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__no_memory();
+}
+
+static void drop_use(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
+                     uint32_t number)
+{
+    const struct ds_accel__pinned_use *use = &block->uses[number];
+
+    if (use->event != NULL) {
+        put_event(pool, use->device, use->event);
+    }
+    block->uses[number] = block->uses[--block->use_count];
+}
+
+static void drop_uses_of(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
+                         const struct ds_accel__device *device)
+{
+    for (uint32_t i = block->use_count; i > 0; i--) {
+        if (block->uses[i - 1].device == device) {
+            drop_use(pool, block, i - 1);
+        }
+    }
+}
+
+void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
+{
+    while (block->use_count > 0) {
+        drop_use(pool, block, block->use_count - 1);
+    }
+}
+
+/* Mark the streams of a device: those that are known to use the block, or all others. */
+static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
+                         struct ds_accel__device *device, bool are_known)
+{
+    for (const struct ds_accel__child *child = device->children; child != NULL;
+         child = child->next) {
+        struct ds_accel__stream *stream;
+        struct ds_accel__pinned_use *use;
+
+        if (child->kind != DS_ACCEL__HANDLE_STREAM) {
+            continue;
+        }
+        stream = ds_accel__child_handle(child);
+        use = find_use(block, stream);
+        if ((use != NULL) != are_known) {
+            continue;
+        }
+        use = use != NULL ? use : add_use(block, device, stream);
+        if (use != NULL) {
+            use->event = mark(pool, stream);
+        } else {
+            block->needs_idle = true;
+        }
+    }
+}
+
+/* All that one device may have queued. Its lock held. */
+static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
+                        struct ds_accel__device *device)
+{
+    mark_streams(pool, block, device, true);
+    if (is_idle(device)) {
+        return;
+    }
+    mark_streams(pool, block, device, false);
+    if (device->has_ended_work && add_use(block, device, NULL) == NULL) {
+        block->needs_idle = true;
+    }
+}
+
+void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
+{
+    pthread_mutex_lock(&open_lock);
+    for (struct ds_accel__device *device = all_open; device != NULL; device = device->next_open) {
+        if (device->context == pool->device->context) {
+            pthread_mutex_lock(&device->lock);
+            mark_device(pool, block, device);
+            pthread_mutex_unlock(&device->lock);
+        }
+    }
+    pthread_mutex_unlock(&open_lock);
+}
+
+static bool was_idle(struct ds_accel__device *device)
+{
+    bool was;
+
+    pthread_mutex_lock(&device->lock);
+    was = is_idle(device);
+    pthread_mutex_unlock(&device->lock);
+    return was;
+}
+
+bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    if (block->needs_idle && !was_idle(pool->device)) {
+        return false;
+    }
+    block->needs_idle = false;
+    while (block->use_count > 0) {
+        const struct ds_accel__pinned_use *use = &block->uses[block->use_count - 1];
+
+        if (use->event != NULL
+                ? table_of(use->device)->event_query(use->event, &error) != DS_ACCEL_OK
+                : !was_idle(use->device)) {
+            return false;
+        }
+        drop_use(pool, block, block->use_count - 1);
+    }
+    return true;
+}
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+void ds_accel__pinned_attach(struct ds_accel__device *device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, renew_in_children);
+    pthread_mutex_lock(&open_lock);
+    device->next_open = all_open;
+    all_open = device;
+    pthread_mutex_unlock(&open_lock);
+}
+
+/* What this device still does with blocks of other pools is waited for. */
+static void purge(struct ds_accel__pinned *pool, const struct ds_accel__device *device)
+{
+    const struct ds_accel_plugin *table = table_of(device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < pool->bucket_count; i++) {
+        for (struct ds_accel__pinned_block *block = pool->buckets[i]; block != NULL;
+             block = block->next_in_bucket) {
+            bool is_used = false;
+
+            for (uint32_t use = 0; use < block->use_count; use++) {
+                is_used = is_used || block->uses[use].device == device;
+            }
+            if (is_used) {
+                table->device_synchronize(device->abi.handle, UINT64_MAX, &error);
+                drop_uses_of(pool, block, device);
+            }
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void ds_accel__pinned_detach(struct ds_accel__device *device)
+{
+    struct ds_accel__device **place = &all_open;
+    const ds_accel_t *context = device->context;
+
+    pthread_mutex_lock(&open_lock);
+    while (*place != device) {
+        place = &(*place)->next_open;
+    }
+    *place = device->next_open;
+    pthread_mutex_unlock(&open_lock);
+    for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
+        struct ds_accel__device *other = context->devices[i];
+
+        if (other != NULL && other != device && other->pinned != NULL) {
+            purge(other->pinned, device);
+        }
+    }
+}
