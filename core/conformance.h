@@ -41,6 +41,7 @@ enum ds_accel__stage {
 /* Of a check. */
 #define DS_ACCEL__CHECK_ALONE 1u /* in a process that ran no other check and runs none after it */
 #define DS_ACCEL__CHECK_TRAP 2u  /* a crash breaks the check's own rule, not DSA-P26 */
+#define DS_ACCEL__CHECK_EACH 4u  /* on each device, as all checks of the stage DEVICE are */
 
 #define DS_ACCEL__CHECK_SLOTS 6
 
@@ -93,13 +94,15 @@ extern const struct ds_accel__check_list ds_accel__checks_life, ds_accel__checks
     ds_accel__checks_event, ds_accel__checks_memory, ds_accel__checks_host_memory,
     ds_accel__checks_vmem, ds_accel__checks_graph, ds_accel__checks_facts, ds_accel__checks_native,
     ds_accel__checks_sharing, ds_accel__checks_async, ds_accel__checks_flags, ds_accel__checks_free,
-    ds_accel__checks_texts, ds_accel__checks_left;
+    ds_accel__checks_texts, ds_accel__checks_left, ds_accel__checks_devices;
 
 /* conformance_list.c. The check number position of all, in the order in which they run; NULL past
  * the last. */
 const struct ds_accel__check *ds_accel__check_at(size_t position);
 /* True if only names the check's rule or group, or is NULL. */
 bool ds_accel__check_is_chosen(const struct ds_accel__check *check, const char *only);
+/* True if it is made on each device, and not on the first only. */
+bool ds_accel__check_is_each(const struct ds_accel__check *check);
 /* The rule in a few words, as docs/plugin-abi.md has it; NULL if there is none of that number. */
 const char *ds_accel__rule_title(uint32_t rule);
 /* "mem_alloc" for the slot at an offset of the table. */
@@ -109,10 +112,68 @@ bool ds_accel__has_slot(const struct ds_accel__run *run, size_t offset);
 /* One line of JSON to the suite's caller, in the form of json_pack(). */
 void ds_accel__say(const char *format, ...);
 
+/* ---- which slot is being called (conformance_witness.c) ------------------------------------- */
+
+#define DS_ACCEL__WITNESS_PAGE 4 /* the descriptor that the process has the page as */
+#define DS_ACCEL__WITNESS_CALLS 64u
+#define DS_ACCEL__WITNESS_SLOTS (sizeof(struct ds_accel_plugin) / sizeof(void *))
+
+/* Shared by the processes of the suite. A slot is its offset in the table; 0: none. */
+struct ds_accel__page {
+    struct {
+        atomic_uint slot; /* that is being called */
+        atomic_int process;
+    } calls[DS_ACCEL__WITNESS_CALLS]; /* at the same time, by any thread */
+    atomic_uint last;                 /* that came back */
+    atomic_uint step;                 /* of a check that has many, from 1 on; 0: none */
+    atomic_uchar returned[DS_ACCEL__WITNESS_SLOTS]; /* has come back at least once */
+};
+
+/* What is no slot, and may end the process too. */
+enum ds_accel__witnessed {
+    DS_ACCEL__WITNESS_LOAD,
+    DS_ACCEL__WITNESS_ENTRY
+};
+
+/* Use the page of a descriptor, which stays open for peers. False: there is none. */
+bool ds_accel__witness_open(int fd);
+int ds_accel__witness_descriptor(void);
+unsigned ds_accel__witness_enter(enum ds_accel__witnessed what);
+void ds_accel__witness_leave(unsigned call, enum ds_accel__witnessed what);
+/* In the place of the table's functions, some that note each call and make it. */
+void ds_accel__witness_table(const struct ds_accel__run *run, struct ds_accel_plugin *table);
+/*
+ * What is being called, as ", in mem_alloc and stream_query", or what was called last; by a process
+ * (0: any). Returns the first slot that is being called, 0 if none is.
+ */
+size_t ds_accel__witness_read(const struct ds_accel__page *of, int process, char *text,
+                              size_t text_size);
+/* What a child of this process was calling when it ended; "" if nothing. */
+const char *ds_accel__witness_peer(int process);
+bool ds_accel__witness_has_returned(const struct ds_accel__page *of, size_t slot);
+/* Not to call a slot any more: a check that does so is skipped for the reason, as the end of
+ * "mem_alloc ...", and the process ends. */
+void ds_accel__witness_refuse(size_t slot, const char *why);
+bool ds_accel__witness_is_refused(size_t slot);
+/* A step of a check, which is left out of later ones if it ended its process. */
+#define DS_ACCEL__WITNESS_STEPS 256u
+void ds_accel__witness_step(unsigned step);
+void ds_accel__witness_refuse_step(unsigned step);
+bool ds_accel__witness_is_refused_step(unsigned step);
+/* "mem_alloc ..." */
+void ds_accel__witness_explain(size_t slot, char *why, size_t why_size);
+const char *ds_accel__witness_name(size_t slot);
+
 /* ---- what checks are written with (conformance_kit.c) --------------------------------------- */
 
 /* Say that the check failed, and why, and end the process. From any thread. */
 _Noreturn void ds_accel__check_fail(const struct ds_accel__run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Say how the check went; rule 0: its own. */
+void ds_accel__say_result(const struct ds_accel__run *run, const char *result, uint32_t rule,
+                          const char *detail);
+/* Say why the check was not made, and end the process. From any thread. */
+_Noreturn void ds_accel__say_skipped(const struct ds_accel__run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Say why the check, which has to return then, was not made. */
 void ds_accel__skip(struct ds_accel__run *run, const char *format, ...)
@@ -262,9 +323,16 @@ struct ds_accel__peer {
 bool ds_accel__run_peer(struct ds_accel__run *run, struct ds_accel__peer *peer);
 /* In the other process: all of the above. */
 void ds_accel__serve_peer(struct ds_accel__run *run);
+/* How many devices there are, and what shows them in reverse order, or only the last of them; where
+ * the backend has no variable for that, "" (conformance_devices.c). */
+void ds_accel__say_devices(struct ds_accel__run *run);
 /* Who a device is, in whatever the plugin tells of it that is not its index. */
 void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index, char *text,
                                size_t text_size);
+/* Fail if anything was printed since this process began, or stdout or stderr was closed. */
+void ds_accel__want_silence(const struct ds_accel__run *run);
+/* How much was. */
+int64_t ds_accel__printed_bytes(void);
 /* Threads and descriptors of this process. */
 size_t ds_accel__count_threads(void);
 size_t ds_accel__count_descriptors(void);
@@ -280,6 +348,8 @@ typedef void (*ds_accel__tour_t)(struct ds_accel__run *run, const struct ds_acce
                                  int32_t status, void *user_data);
 /* Make the calls of every slot that is there, each followed by visit (or NULL). */
 void ds_accel__tour(struct ds_accel__run *run, ds_accel__tour_t visit, void *user_data);
+/* Make the call of one slot alone. False: the tour has none of it. */
+bool ds_accel__tour_stop(struct ds_accel__run *run, size_t slot);
 
 /* A call that has to be refused, with its outputs poisoned before. */
 struct ds_accel__refusal {

@@ -42,6 +42,24 @@ void ds_accel__say(const char *format, ...)
     free(line);
 }
 
+/* Both have one file and one place in it; the plugin may have closed either. */
+int64_t ds_accel__printed_bytes(void)
+{
+    off_t place;
+
+    fflush(NULL);
+    place = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+    return place >= 0 ? place : lseek(STDERR_FILENO, 0, SEEK_CUR);
+}
+
+void ds_accel__say_result(const struct ds_accel__run *run, const char *result, uint32_t rule,
+                          const char *detail)
+{
+    ds_accel__say("{s:I, s:s, s:I, s:I, s:o}", "check", (json_int_t)run->position, "result", result,
+                  "rule", (json_int_t)rule, "printed", (json_int_t)ds_accel__printed_bytes(),
+                  "detail", ds_accel__json_text(detail));
+}
+
 _Noreturn void ds_accel__check_fail(const struct ds_accel__run *run, const char *format, ...)
 {
     char detail[512];
@@ -50,8 +68,19 @@ _Noreturn void ds_accel__check_fail(const struct ds_accel__run *run, const char 
     va_start(arguments, format);
     vsnprintf(detail, sizeof(detail), format, arguments);
     va_end(arguments);
-    ds_accel__say("{s:I, s:s, s:o}", "check", (json_int_t)run->position, "result", "failed",
-                  "detail", ds_accel__json_text(detail));
+    ds_accel__say_result(run, "failed", 0, detail);
+    _exit(0);
+}
+
+_Noreturn void ds_accel__say_skipped(const struct ds_accel__run *run, const char *format, ...)
+{
+    char detail[512];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof(detail), format, arguments);
+    va_end(arguments);
+    ds_accel__say_result(run, "skipped", 0, detail);
     _exit(0);
 }
 
@@ -293,6 +322,15 @@ size_t ds_accel__count_threads(void)
 size_t ds_accel__count_descriptors(void)
 {
     return count_entries("/proc/self/fd");
+}
+
+void ds_accel__want_silence(const struct ds_accel__run *run)
+{
+    int64_t printed = ds_accel__printed_bytes();
+
+    EXPECT(run, lseek(STDOUT_FILENO, 0, SEEK_CUR) >= 0, "stdout was closed");
+    EXPECT(run, lseek(STDERR_FILENO, 0, SEEK_CUR) >= 0, "stderr was closed");
+    EXPECT(run, printed == 0, "%lld bytes were written to stdout or stderr", (long long)printed);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */

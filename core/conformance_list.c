@@ -108,6 +108,7 @@ static const struct {
     {109, "What is freed or destroyed stays until the work that uses it is done"},
     {110, "A flag is true"},
     {111, "What is queued waits in the queue, and not in the call"},
+    {120, "What is made on a device is on that device"},
 };
 
 static const struct {
@@ -230,6 +231,7 @@ static const struct ds_accel__check_list *const lists[] = {
     &ds_accel__checks_graph,   &ds_accel__checks_facts,  &ds_accel__checks_native,
     &ds_accel__checks_sharing, &ds_accel__checks_async,  &ds_accel__checks_flags,
     &ds_accel__checks_free,    &ds_accel__checks_texts,  &ds_accel__checks_left,
+    &ds_accel__checks_devices,
 };
 
 const struct ds_accel__check *ds_accel__check_at(size_t position)
@@ -249,6 +251,11 @@ bool ds_accel__check_is_chosen(const struct ds_accel__check *check, const char *
 
     snprintf(rule, sizeof(rule), "DSA-P%u", check->rule);
     return only == NULL || strcmp(only, rule) == 0 || strcmp(only, check->group) == 0;
+}
+
+bool ds_accel__check_is_each(const struct ds_accel__check *check)
+{
+    return check->stage == DS_ACCEL__STAGE_DEVICE || (check->flags & DS_ACCEL__CHECK_EACH) != 0;
 }
 
 const char *ds_accel__rule_title(uint32_t rule)

@@ -11,7 +11,9 @@
  */
 #include "conformance.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -57,8 +59,9 @@ static ds_accel_t *make_context(json_t *request, const char *name)
         root != NULL ? root : "", json_is_true(json_object_get(request, "ignores_env")));
 
     if (context != NULL) {
-        context->config.merged = json_pack("{s:{s:{s:O}}}", "backends", name, "options",
-                                           json_object_get(request, "options"));
+        context->config.merged = json_pack("{s:{s:{s:O, s:O}}}", "backends", name, "options",
+                                           json_object_get(request, "options"), "tolerate",
+                                           json_object_get(request, "tolerate"));
     }
     return context;
 }
@@ -68,16 +71,22 @@ static ds_accel_t *make_context(json_t *request, const char *name)
 static bool load(struct ds_accel__run *run, char *why, size_t why_size)
 {
     struct ds_accel__finding finding = {0};
+    unsigned call;
     uint32_t size;
 
     if (run->has_table) {
         return true;
     }
+    call = ds_accel__witness_enter(DS_ACCEL__WITNESS_LOAD);
     if (ds_accel__module_open(run->path, &run->module, &finding) < 0 || run->module == NULL) {
         snprintf(why, why_size, "%s does not load: %s", run->path, finding.detail);
+        ds_accel__witness_leave(call, DS_ACCEL__WITNESS_LOAD);
         return false;
     }
+    ds_accel__witness_leave(call, DS_ACCEL__WITNESS_LOAD);
+    call = ds_accel__witness_enter(DS_ACCEL__WITNESS_ENTRY);
     ds_accel__module_entry(run->module, run->host, &run->theirs, &finding);
+    ds_accel__witness_leave(call, DS_ACCEL__WITNESS_ENTRY);
     if (run->theirs == NULL) {
         snprintf(why, why_size, "%s: its entry gives no table: %s", run->path, finding.detail);
         return false;
@@ -86,6 +95,7 @@ static bool load(struct ds_accel__run *run, char *why, size_t why_size)
     memcpy(&size, run->theirs, sizeof(size));
     size = size < sizeof(run->table) ? size : (uint32_t)sizeof(run->table);
     memcpy(&run->table, run->theirs, size - size % sizeof(void *));
+    ds_accel__witness_table(run, &run->table);
     run->has_table = true;
     return true;
 }
@@ -139,8 +149,20 @@ void ds_accel__run_check_device(const struct ds_accel__run *run, uint32_t device
     }
 }
 
+static bool is_any_refused(const size_t *slots, size_t count, char *why, size_t why_size)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ds_accel__witness_is_refused(slots[i])) {
+            ds_accel__witness_explain(slots[i], why, why_size);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool start(struct ds_accel__run *run, char *why, size_t why_size)
 {
+    static const size_t needed[] = {SLOT(probe), SLOT(init), SLOT(device_count)};
     const struct ds_accel_plugin *table = &run->table;
     int32_t status;
 
@@ -150,6 +172,9 @@ static bool start(struct ds_accel__run *run, char *why, size_t why_size)
     if (table->probe == NULL || table->init == NULL || table->shutdown == NULL ||
         table->device_count == NULL || table->device_open == NULL || table->device_close == NULL) {
         snprintf(why, why_size, "it has not the functions to be started");
+        return false;
+    }
+    if (is_any_refused(needed, DS_ACCEL__ARRAY_SIZE(needed), why, why_size)) {
         return false;
     }
     probe(run);
@@ -165,7 +190,7 @@ static bool start(struct ds_accel__run *run, char *why, size_t why_size)
     }
     ds_accel__run_check_device(run, run->device_count);
     run->info.struct_size = sizeof(run->info);
-    if (table->backend_info != NULL) {
+    if (table->backend_info != NULL && !ds_accel__witness_is_refused(SLOT(backend_info))) {
         CALL(run, backend_info, run->instance, &run->info);
     }
     return true;
@@ -173,6 +198,7 @@ static bool start(struct ds_accel__run *run, char *why, size_t why_size)
 
 static bool open_device(struct ds_accel__run *run, char *why, size_t why_size)
 {
+    static const size_t needed[] = {SLOT(device_open)};
     int32_t status;
 
     if (run->device != NULL) {
@@ -182,6 +208,9 @@ static bool open_device(struct ds_accel__run *run, char *why, size_t why_size)
         snprintf(why, why_size, "there is no device %u", run->device_index);
         return false;
     }
+    if (is_any_refused(needed, DS_ACCEL__ARRAY_SIZE(needed), why, why_size)) {
+        return false;
+    }
     status = CALL(run, device_open, run->instance, run->device_index, &run->device);
     if (status != DS_ACCEL_OK || run->device == NULL) {
         snprintf(why, why_size, "device %u cannot be opened: %s: %.150s", run->device_index,
@@ -189,7 +218,7 @@ static bool open_device(struct ds_accel__run *run, char *why, size_t why_size)
         run->device = NULL;
         return false;
     }
-    if (run->table.stream_create != NULL &&
+    if (run->table.stream_create != NULL && !ds_accel__witness_is_refused(SLOT(stream_create)) &&
         CALL(run, stream_create, run->device, DS_ACCEL_STREAM_DEFAULT, 0, &run->stream) !=
             DS_ACCEL_OK) {
         run->stream = NULL;
@@ -225,6 +254,17 @@ static const char *missing_slot(const struct ds_accel__run *run,
     return NULL;
 }
 
+/* It needs a slot that is not called any more. */
+static bool is_refused(const struct ds_accel__check *check, char *why, size_t why_size)
+{
+    size_t count = 0;
+
+    while (count < DS_ACCEL__CHECK_SLOTS && check->slots[count] != 0) {
+        count++;
+    }
+    return is_any_refused(check->slots, count, why, why_size);
+}
+
 static void run_check(struct ds_accel__run *run, const struct ds_accel__check *check)
 {
     char why[sizeof(run->reason)] = "";
@@ -234,7 +274,7 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
     run->reason[0] = '\0';
     /* Whoever ends this process before the check itself begins, ended every check of the stage. */
     ds_accel__say("{s:I, s:i}", "begin", (json_int_t)run->position, "starts", (int)check->stage);
-    if (!bring_up(run, check->stage, why, sizeof(why))) {
+    if (is_refused(check, why, sizeof(why)) || !bring_up(run, check->stage, why, sizeof(why))) {
         ds_accel__skip(run, "%s", why);
         return;
     }
@@ -247,7 +287,19 @@ static void run_check(struct ds_accel__run *run, const struct ds_accel__check *c
     check->run(run);
 }
 
-static void run_from(struct ds_accel__run *run, size_t first, const char *only)
+/* In a process with LeakSanitizer: memory that nothing points to any more was lost by the check. */
+static void look_for_leaks(const struct ds_accel__run *run)
+{
+    int (*check_leaks)(void);
+
+    *(void **)&check_leaks = dlsym(RTLD_DEFAULT, "__lsan_do_recoverable_leak_check");
+    if (check_leaks != NULL && check_leaks() != 0) {
+        ds_accel__say_result(run, "failed", 30, "LeakSanitizer found memory that was lost");
+        _exit(0);
+    }
+}
+
+static void run_from(struct ds_accel__run *run, size_t first, const char *only, bool is_each_only)
 {
     const struct ds_accel__check *check;
     bool is_first = true;
@@ -256,7 +308,8 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only)
          run->position++) {
         bool is_alone = (check->flags & DS_ACCEL__CHECK_ALONE) != 0;
 
-        if (!ds_accel__check_is_chosen(check, only)) {
+        if (!ds_accel__check_is_chosen(check, only) ||
+            (is_each_only && !ds_accel__check_is_each(check))) {
             continue;
         }
         if (is_alone && !is_first) {
@@ -264,9 +317,8 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only)
         }
         is_first = false;
         run_check(run, check);
-        ds_accel__say("{s:I, s:s, s:o}", "check", (json_int_t)run->position, "result",
-                      run->is_skipped ? "skipped" : "passed", "detail",
-                      ds_accel__json_text(run->reason));
+        look_for_leaks(run);
+        ds_accel__say_result(run, run->is_skipped ? "skipped" : "passed", 0, run->reason);
         if (is_alone) {
             return;
         }
@@ -285,6 +337,67 @@ static _Noreturn void run_as_peer(struct ds_accel__run *run)
     _exit(0);
 }
 
+/* What the suite's caller asked for, all of it in a process of its own. */
+static _Noreturn void run_task(struct ds_accel__run *run, const char *only)
+{
+    const char *task = json_string_value(json_object_get(run->request, "task"));
+    size_t slot = (size_t)json_integer_value(json_object_get(run->request, "slot"));
+    char why[256];
+
+    if (json_is_true(json_object_get(run->request, "is_peer"))) {
+        run_as_peer(run);
+    }
+    if (task != NULL && strcmp(task, "survey") == 0 &&
+        bring_up(run, DS_ACCEL__STAGE_INSTANCE, why, sizeof(why))) {
+        ds_accel__say_devices(run);
+    } else if (task != NULL && strcmp(task, "trial") == 0 &&
+               bring_up(run, DS_ACCEL__STAGE_DEVICE, why, sizeof(why))) {
+        bool has_trial = ds_accel__tour_stop(run, slot);
+
+        ds_accel__say("{s:b}", "has_trial", (int)has_trial);
+    } else if (task != NULL && strcmp(task, "checks") == 0) {
+        run_from(run, (size_t)json_integer_value(json_object_get(run->request, "first")),
+                 only[0] != '\0' ? only : NULL,
+                 !json_is_true(json_object_get(run->request, "is_first")));
+    }
+    _exit(0); /* no destructor of a plugin's library runs: some hang */
+}
+
+/* What was settled before: slots that are not called, and the devices that are to be seen. */
+static void take_settings(json_t *request)
+{
+    const char *variable = json_string_value(json_object_get(request, "variable"));
+    const char *value = json_string_value(json_object_get(request, "value"));
+    json_t *slots = json_object_get(request, "refused");
+    json_t *steps = json_object_get(request, "steps");
+
+    for (size_t i = 0; i < json_array_size(slots); i++) {
+        json_t *slot = json_array_get(slots, i);
+
+        ds_accel__witness_refuse((size_t)json_integer_value(json_array_get(slot, 0)),
+                                 json_string_value(json_array_get(slot, 1)));
+    }
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        ds_accel__witness_refuse_step((unsigned)json_integer_value(json_array_get(steps, i)));
+    }
+    /* A peer has its own, which its check chose. */
+    if (variable != NULL && value != NULL && !json_is_true(json_object_get(request, "is_peer"))) {
+        setenv(variable, value, 1);
+    }
+}
+
+/* Each byte as it is printed: what waits in a buffer is lost with the process. */
+static void take_descriptors(void)
+{
+    int fd = fcntl(DS_ACCEL__WITNESS_PAGE, F_DUPFD_CLOEXEC, 10);
+
+    setvbuf(stdout, NULL, _IONBF, 0);
+    close(DS_ACCEL__WITNESS_PAGE);
+    if (fd >= 0 && !ds_accel__witness_open(fd)) {
+        close(fd);
+    }
+}
+
 int ds_accel__conformance_main(void)
 {
     struct ds_accel__run run = {.error.struct_size = sizeof(run.error)};
@@ -294,6 +407,7 @@ int ds_accel__conformance_main(void)
     ds_accel_t *context;
     const char *only;
 
+    take_descriptors();
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that a check sees what is left */
     text = read_request();
     line = text != NULL ? strchr(text, '\n') : NULL;
@@ -317,11 +431,7 @@ int ds_accel__conformance_main(void)
     }
     run.host = &run.candidate->host.abi;
     run.request = request;
+    take_settings(request);
     ds_accel__guard_take_alone(&guard);
-    if (json_is_true(json_object_get(request, "is_peer"))) {
-        run_as_peer(&run);
-    }
-    run_from(&run, (size_t)json_integer_value(json_object_get(request, "first")),
-             only[0] != '\0' ? only : NULL);
-    _exit(0); /* no destructor of a plugin's library runs: some hang */
+    run_task(&run, only);
 }

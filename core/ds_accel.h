@@ -312,14 +312,19 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check_files(const struct ds_accel_option
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
                                       uint32_t format, char **text_out);
 
+/** as the device of ds_accel_conformance(): each device of the plugin, one after another */
+#define DS_ACCEL_CONFORMANCE_ALL_DEVICES UINT32_MAX
+
 /**
- * Check a running plugin on its device against the rules of docs/plugin-abi.md: one suite for every
- * backend. Each check runs in a process of its own making (ds-accel-probe), where it may crash or
- * hang (probe.timeout_ms of the configuration) without ending the others.
+ * Check a running plugin on its devices against the rules of docs/plugin-abi.md: one suite for
+ * every backend. Each check runs in a process of its own making (ds-accel-probe), where it may
+ * crash or hang (probe.timeout_ms of the configuration) without ending the others.
  *
  * @param[in]  options       of the context that the plugin is started in; NULL for the defaults
  * @param[in]  name_or_path  a backend, or the .so of one; NULL: only list the checks
- * @param[in]  device_index  the device to work with
+ * @param[in]  device_index  the device to work with, or DS_ACCEL_CONFORMANCE_ALL_DEVICES: then with
+ *                           several devices also the first of them in reverse order, as the
+ *                           backend's variable for visible devices shows them
  * @param[in]  only          "DSA-P19", or a group as "stream": only those checks; NULL: all
  * @param[in]  format        DS_ACCEL_FORMAT_*
  * @param[out] text_out      check by check; written for ERR_ABI too

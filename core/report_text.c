@@ -503,6 +503,35 @@ static void write_lint(struct page *page, json_t *tree)
 
 /* ---- conformance ---------------------------------------------------------------------------- */
 
+#define SHOWN_LINES 4 /* of a check that did not fail, without -v */
+
+/* What the plugin printed meanwhile, line by line. */
+static void write_output(struct page *page, json_t *lines, bool is_whole)
+{
+    size_t shown = 0;
+    size_t next;
+
+    for (size_t i = 0; i < json_array_size(lines); i = next) {
+        const char *line = json_string_value(json_array_get(lines, i));
+
+        next = i + 1;
+        while (next < json_array_size(lines) &&
+               strcmp(line, json_string_value(json_array_get(lines, next))) == 0) {
+            next++;
+        }
+        if (!is_whole && shown++ == SHOWN_LINES) {
+            ds_accel__text_add(&page->text, "%-9s | ... (%zu lines more: -v)\n", "",
+                               json_array_size(lines) - i);
+            return;
+        }
+        ds_accel__text_add(&page->text, "%-9s | %s", "", line);
+        if (next - i > 1) {
+            ds_accel__text_add(&page->text, " (%zu times)", next - i);
+        }
+        ds_accel__text_add(&page->text, "\n");
+    }
+}
+
 static void write_check(struct page *page, json_t *check, int group)
 {
     const char *detail = get_text(check, "detail");
@@ -511,6 +540,8 @@ static void write_check(struct page *page, json_t *check, int group)
     add_word(page, get_text(check, "result"), 9);
     ds_accel__text_add(&page->text, "%-*s%s%s%s\n", group, get_text(check, "group"),
                        get_text(check, "name"), detail[0] != '\0' ? ": " : "", detail);
+    write_output(page, json_object_get(check, "output"),
+                 page->verbose || strcmp(get_text(check, "result"), "failed") == 0);
 }
 
 /* How many checks of a group there are with a result. */
@@ -550,7 +581,26 @@ static void write_groups(struct page *page, json_t *checks, int width)
     }
 }
 
-/* With -v, and where nothing was run, check by check; else by group, with what failed. */
+/* "device 1"; "2 devices, and with X_VISIBLE=1,0" */
+static void write_devices(struct page *page, json_t *tree)
+{
+    json_t *device = json_object_get(tree, "device");
+    json_t *visible = json_object_get(tree, "visible");
+
+    if (json_is_integer(device)) {
+        ds_accel__text_add(&page->text, "device %lld", (long long)json_integer_value(device));
+    } else {
+        ds_accel__text_add(&page->text, "%zu devices",
+                           json_array_size(json_object_get(tree, "devices")));
+    }
+    if (json_is_object(visible)) {
+        ds_accel__text_add(&page->text, ", and with %s=%s", get_text(visible, "variable"),
+                           get_text(visible, "value"));
+    }
+}
+
+/* With -v, and where nothing was run, check by check; else by group, with what failed and what was
+ * printed. */
 static void write_conformance(struct page *page, json_t *tree)
 {
     json_t *checks = json_object_get(tree, "checks");
@@ -564,14 +614,15 @@ static void write_conformance(struct page *page, json_t *tree)
     for (size_t i = 0; i < json_array_size(checks); i++) {
         json_t *check = json_array_get(checks, i);
 
-        if (page->verbose || is_list || strcmp(get_text(check, "result"), "failed") == 0) {
+        if (page->verbose || is_list || strcmp(get_text(check, "result"), "failed") == 0 ||
+            json_array_size(json_object_get(check, "output")) > 0) {
             write_check(page, check, group);
         }
     }
     if (!is_list) {
-        ds_accel__text_add(&page->text, "%s, device %lld: %lld passed, %lld failed, %lld skipped\n",
-                           get_text(tree, "name"),
-                           (long long)json_integer_value(json_object_get(tree, "device")),
+        ds_accel__text_add(&page->text, "%s, ", get_text(tree, "name"));
+        write_devices(page, tree);
+        ds_accel__text_add(&page->text, ": %lld passed, %lld failed, %lld skipped\n",
                            (long long)json_integer_value(json_object_get(summary, "passed")),
                            (long long)json_integer_value(json_object_get(summary, "failed")),
                            (long long)json_integer_value(json_object_get(summary, "skipped")));
@@ -799,16 +850,13 @@ static json_t *split_lines(const char *text)
 }
 
 /* Control characters become blanks, line ends too: so what has lines is cut into them before. */
-static bool split_outputs(json_t *tree)
+static bool split_outputs(json_t *entries)
 {
-    json_t *candidates = json_object_get(tree, "candidates");
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        json_t *entry = json_array_get(entries, i);
 
-    for (size_t i = 0; i < json_array_size(candidates); i++) {
-        json_t *candidate = json_array_get(candidates, i);
-
-        if (get_text(candidate, "output")[0] != '\0' &&
-            json_object_set_new(candidate, "output", split_lines(get_text(candidate, "output"))) !=
-                0) {
+        if (get_text(entry, "output")[0] != '\0' &&
+            json_object_set_new(entry, "output", split_lines(get_text(entry, "output"))) != 0) {
             return false;
         }
     }
@@ -821,8 +869,10 @@ static bool prepare(uint32_t report, json_t *tree)
     if (report == DS_ACCEL_REPORT_ENV) {
         return true;
     }
-    return report == DS_ACCEL_REPORT_CONFIG ? sanitize_config(tree)
-                                            : split_outputs(tree) && sanitize_tree(tree);
+    return report == DS_ACCEL_REPORT_CONFIG
+               ? sanitize_config(tree)
+               : split_outputs(json_object_get(tree, "candidates")) &&
+                     split_outputs(json_object_get(tree, "checks")) && sanitize_tree(tree);
 }
 
 char *ds_accel__report_text(uint32_t report, json_t *tree, uint32_t format)

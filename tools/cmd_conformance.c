@@ -5,12 +5,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* A whole number from 0 to 65535. */
+/* A whole number from 0 to 65535, or "all". */
 static bool read_device(const char *text, uint32_t *device_out)
 {
     char *end;
     unsigned long value;
+
+    if (strcmp(text, "all") == 0) {
+        return true;
+    }
 
     errno = 0;
     value = strtoul(text, &end, 10);
@@ -24,7 +29,7 @@ static bool read_device(const char *text, uint32_t *device_out)
 static int run(struct tool *tool, int argument_count, char **arguments)
 {
     const char *only = tool->rule != NULL ? tool->rule : tool->group;
-    uint32_t device = 0;
+    uint32_t device = DS_ACCEL_CONFORMANCE_ALL_DEVICES;
     char *text = NULL;
     int32_t status;
 
@@ -32,7 +37,8 @@ static int run(struct tool *tool, int argument_count, char **arguments)
         return tool_usage(tool, "either --rule or --group");
     }
     if (tool->device != NULL && !read_device(tool->device, &device)) {
-        return tool_usage(tool, "--device \"%s\" is not a number of a device", tool->device);
+        return tool_usage(tool, "--device \"%s\" is not a number of a device, nor all",
+                          tool->device);
     }
     if (tool->list != (argument_count == 0)) {
         return tool_usage(tool, tool->list ? "--list takes no argument"
@@ -53,10 +59,10 @@ const struct tool_command cmd_conformance = {
     .arguments = "[NAME|FILE.so]",
     .summary = "check a running plugin on its device",
     .help =
-        "Starts the plugin and checks on its device the rules of docs/plugin-abi.md that can be\n"
+        "Starts the plugin and checks on its devices the rules of docs/plugin-abi.md that can be\n"
         "observed, each in a process that may crash or hang. What the plugin does not offer is\n"
-        "skipped. Exit code 1 if a check fails.\n\n"
-        "  --device N    the device to work with; 0 if not given\n"
+        "skipped. What it prints is shown. Exit code 1 if a check fails.\n\n"
+        "  --device N    the device to work with; if not given, or \"all\", each of them\n"
         "  --group NAME  only the checks of a group, such as stream\n"
         "  --list        list the checks, and run none\n"
         "  --rule RULE   only the checks of a rule, such as DSA-P19",

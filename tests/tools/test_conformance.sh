@@ -125,7 +125,71 @@ valid "a crash"
 printf '{"probe": {"timeout_ms": 200}}\n' >"$dir/short.json"
 run env DS_ACCEL_MOCK_LAUNCH_LATENCY_NS=100000000000 "$program" --config "$dir/short.json" \
     conformance --json mock --rule DSA-P52
-is "a check that does not end" "1 no answer within 200 ms" "$code $(at checks/0/detail)"
+is "a check that does not end" "1 no answer within 200 ms, in stream_synchronize" "$code $(at checks/0/detail)"
+
+# ---- ends of the process ------------------------------------------------------------------------
+
+# counts: passed, failed and skipped of the last output, a tree.
+counts() {
+    at summary/passed summary/failed summary/skipped
+}
+
+# slot RULE: the first check of the rule that failed in the last output, a tree, and its slot.
+slot() {
+    printf '%s\n' "$out" | "$python" -c '
+import json, sys
+for check in json.load(sys.stdin)["checks"]:
+    if check["result"] == "failed" and check["rule"] == sys.argv[1]:
+        print(check["slot"])
+        break' "$1"
+}
+
+run env MUTANT=aborts_elsewhere "$program" conformance --json "$mutant"
+is "a crash of another thread names the slot" "device_health" "$(slot DSA-P26)"
+valid "a crash of another thread"
+has "what it printed is there" "$(at 'checks/*/output')" "the worker gives up"
+run env MUTANT=aborts_elsewhere "$program" conformance "$mutant"
+has "its line, in text" "$out" "SIGABRT ended the process, in device_health; printed: the worker gives up"
+run env MUTANT=exits_for_info "$program" conformance --json "$mutant"
+is "exit() in backend_info costs a check" "1 backend_info" "$(at summary/failed) $(slot DSA-P26)"
+is "and those that are about it are skipped" 1 "$(($(at summary/skipped) <= 8))"
+run env MUTANT=exits_for_stream "$program" conformance --json "$mutant"
+is "exit() in stream_create costs a check" "1 stream_create" "$(at summary/failed) $(slot DSA-P26)"
+is "what needs no stream goes on" 1 "$(($(at summary/passed) >= 70))"
+has "what needs one is skipped, and why" "$(at 'checks/*/detail')" "stream_create ended the process of an earlier check"
+run env MUTANT=exits_for_nothing "$program" conformance --json "$mutant"
+is "exit() for a size of 0 costs the checks of that size" "2 0" "$(at summary/failed summary/skipped)"
+printf '{"probe": {"timeout_ms": 1000}}\n' >"$dir/second.json"
+run env MUTANT=hangs "$program" --config "$dir/second.json" conformance --json "$mutant"
+is "a hang in one slot costs a check" "1 device_health" "$(at summary/failed) $(slot DSA-P26)"
+is "and those that are about it are skipped" 1 "$(($(at summary/skipped) <= 2))"
+
+# ---- what is printed ----------------------------------------------------------------------------
+
+run env MUTANT=prints_banner "$program" conformance --json "$mutant" --rule DSA-P13
+has "what is printed is shown with its check, without what controls a terminal" \
+    "$(at checks/0/output)" "Welcome to  [31mmock"
+valid "what is printed"
+run env MUTANT=prints_support "$program" conformance "$mutant" --rule DSA-P88
+has "without -v too" "$out" "| dtype 1"
+has "but not all of it" "$out" "(10 lines more: -v)"
+run env MUTANT=prints_support "$program" conformance -v "$mutant" --rule DSA-P88
+has "with -v all of it" "$out" "| dtype 14"
+
+# ---- several devices ----------------------------------------------------------------------------
+
+run "$program" conformance --json "$mutant" --rule DSA-P120
+is "each device, and the first of them in another order" "0 1 0 MOCK_VISIBLE_DEVICES 1,0" \
+    "$(at 'checks/0/runs/*/device') $(at visible/variable visible/value)"
+is "no device of the run in particular" "null" "$(at device)"
+run env MUTANT=opens_first "$program" conformance "$mutant" --device 0
+is "one device on its own hides that all are the first" "" \
+    "$(broken | tr ' ' '\n' | grep -v DSA-P120 || true)"
+run env MUTANT=hidden_first "$program" conformance --json "$mutant" --rule DSA-P88
+has "a mistake in another order" "$(at checks/0/detail)" "device 0 with MOCK_VISIBLE_DEVICES=1,0: "
+run "$program" conformance mock --device all --rule DSA-P120
+is "--device all" "0 mock, 2 devices, and with MOCK_VISIBLE_DEVICES=1,0" \
+    "$code $(printf '%s\n' "$out" | sed -n 's/: .*//p' | tail -n 1)"
 
 # ---- what cannot be had -------------------------------------------------------------------------
 
