@@ -329,6 +329,12 @@ void ds_accel__say_devices(struct ds_accel__run *run);
 /* Who a device is, in whatever the plugin tells of it that is not its index. */
 void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index, char *text,
                                size_t text_size);
+/* True if a text has the report of a sanitizer, the rule that it says is broken (0: that of the
+ * check) and its first line (conformance_output.c). */
+bool ds_accel__find_report(const char *text, size_t size, uint32_t *rule_out, char *line,
+                           size_t line_size);
+/* As ds_accel__conduct_t: fail, unless the configuration tolerates it. */
+void ds_accel__want_no_conduct(void *user_data, const char *code, const char *detail);
 /* Fail if anything was printed since this process began, or stdout or stderr was closed. */
 void ds_accel__want_silence(const struct ds_accel__run *run);
 /* How much was. */

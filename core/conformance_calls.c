@@ -769,6 +769,7 @@ static void check_current(struct ds_accel__run *run)
 
 struct crew {
     struct ds_accel__run run; /* a thread's own */
+    pthread_barrier_t *begin; /* so that none is done before the last begins */
     int32_t statuses[DS_ACCEL__ARRAY_SIZE(stops)];
     bool has_statuses;
 };
@@ -795,6 +796,7 @@ static void *tour_in_thread(void *user_data)
     if (crew->run.table.stream_create != NULL) {
         crew->run.stream = ds_accel__stream(&crew->run);
     }
+    pthread_barrier_wait(crew->begin);
     for (int i = 0; i < ROUNDS; i++) {
         ds_accel__tour(&crew->run, want_same_status, crew);
     }
@@ -808,8 +810,11 @@ static void check_threads(struct ds_accel__run *run)
 {
     static struct crew crews[THREADS];
     pthread_t threads[THREADS];
+    pthread_barrier_t begin;
 
+    pthread_barrier_init(&begin, NULL, THREADS);
     crews[0].run = *run;
+    crews[0].begin = &begin;
     crews[0].has_statuses = false;
     ds_accel__tour(&crews[0].run, want_same_status, &crews[0]);
     crews[0].has_statuses = true;
@@ -823,6 +828,7 @@ static void check_threads(struct ds_accel__run *run)
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
+    pthread_barrier_destroy(&begin);
 }
 
 struct place {

@@ -324,6 +324,15 @@ size_t ds_accel__count_descriptors(void)
     return count_entries("/proc/self/fd");
 }
 
+void ds_accel__want_no_conduct(void *user_data, const char *code, const char *detail)
+{
+    struct ds_accel__run *run = user_data;
+
+    if (!ds_accel__conduct_is_tolerated(run->candidate, code)) {
+        ds_accel__check_fail(run, "%s: %s", code, detail);
+    }
+}
+
 void ds_accel__want_silence(const struct ds_accel__run *run)
 {
     int64_t printed = ds_accel__printed_bytes();

@@ -4,7 +4,8 @@
  * What a plugin prints while the conformance suite runs it. stdout and stderr of its process are
  * one file in memory of a fixed size, so that a plugin that prints without end fills no memory; the
  * process says how far it has come when a check ends, and what was printed since the one before
- * belongs to that check. A report of a sanitizer in it makes the check fail.
+ * belongs to that check. A report of a sanitizer in it makes the check fail; the process looks for
+ * one after each check, and the caller for what is printed at its end.
  */
 #include "conformance_suite.h"
 
@@ -39,10 +40,11 @@ static const struct {
     {": runtime error: ", 0}, /* undefined behaviour */
 };
 
-/* The first line of a report; NULL: there is none. */
-static const char *find_report(const char *text, size_t size, uint32_t *rule_out)
+bool ds_accel__find_report(const char *text, size_t size, uint32_t *rule_out, char *line,
+                           size_t line_size)
 {
     const char *first = NULL;
+    size_t length = 0;
 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(marks); i++) {
         const char *found = memmem(text, size, marks[i].mark, strlen(marks[i].mark));
@@ -55,25 +57,27 @@ static const char *find_report(const char *text, size_t size, uint32_t *rule_out
     while (first != NULL && first > text && first[-1] != '\n') {
         first--;
     }
-    return first;
+    while (first != NULL && first + length < text + size && first[length] != '\n') {
+        length++;
+    }
+    if (first != NULL) {
+        snprintf(line, line_size, "%.*s", (int)(length < line_size ? length : line_size), first);
+    }
+    return first != NULL;
 }
 
 static void judge_report(struct ds_accel__outcome *outcome, const char *text, size_t size)
 {
+    char line[400];
     uint32_t rule = 0;
-    const char *line = find_report(text, size, &rule);
-    size_t length = 0;
 
-    if (line == NULL || outcome->result == NULL || strcmp(outcome->result, "failed") == 0) {
+    if (outcome->result == NULL || strcmp(outcome->result, "failed") == 0 ||
+        !ds_accel__find_report(text, size, &rule, line, sizeof(line))) {
         return;
-    }
-    while (line + length < text + size && line[length] != '\n') {
-        length++;
     }
     outcome->result = "failed";
     outcome->rule = rule != 0 ? rule : outcome->rule;
-    snprintf(outcome->detail, sizeof(outcome->detail), "printed: %.*s",
-             (int)(length < 400 ? length : 400), line);
+    snprintf(outcome->detail, sizeof(outcome->detail), "printed: %s", line);
     ds_accel__sanitize(outcome->detail, sizeof(outcome->detail));
 }
 

@@ -299,10 +299,29 @@ static void look_for_leaks(const struct ds_accel__run *run)
     }
 }
 
+/* The check has failed if a sanitizer printed something about it, and nothing else is made here:
+ * a report may come once in a process. */
+static void look_for_reports(const struct ds_accel__run *run, int64_t before)
+{
+    int64_t printed = ds_accel__printed_bytes() - before;
+    char *text = printed > 0 ? malloc((size_t)printed) : NULL;
+    ssize_t size = text != NULL ? pread(STDOUT_FILENO, text, (size_t)printed, before) : 0;
+    char detail[480] = "printed: ";
+    uint32_t rule = 0;
+
+    if (size > 0 &&
+        ds_accel__find_report(text, (size_t)size, &rule, detail + 9, sizeof(detail) - 9)) {
+        ds_accel__say_result(run, "failed", rule, detail);
+        _exit(0);
+    }
+    free(text);
+}
+
 static void run_from(struct ds_accel__run *run, size_t first, const char *only, bool is_each_only)
 {
     const struct ds_accel__check *check;
     bool is_first = true;
+    int64_t printed;
 
     for (run->position = first; (check = ds_accel__check_at(run->position)) != NULL;
          run->position++) {
@@ -316,8 +335,10 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only, 
             return;
         }
         is_first = false;
+        printed = ds_accel__printed_bytes();
         run_check(run, check);
         look_for_leaks(run);
+        look_for_reports(run, printed);
         ds_accel__say_result(run, run->is_skipped ? "skipped" : "passed", 0, run->reason);
         if (is_alone) {
             return;

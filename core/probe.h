@@ -30,7 +30,8 @@ typedef void (*ds_accel__rule_t)(void *user_data, uint32_t number, uint32_t resu
 /* Who wants to know what a helper finds out about a plugin, besides its verdict. */
 struct ds_accel__lint_sink {
     ds_accel__rule_t judge;
-    ds_accel__conduct_t conduct; /* tolerated or not */
+    /* tolerated or not; is_started: seen once it had been started, not by its probe alone */
+    void (*conduct)(void *user_data, bool is_started, const char *code, const char *detail);
     void *user_data;
 };
 

@@ -57,7 +57,9 @@ static void note_conduct(struct ds_accel__helper *helper, const char *code, cons
     helper->candidate->has_conduct = true;
     conduct->has_process = conduct->has_process || strcmp(code, "leaves_process") == 0;
     if (helper->candidate->lint != NULL) {
-        helper->candidate->lint->conduct(helper->candidate->lint->user_data, reason->code, detail);
+        helper->candidate->lint->conduct(helper->candidate->lint->user_data,
+                                         helper->stage >= DS_ACCEL__GATE_START, reason->code,
+                                         detail);
     }
     if (ds_accel__conduct_is_tolerated(helper->candidate, code)) {
         snprintf(conduct->tolerated + length, sizeof(conduct->tolerated) - length, "%s%s",

@@ -176,6 +176,60 @@ has "but not all of it" "$out" "(10 lines more: -v)"
 run env MUTANT=prints_support "$program" conformance -v "$mutant" --rule DSA-P88
 has "with -v all of it" "$out" "| dtype 14"
 
+# ---- lint ---------------------------------------------------------------------------------------
+
+# What the plugin prints and leaves behind breaks one rule for both; DSA-P5 is the fixture's own.
+for name in prints_banner prints_at_end leaves_descriptor leaves_by_init; do
+    run env MUTANT="$name" "$program" lint "$mutant"
+    wanted=$(broken | sed 's/ *DSA-P5//')
+    run env MUTANT="$name" "$program" conformance "$mutant"
+    is "lint and conformance of $name" "$wanted" "$(broken)"
+done
+run env MUTANT=leaves_by_init "$program" lint "$mutant"
+has "lint names what init left" "$out" "DSA-P30  failed  Instances are independent: leaves_descriptor"
+run env MUTANT=prints_banner "$program" lint "$mutant"
+has "lint shows what was printed" "$out" "written to stdout or stderr: Welcome"
+printf '{"backends": {"mock": {"tolerate": ["leaves_descriptor"]}}}\n' >"$dir/tolerant.json"
+run env MUTANT=leaves_by_init "$program" --config "$dir/tolerant.json" lint "$mutant"
+has "lint of what is tolerated" "$out" "tolerated: leaves_descriptor"
+run env MUTANT=leaves_by_init "$program" --config "$dir/tolerant.json" conformance "$mutant"
+is "conformance of what is tolerated" 0 "$code"
+
+# ---- sanitizers ---------------------------------------------------------------------------------
+
+# sanitized KIND LIBRARY: the mutants' plugin built with a sanitizer, whose library goes to $preload;
+# false where the compiler can't, or this whole build has one.
+sanitized() {
+    preload=$(gcc -print-file-name="$2" 2>/dev/null || true)
+    mkdir -p "$dir/$1"
+    objects=$(find "$build/obj/plugins/mock" -name '*.o' ! -name mock.o)
+    # shellcheck disable=SC2086
+    [ -z "${SAN-}" ] && [ -f "$preload" ] &&
+        gcc -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -g -fsanitize="$1" \
+            -I"$build/stage/plugin" -I"$source/plugins/common" -I"$source/plugins/mock" \
+            "$source/tests/fixtures/mutant.c" $objects -shared -Wl,-z,now,-z,nodelete -lpthread \
+            -o "$dir/$1/ds_accel_mock.so" 2>"$dir/gcc"
+}
+
+if sanitized address libasan.so; then
+    run env LD_PRELOAD="$preload" "$program" conformance "$dir/address/ds_accel_mock.so"
+    is "with AddressSanitizer nothing is lost" "0 " "$code $(broken)"
+    run env LD_PRELOAD="$preload" MUTANT=loses_memory "$program" conformance \
+        "$dir/address/ds_accel_mock.so" --rule DSA-P55
+    is "a leak breaks a rule" "1 DSA-P30" "$code $(broken)"
+    has "the report of the leak is shown" "$out" "loses_memory"
+else
+    echo "address: not run: $(cat "$dir/gcc" 2>/dev/null)"
+fi
+if sanitized thread libtsan.so; then
+    run env LD_PRELOAD="$preload" MUTANT=races "$program" conformance "$dir/thread/ds_accel_mock.so" \
+        --rule DSA-P26
+    is "a race breaks a rule" "1 DSA-P27" "$code $(broken)"
+    has "the report of the race is shown" "$out" "count_health"
+else
+    echo "thread: not run: $(cat "$dir/gcc" 2>/dev/null)"
+fi
+
 # ---- several devices ----------------------------------------------------------------------------
 
 run "$program" conformance --json "$mutant" --rule DSA-P120
