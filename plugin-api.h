@@ -41,7 +41,8 @@ extern "C" {
 #define DS_ACCEL_ABI_MINOR 1
 
 /** Bytes of @p type through its member @p last: the smallest struct_size that has it. */
-#define DS_ACCEL_SIZE_THROUGH(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+#define DS_ACCEL_SIZE_THROUGH(type, last) \
+    (offsetof(type, last) + sizeof(DS_ACCEL_CAST_(type *, DS_ACCEL_NULL_)->last))
 /** One bit of a 64-bit set of flags. */
 #define DS_ACCEL_BIT(position) (UINT64_C(1) << (position))
 /** Non-zero if the struct at @p ptr, as its owner compiled it, has @p member. */
@@ -49,10 +50,26 @@ extern "C" {
 
 #if defined(__GNUC__) || defined(__clang__)
 #define DS_ACCEL_EXPORT __attribute__((visibility("default")))
+/* The functions of this header are inline. With DS_ACCEL_NO_INLINE defined they are declared only:
+ * for tools that read headers; libds_accel exports them. Other linkage than static inline, such as
+ * a definition for a plugin in another language to link, comes from an own DS_ACCEL_INLINE. */
+#ifdef DS_ACCEL_NO_INLINE
+#define DS_ACCEL_INLINE DS_ACCEL_EXPORT
+#elif !defined(DS_ACCEL_INLINE)
 #define DS_ACCEL_INLINE static inline __attribute__((unused))
+#endif
 #define DS_ACCEL_NOTE_SECTION __attribute__((used, aligned(4), section(".note.ds_accel")))
 #else
 #error "ds-accel plugins are built with GCC or Clang"
+#endif
+
+/* Casts and null pointers that no language complains of. */
+#ifdef __cplusplus
+#define DS_ACCEL_CAST_(type, value) static_cast<type>(value)
+#define DS_ACCEL_NULL_ nullptr
+#else
+#define DS_ACCEL_CAST_(type, value) ((type)(value))
+#define DS_ACCEL_NULL_ NULL
 #endif
 
 /* ---- status codes: 0 ok, negative errors (never renumbered), positive "not yet" ------------- */
@@ -192,7 +209,7 @@ struct ds_accel_host {
      * as underscores), then the configuration's backends.<name>.options.<key>, as text.
      * @param[in]  key           "device_count"
      * @param[out] value         NUL-terminated UTF-8; may be NULL with value_size 0, to ask for the
-     * size
+     * size: that is ERR_LIMIT
      * @param[in]  value_size    bytes at value
      * @param[out] needed_out    bytes that the value needs, with its NUL; written on OK and
      * ERR_LIMIT; may be NULL
@@ -235,10 +252,12 @@ struct ds_accel_host_memory {
 struct ds_accel_ext_topology {
     uint32_t struct_size;
     uint32_t reserved;
+    /** How many nodes the machine has, 0 if it does not say. */
     int32_t (*node_count)(const struct ds_accel_host *host, uint32_t *count_out);
     /** @p position counts from 0 in order of node id. ERR_INVALID past the last. */
     int32_t (*node_get)(const struct ds_accel_host *host, uint32_t position,
                         struct ds_accel_numa_node *node_out);
+    /** The machine's memory, or less where a control group limits this process. */
     int32_t (*memory_get)(const struct ds_accel_host *host,
                           struct ds_accel_host_memory *memory_out);
 };
@@ -249,7 +268,9 @@ struct ds_accel_ext_topology {
 struct ds_accel_ext_trace {
     uint32_t struct_size;
     uint32_t reserved;
+    /** A span of @p category begins. */
     void (*begin)(const struct ds_accel_host *host, const char *category, const char *name);
+    /** The thread's innermost span ends. */
     void (*end)(const struct ds_accel_host *host);
 };
 
@@ -570,7 +591,9 @@ struct ds_accel_process {
     int32_t pid; /**< as this process's PID namespace sees it; 0 if it does not */
     uint64_t memory_bytes;
     uint32_t utilization_percent;
-    uint32_t valid; /**< DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION */
+    /** DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION. Bits from 32 on never come here:
+     * a figure that has such a bit comes with a 64-bit set of its own, appended to this struct. */
+    uint32_t valid;
 };
 
 /** A variable this backend wants in a job's environment, an element of an array. */
@@ -603,9 +626,51 @@ typedef int32_t (*ds_accel_text_sink_t)(void *user_data, const char *text, uint6
 /**
  * Runs once for each stream_host_task that returned DS_ACCEL_OK (captured: once a launch): @p
  * status is DS_ACCEL_OK, or why the stream did not get there. On any thread; must not call into the
- * plugin.
+ * plugin, the vendor's runtime or, but for ds_accel_note_access(), the program's library.
  */
 typedef void (*ds_accel_host_task_t)(void *user_data, int32_t status);
+
+/*
+ * What native_get and native_wrap take and give, as their kind says. It is void, so that every
+ * handle converts. With DS_ACCEL_TYPED_HANDLES defined it is a type of its own, and a handle
+ * becomes one, and one a handle, only by name: ds_accel_object_of_stream(),
+ * ds_accel_object_as_stream(), and likewise device, event, graph, graph_exec and memory. The
+ * compiled ABI is the same.
+ */
+#ifdef DS_ACCEL_TYPED_HANDLES
+typedef struct ds_accel_plugin_object ds_accel_plugin_object_t;
+#define DS_ACCEL_OBJECT_ ds_accel_plugin_object_t
+#define DS_ACCEL_OBJECT_FUNCTIONS_(kind) \
+    DS_ACCEL_INLINE ds_accel_plugin_object_t *ds_accel_object_of_##kind( \
+        ds_accel_plugin_##kind##_t *handle) \
+    { \
+        void *object = handle; \
+        return DS_ACCEL_CAST_(ds_accel_plugin_object_t *, object); \
+    } \
+    DS_ACCEL_INLINE const ds_accel_plugin_##kind##_t *ds_accel_object_as_##kind( \
+        const ds_accel_plugin_object_t *object) \
+    { \
+        const void *handle = object; \
+        return DS_ACCEL_CAST_(const ds_accel_plugin_##kind##_t *, handle); \
+    }
+#ifndef DS_ACCEL_NO_INLINE
+DS_ACCEL_OBJECT_FUNCTIONS_(device)
+DS_ACCEL_OBJECT_FUNCTIONS_(stream)
+DS_ACCEL_OBJECT_FUNCTIONS_(event)
+DS_ACCEL_OBJECT_FUNCTIONS_(graph)
+DS_ACCEL_OBJECT_FUNCTIONS_(graph_exec)
+DS_ACCEL_INLINE ds_accel_plugin_object_t *ds_accel_object_of_memory(void *pointer)
+{
+    return DS_ACCEL_CAST_(ds_accel_plugin_object_t *, pointer);
+}
+DS_ACCEL_INLINE const void *ds_accel_object_as_memory(const ds_accel_plugin_object_t *object)
+{
+    return object;
+}
+#endif
+#else
+#define DS_ACCEL_OBJECT_ void
+#endif
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -616,6 +681,18 @@ typedef void (*ds_accel_host_task_t)(void *user_data, int32_t status);
  * Threads: entry, probe, init and shutdown are called by one thread at a time. Everything else may
  * be called from any thread; calls on the same stream, event or graph are not made at the same time
  * unless the slot says so. Device addresses are `void *`; sizes are bytes.
+ *
+ * Statuses that mean the same in every slot:
+ *  - ERR_INVALID: a device_index from device_count on, also one of a list; a flag, kind, mode or
+ *    list that this plugin does not know; a size, alignment or handle that cannot be.
+ *  - ERR_UNSUPPORTED: a flag, kind or mode of this header that the plugin knows, where it, the
+ *    runtime or this device does not offer it.
+ *  - ERR_LIMIT: a text does not fit. Where there is needed_out, value NULL with value_size 0 asks
+ *    for the size: ERR_LIMIT, and the bytes with the NUL. An array is asked for its number with
+ *    NULL and capacity 0: DS_ACCEL_OK.
+ *
+ * Owners: what is made with a device handle (streams, events, graphs, memory) belongs to it and is
+ * released before it is closed, memory through it, even if another handle is of the same device.
  */
 struct ds_accel_plugin {
     uint32_t struct_size;
@@ -643,17 +720,26 @@ struct ds_accel_plugin {
     /** Further functions by string id, static storage; ERR_NOT_FOUND. */
     int32_t (*extension)(ds_accel_plugin_instance_t *instance, const char *id,
                          const void **extension_out, struct ds_accel_error *error);
+    /** What holds for all devices; the answer does not change while the instance lives. */
     int32_t (*backend_info)(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info_out, struct ds_accel_error *error);
 
     /* -- device -- */
 
+    /** How many devices this process may use; the same as long as the instance lives. */
     int32_t (*device_count)(ds_accel_plugin_instance_t *instance, uint32_t *count_out,
                             struct ds_accel_error *error);
+    /**
+     * Without opening or waking the device.
+     * @return ERR_INVALID @p device_index is not below device_count
+     */
     int32_t (*device_identity)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                struct ds_accel_device_identity *identity_out,
                                struct ds_accel_error *error);
-    /** Opening a device again gives the same or another handle; each is closed separately. */
+    /**
+     * Opening a device again gives the same or another handle; each is closed separately.
+     * @return ERR_INVALID @p device_index is not below device_count
+     */
     int32_t (*device_open)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error);
     /** As device_open, in the program's own context (DS_ACCEL_NATIVE_CONTEXT), which stays its own.
@@ -663,11 +749,13 @@ struct ds_accel_plugin {
                                   struct ds_accel_error *error);
     /** Its streams, events, graphs and memory were released before. NULL is ignored. */
     void (*device_close)(ds_accel_plugin_device_t *device);
+    /** Answers that need the device to be open; they do not change until it is closed. */
     int32_t (*device_info)(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info_out,
                            struct ds_accel_error *error);
     /** The calling thread's current device, as the vendor's runtime keeps it. */
     int32_t (*device_get_current)(ds_accel_plugin_instance_t *instance, uint32_t *device_index_out,
                                   struct ds_accel_error *error);
+    /** Make it the calling thread's current device, as the vendor's runtime keeps it. */
     int32_t (*device_set_current)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     /**
      * Wait for all work of all streams of the device. @p timeout_ns, here and below: UINT64_MAX
@@ -680,12 +768,17 @@ struct ds_accel_plugin {
 
     /* -- stream -- */
 
-    /** @p priority lies in the device's range; lower numbers run first. */
+    /**
+     * @p flags: DS_ACCEL_STREAM_*. @p priority lies in the device's range; lower numbers run first.
+     */
     int32_t (*stream_create)(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                              ds_accel_plugin_stream_t **stream_out, struct ds_accel_error *error);
     /** Pending work is completed first or goes on; never lost. NULL is ignored. */
     void (*stream_destroy)(ds_accel_plugin_stream_t *stream);
-    /** Borrowed; lives as long as the device. */
+    /**
+     * Borrowed; lives as long as the device handle, and is the same for it at each call. Two
+     * handles of a device may have two of them, or one.
+     */
     int32_t (*stream_get_default)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
                                   struct ds_accel_error *error);
@@ -696,9 +789,13 @@ struct ds_accel_plugin {
     int32_t (*stream_get_current)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
                                   struct ds_accel_error *error);
+    /** Make it the calling thread's current stream, for runtimes that keep one. */
     int32_t (*stream_set_current)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
+    /** The numbers that stream_create accepts: from *greatest_out, which runs first, to *least_out.
+     */
     int32_t (*stream_priority_range)(ds_accel_plugin_device_t *device, int32_t *least_out,
                                      int32_t *greatest_out, struct ds_accel_error *error);
+    /** Wait for all work that was queued before; ERR_STATE while the stream captures. */
     int32_t (*stream_synchronize)(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
                                   struct ds_accel_error *error);
     /** DS_ACCEL_OK: idle; DS_ACCEL_NOT_READY: busy. */
@@ -709,14 +806,25 @@ struct ds_accel_plugin {
      */
     int32_t (*stream_wait_event)(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                  struct ds_accel_error *error);
-    /** Run @p task on the host when the stream gets there. */
+    /**
+     * Run @p task on the host when the stream gets there. The task calls neither this plugin nor
+     * the vendor's runtime, and waits for no work of the device; it may lock, signal a thread and
+     * call the C library. Work queued behind it waits until it returns.
+     */
     int32_t (*stream_host_task)(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                                 void *user_data, struct ds_accel_error *error);
 
     /* -- event -- */
 
+    /**
+     * @p flags: DS_ACCEL_EVENT_*. ERR_UNSUPPORTED for INTERPROCESS where events are not shared.
+     */
     int32_t (*event_create)(ds_accel_plugin_device_t *device, uint32_t flags,
                             ds_accel_plugin_event_t **event_out, struct ds_accel_error *error);
+    /**
+     * Also while its mark is pending: what waits for the mark goes on waiting for it, and none of
+     * the work is lost. May block until it is reached. NULL is ignored.
+     */
     void (*event_destroy)(ds_accel_plugin_event_t *event);
     /** Recording again replaces the earlier mark. Also while another thread uses the stream. */
     int32_t (*event_record)(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
@@ -727,6 +835,10 @@ struct ds_accel_plugin {
      * From any thread.
      */
     int32_t (*event_query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
+    /**
+     * Wait until the event is reached; DS_ACCEL_OK at once if it was never recorded. From any
+     * thread.
+     */
     int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
                                  struct ds_accel_error *error);
     /** Milliseconds from @p start to @p end; ERR_STATE without timing or before both were reached.
@@ -744,7 +856,10 @@ struct ds_accel_plugin {
     int32_t (*mem_alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                          uint64_t align_bytes, uint32_t flags, void **pointer_out,
                          struct ds_accel_error *error);
-    /** Waits for work that uses it, as far as the runtime knows of any. NULL is ignored. */
+    /**
+     * Memory of mem_alloc, mem_alloc_managed or native_wrap, through the handle that it belongs to.
+     * Waits for work that uses it, as far as the runtime knows of any. NULL is ignored.
+     */
     int32_t (*mem_free)(ds_accel_plugin_device_t *device, void *pointer,
                         struct ds_accel_error *error);
     /**
@@ -754,11 +869,15 @@ struct ds_accel_plugin {
     int32_t (*mem_alloc_pinned)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                 uint64_t align_bytes, uint32_t flags, void **pointer_out,
                                 struct ds_accel_error *error);
+    /** Of mem_alloc_pinned, through the handle that allocated it. */
     int32_t (*mem_free_pinned)(ds_accel_plugin_device_t *device, void *pointer,
                                struct ds_accel_error *error);
-    /** Lock and unlock memory that the caller owns. */
+    /** Lock memory that the caller owns, until mem_unregister. @p flags: DS_ACCEL_PINNED_*. */
     int32_t (*mem_register)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                             uint32_t flags, struct ds_accel_error *error);
+    /**
+     * Unlock it: the pointer that mem_register took. The caller has waited for work that uses it.
+     */
     int32_t (*mem_unregister)(ds_accel_plugin_device_t *device, void *pointer,
                               struct ds_accel_error *error);
     /** Migrating memory that host and device both address. */
@@ -767,7 +886,11 @@ struct ds_accel_plugin {
     /** The device's address of mapped pinned memory. */
     int32_t (*mem_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                   void **device_pointer_out, struct ds_accel_error *error);
-    /** Done when it returns. Ranges do not overlap. @p kind is DS_ACCEL_COPY_*. */
+    /**
+     * Done when it returns. Ranges do not overlap. @p kind is DS_ACCEL_COPY_*. In no order with
+     * work that is queued: the caller waits for what writes the source or uses the destination
+     * first.
+     */
     int32_t (*mem_copy)(ds_accel_plugin_device_t *device, void *destination, const void *source,
                         uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
     /** Queued; host memory stays as it is until the stream has passed. */
@@ -783,8 +906,10 @@ struct ds_accel_plugin {
     int32_t (*mem_fill_async)(ds_accel_plugin_stream_t *stream, void *destination,
                               const void *pattern, uint32_t pattern_bytes, uint64_t size_bytes,
                               struct ds_accel_error *error);
+    /** The device's memory now, other processes considered. */
     int32_t (*mem_info)(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info_out,
                         struct ds_accel_error *error);
+    /** What this plugin allocated on the device; `valid` says which figures it keeps. */
     int32_t (*mem_stats)(ds_accel_plugin_device_t *device, struct ds_accel_memory_stats *stats_out,
                          struct ds_accel_error *error);
     /** Peaks named in @p which (DS_ACCEL_PEAK_*) become the current values. */
@@ -806,12 +931,16 @@ struct ds_accel_plugin {
                                uint32_t flags, ds_accel_plugin_event_t *const *waits,
                                uint32_t wait_count, void **pointer_out,
                                struct ds_accel_error *error);
+    /** Stream-ordered: given back after all of @p waits and after this point of @p stream. */
     int32_t (*mem_free_async)(ds_accel_plugin_stream_t *stream, void *pointer,
                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                               struct ds_accel_error *error);
 
     /* -- virtual memory: reserve addresses, map physical memory under them, allow access -- */
 
+    /**
+     * Sizes and addresses of the vmem slots are multiples of *minimum_bytes_out, a power of two.
+     */
     int32_t (*vmem_granularity)(ds_accel_plugin_device_t *device, uint32_t flags,
                                 uint64_t *minimum_bytes_out, uint64_t *recommended_bytes_out,
                                 struct ds_accel_error *error);
@@ -819,6 +948,7 @@ struct ds_accel_plugin {
     int32_t (*vmem_reserve)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                             uint64_t align_bytes, void *hint, uint32_t flags, void **address_out,
                             struct ds_accel_error *error);
+    /** Exactly a range that was reserved, with nothing mapped in it. */
     int32_t (*vmem_release)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                             struct ds_accel_error *error);
     /** @p flags: DS_ACCEL_VMEM_EXPORTABLE or 0. */
@@ -826,6 +956,7 @@ struct ds_accel_plugin {
                            ds_accel_plugin_vmem_t **vmem_out, struct ds_accel_error *error);
     /** What is still mapped keeps the memory until it is unmapped. */
     void (*vmem_destroy)(ds_accel_plugin_vmem_t *vmem);
+    /** Put memory under addresses that were reserved and have none; access is set separately. */
     int32_t (*vmem_map)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         ds_accel_plugin_vmem_t *vmem, uint64_t vmem_offset_bytes,
                         struct ds_accel_error *error);
@@ -848,6 +979,7 @@ struct ds_accel_plugin {
     /** DS_ACCEL_CAPTURING_* */
     int32_t (*graph_capture_status)(ds_accel_plugin_stream_t *stream, uint32_t *status_out,
                                     struct ds_accel_error *error);
+    /** Graphs instantiated from it go on. NULL is ignored. */
     void (*graph_destroy)(ds_accel_plugin_graph_t *graph);
     /**
      * @p flags: none so far, 0. The graph may be destroyed afterwards; a second instance of it may
@@ -856,6 +988,7 @@ struct ds_accel_plugin {
     int32_t (*graph_instantiate)(ds_accel_plugin_graph_t *graph, uint32_t flags,
                                  ds_accel_plugin_graph_exec_t **exec_out,
                                  struct ds_accel_error *error);
+    /** Launches that are queued are completed first or go on. NULL is ignored. */
     void (*graph_exec_destroy)(ds_accel_plugin_graph_exec_t *exec);
     /** Queue the whole graph on @p stream; the plugin orders the launches of one exec. */
     int32_t (*graph_launch)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
@@ -863,6 +996,7 @@ struct ds_accel_plugin {
     /** Take @p graph's parameters without a new instance; *result_out is DS_ACCEL_GRAPH_*. */
     int32_t (*graph_exec_update)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_graph_t *graph,
                                  uint32_t *result_out, struct ds_accel_error *error);
+    /** How many pieces of work were captured. */
     int32_t (*graph_node_count)(ds_accel_plugin_graph_t *graph, uint64_t *count_out,
                                 struct ds_accel_error *error);
     /** A readable picture, Graphviz where the vendor has it; a negative answer of the sink ends it.
@@ -879,6 +1013,10 @@ struct ds_accel_plugin {
 
     /* -- telemetry: needs no open device and makes no context -- */
 
+    /**
+     * Only what `valid` names is known; a sleeping device stays asleep.
+     * @return ERR_INVALID @p device_index is not below device_count
+     */
     int32_t (*telemetry_get)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                              struct ds_accel_telemetry *telemetry_out,
                              struct ds_accel_error *error);
@@ -897,9 +1035,12 @@ struct ds_accel_plugin {
     /** @p domain and @p category may be NULL. */
     int32_t (*range_push)(ds_accel_plugin_instance_t *instance, const char *message,
                           const char *domain, const char *category, struct ds_accel_error *error);
+    /** End the calling thread's innermost range of @p domain. */
     int32_t (*range_pop)(ds_accel_plugin_instance_t *instance, const char *domain,
                          struct ds_accel_error *error);
+    /** Ask the vendor's profiler, where one watches this process, to collect. */
     int32_t (*profiler_start)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
+    /** Ask it to stop collecting. */
     int32_t (*profiler_stop)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
 
     /* -- peers and links -- */
@@ -934,10 +1075,16 @@ struct ds_accel_plugin {
     int32_t (*ipc_memory_open)(ds_accel_plugin_device_t *device, const void *handle,
                                uint32_t handle_bytes, uint32_t flags, void **pointer_out,
                                struct ds_accel_error *error);
+    /** The pointer that ipc_memory_open gave; the caller has waited for work that uses it. */
     int32_t (*ipc_memory_close)(ds_accel_plugin_device_t *device, void *pointer,
                                 struct ds_accel_error *error);
+    /**
+     * @p handle has backend_info's event_handle_bytes. The event was made with
+     * DS_ACCEL_EVENT_INTERPROCESS.
+     */
     int32_t (*ipc_event_export)(ds_accel_plugin_event_t *event, void *handle, uint32_t handle_bytes,
                                 struct ds_accel_error *error);
+    /** An event of another process; event_destroy ends this handle alone. */
     int32_t (*ipc_event_open)(ds_accel_plugin_device_t *device, const void *handle,
                               uint32_t handle_bytes, ds_accel_plugin_event_t **event_out,
                               struct ds_accel_error *error);
@@ -948,24 +1095,31 @@ struct ds_accel_plugin {
     /** @p fd stays the caller's. */
     int32_t (*dmabuf_import)(ds_accel_plugin_device_t *device, int32_t fd, uint64_t offset_bytes,
                              uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error);
+    /** The pointer that dmabuf_import gave; the caller has waited for work that uses it. */
     int32_t (*dmabuf_release)(ds_accel_plugin_device_t *device, void *pointer,
                               struct ds_accel_error *error);
 
     /* -- random numbers: hooks for a vendor's own generator; NULL = the host's Philox -- */
 
+    /** Begin the sequence of @p seed. */
     int32_t (*rng_seed)(ds_accel_plugin_device_t *device, uint64_t seed,
                         struct ds_accel_error *error);
+    /** The seed of the latest rng_seed, or the one that the generator began with. */
     int32_t (*rng_initial_seed)(ds_accel_plugin_device_t *device, uint64_t *seed_out,
                                 struct ds_accel_error *error);
+    /** Bytes of rng_get_state and rng_set_state. */
     int32_t (*rng_state_size)(ds_accel_plugin_device_t *device, uint64_t *size_bytes_out,
                               struct ds_accel_error *error);
+    /** Exactly rng_state_size bytes, plain. */
     int32_t (*rng_get_state)(ds_accel_plugin_device_t *device, void *state, uint64_t size_bytes,
                              struct ds_accel_error *error);
+    /** Go on from a state that rng_get_state wrote. */
     int32_t (*rng_set_state)(ds_accel_plugin_device_t *device, const void *state,
                              uint64_t size_bytes, struct ds_accel_error *error);
     /** @p count elements of @p dtype in [low, high), contiguous, queued. */
     int32_t (*rng_uniform)(ds_accel_plugin_stream_t *stream, void *destination, uint64_t count,
                            uint32_t dtype, double low, double high, struct ds_accel_error *error);
+    /** @p count elements of @p dtype, contiguous, queued. */
     int32_t (*rng_normal)(ds_accel_plugin_stream_t *stream, void *destination, uint64_t count,
                           uint32_t dtype, double mean, double standard_deviation,
                           struct ds_accel_error *error);
@@ -990,13 +1144,18 @@ struct ds_accel_plugin {
     int32_t (*env_rules_get)(ds_accel_plugin_instance_t *instance, struct ds_accel_env_rule *rules,
                              uint32_t stride_bytes, uint32_t capacity, uint32_t *count_out,
                              struct ds_accel_error *error);
-    /** Name number @p position of the list @p which (DS_ACCEL_ENV_LIST_*); ERR_NOT_FOUND at its
-     * end. */
+    /**
+     * Name number @p position of the list @p which (DS_ACCEL_ENV_LIST_*).
+     * @return ERR_NOT_FOUND past the list's end; ERR_INVALID no such list, or too little room
+     */
     int32_t (*env_name_get)(ds_accel_plugin_instance_t *instance, uint32_t which, uint32_t position,
                             char *name, uint32_t name_size, struct ds_accel_error *error);
     /**
      * The value with which @p variable shows exactly these devices of the instance, in this order,
      * to a child that is started with the current environment. Sizes as in config_get.
+     * @return ERR_LIMIT does not fit, also for NULL and 0; ERR_INVALID no such device;
+     * ERR_NOT_FOUND no variable of this backend; ERR_UNSUPPORTED one that cannot show the devices
+     * in this order
      */
     int32_t (*visible_devices_value)(ds_accel_plugin_instance_t *instance, const char *variable,
                                      const uint32_t *device_indices, uint32_t device_index_count,
@@ -1010,15 +1169,15 @@ struct ds_accel_plugin {
      * @p kind (DS_ACCEL_NATIVE_*) says: ds_accel_plugin_device_t * (also for CONTEXT), stream,
      * event or a device address; *offset_bytes_out is where that lies in a MEMORY object, else 0.
      */
-    int32_t (*native_get)(ds_accel_plugin_device_t *device, uint32_t kind, const void *object,
-                          uint64_t *native_out, uint64_t *offset_bytes_out,
-                          struct ds_accel_error *error);
+    int32_t (*native_get)(ds_accel_plugin_device_t *device, uint32_t kind,
+                          const DS_ACCEL_OBJECT_ *object, uint64_t *native_out,
+                          uint64_t *offset_bytes_out, struct ds_accel_error *error);
     /**
      * Our handle around a vendor's STREAM, EVENT or MEMORY, which stays the caller's:
      * stream_destroy, event_destroy or mem_free end ours and leave it alone.
      */
     int32_t (*native_wrap)(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t native,
-                           void **object_out, struct ds_accel_error *error);
+                           DS_ACCEL_OBJECT_ **object_out, struct ds_accel_error *error);
 };
 
 /** The generation's one exported function: pure, returns static storage; NULL refuses this host. */
@@ -1064,9 +1223,16 @@ struct ds_accel_note {
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define DS_ACCEL_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #else
+#define DS_ACCEL_JOIN_(a, b) a##b
+#define DS_ACCEL_NAME_(a, b) DS_ACCEL_JOIN_(a, b)
 #define DS_ACCEL_STATIC_ASSERT(condition, text) \
-    extern char ds_accel_static_assert_[(condition) ? 1 : -1]
+    typedef char DS_ACCEL_NAME_(ds_accel_static_assert_, __COUNTER__)[(condition) ? 1 : -1] \
+        __attribute__((unused))
 #endif
+
+/* One half of a set of features, whatever integer it is. */
+#define DS_ACCEL_LOW_WORD_(bits) DS_ACCEL_CAST_(uint32_t, (bits)&0xffffffffull)
+#define DS_ACCEL_HIGH_WORD_(bits) DS_ACCEL_CAST_(uint32_t, ((bits) | 0ull) >> 32)
 
 /**
  * Define the plugin: once per shared object, at file scope, followed by a semicolon.
@@ -1092,8 +1258,8 @@ struct ds_accel_note {
         {sizeof(struct ds_accel_note_desc), \
          DS_ACCEL_ABI_MAJOR, \
          DS_ACCEL_ABI_MINOR, \
-         {(uint32_t)((uint64_t)(required_)), (uint32_t)((uint64_t)(required_) >> 32)}, \
-         {(uint32_t)((uint64_t)(optional_)), (uint32_t)((uint64_t)(optional_) >> 32)}, \
+         {DS_ACCEL_LOW_WORD_(required_), DS_ACCEL_HIGH_WORD_(required_)}, \
+         {DS_ACCEL_LOW_WORD_(optional_), DS_ACCEL_HIGH_WORD_(optional_)}, \
          sizeof(struct ds_accel_plugin), \
          0, \
          name_, \
@@ -1163,6 +1329,14 @@ struct ds_accel_note {
  *     ... fill info ...
  *     ds_accel_write(info_out, &info, sizeof(info));
  */
+DS_ACCEL_INLINE void ds_accel_write(void *destination, const void *source, uint32_t source_size);
+
+/** The same for element @p position of an array whose elements are @p stride_bytes apart. */
+DS_ACCEL_INLINE void ds_accel_write_element(void *array, uint32_t stride_bytes, uint32_t position,
+                                            const void *source, uint32_t source_size);
+
+#ifndef DS_ACCEL_NO_INLINE
+
 DS_ACCEL_INLINE void ds_accel_write(void *destination, const void *source, uint32_t source_size)
 {
     uint32_t size;
@@ -1173,21 +1347,26 @@ DS_ACCEL_INLINE void ds_accel_write(void *destination, const void *source, uint3
         size = source_size;
     }
     if (size > head) {
-        memcpy((char *)destination + head, (const char *)source + head, size - head);
+        memcpy(DS_ACCEL_CAST_(char *, destination) + head,
+               DS_ACCEL_CAST_(const char *, source) + head, size - head);
     }
 }
 
-/** The same for element @p position of an array whose elements are @p stride_bytes apart. */
 DS_ACCEL_INLINE void ds_accel_write_element(void *array, uint32_t stride_bytes, uint32_t position,
                                             const void *source, uint32_t source_size)
 {
-    char *element = (char *)array + (size_t)stride_bytes * position;
+    size_t offset = stride_bytes;
+    char *element;
 
+    offset *= position;
+    element = DS_ACCEL_CAST_(char *, array) + offset;
     if (stride_bytes >= sizeof(stride_bytes)) {
         memcpy(element, &stride_bytes, sizeof(stride_bytes));
         ds_accel_write(element, source, source_size);
     }
 }
+
+#endif
 
 #ifdef __cplusplus
 }

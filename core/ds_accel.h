@@ -22,8 +22,20 @@
 
 #include "plugin-api.h"
 
+/* A struct and the function that fills it have one name, as stat and stat() do. */
 #ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
+#endif
+
+/* Inline also where a compiler would make a function of it: a call is one jump, not two. The
+ * library exports these functions too. With DS_ACCEL_NO_INLINE defined they are declared only, for
+ * tools that read headers and languages that cannot inline them. */
+#ifdef DS_ACCEL_NO_INLINE
+#define DS_ACCEL_HOT DS_ACCEL_EXPORT
+#else
+#define DS_ACCEL_HOT DS_ACCEL_EXPORT __attribute__((always_inline)) inline
 #endif
 
 #define DS_ACCEL_VERSION "0.1.0"
@@ -917,14 +929,18 @@ DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_device_t *device,
  * that was freed, or that no allocator has given out; ERR_STATE in a forked child
  * @threads any; the one call of this library that a host task may make
  */
-DS_ACCEL_INLINE int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
-                                             const void *pointer, uint64_t size_bytes,
-                                             uint32_t access)
+DS_ACCEL_HOT int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                          const void *pointer, uint64_t size_bytes,
+                                          uint32_t access);
+#ifndef DS_ACCEL_NO_INLINE
+DS_ACCEL_HOT int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                          const void *pointer, uint64_t size_bytes, uint32_t access)
 {
     return __builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) == 0, 1)
                ? DS_ACCEL_OK
                : ds_accel__layer_note_access(device, stream, pointer, size_bytes, access);
 }
+#endif
 
 /* ---- random numbers ------------------------------------------------------------------------- */
 
@@ -1665,9 +1681,6 @@ DS_ACCEL_EXPORT int32_t ds_accel_pinned_set_limit(ds_accel_device_t *device, uin
 
 /* ---- what is inline ------------------------------------------------------------------------- */
 
-/* Inline also where a compiler would make a function of it: a call is one jump, not two. */
-#define DS_ACCEL_HOT DS_ACCEL_EXPORT __attribute__((always_inline))
-
 /*
  * The library's own; public only because the inline functions below read them. Each is the head of
  * a larger struct. The table of a destroyed handle answers for it.
@@ -1698,25 +1711,109 @@ DS_ACCEL_EXPORT int32_t ds_accel__refuse_pair(const char *call, const ds_accel_e
  * @threads any
  * @owner  borrowed; lives as long as the process
  */
-DS_ACCEL_HOT inline ds_accel_t *ds_accel_get(void)
-{
-    ds_accel_t *context = __atomic_load_n(&ds_accel__default, __ATOMIC_ACQUIRE);
-
-    return __builtin_expect(context != NULL, 1) ? context : ds_accel__get_first();
-}
+DS_ACCEL_HOT ds_accel_t *ds_accel_get(void);
 
 /**
  * The device's functions and handle, for calls that have no wrapper here. Every slot can be called.
  * @owner borrowed; valid until the device is closed
  */
-DS_ACCEL_HOT inline const struct ds_accel_plugin *
-ds_accel_device_table(const ds_accel_device_t *device)
+DS_ACCEL_HOT const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device);
+
+DS_ACCEL_HOT ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t *device);
+
+/**
+ * Wait for all work of all streams of the device.
+ * @return DS_ACCEL_OK; ERR_DEVICE_LOST; ERR_DRIVER an earlier piece of work failed
+ * @threads any   @source DeepSpeed synchronize()
+ */
+DS_ACCEL_HOT int32_t ds_accel_device_synchronize(ds_accel_device_t *device);
+
+/** The same with a deadline. @return also ERR_TIMEOUT after @p timeout_ns */
+DS_ACCEL_HOT int32_t ds_accel_device_synchronize_for(ds_accel_device_t *device,
+                                                     uint64_t timeout_ns);
+
+/** @return DS_ACCEL_OK while the device works; ERR_DEVICE_LOST */
+DS_ACCEL_HOT int32_t ds_accel_device_health(ds_accel_device_t *device);
+
+/** @param[out] info_out  its struct_size set by the caller, the rest zero */
+DS_ACCEL_HOT int32_t ds_accel_device_info(ds_accel_device_t *device,
+                                          struct ds_accel_device_info *info_out);
+
+/** Total, available and this process's memory. @param[out] info_out as in ds_accel_device_info() */
+DS_ACCEL_HOT int32_t ds_accel_device_memory(ds_accel_device_t *device,
+                                            struct ds_accel_memory_info *info_out);
+
+/** Wait for all work that the stream has. @return DS_ACCEL_OK; ERR_STATE it is capturing;
+ * ERR_DRIVER
+ */
+DS_ACCEL_HOT int32_t ds_accel_stream_synchronize(ds_accel_stream_t *stream);
+
+/** The same with a deadline. @return also ERR_TIMEOUT */
+DS_ACCEL_HOT int32_t ds_accel_stream_synchronize_for(ds_accel_stream_t *stream,
+                                                     uint64_t timeout_ns);
+
+/** @return DS_ACCEL_OK idle; DS_ACCEL_NOT_READY busy; ERR_STATE it is capturing */
+DS_ACCEL_HOT int32_t ds_accel_stream_query(ds_accel_stream_t *stream);
+
+/** Later work of @p stream waits on the device for what @p event marks now; one that was never
+ * recorded holds nothing up. */
+DS_ACCEL_HOT int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream, ds_accel_event_t *event);
+
+/**
+ * Run a function of the host's when the stream gets there. It runs once, on any thread, and must
+ * not call this library, but for ds_accel_note_access(), nor wait for work of the device. Layer
+ * validate refuses what it calls.
+ */
+DS_ACCEL_HOT int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream, ds_accel_host_task_t task,
+                                               void *user_data);
+
+/** Mark this point of the stream; an earlier mark of the event is replaced. */
+DS_ACCEL_HOT int32_t ds_accel_event_record(ds_accel_event_t *event, ds_accel_stream_t *stream);
+
+/** @return DS_ACCEL_OK reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE recorded into a
+ * capture */
+DS_ACCEL_HOT int32_t ds_accel_event_query(ds_accel_event_t *event);
+
+/** Wait until the event is reached. */
+DS_ACCEL_HOT int32_t ds_accel_event_synchronize(ds_accel_event_t *event);
+
+/** The same with a deadline. @return also ERR_TIMEOUT */
+DS_ACCEL_HOT int32_t ds_accel_event_synchronize_for(ds_accel_event_t *event, uint64_t timeout_ns);
+
+/**
+ * Queue a copy. Host memory must stay as it is until the stream has passed; unless it is pinned, a
+ * runtime may wait for it.
+ *
+ * @param[in] kind  DS_ACCEL_COPY_*; the ranges do not overlap
+ */
+DS_ACCEL_HOT int32_t ds_accel_mem_copy_async(ds_accel_stream_t *stream, void *destination,
+                                             const void *source, uint64_t size_bytes,
+                                             uint32_t kind);
+
+/** Queue the repetition of a pattern, 1, 2 or 4 bytes long, over size_bytes, a multiple of it. */
+DS_ACCEL_HOT int32_t ds_accel_mem_fill_async(ds_accel_stream_t *stream, void *destination,
+                                             const void *pattern, uint32_t pattern_bytes,
+                                             uint64_t size_bytes);
+
+/** Queue setting memory to a byte. */
+DS_ACCEL_HOT int32_t ds_accel_mem_set_async(ds_accel_stream_t *stream, void *destination,
+                                            uint8_t value, uint64_t size_bytes);
+
+#ifndef DS_ACCEL_NO_INLINE
+
+DS_ACCEL_HOT ds_accel_t *ds_accel_get(void)
+{
+    ds_accel_t *context = __atomic_load_n(&ds_accel__default, __ATOMIC_ACQUIRE);
+
+    return __builtin_expect(context != DS_ACCEL_NULL_, 1) ? context : ds_accel__get_first();
+}
+
+DS_ACCEL_HOT const struct ds_accel_plugin *ds_accel_device_table(const ds_accel_device_t *device)
 {
     return device->table;
 }
 
-DS_ACCEL_HOT inline ds_accel_plugin_device_t *
-ds_accel_device_handle(const ds_accel_device_t *device)
+DS_ACCEL_HOT ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_device_t *device)
 {
     return device->handle;
 }
@@ -1738,12 +1835,7 @@ ds_accel_device_handle(const ds_accel_device_t *device)
 
 #define DS_ACCEL_UNLIKELY_(condition) __builtin_expect(!!(condition), 0)
 
-/**
- * Wait for all work of all streams of the device.
- * @return DS_ACCEL_OK; ERR_DEVICE_LOST; ERR_DRIVER an earlier piece of work failed
- * @threads any   @source DeepSpeed synchronize()
- */
-DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize(ds_accel_device_t *device)
+DS_ACCEL_HOT int32_t ds_accel_device_synchronize(ds_accel_device_t *device)
 {
     if (DS_ACCEL_UNLIKELY_(device == NULL)) {
         return ds_accel__refuse("device_synchronize", "device", device);
@@ -1751,9 +1843,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize(ds_accel_device_t *devic
     DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, UINT64_MAX, &error));
 }
 
-/** The same with a deadline. @return also ERR_TIMEOUT after @p timeout_ns */
-DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize_for(ds_accel_device_t *device,
-                                                            uint64_t timeout_ns)
+DS_ACCEL_HOT int32_t ds_accel_device_synchronize_for(ds_accel_device_t *device, uint64_t timeout_ns)
 {
     if (DS_ACCEL_UNLIKELY_(device == NULL)) {
         return ds_accel__refuse("device_synchronize", "device", device);
@@ -1761,8 +1851,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_device_synchronize_for(ds_accel_device_t *d
     DS_ACCEL_CALL_(device->table->device_synchronize(device->handle, timeout_ns, &error));
 }
 
-/** @return DS_ACCEL_OK while the device works; ERR_DEVICE_LOST */
-DS_ACCEL_HOT inline int32_t ds_accel_device_health(ds_accel_device_t *device)
+DS_ACCEL_HOT int32_t ds_accel_device_health(ds_accel_device_t *device)
 {
     if (DS_ACCEL_UNLIKELY_(device == NULL)) {
         return ds_accel__refuse("device_health", "device", device);
@@ -1770,30 +1859,27 @@ DS_ACCEL_HOT inline int32_t ds_accel_device_health(ds_accel_device_t *device)
     DS_ACCEL_CALL_(device->table->device_health(device->handle, &error));
 }
 
-/** @param[out] info_out  its struct_size set by the caller, the rest zero */
-DS_ACCEL_HOT inline int32_t ds_accel_device_info(ds_accel_device_t *device,
-                                                 struct ds_accel_device_info *info_out)
+DS_ACCEL_HOT int32_t ds_accel_device_info(ds_accel_device_t *device,
+                                          struct ds_accel_device_info *info_out)
 {
     if (DS_ACCEL_UNLIKELY_(device == NULL || info_out == NULL)) {
-        return ds_accel__refuse("device_info", device == NULL ? "device" : "output", NULL);
+        return ds_accel__refuse("device_info", device == DS_ACCEL_NULL_ ? "device" : "output",
+                                DS_ACCEL_NULL_);
     }
     DS_ACCEL_CALL_(device->table->device_info(device->handle, info_out, &error));
 }
 
-/** Total, available and this process's memory. @param[out] info_out as in ds_accel_device_info() */
-DS_ACCEL_HOT inline int32_t ds_accel_device_memory(ds_accel_device_t *device,
-                                                   struct ds_accel_memory_info *info_out)
+DS_ACCEL_HOT int32_t ds_accel_device_memory(ds_accel_device_t *device,
+                                            struct ds_accel_memory_info *info_out)
 {
     if (DS_ACCEL_UNLIKELY_(device == NULL || info_out == NULL)) {
-        return ds_accel__refuse("device_memory", device == NULL ? "device" : "output", NULL);
+        return ds_accel__refuse("device_memory", device == DS_ACCEL_NULL_ ? "device" : "output",
+                                DS_ACCEL_NULL_);
     }
     DS_ACCEL_CALL_(device->table->mem_info(device->handle, info_out, &error));
 }
 
-/** Wait for all work that the stream has. @return DS_ACCEL_OK; ERR_STATE it is capturing;
- * ERR_DRIVER
- */
-DS_ACCEL_HOT inline int32_t ds_accel_stream_synchronize(ds_accel_stream_t *stream)
+DS_ACCEL_HOT int32_t ds_accel_stream_synchronize(ds_accel_stream_t *stream)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
         return ds_accel__refuse("stream_synchronize", "stream", stream);
@@ -1801,9 +1887,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_stream_synchronize(ds_accel_stream_t *strea
     DS_ACCEL_CALL_(stream->table->stream_synchronize(stream->handle, UINT64_MAX, &error));
 }
 
-/** The same with a deadline. @return also ERR_TIMEOUT */
-DS_ACCEL_HOT inline int32_t ds_accel_stream_synchronize_for(ds_accel_stream_t *stream,
-                                                            uint64_t timeout_ns)
+DS_ACCEL_HOT int32_t ds_accel_stream_synchronize_for(ds_accel_stream_t *stream, uint64_t timeout_ns)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
         return ds_accel__refuse("stream_synchronize", "stream", stream);
@@ -1811,8 +1895,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_stream_synchronize_for(ds_accel_stream_t *s
     DS_ACCEL_CALL_(stream->table->stream_synchronize(stream->handle, timeout_ns, &error));
 }
 
-/** @return DS_ACCEL_OK idle; DS_ACCEL_NOT_READY busy; ERR_STATE it is capturing */
-DS_ACCEL_HOT inline int32_t ds_accel_stream_query(ds_accel_stream_t *stream)
+DS_ACCEL_HOT int32_t ds_accel_stream_query(ds_accel_stream_t *stream)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
         return ds_accel__refuse("stream_query", "stream", stream);
@@ -1820,10 +1903,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_stream_query(ds_accel_stream_t *stream)
     DS_ACCEL_CALL_(stream->table->stream_query(stream->handle, &error));
 }
 
-/** Later work of @p stream waits on the device for what @p event marks now; one that was never
- * recorded holds nothing up. */
-DS_ACCEL_HOT inline int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream,
-                                                       ds_accel_event_t *event)
+DS_ACCEL_HOT int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream, ds_accel_event_t *event)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL || event == NULL || stream->table != event->table)) {
         return ds_accel__refuse_pair("stream_wait_event", event, stream);
@@ -1831,12 +1911,8 @@ DS_ACCEL_HOT inline int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream
     DS_ACCEL_CALL_(stream->table->stream_wait_event(stream->handle, event->handle, &error));
 }
 
-/**
- * Run a function of the host's when the stream gets there. It runs once, on any thread, and must
- * not call this library, but for ds_accel_note_access(). Layer validate refuses what it calls.
- */
-DS_ACCEL_HOT inline int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream,
-                                                      ds_accel_host_task_t task, void *user_data)
+DS_ACCEL_HOT int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream, ds_accel_host_task_t task,
+                                               void *user_data)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
         return ds_accel__refuse("stream_host_task", "stream", stream);
@@ -1844,9 +1920,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream,
     DS_ACCEL_CALL_(stream->table->stream_host_task(stream->handle, task, user_data, &error));
 }
 
-/** Mark this point of the stream; an earlier mark of the event is replaced. */
-DS_ACCEL_HOT inline int32_t ds_accel_event_record(ds_accel_event_t *event,
-                                                  ds_accel_stream_t *stream)
+DS_ACCEL_HOT int32_t ds_accel_event_record(ds_accel_event_t *event, ds_accel_stream_t *stream)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL || event == NULL || stream->table != event->table)) {
         return ds_accel__refuse_pair("event_record", event, stream);
@@ -1854,9 +1928,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_event_record(ds_accel_event_t *event,
     DS_ACCEL_CALL_(event->table->event_record(event->handle, stream->handle, &error));
 }
 
-/** @return DS_ACCEL_OK reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE recorded into a
- * capture */
-DS_ACCEL_HOT inline int32_t ds_accel_event_query(ds_accel_event_t *event)
+DS_ACCEL_HOT int32_t ds_accel_event_query(ds_accel_event_t *event)
 {
     if (DS_ACCEL_UNLIKELY_(event == NULL)) {
         return ds_accel__refuse("event_query", "event", event);
@@ -1864,8 +1936,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_event_query(ds_accel_event_t *event)
     DS_ACCEL_CALL_(event->table->event_query(event->handle, &error));
 }
 
-/** Wait until the event is reached. */
-DS_ACCEL_HOT inline int32_t ds_accel_event_synchronize(ds_accel_event_t *event)
+DS_ACCEL_HOT int32_t ds_accel_event_synchronize(ds_accel_event_t *event)
 {
     if (DS_ACCEL_UNLIKELY_(event == NULL)) {
         return ds_accel__refuse("event_synchronize", "event", event);
@@ -1873,9 +1944,7 @@ DS_ACCEL_HOT inline int32_t ds_accel_event_synchronize(ds_accel_event_t *event)
     DS_ACCEL_CALL_(event->table->event_synchronize(event->handle, UINT64_MAX, &error));
 }
 
-/** The same with a deadline. @return also ERR_TIMEOUT */
-DS_ACCEL_HOT inline int32_t ds_accel_event_synchronize_for(ds_accel_event_t *event,
-                                                           uint64_t timeout_ns)
+DS_ACCEL_HOT int32_t ds_accel_event_synchronize_for(ds_accel_event_t *event, uint64_t timeout_ns)
 {
     if (DS_ACCEL_UNLIKELY_(event == NULL)) {
         return ds_accel__refuse("event_synchronize", "event", event);
@@ -1883,15 +1952,8 @@ DS_ACCEL_HOT inline int32_t ds_accel_event_synchronize_for(ds_accel_event_t *eve
     DS_ACCEL_CALL_(event->table->event_synchronize(event->handle, timeout_ns, &error));
 }
 
-/**
- * Queue a copy. Host memory must stay as it is until the stream has passed; unless it is pinned, a
- * runtime may wait for it.
- *
- * @param[in] kind  DS_ACCEL_COPY_*; the ranges do not overlap
- */
-DS_ACCEL_HOT inline int32_t ds_accel_mem_copy_async(ds_accel_stream_t *stream, void *destination,
-                                                    const void *source, uint64_t size_bytes,
-                                                    uint32_t kind)
+DS_ACCEL_HOT int32_t ds_accel_mem_copy_async(ds_accel_stream_t *stream, void *destination,
+                                             const void *source, uint64_t size_bytes, uint32_t kind)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
         return ds_accel__refuse("mem_copy_async", "stream", stream);
@@ -1900,10 +1962,9 @@ DS_ACCEL_HOT inline int32_t ds_accel_mem_copy_async(ds_accel_stream_t *stream, v
                                                  kind, &error));
 }
 
-/** Queue the repetition of a pattern, 1, 2 or 4 bytes long, over size_bytes, a multiple of it. */
-DS_ACCEL_HOT inline int32_t ds_accel_mem_fill_async(ds_accel_stream_t *stream, void *destination,
-                                                    const void *pattern, uint32_t pattern_bytes,
-                                                    uint64_t size_bytes)
+DS_ACCEL_HOT int32_t ds_accel_mem_fill_async(ds_accel_stream_t *stream, void *destination,
+                                             const void *pattern, uint32_t pattern_bytes,
+                                             uint64_t size_bytes)
 {
     if (DS_ACCEL_UNLIKELY_(stream == NULL)) {
         return ds_accel__refuse("mem_fill_async", "stream", stream);
@@ -1912,15 +1973,17 @@ DS_ACCEL_HOT inline int32_t ds_accel_mem_fill_async(ds_accel_stream_t *stream, v
                                                  pattern_bytes, size_bytes, &error));
 }
 
-/** Queue setting memory to a byte. */
-DS_ACCEL_HOT inline int32_t ds_accel_mem_set_async(ds_accel_stream_t *stream, void *destination,
-                                                   uint8_t value, uint64_t size_bytes)
+DS_ACCEL_HOT int32_t ds_accel_mem_set_async(ds_accel_stream_t *stream, void *destination,
+                                            uint8_t value, uint64_t size_bytes)
 {
     return ds_accel_mem_fill_async(stream, destination, &value, 1, size_bytes);
 }
 
+#endif
+
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 
 #endif

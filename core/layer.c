@@ -550,6 +550,10 @@ static int32_t refuse_note(const struct ds_accel__device *device, const void *po
                            freed);
 }
 
+extern inline int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                           const void *pointer, uint64_t size_bytes,
+                                           uint32_t access);
+
 int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                     const void *pointer, uint64_t size_bytes, uint32_t access)
 {

@@ -7,7 +7,7 @@ static int32_t check_index(const ds_accel_plugin_instance_t *instance, uint32_t 
                            const char *call, struct ds_accel_error *error)
 {
     if (device_index >= instance->machine.device_count) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_DEVICE, "%s: no device %u; there are %u", call,
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: no device %u; there are %u", call,
                            device_index, instance->machine.device_count);
     }
     return DS_ACCEL_OK;

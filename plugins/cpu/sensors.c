@@ -275,9 +275,8 @@ static int32_t cpu_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t 
         return cpu_null(error, "telemetry_get: instance or telemetry_out");
     }
     if (device_index >= instance->machine.device_count) {
-        return plugin_fail(error, DS_ACCEL_ERR_NO_DEVICE,
-                           "telemetry_get: no device %u; there are %u", device_index,
-                           instance->machine.device_count);
+        return plugin_fail(error, DS_ACCEL_ERR_INVALID, "telemetry_get: no device %u; there are %u",
+                           device_index, instance->machine.device_count);
     }
     node = cpu_machine_node(&instance->machine, device_index);
     memset(&telemetry, 0, sizeof(telemetry));

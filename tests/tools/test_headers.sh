@@ -33,38 +33,119 @@ for header in plugin-api.h ds_accel.h; do
     cp "$dir/${header%.h}.c" "$dir/${header%.h}.cc"
 done
 
-# check COMPILER STANDARD FILE
+cat >"$dir/typed.c" <<'END'
+#define DS_ACCEL_TYPED_HANDLES
+#include "ds_accel.h"
+static int32_t get(ds_accel_plugin_device_t *device, uint32_t kind,
+                   const ds_accel_plugin_object_t *object, uint64_t *native_out,
+                   uint64_t *offset_bytes_out, struct ds_accel_error *error)
+{
+    (void)device;
+    (void)offset_bytes_out;
+    (void)error;
+    *native_out = kind == DS_ACCEL_NATIVE_STREAM && ds_accel_object_as_stream(object) ? 1 : 0;
+    return DS_ACCEL_OK;
+}
+int32_t use(struct ds_accel_plugin *table, ds_accel_plugin_device_t *device,
+            ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
+int32_t use(struct ds_accel_plugin *table, ds_accel_plugin_device_t *device,
+            ds_accel_plugin_stream_t *stream, struct ds_accel_error *error)
+{
+    uint64_t native;
+    uint64_t offset;
+    table->native_get = get;
+    return table->native_get(device, DS_ACCEL_NATIVE_STREAM, ds_accel_object_of_stream(stream),
+                             &native, &offset, error);
+}
+END
+cp "$dir/typed.c" "$dir/typed.cc"
+printf '#define DS_ACCEL_NO_INLINE\n#include "ds_accel.h"\n' | tee "$dir/declared.c" >"$dir/declared.cc"
+
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Wundef
+    -Wredundant-decls -Wwrite-strings -Wmissing-declarations"
+warnings_c="-Wmissing-prototypes -Wstrict-prototypes -Wc++-compat"
+warnings_cc="-Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi -Wnon-virtual-dtor"
+
+# check COMPILER STANDARD FILE WARNING...: with no warning of the header
 check() {
-    run "$1" "-std=$2" -Wall -Wextra -pedantic -Werror -Wno-unused-command-line-argument \
-        -I"$build/include/ds-accel" -fPIC -c -o "$dir/out.o" "$dir/$3"
-    is "$1 -std=$2 $3" "0 " "$code $err"
+    compiler=$1
+    standard=$2
+    file=$3
+    shift 3
+    # shellcheck disable=SC2086 # warnings are words
+    run "$compiler" "-std=$standard" $warnings "$@" -Werror -Wno-unused-command-line-argument \
+        -I"$build/include/ds-accel" -fPIC -c -o "$dir/out.o" "$dir/$file"
+    is "$compiler -std=$standard $file" "0 " "$code $err"
 }
 
-compilers="gcc:g++"
-command -v clang >/dev/null 2>&1 && compilers="$compilers clang:clang++"
-for pair in $compilers; do
-    for standard in c99 c11; do
-        for file in plugin-api.c ds_accel.c plugin.c; do
-            check "${pair%:*}" $standard $file
+# languages C C++ WARNING...: every header and plugin, in every version; the flags are for C++
+languages() {
+    cc=$1
+    cxx=$2
+    shift 2
+    for standard in c99 c11 c17 c2x; do
+        for file in plugin-api.c ds_accel.c plugin.c typed.c declared.c; do
+            # shellcheck disable=SC2086
+            check "$cc" $standard $file $warnings_c
         done
     done
-    for standard in c++11 c++17; do
-        for file in plugin-api.cc ds_accel.cc plugin.cc; do
-            check "${pair#*:}" $standard $file
+    for standard in c++11 c++17 c++20 c++2b; do
+        for file in plugin-api.cc ds_accel.cc plugin.cc typed.cc declared.cc; do
+            # shellcheck disable=SC2086
+            check "$cxx" $standard $file $warnings_cc "$@"
         done
     done
-done
+}
+languages gcc g++ -Wuseless-cast -Wduplicated-cond -Wlogical-op
+command -v clang >/dev/null 2>&1 && languages clang clang++
+
+# A handle of the wrong kind is an error only where it was asked for.
+sed 's/ds_accel_object_of_stream(stream)/stream/' "$dir/typed.c" >"$dir/mixed.c"
+run gcc -std=c11 -Werror -I"$build/include/ds-accel" -fsyntax-only "$dir/mixed.c"
+is "typed: a stream is no object" 1 "$code"
+has "typed: a stream is no object" "$err" "incompatible-pointer-types"
+sed -e /TYPED_HANDLES/d -e 's/const ds_accel_plugin_object_t/const void/' -e 's/_as_stream(object)/_as/; s/ds_accel_object_as/object/' \
+    "$dir/mixed.c" >"$dir/plain.c"
+run gcc -std=c11 -Werror -I"$build/include/ds-accel" -fsyntax-only "$dir/plain.c"
+is "plain: a stream is one" "0 " "$code $err"
+
+# A plugin compiled with typed handles, or against inline functions of its own, is the same ABI.
+if command -v abidiff >/dev/null 2>&1; then
+    for option in -DDS_ACCEL_PLAIN -DDS_ACCEL_TYPED_HANDLES; do
+        gcc -std=c11 -g $option -I"$build/include/ds-accel" -fPIC -shared -o "$dir/lib$option.so" \
+            "$dir/plugin.c"
+    done
+    run abidiff "$dir/lib-DDS_ACCEL_PLAIN.so" "$dir/lib-DDS_ACCEL_TYPED_HANDLES.so"
+    is "typed: no incompatible change: $out" 0 "$((code & 8))"
+fi
+
+# ---- comments -----------------------------------------------------------------------------------
+
+# Every function that one side has the other call: its contract is above it.
+cat >"$dir/slots.awk" <<'AWK'
+/^struct ds_accel_(plugin|host|ext_[a-z]+) \{/ { inside = 1 }
+/^}/ { inside = 0 }
+inside && match($0, /^    [a-z0-9_ ]*[ *]+\(\*[a-z_]+\)\(/) {
+    slots++
+    if (previous !~ /\*\/$/ || previous ~ /^    \/\* --/ || previous ~ /-- \*\/$/) print "no comment: " $0
+}
+{ previous = $0 }
+END { print slots }
+AWK
+run awk -f "$dir/slots.awk" "$build/include/ds-accel/plugin-api.h"
+is "a comment above every slot" "$(echo "$out" | tail -n 1)" "$out"
+has "there are slots" "$(test "$(echo "$out" | tail -n 1)" -gt 110 && echo many)" many
 
 # ---- constants ----------------------------------------------------------------------------------
 
 # A macro without parameters is a number or a text as it stands, no macro of a macro and no cast, or
 # the enumerator of its own name; a family, DS_ACCEL_FLAG_*, has one type.
-cat >"$dir/constants.awk" <<'END'
+cat >"$dir/constants.awk" <<'AWK'
 BEGIN {
     split("PLUGIN_API_H H EXPORT INLINE HOT NOTE_SECTION ENTRY_LINKAGE", names, " ")
     for (i in names) no_constant["DS_ACCEL_" names[i]] = 1
 }
-$1 != "#define" || $2 !~ /^DS_ACCEL_[A-Z0-9_]+$/ || $2 in no_constant { next }
+$1 != "#define" || $2 !~ /^DS_ACCEL_[A-Z0-9_]+$/ || $2 ~ /_$/ || $2 in no_constant { next }
 {
     name = $2
     value = $0
@@ -85,7 +166,7 @@ type == "" { print name ": no literal: " value }
     type = ""
 }
 END { print count }
-END
+AWK
 for header in plugin-api.h ds_accel.h; do
     gcc -E -dM "$build/include/ds-accel/$header" | sort >"$dir/macros"
     grep -q 'define DS_ACCEL_FLAG_GRAPHS ' "$dir/macros" || fail "no constants of $header"
