@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 static const struct tool_command *const commands[] = {
-    &cmd_detect,      &cmd_list,  &cmd_info,   &cmd_explain, &cmd_env,
-    &cmd_doctor,      &cmd_topo,  &cmd_report, &cmd_config,  &cmd_lint,
-    &cmd_conformance, &cmd_bench, &cmd_memory, &cmd_cache,   &cmd_quarantine,
+    &cmd_detect, &cmd_list,   &cmd_info,       &cmd_explain, &cmd_env,         &cmd_doctor,
+    &cmd_topo,   &cmd_report, &cmd_config,     &cmd_lint,    &cmd_conformance, &cmd_bench,
+    &cmd_memory, &cmd_cache,  &cmd_quarantine, &cmd_note,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 

@@ -61,7 +61,7 @@ struct tool_command {
 
 extern const struct tool_command cmd_bench, cmd_cache, cmd_config, cmd_conformance, cmd_detect,
     cmd_doctor, cmd_env, cmd_explain, cmd_info, cmd_lint, cmd_list, cmd_memory, cmd_quarantine,
-    cmd_topo, cmd_report;
+    cmd_topo, cmd_report, cmd_note;
 
 /* Run the command in a child, and return its exit code, or say how a plugin ended it. */
 int tool_run_apart(struct tool *tool, int argument_count, char **arguments);

@@ -4,7 +4,7 @@
 #
 # Completion of ds-accel for bash 4 or newer; needs no other package.
 
-_ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory bench cache quarantine help'
+_ds_accel_commands='detect list info explain env topo report config lint conformance doctor memory bench cache quarantine note help'
 
 # Backends that the configuration names, asked for once per shell and program.
 _ds_accel_known=
@@ -107,6 +107,7 @@ _ds_accel_argument() {
     info:1:* | explain:1:* | env:1:* | bench:1:* | topo:*) _ds_accel_names "$current" "$@" ;;
     memory:1:*) _ds_accel_offer "$current" "show replay" ;;
     memory:2:*) _ds_accel_files "$current" .json ;;
+    note:1:*) _ds_accel_names "$current" "$@" ;;
     lint:1:*) _ds_accel_files "$current" .so ;;
     conformance:1:*)
         _ds_accel_names "$current" "$@"
@@ -184,6 +185,7 @@ _ds_accel() {
         [[ $command != topo ]] || options+=' --svg'
         [[ $command != memory ]] || options+=' -o --output --pickle --pickle-segments --svg --try'
         [[ $command != conformance ]] || options+=' --device --group --list --rule'
+        [[ $command != note ]] || options+=' -o --output'
         [[ $command != bench ]] || options+=' --device --only -o --output --size --time'
         [[ -z $only_arguments ]] || options=''
         if [[ -n $options && $current == -* ]]; then
