@@ -13,6 +13,7 @@ LIBEXECDIR ?= $(PREFIX)/libexec
 INCLUDEDIR ?= $(PREFIX)/include
 DATADIR ?= $(PREFIX)/share
 MANDIR ?= $(DATADIR)/man
+DOCDIR ?= $(DATADIR)/doc/ds-accel
 SYSCONFDIR ?= /etc
 CACHEDIR ?= /var/cache
 # Where vendors put plugins, whatever our own prefix is.
@@ -101,6 +102,9 @@ MANUALS := $(foreach page,$(sort $(wildcard docs/*.[157])), \
     $(BUILD)/share/man/man7/ds-accel-reasons.7
 COMPLETIONS := $(BUILD)/share/bash-completion/completions/ds-accel \
     $(BUILD)/share/zsh/site-functions/_ds-accel
+# The vendor's kit: the rules, and the plugin that they show.
+KIT := $(addprefix $(BUILD)/share/doc/ds-accel/,plugin-abi.md example/example.c example/Makefile example/plugin.map)
+BUILD_PC := $(BUILD)/lib/pkgconfig/ds-accel.pc
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -149,6 +153,20 @@ $(BUILD)/share/bash-completion/completions/ds-accel: tools/completion/ds-accel.b
 $(BUILD)/share/zsh/site-functions/_ds-accel: tools/completion/_ds-accel
 	@mkdir -p $(@D)
 	cp $< $@
+
+$(BUILD)/share/doc/ds-accel/plugin-abi.md: docs/plugin-abi.md
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/share/doc/ds-accel/example/%: docs/example/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+# The example is the first program of the rules.
+$(BUILD)/share/doc/ds-accel/example/example.c: docs/plugin-abi.md
+	@mkdir -p $(@D)
+	@{ echo '/* SPDX-License-Identifier: Apache-2.0'; echo ' * Copyright (c) 2026 the ds-accel authors */'; \
+	    awk '/^```/ { if (on) exit; on = $$0 == "```c"; next } on' $<; } >$@
 
 # What is compiled in depends on these settings: a change of them rebuilds what has them.
 SETTINGS := $(BUILD)/obj/settings
@@ -226,7 +244,7 @@ $(BUILD)/obj/mps-skipped:
 	@mkdir -p $(@D)
 	@echo "mps: not built: Metal is macOS's, and this is $(SYSTEM)" | tee $@
 
-build: $(MPS_SKIPPED) $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS)
+build: $(MPS_SKIPPED) $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build
@@ -415,14 +433,22 @@ format:  ## lay out the C files as lint wants them
 
 # -- installing --
 
-PC := $(BUILD)/ds-accel.pc
+# pkg-config's file of a prefix: its prefix, bindir, libdir, includedir, docdir.
+pc_file = { echo 'prefix=$(1)'; echo 'bindir=$(2)'; echo 'libdir=$(3)'; echo 'includedir=$(4)'; echo 'docdir=$(5)'; \
+    echo 'exampledir=$${docdir}/example'; echo 'plugindir=$${libdir}/ds-accel'; echo 'abi=$(ABI)'; echo; \
+    echo 'Name: ds-accel'; echo 'Description: accelerators found through plugins'; \
+    echo 'Version: $(VERSION)'; echo 'Libs: -L$${libdir} -lds_accel'; \
+    echo 'Cflags: -I$${includedir}'; } >$@
+
+PC := $(BUILD)/obj/ds-accel.pc
 $(PC): Makefile FORCE
 	@mkdir -p $(@D)
-	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$(LIBDIR)'; echo 'includedir=$(INCLUDEDIR)'; \
-	    echo 'plugindir=$${libdir}/ds-accel'; echo 'abi=$(ABI)'; echo; \
-	    echo 'Name: ds-accel'; echo 'Description: accelerators found through plugins'; \
-	    echo 'Version: $(VERSION)'; echo 'Libs: -L$${libdir} -lds_accel'; \
-	    echo 'Cflags: -I$${includedir}'; } >$@
+	@$(call pc_file,$(PREFIX),$(BINDIR),$(LIBDIR),$(INCLUDEDIR),$(DOCDIR))
+
+# The build folder's own, wherever it is moved to.
+$(BUILD_PC): Makefile plugin-api.h core/ds_accel.h
+	@mkdir -p $(@D)
+	@$(call pc_file,$${pcfiledir}/../..,$${prefix}/bin,$${prefix}/lib,$${prefix}/include,$${prefix}/share/doc/ds-accel)
 
 INSTALLED_PLUGINS := $(PLUGINS:%=$(LIBDIR)/ds-accel/ds_accel_%.so)
 INSTALLED := $(BINDIR)/ds-accel $(LIBEXECDIR)/ds-accel/ds-accel-probe $(LIBDIR)/libds_accel.so.$(VERSION) \
@@ -430,10 +456,10 @@ INSTALLED := $(BINDIR)/ds-accel $(LIBEXECDIR)/ds-accel/ds-accel-probe $(LIBDIR)/
     $(INCLUDEDIR)/ds-accel/plugin-api.h $(INCLUDEDIR)/ds-accel/ds_accel.h \
     $(SHARE:$(BUILD)/share/%=$(DATADIR)/%) $(MANUALS:$(BUILD)/share/man/%=$(MANDIR)/%) \
     $(COMPLETIONS:$(BUILD)/share/%=$(DATADIR)/%) \
-    $(LIBDIR)/pkgconfig/ds-accel.pc
+    $(KIT:$(BUILD)/share/doc/ds-accel/%=$(DOCDIR)/%) $(LIBDIR)/pkgconfig/ds-accel.pc
 # Only folders of our own are removed, and only when they are empty.
 INSTALLED_DIRS := $(DATADIR)/ds-accel/schema $(DATADIR)/ds-accel $(LIBDIR)/ds-accel \
-    $(INCLUDEDIR)/ds-accel $(LIBEXECDIR)/ds-accel
+    $(INCLUDEDIR)/ds-accel $(LIBEXECDIR)/ds-accel $(DOCDIR)/example $(DOCDIR)
 
 install: build $(PC)  ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/ds-accel $(DESTDIR)$(LIBDIR)/pkgconfig \
@@ -441,7 +467,7 @@ install: build $(PC)  ## install below DESTDIR and PREFIX
 	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5 $(DESTDIR)$(MANDIR)/man7 \
 	    $(DESTDIR)$(DATADIR)/bash-completion/completions \
 	    $(DESTDIR)$(DATADIR)/zsh/site-functions \
-	    $(DESTDIR)$(LIBEXECDIR)/ds-accel
+	    $(DESTDIR)$(LIBEXECDIR)/ds-accel $(DESTDIR)$(DOCDIR)/example
 	install -m 755 $(HELPER) $(DESTDIR)$(LIBEXECDIR)/ds-accel/ds-accel-probe
 	install -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/ds-accel
 	install -m 755 $(LIBRARY_FILE) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(VERSION)
@@ -457,6 +483,8 @@ install: build $(PC)  ## install below DESTDIR and PREFIX
 	install -m 644 tools/completion/ds-accel.bash \
 	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ds-accel
 	install -m 644 tools/completion/_ds-accel $(DESTDIR)$(DATADIR)/zsh/site-functions/_ds-accel
+	install -m 644 $(filter %.md,$(KIT)) $(DESTDIR)$(DOCDIR)/
+	install -m 644 $(filter-out %.md,$(KIT)) $(DESTDIR)$(DOCDIR)/example/
 	install -m 644 $(PC) $(DESTDIR)$(LIBDIR)/pkgconfig/ds-accel.pc
 
 uninstall:  ## remove what install put there

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # Install, compile a program and a vendor's plugin outside the tree with nothing but pkg-config, run
-# them, uninstall: nothing is left.  test_install.sh BUILD
+# them, follow the installed rules as a vendor would, uninstall: nothing is left.  test_install.sh BUILD
 set -eu
 build=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -114,8 +114,79 @@ run "$dir/consumer"
 is "the program still gets cpu" "0 cpu" "$code $out"
 rm "$plugindir/ds_accel_vendor.so"
 
+# ---- the vendor's kit ---------------------------------------------------------------------------
+
+# fence FILE HEADING: the first block of commands below a heading.
+fence() {
+    awk -v heading="$2" '$0 == heading { below = 1 } below && /^```/ { if (on) exit; on = /^```sh$/; next } on' "$1"
+}
+
+# paste_in NAME FOLDER COMMANDS: what is pasted into a shell in that folder does its work there.
+paste_in() {
+    mkdir -p "$2"
+    printf '%s\n' "$3" >"$dir/pasted"
+    run env -C "$2" PATH="$prefix/bin:$PATH" sh -eux "$dir/pasted"
+    is "$1: $err" 0 "$code"
+}
+
+docdir=$(pkg-config --variable=docdir ds-accel)
+exampledir=$(pkg-config --variable=exampledir ds-accel)
+is "docdir" "$prefix/share/doc/ds-accel" "$docdir"
+is "exampledir" "$prefix/share/doc/ds-accel/example" "$exampledir"
+is "bindir" "$prefix/bin" "$(pkg-config --variable=bindir ds-accel)"
+is "the rules" same "$(cmp -s "$source/docs/plugin-abi.md" "$docdir/plugin-abi.md" && echo same)"
+for name in docdir exampledir plugindir conformance lint; do
+    has "ds-accel-plugin(7) names $name" "$(cat "$prefix/share/man/man7/ds-accel-plugin.7")" "$name"
+done
+
+readme=$(fence "$source/README.md" "## A plugin in five minutes")
+has "README has commands" "$readme" "exampledir ds-accel)/* ."
+paste_in "README's commands" "$dir/five" "$readme"
+has "README: lint" "$out" "DSA-P13"
+has "README: conformance" "$out" " 0 failed"
+has "README: list" "$out" "example  available"
+has "README: info" "$out" "example: available"
+run "$prefix/bin/ds-accel" -a example detect
+is "README: it is installed" "0 example" "$code $out"
+rm "$plugindir/ds_accel_example.so"
+
+rules=$(fence "$docdir/plugin-abi.md" "## A complete plugin")
+mkdir "$dir/rules"
+awk '/^```/ { if (on) exit; on = $0 == "```c"; next } on' "$docdir/plugin-abi.md" >"$dir/rules/example.c"
+paste_in "the rules' commands" "$dir/rules" "$rules"
+has "rules: detect" "$out" "example"
+
+# Another plugin by the same Makefile, whatever folder it is copied to; also with C++ inside.
+mkdir "$dir/mine"
+cp "$exampledir/Makefile" "$exampledir/plugin.map" "$dir/mine"
+sed 's/"example"/"mine"/; s/Example Vendor/My Vendor/' "$exampledir/example.c" >"$dir/mine/mine.c"
+run make -C "$dir/mine" NAME=mine
+is "make of one's own: $err" 0 "$code"
+run make -C "$dir/mine" NAME=mine check
+is "make check of one's own: $out $err" 0 "$code"
+run make -C "$dir/mine" NAME=mine install DESTDIR="$dir/root"
+is "make install into DESTDIR" "0 $dir/root$plugindir/ds_accel_mine.so" "$code $(ls "$dir/root$plugindir"/*.so)"
+run make -C "$dir/mine" NAME=mine clean
+is "make clean" "Makefile mine.c plugin.map" "$(cd "$dir/mine" && echo *)"
+
+# The build folder is a prefix too, also for pkg-config, and wherever it is.
+run env PKG_CONFIG_PATH="$build/lib/pkgconfig" pkg-config --variable=plugindir ds-accel
+is "the build folder's plugindir" "$(cd "$build/lib/ds-accel" && pwd -P)" "$(cd "$out" && pwd -P)"
+# shellcheck disable=SC2046
+run gcc -Wall -Wextra -Werror -o "$dir/consumer_build" "$dir/consumer.c" \
+    $(PKG_CONFIG_PATH="$build/lib/pkgconfig" pkg-config --cflags --libs ds-accel)
+is "a program compiles against the build folder" "0 " "$code $err"
+run env LD_LIBRARY_PATH="$build/lib" "$dir/consumer_build"
+is "and runs" 0 "$code"
+mkdir "$dir/five_build"
+# shellcheck disable=SC2016 # the shell that it is pasted into expands it
+run env -C "$dir/five_build" PKG_CONFIG_PATH="$build/lib/pkgconfig" sh -euc \
+    'cp $(pkg-config --variable=exampledir ds-accel)/* . && make check'
+is "the example of the build folder: $err" 0 "$code"
+
 for file in man/man1/ds-accel.1 man/man5/ds-accel.json.5 man/man7/ds-accel-plugin.7 \
-    man/man7/ds-accel-reasons.7 bash-completion/completions/ds-accel zsh/site-functions/_ds-accel; do
+    man/man7/ds-accel-reasons.7 doc/ds-accel/plugin-abi.md doc/ds-accel/example/example.c \
+    doc/ds-accel/example/Makefile doc/ds-accel/example/plugin.map bash-completion/completions/ds-accel zsh/site-functions/_ds-accel; do
     run cmp "$build/share/$file" "$prefix/share/$file"
     is "$file is installed" "0 " "$code $out$err"
 done
