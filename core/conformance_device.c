@@ -145,6 +145,18 @@ static void check_index(struct ds_accel__run *run)
     }
 }
 
+static void check_index_status(struct ds_accel__run *run)
+{
+    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
+    ds_accel_plugin_device_t *device = NULL;
+
+    WANT(run, DS_ACCEL_ERR_INVALID, device_open, run->instance, run->device_count, &device);
+    if (run->table.device_identity != NULL) {
+        WANT(run, DS_ACCEL_ERR_INVALID, device_identity, run->instance, run->device_count,
+             &identity);
+    }
+}
+
 static void check_identity(struct ds_accel__run *run)
 {
     for (uint32_t i = 0; i < run->device_count; i++) {
@@ -331,6 +343,13 @@ static const struct ds_accel__check checks[] = {
      {SLOT(backend_info)}},
     {41, GROUP, "what is made can be destroyed", DS_ACCEL__STAGE_INSTANCE, 0, check_pairs, {0}},
     {42, GROUP, "indices past the last", DS_ACCEL__STAGE_DEVICE, 0, check_index, {0}},
+    {42,
+     GROUP,
+     "the status for an index past the last",
+     DS_ACCEL__STAGE_INSTANCE,
+     0,
+     check_index_status,
+     {0}},
     {44, GROUP, "who a device is", DEVICE, 0, check_identity, {SLOT(device_identity)}},
     {44, GROUP, "devices beside each other", DEVICE, 0, check_apart, {SLOT(device_identity)}},
     {44, GROUP, "where links go", DEVICE, 0, check_links, {SLOT(links_get)}},

@@ -198,6 +198,32 @@ static void check_wait_event(struct ds_accel__run *run)
     ds_accel__give(run, b);
 }
 
+/* The waits of an event that is destroyed while it is pending hold still. */
+static void check_wait_destroyed(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *first = ds_accel__stream(run);
+    ds_accel_plugin_stream_t *second = ds_accel__stream(run);
+    ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
+    unsigned char bytes[BYTES];
+    unsigned char *a = ds_accel__take(run, BYTES);
+    unsigned char *b = ds_accel__take(run, BYTES);
+    struct ds_accel__slow slow;
+
+    ds_accel__pattern(bytes, BYTES, 6);
+    ds_accel__slow_start(run, &slow, first);
+    WANT(run, DS_ACCEL_OK, mem_copy_async, first, a, bytes, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE);
+    WANT(run, DS_ACCEL_OK, event_record, event, first);
+    WANT(run, DS_ACCEL_OK, stream_wait_event, second, event);
+    run->table.event_destroy(event);
+    WANT(run, DS_ACCEL_OK, mem_copy_async, second, b, a, BYTES, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
+    ds_accel__wait(run, second);
+    ds_accel__want_pattern(run, b, BYTES, 6, "what was copied behind an event that was destroyed");
+    run->table.stream_destroy(first);
+    run->table.stream_destroy(second);
+    ds_accel__give(run, a);
+    ds_accel__give(run, b);
+}
+
 static void check_destroy(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
@@ -285,6 +311,14 @@ static const struct ds_accel__check checks[] = {
      check_wait_event,
      {SLOT(stream_wait_event), SLOT(stream_host_task), SLOT(event_record), SLOT(event_query),
       SLOT(mem_copy_async), SLOT(mem_alloc)}},
+    {51,
+     GROUP,
+     "behind an event that was destroyed",
+     DEVICE,
+     0,
+     check_wait_destroyed,
+     {SLOT(stream_wait_event), SLOT(stream_host_task), SLOT(event_record), SLOT(mem_copy_async),
+      SLOT(mem_alloc)}},
     {50,
      GROUP,
      "a stream is destroyed with work in it",

@@ -34,6 +34,7 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
 
 # The slots that came later do something, should anybody call them.
 /^#define DS_ACCEL_PLUGIN\(/ {
+    print "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void);"
     print "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void)"
     print "{"
     print "    __builtin_trap();"
