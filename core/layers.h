@@ -27,7 +27,7 @@ bool ds_accel__layers_in_task(void);
 /* The plugin's table below the layers: what is asked there orders nothing for the race detector. */
 const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate);
 /* Nothing that is queued uses these bytes of host memory any more: an allocator has seen to it. */
-void ds_accel__layer_host_block(const void *pointer, uint64_t size_bytes);
+void ds_accel__layer_host_idle(const void *pointer, uint64_t size_bytes);
 /* Spans of a plugin's own, in the trace if there is one. */
 void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
                                  const char *name);

@@ -193,7 +193,7 @@ static bool note_host_work(const struct ds_accel__object *device, const struct d
     return is_refused;
 }
 
-void ds_accel__layer_host_block(const void *pointer, uint64_t size_bytes)
+void ds_accel__layer_host_idle(const void *pointer, uint64_t size_bytes)
 {
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) != 0) {
         ds_accel__layer_lock();
