@@ -154,15 +154,15 @@ struct ds_accel__range {
     struct ds_accel__stack *stack;
     const void *instance;
     const void *device;
-    uint32_t device_index;
-    uint32_t slot;        /* that made it */
-    uint32_t flags;       /* of pinned memory: DS_ACCEL_PINNED_* */
-    uint64_t number;      /* counts the ranges of the process: no two have the same */
-    bool is_of_capture;   /* a block that a stream got while it captured */
-    bool is_divided;      /* an allocator gives out parts of it */
-    bool is_unsized;      /* another process's or the vendor's: nobody said how large it is */
-    const void *site;     /* where */
+    const void *site;     /* where it was made */
     const void *freed_at; /* only in what is remembered of freed ones */
+    uint64_t number;      /* counts the ranges of the process: no two have the same */
+    uint32_t device_index;
+    uint32_t slot;      /* that made it */
+    uint32_t flags;     /* of pinned memory: DS_ACCEL_PINNED_* */
+    bool is_of_capture; /* a block that a stream got while it captured */
+    bool is_divided;    /* an allocator gives out parts of it */
+    bool is_unsized;    /* another process's or the vendor's: nobody said how large it is */
 };
 
 enum ds_accel__register {
