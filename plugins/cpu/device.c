@@ -211,9 +211,11 @@ static int32_t cpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtyp
     case DS_ACCEL_DTYPE_FLOAT8_E4M3FNUZ:
     case DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ:
     case DS_ACCEL_DTYPE_FLOAT8_E5M2:
+#ifdef DS_ACCEL_DTYPE_COMPLEX32 /* a header of 1.1 */
     case DS_ACCEL_DTYPE_COMPLEX32:
     case DS_ACCEL_DTYPE_COMPLEX64:
     case DS_ACCEL_DTYPE_COMPLEX128:
+#endif
         *support_out = DS_ACCEL_DTYPE_STORES;
         break;
     default:

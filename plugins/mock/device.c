@@ -275,10 +275,12 @@ static uint32_t support_of(const struct mock_options *options, uint32_t dtype)
     case DS_ACCEL_DTYPE_FLOAT8_E5M2FNUZ:
     case DS_ACCEL_DTYPE_FLOAT8_E5M2:
         return DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_EMULATED;
+#ifdef DS_ACCEL_DTYPE_COMPLEX32 /* a header of 1.1 */
     case DS_ACCEL_DTYPE_COMPLEX32:
     case DS_ACCEL_DTYPE_COMPLEX64:
     case DS_ACCEL_DTYPE_COMPLEX128:
         return DS_ACCEL_DTYPE_STORES;
+#endif
     default:
         return dtype >= DS_ACCEL_DTYPE_FLOAT32 && dtype <= DS_ACCEL_DTYPE_BOOL
                    ? DS_ACCEL_DTYPE_STORES | DS_ACCEL_DTYPE_COMPUTES
