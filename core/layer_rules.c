@@ -166,11 +166,12 @@ static void check_itself(struct ds_accel__call *call)
     }
     ds_accel__layer_unlock();
     if (is_captured) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_STATE,
-                               kind == DS_ACCEL__STREAM
-                                   ? "the stream captures, and asking it would break the capture"
-                                   : "the event was recorded in a capture, and the graph has not "
-                                     "run since");
+        ds_accel__layer_refuse(
+            call, DS_ACCEL_ERR_STATE,
+            kind == DS_ACCEL__STREAM
+                ? "the stream captures, and asking it would break the capture"
+                : "the event was recorded in a capture: nobody can ask it before "
+                  "a launch");
     }
 }
 
