@@ -599,22 +599,19 @@ static void take_out(struct ds_accel__segment *segment)
 static void unmap_rest(struct ds_accel__allocator *allocator,
                        const struct ds_accel__segment *segment)
 {
-    const struct ds_accel__block *block = segment->first;
+    for (const struct ds_accel__block *block = segment->first; block != NULL; block = block->next) {
+        const uint64_t start = block->address;
+        uint64_t size = block->size_bytes;
 
-    while (block != NULL) {
-        uint64_t start = block->address;
-        uint64_t size = 0;
-
-        for (; block != NULL && block->state != DS_ACCEL__BLOCK_UNMAPPED; block = block->next) {
+        if (block->state == DS_ACCEL__BLOCK_UNMAPPED) {
+            continue;
+        }
+        while (block->next != NULL && block->next->state != DS_ACCEL__BLOCK_UNMAPPED) {
+            block = block->next;
             size += block->size_bytes;
         }
-        if (size > 0) {
-            unmap_pages(allocator, start, size, segment->page_bytes);
-            ds_accel__history_segment(allocator, segment, start, size,
-                                      DS_ACCEL__ACTION_SEGMENT_UNMAP);
-        } else {
-            block = block->next;
-        }
+        unmap_pages(allocator, start, size, segment->page_bytes);
+        ds_accel__history_segment(allocator, segment, start, size, DS_ACCEL__ACTION_SEGMENT_UNMAP);
     }
 }
 

@@ -782,7 +782,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_reset_max_memory_reserved(ds_accel_device_t *de
  */
 DS_ACCEL_EXPORT int32_t ds_accel_total_memory(ds_accel_device_t *device, uint64_t *bytes_out);
 /** What can be allocated now: what the driver has, up to our limit, and what the cache holds in
- * segments that are free as a whole. One allocation may find less, in one piece. */
+ * segments that are free as a whole; at most what ds_accel_total_memory() tells. One allocation may
+ * find less, in one piece. */
 DS_ACCEL_EXPORT int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out);
 
 /**
@@ -805,7 +806,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **
  * and smaller pieces.
  *
  * @param[out] fragmentation_out  1 - largest / cached; 0 if nothing is cached
- * @param[out] largest_bytes_out  the largest piece: a request for more asks the driver
+ * @param[out] largest_bytes_out  the largest piece, neighbours that are free counted as one: a
+ *             request for more asks the driver
  */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_fragmentation(ds_accel_device_t *device,
                                                       double *fragmentation_out,

@@ -67,9 +67,10 @@ $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/m
 # Compiled by lint, too: who measures seldom finds out late.
 bench-programs: $(BENCH) $(BENCH_NEEDS)
 
-bench: build $(BENCH) $(BENCH_NEEDS) $(FIXTURE_DIR)/faults/probe_segv/ds_accel_faulty.so  ## measure, beside a bare baseline in the same run
+bench: build $(BENCH) $(BENCH_NEEDS) $(COMPARE) $(FIXTURE_DIR)/faults/probe_segv/ds_accel_faulty.so  ## measure, beside a bare baseline in the same run
 	@tools/deps.sh bench
 	@$(BENCH) $(abspath $(BUILD))
+	@$(COMPARE) --seeds 100 --draw $(COMPARE_TRACES)
 
 ACCELERATOR ?= cuda
 hardware: build $(BENCH_DIR)/beside_cuda  ## on a machine with an accelerator: what docs/hardware.md tells of it (ACCELERATOR=cuda)
