@@ -1183,6 +1183,23 @@ Test(core_allocator, takes_the_smallest_that_fits_and_of_those_the_lowest)
     test_finish(context, device);
 }
 
+/* The free memory is not what it was before, although all that came after was freed in order. */
+Test(core_allocator, prefers_a_segment_that_came_meanwhile_where_it_fits_better)
+{
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start("mock", &device);
+    void *first;
+    void *meanwhile;
+
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, take(device, NULL, 100 * MIB)), DS_ACCEL_OK);
+    first = take(device, NULL, 30 * MIB);
+    meanwhile = take(device, NULL, 80 * MIB);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, meanwhile), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, first), DS_ACCEL_OK);
+    cr_expect_eq(take(device, NULL, 30 * MIB), meanwhile);
+    test_finish(context, device);
+}
+
 Test(core_allocator, keeps_exact_peaks_over_all_streams)
 {
     ds_accel_device_t *device;
