@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Pinned memory that is freed while copies from and to it wait behind a gate, a host task: says
+ * what became of the memory and of the data.
+ *
+ *     pinned NAME
+ */
+#include <ds_accel.h>
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BYTES 4096
+
+static ds_accel_device_t *device;
+
+static void must(int32_t status, const char *call)
+{
+    if (status < 0) {
+        printf("%s: %s\n", call, ds_accel_last_error());
+        exit(1);
+    }
+}
+
+#define MUST(call) must(call, #call)
+
+static void wait_at_gate(void *gate, int32_t status)
+{
+    (void)status;
+    while (sem_wait(gate) != 0) {
+    }
+}
+
+static char *take(void)
+{
+    void *pointer = NULL;
+
+    MUST(ds_accel_mem_alloc_pinned(device, BYTES, 1, 0, &pointer));
+    return pointer;
+}
+
+/* A block that is freed behind the gate of a stream, and whoever asks for one meanwhile. */
+static void play(ds_accel_stream_t *stream, void *memory, uint32_t kind, const char *what)
+{
+    bool is_upload = kind == DS_ACCEL_COPY_HOST_TO_DEVICE;
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+    char *block = take();
+    char back[BYTES];
+    char *other;
+    sem_t gate;
+
+    sem_init(&gate, 0, 0);
+    memset(back, 'd', BYTES);
+    MUST(ds_accel_mem_copy(device, memory, back, BYTES, DS_ACCEL_COPY_HOST_TO_DEVICE));
+    memset(block, 'a', BYTES);
+    MUST(ds_accel_stream_host_task(stream, wait_at_gate, &gate));
+    MUST(ds_accel_mem_copy_async(stream, is_upload ? memory : block, is_upload ? block : memory,
+                                 BYTES, kind));
+    MUST(ds_accel_mem_free_pinned(device, block));
+    MUST(ds_accel_pinned_empty_cache(device));
+    MUST(ds_accel_pinned_stats(device, &stats));
+    other = take();
+    memset(other, 'b', BYTES);
+    printf("%s: %s, %s\n", what, stats.waiting_bytes >= BYTES ? "waits" : "is free",
+           other == block ? "given out" : "kept");
+    sem_post(&gate);
+    MUST(ds_accel_stream_synchronize(stream));
+    MUST(ds_accel_mem_copy(device, back, memory, BYTES, DS_ACCEL_COPY_DEVICE_TO_HOST));
+    printf("%s: %c%c\n", what, is_upload ? back[0] : other[0],
+           is_upload ? back[BYTES - 1] : other[BYTES - 1]);
+    MUST(ds_accel_device_synchronize(device));
+    printf("%s: %s\n", what, take() == block ? "given out behind it" : "another one");
+    sem_destroy(&gate);
+}
+
+int main(int argc, char **argv)
+{
+    struct ds_accel_options options = {.struct_size = sizeof(options),
+                                       .accelerator = argc > 1 ? argv[1] : "cpu"};
+    ds_accel_t *context = NULL;
+    ds_accel_stream_t *stream = NULL;
+    void *memory = NULL;
+
+    alarm(120);
+    MUST(ds_accel_create(&options, &context));
+    MUST(ds_accel_detect(context));
+    MUST(ds_accel_device_open(context, 0, &device));
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_mem_alloc(device, stream, BYTES, &memory));
+    play(stream, memory, DS_ACCEL_COPY_HOST_TO_DEVICE, "read");
+    play(stream, memory, DS_ACCEL_COPY_DEVICE_TO_HOST, "written");
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+    return 0;
+}
