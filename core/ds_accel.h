@@ -701,18 +701,18 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uin
                                                   void **pointer_out);
 
 /**
- * Give it back to the pool, at once. It is given out again, or back to the runtime, when all is done
- * that streams of this context had queued by now, on any of its open devices: copies from and to it
- * need no wait before. Streams that this library has no handle of are not among them; memory that a
- * graph uses must outlive the graph's replays.
+ * Give it back to the pool, at once. It is given out again, or back to the runtime, when all is
+ * done that streams of this context had queued by now, on any of its open devices: copies from and
+ * to it need no wait before. Streams that this library has no handle of are not among them; memory
+ * that a graph uses must outlive the graph's replays.
  * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live pinned memory of this
  * device
  * @threads any
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer);
 
-/** Lock and unlock memory of the caller's. Unlocking does not wait: let what is queued on the memory
- * pass before, as before the memory itself is freed. */
+/** Lock and unlock memory of the caller's. Unlocking does not wait: let what is queued on the
+ * memory pass before, as before the memory itself is freed. */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_register(ds_accel_device_t *device, void *pointer,
                                               uint64_t size_bytes, uint32_t flags);
 DS_ACCEL_EXPORT int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer);
