@@ -109,6 +109,42 @@ sdaa true 8 false false false false false false false true false false float32 f
 supa true 2 false false false false true true true true false false float32 float16 bfloat16
 END
 
+# Whatever the file says of a backend, rather than null, is what its plugin says with a device: each fact, both ways.
+facts_differ() {
+    run env DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD="$build" "$here/ds-accel-sim" "$2" "$build/bin/ds-accel" info "$1" --json
+    printf '%s\n' "$out" | python3 -c '
+import json, sys
+conf = json.load(open(sys.argv[1]))["backends"][sys.argv[2]]
+info = json.load(sys.stdin)
+if not info["available"]:
+    print("it is not available")
+for key in ("is_synchronized_device", "use_host_timers", "resolves_data_dependency", "handles_memory_backpressure",
+            "graph_supported", "is_triton_supported", "is_bf16_supported", "is_fp16_supported", "prefer_triton_grouped_mm",
+            "supports_range_domains", "supported_dtypes", "communication_backend", "compile_backend"):
+    if conf.get(key) is not None and conf[key] != info[key]:
+        print(f"{key}: the file has {conf[key]}, the plugin {info[key]}")' "$3" "$1"
+}
+for backend in cuda rocm xpu npu hpu mlu sdaa supa cpu mock; do
+    machine=$backend
+    case $backend in cpu | mock) machine=none ;; esac
+    is "facts of $backend" "" "$(facts_differ "$backend" "$machine" "$conf")"
+done
+flipped() {
+    python3 -c 'import json, sys
+conf = json.load(open(sys.argv[1]))
+facts = conf["backends"][sys.argv[2]]
+facts[sys.argv[3]] = not facts[sys.argv[3]]
+print(json.dumps(conf))' "$conf" "$1" "$2" >"$dir/flipped.json"
+    has "a change of $2 is noticed: $1" "$(facts_differ "$1" "$3" "$dir/flipped.json")" "$2: the file has "
+}
+for key in is_synchronized_device use_host_timers resolves_data_dependency handles_memory_backpressure graph_supported \
+    is_triton_supported is_bf16_supported prefer_triton_grouped_mm supports_range_domains; do
+    flipped hpu $key hpu
+done
+for key in is_synchronized_device use_host_timers resolves_data_dependency handles_memory_backpressure graph_supported; do
+    flipped cpu $key none
+done
+
 # Triton's grouped matrix product is preferred on compute capability 7 and 8; facts are of the first device.
 while read -r first second facts; do
     python3 -c 'import json, sys
