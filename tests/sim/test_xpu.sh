@@ -49,6 +49,9 @@ is "hidden" "unavailable hidden ZE_AFFINITY_MASK=\"7\" hides every device; zeIni
     "$(ZE_AFFINITY_MASK=7 verdict "$sim" xpu)"
 is "an empty mask hides nothing" "available - libze_loader.so.1, runtime 1.6.33578, 2 devices" \
     "$(ZE_AFFINITY_MASK='' verdict "$sim" xpu)"
+is "and an empty mask is not why there is none" \
+    "unavailable no_device no driver that Level Zero loads (libze_intel_gpu.so.1) has a GPU; zeInitDrivers: $uninitialized, although /dev/dri/renderD128 is there" \
+    "$(ZE_AFFINITY_MASK='' verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib")"
 variant gone 'v["driver"] = False'
 has "no kernel driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
 variant mismatch 'v["loader_code"] = 0x78000002'
