@@ -6,8 +6,8 @@
  * wrong place arrives in the wrong place.
  *
  * Facts of the machine's file: per device "module_id" (its number in the box), "type" (2 Gaudi,
- * 4 Gaudi 2, 5 Gaudi 3; SynapseAI_Core: 0 Gaudi, 1 Gaudi 2), "tpc_mask", "busy" (another process has it); of the vendor "order" and
- * "driver_version".
+ * 4 Gaudi 2, 5 Gaudi 3; SynapseAI_Core: 0 Gaudi, 1 Gaudi 2), "tpc_mask", "busy" (another process
+ * has it); of the vendor "order" and "driver_version".
  *
  * What the plugin relies on is held to here:
  *  - a module is acquired once, by one process of the machine (a socket's name is the lock);
