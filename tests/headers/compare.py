@@ -116,7 +116,6 @@ class Side:
         unit, wrong = parse(self.includes, flags, what, is_cxx)
         if wrong:
             raise Problem(f"{what}: {next(iter(wrong.values()))}")
-        self.unit = unit
         self.collect(unit.cursor)
 
     def collect(self, cursor):
@@ -468,21 +467,16 @@ def declared(side, file):
         if type_.kind == TypeKind.RECORD and type_.get_size() >= 0 and is_here(cursor):
             structs.setdefault(type_.spelling, set()).add(name.removeprefix("struct "))
     numbers = [name for name, cursor in side.enumerators.items() if is_here(cursor)]
-    macros = [name for name, cursor in side.macros.items()
-              if is_here(cursor) and not side.unit.cursor.kind.is_invalid() and not is_macro_function(cursor)]
+    macros = [name for name, cursor in side.macros.items() if is_here(cursor) and not is_macro_function(cursor)]
     values, _ = side.evaluate(macros)
     numbers += [name for name, value in zip(macros, values) if value is not None]
     return list(structs.values()), numbers
 
 
 def is_macro_function(cursor):
-    return bool(conf_lib().clang_Cursor_isMacroFunctionLike(cursor))
-
-
-def conf_lib():
-    lib = Config().lib
-    lib.clang_Cursor_isMacroFunctionLike.restype = ctypes.c_uint
-    return lib
+    ask = Config().lib.clang_Cursor_isMacroFunctionLike
+    ask.restype = ctypes.c_uint
+    return bool(ask(cursor))
 
 
 def cover(tables):
