@@ -262,11 +262,11 @@ run: all  ## build, then say which accelerator this machine has
 # of its own with cpu and mock. Tests of vendors' plugins take the build folder itself.
 TESTBED := $(BUILD)/testbed
 TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe lib/libds_accel.so.$(VERSION) \
-    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so
+    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so lib/pkgconfig/ds-accel.pc
 TESTBED_LINKS := obj stage tests
-$(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) Makefile
+$(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) Makefile
 	rm -rf $(TESTBED)
-	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel libexec/ds-accel)
+	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel lib/pkgconfig libexec/ds-accel)
 	for file in $(TESTBED_FILES); do ln $(BUILD)/$$file $(TESTBED)/$$file || exit 1; done
 	ln -s $(notdir $(LIBRARY_FILE)) $(TESTBED)/lib/libds_accel.so.$(SOVERSION)
 	ln -s libds_accel.so.$(SOVERSION) $(TESTBED)/lib/libds_accel.so
