@@ -22,6 +22,9 @@ struct held {
     unsigned char *memory[2];
     void *pinned; /* NULL: none */
     ds_accel_plugin_graph_exec_t *exec;
+    ds_accel_plugin_event_t *first; /* reached */
+    ds_accel_plugin_device_t *peer;
+    uint32_t event_flags;
     uint64_t timeout_ns;
     int32_t answer; /* of a query */
 };
@@ -30,7 +33,7 @@ static bool hold(struct ds_accel__run *run, struct held *held)
 {
     held->stream = ds_accel__stream(run);
     if (run->table.event_create != NULL) {
-        held->event = ds_accel__event(run, 0);
+        held->event = ds_accel__event(run, held->event_flags);
     }
     if (ds_accel__gate_close(run, &held->gate, held->stream)) {
         return true;
@@ -87,6 +90,22 @@ HELD_CALL(copy_out, CALL(run, mem_copy_async, held->stream, held->pinned, held->
                          DS_ACCEL_COPY_DEVICE_TO_HOST))
 HELD_CALL(launch, CALL(run, graph_launch, held->exec, held->stream))
 
+static int32_t ask_time(struct ds_accel__run *run, void *user_data)
+{
+    struct held *held = user_data;
+    double time = 0;
+
+    return CALL(run, event_elapsed_ms, held->first, held->event, &time);
+}
+
+static int32_t copy_peer(struct ds_accel__run *run, void *user_data)
+{
+    struct held *held = user_data;
+
+    return CALL(run, mem_copy_peer_async, held->stream, held->peer, held->memory[1], run->device,
+                held->memory[0], BYTES);
+}
+
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 static uint64_t now_ns(void)
@@ -131,6 +150,20 @@ static void check_end(struct ds_accel__run *run, struct held *held)
     ds_accel__want(run, DS_ACCEL_OK, "stream_synchronize", ds_accel__caller_finish(run, &caller));
 }
 
+/* What is done needs no time. */
+static void check_done(struct ds_accel__run *run, const struct held *held)
+{
+    WANT(run, DS_ACCEL_OK, stream_synchronize, held->stream, 0);
+    if (run->table.event_synchronize != NULL) {
+        WANT(run, DS_ACCEL_OK, event_synchronize, held->event, UINT64_MAX);
+        WANT(run, DS_ACCEL_OK, event_synchronize, held->event, 0);
+    }
+    if (run->table.device_synchronize != NULL) {
+        WANT(run, DS_ACCEL_OK, device_synchronize, run->device, UINT64_MAX);
+        WANT(run, DS_ACCEL_OK, device_synchronize, run->device, 0);
+    }
+}
+
 static void check_timeouts(struct ds_accel__run *run)
 {
     struct held held = {0};
@@ -145,6 +178,7 @@ static void check_timeouts(struct ds_accel__run *run)
          (ds_accel__prepare(run, &held.gate, "event_record", record, &held) &&
           check_deadlines(run, &held, "event_synchronize", wait_mark)))) {
         check_end(run, &held);
+        check_done(run, &held);
     }
     let_go(run, &held);
 }
@@ -172,6 +206,61 @@ static void check_query_event(struct ds_accel__run *run)
         ds_accel__want_prompt(run, &held.gate, DS_ACCEL_NOT_READY, "event_query", query_event,
                               &held);
     }
+    let_go(run, &held);
+}
+
+static void check_no_time(struct ds_accel__run *run)
+{
+    struct held held = {.other = run->stream, .first = ds_accel__event(run, DS_ACCEL_EVENT_TIMING)};
+
+    WANT(run, DS_ACCEL_OK, event_record, held.first, run->stream);
+    ds_accel__wait(run, run->stream);
+    held.event_flags = DS_ACCEL_EVENT_TIMING;
+    if (hold(run, &held)) {
+        if (ds_accel__prepare(run, &held.gate, "event_record", record, &held)) {
+            ds_accel__want_prompt(run, &held.gate, DS_ACCEL_ERR_STATE, "event_elapsed_ms", ask_time,
+                                  &held);
+        }
+        let_go(run, &held);
+    }
+    run->table.event_destroy(held.first);
+}
+
+/* ---- beside a wait -------------------------------------------------------------------------- */
+
+/* Nobody has to know of the wait: other handles are another matter. */
+static int32_t use_others(struct ds_accel__run *run, void *user_data)
+{
+    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_event_t *event = NULL;
+
+    (void)user_data;
+    ds_accel__wait(run, stream);
+    if (run->table.device_info != NULL) {
+        WANT(run, DS_ACCEL_OK, device_info, run->device, &info);
+    }
+    if (run->table.event_create != NULL) {
+        event = ds_accel__event(run, 0);
+        run->table.event_destroy(event);
+    }
+    return DS_ACCEL_OK;
+}
+
+static void check_beside_wait(struct ds_accel__run *run)
+{
+    struct held held = {.timeout_ns = UINT64_MAX};
+    struct ds_accel__caller caller;
+
+    if (!hold(run, &held)) {
+        return;
+    }
+    ds_accel__caller_start(run, &caller, wait_stream, &held);
+    (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* it waits by now */
+    ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK,
+                          "what another thread calls beside stream_synchronize", use_others, NULL);
+    ds_accel__gate_open(&held.gate);
+    ds_accel__want(run, DS_ACCEL_OK, "stream_synchronize", ds_accel__caller_finish(run, &caller));
     let_go(run, &held);
 }
 
@@ -290,6 +379,29 @@ static void check_launch(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
+static void check_peer_copy(struct ds_accel__run *run)
+{
+    struct held held = {0};
+    void *there = NULL;
+
+    if (run->device_count < 2) {
+        ds_accel__skip(run, "there is one device");
+        return;
+    }
+    held.peer = ds_accel__run_open(run, run->instance, (run->device_index + 1) % run->device_count);
+    WANT(run, DS_ACCEL_OK, mem_alloc, held.peer, BYTES, 0, 0, &there);
+    held.memory[0] = ds_accel__take(run, BYTES);
+    held.memory[1] = there;
+    if (hold(run, &held)) {
+        ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, "mem_copy_peer_async", copy_peer,
+                              &held);
+        let_go(run, &held);
+    }
+    WANT(run, DS_ACCEL_OK, mem_free, held.peer, there);
+    ds_accel__give(run, held.memory[0]);
+    run->table.device_close(held.peer);
+}
+
 #define DEVICE DS_ACCEL__STAGE_DEVICE
 #define HELD SLOT(stream_create), SLOT(stream_host_task), SLOT(stream_synchronize)
 
@@ -317,6 +429,21 @@ static const struct ds_accel__check checks[] = {
      0,
      check_queued,
      {HELD, SLOT(mem_alloc), SLOT(mem_copy)}},
+    {59,
+     GROUP,
+     "the time of an event that is not reached",
+     DEVICE,
+     0,
+     check_no_time,
+     {HELD, SLOT(event_create), SLOT(event_record), SLOT(event_elapsed_ms)}},
+    {27, GROUP, "other calls beside a wait", DEVICE, 0, check_beside_wait, {HELD}},
+    {111,
+     GROUP,
+     "a copy to another device behind held work",
+     DEVICE,
+     0,
+     check_peer_copy,
+     {HELD, SLOT(mem_copy_peer_async), SLOT(mem_alloc)}},
     {111,
      GROUP,
      "a launch behind held work",

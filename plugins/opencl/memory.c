@@ -248,16 +248,15 @@ int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_byte
     return status < 0 ? status : map(device, OPENCL_PINNED, memory, size_bytes, pointer_out, error);
 }
 
-/* A queued copy has the address and not the object: nothing but waiting keeps the memory for it.
- * Whoever is refused keeps it, and may ask again. */
+/* A queued copy has the address and not the object: nothing but waiting keeps the memory for it. If
+ * that fails, it is not waited for. */
 static int32_t unmap_idle(ds_accel_plugin_device_t *device, void *pointer, const char *call,
                           struct ds_accel_error *error)
 {
-    int32_t status = opencl_device_synchronize(device, error);
+    struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
 
-    return status == DS_ACCEL_OK || atomic_load(&device->is_lost)
-               ? unmap(device, pointer, call, error)
-               : status;
+    (void)opencl_device_synchronize(device, &ignored);
+    return unmap(device, pointer, call, error);
 }
 
 int32_t opencl_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
