@@ -131,8 +131,12 @@ static int32_t cpu_device_identity(ds_accel_plugin_instance_t *instance, uint32_
     memset(&identity, 0, sizeof(identity));
     identity.device_index = device_index;
     if (node != NULL) {
-        identity.valid = DS_ACCEL_IDENTITY_NUMA_NODE | DS_ACCEL_IDENTITY_VENDOR_INDEX;
+        identity.valid = DS_ACCEL_IDENTITY_NUMA_NODE;
         identity.numa_node = node->id;
+    }
+    /* More devices than nodes, by LOCAL_SIZE: then a node is no device's number. */
+    if (node != NULL && instance->machine.device_count <= instance->machine.node_count) {
+        identity.valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
         identity.vendor_index = node->id;
     }
     identity.partition_kind = DS_ACCEL_PARTITION_NONE;

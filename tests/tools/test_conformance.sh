@@ -89,8 +89,10 @@ is "what it skips" "DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS is not set
 DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES is not set
 DS_ACCEL_FLAG_SYNCHRONIZED is not set
 host tasks are run within the calls" "$(skipped 1 | sed 's/.*: //' | sort -u)"
+export LOCAL_SIZE=2 # devices of cpu
 run env DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" -v
 is "the cpu mutants' plugin without a mistake" "0  3" "$code $(broken) $(skipped 1 | wc -l)"
+unset LOCAL_SIZE
 
 # ---- mistakes -----------------------------------------------------------------------------------
 
@@ -103,10 +105,10 @@ done <"$mutants"
 mkdir "$dir/cpu"
 while read -r name rule; do
     (
-        code=0
-        MUTANT="$name" DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" \
-            >"$dir/cpu/$name.out" 2>&1 || code=$?
-        echo "$code" >"$dir/cpu/$name.code"
+        status=0
+        LOCAL_SIZE=2 MUTANT="$name" DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" \
+            >"$dir/cpu/$name.out" 2>&1 || status=$?
+        echo "$status" >"$dir/cpu/$name.code"
     ) &
 done <"$mutants_cpu"
 wait
