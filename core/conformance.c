@@ -86,8 +86,9 @@ static json_t *refused_slots(const struct ds_accel__suite *suite, bool *failed)
 
     for (size_t i = 0; i < DS_ACCEL__WITNESS_SLOTS; i++) {
         if (suite->slots[i].why != NULL &&
-            json_array_append_new(slots, json_pack("[I, s]", (json_int_t)(i * sizeof(void *)),
-                                                   suite->slots[i].why)) != 0) {
+            json_array_append_new(slots,
+                                  json_pack("[I, s]", (json_int_t)i * (json_int_t)sizeof(void *),
+                                            suite->slots[i].why)) != 0) {
             *failed = true;
         }
     }

@@ -349,9 +349,12 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only, 
 /* The process that ds_accel__run_peer() started. */
 static _Noreturn void run_as_peer(struct ds_accel__run *run)
 {
+    /* The device may be one that serves one process, and the suite's own has it. */
+    bool needs_device = json_object_get(run->request, "handle") != NULL;
     char why[256];
 
-    if (!bring_up(run, DS_ACCEL__STAGE_DEVICE, why, sizeof(why))) {
+    if (!bring_up(run, needs_device ? DS_ACCEL__STAGE_DEVICE : DS_ACCEL__STAGE_INSTANCE, why,
+                  sizeof(why))) {
         give_up(why);
     }
     ds_accel__serve_peer(run);

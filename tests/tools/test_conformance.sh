@@ -178,6 +178,10 @@ has "but not all of it" "$out" "(10 lines more: -v)"
 run env MUTANT=prints_support "$program" conformance -v "$mutant" --rule DSA-P88
 has "with -v all of it" "$out" "| dtype 14"
 
+run env MUTANT=prints_support "$program" conformance --json "$mutant" --group dtype
+has "of two checks in one process, each has its own" "$(at checks/0/output)" "dtype 999"
+is "of two checks in one process, each has its own" 0 "$(at checks/1/output | grep -c 'dtype 999')"
+
 # ---- lint ---------------------------------------------------------------------------------------
 
 # What the plugin prints and leaves behind breaks one rule for both; DSA-P5 is the fixture's own.
