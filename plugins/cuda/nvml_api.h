@@ -5,8 +5,8 @@
  * as nvml.h of 11.0 to 13.3 have them), and of NVTX's C exports. NVML takes no notice of
  * CUDA_VISIBLE_DEVICES: its devices are found by UUID or PCI address, never by number.
  *
- * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two beside it) are declared
- * from the API reference alone: unverified against a header, optional, and used to tell names only.
+ * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two beside it) are as
+ * nvml.h has them, run on no device, optional, and used to tell names only.
  */
 #ifndef DS_ACCEL_NVML_API_H
 #define DS_ACCEL_NVML_API_H
