@@ -242,6 +242,12 @@ static void fill_table(struct ds_accel_plugin *table)
     cpu_graph_fill(table);
 }
 
+#ifdef DS_ACCEL_FEATURE_SURVIVES_FORK /* a header of 1.1 */
+#define CPU_SURVIVES_FORK DS_ACCEL_FEATURE_SURVIVES_FORK
+#else
+#define CPU_SURVIVES_FORK 0
+#endif
+
 DS_ACCEL_PLUGIN("cpu", "ds-accel", "0.1.0",
                 DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE | DS_ACCEL_FEATURE_TOPOLOGY,
-                DS_ACCEL_FEATURE_SURVIVES_FORK, fill_table);
+                CPU_SURVIVES_FORK, fill_table);

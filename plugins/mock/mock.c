@@ -67,13 +67,17 @@
  */
 #include "mock.h"
 
+#ifdef DS_ACCEL_FEATURE_SURVIVES_FORK /* a header of 1.1 */
+#define MOCK_SURVIVES_FORK DS_ACCEL_FEATURE_SURVIVES_FORK
+#else
+#define MOCK_SURVIVES_FORK 0
+#endif
 /* As itself it is chosen only by name; under another backend's name it takes part as that one. */
 #ifndef MOCK_NAME
 #define MOCK_NAME "mock"
-#define MOCK_FEATURES \
-    (DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY | DS_ACCEL_FEATURE_SURVIVES_FORK)
+#define MOCK_FEATURES (DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY | MOCK_SURVIVES_FORK)
 #else
-#define MOCK_FEATURES (DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_SURVIVES_FORK)
+#define MOCK_FEATURES (DS_ACCEL_FEATURE_TRACE | MOCK_SURVIVES_FORK)
 #endif
 #ifndef MOCK_VENDOR
 #define MOCK_VENDOR "ds-accel"
