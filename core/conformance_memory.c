@@ -299,9 +299,9 @@ static void check_async_copies(struct ds_accel__run *run)
 
 /* ---- several MiB ---------------------------------------------------------------------------- */
 
-#define LARGE (3 * MIB + 4093) /* more than a runtime stages at once, and no multiple of anything \
-                                */
-#define EDGE 4096u             /* beside it, on both sides, less the odd offset */
+/* More than a runtime stages at once, and no multiple of anything. */
+#define LARGE (3 * MIB + 4093)
+#define EDGE 4096u /* beside it, on both sides, less the odd offset */
 #define ODD 13u
 
 /* The same by a call of this form, so that every way of copying is asked for the same. */
