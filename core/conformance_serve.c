@@ -353,8 +353,8 @@ static _Noreturn void run_as_peer(struct ds_accel__run *run)
     bool needs_device = json_object_get(run->request, "handle") != NULL;
     char why[256];
 
-    if (!bring_up(run, needs_device ? DS_ACCEL__STAGE_DEVICE : DS_ACCEL__STAGE_INSTANCE, why,
-                  sizeof(why))) {
+    if (!bring_up(run, DS_ACCEL__STAGE_DEVICE, why, sizeof(why)) &&
+        (needs_device || run->instance == NULL)) {
         give_up(why);
     }
     ds_accel__serve_peer(run);
