@@ -9,17 +9,16 @@ set -eu
 build=$(cd "$1" && pwd -P)
 source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
-. "$(dirname "$0")/lib.sh"
+. "$source/tests/tools/lib.sh"
 : "${CC:=gcc}"
-make -s -C "$source" BUILD="$build" sim >/dev/null
 export SIM_BUILD="$build" LD_LIBRARY_PATH="$build/lib"
 # The leak checker's own tracer dies of libraries with thread-local storage that were opened late.
 [ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
-# compile PROGRAM: of tests/tools.
+# compile PROGRAM: of tests/sim/alike.
 compile() {
     run "$CC" -std=c11 -Wall -Wextra -Werror ${SAN:+"-fsanitize=$SAN"} -o "$dir/$1" \
-        "$source/tests/tools/$1.c" -I"$build/include" -L"$build/lib" -lds_accel
+        "$source/tests/sim/alike/$1.c" -I"$build/include" -L"$build/lib" -lds_accel
     is "$1.c compiles" "0 " "$code $err"
 }
 
