@@ -147,8 +147,10 @@ void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
 static struct ds_accel__pinned_use *find_use(struct ds_accel__pinned_block *block,
                                              const struct ds_accel__stream *stream)
 {
+    const uint64_t id = stream->child.id;
+
     for (uint32_t i = 0; i < block->use_count; i++) {
-        if (block->uses[i].stream == stream && block->uses[i].stream_id == stream->child.id) {
+        if (block->uses[i].stream == stream && block->uses[i].stream_id == id) {
             return &block->uses[i];
         }
     }
