@@ -5,11 +5,12 @@
 
 #if UINTPTR_MAX == UINT64_MAX
 #define SIZE(name, size) \
-    DS_ACCEL_STATIC_ASSERT(sizeof(struct name) >= (size), "ABI 1.0: " #name " shrank");
+    DS_ACCEL_STATIC_ASSERT(sizeof(struct name) >= (size), "ABI 1: " #name " shrank");
 #define MEMBER(name, member, at) \
     DS_ACCEL_STATIC_ASSERT(offsetof(struct name, member) == (at), \
-                           "ABI 1.0: " #name "." #member " moved");
+                           "ABI 1: " #name "." #member " moved");
 #include "abi_layout_1_0.h"
+#include "abi_layout_1_1.h"
 #undef SIZE
 #undef MEMBER
 #endif

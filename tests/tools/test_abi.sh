@@ -142,10 +142,11 @@ judges future
 
 # ---- every frozen version -----------------------------------------------------------------------
 
-# constant_names HEADER: all but those that have no value, count versions or gather all flags.
+# constant_names HEADER: all but those that have no value, count versions or gather all flags, and
+# the header's own, whose names end in _.
 constant_names() {
     gcc -E -dM -x c "$1" | awk '$2 ~ /^DS_ACCEL_[A-Z0-9_]*$/ { print $2 }' | sort |
-        grep -vxE 'DS_ACCEL_(PLUGIN_API_H|ABI_MINOR|EXPORT|INLINE|NOTE_SECTION|ENTRY_LINKAGE|FLAGS_ALL)'
+        grep -vxE 'DS_ACCEL_(PLUGIN_API_H|ABI_MINOR|EXPORT|INLINE|NOTE_SECTION|ENTRY_LINKAGE|FLAGS_ALL|[A-Z0-9_]*_)'
 }
 
 # constants HEADER NAMES: name, size and value of each, as the compiler has them.
