@@ -325,7 +325,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, co
                                       uint32_t format, char **text_out);
 
 /** as the device of ds_accel_conformance(): each device of the plugin, one after another */
-#define DS_ACCEL_CONFORMANCE_ALL_DEVICES UINT32_MAX
+#define DS_ACCEL_CONFORMANCE_ALL_DEVICES 0xffffffffu
 
 /**
  * Check a running plugin on its devices against the rules of docs/plugin-abi.md: one suite for

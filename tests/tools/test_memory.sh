@@ -270,6 +270,6 @@ usage "a try to show" "--try is an option of memory replay" memory show --try x=
 usage "another command's try" "--try is an option of memory" list --try x=1
 usage "a name and a snapshot" "\"mock\" is one too many" info mock --memory-map=file
 usage "another command's map" "--memory-map is an option of info" detect --memory-map
-usage "another command's output" "--output is an option of report, bench and memory" -o file list
+usage "another command's output" "--output is an option of report, bench, memory and note" -o file list
 
 finish
