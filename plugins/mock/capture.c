@@ -110,7 +110,11 @@ int mock_capture_begin(struct mock_queue *queue, uint64_t id)
 {
     struct mock_capture *capture = calloc(1, sizeof(*capture));
 
-    if (capture == NULL || enter(queue, capture) != 0) {
+    if (capture == NULL) {
+        return -1;
+    }
+    if (enter(queue, capture) != 0) {
+        forget(&capture->counts);
         free(capture);
         return -1;
     }
