@@ -219,10 +219,14 @@ void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pin
     }
 }
 
-/* Mark the streams of a device: those that are known to use the block, or all others. */
+/* Mark the streams of a device: those that are known to use the block, or all others, but for what
+ * has nothing to do. Where one captures none is asked that, lest the capture breaks. */
 static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
                          struct ds_accel__device *device, bool are_known)
 {
+    const bool may_ask = !are_known && !has_capture(device);
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
     for (const struct ds_accel__child *child = device->children; child != NULL;
          child = child->next) {
         struct ds_accel__stream *stream;
@@ -233,7 +237,9 @@ static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_
         }
         stream = ds_accel__child_handle(child);
         use = find_use(block, stream);
-        if ((use != NULL) != are_known) {
+        if ((use != NULL) != are_known ||
+            (may_ask &&
+             table_of(device)->stream_query(stream->abi.handle, &error) == DS_ACCEL_OK)) {
             continue;
         }
         use = use != NULL ? use : add_use(block, device, stream);
