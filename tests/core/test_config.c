@@ -970,10 +970,16 @@ Test(core_config, a_message_stays_one_line)
 {
     struct ds_accel_options options = test_options();
     ds_accel_t *context;
+    char *text;
 
     test_write("etc/ds-accel.json", "{\"a\\nb\\u001b[31m\": 1}");
     cr_expect_eq(ds_accel_create(&options, &context), DS_ACCEL_ERR_CONFIG);
     cr_expect_null(strpbrk(ds_accel_last_error(), "\n\033"), "%s", ds_accel_last_error());
+    cr_expect_eq(ds_accel_config_check(&options, 0, &text), DS_ACCEL_ERR_CONFIG);
+    EXPECT_HAS(text, "[31m");
+    cr_expect_null(strstr(text, "\033"), "%s", text);
+    cr_expect_null(strstr(text, "\nb"), "%s", text);
+    ds_accel_free_text(text);
 }
 
 /* ---- several problems, and nothing half-applied --------------------------------------------- */
