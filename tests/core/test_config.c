@@ -980,6 +980,11 @@ Test(core_config, a_message_stays_one_line)
     cr_expect_null(strstr(text, "\033"), "%s", text);
     cr_expect_null(strstr(text, "\nb"), "%s", text);
     ds_accel_free_text(text);
+    cr_expect_eq(ds_accel_config_check(&options, DS_ACCEL_FORMAT_JSON, &text), DS_ACCEL_ERR_CONFIG);
+    EXPECT_HAS(text, "[31m");
+    cr_expect_null(strstr(text, "\\u001"), "%s", text);
+    cr_expect_null(strcasestr(text, "\\nb"), "%s", text);
+    ds_accel_free_text(text);
 }
 
 /* ---- several problems, and nothing half-applied --------------------------------------------- */
