@@ -14,9 +14,9 @@
  * touched. Whenever the free memory changes it gets a new stamp, and a block keeps those from
  * before and after its own allocation. If the stamp is still the one from after when the block is
  * freed, merging it would restore exactly what there was before: the block is set aside as it is,
- * "undone", and the stamp goes back. If the next request is of the same size, then from the same
- * free memory the same choice follows, and it gets the block. Any other request, and whoever looks
- * at the lists, first lets all that was set aside be merged. Figures count it as merged all along.
+ * "undone", and the stamp goes back. A next request of the same size would choose this block from
+ * the merged memory too, so it gets it at once. Any other request, or a look at the lists, first
+ * merges all that was set aside. Statistics count such a block as merged from the start.
  *
  * All of it with the arena's lock held. What changes for the statistics is added to changes, one
  * for each kind of segment.

@@ -145,7 +145,7 @@ static void check_host_access(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
-/* The device can be told from the address alone. */
+/* mem_pointer_info() finds the device of an address without being given one. */
 static void check_unified(struct ds_accel__run *run)
 {
     struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
