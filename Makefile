@@ -64,7 +64,7 @@ STAGE_PROGRAM := $(STAGE)/program
 PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)"' \
     -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"' -DDS_ACCEL_CACHEDIR='"$(CACHEDIR)"' -DDS_ACCEL_LIBEXECDIR='"$(LIBEXECDIR)"' \
     -DDS_ACCEL_LIBDIR='"$(LIBDIR)"' -DDS_ACCEL_SONAME='"libds_accel.so.$(SOVERSION)"'
-CORE_CFLAGS = $(BASE_CFLAGS) $(PATHS) -I$(STAGE_PROGRAM) -Icore $(DEPENDS_CFLAGS) $(CFLAGS)
+CORE_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Icore $(DEPENDS_CFLAGS) $(CFLAGS)
 PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
@@ -168,12 +168,14 @@ $(BUILD)/share/doc/ds-accel/example/example.c: docs/plugin-abi.md
 	@{ echo '/* SPDX-License-Identifier: Apache-2.0'; echo ' * Copyright (c) 2026 the ds-accel authors */'; \
 	    awk '/^```/ { if (on) exit; on = $$0 == "```c"; next } on' $<; } >$@
 
-# What is compiled in depends on these settings: a change of them rebuilds what has them.
+# A change of these settings rebuilds what was compiled with them; paths are in one file alone.
 SETTINGS := $(BUILD)/obj/settings
 $(SETTINGS): FORCE
-	@mkdir -p $(@D)
-	@echo '$(subst ','\'',$(PATHS) $(LIBDIR) $(CC) $(CFLAGS) $(SAN) $(WERROR))' | cmp -s - $@ || \
-	    echo '$(subst ','\'',$(PATHS) $(LIBDIR) $(CC) $(CFLAGS) $(SAN) $(WERROR))' >$@
+	@$(call write_if_changed,$(CC) $(CFLAGS) $(SAN) $(WERROR))
+PATH_SETTINGS := $(BUILD)/obj/paths
+$(PATH_SETTINGS): FORCE
+	@$(call write_if_changed,$(PATHS))
+write_if_changed = mkdir -p $(@D); echo '$(subst ','\'',$(1))' | cmp -s - $@ || echo '$(subst ','\'',$(1))' >$@
 FORCE:
 
 STAGED := $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(STAGE_PROGRAM)/ds_accel.h
@@ -181,6 +183,9 @@ STAGED := $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(STAGE_PRO
 $(BUILD)/obj/core/%.o: core/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(CORE_CFLAGS) -c -o $@ $<
+
+$(BUILD)/obj/core/prefix.o: CORE_CFLAGS += $(PATHS)
+$(BUILD)/obj/core/prefix.o: $(PATH_SETTINGS)
 
 # Loops for vector instructions; no flag changes a result.
 $(BUILD)/obj/core/philox.o: CORE_CFLAGS += -O3 -fno-math-errno -fno-trapping-math

@@ -27,10 +27,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef DS_ACCEL_CACHEDIR
-#define DS_ACCEL_CACHEDIR "/var/cache"
-#endif
-
 #define FILE_NAME DS_ACCEL__CACHE_FILE
 #define LOCK_NAME "lock"
 #define SIGNATURE_BYTES 16
@@ -278,7 +274,7 @@ static char *find_folder(const ds_accel_t *context, bool *is_private_out)
         return folder;
     }
     *is_private_out = geteuid() != 0;
-    return geteuid() == 0 ? strdup(DS_ACCEL_CACHEDIR "/ds-accel") : find_private_dir();
+    return geteuid() == 0 ? strdup(ds_accel__built_for.cache_dir) : find_private_dir();
 }
 
 /* Of f_type in statfs(2): file systems that several machines may have at once. */

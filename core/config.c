@@ -19,13 +19,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#ifndef DS_ACCEL_DATADIR
-#define DS_ACCEL_DATADIR "/usr/share"
-#endif
-#ifndef DS_ACCEL_SYSCONFDIR
-#define DS_ACCEL_SYSCONFDIR "/etc"
-#endif
-
 /* The shipped files together have 100 KiB. */
 #define FILE_LIMIT_BYTES (1024 * 1024)
 
@@ -163,7 +156,7 @@ static char *package_dir(void)
     if (beside != NULL) {
         dir = realpath(beside, NULL);
         if (dir == NULL && errno != ENOMEM) {
-            dir = strdup(DS_ACCEL_DATADIR "/ds-accel");
+            dir = strdup(ds_accel__built_for.data_dir);
         }
     }
     free(beside);
@@ -185,7 +178,7 @@ static int32_t find_files(struct ds_accel__config *config, const struct ds_accel
                           const struct ds_accel__env *env)
 {
     const char *system_dir = options->system_config_dir != NULL ? options->system_config_dir
-                                                                : DS_ACCEL_SYSCONFDIR "/ds-accel";
+                                                                : ds_accel__built_for.config_dir;
     const char *explicit_file = options->config_file != NULL
                                     ? options->config_file
                                     : env->values[DS_ACCEL__VARIABLE_CONFIG];

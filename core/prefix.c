@@ -3,7 +3,8 @@
 /*
  * Where this installation lies: plugins, helper and configuration are found from the folder of the
  * library. The command has the library's objects in it and is itself where the library would be
- * asked for its place: there the library beside it is meant, as $ORIGIN/../lib would name it.
+ * asked for its place: there the library beside it is meant, as $ORIGIN/../lib would name it. The
+ * paths that it was built for are in this file alone.
  */
 #include "internal.h"
 
@@ -18,9 +19,32 @@
 #ifndef DS_ACCEL_LIBDIR
 #define DS_ACCEL_LIBDIR "/usr/lib"
 #endif
+#ifndef DS_ACCEL_LIBEXECDIR
+#define DS_ACCEL_LIBEXECDIR "/usr/libexec"
+#endif
+#ifndef DS_ACCEL_PLUGINDIR
+#define DS_ACCEL_PLUGINDIR "/usr/lib/ds-accel"
+#endif
+#ifndef DS_ACCEL_DATADIR
+#define DS_ACCEL_DATADIR "/usr/share"
+#endif
+#ifndef DS_ACCEL_SYSCONFDIR
+#define DS_ACCEL_SYSCONFDIR "/etc"
+#endif
+#ifndef DS_ACCEL_CACHEDIR
+#define DS_ACCEL_CACHEDIR "/var/cache"
+#endif
 #ifndef DS_ACCEL_SONAME
 #define DS_ACCEL_SONAME "libds_accel.so.0"
 #endif
+
+const struct ds_accel__built_for ds_accel__built_for = {
+    .plugin_dir = DS_ACCEL_PLUGINDIR,
+    .data_dir = DS_ACCEL_DATADIR "/ds-accel",
+    .config_dir = DS_ACCEL_SYSCONFDIR "/ds-accel",
+    .cache_dir = DS_ACCEL_CACHEDIR "/ds-accel",
+    .helper = DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe",
+};
 
 /* Take so many names off the end; false if there are fewer. */
 static bool cut_names(char *path, int count)

@@ -24,10 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef DS_ACCEL_LIBEXECDIR
-#define DS_ACCEL_LIBEXECDIR "/usr/libexec"
-#endif
-
 #define SAFE_DESCRIPTOR 10            /* above those that a helper is given, and stdin to stderr */
 #define START_LIMIT_NS 30000000000ull /* until a helper says hello */
 #define TREE_GRACE_NS \
@@ -52,10 +48,9 @@ char *ds_accel__probe_program(void)
         library != NULL ? ds_accel__format("%s/../libexec/ds-accel/ds-accel-probe", library) : NULL;
 
     free(library);
-    if (path != NULL && access(path, X_OK) != 0 &&
-        access(DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe", X_OK) == 0) {
+    if (path != NULL && access(path, X_OK) != 0 && access(ds_accel__built_for.helper, X_OK) == 0) {
         free(path);
-        path = strdup(DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe");
+        path = strdup(ds_accel__built_for.helper);
     }
     return path;
 }

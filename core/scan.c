@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#ifndef DS_ACCEL_PLUGINDIR
-#define DS_ACCEL_PLUGINDIR "/usr/lib/ds-accel"
-#endif
-
 #define PREFIX "ds_accel_"
 #define SUFFIX ".so"
 
@@ -193,7 +189,7 @@ int32_t ds_accel__scan(ds_accel_t *context)
         status = scan_library_dir(&scan);
     }
     if (status >= 0) {
-        status = scan_dir(&scan, DS_ACCEL_PLUGINDIR, false);
+        status = scan_dir(&scan, ds_accel__built_for.plugin_dir, false);
     }
     free(scan.seen);
     return status;

@@ -61,5 +61,14 @@ int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
 
 /* The folder of the library, also where its objects are in a program (prefix.c); new string. */
 char *ds_accel__library_dir(void);
+/* Where the parts of this installation are when nothing is found from there: as it was built. */
+struct ds_accel__built_for {
+    const char *plugin_dir;
+    const char *data_dir;
+    const char *config_dir;
+    const char *cache_dir;
+    const char *helper;
+};
+extern const struct ds_accel__built_for ds_accel__built_for;
 
 #endif
