@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Conformance checks: what flags say of a device is so. Which functions they promise is another
- * matter, of conformance_device.c. */
+/* Conformance checks: what flags say of a device is so, and those that calls take are known. Which
+ * functions flags promise is another matter, of conformance_device.c. */
 #include "conformance.h"
 
 #define GROUP "flags"
@@ -179,12 +179,118 @@ static void check_handles(struct ds_accel__run *run)
            "flags 0x%llx has bits that the header does not", (unsigned long long)info->flags);
 }
 
+/* ---- the flags of calls --------------------------------------------------------------------- */
+
+/* A flag of the first ABI, which every plugin knows. True if it was taken. */
+static bool is_taken(struct ds_accel__run *run, const char *slot, uint32_t flag, int32_t status)
+{
+    EXPECT(run, status != DS_ACCEL_ERR_INVALID,
+           "%s: %#x is of the header, and is refused as unknown; not offered is "
+           "DS_ACCEL_ERR_UNSUPPORTED",
+           slot, flag);
+    return status == DS_ACCEL_OK;
+}
+
+static void try_streams(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = NULL;
+    int32_t status =
+        CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream);
+
+    if (is_taken(run, "stream_create", DS_ACCEL_STREAM_NON_BLOCKING, status)) {
+        run->table.stream_destroy(stream);
+    }
+}
+
+static void try_events(struct ds_accel__run *run)
+{
+    static const uint32_t flags[] = {DS_ACCEL_EVENT_TIMING, DS_ACCEL_EVENT_BLOCKING_SYNC,
+                                     DS_ACCEL_EVENT_INTERPROCESS};
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flags); i++) {
+        ds_accel_plugin_event_t *event = NULL;
+        int32_t status = CALL(run, event_create, run->device, flags[i], &event);
+
+        if (is_taken(run, "event_create", flags[i], status)) {
+            run->table.event_destroy(event);
+        }
+    }
+}
+
+static void try_pinned(struct ds_accel__run *run)
+{
+    static const uint32_t flags[] = {DS_ACCEL_PINNED_PORTABLE, DS_ACCEL_PINNED_MAPPED,
+                                     DS_ACCEL_PINNED_WRITE_COMBINED, DS_ACCEL_PINNED_HUGE_PAGES};
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(flags); i++) {
+        void *pointer = NULL;
+        int32_t status = CALL(run, mem_alloc_pinned, run->device, BYTES, 1, flags[i], &pointer);
+
+        if (is_taken(run, "mem_alloc_pinned", flags[i], status)) {
+            WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pointer);
+        }
+    }
+}
+
+static void try_vmem(struct ds_accel__run *run)
+{
+    ds_accel_plugin_vmem_t *memory = NULL;
+    uint64_t least_bytes = 0;
+    uint64_t best_bytes = 0;
+    int32_t status = CALL(run, vmem_granularity, run->device, DS_ACCEL_VMEM_EXPORTABLE,
+                          &least_bytes, &best_bytes);
+
+    if (is_taken(run, "vmem_granularity", DS_ACCEL_VMEM_EXPORTABLE, status)) {
+        status = CALL(run, vmem_create, run->device, best_bytes, DS_ACCEL_VMEM_EXPORTABLE, &memory);
+        if (is_taken(run, "vmem_create", DS_ACCEL_VMEM_EXPORTABLE, status)) {
+            run->table.vmem_destroy(memory);
+        }
+    }
+}
+
+static void try_captures(struct ds_accel__run *run)
+{
+    for (uint32_t mode = DS_ACCEL_CAPTURE_GLOBAL; mode <= DS_ACCEL_CAPTURE_RELAXED; mode++) {
+        ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+        ds_accel_plugin_graph_t *graph = NULL;
+        int32_t status = CALL(run, graph_capture_begin, stream, mode);
+
+        if (is_taken(run, "graph_capture_begin", mode, status)) {
+            WANT(run, DS_ACCEL_OK, graph_capture_end, stream, &graph);
+            run->table.graph_destroy(graph);
+        }
+        run->table.stream_destroy(stream);
+    }
+}
+
+static void check_known(struct ds_accel__run *run)
+{
+    static const struct {
+        size_t slots[2];
+        void (*try)(struct ds_accel__run *run);
+    } calls[] = {
+        {{SLOT(stream_create), SLOT(stream_destroy)}, try_streams},
+        {{SLOT(event_create), SLOT(event_destroy)}, try_events},
+        {{SLOT(mem_alloc_pinned), SLOT(mem_free_pinned)}, try_pinned},
+        {{SLOT(vmem_create), SLOT(vmem_granularity)}, try_vmem},
+        {{SLOT(graph_capture_begin), SLOT(stream_create)}, try_captures},
+    };
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(calls); i++) {
+        if (ds_accel__has_slot(run, calls[i].slots[0]) &&
+            ds_accel__has_slot(run, calls[i].slots[1])) {
+            calls[i].try(run);
+        }
+    }
+}
+
 #define DEVICE DS_ACCEL__STAGE_DEVICE
 #define ORDER \
     SLOT(stream_create), SLOT(stream_host_task), SLOT(mem_fill_async), SLOT(mem_copy_async), \
         SLOT(mem_alloc)
 
 static const struct ds_accel__check checks[] = {
+    {18, GROUP, "bits and numbers of the header are known", DEVICE, 0, check_known, {0}},
     {110,
      GROUP,
      "no work is queued where none can be",

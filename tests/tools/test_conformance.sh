@@ -96,26 +96,25 @@ unset LOCAL_SIZE
 
 # ---- mistakes -----------------------------------------------------------------------------------
 
-while read -r name rule; do
-    run env MUTANT="$name" "$program" conformance "$mutant"
-    is "mutant $name" "1 $rule" "$code $(broken)"
-done <"$mutants"
-
-# Most of these wait for what does not end: all at the same time.
-mkdir "$dir/cpu"
-while read -r name rule; do
-    (
+# mistakes PLUGIN LIST JOBS: each mistake of the list is found by its rule; as many runs at a time.
+mistakes() {
+    rm -rf "$dir/found"
+    mkdir "$dir/found"
+    # shellcheck disable=SC2016 # the inner shell's own
+    awk '{ print $1 }' "$2" | xargs -P "$3" -I NAME sh -c '
         status=0
-        LOCAL_SIZE=2 MUTANT="$name" DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" \
-            >"$dir/cpu/$name.out" 2>&1 || status=$?
-        echo "$status" >"$dir/cpu/$name.code"
-    ) &
-done <"$mutants_cpu"
-wait
-while read -r name rule; do
-    out=$(cat "$dir/cpu/$name.out")
-    is "cpu mutant $name" "1 $rule" "$(cat "$dir/cpu/$name.code") $(broken)"
-done <"$mutants_cpu"
+        MUTANT=NAME "$1" conformance "$2" >"$3/NAME.out" 2>&1 || status=$?
+        echo "$status" >"$3/NAME.code"' sh "$program" "$1" "$dir/found"
+    while read -r name rule; do
+        out=$(cat "$dir/found/$name.out")
+        is "mistake $name" "1 $rule" "$(cat "$dir/found/$name.code") $(broken)"
+    done <"$2"
+}
+mistakes "$mutant" "$mutants" 4
+# Most of these wait for what does not end: all at the same time.
+export LOCAL_SIZE=2 DS_ACCEL_CPU_ASYNC=true
+mistakes "$mutant_cpu" "$mutants_cpu" 0
+unset LOCAL_SIZE DS_ACCEL_CPU_ASYNC
 
 run env MUTANT=lacks_library "$program" conformance "$mutant"
 is "a library that is not installed is no mistake" "0 " "$code $(broken)"
