@@ -61,6 +61,7 @@ struct ds_accel {
      * opening. */
     pthread_mutex_t device_lock;
     struct ds_accel__device **devices;
+    uint32_t open_device_count;    /* changes under open_lock of pinned_uses.c; atomic */
     char failure[1024];            /* why the last detection failed, or "" */
     bool has_failed;               /* the last detection did */
     struct ds_accel__known *known; /* facts; written once, read without the lock */

@@ -207,6 +207,7 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
     if (status < 0) {
         return status;
     }
+    __atomic_store_n(&graph->child.device->may_capture, true, __ATOMIC_SEQ_CST);
     /* Before the stream does: what the allocator records on it meanwhile would be captured. */
     if (!ds_accel__allocator_capture_begin(arena, memory)) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,

@@ -145,6 +145,8 @@ struct ds_accel__device {
     struct ds_accel__pinned *pinned;    /* made by its first use, under lock; NULL: none */
     struct ds_accel__device *next_open; /* of all contexts', under open_lock of pinned_uses.c */
     bool has_ended_work; /* of a stream that was destroyed with work left; under lock */
+    bool may_capture;    /* a capture has begun, or another library has a stream of ours, or we one
+                            of its own, and may begin one; atomic */
 };
 
 /* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory

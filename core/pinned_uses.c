@@ -96,18 +96,19 @@ static bool has_capture(const struct ds_accel__device *device)
     return false;
 }
 
-/* Is the device idle? One that captures is not asked, lest the capture breaks. A runtime that
- * cannot be asked has no work to wait for. */
-static bool is_idle(struct ds_accel__device *device)
+/* A runtime that cannot be asked has no work to wait for. Needs no lock. */
+static bool has_nothing_queued(const struct ds_accel__device *device)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
-    int32_t status;
+    int32_t status = table_of(device)->device_synchronize(device->abi.handle, 0, &error);
 
-    if (has_capture(device)) {
-        return false;
-    }
-    status = table_of(device)->device_synchronize(device->abi.handle, 0, &error);
-    if (status != DS_ACCEL_OK && status != DS_ACCEL_ERR_UNSUPPORTED) {
+    return status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED;
+}
+
+/* Is the device idle? One that captures is not asked, lest the capture breaks. */
+static bool is_idle(struct ds_accel__device *device)
+{
+    if (has_capture(device) || !has_nothing_queued(device)) {
         return false;
     }
     device->has_ended_work = false;
@@ -265,8 +266,22 @@ static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_b
     }
 }
 
+/* The usual case, which needs no lock but the pool's: of one device, which never captures, one
+ * question tells that nothing is queued. What another thread queues or captures meanwhile is later
+ * than the free. */
+static bool is_surely_idle(const struct ds_accel__pinned *pool)
+{
+    const struct ds_accel__device *device = pool->device;
+
+    return __atomic_load_n(&device->context->open_device_count, __ATOMIC_SEQ_CST) == 1 &&
+           !__atomic_load_n(&device->may_capture, __ATOMIC_SEQ_CST) && has_nothing_queued(device);
+}
+
 void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
 {
+    if (block->use_count == 0 && is_surely_idle(pool)) {
+        return;
+    }
     pthread_mutex_lock(&open_lock);
     for (struct ds_accel__device *device = all_open; device != NULL; device = device->next_open) {
         if (device->context == pool->device->context) {
@@ -316,9 +331,12 @@ void ds_accel__pinned_attach(struct ds_accel__device *device)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, renew_in_children);
+    device->has_ended_work = false;
+    device->may_capture = false;
     pthread_mutex_lock(&open_lock);
     device->next_open = all_open;
     all_open = device;
+    __atomic_add_fetch(&device->context->open_device_count, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&open_lock);
 }
 
@@ -356,6 +374,7 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
         place = &(*place)->next_open;
     }
     *place = device->next_open;
+    __atomic_sub_fetch(&device->context->open_device_count, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&open_lock);
     for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
         struct ds_accel__device *other = context->devices[i];

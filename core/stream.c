@@ -206,6 +206,7 @@ int32_t ds_accel_stream_wrap(ds_accel_device_t *device, uint64_t native,
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("stream_wrap", "output", NULL);
     }
+    __atomic_store_n(&ours->may_capture, true, __ATOMIC_SEQ_CST);
     status =
         device->table->native_wrap(device->handle, DS_ACCEL_NATIVE_STREAM, native, &handle, &error);
     if (status < 0) {
@@ -231,6 +232,7 @@ int32_t ds_accel_stream_native(ds_accel_stream_t *stream, uint64_t *native_out)
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("stream_native", "output", NULL);
     }
+    __atomic_store_n(&ours->child.device->may_capture, true, __ATOMIC_SEQ_CST);
     status = stream->table->native_get(ours->child.device->abi.handle, DS_ACCEL_NATIVE_STREAM,
                                        stream->handle, native_out, &offset_bytes, &error);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;

@@ -35,6 +35,14 @@ for vendor in cuda rocm xpu npu mlu sdaa supa; do
 done
 run timeout 300 "$sim" none "$dir/pinned" cpu
 is "cpu" "0 $kept" "$code $out"
+
+# A question to the device would break a capture; who has none of it, or is mlu or sdaa, is not here.
+for vendor in cuda rocm xpu npu supa; do
+    run timeout 300 "$sim" "$vendor" "$dir/pinned" "$vendor" captures
+    is "$vendor, in captures" "0 ours: 0
+another library's, of a stream of ours: 0
+another library's, of a stream of its own: 0" "$code $out"
+done
 if [ -e /etc/OpenCL/vendors/pocl.icd ]; then
     mkdir "$dir/vendors" "$dir/pocl"
     cp /etc/OpenCL/vendors/pocl.icd "$dir/vendors/"

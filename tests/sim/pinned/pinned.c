@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Pinned memory that is freed while copies from and to it wait behind a gate, a host task: says
- * what became of the memory and of the data.
+ * what became of the memory and of the data. Then captures, by us and by another library, during
+ * which pinned memory is freed: says what became of each.
  *
- *     pinned NAME
+ *     pinned NAME [captures]
  */
 #include <ds_accel.h>
 
@@ -78,6 +79,68 @@ static void play(ds_accel_stream_t *stream, void *memory, uint32_t kind, const c
     sem_destroy(&gate);
 }
 
+/* What another library does with the stream that is under ours. */
+static int32_t capture_natively(ds_accel_stream_t *stream)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_t *graph = NULL;
+    int32_t status =
+        stream->table->graph_capture_begin(stream->handle, DS_ACCEL_CAPTURE_GLOBAL, &error);
+
+    must(status, "the other library's begin");
+    MUST(ds_accel_mem_free_pinned(device, take()));
+    status = stream->table->graph_capture_end(stream->handle, &graph, &error);
+    if (status >= 0) {
+        stream->table->graph_destroy(graph);
+    }
+    return status;
+}
+
+static int32_t capture(ds_accel_stream_t *stream)
+{
+    ds_accel_graph_t *graph = NULL;
+    int32_t status;
+
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_GLOBAL));
+    MUST(ds_accel_mem_free_pinned(device, take()));
+    status = ds_accel_graph_capture_end(graph);
+    ds_accel_graph_destroy(graph);
+    return status;
+}
+
+enum way {
+    OURS,   /* we capture */
+    LENT,   /* it got the stream from us */
+    FOREIGN /* we got the stream from it */
+};
+
+static void free_in_capture(ds_accel_t *context, enum way way, const char *what)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_stream_t *wrapped = NULL;
+    uint64_t native;
+    uint64_t offset_bytes;
+    int32_t status;
+
+    MUST(ds_accel_device_open(context, 0, &device));
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_mem_free_pinned(device, take()));
+    if (way == LENT) {
+        MUST(ds_accel_stream_native(stream, &native));
+    } else if (way == FOREIGN) {
+        must(device->table->native_get(device->handle, DS_ACCEL_NATIVE_STREAM, stream->handle,
+                                       &native, &offset_bytes, &error),
+             "native_get");
+        MUST(ds_accel_stream_wrap(device, native, &wrapped));
+    }
+    status = way == OURS ? capture(stream) : capture_natively(stream);
+    printf("%s: %d\n", what, status);
+    ds_accel_stream_destroy(wrapped);
+    ds_accel_device_close(device);
+}
+
 int main(int argc, char **argv)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options),
@@ -89,6 +152,13 @@ int main(int argc, char **argv)
     alarm(120);
     MUST(ds_accel_create(&options, &context));
     MUST(ds_accel_detect(context));
+    if (argc > 2) {
+        free_in_capture(context, OURS, "ours");
+        free_in_capture(context, LENT, "another library's, of a stream of ours");
+        free_in_capture(context, FOREIGN, "another library's, of a stream of its own");
+        ds_accel_destroy(context);
+        return 0;
+    }
     MUST(ds_accel_device_open(context, 0, &device));
     MUST(ds_accel_stream_create(device, 0, 0, &stream));
     MUST(ds_accel_mem_alloc(device, stream, BYTES, &memory));
