@@ -62,23 +62,28 @@ static inline __attribute__((always_inline)) struct differences add(const struct
 }
 
 /* Negative in a lane that is past its limit. */
-static inline __attribute__((always_inline)) pair_t room(const struct differences *limit,
-                                                         struct differences value)
+static inline __attribute__((always_inline)) pair_t room(pair_t limit, pair_t value)
 {
-    return (limit->a - value.a) | (limit->b - value.b) | (limit->c - value.c) |
-           (limit->d - value.d);
+    return limit - value;
 }
 
-/* ds_accel__figures_apply() without the totals. */
-static inline __attribute__((always_inline)) bool apply(struct ds_accel__figures *figures,
-                                                        uint32_t kind, struct differences by)
+/* ds_accel__figures_apply() without the totals. A free lets all lanes of the first half sink, which
+ * cannot pass a limit. */
+static inline __attribute__((always_inline)) bool
+apply(struct ds_accel__figures *figures, uint32_t kind, struct differences by, bool is_free)
 {
     struct differences *some = (struct differences *)&figures->current[kind];
+    const struct differences *other = (const struct differences *)&figures->current[1 - kind];
+    const struct differences *limit = (const struct differences *)&figures->limit[kind];
+    const struct differences *whole = (const struct differences *)&figures->limit[DS_ACCEL__ALL];
     struct differences result = add(some, by);
-    struct differences all = add((const struct differences *)&figures->current[1 - kind], result);
-    pair_t left = room((const struct differences *)&figures->limit[kind], result) |
-                  room((const struct differences *)&figures->limit[DS_ACCEL__ALL], all);
+    pair_t left = room(limit->c, result.c) | room(limit->d, result.d) |
+                  room(whole->c, other->c + result.c) | room(whole->d, other->d + result.d);
 
+    if (!is_free) {
+        left |= room(limit->a, result.a) | room(limit->b, result.b) |
+                room(whole->a, other->a + result.a) | room(whole->b, other->b + result.b);
+    }
     if (__builtin_expect((left[0] | left[1]) < 0, 0)) {
         return false;
     }
@@ -586,7 +591,7 @@ int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_b
     size = (int64_t)block->size_bytes;
     split = split_of(block);
     by = (struct differences){{1, 1}, {size, size}, {(int64_t)size_bytes, split[0]}, {split[1], 0}};
-    if (__builtin_expect(!apply(&arena->figures, block->kind, by), 0)) {
+    if (__builtin_expect(!apply(&arena->figures, block->kind, by, false), 0)) {
         settle_slowly(block);
         return DS_ACCEL_OK;
     }
@@ -877,7 +882,7 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
     by = (struct differences){
         {-1, -1}, {-size, -size}, {-(int64_t)block->requested_bytes, split[0]}, {split[1], 0}};
     /* What is oversize goes the long way: its lane does not change here. */
-    if (__builtin_expect(!apply(&home->figures, block->kind, by), 0)) {
+    if (__builtin_expect(!apply(&home->figures, block->kind, by, true), 0)) {
         ds_accel__latch_release(&home->latch);
         return free_slowly(allocator, freeing, pointer);
     }
