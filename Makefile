@@ -422,16 +422,19 @@ C_FILES := $(sort $(shell git ls-files '*.c' '*.h' ':!tests/abi/*/plugin-api.h' 
 SH_FILES := $(sort $(shell git ls-files '*.sh' '*.bash' .ci/run tests/sim/ds-accel-sim 2>/dev/null))
 TIDY_FILES := $(filter core/%.c tools/%.c plugins/%.c,$(C_FILES))
 
+# Where gcc's warnings are errors; one that was built so already is not built again.
+WERROR_BUILD ?= $(BUILD)-werror
+
 lint:  ## clang-format, clang with -Werror, clang-tidy, vendors' headers, shellcheck, man pages, mutations
 	@tools/deps.sh build check lint
 	clang-format --dry-run -Werror $(C_FILES)
-	$(MAKE) build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror
-	$(MAKE) build sim bench-programs BUILD=$(BUILD)-werror WERROR=-Werror
+	$(MAKE) build sim BUILD=$(BUILD)-clang CC=clang WERROR=-Werror CFLAGS=-O0
+	$(MAKE) build sim bench-programs BUILD=$(WERROR_BUILD) WERROR=-Werror
 	printf '%s\n' $(TIDY_FILES) | xargs -n 8 -P $(TEST_JOBS) sh -c 'clang-tidy --quiet "$$@" -- -std=c11 -D_GNU_SOURCE \
-	    -I$(BUILD)-werror/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)' sh
+	    -I$(WERROR_BUILD)/stage/program -Icore -Itools -Iplugins/common $(DEPENDS_CFLAGS)' sh
 	$(MAKE) headers
 	shellcheck -x $(SH_FILES)
-	mandoc -T lint -W warning docs/*.[157] $(BUILD)-werror/share/man/man7/ds-accel-reasons.7
+	mandoc -T lint -W warning docs/*.[157] $(WERROR_BUILD)/share/man/man7/ds-accel-reasons.7
 	@for patch in tests/mutations/*/*.patch; do \
 	    patch -p1 -s -f -F0 --dry-run <"$$patch" || { echo "$$patch: it no longer applies"; exit 1; }; done
 

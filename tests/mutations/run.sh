@@ -146,8 +146,8 @@ run_test() (
     limit="timeout --preserve-status -k 5 $3"
     case $2 in
     unit*) $limit build/tests/unit --jobs 1 --filter "${2#unit }" ;;
-    "shell tests/tools/"*) $limit "${2#shell }" "$1/build/testbed" ;;
-    shell*) $limit "${2#shell }" "$1/build" ;;
+    "shell tests/tools/"*) FIRST_FAILURE_ENDS=1 $limit "${2#shell }" "$1/build/testbed" ;;
+    shell*) FIRST_FAILURE_ENDS=1 $limit "${2#shell }" "$1/build" ;;
     "program fuzz "*) $limit make -s BUILD=build WERROR= test-fuzz FUZZERS="${2#program fuzz }" ;;
     "program "*) $limit make -s BUILD=build WERROR= "test-${2#program }" MODEL_OPERATIONS=1000000 ;;
     esac

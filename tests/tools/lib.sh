@@ -23,6 +23,7 @@ fail() {
     failed=$((failed + 1))
     echo "FAILED: $1"
     [ $# -lt 2 ] || printf '%s\n' "$2" | sed 's/^/    /'
+    [ -z "${FIRST_FAILURE_ENDS:-}" ] || exit 1
 }
 
 # is NAME WANTED GIVEN: two texts are equal.
