@@ -372,18 +372,21 @@ test-layer: build $(TESTBED)/complete $(BLOCKS)
 test-shell: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
 	@SAN=$(SAN) tests/tools/run_tests.sh $(TEST_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) $(SHELL_TESTS)
 
+# Compiles in half the time of -O2, and is what the sanitizers' authors advise.
+SAN_CFLAGS ?= -O1 -g
+
 asan: deps-check  ## unit, thread, fuzz and command tests under address+undefined sanitizers
 	rm -rf $(BUILD)-asan/reports
 	@mkdir -p $(BUILD)-asan/reports
 	ASAN_OPTIONS=log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) check-all CHECKS="$(filter-out test-alloc test-threads-sim,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) check-all CHECKS="$(filter-out test-alloc test-threads-sim,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh \
 	        tests/tools/test_record.sh"
 	@# The leak checker's tracer crashes on device memory, which nobody may read; valgrind looks there.
 	ASAN_OPTIONS=detect_leaks=0:log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
-	    $(MAKE) check-all CHECKS="test-threads-sim test-shell" BUILD=$(BUILD)-asan SAN=address,undefined \
+	    $(MAKE) check-all CHECKS="test-threads-sim test-shell" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
 	        SHELL_TESTS="$(VENDOR_TESTS)"
 	@# A leak found when a test's process ends does not fail the test: it is a report, and fails here.
 	@if cat $(BUILD)-asan/reports/* 2>/dev/null | grep .; then exit 1; fi
@@ -391,7 +394,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 tsan: deps-check  ## many threads at once under the thread sanitizer
 	@# libtsan takes a plugin's thread-local block for one of glibc 2.19 if its address ends in 010, and dies of it.
 	TSAN_OPTIONS="$$TSAN_OPTIONS:intercept_tls_get_addr=0" \
-	    $(MAKE) check-all CHECKS="test-threads test-threads-sim test-allocator" BUILD=$(BUILD)-tsan SAN=thread
+	    $(MAKE) check-all CHECKS="test-threads test-threads-sim test-allocator" BUILD=$(BUILD)-tsan SAN=thread CFLAGS='$(SAN_CFLAGS)'
 
 # ASan's sibling for what it cannot see: reads of memory never written.
 valgrind: deps-check  ## the command line under valgrind

@@ -49,7 +49,7 @@ fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="confi
 	@tools/deps.sh build fuzz
 	@$(MAKE) --no-print-directory fuzz-reach
 	@$(MAKE) --no-print-directory libfuzzers BUILD=$(BUILD)-fuzz CC=clang \
-	    SAN=fuzzer-no-link,address,undefined
+	    SAN=fuzzer-no-link,address,undefined CFLAGS='$(SAN_CFLAGS)'
 	@set -e; for name in $(FUZZERS); do \
 	    mkdir -p $(BUILD)-fuzz/corpus/$$name; \
 	    echo "fuzz_$$name: $(FUZZ_SECONDS) s"; \
