@@ -43,7 +43,7 @@ enum ds_accel__stage {
 #define DS_ACCEL__CHECK_TRAP 2u  /* a crash breaks the check's own rule, not DSA-P26 */
 #define DS_ACCEL__CHECK_EACH 4u  /* on each device, as all checks of the stage DEVICE are */
 
-#define DS_ACCEL__CHECK_SLOTS 6
+#define DS_ACCEL__CHECK_SLOTS 7
 
 struct ds_accel__run {
     const char *path;

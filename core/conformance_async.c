@@ -8,6 +8,7 @@
 
 #define GROUP "held"
 #define BYTES 5003u
+#define LARGE (UINT64_C(3) << 20) /* more than a runtime stages at once */
 #define TIMEOUT_NS UINT64_C(20000000)
 #define FOREVER_NS \
     UINT64_C(3600000000000) /* an hour: a wait that lasts that long is found sooner */
@@ -88,6 +89,12 @@ HELD_CALL(copy_in, CALL(run, mem_copy_async, held->stream, held->memory[0], held
                         DS_ACCEL_COPY_HOST_TO_DEVICE))
 HELD_CALL(copy_out, CALL(run, mem_copy_async, held->stream, held->pinned, held->memory[1], BYTES,
                          DS_ACCEL_COPY_DEVICE_TO_HOST))
+HELD_CALL(fill_words,
+          CALL(run, mem_fill_async, held->stream, held->memory[0], "\x5c\x5d\x5e\x5f", 4, LARGE))
+HELD_CALL(fill_halves,
+          CALL(run, mem_fill_async, held->stream, held->memory[0], "\x5c\x5d", 2, LARGE))
+HELD_CALL(copy_large, CALL(run, mem_copy_async, held->stream, held->memory[1], held->memory[0],
+                           LARGE, DS_ACCEL_COPY_DEVICE_TO_DEVICE))
 HELD_CALL(launch, CALL(run, graph_launch, held->exec, held->stream))
 
 static int32_t ask_time(struct ds_accel__run *run, void *user_data)
@@ -116,20 +123,19 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Waits of no time and of a short one. False: skipped. */
+/* Waits of no time, of less than a runtime's unit may be, and of a short one. False: skipped. */
 static bool check_deadlines(struct ds_accel__run *run, struct held *held, const char *slot,
                             ds_accel__call_t wait)
 {
-    uint64_t start_ns;
+    static const uint64_t timeouts_ns[] = {0, 1, TIMEOUT_NS};
+    uint64_t start_ns = 0;
 
-    held->timeout_ns = 0;
-    if (!ds_accel__want_prompt(run, &held->gate, DS_ACCEL_ERR_TIMEOUT, slot, wait, held)) {
-        return false;
-    }
-    held->timeout_ns = TIMEOUT_NS;
-    start_ns = now_ns();
-    if (!ds_accel__want_prompt(run, &held->gate, DS_ACCEL_ERR_TIMEOUT, slot, wait, held)) {
-        return false;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(timeouts_ns); i++) {
+        held->timeout_ns = timeouts_ns[i];
+        start_ns = now_ns();
+        if (!ds_accel__want_prompt(run, &held->gate, DS_ACCEL_ERR_TIMEOUT, slot, wait, held)) {
+            return false;
+        }
     }
     EXPECT(run, now_ns() - start_ns >= TIMEOUT_NS - TIMEOUT_NS / 10,
            "%s with a timeout of %llu ns: DS_ACCEL_ERR_TIMEOUT after %llu ns", slot,
@@ -137,17 +143,49 @@ static bool check_deadlines(struct ds_accel__run *run, struct held *held, const 
     return true;
 }
 
-/* It ends with the work, and not with its deadline. */
-static void check_end(struct ds_accel__run *run, struct held *held)
-{
-    struct ds_accel__caller caller;
+#define ENDLESS 3 /* timeouts that do not end */
 
-    held->timeout_ns = FOREVER_NS;
-    ds_accel__caller_start(run, &caller, wait_stream, held);
+struct endless_wait {
+    const char *slot;
+    ds_accel__call_t wait;
+    size_t count; /* of timeouts: a stream has one caller at a time */
+};
+
+/* It ends with the work, and not with its deadline: an hour, more than a clock can tell, or none.
+ * All wait at the same time, so that one event has several who wait for it. */
+static void check_ends(struct ds_accel__run *run, struct held *held)
+{
+    static const uint64_t timeouts_ns[ENDLESS] = {FOREVER_NS, UINT64_MAX - 1, UINT64_MAX};
+    const bool has_event = run->table.event_synchronize != NULL && run->table.event_record != NULL;
+    const struct endless_wait waits[] = {
+        {"stream_synchronize", wait_stream, 1},
+        {"device_synchronize", wait_device,
+         run->table.device_synchronize != NULL ? (size_t)ENDLESS : 0},
+        {"event_synchronize", wait_mark, has_event ? (size_t)ENDLESS : 0},
+    };
+    struct ds_accel__caller callers[DS_ACCEL__ARRAY_SIZE(waits) * ENDLESS];
+    struct held each[DS_ACCEL__ARRAY_SIZE(callers)];
+    const char *slots[DS_ACCEL__ARRAY_SIZE(callers)];
+    size_t started = 0;
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(waits); i++) {
+        for (size_t k = 0; k < waits[i].count; k++, started++) {
+            slots[started] = waits[i].slot;
+            each[started] = *held;
+            each[started].timeout_ns = timeouts_ns[k];
+            ds_accel__caller_start(run, &callers[started], waits[i].wait, &each[started]);
+            EXPECT(run, !ds_accel__caller_returns(&callers[started], TIMEOUT_NS),
+                   "%s with a timeout of %llu ns returned while the work was held", waits[i].slot,
+                   (unsigned long long)timeouts_ns[k]);
+        }
+    }
     ds_accel__gate_open(&held->gate);
-    EXPECT(run, ds_accel__caller_returns(&caller, DS_ACCEL__CALL_NS),
-           "stream_synchronize with a timeout of an hour goes on when the work is done");
-    ds_accel__want(run, DS_ACCEL_OK, "stream_synchronize", ds_accel__caller_finish(run, &caller));
+    for (size_t i = 0; i < started; i++) {
+        EXPECT(run, ds_accel__caller_returns(&callers[i], DS_ACCEL__CALL_NS),
+               "%s with a timeout of %llu ns goes on when the work is done", slots[i],
+               (unsigned long long)each[i].timeout_ns);
+        ds_accel__want(run, DS_ACCEL_OK, slots[i], ds_accel__caller_finish(run, &callers[i]));
+    }
 }
 
 /* What is done needs no time. */
@@ -177,7 +215,7 @@ static void check_timeouts(struct ds_accel__run *run)
         (run->table.event_synchronize == NULL || run->table.event_record == NULL ||
          (ds_accel__prepare(run, &held.gate, "event_record", record, &held) &&
           check_deadlines(run, &held, "event_synchronize", wait_mark)))) {
-        check_end(run, &held);
+        check_ends(run, &held);
         check_done(run, &held);
     }
     let_go(run, &held);
@@ -242,26 +280,46 @@ static int32_t use_others(struct ds_accel__run *run, void *user_data)
     }
     if (run->table.event_create != NULL) {
         event = ds_accel__event(run, 0);
+        if (run->table.event_record != NULL && run->table.event_synchronize != NULL) {
+            WANT(run, DS_ACCEL_OK, event_record, event, stream);
+            WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+        }
         run->table.event_destroy(event);
     }
+    run->table.stream_destroy(stream);
     return DS_ACCEL_OK;
 }
 
-static void check_beside_wait(struct ds_accel__run *run)
+/* What another thread calls while one waits. */
+static void look_beside(struct ds_accel__run *run, const char *slot, ds_accel__call_t wait)
 {
     struct held held = {.timeout_ns = UINT64_MAX};
     struct ds_accel__caller caller;
+    char what[80];
 
     if (!hold(run, &held)) {
         return;
     }
-    ds_accel__caller_start(run, &caller, wait_stream, &held);
-    (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* it waits by now */
-    ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK,
-                          "what another thread calls beside stream_synchronize", use_others, NULL);
-    ds_accel__gate_open(&held.gate);
-    ds_accel__want(run, DS_ACCEL_OK, "stream_synchronize", ds_accel__caller_finish(run, &caller));
+    if (held.event == NULL || ds_accel__prepare(run, &held.gate, "event_record", record, &held)) {
+        snprintf(what, sizeof(what), "what another thread calls beside %s", slot);
+        ds_accel__caller_start(run, &caller, wait, &held);
+        (void)ds_accel__caller_returns(&caller, DS_ACCEL__GRACE_NS); /* it waits by now */
+        ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, what, use_others, NULL);
+        ds_accel__gate_open(&held.gate);
+        ds_accel__want(run, DS_ACCEL_OK, slot, ds_accel__caller_finish(run, &caller));
+    }
     let_go(run, &held);
+}
+
+static void check_beside_wait(struct ds_accel__run *run)
+{
+    look_beside(run, "stream_synchronize", wait_stream);
+    if (run->table.event_synchronize != NULL && run->table.event_record != NULL) {
+        look_beside(run, "event_synchronize", wait_mark);
+    }
+    if (run->table.device_synchronize != NULL) {
+        look_beside(run, "device_synchronize", wait_device);
+    }
 }
 
 /* ---- queueing ------------------------------------------------------------------------------- */
@@ -271,7 +329,7 @@ static void take_memory(struct ds_accel__run *run, struct held *held, unsigned s
     unsigned char bytes[BYTES];
 
     for (unsigned i = 0; i < 2; i++) {
-        held->memory[i] = ds_accel__take(run, BYTES);
+        held->memory[i] = ds_accel__take(run, LARGE);
         ds_accel__pattern(bytes, BYTES, seed + i);
         ds_accel__put(run, held->memory[i], bytes, BYTES);
     }
@@ -321,6 +379,9 @@ static const struct {
     {"mem_copy_async within the device", SLOT(mem_copy_async), copy, false},
     {"mem_copy_async to pinned memory", SLOT(mem_copy_async), copy_out, true},
     {"mem_copy_async from pinned memory", SLOT(mem_copy_async), copy_in, true},
+    {"mem_copy_async of 3 MiB within the device", SLOT(mem_copy_async), copy_large, false},
+    {"mem_fill_async of 3 MiB with a pattern of 2 bytes", SLOT(mem_fill_async), fill_halves, false},
+    {"mem_fill_async of 3 MiB with a pattern of 4 bytes", SLOT(mem_fill_async), fill_words, false},
     {"stream_host_task", SLOT(stream_host_task), task, false},
     {"event_record", SLOT(event_record), record, false},
 };
@@ -339,7 +400,7 @@ static void queue_all(struct ds_accel__run *run, struct held *held)
 
 static void check_queued(struct ds_accel__run *run)
 {
-    struct held held = {0};
+    struct held held = {.event_flags = DS_ACCEL_EVENT_TIMING};
 
     take_memory(run, &held, 62);
     if (run->table.mem_alloc_pinned != NULL &&

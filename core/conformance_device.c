@@ -269,6 +269,43 @@ static void check_links(struct ds_accel__run *run)
     }
 }
 
+/* The device's memory, as each function tells it; 0: it does not. */
+static void check_totals(struct ds_accel__run *run)
+{
+    struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    struct ds_accel_device_identity identity = {.struct_size = sizeof(identity)};
+    struct ds_accel_telemetry now = {.struct_size = sizeof(now)};
+    struct ds_accel_memory_info memory = {.struct_size = sizeof(memory)};
+    uint64_t totals[4];
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+
+    WANT(run, DS_ACCEL_OK, device_info, run->device, &info);
+    if (run->table.device_identity != NULL) {
+        WANT(run, DS_ACCEL_OK, device_identity, run->instance, run->device_index, &identity);
+    }
+    if (run->table.telemetry_get != NULL) {
+        WANT(run, DS_ACCEL_OK, telemetry_get, run->instance, run->device_index, &now);
+    }
+    if (run->table.mem_info != NULL) {
+        WANT(run, DS_ACCEL_OK, mem_info, run->device, &memory);
+    }
+    totals[0] = info.total_memory_bytes;
+    totals[1] = identity.total_memory_bytes;
+    totals[2] = (now.valid & DS_ACCEL_TELEMETRY_MEMORY) != 0 ? now.memory_total_bytes : 0;
+    totals[3] = (memory.valid & DS_ACCEL_MEMORY_TOTAL) != 0 && memory.limit_bytes == 0
+                    ? memory.total_bytes
+                    : 0;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(totals); i++) {
+        least = totals[i] != 0 && totals[i] < least ? totals[i] : least;
+        most = totals[i] > most ? totals[i] : most;
+    }
+    /* A part may be kept for the runtime; a unit is a factor of 1000 or more. */
+    EXPECT(run, most == 0 || most / 128 < least,
+           "the device has %llu bytes by one function and %llu by another",
+           (unsigned long long)least, (unsigned long long)most);
+}
+
 static void check_info(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -360,6 +397,7 @@ static const struct ds_accel__check checks[] = {
      0,
      check_info,
      {SLOT(device_info), SLOT(backend_info)}},
+    {44, GROUP, "the memory of a device is one size", DEVICE, 0, check_totals, {SLOT(device_info)}},
     {45, GROUP, "a second and a third handle", DEVICE, 0, check_open_again, {0}},
     {38,
      GROUP,

@@ -125,6 +125,42 @@ static void check_default_stream(struct ds_accel__run *run)
     }
 }
 
+/* One without an implicit order is not waited for. */
+static int32_t use_default(struct ds_accel__run *run, void *user_data)
+{
+    struct order *order = user_data;
+    int32_t status = CALL(run, mem_copy_async, order->reader, order->second, order->first, BYTES,
+                          DS_ACCEL_COPY_DEVICE_TO_DEVICE);
+
+    return status == DS_ACCEL_OK ? CALL(run, stream_synchronize, order->reader, UINT64_MAX)
+                                 : status;
+}
+
+static void check_non_blocking(struct ds_accel__run *run)
+{
+    struct order order = {0};
+    struct ds_accel__hold gate;
+
+    if (!HAS_FLAG(run, DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS)) {
+        return;
+    }
+    WANT(run, DS_ACCEL_OK, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0,
+         &order.writer);
+    WANT(run, DS_ACCEL_OK, stream_get_default, run->device, &order.reader);
+    order.first = ds_accel__take(run, BYTES);
+    order.second = ds_accel__take(run, BYTES);
+    if (ds_accel__gate_close(run, &gate, order.writer)) {
+        ds_accel__want_prompt(run, &gate, DS_ACCEL_OK,
+                              "work of the default stream beside a non-blocking one", use_default,
+                              &order);
+        ds_accel__gate_open(&gate);
+        ds_accel__wait(run, order.writer);
+    }
+    run->table.stream_destroy(order.writer);
+    ds_accel__give(run, order.first);
+    ds_accel__give(run, order.second);
+}
+
 /* ---- addresses ------------------------------------------------------------------------------ */
 
 static void check_host_access(struct ds_accel__run *run)
@@ -305,6 +341,13 @@ static const struct ds_accel__check checks[] = {
      DEVICE,
      0,
      check_default_stream,
+     {ORDER, SLOT(stream_get_default)}},
+    {110,
+     GROUP,
+     "the default stream does not wait for a non-blocking one",
+     DEVICE,
+     0,
+     check_non_blocking,
      {ORDER, SLOT(stream_get_default)}},
     {110,
      GROUP,

@@ -227,6 +227,92 @@ static void check_pinned(struct ds_accel__run *run)
     finish(run, &pending);
 }
 
+static int32_t copy_and_free(struct ds_accel__run *run, void *user_data)
+{
+    struct pending *pending = user_data;
+    int32_t status = copy_source(run, user_data);
+
+    if (status == DS_ACCEL_OK) {
+        status = CALL(run, mem_free_async, pending->stream, pending->source, NULL, 0);
+        pending->source = NULL;
+    }
+    return status;
+}
+
+/* Taken on another stream, which is not held and is given other bytes to write there. */
+static int32_t take_async(struct ds_accel__run *run, void *user_data)
+{
+    struct pending *pending = user_data;
+    int32_t status = DS_ACCEL_OK;
+
+    for (int i = 0; i < TRIES && status == DS_ACCEL_OK && ds_accel__gate_is_closed(&pending->gate);
+         i++) {
+        status = CALL(run, mem_alloc_async, pending->other, BYTES, 0, NULL, 0, &pending->taken[i]);
+        if (status == DS_ACCEL_OK) {
+            status = CALL(run, mem_fill_async, pending->other, pending->taken[i], "\0", 1, BYTES);
+        }
+    }
+    return status;
+}
+
+/* In the stream's order it is freed, and not by the call. */
+static void check_ordered(struct ds_accel__run *run)
+{
+    struct pending pending = {0};
+    void *pointer = NULL;
+    int32_t status;
+
+    start(run, &pending);
+    pending.other = ds_accel__stream(run);
+    status = CALL(run, mem_alloc_async, pending.stream, BYTES, 0, NULL, 0, &pointer);
+    if (ds_accel__lacks(run, status, DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY)) {
+        run->table.stream_destroy(pending.other);
+        finish(run, &pending);
+        return;
+    }
+    ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_async", status);
+    pending.source = pointer;
+    WANT(run, DS_ACCEL_OK, mem_fill_async, pending.stream, pointer, &value, 1, BYTES);
+    ds_accel__wait(run, pending.stream);
+    check_held(run, &pending, "mem_free_async", copy_and_free, take_async);
+    if (pending.source != NULL) {
+        WANT(run, DS_ACCEL_OK, mem_free_async, pending.stream, pending.source, NULL, 0);
+    }
+    for (int i = 0; i < TRIES; i++) {
+        if (pending.taken[i] != NULL) {
+            WANT(run, DS_ACCEL_OK, mem_free_async, pending.other, pending.taken[i], NULL, 0);
+        }
+    }
+    ds_accel__wait(run, pending.other);
+    run->table.stream_destroy(pending.other);
+    finish(run, &pending);
+}
+
+/* Recording again is for those who wait later: who waits already goes on with the earlier mark. */
+static int32_t record_elsewhere(struct ds_accel__run *run, void *user_data)
+{
+    struct pending *pending = user_data;
+
+    return CALL(run, event_record, pending->event, run->stream);
+}
+
+static void check_rerecord(struct ds_accel__run *run)
+{
+    struct pending pending = {0};
+
+    start(run, &pending);
+    pending.source = ds_accel__take(run, BYTES);
+    WANT(run, DS_ACCEL_OK, mem_fill_async, pending.stream, pending.source, "\0", 1, BYTES);
+    ds_accel__wait(run, pending.stream);
+    pending.other = ds_accel__stream(run);
+    pending.event = ds_accel__event(run, 0);
+    check_held(run, &pending, "event_record", queue_event, record_elsewhere);
+    run->table.event_destroy(pending.event);
+    run->table.stream_destroy(pending.other);
+    ds_accel__give(run, pending.source);
+    finish(run, &pending);
+}
+
 /* ---- graphs and events ---------------------------------------------------------------------- */
 
 static void check_exec(struct ds_accel__run *run)
@@ -281,6 +367,20 @@ static const struct ds_accel__check checks[] = {
      TRAP,
      check_pinned,
      {WORK, SLOT(mem_copy_async), SLOT(mem_alloc_pinned)}},
+    {72,
+     GROUP,
+     "memory is freed in the order of its stream",
+     DEVICE,
+     TRAP,
+     check_ordered,
+     {WORK, SLOT(mem_copy_async), SLOT(mem_alloc_async), SLOT(mem_free_async)}},
+    {57,
+     GROUP,
+     "an event is recorded again with a stream that waits",
+     DEVICE,
+     0,
+     check_rerecord,
+     {WORK, SLOT(stream_wait_event), SLOT(mem_copy_async)}},
     {109,
      GROUP,
      "a launchable graph is destroyed with its launch queued",

@@ -134,6 +134,19 @@ const char *ds_accel__status_text(int32_t status)
     return is_listed ? ds_accel_status_name(status) : "a status that is not listed";
 }
 
+/* Whichever rule the check is about, an error without a text is DSA-P15's. */
+static void want_filled(const struct ds_accel__run *run, const char *slot, int32_t status)
+{
+    char detail[128];
+
+    if (status < 0 && (run->error.code != status || run->error.message[0] == '\0')) {
+        snprintf(detail, sizeof(detail), "%s: %s without filling the error", slot,
+                 ds_accel__status_text(status));
+        ds_accel__say_result(run, "failed", 15, detail);
+        _exit(0);
+    }
+}
+
 void ds_accel__want(struct ds_accel__run *run, int32_t wanted, const char *slot, int32_t status)
 {
     if (status != wanted) {
@@ -142,11 +155,13 @@ void ds_accel__want(struct ds_accel__run *run, int32_t wanted, const char *slot,
                              ds_accel__status_text(wanted), ds_accel__status_text(status), status,
                              status < 0 ? ": " : "", status < 0 ? run->error.message : "");
     }
+    want_filled(run, slot, status);
 }
 
 void ds_accel__want_error(struct ds_accel__run *run, const char *slot, int32_t status)
 {
     EXPECT(run, status < 0, "%s: expected an error, got %s", slot, ds_accel__status_text(status));
+    want_filled(run, slot, status);
 }
 
 /* Slots, first to last, of which a flag says whether the runtime that is installed has them. */

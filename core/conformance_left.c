@@ -19,7 +19,7 @@
 /* ---- what is counted ------------------------------------------------------------------------ */
 
 struct counts {
-    size_t threads, descriptors, heap_bytes;
+    size_t threads, descriptors, heap_bytes, mapped_pages;
 };
 
 static size_t heap_bytes(void)
@@ -33,13 +33,30 @@ static size_t heap_bytes(void)
 #endif
 }
 
+/* Of the process, those of the heap among them; 0: not known, or the heap is a sanitizer's, which
+ * keeps what was freed. */
+static size_t mapped_pages(void)
+{
+    FILE *file = heap_bytes() > 0 ? fopen("/proc/self/statm", "re") : NULL;
+    size_t pages = 0;
+
+    if (file != NULL) {
+        if (fscanf(file, "%zu", &pages) != 1) {
+            pages = 0;
+        }
+        fclose(file);
+    }
+    return pages;
+}
+
 /* Of threads, no more than limit, unless they stay. */
 static struct counts count(size_t thread_limit)
 {
     for (int i = 0; i < SETTLE_TRIES && ds_accel__count_threads() > thread_limit; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    return (struct counts){ds_accel__count_threads(), ds_accel__count_descriptors(), heap_bytes()};
+    return (struct counts){ds_accel__count_threads(), ds_accel__count_descriptors(), heap_bytes(),
+                           mapped_pages()};
 }
 
 /* Fewer than one of each round stayed, or the configuration tolerates that some do. */
@@ -55,8 +72,9 @@ static bool has_no_growth(const struct ds_accel__run *run, const char *code, siz
 static void want_no_growth(struct ds_accel__run *run, const char *what,
                            void (*round)(struct ds_accel__run *run))
 {
-    struct counts after[WINDOWS + 1] = {{SIZE_MAX, 0, 0}};
+    struct counts after[WINDOWS + 1] = {{SIZE_MAX, 0, 0, 0}};
     bool has_leak = true;
+    bool maps_more = true;
     const struct counts *first = &after[1];
     const struct counts *last = &after[WINDOWS];
 
@@ -67,6 +85,8 @@ static void want_no_growth(struct ds_accel__run *run, const char *what,
         after[i] = count(i > 1 ? after[1].threads : SIZE_MAX);
         has_leak = has_leak && (i == 1 || after[i].heap_bytes >= after[i - 1].heap_bytes +
                                                                      (size_t)ROUNDS * LEAK_BYTES);
+        maps_more = maps_more &&
+                    (i == 1 || after[i].mapped_pages >= after[i - 1].mapped_pages + ROUNDS);
     }
     EXPECT(run, has_no_growth(run, "leaves_thread", first->threads, last->threads),
            "%s %d times: %zu threads before, %zu after", what, (WINDOWS - 1) * ROUNDS,
@@ -76,6 +96,8 @@ static void want_no_growth(struct ds_accel__run *run, const char *what,
            first->descriptors, last->descriptors);
     EXPECT(run, !has_leak, "%s %d times: %zu bytes of the heap before, %zu after", what,
            (WINDOWS - 1) * ROUNDS, first->heap_bytes, last->heap_bytes);
+    EXPECT(run, !maps_more, "%s %d times: %zu pages mapped before, %zu after", what,
+           (WINDOWS - 1) * ROUNDS, first->mapped_pages, last->mapped_pages);
 }
 
 /* ---- lives ---------------------------------------------------------------------------------- */
@@ -149,6 +171,17 @@ static void check_openings(struct ds_accel__run *run)
     want_no_growth(run, "a device opened, used and closed", open_and_close);
 }
 
+/* What is asked for again and again, such as figures for a monitor. */
+static void ask_all(struct ds_accel__run *run)
+{
+    ds_accel__tour(run, NULL, NULL);
+}
+
+static void check_asked(struct ds_accel__run *run)
+{
+    want_no_growth(run, "each slot called", ask_all);
+}
+
 /* ---- the process ---------------------------------------------------------------------------- */
 
 static void report_change(void *user_data, const char *code, const char *detail)
@@ -179,6 +212,7 @@ static const struct ds_accel__check checks[] = {
      0,
      check_all,
      {0}},
+    {30, GROUP, "each function is called many times", DS_ACCEL__STAGE_DEVICE, 0, check_asked, {0}},
     {30, GROUP, "a device is opened many times", DS_ACCEL__STAGE_DEVICE, 0, check_openings, {0}},
     {28,
      GROUP,

@@ -280,6 +280,31 @@ static void check_other_kinds(struct ds_accel__run *run)
     ds_accel__give(run, memory);
 }
 
+/* The kinds that no device needs to know of. */
+static void check_queued_kinds(struct ds_accel__run *run)
+{
+    static unsigned char from[5000], to[sizeof(from)];
+    void *memory;
+
+    ds_accel__pattern(from, sizeof(from), 17);
+    WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to, from, sizeof(from),
+         DS_ACCEL_COPY_HOST_TO_HOST);
+    ds_accel__wait(run, run->stream);
+    EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "from host to host something else arrived");
+    if ((run->info.flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) != 0) {
+        memory = ds_accel__take(run, sizeof(from));
+        memset(to, 0, sizeof(to));
+        WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, memory, from, sizeof(from),
+             DS_ACCEL_COPY_INFER);
+        WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to, memory, sizeof(from),
+             DS_ACCEL_COPY_INFER);
+        ds_accel__wait(run, run->stream);
+        EXPECT(run, memcmp(from, to, sizeof(from)) == 0,
+               "with a direction to infer something else arrived");
+        ds_accel__give(run, memory);
+    }
+}
+
 static void check_async_copies(struct ds_accel__run *run)
 {
     unsigned char from[5000];
@@ -349,7 +374,9 @@ static void check_large(struct ds_accel__run *run, copier_t copy)
     }
     memcpy(wanted, given, whole);
     ds_accel__pattern(wanted + ODD, LARGE, 15);
-    copy(run, first + ODD, wanted + ODD, LARGE, DS_ACCEL_COPY_HOST_TO_DEVICE);
+    memcpy(given, wanted, whole);
+    copy(run, first + ODD, given + ODD, LARGE, DS_ACCEL_COPY_HOST_TO_DEVICE);
+    memset(given, 0, whole); /* it has been read by now */
     copy(run, second + ODD, first + ODD, LARGE, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     memset(given, 0, whole);
     for (size_t i = 0; i < whole; i += EDGE) {
@@ -470,6 +497,13 @@ static void check_pointer(struct ds_accel__run *run)
     EXPECT(run, first.allocation_id == 0 || first.allocation_id != ask(run, other).allocation_id,
            "two allocations have the id %llu", (unsigned long long)first.allocation_id);
     ds_accel__give(run, pointer);
+    for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* often the same address */
+        void *again = ds_accel__take(run, 1000);
+
+        EXPECT(run, ask(run, again).allocation_id != first.allocation_id,
+               "the allocation_id %llu is used again", (unsigned long long)first.allocation_id);
+        ds_accel__give(run, again);
+    }
     ds_accel__give(run, other);
     EXPECT(run,
            ask(run, &local).kind != DS_ACCEL_POINTER_DEVICE &&
@@ -599,6 +633,13 @@ static const struct ds_accel__check checks[] = {
      DEVICE,
      0,
      check_async_copies,
+     {SLOT(mem_alloc), SLOT(mem_copy_async), SLOT(stream_create)}},
+    {64,
+     COPY,
+     "queued copies of other kinds",
+     DEVICE,
+     0,
+     check_queued_kinds,
      {SLOT(mem_alloc), SLOT(mem_copy_async), SLOT(stream_create)}},
     {64, COPY, "several MiB", DEVICE, 0, check_large_copies, {SLOT(mem_alloc), SLOT(mem_copy)}},
     {64,

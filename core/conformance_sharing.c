@@ -80,14 +80,16 @@ static void check_shared(struct ds_accel__run *run)
     struct ds_accel__peer peer = {.handle = handle};
     uint32_t size = run->info.memory_handle_bytes;
     void *pointer;
+    char *inside;
 
     EXPECT(run, size > 0 && size <= sizeof(handle), "memory_handle_bytes is %u", size);
     pointer = ds_accel__take(run, SHARED_BYTES);
+    inside = (char *)pointer + SHARED_BYTES / 2; /* what is opened is this place, too */
     ds_accel__pattern(bytes, sizeof(bytes), DS_ACCEL__PEER_SEED);
-    ds_accel__put(run, pointer, bytes, sizeof(bytes));
-    WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, pointer, handle, size);
+    ds_accel__put(run, inside, bytes, sizeof(bytes));
+    WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, inside, handle, size);
     EXPECT(run, ds_accel__run_peer(run, &peer), "in the other process: %s", peer.problem);
-    ds_accel__want_pattern(run, pointer, sizeof(bytes), DS_ACCEL__PEER_SEED + 1,
+    ds_accel__want_pattern(run, inside, sizeof(bytes), DS_ACCEL__PEER_SEED + 1,
                            "what the other process wrote");
     if (run->table.ipc_memory_unexport != NULL) {
         WANT(run, DS_ACCEL_OK, ipc_memory_unexport, run->device, handle, size);

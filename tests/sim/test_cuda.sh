@@ -497,7 +497,7 @@ is "Hopper" yyy "$(types 9 0)"
 for machine in cuda node-8gpu; do
     run env SIM_REPORT="$dir/report" "$sim" "$machine" "$program" conformance cuda -v
     is "conformance on $machine" 0 "$code"
-    has "conformance on $machine: all of it" "$out" "148 passed, 0 failed, 15 skipped"
+    has "conformance on $machine: all of it" "$out" "154 passed, 0 failed, 15 skipped"
     skipped=$(printf '%s\n' "$out" | sed -n 's/^[^ ]* *skipped  *[^:]*: //p' | sort -u)
     is "conformance on $machine: what is skipped" "DS_ACCEL_FLAG_HOST_ACCESSIBLE is not set
 DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES is not set
@@ -512,7 +512,7 @@ the configuration declares no option to be refused" "$skipped"
 done
 run env SIM_FAIL='nvmlInit_v2:*=1' "$sim" cuda "$program" conformance cuda -v
 is "conformance without NVML" 0 "$code"
-has "conformance without NVML: all of it" "$out" "148 passed, 0 failed, 15 skipped"
+has "conformance without NVML: all of it" "$out" "154 passed, 0 failed, 15 skipped"
 run "$sim" cuda "$program" conformance cuda --device 1
 is "conformance of the second device" 0 "$code"
 run env CUDA_VISIBLE_DEVICES=MIG-6c2f9d10-83b1-5a47-b0de-4f71c8a90e31 "$sim" node-8gpu \

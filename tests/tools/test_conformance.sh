@@ -91,7 +91,7 @@ DS_ACCEL_FLAG_SYNCHRONIZED is not set
 host tasks are run within the calls" "$(skipped 1 | sed 's/.*: //' | sort -u)"
 export LOCAL_SIZE=2 # devices of cpu
 run env DS_ACCEL_CPU_ASYNC=true "$program" conformance "$mutant_cpu" -v
-is "the cpu mutants' plugin without a mistake" "0  3" "$code $(broken) $(skipped 1 | wc -l)"
+is "the cpu mutants' plugin without a mistake" "0  4" "$code $(broken) $(skipped 1 | wc -l)"
 unset LOCAL_SIZE
 
 # ---- mistakes -----------------------------------------------------------------------------------
