@@ -832,7 +832,8 @@ struct ds_accel_plugin {
     /**
      * DS_ACCEL_OK: reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE, as for
      * event_synchronize: recorded in a capture that was not launched, until it is recorded again.
-     * From any thread.
+     * From any thread. Breaks no capture, as event_synchronize does not: the library asks events
+     * while anything captures.
      */
     int32_t (*event_query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
     /**

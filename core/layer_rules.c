@@ -90,8 +90,8 @@ void ds_accel__rules_stop(struct ds_accel__stack *stack)
 /*
  * What cannot be part of a graph, and breaks a capture by being called. ANYWHERE is what CUDA calls
  * unsafe: a capture in mode global forbids it to every thread, one in mode thread-local to its own,
- * whatever it is asked of. Memory is not among them: plugins take care that allocating, freeing and
- * pinning break no capture (DSA-P106).
+ * whatever it is asked of. Memory and events are not among them: plugins take care that allocating,
+ * freeing and pinning (DSA-P106), and asking and waiting for an event of outside, break no capture.
  */
 enum place {
     ITSELF, /* of a stream that captures, or an event that was recorded in a capture */
@@ -102,8 +102,8 @@ static const struct {
     uint32_t slot;
     enum place place;
 } unsafe[] = {
-    {DS_ACCEL__SLOT_device_synchronize, ANYWHERE}, {DS_ACCEL__SLOT_event_synchronize, ANYWHERE},
-    {DS_ACCEL__SLOT_event_query, ANYWHERE},        {DS_ACCEL__SLOT_mem_copy, ANYWHERE},
+    {DS_ACCEL__SLOT_device_synchronize, ANYWHERE}, {DS_ACCEL__SLOT_mem_copy, ANYWHERE},
+    {DS_ACCEL__SLOT_event_synchronize, ITSELF},    {DS_ACCEL__SLOT_event_query, ITSELF},
     {DS_ACCEL__SLOT_stream_synchronize, ITSELF},   {DS_ACCEL__SLOT_stream_query, ITSELF},
 };
 

@@ -9,30 +9,6 @@
  */
 #include "plugin.h"
 
-static void relax(const struct cuda_api *api, int *mode)
-{
-    *mode = CU_CAPTURE_RELAXED;
-    if (api->cuThreadExchangeStreamCaptureMode != NULL) {
-        api->cuThreadExchangeStreamCaptureMode(mode);
-    }
-}
-
-static void unrelax(const struct cuda_api *api, int mode)
-{
-    if (api->cuThreadExchangeStreamCaptureMode != NULL) {
-        api->cuThreadExchangeStreamCaptureMode(&mode);
-    }
-}
-
-/* A call with the mode relaxed; code is a variable. */
-#define RELAXED(api, code, call) \
-    do { \
-        int mode_; \
-        relax(api, &mode_); \
-        (code) = (call); \
-        unrelax(api, mode_); \
-    } while (0)
-
 /* ---- device memory -------------------------------------------------------------------------- */
 
 int32_t cuda_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
@@ -42,7 +18,7 @@ int32_t cuda_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void *
     cu_pointer_t pointer = 0;
     cu_result_t code;
 
-    RELAXED(api, code, api->cuMemAlloc_v2(&pointer, (size_t)size_bytes));
+    CUDA_RELAXED(api, code, api->cuMemAlloc_v2(&pointer, (size_t)size_bytes));
     CUDA_TRY(device, error, code, "cuMemAlloc(%llu bytes, device %u)",
              (unsigned long long)size_bytes, device->index);
     *pointer_out = (void *)(uintptr_t)pointer;
@@ -54,7 +30,7 @@ int32_t cuda_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_acc
     const struct cuda_api *api = cuda_api_of(device);
     cu_result_t code;
 
-    RELAXED(api, code, api->cuMemFree_v2(cuda_address(pointer)));
+    CUDA_RELAXED(api, code, api->cuMemFree_v2(cuda_address(pointer)));
     CUDA_TRY(device, error, code, "cuMemFree(%p)", pointer);
     return DS_ACCEL_OK;
 }
@@ -70,7 +46,7 @@ int32_t cuda_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes
         return vendor_unsupported(error, "mem_alloc_managed",
                                   "libcuda.so.1 has no cuMemAllocManaged (CUDA 6.0)");
     }
-    RELAXED(api, code, api->cuMemAllocManaged(&pointer, (size_t)size_bytes, CU_ATTACH_GLOBAL));
+    CUDA_RELAXED(api, code, api->cuMemAllocManaged(&pointer, (size_t)size_bytes, CU_ATTACH_GLOBAL));
     CUDA_TRY(device, error, code, "cuMemAllocManaged(%llu bytes, device %u)",
              (unsigned long long)size_bytes, device->index);
     *pointer_out = (void *)(uintptr_t)pointer;
@@ -165,7 +141,7 @@ int32_t cuda_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
 
     bits |= (flags & DS_ACCEL_PINNED_MAPPED) != 0 ? CU_HOST_MAPPED : 0;
     bits |= (flags & DS_ACCEL_PINNED_WRITE_COMBINED) != 0 ? CU_HOST_WRITE_COMBINED : 0;
-    RELAXED(api, code, api->cuMemHostAlloc(&pointer, (size_t)size_bytes, bits));
+    CUDA_RELAXED(api, code, api->cuMemHostAlloc(&pointer, (size_t)size_bytes, bits));
     CUDA_TRY(device, error, code, "cuMemHostAlloc(%llu bytes, flags %u)",
              (unsigned long long)size_bytes, bits);
     *pointer_out = pointer;
@@ -178,7 +154,7 @@ int32_t cuda_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
     const struct cuda_api *api = cuda_api_of(device);
     cu_result_t code;
 
-    RELAXED(api, code, api->cuMemFreeHost(pointer));
+    CUDA_RELAXED(api, code, api->cuMemFreeHost(pointer));
     CUDA_TRY(device, error, code, "cuMemFreeHost(%p)", pointer);
     return DS_ACCEL_OK;
 }
@@ -192,7 +168,7 @@ int32_t cuda_host_register(ds_accel_plugin_device_t *device, void *pointer, uint
     cu_result_t code;
 
     bits |= (flags & DS_ACCEL_PINNED_MAPPED) != 0 ? CU_HOST_MAPPED : 0;
-    RELAXED(api, code, api->cuMemHostRegister_v2(pointer, (size_t)size_bytes, bits));
+    CUDA_RELAXED(api, code, api->cuMemHostRegister_v2(pointer, (size_t)size_bytes, bits));
     CUDA_TRY(device, error, code, "cuMemHostRegister(%p, %llu bytes, flags %u)", pointer,
              (unsigned long long)size_bytes, bits);
     return DS_ACCEL_OK;
@@ -204,7 +180,7 @@ int32_t cuda_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
     const struct cuda_api *api = cuda_api_of(device);
     cu_result_t code;
 
-    RELAXED(api, code, api->cuMemHostUnregister(pointer));
+    CUDA_RELAXED(api, code, api->cuMemHostUnregister(pointer));
     CUDA_TRY(device, error, code, "cuMemHostUnregister(%p)", pointer);
     return DS_ACCEL_OK;
 }

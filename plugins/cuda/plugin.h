@@ -236,4 +236,31 @@ CUDA_VERB(range_pop, ds_accel_plugin_instance_t *instance, const char *domain);
 CUDA_VERB(profiler_start, ds_accel_plugin_instance_t *instance);
 CUDA_VERB(profiler_stop, ds_accel_plugin_instance_t *instance);
 
+/* ---- calls beside a capture ----------------------------------------------------------------- */
+
+static inline void cuda_relax(const struct cuda_api *api, int *mode)
+{
+    *mode = CU_CAPTURE_RELAXED;
+    if (api->cuThreadExchangeStreamCaptureMode != NULL) {
+        api->cuThreadExchangeStreamCaptureMode(mode);
+    }
+}
+
+static inline void cuda_unrelax(const struct cuda_api *api, int mode)
+{
+    if (api->cuThreadExchangeStreamCaptureMode != NULL) {
+        api->cuThreadExchangeStreamCaptureMode(&mode);
+    }
+}
+
+/* A call that a capture of another stream takes for a mistake, with the thread's mode relaxed, so
+ * that it is none; code is a variable. */
+#define CUDA_RELAXED(api, code, call) \
+    do { \
+        int mode_; \
+        cuda_relax(api, &mode_); \
+        (code) = (call); \
+        cuda_unrelax(api, mode_); \
+    } while (0)
+
 #endif

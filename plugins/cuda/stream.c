@@ -90,7 +90,7 @@ int32_t cuda_stream_host_task(ds_accel_plugin_device_t *device, void *native,
     return DS_ACCEL_OK;
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events: to ask or to wait for one breaks no capture ------------------------------------- */
 
 int32_t cuda_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                           struct ds_accel_error *error)
@@ -122,8 +122,10 @@ int32_t cuda_event_record(ds_accel_plugin_device_t *device, void *native, void *
 int32_t cuda_event_query(ds_accel_plugin_device_t *device, void *native,
                          struct ds_accel_error *error)
 {
-    cu_result_t code = cuda_api_of(device)->cuEventQuery(native);
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
 
+    CUDA_RELAXED(api, code, api->cuEventQuery(native));
     if (code == CU_NOT_READY) {
         return DS_ACCEL_NOT_READY;
     }
@@ -134,8 +136,11 @@ int32_t cuda_event_query(ds_accel_plugin_device_t *device, void *native,
 int32_t cuda_event_synchronize(ds_accel_plugin_device_t *device, void *native,
                                struct ds_accel_error *error)
 {
-    CUDA_TRY(device, error, cuda_api_of(device)->cuEventSynchronize(native),
-             "cuEventSynchronize(%p)", native);
+    const struct cuda_api *api = cuda_api_of(device);
+    cu_result_t code;
+
+    CUDA_RELAXED(api, code, api->cuEventSynchronize(native));
+    CUDA_TRY(device, error, code, "cuEventSynchronize(%p)", native);
     return DS_ACCEL_OK;
 }
 

@@ -14,19 +14,33 @@
 #define DEVICE_PAGE 4096u /* the smallest of a device: 4 KiB, 2 MiB, 1 GiB */
 #define HOST_PAGE 4096u   /* aclrtHostRegister() takes whole pages of this size */
 
-/* In a strict capture allocating is forbidden; it is no part of one here (DSA-P106). */
+/* Allocating and asking are forbidden beside a strict capture; they are no part of one here
+ * (DSA-P106). */
+int npu_relax(const struct acl_api *acl)
+{
+    int mode = ACL_CAPTURE_RELAXED;
+
+    return acl->aclmdlRICaptureThreadExchangeMode != NULL &&
+                   acl->aclmdlRICaptureThreadExchangeMode(&mode) == ACL_OK
+               ? mode
+               : -1;
+}
+
+void npu_restore(const struct acl_api *acl, int mode)
+{
+    if (mode >= 0) {
+        acl->aclmdlRICaptureThreadExchangeMode(&mode);
+    }
+}
+
 int32_t npu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error)
 {
     const struct acl_api *acl = NPU_ACL(device);
-    int mode = ACL_CAPTURE_RELAXED;
-    uint32_t is_exchanged = acl->aclmdlRICaptureThreadExchangeMode != NULL &&
-                            acl->aclmdlRICaptureThreadExchangeMode(&mode) == ACL_OK;
+    int mode = npu_relax(acl);
     acl_error code = acl->aclrtMalloc(pointer_out, size_bytes, ACL_MALLOC_HUGE_FIRST);
 
-    if (is_exchanged) {
-        acl->aclmdlRICaptureThreadExchangeMode(&mode);
-    }
+    npu_restore(acl, mode);
     return NPU_CHECK(device, code, error, "aclrtMalloc(%llu bytes, device %u)",
                      (unsigned long long)size_bytes, device->index);
 }

@@ -97,6 +97,10 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
                          struct ds_accel_error *error);
 
 /* memory.c */
+/* For a call that a capture of another stream takes for a mistake: the thread's mode is relaxed.
+ * The mode before, or -1, for the second. */
+int npu_relax(const struct acl_api *acl);
+void npu_restore(const struct acl_api *acl, int mode);
 int32_t npu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error);
 int32_t npu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error);

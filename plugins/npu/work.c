@@ -119,9 +119,14 @@ int32_t npu_event_record(ds_accel_plugin_device_t *device, void *event, void *st
 
 int32_t npu_event_query(ds_accel_plugin_device_t *device, void *event, struct ds_accel_error *error)
 {
+    const struct acl_api *acl = NPU_ACL(device);
     int state = ACL_EVENT_RECORDED_NOT_READY;
-    int32_t status = NPU_CHECK(device, NPU_ACL(device)->aclrtQueryEventStatus(event, &state), error,
-                               "aclrtQueryEventStatus(device %u)", device->index);
+    int mode = npu_relax(acl);
+    acl_error code = acl->aclrtQueryEventStatus(event, &state);
+    int32_t status;
+
+    npu_restore(acl, mode);
+    status = NPU_CHECK(device, code, error, "aclrtQueryEventStatus(device %u)", device->index);
 
     if (status != DS_ACCEL_OK) {
         return status;
@@ -132,8 +137,12 @@ int32_t npu_event_query(ds_accel_plugin_device_t *device, void *event, struct ds
 int32_t npu_event_synchronize(ds_accel_plugin_device_t *device, void *event,
                               struct ds_accel_error *error)
 {
-    return NPU_CHECK(device, NPU_ACL(device)->aclrtSynchronizeEvent(event), error,
-                     "aclrtSynchronizeEvent(device %u)", device->index);
+    const struct acl_api *acl = NPU_ACL(device);
+    int mode = npu_relax(acl);
+    acl_error code = acl->aclrtSynchronizeEvent(event);
+
+    npu_restore(acl, mode);
+    return NPU_CHECK(device, code, error, "aclrtSynchronizeEvent(device %u)", device->index);
 }
 
 int32_t npu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,

@@ -5,9 +5,9 @@
 
 /*
  * Allocating, freeing and registering would break a capture in global mode, of whichever thread.
- * This thread's mode is relaxed around them, as PyTorch's allocators do. The mode before, or -1.
+ * This thread's mode is relaxed around them, as PyTorch's allocators do.
  */
-static int relax(const struct hip_api *hip)
+int rocm_relax(const struct hip_api *hip)
 {
     int mode = HIP_CAPTURE_MODE_RELAXED;
 
@@ -17,7 +17,7 @@ static int relax(const struct hip_api *hip)
                : -1;
 }
 
-static void restore(const struct rocm *rocm, int mode)
+void rocm_restore(const struct rocm *rocm, int mode)
 {
     if (mode >= 0) {
         (void)rocm_code(rocm, rocm->hip.hipThreadExchangeStreamCaptureMode(&mode));
@@ -27,21 +27,21 @@ static void restore(const struct rocm *rocm, int mode)
 int32_t rocm_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                    struct ds_accel_error *error)
 {
-    int mode = relax(HIP_OF(device));
+    int mode = rocm_relax(HIP_OF(device));
     hip_error_t code =
         rocm_code(ROCM_OF(device), HIP_OF(device)->hipMalloc(pointer_out, size_bytes));
 
-    restore(ROCM_OF(device), mode);
+    rocm_restore(ROCM_OF(device), mode);
     return vendor_check(device->instance, device, code, error, "hipMalloc(%llu bytes, device %u)",
                         (unsigned long long)size_bytes, device->index);
 }
 
 int32_t rocm_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
 {
-    int mode = relax(HIP_OF(device));
+    int mode = rocm_relax(HIP_OF(device));
     hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipFree(pointer));
 
-    restore(ROCM_OF(device), mode);
+    rocm_restore(ROCM_OF(device), mode);
     return vendor_check(device->instance, device, code, error, "hipFree(%p)", pointer);
 }
 
@@ -55,11 +55,11 @@ static unsigned int host_flags(uint32_t flags)
 int32_t rocm_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                           void **pointer_out, struct ds_accel_error *error)
 {
-    int mode = relax(HIP_OF(device));
+    int mode = rocm_relax(HIP_OF(device));
     hip_error_t code = rocm_code(
         ROCM_OF(device), HIP_OF(device)->hipHostMalloc(pointer_out, size_bytes, host_flags(flags)));
 
-    restore(ROCM_OF(device), mode);
+    rocm_restore(ROCM_OF(device), mode);
     return vendor_check(device->instance, device, code, error,
                         "hipHostMalloc(%llu bytes, flags 0x%x)", (unsigned long long)size_bytes,
                         host_flags(flags));
@@ -68,10 +68,10 @@ int32_t rocm_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
 int32_t rocm_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
                          struct ds_accel_error *error)
 {
-    int mode = relax(HIP_OF(device));
+    int mode = rocm_relax(HIP_OF(device));
     hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipHostFree(pointer));
 
-    restore(ROCM_OF(device), mode);
+    rocm_restore(ROCM_OF(device), mode);
     return vendor_check(device->instance, device, code, error, "hipHostFree(%p)", pointer);
 }
 
@@ -80,11 +80,11 @@ int32_t rocm_host_register(ds_accel_plugin_device_t *device, void *pointer, uint
 {
     /* Memory that exists cannot be made write-combined: a hint, which is dropped. */
     unsigned int native_flags = host_flags(flags & ~DS_ACCEL_PINNED_WRITE_COMBINED);
-    int mode = relax(HIP_OF(device));
+    int mode = rocm_relax(HIP_OF(device));
     hip_error_t code = rocm_code(
         ROCM_OF(device), HIP_OF(device)->hipHostRegister(pointer, size_bytes, native_flags));
 
-    restore(ROCM_OF(device), mode);
+    rocm_restore(ROCM_OF(device), mode);
     return vendor_check(device->instance, device, code, error,
                         "hipHostRegister(%p, %llu bytes, flags 0x%x)", pointer,
                         (unsigned long long)size_bytes, native_flags);
@@ -93,10 +93,10 @@ int32_t rocm_host_register(ds_accel_plugin_device_t *device, void *pointer, uint
 int32_t rocm_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
                              struct ds_accel_error *error)
 {
-    int mode = relax(HIP_OF(device));
+    int mode = rocm_relax(HIP_OF(device));
     hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipHostUnregister(pointer));
 
-    restore(ROCM_OF(device), mode);
+    rocm_restore(ROCM_OF(device), mode);
     return vendor_check(device->instance, device, code, error, "hipHostUnregister(%p)", pointer);
 }
 
@@ -118,10 +118,10 @@ int32_t rocm_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes
     if (is_managed == 0) {
         return vendor_unsupported(error, "mem_alloc_managed", "the device has no managed memory");
     }
-    mode = relax(hip);
+    mode = rocm_relax(hip);
     code = rocm_code(ROCM_OF(device),
                      hip->hipMallocManaged(pointer_out, size_bytes, HIP_ATTACH_GLOBAL));
-    restore(ROCM_OF(device), mode);
+    rocm_restore(ROCM_OF(device), mode);
     return vendor_check(device->instance, device, code, error,
                         "hipMallocManaged(%llu bytes, device %u)", (unsigned long long)size_bytes,
                         device->index);

@@ -33,6 +33,10 @@ struct rocm {
  * program that asks after its own launches shall not find ours.
  */
 hip_error_t rocm_code(const struct rocm *rocm, hip_error_t code);
+/* For a call that a capture of another stream takes for a mistake: the thread's mode is relaxed.
+ * The mode before, or -1, for the second. */
+int rocm_relax(const struct hip_api *hip);
+void rocm_restore(const struct rocm *rocm, int mode);
 
 /* -- rocm_topology.c: what the kernel driver says below /sys/class/kfd -- */
 

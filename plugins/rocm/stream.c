@@ -134,7 +134,7 @@ int32_t rocm_stream_host_task(ds_accel_plugin_device_t *device, void *native,
     return add_callback(device, native, call, argument, error);
 }
 
-/* -- events -- */
+/* -- events: to ask or to wait for one breaks no capture -- */
 
 int32_t rocm_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                           struct ds_accel_error *error)
@@ -163,8 +163,10 @@ int32_t rocm_event_record(ds_accel_plugin_device_t *device, void *native, void *
 int32_t rocm_event_query(ds_accel_plugin_device_t *device, void *native,
                          struct ds_accel_error *error)
 {
+    int mode = rocm_relax(HIP_OF(device));
     hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipEventQuery(native));
 
+    rocm_restore(ROCM_OF(device), mode);
     return code == HIP_NOT_READY
                ? DS_ACCEL_NOT_READY
                : vendor_check(device->instance, device, code, error, "hipEventQuery(%p)", native);
@@ -173,8 +175,11 @@ int32_t rocm_event_query(ds_accel_plugin_device_t *device, void *native,
 int32_t rocm_event_synchronize(ds_accel_plugin_device_t *device, void *native,
                                struct ds_accel_error *error)
 {
-    return ROCM_CHECK(device, HIP_OF(device)->hipEventSynchronize(native), error,
-                      "hipEventSynchronize(%p)", native);
+    int mode = rocm_relax(HIP_OF(device));
+    hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipEventSynchronize(native));
+
+    rocm_restore(ROCM_OF(device), mode);
+    return vendor_check(device->instance, device, code, error, "hipEventSynchronize(%p)", native);
 }
 
 int32_t rocm_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,

@@ -16,10 +16,12 @@ unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT 2>/dev/null || tru
 export SIM_BUILD="$build" DS_ACCEL_SUPA_NUMBERING=cuda DS_ACCEL_CPU_ASYNC=true
 sim=$here/ds-accel-sim
 
-# shellcheck disable=SC2086 # words
-"$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra ${SAN:+-fsanitize=$SAN} -I"$build/include/ds-accel" \
-    -o "$dir/pinned" "$here/pinned/pinned.c" -L"$build/lib" -lds_accel -lpthread \
-    -Wl,-rpath,"$build/lib"
+for program in pinned captures; do
+    # shellcheck disable=SC2086 # words
+    "$CC" -std=c11 -D_GNU_SOURCE -Wall -Wextra ${SAN:+-fsanitize=$SAN} -I"$build/include/ds-accel" \
+        -o "$dir/$program" "$here/pinned/$program.c" -L"$build/lib" -lds_accel -lpthread \
+        -Wl,-rpath,"$build/lib"
+done
 
 kept="read: waits, kept
 read: aa
@@ -42,6 +44,19 @@ for vendor in cuda rocm xpu npu supa; do
     is "$vendor, in captures" "0 ours: 0
 another library's, of a stream of ours: 0
 another library's, of a stream of its own: 0" "$code $out"
+done
+# Nor may any question that the library asks for itself, to whichever stream or event, also with
+# layer validate, which refuses a program's own.
+for vendor in cuda rocm xpu npu supa mlu; do
+    for layers in "" validate; do
+        run timeout 300 "$sim" "$vendor" env DS_ACCEL_LAYERS="$layers" "$dir/captures" "$vendor"
+        is "$vendor, questions beside captures, layers '$layers'" "0 \
+memory that another stream used, allocated: 0
+pinned memory, while a freed block waits: 0
+pinned memory, given back: 0
+a graph that was replayed, destroyed: 0
+numbers, through staging memory: 0" "$code $out"
+    done
 done
 if [ -e /etc/OpenCL/vendors/pocl.icd ]; then
     mkdir "$dir/vendors" "$dir/pocl"

@@ -139,6 +139,7 @@ CUresult cuda_lost_code(void);
 struct sim_stream *cuda_stream(CUstream stream, CUcontext context, const char *call);
 /* OK; what a capture makes of a call that it forbids, or of a use of the default stream. */
 CUresult cuda_forbidden(CUcontext context);
+bool cuda_is_implicit(CUcontext context, CUstream stream);
 CUresult cuda_implicit(CUcontext context, CUstream stream);
 /* What a submission's 0 or -1 is as a code. */
 CUresult cuda_submitted(const struct sim_stream *stream, int status);

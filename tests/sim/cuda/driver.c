@@ -187,10 +187,15 @@ CUresult cuda_forbidden(CUcontext context)
     return STREAM_CAPTURE_UNSUPPORTED;
 }
 
+bool cuda_is_implicit(CUcontext context, CUstream stream)
+{
+    return (stream == NULL || stream == STREAM_LEGACY) &&
+           sim_capture_is_blocking(context->physical);
+}
+
 CUresult cuda_implicit(CUcontext context, CUstream stream)
 {
-    if ((stream != NULL && stream != STREAM_LEGACY) ||
-        !sim_capture_is_blocking(context->physical)) {
+    if (!cuda_is_implicit(context, stream)) {
         return OK;
     }
     sim_capture_forbid(context->physical);

@@ -308,15 +308,14 @@ SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, int mode)
     return sim_capture_begin(stream, (uint32_t)mode) ? OK : ILLEGAL_STATE;
 }
 
+/* Of the legacy stream nothing can be said while one that waits for it captures; that goes on. */
 SIM_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, int *captureStatus)
 {
     CUcontext context;
-    CUresult code;
 
     ENTER_CONTEXT(context);
     REQUIRE(captureStatus != NULL, INVALID_VALUE);
-    code = cuda_implicit(context, hStream);
-    REQUIRE(code == OK, code);
+    REQUIRE(!cuda_is_implicit(context, hStream), STREAM_CAPTURE_IMPLICIT);
     *captureStatus = (int)sim_capture_status(cuda_stream(hStream, context, __func__));
     return OK;
 }

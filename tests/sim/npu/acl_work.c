@@ -310,6 +310,9 @@ SIM_EXPORT aclError aclrtQueryEventStatus(aclrtEvent event, int *status)
     if (sim_event_is_captured(of->sim)) {
         return ACL_ERROR_RT_EVENT_CAPTURED;
     }
+    if (acl_is_forbidden(of->physical)) {
+        return ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT;
+    }
     result = sim_event_query(of->sim);
     if (result >= 0) {
         *status = result == 0 ? ACL_EVENT_RECORDED_STATUS_COMPLETE
@@ -326,6 +329,9 @@ SIM_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event)
     of = event_of(event, "aclrtSynchronizeEvent");
     if (sim_event_is_captured(of->sim)) {
         return ACL_ERROR_RT_EVENT_CAPTURED;
+    }
+    if (acl_is_forbidden(of->physical)) {
+        return ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT;
     }
     return acl_work(sim_event_synchronize(of->sim, UINT64_MAX), of->physical);
 }

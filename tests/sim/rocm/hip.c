@@ -779,6 +779,7 @@ HIP(hipError_t) hipEventDestroy(hipEvent_t event)
 HIP(hipError_t) hipEventSynchronize(hipEvent_t event)
 {
     RT_ENTER();
+    RT_UNSAFE();
     return RT_RESULT(rt_event_synchronize(event));
 }
 
@@ -791,6 +792,7 @@ HIP(hipError_t) hipEventElapsedTime(float *ms, hipEvent_t start, hipEvent_t stop
 HIP(hipError_t) hipEventQuery(hipEvent_t event)
 {
     RT_ENTER();
+    RT_UNSAFE();
     return RT_RESULT(rt_event_query(event));
 }
 

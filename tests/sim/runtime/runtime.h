@@ -46,8 +46,17 @@ extern const struct rt_vendor rt_vendor;
         } \
     } while (0)
 #define RT_RESULT(code) rt_result(code)
+/* For calls that break other streams' captures, unless the thread relaxed. */
+#define RT_UNSAFE() \
+    do { \
+        int code_ = rt_unsafe(); \
+        if (code_ != 0) { \
+            return code_; \
+        } \
+    } while (0)
 
 int rt_enter(const char *call, bool needs_device);
+int rt_unsafe(void);
 int rt_result(int code); /* keeps it as the thread's last error */
 int rt_last_error(bool clears);
 

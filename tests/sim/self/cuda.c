@@ -336,13 +336,14 @@ static void captures_forbid_what_they_cannot_hold(void)
     CUstream stream, blocking;
     CUdeviceptr pointer, other;
     CUgraph graph = NULL;
-    CUevent event;
+    CUevent event, apart;
     int mode = CAPTURE_RELAXED, status;
 
     begin();
     stream = make_stream(1);
     blocking = make_stream(0);
     event = make_event(EVENT_DISABLE_TIMING);
+    apart = make_event(EVENT_DISABLE_TIMING);
     pointer = allocate(SIZE);
     IS(STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture_v2(NULL, 0));
     IS(ILLEGAL_STATE, cuStreamEndCapture(stream, &graph));
@@ -364,6 +365,22 @@ static void captures_forbid_what_they_cannot_hold(void)
     IS(CAPTURE_RELAXED, mode);
     IS(OK, cuEventRecord(event, stream));
     IS(CAPTURED_EVENT, cuEventQuery(event));
+    IS(STREAM_CAPTURE_UNSUPPORTED, cuEventQuery(apart));
+    IS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+
+    /* And it may ask, or wait for, an event of outside. */
+    mode = CAPTURE_RELAXED;
+    IS(OK, cuStreamBeginCapture_v2(blocking, 0));
+    IS(OK, cuThreadExchangeStreamCaptureMode(&mode));
+    IS(OK, cuEventQuery(apart));
+    IS(OK, cuEventSynchronize(apart));
+    IS(OK, cuThreadExchangeStreamCaptureMode(&mode));
+    IS(STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(NULL, &status));
+    IS(OK, cuStreamEndCapture(blocking, &graph));
+    IS(OK, cuGraphDestroy(graph));
+
+    IS(OK, cuStreamBeginCapture_v2(stream, 0));
+    IS(OK, cuEventRecord(event, stream));
     IS(OK, cuStreamEndCapture(stream, &graph));
     IS(OK, cuGraphDestroy(graph));
     IS(CAPTURED_EVENT, cuStreamWaitEvent(stream, event, 0));
@@ -391,6 +408,7 @@ static void captures_forbid_what_they_cannot_hold(void)
     IS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
     IS(OK, cuMemFree_v2(pointer));
     IS(OK, cuEventDestroy_v2(event));
+    IS(OK, cuEventDestroy_v2(apart));
     IS(OK, cuStreamDestroy_v2(stream));
     IS(OK, cuStreamDestroy_v2(blocking));
     end();
