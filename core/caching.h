@@ -32,6 +32,25 @@ void ds_accel__pinned_detach(struct ds_accel__device *device);
 void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
                                   const struct ds_accel__stream *stream);
 
+/* ---- captures.c: captures of this process ---------------------------------------------------- */
+
+/* Around the call that begins one: nobody asks meanwhile what would break it. */
+void ds_accel__captures_begin(void);
+void ds_accel__captures_begun(struct ds_accel__stream *stream, bool has_begun);
+/* The stream's has ended, if there was one. */
+void ds_accel__captures_end(struct ds_accel__stream *stream);
+/* Another library may capture on a stream of the device, until that is forgotten. */
+void ds_accel__captures_may_be_foreign(struct ds_accel__device *device);
+void ds_accel__captures_forget(struct ds_accel__device *device);
+bool ds_accel__captures_are_foreign(void);
+/* Hold: until the release, none begins. False: one goes on, and nothing may be asked that would
+ * break it. Try: holds only if none goes on, not even another library's; false: it does not. */
+bool ds_accel__captures_hold(void);
+bool ds_accel__captures_try_hold(void);
+void ds_accel__captures_release(void);
+/* In a forked child. */
+void ds_accel__captures_renew(void);
+
 enum ds_accel__allocator_mode {
     DS_ACCEL__ALLOCATOR_CACHING,
     DS_ACCEL__ALLOCATOR_OFF,

@@ -69,6 +69,7 @@ static void in_child(void)
     for (size_t i = 0; i < lock_count; i++) {
         pthread_mutex_init(locks[i], NULL);
     }
+    ds_accel__captures_renew();
     for (struct started *entry = all_started; entry != NULL; entry = entry->next) {
         entry->is_inherited = true;
     }

@@ -112,14 +112,29 @@ static bool has_stream(const struct ds_accel__graph *graph)
     return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
 }
 
+/* A runtime may leave a capture as it is that this thread did not begin. */
+static void note_end(struct ds_accel__stream *stream, int32_t end_status)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+
+    if (end_status >= 0 ||
+        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error) < 0 ||
+        capturing == DS_ACCEL_CAPTURING_NO) {
+        ds_accel__captures_end(stream);
+    }
+}
+
 void ds_accel__graph_cancel(struct ds_accel__stream *stream)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_graph_t *captured = NULL;
+    int32_t status = stream->abi.table->graph_capture_end(stream->abi.handle, &captured, &error);
 
-    if (stream->abi.table->graph_capture_end(stream->abi.handle, &captured, &error) >= 0) {
+    if (status >= 0) {
         stream->abi.table->graph_destroy(captured);
     }
+    note_end(stream, status);
     if (stream->arena != NULL && stream->child.device->allocator != NULL) {
         ds_accel__allocator_capture_end(stream->arena);
     }
@@ -207,13 +222,14 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
     if (status < 0) {
         return status;
     }
-    __atomic_store_n(&graph->child.device->may_capture, true, __ATOMIC_SEQ_CST);
     /* Before the stream does: what the allocator records on it meanwhile would be captured. */
     if (!ds_accel__allocator_capture_begin(arena, memory)) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the stream captures already");
     }
+    ds_accel__captures_begin();
     status = graph->table->graph_capture_begin(stream->abi.handle, mode, &error);
+    ds_accel__captures_begun(stream, status >= 0);
     if (status < 0) {
         ds_accel__allocator_capture_end(arena);
         return ds_accel__fail(status, &error);
@@ -275,6 +291,7 @@ static int32_t end_capture(struct ds_accel__graph *graph)
     }
     status =
         graph->table->graph_capture_end(graph->capturing->abi.handle, &graph->captured, &error);
+    note_end(graph->capturing, status);
     ds_accel__allocator_capture_end(graph->capturing->arena);
     pthread_mutex_unlock(&device->lock);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;

@@ -19,7 +19,15 @@ struct ds_accel__pinned_use {
     struct ds_accel__device *device; /* the stream's; it is purged when that is closed */
     struct ds_accel__stream *stream; /* NULL: any that was destroyed with work left */
     uint64_t stream_id;
+    uint64_t end; /* number of the latest of the device's ends; 0: not one of these */
     ds_accel_plugin_event_t *event; /* NULL: the device must have been idle */
+};
+
+/* Where the work ends of a program's own stream that we know no more. */
+struct ds_accel__pinned_end {
+    struct ds_accel__pinned_end *next; /* an older one */
+    uint64_t number;                   /* from 1 on */
+    ds_accel_plugin_event_t *event;
 };
 
 struct ds_accel__pinned_block {

@@ -8,10 +8,15 @@
  * pool and on all others that are open; on an idle device there is nothing to record. Whoever finds
  * no block in the pool later queries the events. Where no event can tell, because a stream was
  * destroyed with work left, is being captured, or the runtime has no events, the stream's device
- * must have been idle once.
+ * must have been idle once. A stream that a program lent us is not seen by such a question any more
+ * once its handle is destroyed: an event stands for it, which all that is freed later waits for.
  *
- * Locks: a pool's, then open_lock, then a device's, which keeps its streams from being destroyed.
- * All questions go below the layers: they order nothing for the program.
+ * While anything captures in this process, whichever context it is of, no stream and no device is
+ * asked: events are, which breaks nothing.
+ *
+ * Locks: a pool's, then open_lock, then a device's, which keeps its streams from being destroyed,
+ * then the gate of captures.c. All questions go below the layers: they order nothing for the
+ * program.
  */
 #include "pinned.h"
 
@@ -105,10 +110,35 @@ static bool has_nothing_queued(const struct ds_accel__device *device)
     return status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED;
 }
 
-/* Is the device idle? One that captures is not asked, lest the capture breaks. */
-static bool is_idle(struct ds_accel__device *device)
+/* Are the ends up to that number reached? Those that are, are forgotten. */
+static bool are_reached(struct ds_accel__device *device, uint64_t number)
 {
-    if (has_capture(device) || !has_nothing_queued(device)) {
+    struct ds_accel__pinned_end **place = &device->ends;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    bool are = true;
+
+    while (*place != NULL) {
+        struct ds_accel__pinned_end *end = *place;
+
+        if (end->number > number) {
+            place = &end->next;
+        } else if (table_of(device)->event_query(end->event, &error) == DS_ACCEL_OK) {
+            __atomic_store_n(place, end->next, __ATOMIC_SEQ_CST);
+            table_of(device)->event_destroy(end->event);
+            free(end);
+        } else {
+            are = false;
+            place = &end->next;
+        }
+    }
+    return are;
+}
+
+/* Is the device idle? It is not asked while anything captures, lest the capture breaks. */
+static bool is_idle(struct ds_accel__device *device, bool may_ask)
+{
+    if (!may_ask || !are_reached(device, UINT64_MAX) || has_capture(device) ||
+        !has_nothing_queued(device)) {
         return false;
     }
     device->has_ended_work = false;
@@ -131,15 +161,54 @@ static ds_accel_plugin_event_t *mark(struct ds_accel__pinned *pool,
     return event;
 }
 
+/* False: there is no event to be had. */
+static bool add_end(struct ds_accel__device *device, const struct ds_accel__stream *stream)
+{
+    struct ds_accel__pinned_end *end = calloc(1, sizeof(*end));
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    if (end == NULL) {
+        return false;
+    }
+    if (table_of(device)->event_create(device->abi.handle, 0, &end->event, &error) != DS_ACCEL_OK) {
+        free(end);
+        return false;
+    }
+    if (table_of(device)->event_record(end->event, stream->abi.handle, &error) != DS_ACCEL_OK) {
+        table_of(device)->event_destroy(end->event);
+        free(end);
+        return false;
+    }
+    end->next = device->ends;
+    end->number = end->next != NULL ? end->next->number + 1 : 1;
+    __atomic_store_n(&device->ends, end, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* The gate held. What a stream captures is not queued. */
+static void note_end(struct ds_accel__device *device, const struct ds_accel__stream *stream,
+                     bool may_ask)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    const bool captures = is_capturing(stream);
+
+    if (!captures && may_ask &&
+        table_of(device)->stream_query(stream->abi.handle, &error) == DS_ACCEL_OK) {
+        return;
+    }
+    if (!stream->is_wrapped) {
+        device->has_ended_work = true;
+    } else if (!captures && !add_end(device, stream)) {
+        table_of(device)->stream_synchronize(stream->abi.handle, UINT64_MAX, &error);
+    }
+}
+
 void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
                                   const struct ds_accel__stream *stream)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    if (!device->has_ended_work) {
-        device->has_ended_work = has_capture(device) || is_capturing(stream) ||
-                                 table_of(device)->stream_query(stream->abi.handle, &error) !=
-                                     DS_ACCEL_OK;
+    if (stream->is_wrapped || !device->has_ended_work) {
+        note_end(device, stream, ds_accel__captures_hold() && !has_capture(device));
+        ds_accel__captures_release();
     }
 }
 
@@ -221,11 +290,10 @@ void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pin
 }
 
 /* Mark the streams of a device: those that are known to use the block, or all others, but for what
- * has nothing to do. Where one captures none is asked that, lest the capture breaks. */
+ * has nothing to do, if that may be asked. */
 static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
-                         struct ds_accel__device *device, bool are_known)
+                         struct ds_accel__device *device, bool are_known, bool may_ask)
 {
-    const bool may_ask = !are_known && !has_capture(device);
     struct ds_accel_error error = {.struct_size = sizeof(error)};
 
     for (const struct ds_accel__child *child = device->children; child != NULL;
@@ -252,41 +320,85 @@ static void mark_streams(struct ds_accel__pinned *pool, struct ds_accel__pinned_
     }
 }
 
-/* All that one device may have queued. Its lock held. */
-static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
-                        struct ds_accel__device *device)
+/* Work that no stream of ours has any more. */
+static void mark_ended(struct ds_accel__pinned_block *block, struct ds_accel__device *device)
 {
-    mark_streams(pool, block, device, true);
-    if (is_idle(device)) {
-        return;
-    }
-    mark_streams(pool, block, device, false);
     if (device->has_ended_work && add_use(block, device, NULL) == NULL) {
         block->needs_idle = true;
     }
+    if (device->ends != NULL) {
+        struct ds_accel__pinned_use *use = add_use(block, device, NULL);
+
+        if (use != NULL) {
+            use->end = device->ends->number;
+        } else {
+            block->needs_idle = true;
+        }
+    }
 }
 
-/* The usual case, which needs no lock but the pool's: of one device, which never captures, one
- * question tells that nothing is queued. What another thread queues or captures meanwhile is later
- * than the free. */
+/* All that one device may have queued. Its lock held. */
+static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block,
+                        struct ds_accel__device *device, bool is_foreign)
+{
+    const bool may_ask = ds_accel__captures_hold() && !is_foreign;
+
+    mark_streams(pool, block, device, true, false);
+    if (!is_idle(device, may_ask)) {
+        mark_streams(pool, block, device, false, may_ask && !has_capture(device));
+        mark_ended(block, device);
+    }
+    ds_accel__captures_release();
+}
+
+/* The usual case, which needs no lock but the pool's: of one device, with nothing that captures,
+ * one question tells that nothing is queued. What another thread queues meanwhile is later than the
+ * free. */
 static bool is_surely_idle(const struct ds_accel__pinned *pool)
 {
     const struct ds_accel__device *device = pool->device;
+    bool is_idle;
 
-    return __atomic_load_n(&device->context->open_device_count, __ATOMIC_SEQ_CST) == 1 &&
-           !__atomic_load_n(&device->may_capture, __ATOMIC_SEQ_CST) && has_nothing_queued(device);
+    if (__atomic_load_n(&device->context->open_device_count, __ATOMIC_SEQ_CST) != 1 ||
+        __atomic_load_n(&device->ends, __ATOMIC_SEQ_CST) != NULL ||
+        !ds_accel__captures_try_hold()) {
+        return false;
+    }
+    is_idle = has_nothing_queued(device);
+    ds_accel__captures_release();
+    return is_idle;
+}
+
+/* Does another library capture, on a stream that it shares with any context? open_lock held. */
+static bool has_foreign_capture(void)
+{
+    bool has = false;
+
+    for (struct ds_accel__device *device = ds_accel__captures_are_foreign() ? all_open : NULL;
+         device != NULL && !has; device = device->next_open) {
+        if (!device->candidate->watch.is_forked &&
+            __atomic_load_n(&device->may_capture, __ATOMIC_SEQ_CST)) {
+            pthread_mutex_lock(&device->lock);
+            has = has_capture(device);
+            pthread_mutex_unlock(&device->lock);
+        }
+    }
+    return has;
 }
 
 void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
 {
+    bool is_foreign;
+
     if (block->use_count == 0 && is_surely_idle(pool)) {
         return;
     }
     pthread_mutex_lock(&open_lock);
+    is_foreign = has_foreign_capture();
     for (struct ds_accel__device *device = all_open; device != NULL; device = device->next_open) {
         if (device->context == pool->device->context) {
             pthread_mutex_lock(&device->lock);
-            mark_device(pool, block, device);
+            mark_device(pool, block, device, is_foreign);
             pthread_mutex_unlock(&device->lock);
         }
     }
@@ -295,28 +407,49 @@ void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinne
 
 static bool was_idle(struct ds_accel__device *device)
 {
+    bool may_ask;
     bool was;
 
+    pthread_mutex_lock(&open_lock);
+    may_ask = !has_foreign_capture();
     pthread_mutex_lock(&device->lock);
-    was = is_idle(device);
+    may_ask = ds_accel__captures_hold() && may_ask;
+    was = is_idle(device, may_ask);
+    ds_accel__captures_release();
     pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(&open_lock);
     return was;
+}
+
+static bool has_ended(struct ds_accel__device *device, uint64_t number)
+{
+    bool has;
+
+    pthread_mutex_lock(&device->lock);
+    has = are_reached(device, number);
+    pthread_mutex_unlock(&device->lock);
+    return has;
+}
+
+/* The use's event, the end that it is of, or else its device, which has to be idle. */
+static bool is_over(const struct ds_accel__pinned_use *use)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    if (use->event != NULL) {
+        return table_of(use->device)->event_query(use->event, &error) == DS_ACCEL_OK;
+    }
+    return use->end != 0 ? has_ended(use->device, use->end) : was_idle(use->device);
 }
 
 bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
     if (block->needs_idle && !was_idle(pool->device)) {
         return false;
     }
     block->needs_idle = false;
     while (block->use_count > 0) {
-        const struct ds_accel__pinned_use *use = &block->uses[block->use_count - 1];
-
-        if (use->event != NULL
-                ? table_of(use->device)->event_query(use->event, &error) != DS_ACCEL_OK
-                : !was_idle(use->device)) {
+        if (!is_over(&block->uses[block->use_count - 1])) {
             return false;
         }
         drop_use(pool, block, block->use_count - 1);
@@ -333,6 +466,7 @@ void ds_accel__pinned_attach(struct ds_accel__device *device)
     pthread_once(&once, renew_in_children);
     device->has_ended_work = false;
     device->may_capture = false;
+    device->ends = NULL;
     pthread_mutex_lock(&open_lock);
     device->next_open = all_open;
     all_open = device;
@@ -364,6 +498,23 @@ static void purge(struct ds_accel__pinned *pool, const struct ds_accel__device *
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* What they used may be given back. */
+static void wait_for_ends(struct ds_accel__device *device)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    pthread_mutex_lock(&device->lock);
+    while (device->ends != NULL) {
+        struct ds_accel__pinned_end *end = device->ends;
+
+        device->ends = end->next;
+        table_of(device)->event_synchronize(end->event, UINT64_MAX, &error);
+        table_of(device)->event_destroy(end->event);
+        free(end);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
 void ds_accel__pinned_detach(struct ds_accel__device *device)
 {
     struct ds_accel__device **place = &all_open;
@@ -376,6 +527,7 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
     *place = device->next_open;
     __atomic_sub_fetch(&device->context->open_device_count, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&open_lock);
+    wait_for_ends(device);
     for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
         struct ds_accel__device *other = context->devices[i];
 
@@ -383,4 +535,5 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
             purge(other->pinned, device);
         }
     }
+    ds_accel__captures_forget(device);
 }

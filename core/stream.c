@@ -134,6 +134,7 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
         if (!is_borrowed) {
             ds_accel__pinned_stream_ends(device, stream);
         }
+        ds_accel__captures_end(stream);
         ds_accel__handle_put(DS_ACCEL__HANDLE_STREAM, stream);
         pthread_mutex_unlock(&device->lock);
         if (arena != NULL) {
@@ -206,7 +207,7 @@ int32_t ds_accel_stream_wrap(ds_accel_device_t *device, uint64_t native,
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("stream_wrap", "output", NULL);
     }
-    __atomic_store_n(&ours->may_capture, true, __ATOMIC_SEQ_CST);
+    ds_accel__captures_may_be_foreign(ours);
     status =
         device->table->native_wrap(device->handle, DS_ACCEL_NATIVE_STREAM, native, &handle, &error);
     if (status < 0) {
@@ -217,6 +218,7 @@ int32_t ds_accel_stream_wrap(ds_accel_device_t *device, uint64_t native,
         device->table->stream_destroy(handle);
         return DS_ACCEL_ERR_NO_MEMORY;
     }
+    stream->is_wrapped = true;
     *stream_out = &stream->abi;
     return DS_ACCEL_OK;
 }
@@ -232,7 +234,7 @@ int32_t ds_accel_stream_native(ds_accel_stream_t *stream, uint64_t *native_out)
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("stream_native", "output", NULL);
     }
-    __atomic_store_n(&ours->child.device->may_capture, true, __ATOMIC_SEQ_CST);
+    ds_accel__captures_may_be_foreign(ours->child.device);
     status = stream->table->native_get(ours->child.device->abi.handle, DS_ACCEL_NATIVE_STREAM,
                                        stream->handle, native_out, &offset_bytes, &error);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;

@@ -8,6 +8,7 @@
  */
 #include <ds_accel.h>
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #define BYTES (UINT64_C(1) << 20)
 #define FLOATS (BYTES / 4)
+#define CAPTURES 20000u
 
 static ds_accel_device_t *device;
 static ds_accel_device_t *apart; /* the same one, of a second context */
@@ -124,6 +126,16 @@ static void fill_twice(void)
     }
 }
 
+static void take_apart(void)
+{
+    take_pinned(apart);
+}
+
+static void free_apart(void)
+{
+    MUST(ds_accel_mem_free_pinned(apart, pinned));
+}
+
 static const struct {
     const char *what;
     void (*before)(void);
@@ -135,6 +147,7 @@ static const struct {
     {"pinned memory, given back", nothing, free_one_pinned, nothing},
     {"a graph that was replayed, destroyed", replay, destroy_replayed, nothing},
     {"numbers, through staging memory", nothing, fill_twice, nothing},
+    {"pinned memory, freed in a second context", take_apart, free_apart, nothing},
 };
 
 static void play(size_t number)
@@ -149,6 +162,40 @@ static void play(size_t number)
     cases[number].after();
     ds_accel_graph_destroy(graph);
     MUST(ds_accel_device_synchronize(device));
+}
+
+/* ---- a thread that frees all the while ------------------------------------------------------ */
+
+static int has_ended;
+
+static void *free_for_ever(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&has_ended, __ATOMIC_SEQ_CST)) {
+        void *block = NULL;
+
+        MUST(ds_accel_mem_alloc_pinned(device, 4096, 1, 0, &block));
+        MUST(ds_accel_mem_free_pinned(device, block));
+    }
+    return NULL;
+}
+
+static void capture_beside(void)
+{
+    ds_accel_graph_t *graph = NULL;
+    uint32_t broken = 0;
+    pthread_t thread;
+
+    MUST(ds_accel_graph_create(device, &graph));
+    pthread_create(&thread, NULL, free_for_ever, NULL);
+    for (uint32_t i = 0; i < CAPTURES; i++) {
+        MUST(ds_accel_graph_capture_begin(graph, captured, NULL, DS_ACCEL_CAPTURE_GLOBAL));
+        broken += ds_accel_graph_capture_end(graph) < 0;
+    }
+    __atomic_store_n(&has_ended, 1, __ATOMIC_SEQ_CST);
+    pthread_join(thread, NULL);
+    ds_accel_graph_destroy(graph);
+    printf("captures broken beside a thread that frees pinned memory: %u\n", broken);
 }
 
 static ds_accel_t *make_context(const char *name, ds_accel_device_t **device_out)
@@ -178,6 +225,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         play(i);
     }
+    capture_beside();
     ds_accel_device_close(apart);
     ds_accel_destroy(contexts[1]);
     ds_accel_device_close(device);

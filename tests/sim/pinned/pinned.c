@@ -6,9 +6,15 @@
  * which pinned memory is freed: says what became of each.
  *
  *     pinned NAME [captures]
+ *
+ * Or the runtime's own stream, from its library by that function, which is wrapped, and let go
+ * while a copy waits on it:
+ *
+ *     pinned NAME LIBRARY FUNCTION
  */
 #include <ds_accel.h>
 
+#include <dlfcn.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -111,6 +117,7 @@ static int32_t capture(ds_accel_stream_t *stream)
 
 enum way {
     OURS,   /* we capture */
+    TABLE,  /* it uses our table */
     LENT,   /* it got the stream from us */
     FOREIGN /* we got the stream from it */
 };
@@ -141,6 +148,51 @@ static void free_in_capture(ds_accel_t *context, enum way way, const char *what)
     ds_accel_device_close(device);
 }
 
+/* Flags and priority are for those that have them. */
+static uint64_t make_native(const char *library, const char *function)
+{
+    void *stream = NULL;
+    int (*make)(void **stream_out, unsigned int flags, int priority) = NULL;
+
+    *(void **)&make = dlsym(dlopen(library, RTLD_NOW), function);
+    if (make == NULL || make(&stream, 1, 0) != 0) {
+        printf("%s: no stream\n", function);
+        exit(1);
+    }
+    return (uint64_t)(uintptr_t)stream;
+}
+
+static void let_go(uint64_t native, void *memory)
+{
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+    ds_accel_stream_t *stream = NULL;
+    char *blocks[2] = {take(), take()};
+    sem_t gate;
+
+    sem_init(&gate, 0, 0);
+    MUST(ds_accel_stream_wrap(device, native, &stream));
+    MUST(ds_accel_stream_host_task(stream, wait_at_gate, &gate));
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel_mem_copy_async(stream, memory, blocks[i], BYTES,
+                                     DS_ACCEL_COPY_HOST_TO_DEVICE));
+    }
+    ds_accel_stream_destroy(stream);
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel_mem_free_pinned(device, blocks[i]));
+    }
+    MUST(ds_accel_pinned_empty_cache(device));
+    MUST(ds_accel_pinned_stats(device, &stats));
+    printf("let go: %s\n", stats.waiting_bytes == 2 * BYTES ? "waits" : "is free");
+    sem_post(&gate);
+    MUST(ds_accel_stream_wrap(device, native, &stream));
+    MUST(ds_accel_stream_synchronize(stream));
+    ds_accel_stream_destroy(stream);
+    MUST(ds_accel_pinned_empty_cache(device));
+    MUST(ds_accel_pinned_stats(device, &stats));
+    printf("behind it: %s\n", stats.waiting_bytes != 0 ? "waits" : "is free");
+    sem_destroy(&gate);
+}
+
 int main(int argc, char **argv)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options),
@@ -152,8 +204,9 @@ int main(int argc, char **argv)
     alarm(120);
     MUST(ds_accel_create(&options, &context));
     MUST(ds_accel_detect(context));
-    if (argc > 2) {
+    if (argc == 3) {
         free_in_capture(context, OURS, "ours");
+        free_in_capture(context, TABLE, "another library's, through the table");
         free_in_capture(context, LENT, "another library's, of a stream of ours");
         free_in_capture(context, FOREIGN, "another library's, of a stream of its own");
         ds_accel_destroy(context);
@@ -162,8 +215,13 @@ int main(int argc, char **argv)
     MUST(ds_accel_device_open(context, 0, &device));
     MUST(ds_accel_stream_create(device, 0, 0, &stream));
     MUST(ds_accel_mem_alloc(device, stream, BYTES, &memory));
-    play(stream, memory, DS_ACCEL_COPY_HOST_TO_DEVICE, "read");
-    play(stream, memory, DS_ACCEL_COPY_DEVICE_TO_HOST, "written");
+    if (argc > 3) {
+        MUST(ds_accel_set_device(context, 0)); /* for whoever makes the stream */
+        let_go(make_native(argv[2], argv[3]), memory);
+    } else {
+        play(stream, memory, DS_ACCEL_COPY_HOST_TO_DEVICE, "read");
+        play(stream, memory, DS_ACCEL_COPY_DEVICE_TO_HOST, "written");
+    }
     ds_accel_device_close(device);
     ds_accel_destroy(context);
     return 0;
