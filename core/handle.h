@@ -147,7 +147,7 @@ struct ds_accel__device {
     struct ds_accel__pinned *pinned;    /* made by its first use, under lock; NULL: none */
     struct ds_accel__device *next_open; /* of all contexts', under open_lock of pinned_uses.c */
     bool has_ended_work; /* of a stream that was destroyed with work left; under lock */
-    struct ds_accel__pinned_end *ends; /* of streams that were not ours; under lock; atomic */
+    struct ds_accel__pinned_end *ends; /* of streams that were not ours; under lock */
     bool may_capture; /* another library has a stream of ours, or we one of its own, and may begin
                          a capture; captures.c counts the devices; atomic */
 };

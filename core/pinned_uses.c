@@ -123,7 +123,7 @@ static bool are_reached(struct ds_accel__device *device, uint64_t number)
         if (end->number > number) {
             place = &end->next;
         } else if (table_of(device)->event_query(end->event, &error) == DS_ACCEL_OK) {
-            __atomic_store_n(place, end->next, __ATOMIC_SEQ_CST);
+            *place = end->next;
             table_of(device)->event_destroy(end->event);
             free(end);
         } else {
@@ -181,7 +181,7 @@ static bool add_end(struct ds_accel__device *device, const struct ds_accel__stre
     }
     end->next = device->ends;
     end->number = end->next != NULL ? end->next->number + 1 : 1;
-    __atomic_store_n(&device->ends, end, __ATOMIC_SEQ_CST);
+    device->ends = end;
     return true;
 }
 
@@ -353,14 +353,13 @@ static void mark_device(struct ds_accel__pinned *pool, struct ds_accel__pinned_b
 
 /* The usual case, which needs no lock but the pool's: of one device, with nothing that captures,
  * one question tells that nothing is queued. What another thread queues meanwhile is later than the
- * free. */
+ * free. Where a program lent us a stream, whose end may be noted, another library may capture. */
 static bool is_surely_idle(const struct ds_accel__pinned *pool)
 {
     const struct ds_accel__device *device = pool->device;
     bool is_idle;
 
     if (__atomic_load_n(&device->context->open_device_count, __ATOMIC_SEQ_CST) != 1 ||
-        __atomic_load_n(&device->ends, __ATOMIC_SEQ_CST) != NULL ||
         !ds_accel__captures_try_hold()) {
         return false;
     }

@@ -42,7 +42,7 @@ is "cpu" "0 $kept" "$code $out"
 for vendor in cuda rocm xpu npu supa; do
     run timeout 300 "$sim" "$vendor" "$dir/pinned" "$vendor" captures
     is "$vendor, in captures" "0 ours: 0
-another library's, through the table: 0
+through the table: 0
 another library's, of a stream of ours: 0
 another library's, of a stream of its own: 0" "$code $out"
 done

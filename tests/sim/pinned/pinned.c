@@ -25,6 +25,7 @@
 #define BYTES 4096
 
 static ds_accel_device_t *device;
+static ds_accel_device_t *others; /* the same one, of another context */
 
 static void must(int32_t status, const char *call)
 {
@@ -85,20 +86,51 @@ static void play(ds_accel_stream_t *stream, void *memory, uint32_t kind, const c
     sem_destroy(&gate);
 }
 
-/* What another library does with the stream that is under ours. */
-static int32_t capture_natively(ds_accel_stream_t *stream)
+static int32_t capture_through(const struct ds_accel_plugin *table,
+                               ds_accel_plugin_stream_t *stream)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_graph_t *graph = NULL;
-    int32_t status =
-        stream->table->graph_capture_begin(stream->handle, DS_ACCEL_CAPTURE_GLOBAL, &error);
+    int32_t status = table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_GLOBAL, &error);
 
-    must(status, "the other library's begin");
+    must(status, "the begin through the table");
     MUST(ds_accel_mem_free_pinned(device, take()));
-    status = stream->table->graph_capture_end(stream->handle, &graph, &error);
+    status = table->graph_capture_end(stream, &graph, &error);
     if (status >= 0) {
-        stream->table->graph_destroy(graph);
+        table->graph_destroy(graph);
     }
+    return status;
+}
+
+/* What another library does with a stream of ours, or we with one of its own: the other library is
+ * a plugin of another context. */
+static int32_t capture_natively(ds_accel_stream_t *ours)
+{
+    const struct ds_accel_plugin *table = others->table;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_stream_t *theirs = NULL;
+    ds_accel_stream_t *wrapped = NULL;
+    uint64_t native;
+    uint64_t offset_bytes;
+    int32_t status;
+
+    if (ours != NULL) {
+        void *handle = NULL;
+
+        MUST(ds_accel_stream_native(ours, &native));
+        must(table->native_wrap(others->handle, DS_ACCEL_NATIVE_STREAM, native, &handle, &error),
+             "native_wrap");
+        theirs = handle;
+    } else {
+        must(table->stream_create(others->handle, 0, 0, &theirs, &error), "stream_create");
+        must(table->native_get(others->handle, DS_ACCEL_NATIVE_STREAM, theirs, &native,
+                               &offset_bytes, &error),
+             "native_get");
+        MUST(ds_accel_stream_wrap(device, native, &wrapped));
+    }
+    status = capture_through(table, theirs);
+    ds_accel_stream_destroy(wrapped);
+    table->stream_destroy(theirs);
     return status;
 }
 
@@ -124,27 +156,19 @@ enum way {
 
 static void free_in_capture(ds_accel_t *context, enum way way, const char *what)
 {
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_stream_t *stream = NULL;
-    ds_accel_stream_t *wrapped = NULL;
-    uint64_t native;
-    uint64_t offset_bytes;
     int32_t status;
 
     MUST(ds_accel_device_open(context, 0, &device));
     MUST(ds_accel_stream_create(device, 0, 0, &stream));
     MUST(ds_accel_mem_free_pinned(device, take()));
-    if (way == LENT) {
-        MUST(ds_accel_stream_native(stream, &native));
-    } else if (way == FOREIGN) {
-        must(device->table->native_get(device->handle, DS_ACCEL_NATIVE_STREAM, stream->handle,
-                                       &native, &offset_bytes, &error),
-             "native_get");
-        MUST(ds_accel_stream_wrap(device, native, &wrapped));
+    if (way == OURS) {
+        status = capture(stream);
+    } else {
+        status = way == TABLE ? capture_through(stream->table, stream->handle)
+                              : capture_natively(way == LENT ? stream : NULL);
     }
-    status = way == OURS ? capture(stream) : capture_natively(stream);
     printf("%s: %d\n", what, status);
-    ds_accel_stream_destroy(wrapped);
     ds_accel_device_close(device);
 }
 
@@ -205,10 +229,17 @@ int main(int argc, char **argv)
     MUST(ds_accel_create(&options, &context));
     MUST(ds_accel_detect(context));
     if (argc == 3) {
+        ds_accel_t *second = NULL;
+
+        MUST(ds_accel_create(&options, &second));
+        MUST(ds_accel_detect(second));
+        MUST(ds_accel_device_open(second, 0, &others));
         free_in_capture(context, OURS, "ours");
-        free_in_capture(context, TABLE, "another library's, through the table");
+        free_in_capture(context, TABLE, "through the table");
         free_in_capture(context, LENT, "another library's, of a stream of ours");
         free_in_capture(context, FOREIGN, "another library's, of a stream of its own");
+        ds_accel_device_close(others);
+        ds_accel_destroy(second);
         ds_accel_destroy(context);
         return 0;
     }
