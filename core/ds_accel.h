@@ -931,7 +931,8 @@ DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_device_t *device,
  * @param[in] access   DS_ACCEL_ACCESS_READ or DS_ACCEL_ACCESS_WRITE
  * @return DS_ACCEL_OK, and nothing is looked at, when no layer is on; ERR_INVALID not a live
  * handle, range or kind of access, or a stream of another context; with layer validate, also memory
- * that was freed, or that no allocator has given out; ERR_STATE in a forked child
+ * that was freed, or that no allocator has given out; ERR_STATE in a forked child, or, where
+ * validate.races is "fail", an access that races: it is not taken into account
  * @threads any; the one call of this library that a host task may make
  */
 DS_ACCEL_HOT int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,

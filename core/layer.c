@@ -565,6 +565,7 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     const char *problem = NULL;
     int32_t status;
     bool is_known;
+    bool is_refused = false;
 
     if (ours == NULL) {
         return DS_ACCEL_ERR_INVALID;
@@ -591,7 +592,8 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
                                            (uintptr_t)pointer, size_bytes, &grave);
     }
     if (is_known && size_bytes > 0 && problem == NULL) {
-        ds_accel__race_note(device_object, stream_object, pointer, size_bytes, access, site);
+        is_refused =
+            ds_accel__race_note(device_object, stream_object, pointer, size_bytes, access, site);
     }
     ds_accel__layer_unlock();
     if (problem != NULL) {
@@ -599,6 +601,11 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     }
     if (is_known) {
         ds_accel__race_tell(ours->candidate->layers);
+    }
+    if (is_refused) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "note_access: it would race with earlier work; the log and "
+                               "ds_accel_layer_report(\"race\") tell with which");
     }
     return DS_ACCEL_OK; /* one of an accelerator without layers is nobody's concern */
 }

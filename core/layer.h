@@ -236,6 +236,8 @@ struct ds_accel__range *ds_accel__range_find(enum ds_accel__register in, uint64_
                                              uint64_t address);
 /* One that was freed of late and held the address. */
 const struct ds_accel__range *ds_accel__range_grave(uint64_t space, uint64_t address);
+/* "freed", or "unregistered": what became of a range that is remembered. */
+const char *ds_accel__ended(const struct ds_accel__range *grave);
 void ds_accel__ranges_visit(enum ds_accel__register in,
                             void (*visit)(void *user_data, const struct ds_accel__range *range),
                             void *user_data);
@@ -307,7 +309,8 @@ char *ds_accel__race_text(struct ds_accel__stack *stack);
 uint64_t ds_accel__race_total(struct ds_accel__stack *stack);
 /* Log what a stack's calls have found, and write it to the file. NULL: nothing. No lock held. */
 void ds_accel__race_tell(struct ds_accel__stack *stack);
-void ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
+/* True: it races, and races are refused. Lock held. */
+bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access,
                          const void *site);
 void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,

@@ -92,8 +92,9 @@ static race_clock_t *awaited(const struct ds_accel__call *call)
     }
 }
 
-/* Freeing is a write by who frees; nothing is known of the addresses after it. */
-static void free_memory(const struct ds_accel__call *call)
+/* Freeing is a write by who frees; nothing is known of the addresses after it. What is unregistered
+ * stays the caller's, with all that uses it. True: it races and, where races fail, is refused. */
+static bool free_memory(const struct ds_accel__call *call)
 {
     struct ds_accel__access access = {.stack = call->stack, .slot = call->slot, .site = call->site};
     uint64_t address = call->arguments[1].pointer;
@@ -106,10 +107,11 @@ static void free_memory(const struct ds_accel__call *call)
         ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address);
     struct ds_accel__race_thread *thread = ds_accel__race_enter(call->stack);
     bool is_captured = false;
+    bool is_refused = false;
     bool is_placed;
 
     if (range == NULL || range->begin != address || thread == NULL) {
-        return;
+        return false;
     }
     if (call->slot == DS_ACCEL__SLOT_mem_free_async) {
         struct ds_accel__object *stream =
@@ -126,10 +128,13 @@ static void free_memory(const struct ds_accel__call *call)
         access.begin = range->begin;
         access.size_bytes = range->size_bytes;
         access.is_write = true;
-        ds_accel__access_check(&access);
-        ds_accel__access_forget(space, range->begin, range->begin + range->size_bytes);
+        is_refused = ds_accel__access_check(&access) != NULL && call->stack->fails_on_races;
+        if (!is_refused && call->slot != DS_ACCEL__SLOT_mem_unregister) {
+            ds_accel__access_forget(space, range->begin, range->begin + range->size_bytes);
+        }
     }
     ds_accel__race_leave(thread);
+    return is_refused;
 }
 
 static void run_task(void *user_data, int32_t status)
@@ -391,7 +396,9 @@ static void new_memory(const struct ds_accel__call *call)
 static bool frees(uint32_t slot)
 {
     return slot == DS_ACCEL__SLOT_mem_free || slot == DS_ACCEL__SLOT_mem_free_async ||
-           slot == DS_ACCEL__SLOT_mem_free_pinned || slot == DS_ACCEL__SLOT_vmem_unmap;
+           slot == DS_ACCEL__SLOT_mem_free_pinned || slot == DS_ACCEL__SLOT_mem_unregister ||
+           slot == DS_ACCEL__SLOT_vmem_unmap || slot == DS_ACCEL__SLOT_ipc_memory_close ||
+           slot == DS_ACCEL__SLOT_dmabuf_release;
 }
 
 static void refuse_race(struct ds_accel__call *call)
@@ -419,7 +426,7 @@ static void race_before(struct ds_accel__call *call)
             is_refused = ds_accel__race_would(call);
         }
         if (frees(call->slot)) {
-            free_memory(call);
+            is_refused = free_memory(call);
         } else if (call->slot == DS_ACCEL__SLOT_stream_host_task && call->race.work == NULL) {
             wrap_task(call);
         }
@@ -531,7 +538,17 @@ const struct ds_accel__layer_ops ds_accel__layer_race = {
 
 /* ---- from outside --------------------------------------------------------------------------- */
 
-void ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
+/* True: it races, and is refused. */
+static bool note(const struct ds_accel__access *access)
+{
+    if (access->stack->fails_on_races && ds_accel__access_check(access) != NULL) {
+        return true;
+    }
+    ds_accel__race_access(access);
+    return false;
+}
+
+bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access_kind,
                          const void *site)
 {
@@ -547,28 +564,30 @@ void ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel_
     };
     struct ds_accel__race_thread *thread;
     bool is_captured = false;
+    bool is_refused = false;
 
     if (stack->races == NULL || ds_accel__race_is_blind) {
-        return;
+        return false;
     }
     if (stream == NULL || ds_accel__race_task != NULL) {
         if (ds_accel__race_place_host(stack, &access)) {
-            ds_accel__race_access(&access);
+            is_refused = note(&access);
         }
         if (ds_accel__race_task == NULL && (thread = ds_accel__race_enter(stack)) != NULL) {
             ds_accel__race_leave(thread);
         }
-        return;
+        return is_refused;
     }
     thread = ds_accel__race_enter(stack);
     if (thread != NULL && ds_accel__race_place_stream(stream, thread, &access, &is_captured)) {
         if (is_captured) {
             ds_accel__capture_access(stream->race, &access);
         } else {
-            ds_accel__race_access(&access);
+            is_refused = note(&access);
             ds_accel__race_return(stream, stream->race, thread);
         }
     }
+    return is_refused;
 }
 
 /*

@@ -212,6 +212,11 @@ const struct ds_accel__range *ds_accel__range_grave(uint64_t space, uint64_t add
     return NULL;
 }
 
+const char *ds_accel__ended(const struct ds_accel__range *grave)
+{
+    return grave->slot == DS_ACCEL__SLOT_mem_register ? "unregistered" : "freed";
+}
+
 void ds_accel__ranges_visit(enum ds_accel__register in,
                             void (*visit)(void *user_data, const struct ds_accel__range *range),
                             void *user_data)

@@ -237,9 +237,9 @@ static void check_replay(struct ds_accel__call *call)
         ds_accel__layer_site(grave.freed_at, freed, sizeof(freed));
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
                                "the graph uses 0x%llx with %llu bytes, captured at %s, which was "
-                               "freed%s%s",
+                               "%s%s%s",
                                (unsigned long long)gone.begin, (unsigned long long)gone.size_bytes,
-                               used, grave.freed_at != NULL ? " at " : "",
+                               used, ds_accel__ended(&grave), grave.freed_at != NULL ? " at " : "",
                                grave.freed_at != NULL ? freed : "");
     }
 }

@@ -390,6 +390,18 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
                : NULL;
 }
 
+/* Memory that was registered, and is again what the device finds any of the host's to be. */
+static bool is_the_hosts_again(const struct ds_accel__range *grave,
+                               const struct ds_accel__object *device)
+{
+    return grave->slot == DS_ACCEL__SLOT_mem_register && is_process_memory(device);
+}
+
+static const char *end_of(const struct ds_accel__range *grave)
+{
+    return grave->slot == DS_ACCEL__SLOT_mem_register ? "was unregistered" : "was freed";
+}
+
 /* What is wrong with memory that a device is to use; freed_at where it was freed. Lock held. */
 static const char *judge_device_memory(const struct ds_accel__object *device, uint64_t address,
                                        uint64_t size_bytes, bool is_own,
@@ -428,9 +440,9 @@ static const char *judge_device_memory(const struct ds_accel__object *device, ui
         return judge_found(device, range->space, range, address, size_bytes);
     }
     grave = ds_accel__range_grave(space, address);
-    if (grave != NULL) {
+    if (grave != NULL && !is_the_hosts_again(grave, device)) {
         *grave_out = *grave;
-        return "was freed";
+        return end_of(grave);
     }
     if (is_process_memory(device)) {
         return NULL;
@@ -469,9 +481,10 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                    : judge_found(&of, range->space, range, address, size_bytes);
     }
     /* The host's own may lie where such memory was before. */
-    if (grave != NULL && (is_on_stream || !is_readable(address))) {
+    if (grave != NULL && !is_the_hosts_again(grave, &of) &&
+        (is_on_stream || !is_readable(address))) {
         *grave_out = *grave;
-        return "was freed";
+        return end_of(grave);
     }
     return is_on_stream && !is_process_memory(&of) ? "is in no live allocation" : NULL;
 }
@@ -607,9 +620,9 @@ static void check_release(struct ds_accel__call *call, const struct ds_accel__ob
     ds_accel__layer_unlock();
     ds_accel__layer_site(range.freed_at, site, sizeof(site));
     if (found == NULL && grave != NULL) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "%s 0x%llx was freed before, at %s",
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "%s 0x%llx was %s before, at %s",
                                ds_accel__slots[call->slot].names[1], (unsigned long long)address,
-                               site);
+                               ds_accel__ended(&range), site);
     } else if (found == NULL) {
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "0x%llx is in no live allocation",
                                (unsigned long long)address);

@@ -244,7 +244,8 @@ struct touch {
         bool is_write;
     } ranges[RANGE_LIMIT];
     uint32_t count;
-    const struct ds_accel__work *work; /* of a host task of ours; NULL: none */
+    const struct ds_accel__work *work;        /* of a host task of ours; NULL: none */
+    const struct ds_accel__race_object *exec; /* that is launched, with what it captured */
 };
 
 /* Where an address of a device's call lies: host memory is not the device's own. */
@@ -346,6 +347,10 @@ static void touched_by(const struct ds_accel__call *call, struct touch *touch)
         touch->stream = first;
         touch->work = call->race.work;
         break;
+    case DS_ACCEL__SLOT_graph_launch:
+        touch->stream = DS_ACCEL__POINTER(call, 1);
+        touch->exec = ds_accel__race_of_handle(DS_ACCEL__EXEC, first);
+        break;
     case DS_ACCEL__SLOT_mem_alloc_async:
         touch->stream = first;
         add_touch(touch, ds_accel__race_device_of(first),
@@ -358,7 +363,8 @@ static void touched_by(const struct ds_accel__call *call, struct touch *touch)
 
 static bool touches_nothing(const struct touch *touch)
 {
-    return touch->count == 0 && touch->work == NULL;
+    return touch->count == 0 && touch->work == NULL &&
+           (touch->exec == NULL || touch->exec->capture == NULL);
 }
 
 void ds_accel__race_join_waits(const struct ds_accel__call *call,
@@ -422,6 +428,30 @@ void ds_accel__race_touch(const struct ds_accel__call *call)
     }
 }
 
+/* Would what a graph holds race, launched at the place of an access? */
+static bool launch_would(const struct ds_accel__race_object *exec, struct ds_accel__access *place)
+{
+    bool is_raced = false;
+
+    ds_accel__clock_join(&place->clock, exec->clock);
+    for (size_t i = 0; i < exec->capture->count; i++) {
+        const struct ds_accel__access *captured = exec->capture->items[i].access;
+
+        if (captured != NULL) {
+            struct ds_accel__access access = *captured;
+
+            access.component = place->component;
+            access.time = place->time;
+            access.clock = place->clock;
+            access.stream = place->stream;
+            access.site = place->site;
+            access.captured_at = captured->site;
+            is_raced = ds_accel__access_check(&access) != NULL || is_raced;
+        }
+    }
+    return is_raced;
+}
+
 /*
  * With validate.races "fail": would the call race? The clock it would have is joined for the
  * question only; a time that nobody has seen stands for the one it would get.
@@ -464,6 +494,9 @@ bool ds_accel__race_would(const struct ds_accel__call *call)
     }
     if (touch.work != NULL) {
         is_raced = ds_accel__work_check(touch.work, &access) || is_raced;
+    }
+    if (touch.exec != NULL) {
+        is_raced = launch_would(touch.exec, &access);
     }
     ds_accel__clock_put(access.clock);
     return is_raced;

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Races and misuse where memory ends, where a graph is launched, and within the host tasks of a
+ * graph; on every accelerator that has queues and is always there.
+ */
+#include "fixture.h"
+
+#include <semaphore.h>
+#include <unistd.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define SIZE 4096
+
+static const char *const accelerators[] = {"mock", "cpu"};
+
+static ds_accel_t *context;
+static ds_accel_device_t *device;
+static ds_accel_stream_t *first;
+static ds_accel_stream_t *second;
+static ds_accel_graph_t *graph;
+static void *memory;
+static char own[SIZE] __attribute__((aligned(4096)));
+
+static void start(const char *accelerator)
+{
+    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
+    context = test_start(accelerator, &device);
+    MUST(ds_accel_stream_create(device, 0, 0, &first));
+    MUST(ds_accel_stream_create(device, 0, 0, &second));
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_mem_alloc(device, first, SIZE, &memory));
+}
+
+static void stop(void)
+{
+    ds_accel_device_synchronize(device);
+    ds_accel_graph_destroy(graph);
+    EXPECT_STATUS(ds_accel_mem_free(device, first, memory), DS_ACCEL_OK);
+    ds_accel_stream_destroy(first);
+    ds_accel_stream_destroy(second);
+    test_finish(context, device);
+}
+
+static uint64_t races(void)
+{
+    uint64_t count = UINT64_MAX;
+
+    MUST(ds_accel_race_count(context, &count));
+    return count;
+}
+
+static int32_t set(ds_accel_stream_t *stream, void *pointer, int byte)
+{
+    return ds_accel_mem_set_async(stream, pointer, byte, SIZE);
+}
+
+static void fail_on_races(void)
+{
+    test_write("etc/ds-accel.json", "{\"validate\": {\"races\": \"fail\"}}");
+}
+
+static void expect_races(uint64_t count, const char *what)
+{
+    char *text = NULL;
+
+    MUST(ds_accel_layer_report(context, "race", &text));
+    cr_expect_eq(races(), count, "%s: %llu: %s", what, (unsigned long long)races(), text);
+    ds_accel_free_text(text);
+}
+
+/* ---- memory that ends ----------------------------------------------------------------------- */
+
+/* Three kinds of memory that end without mem_free: how each is had and given back. */
+static int32_t get_registered(void **pointer_out)
+{
+    *pointer_out = own;
+    return ds_accel_mem_register(device, own, SIZE, DS_ACCEL_PINNED_MAPPED);
+}
+
+static int32_t get_shared(void **pointer_out)
+{
+    struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
+    char handle[256];
+    int32_t status = ds_accel_backend_info(context, &info);
+
+    if (status >= 0 && info.memory_handle_bytes == 0) {
+        return DS_ACCEL_ERR_UNSUPPORTED;
+    }
+    status = status < 0
+                 ? status
+                 : ds_accel_ipc_memory_export(device, memory, handle, info.memory_handle_bytes);
+    return status < 0
+               ? status
+               : ds_accel_ipc_memory_open(device, handle, info.memory_handle_bytes, pointer_out);
+}
+
+static int32_t get_imported(void **pointer_out)
+{
+    uint64_t offset_bytes = 0;
+    int32_t fd = -1;
+    int32_t status = ds_accel_dmabuf_export(device, memory, SIZE, &fd, &offset_bytes);
+
+    if (status >= 0) {
+        status = ds_accel_dmabuf_import(device, fd, offset_bytes, SIZE, pointer_out);
+        close(fd);
+    }
+    return status;
+}
+
+static const struct {
+    const char *slot;
+    int32_t (*get)(void **pointer_out);
+    int32_t (*end)(ds_accel_device_t *of, void *pointer);
+} kinds[] = {
+    {"mem_unregister", get_registered, ds_accel_mem_unregister},
+    {"ipc_memory_close", get_shared, ds_accel_ipc_memory_close},
+    {"dmabuf_release", get_imported, ds_accel_dmabuf_release},
+};
+
+/* False: this accelerator has no such memory. */
+static bool get(size_t kind, void **pointer_out)
+{
+    int32_t status = kinds[kind].get(pointer_out);
+
+    cr_assert(status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED, "%s: %s",
+              kinds[kind].slot, ds_accel_last_error());
+    return status == DS_ACCEL_OK;
+}
+
+Test(core_races, memory_does_not_end_before_what_is_queued_on_it)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(kinds); i++) {
+        size_t kind = i / LENGTH(accelerators);
+        void *pointer = NULL;
+        char *text = NULL;
+
+        start(accelerators[i % LENGTH(accelerators)]);
+        if (get(kind, &pointer)) {
+            count++;
+            EXPECT_STATUS(set(first, pointer, 1), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_stream_synchronize(first), DS_ACCEL_OK);
+            EXPECT_STATUS(kinds[kind].end(device, pointer), DS_ACCEL_OK);
+            expect_races(0, "it was waited for");
+            cr_assert(get(kind, &pointer));
+            EXPECT_STATUS(
+                ds_accel_mem_copy_async(first, memory, pointer, SIZE / 2, DS_ACCEL_COPY_INFER),
+                DS_ACCEL_OK);
+            EXPECT_STATUS(kinds[kind].end(device, pointer), DS_ACCEL_OK);
+            expect_races(1, kinds[kind].slot);
+            MUST(ds_accel_layer_report(context, "race", &text));
+            EXPECT_HAS(text, kinds[kind].slot);
+            ds_accel_free_text(text);
+        }
+        stop();
+    }
+    cr_expect_geq(count, 4, "%zu", count);
+}
+
+/* What is unregistered is the program's still, and so is what is queued on it. */
+Test(core_races, what_is_unregistered_is_used_as_before)
+{
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        MUST(ds_accel_mem_register(device, own, SIZE, 0));
+        EXPECT_STATUS(
+            ds_accel_mem_copy_async(first, memory, own, SIZE, DS_ACCEL_COPY_HOST_TO_DEVICE),
+            DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_unregister(device, own), DS_ACCEL_OK);
+        expect_races(1, "unregistered");
+        EXPECT_STATUS(ds_accel_note_access(device, NULL, own, SIZE, DS_ACCEL_ACCESS_WRITE),
+                      DS_ACCEL_OK);
+        expect_races(2, "and written to, while the copy reads");
+        stop();
+    }
+}
+
+Test(core_races, what_is_unregistered_was_not_freed)
+{
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        MUST(ds_accel_mem_register(device, own, SIZE, 0));
+        MUST(ds_accel_graph_capture_begin(graph, first, NULL, DS_ACCEL_CAPTURE_RELAXED));
+        EXPECT_STATUS(
+            ds_accel_mem_copy_async(first, memory, own, SIZE, DS_ACCEL_COPY_HOST_TO_DEVICE),
+            DS_ACCEL_OK);
+        MUST(ds_accel_graph_capture_end(graph));
+        EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_stream_synchronize(first), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_unregister(device, own), DS_ACCEL_OK);
+        EXPECT_REFUSED(ds_accel_graph_replay(graph, first), DS_ACCEL_ERR_INVALID,
+                       ", which was unregistered at ");
+        EXPECT_REFUSED(ds_accel_mem_unregister(device, own), DS_ACCEL_ERR_INVALID,
+                       "was unregistered before, at ");
+        EXPECT_STATUS(ds_accel_note_access(device, first, own, SIZE, DS_ACCEL_ACCESS_WRITE),
+                      DS_ACCEL_OK);
+        expect_races(0, "it was waited for");
+        stop();
+    }
+}
+
+Test(core_races, memory_whose_end_races_can_be_kept)
+{
+    fail_on_races();
+    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(kinds); i++) {
+        size_t kind = i / LENGTH(accelerators);
+        void *pointer = NULL;
+
+        start(accelerators[i % LENGTH(accelerators)]);
+        if (get(kind, &pointer)) {
+            EXPECT_STATUS(
+                ds_accel_mem_copy_async(first, memory, pointer, SIZE / 2, DS_ACCEL_COPY_INFER),
+                DS_ACCEL_OK);
+            EXPECT_REFUSED(kinds[kind].end(device, pointer), DS_ACCEL_ERR_STATE, "it would race");
+            EXPECT_REFUSED(kinds[kind].end(device, pointer), DS_ACCEL_ERR_STATE, "it would race");
+            expect_races(2, kinds[kind].slot);
+            EXPECT_STATUS(ds_accel_stream_synchronize(first), DS_ACCEL_OK);
+            EXPECT_STATUS(kinds[kind].end(device, pointer), DS_ACCEL_OK);
+        }
+        stop();
+    }
+}
+
+/* ---- races that are refused ----------------------------------------------------------------- */
+
+static void capture_set(void)
+{
+    MUST(ds_accel_graph_capture_begin(graph, first, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    EXPECT_STATUS(set(first, memory, 1), DS_ACCEL_OK);
+    MUST(ds_accel_graph_capture_end(graph));
+}
+
+Test(core_races, a_launch_that_would_race_can_be_refused)
+{
+    fail_on_races();
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        unsigned char byte = 0;
+
+        start(accelerators[i]);
+        capture_set();
+        EXPECT_STATUS(set(second, memory, 2), DS_ACCEL_OK);
+        EXPECT_REFUSED(ds_accel_graph_replay(graph, first), DS_ACCEL_ERR_STATE, "it would race");
+        expect_races(1, "the launch");
+        EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_copy(device, &byte, memory, 1, DS_ACCEL_COPY_DEVICE_TO_HOST),
+                      DS_ACCEL_OK);
+        cr_expect_eq(byte, 2, "it was not launched");
+        EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_replay(graph, second), DS_ACCEL_OK); /* behind the other */
+        EXPECT_REFUSED(set(first, memory, 3), DS_ACCEL_ERR_STATE, "it would race");
+        stop();
+    }
+}
+
+Test(core_races, an_access_that_races_can_be_refused)
+{
+    fail_on_races();
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        EXPECT_STATUS(set(second, memory, 2), DS_ACCEL_OK);
+        EXPECT_REFUSED(ds_accel_note_access(device, first, memory, 1, DS_ACCEL_ACCESS_READ),
+                       DS_ACCEL_ERR_STATE, "it would race");
+        EXPECT_REFUSED(ds_accel_note_access(device, NULL, memory, 1, DS_ACCEL_ACCESS_WRITE),
+                       DS_ACCEL_ERR_STATE, "it would race");
+        expect_races(2, "two places");
+        EXPECT_HAS(test_log, "noted access on the host writes 1 bytes");
+        EXPECT_STATUS(ds_accel_stream_synchronize(second), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_note_access(device, NULL, memory, 1, DS_ACCEL_ACCESS_READ),
+                      DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_note_access(device, first, memory, 1, DS_ACCEL_ACCESS_WRITE),
+                      DS_ACCEL_OK);
+        EXPECT_REFUSED(set(second, memory, 3), DS_ACCEL_ERR_STATE, "it would race");
+        stop();
+    }
+}
