@@ -213,6 +213,7 @@ bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
         allocator->capture_count++;
         set_capturing(arena, pool);
         set_special(allocator);
+        ds_accel__layer_capture_pool(allocator->device, arena->stream, pool->id);
     }
     pthread_mutex_unlock(&allocator->lock);
     pthread_mutex_unlock(&allocator->grow_lock);
@@ -238,6 +239,7 @@ void ds_accel__allocator_capture_end(struct ds_accel__arena *arena)
     allocator->capture_count -= arena->capture != NULL;
     set_capturing(arena, NULL);
     set_special(allocator);
+    ds_accel__layer_capture_pool(allocator->device, arena->stream, 0);
     pthread_mutex_unlock(&allocator->lock);
     ds_accel__deferred_settle(allocator);
 }

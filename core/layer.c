@@ -633,7 +633,7 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
         keep_block(device_object, space, pointer, size_bytes, site, &spare);
         block = ds_accel__range_find(DS_ACCEL__BLOCKS, space, (uintptr_t)pointer);
         if (block != NULL && stream_object != NULL) {
-            block->is_of_capture = ds_accel__race_captures(stream_object);
+            block->pool = ds_accel__race_captures(stream_object) ? stream_object->pool : 0;
         }
     }
     ds_accel__layer_unlock();
@@ -655,6 +655,22 @@ void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
     object = ds_accel__object_find(DS_ACCEL__DEVICE, device);
     if (object != NULL) {
         end_block(ds_accel__space_of(object), pointer, site);
+    }
+    ds_accel__layer_unlock();
+}
+
+void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
+                                  ds_accel_plugin_stream_t *stream, uint64_t pool)
+{
+    const struct ds_accel__object *device_object;
+    struct ds_accel__object *stream_object;
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    ds_accel__layer_lock();
+    if (find_pair(device, stream, &device_object, &stream_object) && stream_object != NULL) {
+        stream_object->pool = pool;
     }
     ds_accel__layer_unlock();
 }

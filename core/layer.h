@@ -141,6 +141,7 @@ struct ds_accel__object {
     bool is_capturing;
     uint32_t capture_mode;    /* DS_ACCEL_CAPTURE_*, of the capture that began on it */
     pthread_t capture_thread; /* who began it */
+    uint64_t pool;            /* of a stream that captures: its allocator's number; 0: none */
     bool has_device_flags;
     uint64_t device_flags;
     struct ds_accel__race_object *race; /* NULL: none */
@@ -158,11 +159,11 @@ struct ds_accel__range {
     const void *freed_at; /* only in what is remembered of freed ones */
     uint64_t number;      /* counts the ranges of the process: no two have the same */
     uint32_t device_index;
-    uint32_t slot;      /* that made it */
-    uint32_t flags;     /* of pinned memory: DS_ACCEL_PINNED_* */
-    bool is_of_capture; /* a block that a stream got while it captured */
-    bool is_divided;    /* an allocator gives out parts of it */
-    bool is_unsized;    /* another process's or the vendor's: nobody said how large it is */
+    uint32_t slot;   /* that made it */
+    uint32_t flags;  /* of pinned memory: DS_ACCEL_PINNED_* */
+    uint64_t pool;   /* of a block that a stream got while it captured: whence; 0: none */
+    bool is_divided; /* an allocator gives out parts of it */
+    bool is_unsized; /* another process's or the vendor's: nobody said how large it is */
 };
 
 enum ds_accel__register {

@@ -245,8 +245,9 @@ static void wait_event(const struct ds_accel__call *call)
 
 static void begin_capture(const struct ds_accel__call *call)
 {
-    struct ds_accel__race_object *race =
-        ds_accel__race_of_handle(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 0));
+    struct ds_accel__object *stream =
+        ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 0));
+    struct ds_accel__race_object *race = ds_accel__race_of(stream);
     struct ds_accel__capture *capture = race != NULL ? calloc(1, sizeof(*capture)) : NULL;
 
     if (capture == NULL) {
@@ -255,6 +256,8 @@ static void begin_capture(const struct ds_accel__call *call)
     }
     capture->references = 1;
     capture->id = next_capture++;
+    capture->device = stream->device;
+    capture->pool = stream->pool;
     ds_accel__capture_put(race->capture);
     ds_accel__clock_put(race->in_capture);
     race->capture = capture;

@@ -41,6 +41,10 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
                                  uint64_t size_bytes, ds_accel_plugin_stream_t *stream);
 void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
                                 ds_accel_plugin_stream_t *stream);
+/* The private pool that memory of a stream which captures comes from, by a number that no other of
+ * the device has; 0: the capture is over. It keeps what its own graphs use. */
+void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
+                                  ds_accel_plugin_stream_t *stream, uint64_t pool);
 /* The same of pinned memory of the host; size 0: it is taken back. */
 void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
                                 uint64_t size_bytes);

@@ -38,7 +38,7 @@ struct ds_accel__access {
 struct ds_accel__capture_item {
     struct ds_accel__access *access; /* NULL: a record */
     uint64_t memory;                 /* number of the range that it was in; 0: not known */
-    uint64_t block;                  /* of the block, if it was not had for the capture */
+    uint64_t block;                  /* of the block, if the capture's own pool does not keep it */
     const void *event;
     uint64_t event_number;
 };
@@ -46,6 +46,8 @@ struct ds_accel__capture_item {
 struct ds_accel__capture {
     uint32_t references;
     uint64_t id;
+    const void *device;
+    uint64_t pool; /* that its memory comes from; 0: none */
     bool is_over;
     struct ds_accel__capture_item *items;
     size_t count;

@@ -149,16 +149,22 @@ void ds_accel__capture_add(struct ds_accel__capture *capture,
     capture->items[capture->count++] = *item;
 }
 
-/* What a launch has to find there still. A block that was had for the capture is freed when the
- * program has no more use for it, and its pool keeps it for the graph. */
-static void note_memory(struct ds_accel__capture_item *item, const struct ds_accel__access *access)
+/* What a launch has to find there still. A block that was had for a capture is freed when the
+ * program has no more use for it, and its pool keeps it for the graphs that were captured with it:
+ * not for others, as one of another capture that had a pool of its own. */
+static void note_memory(struct ds_accel__capture_item *item,
+                        const struct ds_accel__capture *capture,
+                        const struct ds_accel__access *access)
 {
     const struct ds_accel__range *block =
         ds_accel__range_find(DS_ACCEL__BLOCKS, access->space, access->begin);
 
     item->memory = ds_accel__range_newest(DS_ACCEL__ALLOCATIONS, access->space, access->begin,
                                           access->size_bytes);
-    item->block = block != NULL && !block->is_of_capture ? block->number : 0;
+    item->block = block != NULL && (block->pool == 0 || block->pool != capture->pool ||
+                                    block->device != capture->device)
+                      ? block->number
+                      : 0;
 }
 
 /* Accesses within one graph: only other streams of the capture can race. */
@@ -170,7 +176,7 @@ void ds_accel__capture_access(struct ds_accel__race_object *race,
     if (item.access == NULL) {
         return;
     }
-    note_memory(&item, pattern);
+    note_memory(&item, race->capture, pattern);
     for (size_t i = 0; i < race->capture->count; i++) {
         const struct ds_accel__access *other = race->capture->items[i].access;
 

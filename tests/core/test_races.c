@@ -276,3 +276,55 @@ Test(core_races, an_access_that_races_can_be_refused)
         stop();
     }
 }
+
+/* ---- memory that a graph has from another one's capture ------------------------------------- */
+
+static void *capture_made(ds_accel_graph_t *of, ds_accel_pool_t *pool)
+{
+    void *made = NULL;
+
+    MUST(ds_accel_graph_capture_begin(of, first, pool, DS_ACCEL_CAPTURE_RELAXED));
+    MUST(ds_accel_mem_alloc(device, first, SIZE, &made));
+    EXPECT_STATUS(set(first, made, 1), DS_ACCEL_OK);
+    MUST(ds_accel_graph_capture_end(of));
+    return made;
+}
+
+Test(core_races, memory_of_a_capture_is_kept_for_the_graphs_of_its_pool_only)
+{
+    for (size_t i = 0; i < LENGTH(accelerators) * 3; i++) {
+        bool is_shared = i % 3 == 0;
+        bool is_later = i % 3 == 1; /* the first graph goes before its memory does, or after */
+        ds_accel_graph_t *maker = NULL;
+        ds_accel_pool_t *pool = NULL;
+        void *made;
+
+        start(accelerators[i / 3]);
+        MUST(ds_accel_graph_create(device, &maker));
+        MUST(ds_accel_pool_create(device, &pool));
+        made = capture_made(maker, is_shared ? pool : NULL);
+        MUST(ds_accel_graph_capture_begin(graph, first, is_shared ? pool : NULL,
+                                          DS_ACCEL_CAPTURE_RELAXED));
+        EXPECT_STATUS(set(first, made, 2), DS_ACCEL_OK);
+        MUST(ds_accel_graph_capture_end(graph));
+        EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_stream_synchronize(first), DS_ACCEL_OK);
+        if (!is_later) {
+            ds_accel_graph_destroy(maker);
+            EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        }
+        EXPECT_STATUS(ds_accel_mem_free(device, first, made), DS_ACCEL_OK);
+        if (is_shared) {
+            EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        } else {
+            EXPECT_REFUSED(ds_accel_graph_replay(graph, first), DS_ACCEL_ERR_INVALID,
+                           ", which was freed at ");
+        }
+        if (is_later) {
+            EXPECT_STATUS(ds_accel_graph_replay(maker, first), DS_ACCEL_OK);
+            ds_accel_graph_destroy(maker);
+        }
+        ds_accel_pool_destroy(pool);
+        stop();
+    }
+}
