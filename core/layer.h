@@ -87,6 +87,8 @@ struct ds_accel__race_object;   /* likewise, of one object */
 struct ds_accel__race_findings; /* likewise, of one stack */
 struct ds_accel__trace_file;    /* layer_trace.c */
 struct ds_accel__task_mark;     /* layer_rules.c */
+struct ds_accel__race_task;     /* layer_race.c */
+struct ds_accel__launch;        /* likewise */
 
 /* What one layer does. Every function may be NULL. */
 struct ds_accel__layer_ops {
@@ -120,7 +122,8 @@ struct ds_accel__stack {
     bool separates_threads; /* validate.threads is "separate" */
     struct ds_accel__race_findings *races;
     struct ds_accel__trace_file *trace;
-    struct ds_accel__task_mark *tasks; /* layer_rules.c: host tasks of captures */
+    struct ds_accel__task_mark *tasks;      /* layer_rules.c: host tasks of captures */
+    struct ds_accel__race_task *race_tasks; /* layer_race.c: likewise */
 };
 
 /* One live handle. Lock held wherever it is touched. */
@@ -205,6 +208,7 @@ struct ds_accel__call {
         struct ds_accel__clock *clock; /* as it was when the call began */
         void *task;
         const struct ds_accel__work *work; /* of a host task of ours; NULL: not known */
+        struct ds_accel__launch *launch;   /* of a graph; NULL: nothing is known of it */
     } race;
     struct {
         uint64_t begin_ns;

@@ -24,7 +24,8 @@
  *   launches of one executable graph    each takes in the clock of the one before
  *
  * A capture has clocks of its own, since calls made while capturing order nothing when the graph
- * runs; its accesses are kept with the graph and made, one after the other, by each launch.
+ * runs; its accesses are kept with the graph and made, one after the other, by each launch. A host
+ * task of a capture is given a place by each launch, and takes one each time that it runs.
  *
  * Threads of the host order each other in ways that are not seen here, by locks and joins. By
  * default the order in which they call is believed ("joined"): that hides races between threads,
@@ -151,7 +152,32 @@ static void run_task(void *user_data, int32_t status)
     free(task);
 }
 
-/* Not in a capture, where it would run once for each launch, and nobody tells when it ends. */
+/* One of a capture, for one of its launches. It stays: nobody tells which is the last. */
+static void run_captured(void *user_data, int32_t status)
+{
+    struct ds_accel__race_task *task = user_data;
+    struct ds_accel__race_task here = {.is_nowhere = true};
+    const struct ds_accel__race_task *outer = ds_accel__race_task;
+    struct ds_accel__task_place *place;
+
+    ds_accel__layer_lock();
+    place = task->places;
+    if (place != NULL) {
+        task->places = place->next;
+        here.place = place->at;
+        here.is_nowhere = false;
+    }
+    ds_accel__layer_unlock();
+    free(place);
+    ds_accel__race_task = &here;
+    task->run(task->user_data, status);
+    ds_accel__race_task = outer;
+    ds_accel__layer_lock();
+    ds_accel__clock_put(here.place.clock);
+    ds_accel__layer_unlock();
+}
+
+/* In a capture it has no place yet, but one for each launch. */
 static void wrap_task(struct ds_accel__call *call)
 {
     struct ds_accel__object *stream =
@@ -161,22 +187,38 @@ static void wrap_task(struct ds_accel__call *call)
     struct ds_accel__race_task *task;
     bool is_captured = false;
 
-    if (race == NULL || race->capture != NULL || thread == NULL ||
-        call->arguments[1].pointer == 0 || (task = calloc(1, sizeof(*task))) == NULL) {
+    if (race == NULL || thread == NULL || call->arguments[1].pointer == 0 ||
+        (task = calloc(1, sizeof(*task))) == NULL) {
         return;
     }
     task->place.stack = call->stack;
-    if (!ds_accel__race_place_stream(stream, thread, &task->place, &is_captured)) {
+    task->is_captured = race->capture != NULL;
+    if (task->is_captured) {
+        task->next = call->stack->race_tasks;
+        call->stack->race_tasks = task;
+    } else if (ds_accel__race_place_stream(stream, thread, &task->place, &is_captured)) {
+        ds_accel__clock_get(task->place.clock);
+        ds_accel__race_leave(thread);
+    } else {
         free(task);
         return;
     }
-    ds_accel__clock_get(task->place.clock);
-    ds_accel__race_leave(thread);
     task->run = (ds_accel_host_task_t)call->arguments[1].pointer;
     task->user_data = DS_ACCEL__POINTER(call, 2);
     call->race.task = task;
-    call->arguments[1].pointer = (uintptr_t)run_task;
+    call->arguments[1].pointer = (uintptr_t)(task->is_captured ? run_captured : run_task);
     call->arguments[2].pointer = (uintptr_t)task;
+}
+
+static void capture_task(const struct ds_accel__call *call)
+{
+    const struct ds_accel__race_object *race =
+        ds_accel__race_of_handle(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 0));
+    struct ds_accel__capture_item item = {.task = call->race.task};
+
+    if (item.task != NULL && item.task->is_captured && race != NULL && race->capture != NULL) {
+        ds_accel__capture_add(race->capture, &item);
+    }
 }
 
 static void record_event(const struct ds_accel__call *call)
@@ -314,45 +356,139 @@ static void take_graph(const void *exec_handle, const void *graph_handle)
     }
 }
 
-static void launch(const struct ds_accel__call *call)
+/* Behind those of launches before. */
+static void add_place(struct ds_accel__race_task *task, const struct ds_accel__access *at)
 {
-    struct ds_accel__race_object *exec =
+    struct ds_accel__task_place **end = &task->places;
+    struct ds_accel__task_place *place = malloc(sizeof(*place));
+
+    if (place == NULL) {
+        ds_accel__race_is_blind = true;
+        return;
+    }
+    place->next = NULL;
+    place->at = *at;
+    ds_accel__clock_get(place->at.clock);
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = place;
+}
+
+static void remove_place(struct ds_accel__race_task *task, uint64_t time)
+{
+    struct ds_accel__task_place **place = &task->places;
+
+    while (*place != NULL && (*place)->at.time != time) {
+        place = &(*place)->next;
+    }
+    if (*place != NULL) {
+        struct ds_accel__task_place *removed = *place;
+
+        *place = removed->next;
+        ds_accel__clock_put(removed->at.clock);
+        free(removed);
+    }
+}
+
+/* Before the plugin is called, for it may run the graph's host tasks before it returns. */
+static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
+{
+    const struct ds_accel__race_object *exec =
         ds_accel__race_of_handle(DS_ACCEL__EXEC, DS_ACCEL__POINTER(call, 0));
     struct ds_accel__object *stream =
         ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 1));
     struct ds_accel__race_object *race = ds_accel__race_of(stream);
     struct ds_accel__race_thread *thread = ds_accel__race_enter(call->stack);
-    bool is_captured = false;
+    struct ds_accel__capture *capture = exec != NULL ? exec->capture : NULL;
+    struct ds_accel__launch *launch;
 
-    if (exec == NULL || race == NULL || thread == NULL || race->capture != NULL ||
-        exec->capture == NULL) {
+    if (capture == NULL || race == NULL || thread == NULL || race->capture != NULL) {
+        return NULL;
+    }
+    launch = malloc(sizeof(*launch) + capture->count * sizeof(launch->places[0]));
+    if (launch == NULL) {
+        ds_accel__race_is_blind = true;
+        return NULL;
+    }
+    launch->capture = capture;
+    launch->count = 0;
+    capture->references++;
+    ds_accel__clock_join(&race->clock, exec->clock);
+    while (launch->count < capture->count && !ds_accel__race_is_blind) {
+        const struct ds_accel__capture_item *item = &capture->items[launch->count];
+        struct ds_accel__access at = {.stack = call->stack};
+        bool is_captured = false;
+
+        if (item->access == NULL && item->task == NULL) {
+            ds_accel__race_reach(stream, race, thread);
+        } else if (!ds_accel__race_place_stream(stream, thread, &at, &is_captured)) {
+            break;
+        } else if (item->task != NULL) {
+            add_place(item->task, &at);
+        }
+        launch->places[launch->count].time = at.time;
+        launch->places[launch->count++].clock = ds_accel__clock_get(race->clock);
+    }
+    ds_accel__race_leave(thread);
+    return launch;
+}
+
+/* All that is known of a launch that was done. */
+static void follow_launch(const struct ds_accel__call *call)
+{
+    const struct ds_accel__launch *launch = call->race.launch;
+    struct ds_accel__race_object *exec =
+        ds_accel__race_of_handle(DS_ACCEL__EXEC, DS_ACCEL__POINTER(call, 0));
+    const struct ds_accel__object *stream =
+        ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 1));
+    struct ds_accel__race_thread *thread = ds_accel__race_enter(call->stack);
+
+    if (launch == NULL || exec == NULL || stream == NULL || thread == NULL) {
         return;
     }
-    ds_accel__clock_join(&race->clock, exec->clock);
-    for (size_t i = 0; i < exec->capture->count && !ds_accel__race_is_blind; i++) {
-        const struct ds_accel__capture_item *item = &exec->capture->items[i];
+    for (size_t i = 0; i < launch->count && !ds_accel__race_is_blind; i++) {
+        const struct ds_accel__capture_item *item = &launch->capture->items[i];
 
         if (item->access != NULL) {
             struct ds_accel__access access = *item->access;
 
+            access.component = stream->race->component;
+            access.time = launch->places[i].time;
+            access.clock = launch->places[i].clock;
+            access.stream = stream->number;
             access.site = call->site;
             access.captured_at = item->access->site;
-            if (ds_accel__race_place_stream(stream, thread, &access, &is_captured)) {
-                ds_accel__race_access(&access);
-            }
-        } else {
+            ds_accel__race_access(&access);
+        } else if (item->task == NULL) {
             struct ds_accel__object *event = ds_accel__object_find(DS_ACCEL__EVENT, item->event);
 
             if (event != NULL && event->number == item->event_number && event->race != NULL) {
-                ds_accel__race_reach(stream, race, thread);
                 ds_accel__clock_put(event->race->clock);
-                event->race->clock = ds_accel__clock_get(race->clock);
+                event->race->clock = ds_accel__clock_get(launch->places[i].clock);
                 event->race->recorded_in = 0;
             }
         }
     }
-    ds_accel__clock_join(&exec->clock, race->clock);
-    ds_accel__race_return(stream, race, thread);
+    ds_accel__clock_join(&exec->clock, stream->race->clock);
+    ds_accel__race_return(stream, stream->race, thread);
+}
+
+static void end_launch(struct ds_accel__call *call)
+{
+    struct ds_accel__launch *launch = call->race.launch;
+    bool is_done = call->status == DS_ACCEL_OK && !call->is_refused;
+
+    for (size_t i = 0; launch != NULL && i < launch->count; i++) {
+        if (launch->capture->items[i].task != NULL && !is_done) {
+            remove_place(launch->capture->items[i].task, launch->places[i].time);
+        }
+        ds_accel__clock_put(launch->places[i].clock);
+    }
+    if (launch != NULL) {
+        ds_accel__capture_put(launch->capture);
+        free(launch);
+    }
 }
 
 static void return_from_wait(struct ds_accel__call *call)
@@ -432,6 +568,8 @@ static void race_before(struct ds_accel__call *call)
             is_refused = free_memory(call);
         } else if (call->slot == DS_ACCEL__SLOT_stream_host_task && call->race.work == NULL) {
             wrap_task(call);
+        } else if (call->slot == DS_ACCEL__SLOT_graph_launch && !is_refused) {
+            call->race.launch = place_launch(call);
         }
     }
     ds_accel__layer_unlock();
@@ -463,7 +601,11 @@ static void follow(struct ds_accel__call *call)
         }
         break;
     case DS_ACCEL__SLOT_graph_launch:
-        launch(call);
+        follow_launch(call);
+        break;
+    case DS_ACCEL__SLOT_stream_host_task:
+        capture_task(call);
+        ds_accel__race_touch(call);
         break;
     case DS_ACCEL__SLOT_stream_synchronize:
     case DS_ACCEL__SLOT_stream_query:
@@ -485,7 +627,29 @@ static void drop_task(struct ds_accel__call *call)
     struct ds_accel__race_task *task = call->race.task;
 
     if (task != NULL && call->status != DS_ACCEL_OK) {
+        struct ds_accel__race_task **place = &call->stack->race_tasks;
+
+        while (*place != NULL && *place != task) {
+            place = &(*place)->next;
+        }
+        if (*place != NULL) {
+            *place = task->next;
+        }
         ds_accel__clock_put(task->place.clock);
+        free(task);
+    }
+}
+
+/* Those of captures. Lock held. */
+static void end_tasks(struct ds_accel__stack *stack)
+{
+    while (stack->race_tasks != NULL) {
+        struct ds_accel__race_task *task = stack->race_tasks;
+
+        stack->race_tasks = task->next;
+        while (task->places != NULL) {
+            remove_place(task, task->places->at.time);
+        }
         free(task);
     }
 }
@@ -501,6 +665,7 @@ static void race_after(struct ds_accel__call *call)
         follow(call);
     }
     drop_task(call);
+    end_launch(call);
     ds_accel__clock_put(call->race.clock);
     warns = ds_accel__race_is_blind && !is_blind_told;
     is_blind_told = is_blind_told || ds_accel__race_is_blind;
@@ -524,6 +689,7 @@ static void race_stop(struct ds_accel__stack *stack)
 {
     ds_accel__race_tell(stack);
     ds_accel__layer_lock();
+    end_tasks(stack);
     if (ds_accel__race_findings_close(stack)) {
         ds_accel__race_clocks_close(); /* of what was counted nothing is asked for again */
         is_blind_told = false;

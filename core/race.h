@@ -34,11 +34,12 @@ struct ds_accel__access {
     const void *captured_at; /* of a launch */
 };
 
-/* What a capture recorded: accesses, and records of events, in order. */
+/* What a capture recorded: accesses, host tasks, and records of events, in order. */
 struct ds_accel__capture_item {
-    struct ds_accel__access *access; /* NULL: a record */
-    uint64_t memory;                 /* number of the range that it was in; 0: not known */
-    uint64_t block;                  /* of the block, if the capture's own pool does not keep it */
+    struct ds_accel__access *access; /* NULL: a host task or a record */
+    struct ds_accel__race_task *task;
+    uint64_t memory; /* number of the range that it was in; 0: not known */
+    uint64_t block;  /* of the block, if the capture's own pool does not keep it */
     const void *event;
     uint64_t event_number;
 };
@@ -68,11 +69,31 @@ struct ds_accel__race_thread {
     race_clock_t *clock;
 };
 
+/* Where a captured host task will run for a launch. */
+struct ds_accel__task_place {
+    struct ds_accel__task_place *next;
+    struct ds_accel__access at; /* all but the range */
+};
+
 /* A host task on its way, with the clock of its place in the stream. */
 struct ds_accel__race_task {
     ds_accel_host_task_t run;
     void *user_data;
     struct ds_accel__access place; /* all but the range */
+    bool is_nowhere;               /* its place is not known: what it notes is not taken */
+    bool is_captured;              /* it runs for each launch, at the first of its places */
+    struct ds_accel__task_place *places;
+    struct ds_accel__race_task *next; /* of those of captures, in its stack */
+};
+
+/* A launch on its way: a time and a clock for each item of the capture. */
+struct ds_accel__launch {
+    struct ds_accel__capture *capture;
+    size_t count;
+    struct {
+        uint64_t time;
+        race_clock_t *clock;
+    } places[];
 };
 
 /* ---- race_clock.c --------------------------------------------------------------------------- */

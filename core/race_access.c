@@ -196,6 +196,9 @@ bool ds_accel__race_place_host(struct ds_accel__stack *stack, struct ds_accel__a
     struct ds_accel__race_thread *thread;
 
     if (ds_accel__race_task != NULL) {
+        if (ds_accel__race_task->is_nowhere) {
+            return false;
+        }
         access->component = ds_accel__race_task->place.component;
         access->time = ds_accel__race_task->place.time;
         access->clock = ds_accel__race_task->place.clock;

@@ -328,3 +328,94 @@ Test(core_races, memory_of_a_capture_is_kept_for_the_graphs_of_its_pool_only)
         stop();
     }
 }
+
+/* ---- host tasks of a graph ------------------------------------------------------------------ */
+
+static sem_t noted;
+static uint32_t task_access;
+static int32_t task_status;
+
+static void note_in_task(void *user_data, int32_t status)
+{
+    cr_expect_eq(status, DS_ACCEL_OK);
+    task_status = ds_accel_note_access(device, NULL, user_data, SIZE, task_access);
+    sem_post(&noted);
+}
+
+/* Between two other uses of the same memory. */
+static void capture_task(uint32_t access, bool is_alone)
+{
+    task_access = access;
+    cr_assert_eq(sem_init(&noted, 0, 0), 0);
+    MUST(ds_accel_graph_capture_begin(graph, first, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    if (!is_alone) {
+        EXPECT_STATUS(set(first, memory, 1), DS_ACCEL_OK);
+    }
+    MUST(ds_accel_stream_host_task(first, note_in_task, memory));
+    if (!is_alone) {
+        EXPECT_STATUS(set(first, memory, 2), DS_ACCEL_OK);
+    }
+    MUST(ds_accel_graph_capture_end(graph));
+}
+
+static void wait_until_noted(void)
+{
+    while (sem_wait(&noted) != 0) {
+    }
+}
+
+Test(core_races, what_a_graphs_host_task_notes_is_in_the_order_of_its_graph)
+{
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        capture_task(DS_ACCEL_ACCESS_READ, false);
+        for (int launch = 0; launch < 4; launch++) {
+            EXPECT_STATUS(ds_accel_graph_replay(graph, launch % 2 == 0 ? first : second),
+                          DS_ACCEL_OK);
+        }
+        EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
+        expect_races(0, "launches of one graph follow each other");
+        stop();
+    }
+}
+
+Test(core_races, what_a_graphs_host_task_notes_races_with_other_streams)
+{
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        capture_task(DS_ACCEL_ACCESS_WRITE, true);
+        for (int launch = 0; launch < 2; launch++) { /* the second is at a place of its own */
+            EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_stream_synchronize(first), DS_ACCEL_OK);
+            wait_until_noted();
+            EXPECT_STATUS(set(second, memory, 1), DS_ACCEL_OK);
+            EXPECT_STATUS(ds_accel_stream_synchronize(second), DS_ACCEL_OK);
+            expect_races(0, "it was waited for");
+        }
+        EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        wait_until_noted();
+        EXPECT_STATUS(set(second, memory, 1), DS_ACCEL_OK);
+        expect_races(1, "it was not");
+        EXPECT_HAS(test_log, "noted access on stream ");
+        stop();
+    }
+}
+
+Test(core_races, a_graphs_host_task_is_refused_what_races)
+{
+    fail_on_races();
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        capture_task(DS_ACCEL_ACCESS_WRITE, true);
+        EXPECT_STATUS(set(second, memory, 1), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        wait_until_noted();
+        cr_expect_eq(task_status, DS_ACCEL_ERR_STATE, "%d", task_status);
+        expect_races(1, "nobody waited for the other stream");
+        EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
+        wait_until_noted();
+        cr_expect_eq(task_status, DS_ACCEL_OK, "%d", task_status);
+        stop();
+    }
+}
