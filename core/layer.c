@@ -136,6 +136,9 @@ static bool begin_call(struct ds_accel__call *call)
     error->struct_size = sizeof(*error);
     memset(call->own.canary, 0xc5, sizeof(call->own.canary));
     call->site = ds_accel__layer_caller(call->site);
+    if (call->slot == DS_ACCEL__SLOT_stream_host_task) {
+        call->race.work = ds_accel__work_take();
+    }
     find_stack(call);
     if (call->stack == NULL) {
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,

@@ -307,6 +307,14 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                                      uint64_t address, uint64_t size_bytes,
                                      struct ds_accel__range *grave_out);
 
+/* Is all that work of the library's own touches there, as far as layer validate, if it is on,
+ * knows? False: what is wrong is in the text. No lock held. */
+bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,
+                             char *text, size_t text_size);
+/* race_work.c: what the host task touches that this thread is queueing, once; NULL: it is the
+ * program's. */
+const struct ds_accel__work *ds_accel__work_take(void);
+
 /* layer_race.c: what is to be done with an object and a range that end. Lock held. */
 void ds_accel__race_object_end(struct ds_accel__object *object);
 /* Report of races; every race in the stack. New texts. */

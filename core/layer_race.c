@@ -555,9 +555,6 @@ static void race_before(struct ds_accel__call *call)
 {
     bool is_refused = false;
 
-    if (call->slot == DS_ACCEL__SLOT_stream_host_task) {
-        call->race.work = ds_accel__work_take();
-    }
     ds_accel__layer_lock();
     if (!ds_accel__race_is_blind) {
         call->race.clock = awaited(call);

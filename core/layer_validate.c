@@ -11,7 +11,7 @@
  * the process's own memory (DS_ACCEL_FLAG_HOST_ACCESSIBLE with DS_ACCEL_FLAG_UNIFIED_ADDRESSES),
  * an address that nobody allocated may still be fine; one that was freed of late is not.
  */
-#include "layer.h"
+#include "race.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -356,6 +356,27 @@ static struct ds_accel__object device_of(const struct ds_accel__call *call)
     return copy;
 }
 
+/* What is wrong with a part of memory that is the host's, if somebody allocated it. Lock held. */
+static const char *judge_hosts(const struct ds_accel__stack *stack, uint64_t address,
+                               uint64_t size_bytes, struct ds_accel__range *grave_out)
+{
+    const struct ds_accel__range *range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address);
+
+    if (range != NULL && ds_accel__range_find(DS_ACCEL__BLOCKS, 0, address) == NULL) {
+        const struct ds_accel__range *grave = ds_accel__range_grave(0, address);
+
+        if (grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT) {
+            *grave_out = *grave;
+            return "lies in a freed block";
+        }
+    }
+    return range != NULL && range->stack == stack && !range->is_unsized &&
+                   range->size_bytes - (address - range->begin) < size_bytes &&
+                   range->slot != DS_ACCEL__SLOT_vmem_map
+               ? "goes past the end of its allocation"
+               : NULL;
+}
+
 /* What is wrong with memory that the host is to use; is_own: it must not be a device's; freed_at
  * where it was freed. Lock held. */
 static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t address,
@@ -375,19 +396,7 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
             return "is a device's, and the call says that it is the host's";
         }
     }
-    if (range != NULL && ds_accel__range_find(DS_ACCEL__BLOCKS, 0, address) == NULL) {
-        const struct ds_accel__range *grave = ds_accel__range_grave(0, address);
-
-        if (grave != NULL && grave->slot == DS_ACCEL__SLOT_COUNT) {
-            *grave_out = *grave;
-            return "lies in a freed block";
-        }
-    }
-    return range != NULL && range->stack == call->stack && !range->is_unsized &&
-                   range->size_bytes - (address - range->begin) < size_bytes &&
-                   range->slot != DS_ACCEL__SLOT_vmem_map
-               ? "goes past the end of its allocation"
-               : NULL;
+    return judge_hosts(call->stack, address, size_bytes, grave_out);
 }
 
 /* Memory that was registered, and is again what the device finds any of the host's to be. */
@@ -487,6 +496,60 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
         return end_of(grave);
     }
     return is_on_stream && !is_process_memory(&of) ? "is in no live allocation" : NULL;
+}
+
+static bool is_on(const struct ds_accel__stack *stack)
+{
+    for (size_t i = 0; i < stack->layer_count; i++) {
+        if (stack->layers[i] == &ds_accel__layer_validate) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The bytes of an extent, from the lowest to the highest, as any other memory. Lock held. */
+static const char *judge_extent(const struct ds_accel__stack *stack,
+                                const struct ds_accel__extent *extent, uint64_t begin,
+                                uint64_t size_bytes, struct ds_accel__range *grave_out)
+{
+    const struct ds_accel__object *device = ds_accel__object_find(DS_ACCEL__DEVICE, extent->device);
+    struct ds_accel__object of;
+
+    if (device == NULL) {
+        return judge_hosts(stack, begin, size_bytes, grave_out);
+    }
+    of = *device;
+    of.device_flags = ds_accel__device_flags(device);
+    return judge_device_memory(&of, begin, size_bytes, false, grave_out);
+}
+
+bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,
+                             char *text, size_t text_size)
+{
+    const char *problem = NULL;
+
+    for (uint32_t i = 0; i < work->count && problem == NULL && is_on(stack); i++) {
+        const struct ds_accel__extent *extent = &work->extents[i];
+        struct ds_accel__range grave = {0};
+        uint64_t begin;
+        uint64_t size_bytes;
+        char site[256] = "";
+
+        ds_accel__extent_span(extent, &begin, &size_bytes);
+        ds_accel__layer_lock();
+        problem = judge_extent(stack, extent, begin, size_bytes, &grave);
+        ds_accel__layer_unlock();
+        if (grave.freed_at != NULL) {
+            ds_accel__layer_site(grave.freed_at, site, sizeof(site));
+        }
+        if (problem != NULL) {
+            snprintf(text, text_size, "%s: %s 0x%llx with %llu bytes %s%s%s", work->call,
+                     extent->is_write ? "destination" : "source", (unsigned long long)begin,
+                     (unsigned long long)size_bytes, problem, site[0] != '\0' ? ", at " : "", site);
+        }
+    }
+    return problem == NULL;
 }
 
 /* is_own: of this device, not only in its reach. NULL device: the host's. */
@@ -732,7 +795,20 @@ static void check_rng(struct ds_accel__call *call, const struct ds_accel__object
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "no memory has %llu elements",
                                (unsigned long long)count);
     } else if (count > 0) {
-        check_memory(call, device, call->arguments[1].pointer, 1, false, "destination");
+        check_memory(call, device, call->arguments[1].pointer,
+                     count * ds_accel__race_dtype_bytes(call->arguments[3].number), false,
+                     "destination");
+    }
+}
+
+/* What a host task of the library's own touches. */
+static void check_work(struct ds_accel__call *call)
+{
+    char problem[512];
+
+    if (call->race.work != NULL &&
+        !ds_accel__validate_work(call->stack, call->race.work, problem, sizeof(problem))) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID, "%s", problem);
     }
 }
 
@@ -887,6 +963,9 @@ static void check_slot(struct ds_accel__call *call)
     case DS_ACCEL__SLOT_rng_uniform:
     case DS_ACCEL__SLOT_rng_normal:
         check_rng(call, &device);
+        break;
+    case DS_ACCEL__SLOT_stream_host_task:
+        check_work(call);
         break;
     case DS_ACCEL__SLOT_env_name_get:
         check_limit(call, 1, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, DS_ACCEL_ENV_LIST_EXPORT);

@@ -167,6 +167,8 @@ bool ds_accel__race_place_stream(struct ds_accel__object *stream,
 /* Where an address of a device's call lies: host memory is not the device's own. */
 uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t address);
 const struct ds_accel__object *ds_accel__race_device_of(const void *handle);
+/* Of an element; 1 for what is not known. */
+uint64_t ds_accel__race_dtype_bytes(uint64_t dtype);
 void ds_accel__race_join_waits(const struct ds_accel__call *call,
                                struct ds_accel__race_object *race, uint32_t position);
 /* The accesses of a call that was done. */
@@ -175,8 +177,9 @@ bool ds_accel__race_would(const struct ds_accel__call *call);
 
 /* ---- race_work.c ---------------------------------------------------------------------------- */
 
-/* What the host task touches that this thread is queueing, once; NULL: it is the program's. */
-const struct ds_accel__work *ds_accel__work_take(void);
+/* From the lowest to the highest of its bytes. */
+void ds_accel__extent_span(const struct ds_accel__extent *extent, uint64_t *begin_out,
+                           uint64_t *size_out);
 /* The accesses of work whose place is filled in; captured: in the capture of that stream. */
 void ds_accel__work_access(const struct ds_accel__work *work, struct ds_accel__access *access,
                            struct ds_accel__race_object *captured);

@@ -280,7 +280,7 @@ static void add_touch(struct touch *touch, const struct ds_accel__object *device
     touch->count++;
 }
 
-static uint64_t dtype_bytes(uint64_t dtype)
+uint64_t ds_accel__race_dtype_bytes(uint64_t dtype)
 {
     switch (dtype) {
     case DS_ACCEL_DTYPE_FLOAT64:
@@ -349,7 +349,7 @@ static void touched_by(const struct ds_accel__call *call, struct touch *touch)
         touch->stream = first;
         if (arguments[2].number < UINT64_MAX / 8) {
             add_touch(touch, ds_accel__race_device_of(first), arguments[1].pointer,
-                      arguments[2].number * dtype_bytes(arguments[3].number), true);
+                      arguments[2].number * ds_accel__race_dtype_bytes(arguments[3].number), true);
         }
         break;
     case DS_ACCEL__SLOT_stream_host_task:

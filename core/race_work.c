@@ -87,6 +87,19 @@ static void find_runs(const struct ds_accel__extent *extent, struct runs *runs)
     }
 }
 
+void ds_accel__extent_span(const struct ds_accel__extent *extent, uint64_t *begin_out,
+                           uint64_t *size_out)
+{
+    struct runs runs;
+
+    find_runs(extent, &runs);
+    *begin_out = runs.begin;
+    *size_out = runs.run_bytes;
+    for (uint32_t i = 0; i < runs.ndim; i++) {
+        *size_out += (runs.sizes[i] - 1) * runs.strides[i];
+    }
+}
+
 /* Where the run of a number begins. */
 static uint64_t run_begin(const struct runs *runs, uint64_t number)
 {
@@ -209,14 +222,21 @@ int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
     const struct ds_accel__object *object;
     struct ds_accel__stack *stack = NULL;
     bool is_refused = false;
+    char problem[512];
 
     if (device == NULL || __atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
         return DS_ACCEL_OK;
     }
     ds_accel__layer_lock();
     object = ds_accel__object_find(DS_ACCEL__DEVICE, device->abi.handle);
+    stack = object != NULL ? object->stack : NULL;
+    ds_accel__layer_unlock();
+    if (stack != NULL && !ds_accel__validate_work(stack, work, problem, sizeof(problem))) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s", problem);
+    }
+    ds_accel__layer_lock();
+    object = ds_accel__object_find(DS_ACCEL__DEVICE, device->abi.handle);
     if (object != NULL && object->stack->races != NULL && !ds_accel__race_is_blind) {
-        stack = object->stack;
         is_refused = note_host_work(object, work, site);
     }
     ds_accel__layer_unlock();

@@ -396,3 +396,105 @@ Test(core_layer_work, host_work_that_would_race_can_be_refused)
         stop();
     }
 }
+
+/* ---- memory that is gone, or too small ------------------------------------------------------- */
+
+/* The works again, on tensors over memory that its allocator has taken back. */
+static void free_below_tensors(void)
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    struct ds_accel_tensor_memory memory = {
+        .struct_size = sizeof(memory), .dtype = DS_ACCEL_DTYPE_FLOAT32, .ndim = 2, .shape = shape};
+    void *block = NULL;
+
+    ds_accel_tensor_put(columns);
+    ds_accel_tensor_put(transpose);
+    ds_accel_tensor_put(matrix);
+    MUST(ds_accel_mem_alloc(device, NULL, ROWS * COLUMNS * 4, &block));
+    memory.data = block;
+    MUST(ds_accel_tensor_from_memory(device, &memory, &matrix));
+    MUST(ds_accel_tensor_slice(matrix, 1, 0, COLUMNS, 2, &columns));
+    MUST(ds_accel_tensor_transpose(matrix, 0, 1, &transpose));
+    EXPECT_STATUS(ds_accel_mem_free(device, NULL, block), DS_ACCEL_OK);
+}
+
+Test(core_layer_work, host_work_on_freed_memory_is_refused)
+{
+    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(works); i++) {
+        start(accelerators[i % LENGTH(accelerators)]);
+        free_below_tensors();
+        EXPECT_REFUSED(works[i / LENGTH(accelerators)].queue(first), DS_ACCEL_ERR_INVALID,
+                       "lies in a freed block, at ");
+        EXPECT_HAS(ds_accel_last_error(), works[i / LENGTH(accelerators)].call);
+        stop();
+    }
+}
+
+/* The library looks at allocations, of which a block is a part. */
+Test(core_layer_work, host_work_past_the_end_of_a_block_is_refused)
+{
+    const int64_t strides[] = {-512, 2};
+    const float value = 1;
+
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
+                                                .dtype = DS_ACCEL_DTYPE_FLOAT32,
+                                                .ndim = 2,
+                                                .shape = (int64_t[]){2, 256},
+                                                .strides = strides};
+        ds_accel_tensor_t *view = NULL;
+        char *blocks[2] = {NULL, NULL};
+
+        start(accelerators[i]);
+        for (int j = 0; j < 2; j++) {
+            MUST(ds_accel_mem_alloc(device, NULL, 4096, (void **)&blocks[j]));
+        }
+        EXPECT_STATUS(
+            ds_accel_rng_uniform(rng, first, blocks[0], 1024, DS_ACCEL_DTYPE_FLOAT32, 0, 1),
+            DS_ACCEL_OK);
+        EXPECT_REFUSED(
+            ds_accel_rng_uniform(rng, first, blocks[0], 1025, DS_ACCEL_DTYPE_FLOAT32, 0, 1),
+            DS_ACCEL_ERR_INVALID, "with 4100 bytes goes past the end of its block");
+        memory.data = blocks[0] + 2052; /* its last element ends where the block does */
+        MUST(ds_accel_tensor_from_memory(device, &memory, &view));
+        EXPECT_STATUS(ds_accel_tensor_fill(view, &value, first), DS_ACCEL_OK);
+        ds_accel_tensor_put(view);
+        memory.data = blocks[0] + 2060; /* and here 8 bytes behind */
+        MUST(ds_accel_tensor_from_memory(device, &memory, &view));
+        EXPECT_REFUSED(ds_accel_tensor_fill(view, &value, first), DS_ACCEL_ERR_INVALID,
+                       "goes past the end of its block");
+        ds_accel_tensor_put(view);
+        EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
+        for (int j = 0; j < 2; j++) {
+            EXPECT_STATUS(ds_accel_mem_free(device, NULL, blocks[j]), DS_ACCEL_OK);
+        }
+        stop();
+    }
+}
+
+/* By the calling thread, on pinned memory. */
+Test(core_layer_work, host_work_on_freed_pinned_memory_is_refused)
+{
+    const float value = 4;
+
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
+                                                .dtype = DS_ACCEL_DTYPE_FLOAT32,
+                                                .ndim = 1,
+                                                .shape = (int64_t[]){128}};
+        ds_accel_tensor_t *pinned = NULL;
+        void *block = NULL;
+
+        start(accelerators[i]);
+        MUST(ds_accel_mem_alloc_pinned(device, 512, 1, 0, &block));
+        memory.data = block;
+        MUST(ds_accel_tensor_from_memory(NULL, &memory, &pinned));
+        EXPECT_STATUS(ds_accel_tensor_fill(pinned, &value, first), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_free_pinned(device, block), DS_ACCEL_OK);
+        EXPECT_REFUSED(ds_accel_tensor_fill(pinned, &value, first), DS_ACCEL_ERR_INVALID,
+                       "tensor_fill: destination ");
+        EXPECT_HAS(ds_accel_last_error(), "lies in a freed block, at ");
+        ds_accel_tensor_put(pinned);
+        stop();
+    }
+}

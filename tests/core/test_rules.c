@@ -501,3 +501,24 @@ Test(core_rules, a_copy_goes_the_way_that_it_says)
     EXPECT_OK(table->mem_free(handle, memory, &error));
     stop();
 }
+
+/* ---- numbers of the vendor's own ------------------------------------------------------------ */
+
+Test(core_rules, vendors_numbers_stay_within_their_block)
+{
+    void *blocks[2] = {NULL, NULL};
+
+    start_far();
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(ds_accel_mem_alloc(device, NULL, 512, &blocks[i]), DS_ACCEL_OK);
+    }
+    EXPECT_OK(table->rng_uniform(stream, blocks[0], 128, DS_ACCEL_DTYPE_FLOAT32, 0, 1, &error));
+    EXPECT_FAIL(table->rng_uniform(stream, blocks[0], 129, DS_ACCEL_DTYPE_FLOAT32, 0, 1, &error),
+                DS_ACCEL_ERR_INVALID, "with 516 bytes goes past the end of its block");
+    EXPECT_FAIL(table->rng_uniform(stream, blocks[0], 65, DS_ACCEL_DTYPE_FLOAT64, 0, 1, &error),
+                DS_ACCEL_ERR_INVALID, "with 520 bytes goes past the end of its block");
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(ds_accel_mem_free(device, NULL, blocks[i]), DS_ACCEL_OK);
+    }
+    stop();
+}
