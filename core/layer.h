@@ -307,6 +307,8 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                                      uint64_t address, uint64_t size_bytes,
                                      struct ds_accel__range *grave_out);
 
+/* Does a slot that gives memory back take what this one made? */
+bool ds_accel__may_free(uint32_t slot, uint32_t made_by);
 /* Is all that work of the library's own touches there, as far as layer validate, if it is on,
  * knows? False: what is wrong is in the text. No lock held. */
 bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,

@@ -111,7 +111,8 @@ static bool free_memory(const struct ds_accel__call *call)
     bool is_refused = false;
     bool is_placed;
 
-    if (range == NULL || range->begin != address || thread == NULL) {
+    if (range == NULL || range->begin != address || thread == NULL ||
+        !ds_accel__may_free(call->slot, range->slot)) {
         return false;
     }
     if (call->slot == DS_ACCEL__SLOT_mem_free_async) {

@@ -638,8 +638,7 @@ static void check_fill(struct ds_accel__call *call, const struct ds_accel__objec
     check_memory(call, device, call->arguments[1].pointer, size_bytes, false, "destination");
 }
 
-/* Slots that give memory back, each with what it takes. */
-static bool may_free(uint32_t slot, uint32_t made_by)
+bool ds_accel__may_free(uint32_t slot, uint32_t made_by)
 {
     switch (slot) {
     case DS_ACCEL__SLOT_mem_free:
@@ -695,7 +694,7 @@ static void check_release(struct ds_accel__call *call, const struct ds_accel__ob
             "0x%llx is not the beginning of an allocation, but %llu bytes behind "
             "it",
             (unsigned long long)address, (unsigned long long)(address - range.begin));
-    } else if (!may_free(call->slot, range.slot)) {
+    } else if (!ds_accel__may_free(call->slot, range.slot)) {
         ds_accel__layer_refuse(
             call, DS_ACCEL_ERR_INVALID, "0x%llx was made by %s", (unsigned long long)address,
             range.slot < DS_ACCEL__SLOT_COUNT ? ds_accel__slots[range.slot].name : "an allocator");

@@ -22,15 +22,20 @@ static ds_accel_graph_t *graph;
 static void *memory;
 static char own[SIZE] __attribute__((aligned(4096)));
 
-static void start(const char *accelerator)
+static void start_with(const char *accelerator, const char *layers)
 {
-    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    setenv("DS_ACCEL_LAYERS", layers, 1);
     setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
     context = test_start(accelerator, &device);
     MUST(ds_accel_stream_create(device, 0, 0, &first));
     MUST(ds_accel_stream_create(device, 0, 0, &second));
     MUST(ds_accel_graph_create(device, &graph));
     MUST(ds_accel_mem_alloc(device, first, SIZE, &memory));
+}
+
+static void start(const char *accelerator)
+{
+    start_with(accelerator, "validate");
 }
 
 static void stop(void)
@@ -198,6 +203,27 @@ Test(core_races, what_is_unregistered_was_not_freed)
         EXPECT_STATUS(ds_accel_note_access(device, first, own, SIZE, DS_ACCEL_ACCESS_WRITE),
                       DS_ACCEL_OK);
         expect_races(0, "it was waited for");
+        stop();
+    }
+}
+
+/* What no backend does, whichever layer is asked first. */
+Test(core_races, memory_does_not_end_by_what_did_not_make_it)
+{
+    for (size_t i = 0; i < LENGTH(accelerators) * LENGTH(kinds); i++) {
+        void *pinned = NULL;
+
+        start_with(accelerators[i % LENGTH(accelerators)], "race,validate");
+        MUST(ds_accel_mem_alloc_pinned(device, SIZE, 0, DS_ACCEL_PINNED_MAPPED, &pinned));
+        EXPECT_STATUS(
+            ds_accel_mem_copy_async(first, memory, pinned, SIZE, DS_ACCEL_COPY_HOST_TO_DEVICE),
+            DS_ACCEL_OK);
+        cr_expect_lt(kinds[i / LENGTH(accelerators)].end(device, pinned), 0);
+        expect_races(0, "it did not end");
+        EXPECT_STATUS(ds_accel_note_access(device, NULL, pinned, 1, DS_ACCEL_ACCESS_WRITE),
+                      DS_ACCEL_OK);
+        expect_races(1, "and is still read");
+        EXPECT_STATUS(ds_accel_mem_free_pinned(device, pinned), DS_ACCEL_OK);
         stop();
     }
 }
