@@ -501,14 +501,16 @@ static void keep_block(const struct ds_accel__object *device, uint64_t space, co
         .slot = DS_ACCEL__SLOT_COUNT,
         .site = site,
     };
-    struct ds_accel__range *whole =
-        ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, (uintptr_t)pointer);
+    uint64_t end = range.begin + size_bytes;
+    struct ds_accel__range *whole = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, range.begin);
 
     if (ds_accel__ranges_make_room(DS_ACCEL__BLOCKS)) {
         ds_accel__range_add(DS_ACCEL__BLOCKS, &range, spare);
     }
-    if (whole != NULL) {
+    while (whole != NULL && whole->begin < end) { /* several that were mapped, or one */
         whole->is_divided = true;
+        whole =
+            ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, whole->begin + whole->size_bytes);
     }
 }
 

@@ -94,7 +94,8 @@ static race_clock_t *awaited(const struct ds_accel__call *call)
 }
 
 /* Freeing is a write by who frees; nothing is known of the addresses after it. What is unregistered
- * stays the caller's, with all that uses it. True: it races and, where races fail, is refused. */
+ * stays the caller's, with all that uses it. True: it races and, where races fail, is refused. What
+ * an allocator gives back is not: nobody would have it then. */
 static bool free_memory(const struct ds_accel__call *call)
 {
     struct ds_accel__access access = {.stack = call->stack, .slot = call->slot, .site = call->site};
@@ -130,7 +131,8 @@ static bool free_memory(const struct ds_accel__call *call)
         access.begin = range->begin;
         access.size_bytes = range->size_bytes;
         access.is_write = true;
-        is_refused = ds_accel__access_check(&access) != NULL && call->stack->fails_on_races;
+        is_refused = ds_accel__access_check(&access) != NULL && call->stack->fails_on_races &&
+                     !range->is_divided;
         if (!is_refused && call->slot != DS_ACCEL__SLOT_mem_unregister) {
             ds_accel__access_forget(space, range->begin, range->begin + range->size_bytes);
         }

@@ -250,6 +250,56 @@ Test(core_races, memory_whose_end_races_can_be_kept)
     }
 }
 
+/* What layer leak says of memory; events are the allocator's own. */
+static char *leaked_memory(void)
+{
+    char *text = NULL;
+    char *end;
+
+    MUST(ds_accel_layer_report(context, "leak", &text));
+    end = text;
+    for (char *line = text, *next; *line != '\0'; line = next) {
+        next = strchrnul(line, '\n');
+        next += *next != '\0';
+        if (memmem(line, (size_t)(next - line), " x memory, ", strlen(" x memory, ")) != NULL) {
+            memmove(end, line, (size_t)(next - line));
+            end += next - line;
+        }
+    }
+    *end = '\0';
+    return text;
+}
+
+/* The library would have nobody to give it to. */
+Test(core_races, memory_that_an_allocator_gives_back_is_not_refused)
+{
+    fail_on_races();
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        ds_accel_pool_t *pool = NULL;
+        void *block = NULL;
+        char *before;
+        char *after;
+
+        start_with(accelerators[i], "validate,leak");
+        before = leaked_memory();
+        MUST(ds_accel_pool_create(device, &pool));
+        MUST(ds_accel_pool_begin(pool));
+        MUST(ds_accel_mem_alloc(device, first, 4 << 20, &block));
+        MUST(ds_accel_pool_end(pool));
+        EXPECT_STATUS(set(second, block, 1), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_mem_free(device, first, block), DS_ACCEL_OK);
+        ds_accel_pool_destroy(pool);
+        EXPECT_STATUS(ds_accel_empty_cache(device), DS_ACCEL_OK);
+        expect_races(1, "nobody recorded the second stream");
+        after = leaked_memory();
+        EXPECT_HAS(before, "1 x memory");
+        cr_expect_str_eq(after, before, "%s", after);
+        ds_accel_free_text(before);
+        ds_accel_free_text(after);
+        stop();
+    }
+}
+
 /* ---- races that are refused ----------------------------------------------------------------- */
 
 static void capture_set(void)
