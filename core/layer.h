@@ -161,10 +161,10 @@ struct ds_accel__range {
     const void *site;     /* where it was made */
     const void *freed_at; /* only in what is remembered of freed ones */
     uint64_t number;      /* counts the ranges of the process: no two have the same */
+    uint64_t pool;        /* of a block that a stream got while it captured: whence; 0: none */
     uint32_t device_index;
     uint32_t slot;   /* that made it */
     uint32_t flags;  /* of pinned memory: DS_ACCEL_PINNED_* */
-    uint64_t pool;   /* of a block that a stream got while it captured: whence; 0: none */
     bool is_divided; /* an allocator gives out parts of it */
     bool is_unsized; /* another process's or the vendor's: nobody said how large it is */
 };
