@@ -473,8 +473,27 @@ void ds_accel__pinned_attach(struct ds_accel__device *device)
     pthread_mutex_unlock(&open_lock);
 }
 
+/* Nobody asks for them any more; what they used may be given back if they were waited for. */
+static void drop_ends(struct ds_accel__device *device, bool waits)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    pthread_mutex_lock(&device->lock);
+    while (device->ends != NULL) {
+        struct ds_accel__pinned_end *end = device->ends;
+
+        device->ends = end->next;
+        if (waits) {
+            table_of(device)->event_synchronize(end->event, UINT64_MAX, &error);
+        }
+        table_of(device)->event_destroy(end->event);
+        free(end);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
 /* What this device still does with blocks of other pools is waited for. */
-static void purge(struct ds_accel__pinned *pool, const struct ds_accel__device *device)
+static void purge(struct ds_accel__pinned *pool, struct ds_accel__device *device)
 {
     const struct ds_accel_plugin *table = table_of(device);
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -490,28 +509,12 @@ static void purge(struct ds_accel__pinned *pool, const struct ds_accel__device *
             }
             if (is_used) {
                 table->device_synchronize(device->abi.handle, UINT64_MAX, &error);
+                drop_ends(device, true);
                 drop_uses_of(pool, block, device);
             }
         }
     }
     pthread_mutex_unlock(&pool->lock);
-}
-
-/* What they used may be given back. */
-static void wait_for_ends(struct ds_accel__device *device)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-    pthread_mutex_lock(&device->lock);
-    while (device->ends != NULL) {
-        struct ds_accel__pinned_end *end = device->ends;
-
-        device->ends = end->next;
-        table_of(device)->event_synchronize(end->event, UINT64_MAX, &error);
-        table_of(device)->event_destroy(end->event);
-        free(end);
-    }
-    pthread_mutex_unlock(&device->lock);
 }
 
 void ds_accel__pinned_detach(struct ds_accel__device *device)
@@ -526,7 +529,6 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
     *place = device->next_open;
     __atomic_sub_fetch(&device->context->open_device_count, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&open_lock);
-    wait_for_ends(device);
     for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {
         struct ds_accel__device *other = context->devices[i];
 
@@ -534,5 +536,7 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
             purge(other->pinned, device);
         }
     }
+    drop_ends(device, device->pinned != NULL && (device->pinned->waiting != NULL ||
+                                                 device->pinned->stats.allocated_bytes > 0));
     ds_accel__captures_forget(device);
 }

@@ -67,7 +67,7 @@ let_go() {
     vendor=$1
     run timeout 300 "$sim" "$@"
     is "$vendor, a wrapped stream that was let go" "0 let go: waits
-behind it: is free" "$code $out"
+behind it, with the device at work: given out" "$code $out"
 }
 let_go cuda "$dir/pinned" cuda libcuda.so.1 cuStreamCreate
 let_go rocm "$dir/pinned" rocm libamdhip64.so.6 hipStreamCreateWithPriority

@@ -186,14 +186,17 @@ static uint64_t make_native(const char *library, const char *function)
     return (uint64_t)(uintptr_t)stream;
 }
 
-static void let_go(uint64_t native, void *memory)
+static void let_go(uint64_t native, ds_accel_stream_t *later, void *memory)
 {
     struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
     ds_accel_stream_t *stream = NULL;
     char *blocks[2] = {take(), take()};
+    char *block;
     sem_t gate;
+    sem_t later_gate;
 
     sem_init(&gate, 0, 0);
+    sem_init(&later_gate, 0, 0);
     MUST(ds_accel_stream_wrap(device, native, &stream));
     MUST(ds_accel_stream_host_task(stream, wait_at_gate, &gate));
     for (int i = 0; i < 2; i++) {
@@ -207,14 +210,18 @@ static void let_go(uint64_t native, void *memory)
     MUST(ds_accel_pinned_empty_cache(device));
     MUST(ds_accel_pinned_stats(device, &stats));
     printf("let go: %s\n", stats.waiting_bytes == 2 * BYTES ? "waits" : "is free");
+    MUST(ds_accel_stream_host_task(later, wait_at_gate, &later_gate));
     sem_post(&gate);
     MUST(ds_accel_stream_wrap(device, native, &stream));
     MUST(ds_accel_stream_synchronize(stream));
     ds_accel_stream_destroy(stream);
-    MUST(ds_accel_pinned_empty_cache(device));
-    MUST(ds_accel_pinned_stats(device, &stats));
-    printf("behind it: %s\n", stats.waiting_bytes != 0 ? "waits" : "is free");
+    block = take(); /* to give one back would wait for the device */
+    printf("behind it, with the device at work: %s\n",
+           block == blocks[0] || block == blocks[1] ? "given out" : "waits");
+    sem_post(&later_gate);
+    MUST(ds_accel_stream_synchronize(later));
     sem_destroy(&gate);
+    sem_destroy(&later_gate);
 }
 
 int main(int argc, char **argv)
@@ -248,7 +255,7 @@ int main(int argc, char **argv)
     MUST(ds_accel_mem_alloc(device, stream, BYTES, &memory));
     if (argc > 3) {
         MUST(ds_accel_set_device(context, 0)); /* for whoever makes the stream */
-        let_go(make_native(argv[2], argv[3]), memory);
+        let_go(make_native(argv[2], argv[3]), stream, memory);
     } else {
         play(stream, memory, DS_ACCEL_COPY_HOST_TO_DEVICE, "read");
         play(stream, memory, DS_ACCEL_COPY_DEVICE_TO_HOST, "written");
