@@ -323,7 +323,8 @@ ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
 void ds_accel_destroy(ds_accel_t *context)
 {
     /* Memory that a tensor holds, perhaps for another library, keeps plugin and device alive. */
-    if (context != NULL && __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
+    if (context != NULL && !ds_accel__end_is_refused(context, "destroy") &&
+        __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
         ds_accel__context_end(context);
     }
 }

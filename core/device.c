@@ -300,6 +300,11 @@ int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
     return device->candidate->watch.is_forked ? refuse_forked(device) : DS_ACCEL_OK;
 }
 
+bool ds_accel__device_lets_end(const struct ds_accel__device *device, const char *call)
+{
+    return !device->candidate->watch.is_forked && !ds_accel__end_is_refused(device->context, call);
+}
+
 bool ds_accel__device_is_host_accessible(struct ds_accel__device *device)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -539,7 +544,7 @@ void ds_accel_device_close(ds_accel_device_t *device)
 {
     struct ds_accel__device *ours = (struct ds_accel__device *)device;
 
-    if (ds_accel__handle_is_live(device) && !ours->candidate->watch.is_forked) {
+    if (ds_accel__handle_is_live(device) && ds_accel__device_lets_end(ours, "device_close")) {
         ds_accel_t *context = ours->context;
 
         pthread_mutex_lock(&context->device_lock);

@@ -161,6 +161,10 @@ struct exported {
 
 static void end_export(struct exported *exported)
 {
+    if (exported->tensor != NULL &&
+        !ds_accel__tensor_lets_end(exported->tensor, "tensor_to_dlpack's deleter")) {
+        return; /* the consumer has it still */
+    }
     ds_accel_tensor_put((ds_accel_tensor_t *)exported->tensor);
     free(exported);
 }
@@ -330,6 +334,12 @@ int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags, int
     }
     if ((flags & ~(DS_ACCEL_DLPACK_VERSIONED | DS_ACCEL_DLPACK_COPY)) != 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "tensor_to_dlpack: unknown flags %#x", flags);
+    }
+    if (ours->storage->device != NULL) {
+        status = ds_accel__device_fork_check(ours->storage->device);
+    }
+    if (status < 0) {
+        return status;
     }
     if ((flags & DS_ACCEL_DLPACK_COPY) != 0) {
         status = ds_accel__tensor_copy_to(ours, ours->storage->place, ours->storage->device, 1,

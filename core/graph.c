@@ -172,7 +172,8 @@ void ds_accel__graph_destroy(struct ds_accel__graph *graph)
 void ds_accel_graph_destroy(ds_accel_graph_t *graph)
 {
     if (ds_accel__handle_is_live(graph) &&
-        !((struct ds_accel__graph *)graph)->child.device->candidate->watch.is_forked) {
+        ds_accel__device_lets_end(((struct ds_accel__graph *)graph)->child.device,
+                                  "graph_destroy")) {
         ds_accel__graph_destroy((struct ds_accel__graph *)graph);
     }
 }

@@ -179,6 +179,9 @@ int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
 int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
 /* The accelerator was started by a process that this one is a child of: say so. */
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
+/* May a call without a status end a thing of the device? Not in a forked child, quietly, nor where
+ * ds_accel__end_is_refused(). */
+bool ds_accel__device_lets_end(const struct ds_accel__device *device, const char *call);
 /* Host code may touch the device's memory. */
 bool ds_accel__device_is_host_accessible(struct ds_accel__device *device);
 /* What the runtime says of an address; false: nothing. */

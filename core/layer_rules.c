@@ -28,6 +28,21 @@ bool ds_accel__layers_in_task(void)
     return tasks_here > 0;
 }
 
+bool ds_accel__end_is_refused(const ds_accel_t *context, const char *call)
+{
+    char site[256];
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) == 0 || tasks_here == 0) {
+        return false;
+    }
+    ds_accel__layer_site(ds_accel__layer_caller(__builtin_return_address(0)), site, sizeof(site));
+    ds_accel__log(&context->log, "validate", DS_ACCEL_LOG_ERROR,
+                  "%s: a host task, which may only note accesses, made this call, at %s; the call "
+                  "was left out",
+                  call, site);
+    return true;
+}
+
 static void run_marked(void *user_data, int32_t status)
 {
     struct ds_accel__task_mark mark = *(struct ds_accel__task_mark *)user_data;

@@ -24,6 +24,11 @@ void ds_accel__layers_remove(struct ds_accel__candidate *candidate);
 bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size);
 /* The calling thread runs a host task, which layer validate has let through. */
 bool ds_accel__layers_in_task(void);
+/*
+ * A call without a status, which ends something, is made in such a task: this says that it was left
+ * out, and the caller leaves the thing as it is, to be ended later.
+ */
+bool ds_accel__end_is_refused(const ds_accel_t *context, const char *call);
 /* The plugin's table below the layers: what is asked there orders nothing for the race detector. */
 const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate);
 /* Nothing that is queued uses these bytes of host memory any more: an allocator has seen to it. */

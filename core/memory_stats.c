@@ -463,7 +463,7 @@ void ds_accel__pool_destroy(struct ds_accel__pool *pool)
 void ds_accel_pool_destroy(ds_accel_pool_t *pool)
 {
     if (ds_accel__handle_is_live(pool) &&
-        !((struct ds_accel__pool *)pool)->child.device->candidate->watch.is_forked) {
+        ds_accel__device_lets_end(((struct ds_accel__pool *)pool)->child.device, "pool_destroy")) {
         ds_accel__pool_destroy((struct ds_accel__pool *)pool);
     }
 }

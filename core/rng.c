@@ -142,8 +142,9 @@ void ds_accel_rng_destroy(ds_accel_rng_t *rng)
 {
     struct ds_accel__rng *ours = (struct ds_accel__rng *)rng;
 
-    if (ds_accel__handle_is_live(rng) && !ours->child.device->candidate->watch.is_forked &&
-        __atomic_load_n(&ours->child.device->default_rng, __ATOMIC_RELAXED) != ours) {
+    if (ds_accel__handle_is_live(rng) &&
+        __atomic_load_n(&ours->child.device->default_rng, __ATOMIC_RELAXED) != ours &&
+        ds_accel__device_lets_end(ours->child.device, "rng_destroy")) {
         ds_accel__rng_destroy(ours);
     }
 }

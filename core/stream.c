@@ -151,7 +151,7 @@ void ds_accel_stream_destroy(ds_accel_stream_t *stream)
     struct ds_accel__stream *ours = (struct ds_accel__stream *)stream;
 
     if (ds_accel__handle_is_live(stream) && !ours->is_borrowed &&
-        !ours->child.device->candidate->watch.is_forked) {
+        ds_accel__device_lets_end(ours->child.device, "stream_destroy")) {
         ds_accel__stream_destroy(ours);
     }
 }
@@ -530,7 +530,8 @@ void ds_accel__event_destroy(struct ds_accel__event *event)
 void ds_accel_event_destroy(ds_accel_event_t *event)
 {
     if (ds_accel__handle_is_live(event) &&
-        !((struct ds_accel__event *)event)->child.device->candidate->watch.is_forked) {
+        ds_accel__device_lets_end(((struct ds_accel__event *)event)->child.device,
+                                  "event_destroy")) {
         ds_accel__event_destroy((struct ds_accel__event *)event);
     }
 }

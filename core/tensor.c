@@ -446,11 +446,18 @@ ds_accel_tensor_t *ds_accel_tensor_get(ds_accel_tensor_t *tensor)
     return tensor;
 }
 
+bool ds_accel__tensor_lets_end(const struct ds_accel__tensor *tensor, const char *call)
+{
+    const struct ds_accel__device *device = tensor->storage->device;
+
+    return device == NULL || !ds_accel__end_is_refused(device->context, call);
+}
+
 void ds_accel_tensor_put(ds_accel_tensor_t *tensor)
 {
     struct ds_accel__tensor *ours = (struct ds_accel__tensor *)tensor;
 
-    if (ds_accel__handle_is_live(tensor) &&
+    if (ds_accel__handle_is_live(tensor) && ds_accel__tensor_lets_end(ours, "tensor_put") &&
         __atomic_sub_fetch(&ours->reference_count, 1, __ATOMIC_ACQ_REL) == 0) {
         struct ds_accel__storage *storage = ours->storage;
 

@@ -29,6 +29,8 @@ int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
 int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place,
                                  struct ds_accel__device *device, uint64_t align_bytes,
                                  ds_accel_stream_t *stream, ds_accel_tensor_t **tensor_out);
+/* May the call, which has no status, end a reference? It says why not: see end_is_refused(). */
+bool ds_accel__tensor_lets_end(const struct ds_accel__tensor *tensor, const char *call);
 /* Of foreign memory, whose place is known. The device is held open by the tensor. */
 int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint32_t place,
                               struct ds_accel__device *device,

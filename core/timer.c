@@ -88,7 +88,8 @@ void ds_accel_timer_destroy(ds_accel_timer_t *timer)
 {
     struct ds_accel__timer *ours = (struct ds_accel__timer *)timer;
 
-    if (ds_accel__handle_is_live(timer) && !ours->child.device->candidate->watch.is_forked) {
+    if (ds_accel__handle_is_live(timer) &&
+        ds_accel__device_lets_end(ours->child.device, "timer_destroy")) {
         ds_accel__timer_destroy(ours);
     }
 }

@@ -5,7 +5,9 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <dlpack/dlpack.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static ds_accel_t *context;
@@ -167,6 +169,116 @@ Test(core_rules, a_host_task_may_call_nothing_but_note_access)
     table->graph_destroy(graph);
     EXPECT_OK(table->mem_free(handle, memory, &error));
     stop();
+}
+
+/* One of each kind, and what a consumer of DLPack holds. */
+static struct {
+    ds_accel_stream_t *stream;
+    ds_accel_event_t *event;
+    ds_accel_graph_t *graph;
+    ds_accel_pool_t *pool;
+    ds_accel_timer_t *timer;
+    ds_accel_rng_t *rng;
+    ds_accel_tensor_t *tensors[2];
+    DLManagedTensor *exported;
+} ends;
+
+static void end_everything(void *user_data, int32_t status)
+{
+    (void)user_data;
+    (void)status;
+    ds_accel_stream_destroy(ends.stream);
+    ds_accel_event_destroy(ends.event);
+    ds_accel_graph_destroy(ends.graph);
+    ds_accel_pool_destroy(ends.pool);
+    ds_accel_timer_destroy(ends.timer);
+    ds_accel_rng_destroy(ends.rng);
+    ds_accel_tensor_put(ends.tensors[0]);
+    ds_accel_tensor_put(ends.tensors[1]);
+    ends.exported->deleter(ends.exported);
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
+
+static uint64_t allocated(void)
+{
+    uint64_t bytes = UINT64_MAX;
+
+    cr_expect_eq(ds_accel_memory_allocated(device, &bytes), DS_ACCEL_OK, "%s",
+                 ds_accel_last_error());
+    return bytes;
+}
+
+static uint64_t pinned(void)
+{
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+
+    cr_expect_eq(ds_accel_pinned_stats(device, &stats), DS_ACCEL_OK);
+    return stats.allocated_bytes;
+}
+
+Test(core_rules, what_a_host_task_would_end_stays_and_is_ended_later)
+{
+    static const char *const calls[] = {
+        "stream_destroy", "event_destroy",
+        "graph_destroy",  "pool_destroy",
+        "timer_destroy",  "rng_destroy",
+        "tensor_put",     "device_close",
+        "destroy",        "tensor_to_dlpack's deleter",
+    };
+    const int64_t shape = 64;
+    uint64_t seed = 0;
+    ds_accel_tensor_t *lent = NULL;
+    void *managed = NULL;
+
+    start();
+    ASSERT_OK(ds_accel_stream_create(device, 0, 0, &ends.stream));
+    ASSERT_OK(ds_accel_event_create(device, 0, &ends.event));
+    ASSERT_OK(ds_accel_graph_create(device, &ends.graph));
+    ASSERT_OK(ds_accel_pool_create(device, &ends.pool));
+    ASSERT_OK(ds_accel_timer_create(device, &ends.timer));
+    ASSERT_OK(ds_accel_rng_create(device, 7, 0, &ends.rng));
+    ASSERT_OK(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, &ends.tensors[0]));
+    ASSERT_OK(ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, 0,
+                                            &ends.tensors[1]));
+    ASSERT_OK(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, &lent));
+    ASSERT_OK(ds_accel_tensor_to_dlpack(lent, 0, DS_ACCEL_DLPACK_NO_STREAM, &managed));
+    ends.exported = managed;
+    ds_accel_tensor_put(lent);
+    test_log[0] = '\0';
+    EXPECT_OK(table->stream_host_task(stream, end_everything, NULL, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        char line[160];
+
+        snprintf(line, sizeof(line),
+                 "1 validate: %s: a host task, which may only note accesses, made this call, at ",
+                 calls[i]);
+        EXPECT_HAS(test_log, line);
+    }
+    EXPECT_OK(ds_accel_stream_query(ends.stream));
+    EXPECT_OK(ds_accel_event_query(ends.event));
+    EXPECT_OK(ds_accel_timer_start(ends.timer, ends.stream));
+    EXPECT_OK(ds_accel_rng_initial_seed(ends.rng, &seed));
+    EXPECT_OK(
+        ds_accel_graph_capture_begin(ends.graph, ends.stream, ends.pool, DS_ACCEL_CAPTURE_RELAXED));
+    EXPECT_OK(ds_accel_graph_capture_end(ends.graph));
+    cr_expect_geq(allocated(), 512);
+    cr_expect_geq(pinned(), 256);
+    ends.exported->deleter(ends.exported);
+    ds_accel_tensor_put(ends.tensors[0]);
+    ds_accel_tensor_put(ends.tensors[1]);
+    cr_expect_eq(allocated(), 0, "the later calls end them");
+    cr_expect_eq(pinned(), 0);
+    ds_accel_rng_destroy(ends.rng);
+    ds_accel_timer_destroy(ends.timer);
+    ds_accel_graph_destroy(ends.graph);
+    ds_accel_pool_destroy(ends.pool);
+    ds_accel_event_destroy(ends.event);
+    ds_accel_stream_destroy(ends.stream);
+    test_log[0] = '\0';
+    stop();
+    EXPECT_HAS_NOT(test_log, "still in use");
 }
 
 /* ---- what a graph uses ---------------------------------------------------------------------- */
