@@ -345,7 +345,9 @@ uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator)
     if (allocator == NULL) {
         return 0;
     }
+    ds_accel__layers_own_begin();
     allocator->table->device_synchronize(allocator->device, UINT64_MAX, &error);
+    ds_accel__layers_own_end();
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
         live_count += empty(arena);
     }

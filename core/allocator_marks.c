@@ -35,12 +35,14 @@ static int32_t synchronize(struct ds_accel__arena *arena)
     if (arena->is_gone) {
         return ds_accel__mark_synchronize(allocator, arena->gone);
     }
+    ds_accel__layers_own_begin();
     if (arena->stream != NULL) {
         status = table->stream_synchronize(arena->stream, UINT64_MAX, &error);
     }
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
         status = table->device_synchronize(allocator->device, UINT64_MAX, &error);
     }
+    ds_accel__layers_own_end();
     return status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : finish(status, &error);
 }
 
@@ -144,11 +146,15 @@ int32_t ds_accel__mark_synchronize(struct ds_accel__allocator *allocator,
                                    struct ds_accel__mark *mark)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
 
-    return mark == NULL
-               ? DS_ACCEL_OK
-               : finish(allocator->table->event_synchronize(mark->event, UINT64_MAX, &error),
-                        &error);
+    if (mark == NULL) {
+        return DS_ACCEL_OK;
+    }
+    ds_accel__layers_own_begin();
+    status = allocator->table->event_synchronize(mark->event, UINT64_MAX, &error);
+    ds_accel__layers_own_end();
+    return finish(status, &error);
 }
 
 int32_t ds_accel__mark_wait(struct ds_accel__arena *arena, struct ds_accel__mark *mark)
@@ -169,8 +175,14 @@ int32_t ds_accel__mark_wait(struct ds_accel__arena *arena, struct ds_accel__mark
 bool ds_accel__mark_is_done(struct ds_accel__allocator *allocator, struct ds_accel__mark *mark)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status = DS_ACCEL_OK;
 
-    return mark == NULL || allocator->table->event_query(mark->event, &error) == DS_ACCEL_OK;
+    if (mark != NULL) {
+        ds_accel__layers_own_begin();
+        status = allocator->table->event_query(mark->event, &error);
+        ds_accel__layers_own_end();
+    }
+    return status == DS_ACCEL_OK;
 }
 
 /* ---- sets of marks -------------------------------------------------------------------------- */

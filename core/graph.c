@@ -81,28 +81,43 @@ static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel_
                                                             : DS_ACCEL_OK;
 }
 
-/* Lock held: wait for what note_replay() noted. A device that fails has ended it, too. */
+/* Lock held: wait for what note_replay() noted. It is still noted where it cannot be waited for. */
 static void wait_for_replay(struct ds_accel__graph *graph)
 {
+    const struct ds_accel__device *device = graph->child.device;
     struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+    char text[400];
 
+    if (!graph->is_replaying) {
+        return;
+    }
+    ds_accel__layers_own_begin();
+    status = graph->table->event_synchronize(graph->replayed, UINT64_MAX, &error);
+    ds_accel__layers_own_end();
+    graph->is_replaying = status != DS_ACCEL_OK;
     if (graph->is_replaying) {
-        graph->table->event_synchronize(graph->replayed, UINT64_MAX, &error);
-        graph->is_replaying = false;
+        ds_accel__describe(status, &error, text, sizeof(text));
+        ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
+                      "device %u keeps a graph's memory until it is closed, for nothing tells when "
+                      "the latest replay is done: %s",
+                      device->index, text);
     }
 }
 
-/* Lock held. */
+/* Lock held; wait_for_replay() was called. */
 static void drop(struct ds_accel__graph *graph)
 {
-    wait_for_replay(graph);
     graph->table->graph_exec_destroy(graph->exec);
     graph->table->graph_destroy(graph->captured);
     graph->exec = NULL;
     graph->captured = NULL;
     if (graph->memory != NULL) { /* what was captured refers to it */
-        ds_accel__private_put(graph->child.device->allocator, graph->memory);
+        if (!graph->is_replaying) {
+            ds_accel__private_put(graph->child.device->allocator, graph->memory);
+        }
         graph->memory = NULL;
+        graph->is_replaying = false;
     }
 }
 
@@ -162,6 +177,7 @@ void ds_accel__graph_destroy(struct ds_accel__graph *graph)
     }
     pthread_mutex_lock(&graph->lock);
     cancel(graph);
+    wait_for_replay(graph);
     drop(graph);
     graph->table->event_destroy(graph->replayed);
     pthread_mutex_unlock(&graph->lock);

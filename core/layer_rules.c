@@ -122,6 +122,13 @@ static const struct {
     {DS_ACCEL__SLOT_stream_synchronize, ITSELF},   {DS_ACCEL__SLOT_stream_query, ITSELF},
 };
 
+static _Thread_local uint32_t own_waits; /* that this thread is in */
+
+void ds_accel__layers_own(bool is_begun)
+{
+    own_waits += is_begun ? 1 : own_waits > 0 ? -1u : 0;
+}
+
 struct capture_search {
     const struct ds_accel__stack *stack;
     bool is_found;
@@ -195,7 +202,7 @@ static void check_unsafe(struct ds_accel__call *call)
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(unsafe); i++) {
         if (unsafe[i].slot == call->slot) {
             check_itself(call);
-            if (!call->is_refused && unsafe[i].place == ANYWHERE) {
+            if (!call->is_refused && unsafe[i].place == ANYWHERE && own_waits == 0) {
                 check_anywhere(call);
             }
         }

@@ -29,6 +29,26 @@ bool ds_accel__layers_in_task(void);
  * out, and the caller leaves the thing as it is, to be ended later.
  */
 bool ds_accel__end_is_refused(const ds_accel_t *context, const char *call);
+/*
+ * Around a wait or a question of the library's own bookkeeping, which has to be answered: the
+ * layers see it, so that it orders what it waits for, and layer validate does not count it among
+ * the calls that a capture elsewhere forbids. Calls nest.
+ */
+void ds_accel__layers_own(bool is_begun);
+
+static inline void ds_accel__layers_own_begin(void)
+{
+    if (__builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) != 0, 0)) {
+        ds_accel__layers_own(true);
+    }
+}
+
+static inline void ds_accel__layers_own_end(void)
+{
+    if (__builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) != 0, 0)) {
+        ds_accel__layers_own(false);
+    }
+}
 /* The plugin's table below the layers: what is asked there orders nothing for the race detector. */
 const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate);
 /* Nothing that is queued uses these bytes of host memory any more: an allocator has seen to it. */

@@ -346,7 +346,9 @@ void ds_accel__pinned_close(struct ds_accel__device *device)
         return;
     }
     if (pool->waiting != NULL || pool->stats.allocated_bytes > 0) {
+        ds_accel__layers_own_begin();
         table->device_synchronize(device->abi.handle, UINT64_MAX, &error);
+        ds_accel__layers_own_end();
     }
     for (size_t i = 0; i < pool->bucket_count; i++) {
         for (struct ds_accel__pinned_block *block = pool->buckets[i]; block != NULL;

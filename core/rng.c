@@ -112,9 +112,15 @@ static void drop_staging(struct ds_accel__rng *rng)
 {
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(rng->staging); i++) {
         struct ds_accel__staging *staging = &rng->staging[i];
+        int32_t status = DS_ACCEL_OK;
 
+        if (staging->event != NULL) {
+            ds_accel__layers_own_begin();
+            status = ds_accel_event_synchronize(staging->event);
+            ds_accel__layers_own_end();
+        }
         /* What a copy might still read is rather kept for ever. */
-        if (staging->event == NULL || ds_accel_event_synchronize(staging->event) == DS_ACCEL_OK) {
+        if (status == DS_ACCEL_OK) {
             if (staging->is_pinned) {
                 ds_accel_mem_free_pinned(&rng->child.device->abi, staging->memory);
             } else {

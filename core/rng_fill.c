@@ -93,7 +93,9 @@ static int32_t take_staging(struct ds_accel__rng *rng, struct ds_accel__staging 
         status = ds_accel_event_create(device, 0, &staging->event);
         status = status == DS_ACCEL_ERR_UNSUPPORTED ? DS_ACCEL_OK : status;
     } else {
+        ds_accel__layers_own_begin();
         status = ds_accel_event_synchronize(staging->event);
+        ds_accel__layers_own_end();
     }
     if (status < 0 || staging->memory != NULL) {
         return status;

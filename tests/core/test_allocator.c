@@ -1643,6 +1643,79 @@ Test(core_allocator, keeps_a_graphs_memory_until_its_replay_elsewhere_is_done)
     test_finish(context, device);
 }
 
+/* A wait of the library's own is no call that a capture on another stream forbids. */
+Test(core_allocator, waits_for_a_replay_also_beside_a_global_capture)
+{
+    ds_accel_device_t *device;
+    ds_accel_stream_t *captured;
+    ds_accel_stream_t *elsewhere;
+    ds_accel_graph_t *graphs[2];
+    ds_accel_t *context;
+    uint64_t races = 9;
+    void *pointer;
+
+    setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", "50000000", 1);
+    setenv("DS_ACCEL_LAYERS", "race,validate", 1);
+    context = test_start("mock", &device);
+    captured = make_stream(device);
+    elsewhere = make_stream(device);
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel_graph_create(device, &graphs[i]));
+    }
+    MUST(ds_accel_graph_capture_begin(graphs[0], captured, NULL, DS_ACCEL_CAPTURE_RELAXED));
+    pointer = take(device, captured, MIB);
+    MUST(ds_accel_mem_set_async(captured, pointer, 1, MIB));
+    MUST(ds_accel_mem_free(device, captured, pointer));
+    MUST(ds_accel_graph_capture_end(graphs[0]));
+    MUST(ds_accel_graph_replay(graphs[0], elsewhere));
+    EXPECT_STATUS(ds_accel_stream_query(elsewhere), DS_ACCEL_NOT_READY);
+    MUST(ds_accel_graph_capture_begin(graphs[1], captured, NULL, DS_ACCEL_CAPTURE_GLOBAL));
+    ds_accel_graph_destroy(graphs[0]);
+    EXPECT_STATUS(ds_accel_stream_query(elsewhere), DS_ACCEL_OK);
+    MUST(ds_accel_graph_capture_end(graphs[1]));
+    pointer = take(device, captured, MIB);
+    MUST(ds_accel_mem_set_async(captured, pointer, 1, MIB));
+    MUST(ds_accel_race_count(context, &races));
+    cr_expect_eq(races, 0, "the wait has ordered the replay");
+    EXPECT_HAS_NOT(test_log, "validate");
+    test_finish(context, device);
+}
+
+Test(core_allocator, keeps_a_graphs_memory_whose_replay_cannot_be_waited_for)
+{
+    for (int again = 0; again < 2; again++) { /* destroyed, and captured again */
+        ds_accel_device_t *device;
+        ds_accel_stream_t *captured;
+        ds_accel_stream_t *elsewhere;
+        ds_accel_graph_t *graph = NULL;
+        ds_accel_t *context;
+        void *pointer;
+
+        setenv("DS_ACCEL_MOCK_FAIL", "event_synchronize:1=driver", 1);
+        context = test_start("mock", &device);
+        captured = make_stream(device);
+        elsewhere = make_stream(device);
+        MUST(ds_accel_graph_create(device, &graph));
+        MUST(ds_accel_graph_capture_begin(graph, captured, NULL, DS_ACCEL_CAPTURE_RELAXED));
+        pointer = take(device, captured, MIB);
+        MUST(ds_accel_mem_free(device, captured, pointer));
+        MUST(ds_accel_graph_capture_end(graph));
+        MUST(ds_accel_graph_replay(graph, elsewhere));
+        test_log[0] = '\0';
+        if (again) {
+            MUST(ds_accel_graph_capture_begin(graph, captured, NULL, DS_ACCEL_CAPTURE_RELAXED));
+            MUST(ds_accel_graph_capture_end(graph));
+        } else {
+            ds_accel_graph_destroy(graph);
+        }
+        EXPECT_HAS(test_log, "2 graph: device 0 keeps a graph's memory until it is closed");
+        cr_expect_neq(take(device, captured, MIB), pointer);
+        ds_accel_empty_cache(device);
+        cr_expect_neq(take(device, elsewhere, MIB), pointer);
+        test_finish(context, device);
+    }
+}
+
 Test(core_allocator, shares_a_pool_between_captures)
 {
     ds_accel_device_t *device;

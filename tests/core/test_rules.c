@@ -281,6 +281,31 @@ Test(core_rules, what_a_host_task_would_end_stays_and_is_ended_later)
     EXPECT_HAS_NOT(test_log, "still in use");
 }
 
+/* ---- the library's own waits ---------------------------------------------------------------- */
+
+/* A capture forbids them to the program, and what they wait for would never be let go. */
+Test(core_rules, waits_of_the_librarys_own_are_not_refused_beside_a_capture)
+{
+    ds_accel_stream_t *ours = NULL;
+    ds_accel_rng_t *rng = NULL;
+    void *numbers = NULL;
+
+    start_far();
+    ASSERT_OK(ds_accel_stream_create(device, 0, 0, &ours));
+    ASSERT_OK(ds_accel_mem_alloc(device, ours, 4096, &numbers));
+    ASSERT_OK(ds_accel_rng_create(device, 7, 0, &rng));
+    ASSERT_OK(ds_accel_rng_uniform(rng, ours, numbers, 1024, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
+    cr_expect_gt(pinned(), 0, "the generator's staging");
+    ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_GLOBAL, &error));
+    test_log[0] = '\0';
+    ds_accel_rng_destroy(rng);
+    cr_expect_eq(pinned(), 0);
+    EXPECT_HAS_NOT(test_log, "validate");
+    ds_accel_stream_destroy(ours);
+    stop();
+    EXPECT_HAS_NOT(test_log, "it would break the capture");
+}
+
 /* ---- what a graph uses ---------------------------------------------------------------------- */
 
 static ds_accel_plugin_graph_exec_t *capture_fill(void *memory, uint64_t size_bytes)
