@@ -378,11 +378,11 @@ static void add_place(struct ds_accel__race_task *task, const struct ds_accel__a
     *end = place;
 }
 
-static void remove_place(struct ds_accel__race_task *task, uint64_t time)
+static void remove_place(struct ds_accel__race_task *task, uint32_t component, uint64_t time)
 {
     struct ds_accel__task_place **place = &task->places;
 
-    while (*place != NULL && (*place)->at.time != time) {
+    while (*place != NULL && ((*place)->at.component != component || (*place)->at.time != time)) {
         place = &(*place)->next;
     }
     if (*place != NULL) {
@@ -415,6 +415,7 @@ static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
         return NULL;
     }
     launch->capture = capture;
+    launch->component = race->component;
     launch->count = 0;
     capture->references++;
     ds_accel__clock_join(&race->clock, exec->clock);
@@ -456,7 +457,7 @@ static void follow_launch(const struct ds_accel__call *call)
         if (item->access != NULL) {
             struct ds_accel__access access = *item->access;
 
-            access.component = stream->race->component;
+            access.component = launch->component;
             access.time = launch->places[i].time;
             access.clock = launch->places[i].clock;
             access.stream = stream->number;
@@ -484,7 +485,7 @@ static void end_launch(struct ds_accel__call *call)
 
     for (size_t i = 0; launch != NULL && i < launch->count; i++) {
         if (launch->capture->items[i].task != NULL && !is_done) {
-            remove_place(launch->capture->items[i].task, launch->places[i].time);
+            remove_place(launch->capture->items[i].task, launch->component, launch->places[i].time);
         }
         ds_accel__clock_put(launch->places[i].clock);
     }
@@ -648,7 +649,7 @@ static void end_tasks(struct ds_accel__stack *stack)
 
         stack->race_tasks = task->next;
         while (task->places != NULL) {
-            remove_place(task, task->places->at.time);
+            remove_place(task, task->places->at.component, task->places->at.time);
         }
         free(task);
     }

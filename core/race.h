@@ -89,6 +89,7 @@ struct ds_accel__race_task {
 /* A launch on its way: a time and a clock for each item of the capture. */
 struct ds_accel__launch {
     struct ds_accel__capture *capture;
+    uint32_t component; /* of the stream */
     size_t count;
     struct {
         uint64_t time;

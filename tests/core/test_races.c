@@ -300,6 +300,48 @@ Test(core_races, memory_that_an_allocator_gives_back_is_not_refused)
     }
 }
 
+/* By the table, as a program with an allocator of its own does. */
+Test(core_races, each_way_to_free_can_be_refused)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_instance_t *instance;
+    ds_accel_plugin_device_t *handle;
+    ds_accel_plugin_stream_t *streams[2] = {NULL, NULL};
+
+    fail_on_races();
+    start("mock");
+    MUST(ds_accel_instance(context, &table, &instance));
+    handle = ds_accel_device_handle(device);
+    for (int i = 0; i < 2; i++) {
+        MUST(table->stream_create(handle, 0, 0, &streams[i], &error));
+    }
+    for (int i = 0; i < 3; i++) {
+        void *pointer = NULL;
+        int32_t status;
+
+        MUST(i == 0   ? table->mem_alloc(handle, SIZE, 0, 0, &pointer, &error)
+             : i == 1 ? table->mem_alloc_pinned(handle, SIZE, 0, DS_ACCEL_PINNED_MAPPED, &pointer,
+                                                &error)
+                      : table->mem_alloc_async(streams[0], SIZE, 0, NULL, 0, &pointer, &error));
+        for (int waited = 0; waited < 2; waited++) {
+            EXPECT_STATUS(waited ? table->stream_synchronize(streams[0], UINT64_MAX, &error)
+                                 : table->mem_copy_async(streams[0], memory, pointer, SIZE,
+                                                         DS_ACCEL_COPY_INFER, &error),
+                          DS_ACCEL_OK);
+            status = i == 0   ? table->mem_free(handle, pointer, &error)
+                     : i == 1 ? table->mem_free_pinned(handle, pointer, &error)
+                              : table->mem_free_async(streams[1], pointer, NULL, 0, &error);
+            cr_expect_eq(status, waited ? DS_ACCEL_OK : DS_ACCEL_ERR_STATE, "%d: %d: %s", i, waited,
+                         error.message);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        table->stream_destroy(streams[i]);
+    }
+    stop();
+}
+
 /* ---- races that are refused ----------------------------------------------------------------- */
 
 static void capture_set(void)
@@ -434,9 +476,9 @@ static void capture_task(uint32_t access, bool is_alone)
     MUST(ds_accel_graph_capture_end(graph));
 }
 
-static void wait_until_noted(void)
+static void wait_until(sem_t *posted)
 {
-    while (sem_wait(&noted) != 0) {
+    while (sem_wait(posted) != 0) {
     }
 }
 
@@ -463,13 +505,13 @@ Test(core_races, what_a_graphs_host_task_notes_races_with_other_streams)
         for (int launch = 0; launch < 2; launch++) { /* the second is at a place of its own */
             EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
             EXPECT_STATUS(ds_accel_stream_synchronize(first), DS_ACCEL_OK);
-            wait_until_noted();
+            wait_until(&noted);
             EXPECT_STATUS(set(second, memory, 1), DS_ACCEL_OK);
             EXPECT_STATUS(ds_accel_stream_synchronize(second), DS_ACCEL_OK);
             expect_races(0, "it was waited for");
         }
         EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
-        wait_until_noted();
+        wait_until(&noted);
         EXPECT_STATUS(set(second, memory, 1), DS_ACCEL_OK);
         expect_races(1, "it was not");
         EXPECT_HAS(test_log, "noted access on stream ");
@@ -485,13 +527,53 @@ Test(core_races, a_graphs_host_task_is_refused_what_races)
         capture_task(DS_ACCEL_ACCESS_WRITE, true);
         EXPECT_STATUS(set(second, memory, 1), DS_ACCEL_OK);
         EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
-        wait_until_noted();
+        wait_until(&noted);
         cr_expect_eq(task_status, DS_ACCEL_ERR_STATE, "%d", task_status);
         expect_races(1, "nobody waited for the other stream");
         EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
         EXPECT_STATUS(ds_accel_graph_replay(graph, first), DS_ACCEL_OK);
-        wait_until_noted();
+        wait_until(&noted);
         cr_expect_eq(task_status, DS_ACCEL_OK, "%d", task_status);
         stop();
     }
+}
+
+/* Else the next launch's task would note at that one's place. */
+Test(core_races, a_launch_that_is_refused_gives_its_tasks_no_place)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_t *captured = NULL;
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_instance_t *instance;
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_stream_t *theirs = NULL;
+    ds_accel_device_t *other = NULL;
+
+    start_with("mock", "race,validate");
+    cr_assert_eq(sem_init(&noted, 0, 0), 0);
+    task_access = DS_ACCEL_ACCESS_WRITE;
+    MUST(ds_accel_instance(context, &table, &instance));
+    MUST(ds_accel_device_open(context, 1, &other));
+    MUST(table->stream_create(ds_accel_device_handle(device), 0, 0, &stream, &error));
+    MUST(table->stream_create(ds_accel_device_handle(other), 0, 0, &theirs, &error));
+    MUST(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_RELAXED, &error));
+    MUST(table->stream_host_task(stream, note_in_task, memory, &error));
+    MUST(table->graph_capture_end(stream, &captured, &error));
+    MUST(table->graph_instantiate(captured, 0, &exec, &error));
+    table->graph_destroy(captured);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_STATUS(table->graph_launch(exec, theirs, &error), DS_ACCEL_ERR_INVALID);
+        EXPECT_STATUS(table->graph_launch(exec, stream, &error), DS_ACCEL_OK);
+        EXPECT_STATUS(table->graph_launch(exec, theirs, &error), DS_ACCEL_ERR_INVALID);
+        wait_until(&noted);
+        EXPECT_STATUS(table->mem_fill_async(stream, memory, "x", 1, SIZE, &error), DS_ACCEL_OK);
+        expect_races(0, "it was this stream's");
+    }
+    EXPECT_STATUS(ds_accel_device_synchronize(device), DS_ACCEL_OK);
+    table->graph_exec_destroy(exec);
+    table->stream_destroy(stream);
+    table->stream_destroy(theirs);
+    ds_accel_device_close(other);
+    stop();
 }
