@@ -290,12 +290,22 @@ static __attribute__((noinline)) int32_t refuse_forked(const struct ds_accel__de
     return ds_accel__fail(device->abi.table->device_health(device->abi.handle, &error), &error);
 }
 
-int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+int32_t ds_accel__task_check(void)
 {
     if (__builtin_expect(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) != 0, 0) &&
         ds_accel__layers_in_task()) {
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "a host task, which may only note accesses, made this call");
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__device_fork_check(const struct ds_accel__device *device)
+{
+    int32_t status = ds_accel__task_check();
+
+    if (status < 0) {
+        return status;
     }
     return device->candidate->watch.is_forked ? refuse_forked(device) : DS_ACCEL_OK;
 }
@@ -459,6 +469,10 @@ static int32_t open_device(ds_accel_t *context, uint32_t device_index, bool is_f
     int32_t status = get_chosen(context, device_out, &candidate);
 
     if (candidate == NULL) {
+        return status;
+    }
+    status = ds_accel__task_check(); /* also where the device is open, and no plugin is asked */
+    if (status < 0) {
         return status;
     }
     if (context->recording != NULL) {

@@ -417,7 +417,8 @@ typedef struct ds_accel_pool ds_accel_pool_t;
 /*
  * Handles of all kinds: a destroyed one answers DS_ACCEL_ERR_INVALID for as long as its memory has
  * not been given to many later ones; NULL answers DS_ACCEL_ERR_INVALID. In a child forked after
- * ds_accel_detect() every call on a device answers DS_ACCEL_ERR_STATE at once.
+ * ds_accel_detect() every call on a device, or on what belongs to one, answers DS_ACCEL_ERR_STATE
+ * at once, but for those that only look at a handle: what a tensor is, and views of it.
  */
 
 /** @return DS_ACCEL_OK; ERR_STATE before ds_accel_detect(); what the plugin returns */
@@ -1769,7 +1770,10 @@ DS_ACCEL_HOT int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream, ds_ac
 /**
  * Run a function of the host's when the stream gets there. It runs once, on any thread, and must
  * not call this library, but for ds_accel_note_access(), nor wait for work of the device. Layer
- * validate refuses what it calls.
+ * validate refuses what it calls on a device, or on what belongs to one, with ERR_STATE; a call
+ * that ends something and has no status is left out, which the log tells, and can be made later.
+ * Not refused is what needs no device: what a tensor is, views of it, work with tensors of the
+ * host's memory alone, and profiler ranges of a backend that has none.
  */
 DS_ACCEL_HOT int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream, ds_accel_host_task_t task,
                                                void *user_data);

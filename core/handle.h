@@ -177,7 +177,9 @@ struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
 int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
 /* Captures, or its capture is broken. */
 int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
-/* The accelerator was started by a process that this one is a child of: say so. */
+/* A host task makes this call, which layer validate does not let it: say so. */
+int32_t ds_accel__task_check(void);
+/* The same, or the accelerator was started by a process that this one is a child of: say so. */
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
 /* May a call without a status end a thing of the device? Not in a forked child, quietly, nor where
  * ds_accel__end_is_refused(). */

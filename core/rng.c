@@ -518,6 +518,10 @@ int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed)
                                "fork()",
                                (long)ds_accel__fork_parent());
     }
+    status = ds_accel__task_check();
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&context->device_lock);
     context->has_default_seed = true;
     context->default_seed = seed;

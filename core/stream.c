@@ -435,7 +435,8 @@ int32_t ds_accel_default_stream(ds_accel_device_t *device, ds_accel_stream_t **s
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("default_stream", "output", NULL);
     }
-    status = get_default(ours, &stream);
+    status = ds_accel__device_fork_check(ours);
+    status = status < 0 ? status : get_default(ours, &stream);
     if (status >= 0) {
         *stream_out = &stream->abi;
     }
@@ -452,7 +453,8 @@ int32_t ds_accel_current_stream(ds_accel_device_t *device, ds_accel_stream_t **s
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("current_stream", "output", NULL);
     }
-    status = get_current(ours, &stream);
+    status = ds_accel__device_fork_check(ours);
+    status = status < 0 ? status : get_current(ours, &stream);
     if (status >= 0) {
         *stream_out = &stream->abi;
     }

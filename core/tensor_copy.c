@@ -459,6 +459,14 @@ static int32_t copy(struct ds_accel__tensor *destination, struct ds_accel__tenso
     return status < 0 ? status : queue_plan(destination, source, queue, &plan);
 }
 
+/* A tensor of a device is worked with where the device may be. */
+static int32_t fork_check(const struct ds_accel__tensor *tensor)
+{
+    const struct ds_accel__device *device = tensor->storage->device;
+
+    return device != NULL ? ds_accel__device_fork_check(device) : DS_ACCEL_OK;
+}
+
 int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination, ds_accel_tensor_t *source,
                              ds_accel_stream_t *stream)
 {
@@ -469,7 +477,9 @@ int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination, ds_accel_tensor_t *
     if (to == NULL || from == NULL) {
         return DS_ACCEL_ERR_INVALID;
     }
-    status = check_pair(to, from);
+    status = fork_check(to);
+    status = status < 0 ? status : fork_check(from);
+    status = status < 0 ? status : check_pair(to, from);
     if (status < 0 || to->element_count == 0 || is_same_layout(to, from)) {
         return status;
     }
@@ -535,12 +545,17 @@ int32_t ds_accel_tensor_to(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
     struct ds_accel__tensor *ours = ds_accel__tensor_check(tensor, "tensor_to");
     struct ds_accel__device *to = device != NULL ? ds_accel__device_check(device, "tensor_to")
                                                  : NULL;
+    int32_t status;
 
     if (ours == NULL || (device != NULL && to == NULL)) {
         return DS_ACCEL_ERR_INVALID;
     }
     if (tensor_out == NULL) {
         return ds_accel__refuse("tensor_to", "output", NULL);
+    }
+    status = to != NULL ? ds_accel__device_fork_check(to) : fork_check(ours);
+    if (status < 0) {
+        return status;
     }
     if (device == NULL ? !is_on_device(ours) : is_on_device(ours) && ours->storage->device == to) {
         return share(tensor, tensor_out);
@@ -554,10 +569,15 @@ int32_t ds_accel_tensor_contiguous(ds_accel_tensor_t *tensor, ds_accel_stream_t 
                                    ds_accel_tensor_t **tensor_out)
 {
     struct ds_accel__tensor *ours = ds_accel__tensor_check(tensor, "tensor_contiguous");
+    int32_t status;
 
     if (ours == NULL || tensor_out == NULL) {
         return ours == NULL ? DS_ACCEL_ERR_INVALID
                             : ds_accel__refuse("tensor_contiguous", "output", NULL);
+    }
+    status = fork_check(ours);
+    if (status < 0) {
+        return status;
     }
     if (ds_accel__tensor_is_contiguous(ours)) {
         return share(tensor, tensor_out);
@@ -574,8 +594,14 @@ int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device
     /* 1: however it is; 0: to a page */
     const uint64_t align = align_bytes == 0 ? (uint64_t)sysconf(_SC_PAGESIZE) : align_bytes;
 
+    int32_t status;
+
     if (ours == NULL || by == NULL) {
         return DS_ACCEL_ERR_INVALID;
+    }
+    status = ds_accel__device_fork_check(by);
+    if (status < 0) {
+        return status;
     }
     if (tensor_out == NULL || is_on_device(ours)) {
         return tensor_out == NULL
@@ -689,7 +715,8 @@ int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
     if (ours == NULL || value == NULL) {
         return ours == NULL ? DS_ACCEL_ERR_INVALID : ds_accel__refuse("tensor_fill", "value", NULL);
     }
-    status = check_destination(ours, "tensor_fill");
+    status = fork_check(ours);
+    status = status < 0 ? status : check_destination(ours, "tensor_fill");
     if (status < 0 || ours->element_count == 0) {
         return status;
     }

@@ -99,10 +99,14 @@ static int32_t mark(const struct ds_accel__timer *timer, ds_accel_stream_t *stre
                     const char *call, ds_accel_event_t *event, uint64_t *clock_ns)
 {
     struct ds_accel__device *device = timer->child.device;
-    const struct ds_accel__stream *theirs = ds_accel__stream_of(device, stream, call);
+    const struct ds_accel__stream *theirs;
     uint64_t flags = 0;
-    int32_t status;
+    int32_t status = ds_accel__device_fork_check(device);
 
+    if (status < 0) {
+        return status;
+    }
+    theirs = ds_accel__stream_of(device, stream, call);
     if (theirs == NULL) {
         return DS_ACCEL_ERR_INVALID;
     }
@@ -110,8 +114,7 @@ static int32_t mark(const struct ds_accel__timer *timer, ds_accel_stream_t *stre
     if (event != NULL) {
         return ds_accel_event_record(event, stream);
     }
-    status = ds_accel__device_fork_check(device);
-    status = status < 0 ? status : ds_accel_flags(device->context, &flags, NULL);
+    status = ds_accel_flags(device->context, &flags, NULL);
     if (status >= 0 && (flags & DS_ACCEL_FLAG_SYNCHRONIZED) == 0) {
         status = ds_accel_stream_synchronize(stream);
     }

@@ -255,6 +255,193 @@ Test(core_fork, handles_answer_in_the_child_also_after_their_context, .init = ma
     cr_expect_eq(ds_accel_stream_synchronize(stream), DS_ACCEL_OK, "the parent is as it was");
 }
 
+/* What else there is of a device in the parent. */
+static struct {
+    ds_accel_pool_t *pool;
+    ds_accel_rng_t *rng;
+    ds_accel_tensor_t *tensor;
+    ds_accel_tensor_t *pinned;
+} others;
+
+static void make_all(void)
+{
+    const int64_t shape = 4;
+
+    make_handles();
+    cr_assert_eq(ds_accel_timer_start(timer, stream), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_timer_stop(timer, stream), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_pool_create(device, &others.pool), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_rng_create(device, 1, 0, &others.rng), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, &others.tensor),
+                 DS_ACCEL_OK);
+    cr_assert_eq(
+        ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, 0, &others.pinned),
+        DS_ACCEL_OK);
+}
+
+#define REFUSED(call) refused(call, #call)
+
+static bool all_refused;
+
+static void refused(int32_t status, const char *call)
+{
+    if (status != DS_ACCEL_ERR_STATE) {
+        fprintf(stderr, "%s: %d\n", call, status);
+        all_refused = false;
+    }
+}
+
+static void use_streams_and_memory(void)
+{
+    ds_accel_stream_t *got = NULL;
+    ds_accel_event_t *made = NULL;
+    void *pointer = NULL;
+    uint64_t number = 0;
+    uint32_t word = 0;
+    int32_t low;
+    int32_t high;
+
+    REFUSED(ds_accel_default_stream(device, &got));
+    REFUSED(ds_accel_current_stream(device, &got));
+    REFUSED(ds_accel_stream_priority_range(device, &low, &high));
+    REFUSED(ds_accel_stream_wrap(device, 1, &got));
+    REFUSED(ds_accel_stream_native(stream, &number));
+    REFUSED(ds_accel_stream_is_capturing(stream, &word));
+    REFUSED(ds_accel_event_create(device, 0, &made));
+    REFUSED(ds_accel_mem_alloc(device, stream, 64, &pointer));
+    REFUSED(ds_accel_mem_alloc(device, NULL, 64, &pointer));
+    REFUSED(ds_accel_mem_alloc_aligned(device, stream, 64, 64, &pointer));
+    REFUSED(ds_accel_mem_record_stream(device, &number, stream));
+    REFUSED(ds_accel_mem_alloc_pinned(device, 64, 1, 0, &pointer));
+    REFUSED(ds_accel_mem_free_pinned(device, &number));
+    REFUSED(ds_accel_mem_register(device, &number, 8, 0));
+    REFUSED(ds_accel_mem_unregister(device, &number));
+    REFUSED(ds_accel_mem_copy(device, &number, &number, 8, DS_ACCEL_COPY_HOST_TO_HOST));
+    REFUSED(ds_accel_mem_copy_peer_async(stream, device, &number, device, &number, 8));
+    REFUSED(ds_accel_pool_create(device, &(ds_accel_pool_t *){NULL}));
+    REFUSED(ds_accel_pool_begin(others.pool));
+    REFUSED(ds_accel_pool_end(others.pool));
+    REFUSED(ds_accel_peer_can_access(device, device, &word));
+    REFUSED(ds_accel_peer_enable(device, device));
+    REFUSED(ds_accel_peer_disable(device, device));
+    REFUSED(ds_accel_ipc_memory_export(device, &number, &number, 8));
+    REFUSED(ds_accel_ipc_memory_unexport(device, &number, 8));
+    REFUSED(ds_accel_ipc_memory_open(device, &number, 8, &pointer));
+    REFUSED(ds_accel_ipc_memory_close(device, &number));
+    REFUSED(ds_accel_ipc_event_export(event, &number, 8));
+    REFUSED(ds_accel_ipc_event_open(device, &number, 8, &made));
+    REFUSED(ds_accel_dmabuf_export(device, &number, 8, &low, &number));
+    REFUSED(ds_accel_dmabuf_import(device, 0, 0, 8, &pointer));
+    REFUSED(ds_accel_dmabuf_release(device, &number));
+    REFUSED(ds_accel_dtype_support(device, DS_ACCEL_DTYPE_FLOAT32, &word));
+}
+
+static void use_figures(void)
+{
+    struct ds_accel_pinned_stats stats = {.struct_size = sizeof(stats)};
+    uint64_t number = 0;
+    int64_t value = 0;
+    double part = 0;
+    char *text = NULL;
+    void *data = NULL;
+
+    REFUSED(ds_accel_memory_allocated(device, &number));
+    REFUSED(ds_accel_max_memory_allocated(device, &number));
+    REFUSED(ds_accel_memory_reserved(device, &number));
+    REFUSED(ds_accel_max_memory_reserved(device, &number));
+    REFUSED(ds_accel_reset_peak_memory_stats(device));
+    REFUSED(ds_accel_reset_max_memory_allocated(device));
+    REFUSED(ds_accel_reset_max_memory_reserved(device));
+    REFUSED(ds_accel_total_memory(device, &number));
+    REFUSED(ds_accel_available_memory(device, &number));
+    REFUSED(ds_accel_memory_stat(device, "allocation.all.current", &value));
+    REFUSED(ds_accel_memory_stats(device, &text));
+    REFUSED(ds_accel_memory_fragmentation(device, &part, &number));
+    REFUSED(ds_accel_empty_cache(device));
+    REFUSED(ds_accel_memory_trim(device, 0));
+    REFUSED(ds_accel_memory_set_limit(device, UINT64_MAX));
+    REFUSED(ds_accel_memory_set_fraction(device, 1));
+    REFUSED(ds_accel_memory_set_failure_callback(device, NULL, NULL));
+    REFUSED(ds_accel_memory_record_history(device, 0, 0));
+    REFUSED(ds_accel_memory_snapshot(context, device, 0, &data, &(size_t){0}));
+    REFUSED(ds_accel_pinned_stats(device, &stats));
+    REFUSED(ds_accel_host_memory_stat(device, "allocation.current", &value));
+    REFUSED(ds_accel_host_memory_stats(device, &text));
+    REFUSED(ds_accel_pinned_reset_peaks(device));
+    REFUSED(ds_accel_pinned_empty_cache(device));
+    REFUSED(ds_accel_pinned_set_limit(device, UINT64_MAX));
+}
+
+static void use_generator_and_timer(void)
+{
+    struct ds_accel_rng_position position = {.struct_size = sizeof(position)};
+    ds_accel_timer_t *made = NULL;
+    ds_accel_rng_t *got = NULL;
+    unsigned char state[64];
+    uint64_t number = 0;
+    double elapsed_ms;
+
+    REFUSED(ds_accel_rng_create(device, 1, 0, &got));
+    REFUSED(ds_accel_default_rng(device, &got));
+    REFUSED(ds_accel_rng_manual_seed(others.rng, 1));
+    REFUSED(ds_accel_rng_seed(others.rng, &number));
+    REFUSED(ds_accel_rng_initial_seed(others.rng, &number));
+    REFUSED(ds_accel_rng_position(others.rng, &position));
+    REFUSED(ds_accel_rng_set_position(others.rng, &position));
+    REFUSED(ds_accel_rng_get_state(others.rng, state, sizeof(state), &number));
+    REFUSED(ds_accel_rng_set_state(others.rng, state, sizeof(state)));
+    REFUSED(ds_accel_rng_uniform(others.rng, stream, &number, 1, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
+    REFUSED(ds_accel_rng_normal(others.rng, stream, &number, 1, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
+    REFUSED(ds_accel_rng_bits(others.rng, stream, &number, 1, DS_ACCEL_DTYPE_INT32));
+    REFUSED(ds_accel_timer_create(device, &made));
+    REFUSED(ds_accel_timer_elapsed_ms(timer, &elapsed_ms));
+    REFUSED(ds_accel_timer_start(timer, stream));
+    REFUSED(ds_accel_timer_start(timer, NULL));
+    REFUSED(ds_accel_timer_stop(timer, stream));
+}
+
+static void use_tensor(ds_accel_tensor_t *tensor)
+{
+    const int64_t shape = 4;
+    const int64_t half = 2;
+    struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
+                                            .dtype = DS_ACCEL_DTYPE_FLOAT32};
+    ds_accel_tensor_t *got = NULL;
+    float value = 1;
+    void *managed = NULL;
+
+    REFUSED(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, &got));
+    REFUSED(ds_accel_tensor_create_pinned(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, 0, &got));
+    REFUSED(ds_accel_tensor_from_memory(device, &memory, &got));
+    REFUSED(ds_accel_tensor_copy(tensor, tensor, NULL));
+    REFUSED(ds_accel_tensor_to(tensor, device, NULL, &got));
+    REFUSED(ds_accel_tensor_to(tensor, NULL, NULL, &got));
+    CHECK(ds_accel_tensor_view(tensor, 2, 1, &half, NULL, &got) == DS_ACCEL_OK);
+    ds_accel_tensor_put(got);
+    REFUSED(ds_accel_tensor_contiguous(tensor, NULL, &got));
+    REFUSED(ds_accel_tensor_fill(tensor, &value, NULL));
+    REFUSED(ds_accel_tensor_zero(tensor, NULL));
+    REFUSED(ds_accel_tensor_record_stream(tensor, stream));
+    REFUSED(ds_accel_pin_memory(tensor, device, 1, &got));
+    REFUSED(ds_accel_tensor_to_dlpack(tensor, 0, DS_ACCEL_DLPACK_NO_STREAM, &managed));
+}
+
+static void use_all(void)
+{
+    all_refused = true;
+    use_streams_and_memory();
+    use_figures();
+    use_generator_and_timer();
+    use_tensor(others.tensor);
+    use_tensor(others.pinned);
+    CHECK(all_refused);
+}
+
+Test(core_fork, every_call_on_a_device_is_refused_in_the_child, .init = make_all, .fini = stop)
+{
+    in_child(use_all);
+}
+
 /* ---- a lock that a thread holds which the child does not have -------------------------------- */
 
 static sem_t is_held;

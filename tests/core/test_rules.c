@@ -126,6 +126,8 @@ static int task_runs;
 static void call_in_task(void *user_data, int32_t status)
 {
     char *memory = user_data;
+    ds_accel_device_t *opened = NULL;
+    ds_accel_stream_t *current = NULL;
     uint64_t bytes = 0;
     void *pointer = NULL;
 
@@ -140,6 +142,10 @@ static void call_in_task(void *user_data, int32_t status)
     EXPECT_HAS(ds_accel_last_error(), "a host task, which may only note accesses");
     cr_expect_eq(ds_accel_mem_alloc(device, NULL, 64, &pointer), DS_ACCEL_ERR_STATE);
     cr_expect_eq(ds_accel_device_synchronize(device), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_device_open(context, 0, &opened), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_device_get(context, 0, &opened), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_current_stream(device, &current), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_manual_seed_all(context, 1), DS_ACCEL_ERR_STATE);
     cr_expect_eq(ds_accel_note_access(device, NULL, memory, 1, DS_ACCEL_ACCESS_WRITE), DS_ACCEL_OK);
 }
 
