@@ -20,6 +20,48 @@
 static const char *name;
 extern char **environ;
 
+/* What the parent has open at the fork. */
+static ds_accel_device_t *inherited;
+static ds_accel_tensor_t *pinned;
+
+static int32_t open_more(ds_accel_t *context)
+{
+    const int64_t shape = 4;
+    int32_t status;
+
+    if (strcmp(name, "hpu") == 0) {
+        return DS_ACCEL_OK; /* one process at a time has it: the spawned one would not get it */
+    }
+    status = ds_accel_device_open(context, 0, &inherited);
+    return status < 0 ? status
+                      : ds_accel_tensor_create_pinned(inherited, DS_ACCEL_DTYPE_FLOAT32, 1, &shape,
+                                                      1, &pinned);
+}
+
+/* Each is refused in the child, also what needs no plugin. */
+static void use_inherited(void)
+{
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_tensor_t *tensor = NULL;
+    uint64_t bytes;
+    int32_t statuses[] = {
+        ds_accel_default_stream(inherited, &stream),
+        ds_accel_current_stream(inherited, &stream),
+        ds_accel_memory_allocated(inherited, &bytes),
+        ds_accel_tensor_zero(pinned, NULL),
+        ds_accel_tensor_contiguous(pinned, NULL, &tensor),
+        ds_accel_device_synchronize(inherited),
+    };
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        if (statuses[i] != DS_ACCEL_ERR_STATE) {
+            printf("inherited: call %zu: %d\n", i, statuses[i]);
+        }
+    }
+    ds_accel_tensor_put(pinned);
+    ds_accel_device_close(inherited);
+}
+
 static int32_t work(ds_accel_t *context)
 {
     ds_accel_device_t *device = NULL;
@@ -125,6 +167,9 @@ static int play_child(const char *program)
     pid_t child;
 
     alarm(120); /* one that hangs is ended */
+    if (inherited != NULL) {
+        use_inherited();
+    }
     try("forced", name);
     check();
     try("detected", NULL);
@@ -158,7 +203,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(mode, "only-probed") == 0) {
         ds_accel_check(context, name);
-    } else if (ds_accel_detect(context) < 0 || work(context) < 0) {
+    } else if (ds_accel_detect(context) < 0 || work(context) < 0 ||
+               (strcmp(mode, "") == 0 && open_more(context) < 0)) {
         printf("parent: %s\n", ds_accel_last_error());
         return 1;
     }
@@ -175,6 +221,7 @@ int main(int argc, char **argv)
     if (strcmp(mode, "") == 0 && work(context) < 0) {
         printf("parent behind the fork: %s\n", ds_accel_last_error());
     }
+    ds_accel_tensor_put(pinned);
     ds_accel_destroy(context);
     return code;
 }
