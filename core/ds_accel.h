@@ -594,7 +594,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_create(ds_accel_device_t *device,
 /**
  * Memory that only this graph was captured with is behind the stream of the capture then. If it was
  * replayed on other streams, it waits until the latest of these replays is done; where that cannot
- * be told, the memory is kept until the device is closed, and a warning says so. NULL is ignored.
+ * be told, the memory is kept until the device is closed, and a warning says so. Some backends
+ * (xpu) wait for a replay on the capture's stream as well. NULL is ignored.
  */
 DS_ACCEL_EXPORT void ds_accel_graph_destroy(ds_accel_graph_t *graph);
 
