@@ -25,8 +25,8 @@ struct held {
     ds_accel_plugin_graph_exec_t *exec;
     ds_accel_plugin_event_t *first; /* reached */
     ds_accel_plugin_device_t *peer;
-    uint32_t event_flags;
     uint64_t timeout_ns;
+    uint32_t event_flags;
     int32_t answer; /* of a query */
 };
 
