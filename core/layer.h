@@ -206,9 +206,10 @@ struct ds_accel__call {
     } validate;
     struct {
         struct ds_accel__clock *clock; /* as it was when the call began */
-        void *task;
+        void *task; /* once queued it is the plugin's, and may be done and gone */
         const struct ds_accel__work *work; /* of a host task of ours; NULL: not known */
         struct ds_accel__launch *launch;   /* of a graph; NULL: nothing is known of it */
+        bool is_captured;                  /* the task: it stays */
     } race;
     struct {
         uint64_t begin_ns;

@@ -209,6 +209,7 @@ static void wrap_task(struct ds_accel__call *call)
     task->run = (ds_accel_host_task_t)call->arguments[1].pointer;
     task->user_data = DS_ACCEL__POINTER(call, 2);
     call->race.task = task;
+    call->race.is_captured = task->is_captured;
     call->arguments[1].pointer = (uintptr_t)(task->is_captured ? run_captured : run_task);
     call->arguments[2].pointer = (uintptr_t)task;
 }
@@ -219,7 +220,7 @@ static void capture_task(const struct ds_accel__call *call)
         ds_accel__race_of_handle(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 0));
     struct ds_accel__capture_item item = {.task = call->race.task};
 
-    if (item.task != NULL && item.task->is_captured && race != NULL && race->capture != NULL) {
+    if (call->race.is_captured && race != NULL && race->capture != NULL) {
         ds_accel__capture_add(race->capture, &item);
     }
 }
