@@ -28,6 +28,8 @@ void ds_accel__pinned_close(struct ds_accel__device *device);
 /* pinned_uses.c: a device is open, and will be closed; streams of it may use any pool's memory. */
 void ds_accel__pinned_attach(struct ds_accel__device *device);
 void ds_accel__pinned_detach(struct ds_accel__device *device);
+/* In a forked child, which has none of the open devices. */
+void ds_accel__pinned_renew(void);
 /* A stream is about to be destroyed. Lock of its device held. */
 void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
                                   const struct ds_accel__stream *stream);

@@ -70,6 +70,7 @@ static void in_child(void)
         pthread_mutex_init(locks[i], NULL);
     }
     ds_accel__captures_renew();
+    ds_accel__pinned_renew();
     for (struct started *entry = all_started; entry != NULL; entry = entry->next) {
         entry->is_inherited = true;
     }

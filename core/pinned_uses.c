@@ -26,11 +26,6 @@
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__device *all_open;
 
-static void renew_in_children(void)
-{
-    ds_accel__fork_renew(&open_lock);
-}
-
 static const struct ds_accel_plugin *table_of(const struct ds_accel__device *device)
 {
     return ds_accel__layers_below(device->candidate);
@@ -375,8 +370,7 @@ static bool has_foreign_capture(void)
 
     for (struct ds_accel__device *device = ds_accel__captures_are_foreign() ? all_open : NULL;
          device != NULL && !has; device = device->next_open) {
-        if (!device->candidate->watch.is_forked &&
-            __atomic_load_n(&device->may_capture, __ATOMIC_SEQ_CST)) {
+        if (__atomic_load_n(&device->may_capture, __ATOMIC_SEQ_CST)) {
             pthread_mutex_lock(&device->lock);
             has = has_capture(device);
             pthread_mutex_unlock(&device->lock);
@@ -460,9 +454,6 @@ bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pi
 
 void ds_accel__pinned_attach(struct ds_accel__device *device)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, renew_in_children);
     device->has_ended_work = false;
     device->may_capture = false;
     device->ends = NULL;
@@ -539,4 +530,11 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
     drop_ends(device, device->pinned != NULL && (device->pinned->waiting != NULL ||
                                                  device->pinned->stats.allocated_bytes > 0));
     ds_accel__captures_forget(device);
+}
+
+/* What is open was opened before the fork: nobody closes it here, and its context may be gone. */
+void ds_accel__pinned_renew(void)
+{
+    pthread_mutex_init(&open_lock, NULL);
+    all_open = NULL;
 }

@@ -714,6 +714,85 @@ Test(core_pinned, is_left_alone_in_a_forked_child)
     finish();
 }
 
+/* Memory that a stream of before used, which is gone: it comes back when the device is idle, as far
+ * as that may be asked. */
+static int reuse_in_child(void)
+{
+    ds_accel_stream_t *stream = NULL;
+    void *memory = NULL;
+    void *block = NULL;
+    void *next = NULL;
+
+    start("mock");
+    if (ds_accel_mem_alloc(device, NULL, 4096, &memory) != DS_ACCEL_OK ||
+        ds_accel_mem_alloc_pinned(device, 4096, 1, 0, &block) != DS_ACCEL_OK ||
+        ds_accel_stream_create(device, 0, 0, &stream) != DS_ACCEL_OK ||
+        ds_accel_mem_copy_async(stream, memory, block, 4096, DS_ACCEL_COPY_HOST_TO_DEVICE) !=
+            DS_ACCEL_OK) {
+        return 2;
+    }
+    ds_accel_stream_destroy(stream);
+    if (ds_accel_mem_free_pinned(device, block) != DS_ACCEL_OK ||
+        ds_accel_device_synchronize(device) != DS_ACCEL_OK ||
+        ds_accel_mem_alloc_pinned(device, 4096, 1, 0, &next) != DS_ACCEL_OK) {
+        return 3;
+    }
+    return next == block ? 0 : 4;
+}
+
+/* In a child that still has the parent's context, and in one that ended all of it: what the parent
+ * captures or shares is nothing there, and its context's address may be another's. */
+static void expect_reuse_after_fork(ds_accel_stream_t *stream, ds_accel_graph_t *graph, bool ends)
+{
+    int result = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        ds_accel_graph_capture_end(graph); /* refused */
+        if (ends) {
+            ds_accel_stream_destroy(stream);
+            ds_accel_device_close(device);
+            ds_accel_destroy(context);
+        }
+        _exit(reuse_in_child());
+    }
+    cr_assert_gt(child, 0);
+    cr_assert_eq(waitpid(child, &result, 0), child);
+    cr_expect(WIFEXITED(result) && WEXITSTATUS(result) == 0,
+              "the child, which %s, ended with status %#x",
+              ends ? "ends its context" : "keeps its context", (unsigned)result);
+}
+
+Test(core_pinned, comes_back_in_a_child_of_a_process_that_captures)
+{
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_graph_t *graph = NULL;
+
+    start_slow();
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_GLOBAL));
+    expect_reuse_after_fork(stream, graph, false);
+    expect_reuse_after_fork(stream, graph, true);
+    MUST(ds_accel_graph_capture_end(graph));
+    finish();
+}
+
+Test(core_pinned, comes_back_in_a_child_of_a_process_that_shares_a_stream)
+{
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_stream_t *wrapped = NULL;
+    uint64_t native = 0;
+
+    start_slow();
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_stream_native(stream, &native));
+    MUST(ds_accel_stream_wrap(device, native, &wrapped));
+    expect_reuse_after_fork(wrapped, NULL, false);
+    expect_reuse_after_fork(wrapped, NULL, true);
+    finish();
+}
+
 /* ---- under torch's names -------------------------------------------------------------------- */
 
 static int64_t stat_of(const char *key)
