@@ -27,6 +27,9 @@ printf '%s\n' "$@" | xargs -n 1 -P "$jobs" sh -c '
     esac
     code=0
     start=$(date +%s)
+    # Each test has simulated machines of its own: a device that serves one process is not taken by
+    # the test beside it.
+    export SIM_SCOPE="${RUN_TESTS_DIR##*/}.$$"
     "$1" "$build" >"$RUN_TESTS_DIR/out.$$" 2>&1 || code=1
     echo "-- $1: $(($(date +%s) - start)) s" >>"$RUN_TESTS_DIR/out.$$"
     flock "$RUN_TESTS_DIR" cat "$RUN_TESTS_DIR/out.$$"

@@ -288,11 +288,13 @@ synStatus synDeviceGetModuleIDs(uint32_t *pDeviceModuleIds, uint32_t *size)
     return synSuccess;
 }
 
-/* The name of a socket, as the lock of a device between processes: the kernel takes it back. */
+/* The name of a socket, as the lock of a device between processes: the kernel takes it back. Processes
+ * of one SIM_SCOPE are on the same machine; another scope is another machine of the same description. */
 static int lock_device(uint32_t physical)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     const char *file = getenv("SIM_MACHINE");
+    const char *scope = getenv("SIM_SCOPE");
     char *path = realpath(file != NULL ? file : "", NULL);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     uint64_t hash = 14695981039346656037u;
@@ -301,8 +303,8 @@ static int lock_device(uint32_t physical)
         hash = (hash ^ (unsigned char)*at) * 1099511628211u;
     }
     free(path);
-    snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "ds-accel-sim/hpu/%016llx/%u/%u",
-             (unsigned long long)hash, (unsigned)getuid(), physical);
+    snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "ds-accel-sim/hpu/%016llx/%u/%u/%.40s",
+             (unsigned long long)hash, (unsigned)getuid(), physical, scope != NULL ? scope : "");
     if (fd < 0 || bind(fd, (struct sockaddr *)&name,
                        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                                    strlen(name.sun_path + 1))) != 0) {
