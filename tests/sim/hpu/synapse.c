@@ -288,8 +288,9 @@ synStatus synDeviceGetModuleIDs(uint32_t *pDeviceModuleIds, uint32_t *size)
     return synSuccess;
 }
 
-/* The name of a socket, as the lock of a device between processes: the kernel takes it back. Processes
- * of one SIM_SCOPE are on the same machine; another scope is another machine of the same description. */
+/* The name of an abstract socket serves as the lock of a device between processes: the kernel
+ * releases it when its holder ends. Processes with the same SIM_SCOPE share one machine; another
+ * SIM_SCOPE is another machine of the same description. */
 static int lock_device(uint32_t physical)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
