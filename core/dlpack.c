@@ -237,9 +237,10 @@ static int32_t hand_over(const struct ds_accel__tensor *tensor, int32_t device_t
         return ds_accel__stream_wait(current);
     }
     if (consumer == DS_ACCEL_DLPACK_DEFAULT_STREAM) {
-        return current == device->default_stream
-                   ? DS_ACCEL_OK
-                   : ds_accel_stream_wait_stream(&device->default_stream->abi, &current->abi);
+        status = ds_accel_default_stream(&device->abi, &theirs);
+        return status < 0 || theirs == &current->abi
+                   ? status
+                   : ds_accel_stream_wait_stream(theirs, &current->abi);
     }
     status = ds_accel_stream_wrap(&device->abi, (uint64_t)consumer, &theirs);
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {

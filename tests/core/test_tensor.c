@@ -1265,3 +1265,24 @@ Test(core_tensor, is_an_object_and_an_offset_for_opencl)
     cr_expect_eq(far_wrapped_count, 0);
     test_finish(context, device);
 }
+
+/* Nobody had asked for the default stream before. */
+Test(core_tensor, is_exported_to_a_default_stream_that_was_never_used)
+{
+    const int64_t shape = 16;
+    ds_accel_device_t *device;
+    ds_accel_t *context = far_start(&device);
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_tensor_t *tensor = NULL;
+    void *managed = NULL;
+
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_set_current_stream(stream));
+    MUST(ds_accel_tensor_create(device, DS_ACCEL_DTYPE_FLOAT32, 1, &shape, &tensor));
+    MUST(ds_accel_tensor_to_dlpack(tensor, 0, DS_ACCEL_DLPACK_DEFAULT_STREAM, &managed));
+    ((DLManagedTensor *)managed)->deleter(managed);
+    ds_accel_tensor_put(tensor);
+    ds_accel_stream_destroy(stream);
+    ds_accel_device_close(device);
+    ds_accel_destroy(context);
+}
