@@ -17,6 +17,7 @@
  *   event_record                    the event keeps the stream's clock
  *   stream_wait_event, waits        the stream takes in the event's
  *   event_synchronize, or a query that says OK          the thread takes in the event's
+ *   event_elapsed_ms, which fails before both are reached   the thread takes in both events'
  *   stream_synchronize, or a query that says OK         the thread takes in the stream's
  *   device_synchronize              the thread takes in those of all streams of the device
  *   DS_ACCEL_FLAG_SYNCHRONIZED      the thread takes in the stream's with every call
@@ -61,6 +62,16 @@ static void join_stream_of(void *user_data, struct ds_accel__object *object)
     }
 }
 
+/* The clock of an event; NULL where nothing is known, or it was recorded in a capture. Borrowed. */
+static race_clock_t *event_clock(const void *handle)
+{
+    const struct ds_accel__object *event = ds_accel__object_find(DS_ACCEL__EVENT, handle);
+
+    return event != NULL && event->race != NULL && event->race->recorded_in == 0
+               ? event->race->clock
+               : NULL;
+}
+
 /* The clock that a call which waits will have waited for: as it is when the call begins. */
 static race_clock_t *awaited(const struct ds_accel__call *call)
 {
@@ -76,10 +87,11 @@ static race_clock_t *awaited(const struct ds_accel__call *call)
                                                       : NULL;
     case DS_ACCEL__SLOT_event_synchronize:
     case DS_ACCEL__SLOT_event_query:
-        object = ds_accel__object_find(DS_ACCEL__EVENT, handle);
-        return object != NULL && object->race != NULL && object->race->recorded_in == 0
-                   ? ds_accel__clock_get(object->race->clock)
-                   : NULL;
+        return ds_accel__clock_get(event_clock(handle));
+    case DS_ACCEL__SLOT_event_elapsed_ms:
+        clock = ds_accel__clock_get(event_clock(handle));
+        ds_accel__clock_join(&clock, event_clock(DS_ACCEL__POINTER(call, 1)));
+        return clock;
     case DS_ACCEL__SLOT_device_synchronize:
         object = ds_accel__object_find(DS_ACCEL__DEVICE, handle);
         if (object != NULL) {
@@ -613,6 +625,7 @@ static void follow(struct ds_accel__call *call)
     case DS_ACCEL__SLOT_stream_query:
     case DS_ACCEL__SLOT_event_synchronize:
     case DS_ACCEL__SLOT_event_query:
+    case DS_ACCEL__SLOT_event_elapsed_ms:
     case DS_ACCEL__SLOT_device_synchronize:
         return_from_wait(call);
         break;

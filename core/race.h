@@ -110,6 +110,8 @@ uint64_t ds_accel__clock_at(const race_clock_t *clock, uint32_t component);
 void ds_accel__clock_join(race_clock_t **clock, race_clock_t *other);
 /* The next time of a component, in its own clock. */
 uint64_t ds_accel__clock_tick(race_clock_t **clock, uint32_t component);
+/* The same in the clock of a capture: no one waits for what has that time. */
+uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t component);
 uint32_t ds_accel__component_take(const race_clock_t *maker);
 void ds_accel__component_retire(uint32_t component);
 /* The calling thread, up to date with the others if they are joined. NULL: blind. */

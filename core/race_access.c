@@ -231,7 +231,7 @@ bool ds_accel__race_place_stream(struct ds_accel__object *stream,
     access->is_on_stream = true;
     *captured_out = race->capture != NULL;
     if (race->capture != NULL) {
-        access->time = ds_accel__clock_tick(&race->in_capture, race->component);
+        access->time = ds_accel__clock_tick_in_capture(&race->in_capture, race->component);
         access->clock = race->in_capture;
     } else {
         ds_accel__race_reach(stream, race, thread);

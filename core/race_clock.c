@@ -10,6 +10,7 @@
 
 struct component {
     uint64_t time;
+    uint64_t seen_time; /* the last one that a clock outside of captures can have */
     bool is_retired;
 };
 
@@ -96,8 +97,7 @@ void ds_accel__clock_join(race_clock_t **clock, race_clock_t *other)
     }
 }
 
-/* The next time of a component, in its own clock. */
-uint64_t ds_accel__clock_tick(race_clock_t **clock, uint32_t component)
+static uint64_t tick(race_clock_t **clock, uint32_t component)
 {
     uint32_t old_count = *clock != NULL ? (*clock)->count : 0;
     uint32_t count = old_count > component ? old_count : component + 1;
@@ -115,17 +115,30 @@ uint64_t ds_accel__clock_tick(race_clock_t **clock, uint32_t component)
     return ticked->times[component];
 }
 
+uint64_t ds_accel__clock_tick(race_clock_t **clock, uint32_t component)
+{
+    uint64_t time = tick(clock, component);
+
+    components[component].seen_time = components[component].time;
+    return time;
+}
+
+uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t component)
+{
+    return tick(clock, component);
+}
+
 /* ---- components ----------------------------------------------------------------------------- */
 
 /*
  * A new component, or a retired one all of whose accesses are before whoever makes the new one: it
  * goes on counting where that one ended, so that who has seen the new one's accesses has seen
- * those too.
+ * those too. Accesses in captures do not count: each launch makes them anew, on its own stream.
  */
 uint32_t ds_accel__component_take(const race_clock_t *maker)
 {
     for (uint32_t i = 0; i < component_count; i++) {
-        if (components[i].is_retired && components[i].time <= ds_accel__clock_at(maker, i)) {
+        if (components[i].is_retired && components[i].seen_time <= ds_accel__clock_at(maker, i)) {
             components[i].is_retired = false;
             return i;
         }

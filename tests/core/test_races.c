@@ -577,3 +577,73 @@ Test(core_races, a_launch_that_is_refused_gives_its_tasks_no_place)
     ds_accel_device_close(other);
     stop();
 }
+
+/* ---- waits that are easily forgotten -------------------------------------------------------- */
+
+/* It has no value before both events are reached: a loop over it is a wait. */
+Test(core_races, the_time_between_two_events_is_known_after_both)
+{
+    static char host[SIZE];
+    ds_accel_event_t *events[2];
+    ds_accel_timer_t *timer;
+    double elapsed_ms = 0;
+
+    for (size_t i = 0; i < LENGTH(accelerators); i++) {
+        start(accelerators[i]);
+        for (int j = 0; j < 2; j++) {
+            MUST(ds_accel_event_create(device, DS_ACCEL_EVENT_TIMING, &events[j]));
+        }
+        MUST(ds_accel_timer_create(device, &timer));
+        for (int is_timer = 0; is_timer < 2; is_timer++) {
+            if (is_timer) {
+                MUST(ds_accel_timer_start(timer, first));
+            }
+            MUST(ds_accel_event_record(events[0], first));
+            MUST(ds_accel_mem_copy_async(first, host, memory, SIZE, DS_ACCEL_COPY_DEVICE_TO_HOST));
+            MUST(ds_accel_event_record(events[1], first));
+            if (is_timer) {
+                MUST(ds_accel_timer_stop(timer, first));
+                MUST(ds_accel_timer_elapsed_ms(timer, &elapsed_ms));
+            }
+            while (!is_timer && ds_accel_event_elapsed_ms(events[0], events[1], &elapsed_ms) ==
+                                    DS_ACCEL_ERR_STATE) {
+            }
+            MUST(ds_accel_note_access(device, NULL, host, SIZE, DS_ACCEL_ACCESS_WRITE));
+            expect_races(0, "the copy was waited for");
+        }
+        MUST(set(first, memory, 1));
+        MUST(ds_accel_event_elapsed_ms(events[0], events[1], &elapsed_ms));
+        MUST(set(second, memory, 1));
+        expect_races(1, "what was queued behind the second was not");
+        ds_accel_timer_destroy(timer);
+        ds_accel_event_destroy(events[0]);
+        ds_accel_event_destroy(events[1]);
+        stop();
+    }
+}
+
+/* ---- streams that come and go --------------------------------------------------------------- */
+
+#define MANY_STREAMS 4200 /* more than the detector can tell apart at once */
+
+Test(core_races, streams_that_captured_and_ended_leave_room_for_others)
+{
+    ds_accel_stream_t *stream;
+    ds_accel_graph_t *captured;
+
+    start("mock");
+    MUST(ds_accel_graph_create(device, &captured));
+    for (int i = 0; i < MANY_STREAMS; i++) {
+        MUST(ds_accel_stream_create(device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream));
+        MUST(ds_accel_graph_capture_begin(captured, stream, NULL, DS_ACCEL_CAPTURE_RELAXED));
+        MUST(set(stream, memory, 1));
+        MUST(ds_accel_graph_capture_end(captured));
+        ds_accel_stream_destroy(stream);
+    }
+    EXPECT_HAS_NOT(test_log, "no race is looked for any more");
+    MUST(set(first, memory, 1));
+    MUST(set(second, memory, 1));
+    expect_races(1, "and are still found");
+    ds_accel_graph_destroy(captured);
+    stop();
+}
