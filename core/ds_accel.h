@@ -706,8 +706,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uin
 /**
  * Give it back to the pool, at once. It is given out again, or back to the runtime, when all is
  * done that streams of this context had queued by now, on any of its open devices: copies from and
- * to it need no wait before. Streams that this library has no handle of are not among them; memory
- * that a graph uses must outlive the graph's replays.
+ * to it need no wait before. Streams that this library has no handle of are not among them:
+ * ds_accel_stream_wrap() gives it one. Memory that a graph uses must outlive the graph's replays.
  * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live pinned memory of this
  * device
  * @threads any

@@ -664,6 +664,21 @@ void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
     ds_accel__layer_unlock();
 }
 
+void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
+{
+    struct ds_accel__object *object;
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    ds_accel__layer_lock();
+    object = ds_accel__object_find(DS_ACCEL__STREAM, stream);
+    if (object != NULL) {
+        object->is_ours = true;
+    }
+    ds_accel__layer_unlock();
+}
+
 void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t *stream, uint64_t pool)
 {
@@ -694,6 +709,7 @@ void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
     ds_accel__layer_lock();
     object = ds_accel__object_find(DS_ACCEL__DEVICE, device);
     if (object != NULL && size_bytes > 0) {
+        ds_accel__race_block(object, NULL, pointer, size_bytes, site);
         keep_block(object, 0, pointer, size_bytes, site, &spare);
     } else if (object != NULL) {
         end_block(0, pointer, site);

@@ -474,6 +474,7 @@ static void follow_launch(const struct ds_accel__call *call)
             access.time = launch->places[i].time;
             access.clock = launch->places[i].clock;
             access.stream = stream->number;
+            access.is_foreign = !stream->is_ours;
             access.site = call->site;
             access.captured_at = item->access->site;
             ds_accel__race_access(&access);
@@ -706,6 +707,7 @@ static void race_stop(struct ds_accel__stack *stack)
     ds_accel__layer_lock();
     end_tasks(stack);
     if (ds_accel__race_findings_close(stack)) {
+        ds_accel__race_natives_forget();
         ds_accel__race_clocks_close(); /* of what was counted nothing is asked for again */
         is_blind_told = false;
     }

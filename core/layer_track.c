@@ -209,6 +209,22 @@ static void keep_handle(struct ds_accel__call *call)
     }
     object->is_default = object->is_default || call->slot == DS_ACCEL__SLOT_stream_get_default;
     object->is_lent = object->is_lent || object->is_default;
+    if (kind == DS_ACCEL__STREAM && call->slot == DS_ACCEL__SLOT_native_wrap) {
+        object->native = call->arguments[2].number;
+        ds_accel__race_native(object);
+    }
+}
+
+/* The vendor's handle that a stream was asked for. Lock held. */
+static void note_native(const struct ds_accel__call *call)
+{
+    struct ds_accel__object *stream =
+        ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 2));
+
+    if (call->arguments[1].number == DS_ACCEL_NATIVE_STREAM && stream != NULL) {
+        stream->native = *(const uint64_t *)call->arguments[3].pointer;
+        ds_accel__race_native(stream);
+    }
 }
 
 static void note_capture(const struct ds_accel__call *call)
@@ -258,6 +274,8 @@ void ds_accel__track_after(struct ds_accel__call *call)
         }
         if (call->slot == DS_ACCEL__SLOT_graph_capture_begin) {
             note_capture(call);
+        } else if (call->slot == DS_ACCEL__SLOT_native_get && call->arguments[3].pointer != 0) {
+            note_native(call);
         }
     } else if (call->removed.size_bytes > 0) {
         ds_accel__range_add(call->slot == DS_ACCEL__SLOT_vmem_release ? DS_ACCEL__RESERVATIONS

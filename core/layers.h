@@ -51,8 +51,12 @@ static inline void ds_accel__layers_own_end(void)
 }
 /* The plugin's table below the layers: what is asked there orders nothing for the race detector. */
 const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate);
-/* Nothing that is queued uses these bytes of host memory any more: an allocator has seen to it. */
-void ds_accel__layer_host_idle(const void *pointer, uint64_t size_bytes);
+/* Nothing that the library's own streams have queued uses these bytes of host memory any more: the
+ * device's allocator has seen to it. */
+void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, const void *pointer,
+                               uint64_t size_bytes);
+/* The library has a handle of this stream of the plugin's from now on, and asks it. */
+void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream);
 /* Spans of a plugin's own, in the trace if there is one. */
 void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
                                  const char *name);

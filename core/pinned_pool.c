@@ -135,7 +135,7 @@ static void keep(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *b
     struct ds_accel__pinned_block **list = ready_list(pool, block->size_bytes, block->flags);
 
     ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_IDLE);
-    ds_accel__layer_host_idle(block->pointer, block->size_bytes);
+    ds_accel__layer_host_idle(pool->device->abi.handle, block->pointer, block->size_bytes);
     block->state = DS_ACCEL__PINNED_READY;
     block->next = *list;
     *list = block;

@@ -30,6 +30,7 @@ struct ds_accel__access {
     const char *call; /* of host work: the public function; else NULL */
     bool is_write;
     bool is_on_stream;
+    bool is_foreign; /* on a stream that the library had no handle of */
     const void *site;
     const void *captured_at; /* of a launch */
 };
@@ -56,6 +57,7 @@ struct ds_accel__capture {
 };
 
 struct ds_accel__race_object {
+    uint32_t references; /* handles that stand for one stream of the vendor's share it */
     uint32_t component;  /* of a stream */
     race_clock_t *clock; /* stream, event, executable graph; device: of its ended streams */
     struct ds_accel__capture *capture; /* stream, event: that it is in; graph: what it holds */
@@ -131,6 +133,11 @@ bool ds_accel__access_is_before(const struct ds_accel__access *a, const struct d
 const struct ds_accel__access *ds_accel__access_check(const struct ds_accel__access *by);
 void ds_accel__access_keep(struct ds_accel__access *access);
 void ds_accel__access_forget(uint64_t space, uint64_t begin, uint64_t end);
+/* The same where the library's own streams of a stack are done with host memory. */
+void ds_accel__access_forget_idle(const struct ds_accel__stack *stack, uint64_t begin,
+                                  uint64_t end);
+/* The stack of which a stream's access to host memory is kept there; NULL: there is none. */
+struct ds_accel__stack *ds_accel__access_stack(uint64_t begin, uint64_t end);
 /* Forget what no later access can race with. */
 void ds_accel__access_prune(void);
 /* One for each pair of call sites. */
@@ -146,6 +153,10 @@ extern _Thread_local const struct ds_accel__race_task
     *ds_accel__race_task; /* that runs on this thread; NULL: none */
 
 struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object);
+/* No stream that has ended is remembered: its clock means nothing any more. */
+void ds_accel__race_natives_forget(void);
+/* Does the library have a handle of a stream with this component? */
+bool ds_accel__race_is_ours(uint32_t component);
 struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void *handle);
 void ds_accel__capture_put(struct ds_accel__capture *capture);
 /* Takes the item's access. */

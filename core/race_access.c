@@ -18,7 +18,10 @@ struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object)
         object->race = calloc(1, sizeof(*object->race));
         if (object->race == NULL) {
             ds_accel__race_is_blind = true;
-        } else if (object->kind == DS_ACCEL__STREAM) {
+            return NULL;
+        }
+        object->race->references = 1;
+        if (object->kind == DS_ACCEL__STREAM) {
             object->race->component = ds_accel__component_take(ds_accel__race_host_clock);
         }
     }
@@ -44,11 +47,125 @@ void ds_accel__capture_put(struct ds_accel__capture *capture)
     free(capture);
 }
 
+/* ---- several handles of one stream ---------------------------------------------------------- */
+
+#define NATIVE_COUNT 64u
+
+/* Streams of the vendor's whose last handle has ended: one may be wrapped again. A ring. */
+static struct native {
+    uint64_t stack; /* its id */
+    uint64_t native;
+    uint32_t device_index;
+    race_clock_t *clock;
+} natives[NATIVE_COUNT];
+static size_t next_native;
+
+static void remember_native(const struct ds_accel__object *stream, race_clock_t *clock)
+{
+    if (stream->native != 0) {
+        ds_accel__clock_put(natives[next_native].clock);
+        natives[next_native] = (struct native){.stack = stream->stack->id,
+                                               .native = stream->native,
+                                               .device_index = stream->device_index,
+                                               .clock = ds_accel__clock_get(clock)};
+        next_native = (next_native + 1) % NATIVE_COUNT;
+    }
+}
+
+void ds_accel__race_natives_forget(void)
+{
+    for (size_t i = 0; i < NATIVE_COUNT; i++) {
+        ds_accel__clock_put(natives[i].clock);
+    }
+    memset(natives, 0, sizeof(natives));
+}
+
+struct same_native {
+    struct ds_accel__object *of;
+    struct ds_accel__object *found;
+};
+
+static void find_same_native(void *user_data, struct ds_accel__object *object)
+{
+    struct same_native *seek = user_data;
+    const struct ds_accel__object *of = seek->of;
+
+    if (object != of && object->kind == DS_ACCEL__STREAM && object->native == of->native &&
+        object->stack == of->stack && object->device_index == of->device_index) {
+        seek->found = object;
+    }
+}
+
+/* What both have queued is in one order from now on. */
+static void share(struct ds_accel__object *stream, struct ds_accel__object *other)
+{
+    struct ds_accel__race_object *shared = ds_accel__race_of(other);
+
+    if (shared == NULL || shared == stream->race) {
+        return;
+    }
+    shared->references++;
+    if (stream->race != NULL) {
+        ds_accel__clock_join(&shared->clock, stream->race->clock);
+        ds_accel__race_object_end(stream);
+    }
+    stream->race = shared;
+}
+
+void ds_accel__race_native(struct ds_accel__object *stream)
+{
+    struct same_native seek = {.of = stream};
+    struct ds_accel__race_object *race;
+
+    if (stream->native == 0 || stream->stack->races == NULL) {
+        return;
+    }
+    ds_accel__objects_visit(find_same_native, &seek);
+    if (seek.found != NULL) {
+        share(stream, seek.found);
+    }
+    for (size_t i = 0; i < NATIVE_COUNT; i++) {
+        if (natives[i].native == stream->native && natives[i].stack == stream->stack->id &&
+            natives[i].device_index == stream->device_index &&
+            (race = ds_accel__race_of(stream)) != NULL) {
+            ds_accel__clock_join(&race->clock, natives[i].clock);
+        }
+    }
+}
+
+struct owner_of_component {
+    uint32_t component;
+    bool is_ours;
+};
+
+static void find_ours(void *user_data, struct ds_accel__object *object)
+{
+    struct owner_of_component *seek = user_data;
+
+    seek->is_ours = seek->is_ours ||
+                    (object->kind == DS_ACCEL__STREAM && object->is_ours && object->race != NULL &&
+                     object->race->component == seek->component);
+}
+
+bool ds_accel__race_is_ours(uint32_t component)
+{
+    struct owner_of_component seek = {.component = component};
+
+    ds_accel__objects_visit(find_ours, &seek);
+    return seek.is_ours;
+}
+
+/* ---- objects that end ----------------------------------------------------------------------- */
+
 void ds_accel__race_object_end(struct ds_accel__object *object)
 {
     struct ds_accel__race_object *race = object->race;
 
     if (race == NULL) {
+        return;
+    }
+    object->race = NULL;
+    if (--race->references > 0) {
         return;
     }
     if (object->kind == DS_ACCEL__STREAM) {
@@ -58,13 +175,13 @@ void ds_accel__race_object_end(struct ds_accel__object *object)
         if (device != NULL) {
             ds_accel__clock_join(&device->clock, race->clock); /* its work goes on */
         }
+        remember_native(object, race->clock);
         ds_accel__component_retire(race->component);
     }
     ds_accel__clock_put(race->clock);
     ds_accel__clock_put(race->in_capture);
     ds_accel__capture_put(race->capture);
     free(race);
-    object->race = NULL;
 }
 
 bool ds_accel__race_captures(const struct ds_accel__object *stream)
@@ -229,6 +346,7 @@ bool ds_accel__race_place_stream(struct ds_accel__object *stream,
     access->component = race->component;
     access->stream = stream->number;
     access->is_on_stream = true;
+    access->is_foreign = !stream->is_ours;
     *captured_out = race->capture != NULL;
     if (race->capture != NULL) {
         access->time = ds_accel__clock_tick_in_capture(&race->in_capture, race->component);

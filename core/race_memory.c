@@ -325,7 +325,16 @@ void ds_accel__access_prune(void)
     }
 }
 
-void ds_accel__access_forget(uint64_t space, uint64_t begin, uint64_t end)
+/* May a stream that the library cannot ask still be at it? idle: the stack whose streams are done;
+ * NULL: nothing uses the memory any more. */
+static bool may_go_on(const struct ds_accel__access *access, const struct ds_accel__stack *idle)
+{
+    return idle != NULL && access->is_on_stream &&
+           (access->stack != idle ||
+            (access->is_foreign && !ds_accel__race_is_ours(access->component)));
+}
+
+static void forget(uint64_t space, uint64_t begin, uint64_t end, const struct ds_accel__stack *idle)
 {
     size_t position = first_stretch(space, begin);
 
@@ -336,11 +345,36 @@ void ds_accel__access_forget(uint64_t space, uint64_t begin, uint64_t end)
     }
     while (position < stretch_count && stretches[position]->space == space &&
            stretches[position]->begin < end) {
-        if (stretches[position]->end > end) {
+        struct stretch *stretch = stretches[position];
+        uint32_t kept = 0;
+
+        if (stretch->end > end) {
             split_stretch(position, end);
         }
-        end_stretch(position);
+        for (uint32_t i = 0; i < stretch->count; i++) {
+            if (may_go_on(stretch->accesses[i], idle)) {
+                stretch->accesses[kept++] = stretch->accesses[i];
+            } else {
+                ds_accel__access_put(stretch->accesses[i]);
+            }
+        }
+        stretch->count = kept;
+        if (kept == 0) {
+            end_stretch(position);
+        } else {
+            position++;
+        }
     }
+}
+
+void ds_accel__access_forget(uint64_t space, uint64_t begin, uint64_t end)
+{
+    forget(space, begin, end, NULL);
+}
+
+void ds_accel__access_forget_idle(const struct ds_accel__stack *stack, uint64_t begin, uint64_t end)
+{
+    forget(0, begin, end, stack);
 }
 
 static bool is_resolved(const struct ds_accel__access *a, const struct ds_accel__access *b)

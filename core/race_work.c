@@ -206,11 +206,18 @@ static bool note_host_work(const struct ds_accel__object *device, const struct d
     return is_refused;
 }
 
-void ds_accel__layer_host_idle(const void *pointer, uint64_t size_bytes)
+void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, const void *pointer,
+                               uint64_t size_bytes)
 {
+    const struct ds_accel__object *object;
+
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) != 0) {
         ds_accel__layer_lock();
-        ds_accel__access_forget(0, (uintptr_t)pointer, (uintptr_t)pointer + size_bytes);
+        object = ds_accel__object_find(DS_ACCEL__DEVICE, device);
+        if (object != NULL) {
+            ds_accel__access_forget_idle(object->stack, (uintptr_t)pointer,
+                                         (uintptr_t)pointer + size_bytes);
+        }
         ds_accel__layer_unlock();
     }
 }

@@ -47,6 +47,7 @@ static struct ds_accel__stream *wrap(struct ds_accel__device *device,
         stream->abi.table = device->abi.table;
         stream->abi.handle = handle;
         stream->is_borrowed = is_borrowed;
+        ds_accel__layer_stream_ours(handle);
         ds_accel__child_add(&stream->child);
     }
     return stream;

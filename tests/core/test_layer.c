@@ -1648,6 +1648,17 @@ static int32_t paper_fill_memory(ds_accel_plugin_stream_t *it, void *destination
     return DS_ACCEL_OK;
 }
 
+static int32_t paper_wrap(ds_accel_plugin_device_t *it, uint32_t kind, uint64_t native,
+                          void **object_out, struct ds_accel_error *details)
+{
+    (void)it;
+    (void)kind;
+    (void)native;
+    (void)details;
+    *object_out = malloc(1);
+    return *object_out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+}
+
 static int32_t paper_begin(ds_accel_plugin_stream_t *it, uint32_t mode,
                            struct ds_accel_error *details)
 {
@@ -1715,6 +1726,7 @@ static const struct ds_accel_plugin *paper_entry(const struct ds_accel_host *hos
     paper.mem_alloc = paper_alloc;
     paper.mem_free = paper_free;
     paper.mem_fill_async = paper_fill_memory;
+    paper.native_wrap = paper_wrap;
     paper.graph_capture_begin = paper_begin;
     paper.graph_capture_end = paper_end;
     paper.graph_destroy = paper_graph_destroy;
@@ -1851,4 +1863,23 @@ Test(core_layer, a_graph_of_two_streams_is_looked_at_while_it_is_captured)
         table->graph_destroy(graph);
         stop_paper();
     }
+}
+
+/* As a program does that makes a handle of the vendor's stream for each use. */
+Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
+{
+    void *wrapped = NULL;
+
+    start_paper(0);
+    for (int i = 0; i < 3; i++) {
+        ASSERT_OK(table->native_wrap(handle, DS_ACCEL_NATIVE_STREAM, 77, &wrapped, &error));
+        EXPECT_OK(write_from_here(wrapped));
+        cr_expect_eq(races(), 0, "%s", report("race"));
+        table->stream_destroy(wrapped);
+    }
+    ASSERT_OK(table->native_wrap(handle, DS_ACCEL_NATIVE_STREAM, 78, &wrapped, &error));
+    EXPECT_OK(write_again(wrapped));
+    cr_expect_eq(races(), 1, "another one");
+    table->stream_destroy(wrapped);
+    stop_paper();
 }

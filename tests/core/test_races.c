@@ -647,3 +647,100 @@ Test(core_races, streams_that_captured_and_ended_leave_room_for_others)
     ds_accel_graph_destroy(captured);
     stop();
 }
+
+/* ---- one stream of the vendor's, several handles -------------------------------------------- */
+
+Test(core_races, handles_of_one_stream_have_one_order)
+{
+    ds_accel_stream_t *wrapped[2];
+    ds_accel_stream_t *again;
+    uint64_t native = 0;
+
+    start("mock");
+    MUST(ds_accel_stream_native(first, &native));
+    for (int i = 0; i < 2; i++) {
+        MUST(ds_accel_stream_wrap(device, native, &wrapped[i]));
+    }
+    MUST(set(first, memory, 1));
+    MUST(set(wrapped[0], memory, 2));
+    MUST(set(wrapped[1], memory, 3));
+    MUST(set(first, memory, 4));
+    expect_races(0, "three handles of one");
+    MUST(ds_accel_stream_synchronize(wrapped[0]));
+    MUST(ds_accel_note_access(device, NULL, memory, 1, DS_ACCEL_ACCESS_WRITE));
+    expect_races(0, "to wait for one is to wait for all");
+    MUST(set(wrapped[1], memory, 5));
+    ds_accel_stream_destroy(wrapped[0]);
+    ds_accel_stream_destroy(wrapped[1]);
+    ds_accel_stream_destroy(first);
+    MUST(set(second, memory, 6));
+    expect_races(1, "another stream is another");
+    MUST(ds_accel_device_synchronize(device));
+    MUST(ds_accel_stream_create(device, 0, 0, &first));
+    stop();
+    start("mock");
+    MUST(ds_accel_stream_native(first, &native));
+    MUST(set(first, memory, 1)); /* it counts already when it turns out to be the same */
+    MUST(ds_accel_stream_wrap(device, native, &again));
+    MUST(set(again, memory, 2));
+    ds_accel_stream_destroy(again);
+    MUST(ds_accel_stream_wrap(device, native, &again));
+    MUST(set(again, memory, 3));
+    MUST(set(first, memory, 4));
+    expect_races(0, "one that is wrapped for each use");
+    ds_accel_stream_destroy(again);
+    stop();
+}
+
+/* ---- pinned memory of a stream that the library has no handle of ----------------------------- */
+
+/* The pool gives it out again at once: ds_accel_mem_free_pinned() says that it asks its own streams
+ * only. */
+Test(core_races, pinned_memory_is_not_reused_under_a_stream_of_the_tables_unseen)
+{
+    enum {
+        UNKNOWN,
+        WAITED_FOR,
+        LENT,
+        CASES
+    };
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+
+    for (int i = 0; i < CASES; i++) {
+        ds_accel_plugin_stream_t *stream = NULL;
+        ds_accel_stream_t *lent = NULL;
+        const struct ds_accel_plugin *table;
+        ds_accel_plugin_device_t *handle;
+        uint64_t native = 0;
+        uint64_t offset_bytes = 0;
+        void *pinned = NULL;
+        void *reused = NULL;
+
+        start("mock");
+        table = ds_accel_device_table(device);
+        handle = ds_accel_device_handle(device);
+        MUST(table->stream_create(handle, DS_ACCEL_STREAM_NON_BLOCKING, 0, &stream, &error));
+        if (i == LENT) {
+            MUST(table->native_get(handle, DS_ACCEL_NATIVE_STREAM, stream, &native, &offset_bytes,
+                                   &error));
+            MUST(ds_accel_stream_wrap(device, native, &lent));
+        }
+        MUST(ds_accel_mem_alloc_pinned(device, SIZE, 1, 0, &pinned));
+        MUST(table->mem_copy_async(stream, memory, pinned, SIZE, DS_ACCEL_COPY_HOST_TO_DEVICE,
+                                   &error));
+        if (i == WAITED_FOR) {
+            MUST(table->stream_synchronize(stream, UINT64_MAX, &error));
+        }
+        MUST(ds_accel_mem_free_pinned(device, pinned));
+        MUST(ds_accel_mem_alloc_pinned(device, SIZE, 1, 0, &reused));
+        cr_expect(i == LENT || reused == pinned, "the pool asks its own streams");
+        expect_races(i == UNKNOWN ? 1 : 0, "given out again");
+        MUST(ds_accel_note_access(device, NULL, reused, SIZE, DS_ACCEL_ACCESS_WRITE));
+        expect_races(i == UNKNOWN ? 2 : 0, "and written to");
+        MUST(ds_accel_device_synchronize(device));
+        MUST(ds_accel_mem_free_pinned(device, reused));
+        ds_accel_stream_destroy(lent);
+        table->stream_destroy(stream);
+        stop();
+    }
+}
