@@ -474,6 +474,16 @@ void ds_accel__layers_span_end(struct ds_accel__candidate *candidate)
     }
 }
 
+struct ds_accel__stack *ds_accel__layer_any_stack(void)
+{
+    struct ds_accel__stack *stack = stacks;
+
+    while (stack != NULL && stack->races == NULL) {
+        stack = stack->next;
+    }
+    return stack;
+}
+
 /* ---- what is told from outside -------------------------------------------------------------- */
 
 static bool has_layer(const struct ds_accel__stack *stack, const char *name)

@@ -279,6 +279,9 @@ uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 /* What an output argument holds, NULL for a NULL argument. */
 void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
 
+/* One whose layers look for races; NULL: there is none. Lock held. */
+struct ds_accel__stack *ds_accel__layer_any_stack(void);
+
 /* layer_file.c: where a layer writes: the variable, or "file" of an object of the configuration, or
  * else usual, with the process for %p. A new text; NULL: nowhere. ERR_NO_MEMORY. */
 int32_t ds_accel__layer_path(ds_accel_t *context, enum ds_accel__variable variable,
@@ -313,6 +316,8 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                                      uint64_t address, uint64_t size_bytes,
                                      struct ds_accel__range *grave_out);
 
+/* Can the process read there? True, too, where nobody can be asked. */
+bool ds_accel__layer_can_read(uint64_t address);
 /* Does a slot that gives memory back take what this one made? */
 bool ds_accel__may_free(uint32_t slot, uint32_t made_by);
 /* Is all that work of the library's own touches there, as far as layer validate, if it is on,

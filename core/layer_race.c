@@ -743,7 +743,6 @@ bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel_
         .stack = stack,
         .slot = DS_ACCEL__SLOT_COUNT,
         .site = site,
-        .space = ds_accel__race_space(device, (uintptr_t)pointer),
         .begin = (uintptr_t)pointer,
         .size_bytes = size_bytes,
         .is_write = access_kind == DS_ACCEL_ACCESS_WRITE,
@@ -755,6 +754,9 @@ bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel_
     if (stack->races == NULL || ds_accel__race_is_blind) {
         return false;
     }
+    access.space = stream == NULL || ds_accel__race_task != NULL
+                       ? ds_accel__race_host_space(device, access.begin)
+                       : ds_accel__race_space(device, access.begin);
     if (stream == NULL || ds_accel__race_task != NULL) {
         if (ds_accel__race_place_host(stack, &access)) {
             is_refused = note(&access);

@@ -303,8 +303,7 @@ static void find_owner(void *user_data, const struct ds_accel__range *range)
     }
 }
 
-/* Can the process read there? True, too, where nobody can be asked. */
-static bool is_readable(uint64_t address)
+bool ds_accel__layer_can_read(uint64_t address)
 {
     int ends[2];
     bool is;
@@ -392,7 +391,7 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
             ds_accel__ranges_visit(DS_ACCEL__ALLOCATIONS, find_owner, &owner);
         }
         if (range != NULL ? range->stack == call->stack && is_device_range(range)
-                          : owner.range != NULL && !is_readable(address)) {
+                          : owner.range != NULL && !ds_accel__layer_can_read(address)) {
             return "is a device's, and the call says that it is the host's";
         }
     }
@@ -469,7 +468,7 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
     const struct ds_accel__range *grave;
     struct ds_accel__object of = *device;
 
-    if (range == NULL && (is_on_stream || !is_readable(address))) {
+    if (range == NULL && (is_on_stream || !ds_accel__layer_can_read(address))) {
         range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address);
     }
     of.device_flags = ds_accel__device_flags(device);
@@ -491,7 +490,7 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
     }
     /* The host's own may lie where such memory was before. */
     if (grave != NULL && !is_the_hosts_again(grave, &of) &&
-        (is_on_stream || !is_readable(address))) {
+        (is_on_stream || !ds_accel__layer_can_read(address))) {
         *grave_out = *grave;
         return end_of(grave);
     }

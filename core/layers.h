@@ -103,7 +103,8 @@ struct ds_accel__work {
 int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream, ds_accel_host_task_t task,
                                   void *user_data, const struct ds_accel__work *work,
                                   struct ds_accel_error *error);
-/* The same for work that the calling thread is about to do itself; NULL: nobody's memory. */
+/* The same for work that the calling thread is about to do itself; NULL: with the host's memory
+ * alone. */
 int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
                                   const struct ds_accel__work *work);
 

@@ -385,6 +385,16 @@ uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t ad
     return ds_accel__space_of(device);
 }
 
+uint64_t ds_accel__race_host_space(const struct ds_accel__object *device, uint64_t address)
+{
+    uint64_t space = ds_accel__race_space(device, address);
+
+    return space != 0 && ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address) != NULL &&
+                   !ds_accel__layer_can_read(address)
+               ? space
+               : 0;
+}
+
 static void add_touch(struct touch *touch, const struct ds_accel__object *device, uint64_t address,
                       uint64_t size_bytes, bool is_write)
 {

@@ -377,6 +377,19 @@ void ds_accel__access_forget_idle(const struct ds_accel__stack *stack, uint64_t 
     forget(0, begin, end, stack);
 }
 
+struct ds_accel__stack *ds_accel__access_stack(uint64_t begin, uint64_t end)
+{
+    for (size_t i = first_stretch(0, begin);
+         i < stretch_count && stretches[i]->space == 0 && stretches[i]->begin < end; i++) {
+        for (uint32_t j = 0; j < stretches[i]->count; j++) {
+            if (stretches[i]->accesses[j]->is_on_stream) {
+                return stretches[i]->accesses[j]->stack;
+            }
+        }
+    }
+    return NULL;
+}
+
 static bool is_resolved(const struct ds_accel__access *a, const struct ds_accel__access *b)
 {
     return a->is_on_stream && b->is_on_stream && a->stack == b->stack &&

@@ -181,10 +181,9 @@ int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream, ds_accel_host
 }
 
 /* Lock held. True: it is refused. */
-static bool note_host_work(const struct ds_accel__object *device, const struct ds_accel__work *work,
+static bool note_host_work(struct ds_accel__stack *stack, const struct ds_accel__work *work,
                            const void *site)
 {
-    struct ds_accel__stack *stack = device->stack;
     struct ds_accel__access access = {
         .stack = stack, .slot = DS_ACCEL__SLOT_COUNT, .site = site, .time = UINT64_MAX};
     const struct ds_accel__race_thread *thread = ds_accel__race_enter(stack);
@@ -222,6 +221,24 @@ void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, const void *poi
     }
 }
 
+/* Work that no device has to do with is a matter of the accelerator whose streams use the memory,
+ * or else of any. That one's calls tell of what is found, for it may just be ended by another
+ * thread. Lock held. True: it is refused. */
+static bool note_without_device(const struct ds_accel__work *work, const void *site)
+{
+    struct ds_accel__stack *stack = NULL;
+
+    for (uint32_t i = 0; i < work->count && stack == NULL; i++) {
+        uint64_t begin;
+        uint64_t size_bytes;
+
+        ds_accel__extent_span(&work->extents[i], &begin, &size_bytes);
+        stack = ds_accel__access_stack(begin, begin + size_bytes);
+    }
+    stack = stack != NULL ? stack : ds_accel__layer_any_stack();
+    return stack != NULL && !ds_accel__race_is_blind && note_host_work(stack, work, site);
+}
+
 int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
                                   const struct ds_accel__work *work)
 {
@@ -231,20 +248,22 @@ int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
     bool is_refused = false;
     char problem[512];
 
-    if (device == NULL || __atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
         return DS_ACCEL_OK;
     }
     ds_accel__layer_lock();
-    object = ds_accel__object_find(DS_ACCEL__DEVICE, device->abi.handle);
+    object = device != NULL ? ds_accel__object_find(DS_ACCEL__DEVICE, device->abi.handle) : NULL;
     stack = object != NULL ? object->stack : NULL;
     ds_accel__layer_unlock();
     if (stack != NULL && !ds_accel__validate_work(stack, work, problem, sizeof(problem))) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s", problem);
     }
     ds_accel__layer_lock();
-    object = ds_accel__object_find(DS_ACCEL__DEVICE, device->abi.handle);
-    if (object != NULL && object->stack->races != NULL && !ds_accel__race_is_blind) {
-        is_refused = note_host_work(object, work, site);
+    object = device != NULL ? ds_accel__object_find(DS_ACCEL__DEVICE, device->abi.handle) : NULL;
+    if (device == NULL) {
+        is_refused = note_without_device(work, site);
+    } else if (object != NULL && object->stack->races != NULL && !ds_accel__race_is_blind) {
+        is_refused = note_host_work(object->stack, work, site);
     }
     ds_accel__layer_unlock();
     ds_accel__race_tell(stack);

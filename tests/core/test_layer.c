@@ -1648,6 +1648,19 @@ static int32_t paper_fill_memory(ds_accel_plugin_stream_t *it, void *destination
     return DS_ACCEL_OK;
 }
 
+static int32_t paper_copy_memory(ds_accel_plugin_stream_t *it, void *destination,
+                                 const void *source, uint64_t size_bytes, uint32_t kind,
+                                 struct ds_accel_error *details)
+{
+    (void)it;
+    (void)destination;
+    (void)source;
+    (void)size_bytes;
+    (void)kind;
+    (void)details;
+    return DS_ACCEL_OK;
+}
+
 static int32_t paper_wrap(ds_accel_plugin_device_t *it, uint32_t kind, uint64_t native,
                           void **object_out, struct ds_accel_error *details)
 {
@@ -1726,6 +1739,7 @@ static const struct ds_accel_plugin *paper_entry(const struct ds_accel_host *hos
     paper.mem_alloc = paper_alloc;
     paper.mem_free = paper_free;
     paper.mem_fill_async = paper_fill_memory;
+    paper.mem_copy_async = paper_copy_memory;
     paper.native_wrap = paper_wrap;
     paper.graph_capture_begin = paper_begin;
     paper.graph_capture_end = paper_end;
@@ -1863,6 +1877,23 @@ Test(core_layer, a_graph_of_two_streams_is_looked_at_while_it_is_captured)
         table->graph_destroy(graph);
         stop_paper();
     }
+}
+
+/* Memory of the host's own that nobody pinned is not the device's, though its number may be. */
+Test(core_layer, what_the_host_notes_is_in_the_hosts_memory)
+{
+    static char host[64];
+
+    start_paper(0);
+    EXPECT_OK(
+        table->mem_copy_async(first, host, memory_a, 16, DS_ACCEL_COPY_DEVICE_TO_HOST, &error));
+    EXPECT_OK(ds_accel_note_access(device, NULL, host + 32, 32, DS_ACCEL_ACCESS_WRITE));
+    cr_expect_eq(races(), 0);
+    EXPECT_OK(ds_accel_note_access(device, NULL, host, 16, DS_ACCEL_ACCESS_READ));
+    cr_expect_eq(races(), 1, "nobody waited for the copy");
+    EXPECT_OK(ds_accel_note_access(device, NULL, memory_a, 16, DS_ACCEL_ACCESS_WRITE));
+    cr_expect_eq(races(), 2, "what only the device has is the device's: %s", report("race"));
+    stop_paper();
 }
 
 /* As a program does that makes a handle of the vendor's stream for each use. */

@@ -498,3 +498,63 @@ Test(core_layer_work, host_work_on_freed_pinned_memory_is_refused)
         stop();
     }
 }
+
+/* ---- tensors of the host's memory alone ----------------------------------------------------- */
+
+static ds_accel_tensor_t *host_tensor(void *memory)
+{
+    const int64_t shape = ROWS * COLUMNS;
+    const struct ds_accel_tensor_memory of = {.struct_size = sizeof(of),
+                                              .dtype = DS_ACCEL_DTYPE_FLOAT32,
+                                              .ndim = 1,
+                                              .data = memory,
+                                              .shape = &shape};
+    ds_accel_tensor_t *tensor = NULL;
+
+    MUST(ds_accel_tensor_from_memory(NULL, &of, &tensor));
+    return tensor;
+}
+
+/* No device has to do with them, and still a stream may be at their memory. */
+Test(core_layer_work, memory_that_a_stream_uses_is_not_filled_or_copied_by_the_host)
+{
+    static float memory[2][ROWS * COLUMNS];
+    enum {
+        FILL,
+        COPY_FROM,
+        COPY_TO,
+        WORKS
+    };
+
+    for (size_t i = 0; i < LENGTH(accelerators) * WORKS * 2; i++) {
+        bool is_waited_for = i % 2 == 0;
+        ds_accel_tensor_t *used;
+        ds_accel_tensor_t *apart;
+        char *text;
+
+        start(accelerators[i / 2 / WORKS]);
+        used = host_tensor(memory[0]);
+        apart = host_tensor(memory[1]);
+        MUST(ds_accel_mem_copy_async(first, memory[0], data(), sizeof(memory[0]),
+                                     DS_ACCEL_COPY_DEVICE_TO_HOST));
+        EXPECT_STATUS(ds_accel_tensor_zero(apart, NULL), DS_ACCEL_OK);
+        cr_expect_eq(races(), 0, "other memory");
+        if (is_waited_for) {
+            MUST(ds_accel_stream_synchronize(first));
+        }
+        EXPECT_STATUS(i / 2 % WORKS == FILL        ? ds_accel_tensor_zero(used, NULL)
+                      : i / 2 % WORKS == COPY_FROM ? ds_accel_tensor_copy(apart, used, NULL)
+                                                   : ds_accel_tensor_copy(used, apart, NULL),
+                      DS_ACCEL_OK);
+        text = report();
+        cr_expect_eq(races(), is_waited_for ? 0 : 1, "%zu: %s", i, text);
+        if (!is_waited_for) {
+            EXPECT_HAS(text, i / 2 % WORKS == FILL ? "tensor_fill on the host"
+                                                   : "tensor_copy on the host");
+        }
+        ds_accel_free_text(text);
+        ds_accel_tensor_put(used);
+        ds_accel_tensor_put(apart);
+        stop();
+    }
+}
