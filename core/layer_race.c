@@ -451,6 +451,46 @@ static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
     return launch;
 }
 
+/* A launch into a capture: what the graph holds is a part of the other one. */
+static void capture_launch(const struct ds_accel__call *call)
+{
+    struct ds_accel__object *stream =
+        ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 1));
+    const struct ds_accel__race_object *exec =
+        ds_accel__race_of_handle(DS_ACCEL__EXEC, DS_ACCEL__POINTER(call, 0));
+    struct ds_accel__race_object *race = ds_accel__race_of(stream);
+    struct ds_accel__race_thread *thread = ds_accel__race_enter(call->stack);
+    struct ds_accel__capture *into = race != NULL ? race->capture : NULL;
+    const struct ds_accel__capture *capture = exec != NULL ? exec->capture : NULL;
+    bool is_captured = false;
+
+    for (size_t i = 0; into != NULL && capture != NULL && thread != NULL && i < capture->count &&
+                       !ds_accel__race_is_blind;
+         i++) {
+        const struct ds_accel__capture_item *item = &capture->items[i];
+        size_t count = into->count;
+
+        if (item->access != NULL) {
+            struct ds_accel__access access = *item->access;
+
+            if (!ds_accel__race_place_stream(stream, thread, &access, &is_captured)) {
+                break;
+            }
+            access.site = call->site;
+            access.captured_at = item->access->site;
+            ds_accel__capture_access(race, &access);
+            if (into->count > count) {
+                into->items[count].memory = item->memory;
+                into->items[count].block = item->block;
+            }
+        } else if (item->task != NULL) {
+            struct ds_accel__capture_item task = {.task = item->task};
+
+            ds_accel__capture_add(into, &task);
+        }
+    }
+}
+
 /* All that is known of a launch that was done. */
 static void follow_launch(const struct ds_accel__call *call)
 {
@@ -616,6 +656,7 @@ static void follow(struct ds_accel__call *call)
         }
         break;
     case DS_ACCEL__SLOT_graph_launch:
+        capture_launch(call);
         follow_launch(call);
         break;
     case DS_ACCEL__SLOT_stream_host_task:

@@ -1896,6 +1896,34 @@ Test(core_layer, what_the_host_notes_is_in_the_hosts_memory)
     stop_paper();
 }
 
+/* A graph that is launched into a capture is a part of the one that is captured. */
+Test(core_layer, a_graph_within_a_graph_uses_its_memory)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+
+    start_paper(0);
+    EXPECT_OK(table->graph_capture_begin(first, 0, &error));
+    EXPECT_OK(write_again(first));
+    EXPECT_OK(table->graph_capture_end(first, &graph, &error));
+    EXPECT_OK(table->graph_instantiate(graph, 0, &exec, &error));
+    EXPECT_OK(table->graph_capture_begin(second, 0, &error));
+    EXPECT_OK(table->graph_launch(exec, second, &error));
+    EXPECT_OK(table->graph_capture_end(second, &graph, &error));
+    EXPECT_OK(table->graph_instantiate(graph, 0, &exec, &error));
+    EXPECT_OK(table->graph_launch(exec, second, &error));
+    cr_expect_eq(races(), 0);
+    EXPECT_OK(write_from_here(first));
+    cr_expect_eq(races(), 1, "%s", report("race"));
+    EXPECT_OK(table->mem_free(handle, memory_a, &error));
+    EXPECT_FAIL(table->graph_launch(exec, second, &error), DS_ACCEL_ERR_INVALID,
+                "the graph uses 0x10000 with 16 bytes");
+    memory_a = allocate(256);
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    stop_paper();
+}
+
 /* As a program does that makes a handle of the vendor's stream for each use. */
 Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
 {
