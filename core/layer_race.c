@@ -256,6 +256,7 @@ static void record_event(const struct ds_accel__call *call)
     mark->clock = NULL;
     mark->in_capture = NULL;
     mark->capture = NULL;
+    mark->is_recorded = true;
     if (race->capture != NULL) {
         struct ds_accel__capture_item item = {.event = event->handle,
                                               .event_number = event->number};

@@ -137,12 +137,18 @@ struct capture_search {
     bool is_others;
 };
 
+/* A runtime knows nothing of our contexts: a capture is of the process. */
+static bool is_same_backend(const struct ds_accel__stack *left, const struct ds_accel__stack *right)
+{
+    return left == right || strcmp(left->candidate->name, right->candidate->name) == 0;
+}
+
 static void find_forbidding(void *user_data, struct ds_accel__object *object)
 {
     struct capture_search *search = user_data;
     bool is_own = object->is_capturing && pthread_equal(object->capture_thread, pthread_self());
 
-    if (object->kind == DS_ACCEL__STREAM && object->stack == search->stack &&
+    if (object->kind == DS_ACCEL__STREAM && is_same_backend(object->stack, search->stack) &&
         object->is_capturing && !search->is_found &&
         (object->capture_mode == DS_ACCEL_CAPTURE_GLOBAL ||
          (object->capture_mode == DS_ACCEL_CAPTURE_THREAD_LOCAL && is_own))) {
@@ -206,6 +212,95 @@ static void check_unsafe(struct ds_accel__call *call)
                 check_anywhere(call);
             }
         }
+    }
+}
+
+/* What is queued on a default stream that waits for all others would wait for a capture, which ends
+ * that, whichever mode it has. Slots that queue or ask, and the argument that is the stream. */
+static const struct {
+    uint32_t slot;
+    uint32_t position;
+} queues[] = {
+    {DS_ACCEL__SLOT_stream_synchronize, 0}, {DS_ACCEL__SLOT_stream_query, 0},
+    {DS_ACCEL__SLOT_stream_wait_event, 0},  {DS_ACCEL__SLOT_stream_host_task, 0},
+    {DS_ACCEL__SLOT_event_record, 1},       {DS_ACCEL__SLOT_mem_copy_async, 0},
+    {DS_ACCEL__SLOT_mem_fill_async, 0},     {DS_ACCEL__SLOT_mem_copy_peer_async, 0},
+    {DS_ACCEL__SLOT_mem_alloc_async, 0},    {DS_ACCEL__SLOT_mem_free_async, 0},
+    {DS_ACCEL__SLOT_rng_uniform, 0},        {DS_ACCEL__SLOT_rng_normal, 0},
+    {DS_ACCEL__SLOT_graph_launch, 1},
+};
+
+struct awaited_search {
+    const struct ds_accel__object *of; /* a default stream */
+    const struct ds_accel__object *found;
+};
+
+static void find_awaited(void *user_data, struct ds_accel__object *object)
+{
+    struct awaited_search *search = user_data;
+
+    if (object->kind == DS_ACCEL__STREAM && !object->is_default &&
+        object->device_index == search->of->device_index &&
+        (object->flags & DS_ACCEL_STREAM_NON_BLOCKING) == 0 && ds_accel__race_captures(object) &&
+        is_same_backend(object->stack, search->of->stack)) {
+        search->found = object;
+    }
+}
+
+static void check_default_stream(struct ds_accel__call *call, uint32_t position)
+{
+    struct awaited_search search = {.found = NULL};
+    const void *made_at = NULL;
+    char site[256];
+
+    ds_accel__layer_lock();
+    search.of = ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, position));
+    if (search.of != NULL && search.of->is_default &&
+        (ds_accel__device_flags(search.of) & DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS) != 0) {
+        ds_accel__objects_visit(find_awaited, &search);
+    }
+    made_at = search.found != NULL ? search.found->site : NULL;
+    ds_accel__layer_unlock();
+    if (search.found != NULL) {
+        ds_accel__layer_site(made_at, site, sizeof(site));
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_STATE,
+                               "the default stream waits for the stream made at %s without "
+                               "DS_ACCEL_STREAM_NON_BLOCKING, which captures: it would break the "
+                               "capture",
+                               site);
+    }
+}
+
+/* A stream that captures waits for an event from elsewhere. */
+static void check_event_of_outside(struct ds_accel__call *call)
+{
+    const struct ds_accel__object *stream;
+    const struct ds_accel__object *event;
+    bool is_outside;
+
+    ds_accel__layer_lock();
+    stream = ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 0));
+    event = ds_accel__object_find(DS_ACCEL__EVENT, DS_ACCEL__POINTER(call, 1));
+    is_outside = stream != NULL && stream->race != NULL && stream->race->capture != NULL &&
+                 event != NULL && event->race != NULL && event->race->is_recorded &&
+                 event->race->recorded_in != stream->race->capture->id;
+    ds_accel__layer_unlock();
+    if (is_outside) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_STATE,
+                               "the stream captures, and the event was recorded outside of the "
+                               "capture: waiting for it would break the capture");
+    }
+}
+
+static void check_queue(struct ds_accel__call *call)
+{
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(queues) && !call->is_refused; i++) {
+        if (queues[i].slot == call->slot && own_waits == 0) {
+            check_default_stream(call, queues[i].position);
+        }
+    }
+    if (call->slot == DS_ACCEL__SLOT_stream_wait_event && !call->is_refused) {
+        check_event_of_outside(call);
     }
 }
 
@@ -315,6 +410,9 @@ void ds_accel__rules_check(struct ds_accel__call *call)
     check_pair(call);
     if (!call->is_refused) {
         check_unsafe(call);
+    }
+    if (!call->is_refused) {
+        check_queue(call);
     }
     if (!call->is_refused && call->slot == DS_ACCEL__SLOT_graph_launch) {
         check_replay(call);

@@ -494,7 +494,12 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
         *grave_out = *grave;
         return end_of(grave);
     }
-    return is_on_stream && !is_process_memory(&of) ? "is in no live allocation" : NULL;
+    if (is_on_stream && !is_process_memory(&of)) {
+        return "is in no live allocation";
+    }
+    return ds_accel__layer_can_read(address) && ds_accel__layer_can_read(address + size_bytes - 1)
+               ? NULL
+               : "is in no memory of this process";
 }
 
 static bool is_on(const struct ds_accel__stack *stack)
@@ -584,6 +589,18 @@ static void check_memory(struct ds_accel__call *call, const struct ds_accel__obj
     }
 }
 
+/* Of one space of addresses. */
+static void check_overlap(struct ds_accel__call *call, uint64_t destination, uint64_t source,
+                          uint64_t size_bytes)
+{
+    if (!call->is_refused &&
+        (destination < source ? source - destination : destination - source) < size_bytes) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
+                               "destination and source overlap within %llu bytes",
+                               (unsigned long long)size_bytes);
+    }
+}
+
 static void check_copy(struct ds_accel__call *call, const struct ds_accel__object *device)
 {
     uint64_t destination = call->arguments[1].pointer;
@@ -613,12 +630,8 @@ static void check_copy(struct ds_accel__call *call, const struct ds_accel__objec
                  "destination");
     check_memory(call, from_host ? NULL : device, source, size_bytes, from_host && is_said,
                  "source");
-    if (!call->is_refused && size_bytes > 0 &&
-        (destination < source ? source - destination : destination - source) < size_bytes &&
-        (to_host == from_host || ds_accel__space_of(device) == 0)) {
-        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
-                               "destination and source overlap within %llu bytes",
-                               (unsigned long long)size_bytes);
+    if (to_host == from_host || ds_accel__space_of(device) == 0) {
+        check_overlap(call, destination, source, size_bytes);
     }
 }
 
@@ -881,10 +894,15 @@ static void check_peer_copy(struct ds_accel__call *call)
 {
     struct ds_accel__object to = look(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 1));
     struct ds_accel__object from = look(DS_ACCEL__DEVICE, DS_ACCEL__POINTER(call, 3));
+    uint64_t destination = call->arguments[2].pointer;
+    uint64_t source = call->arguments[4].pointer;
     uint64_t size_bytes = call->arguments[5].number;
 
-    check_memory(call, &to, call->arguments[2].pointer, size_bytes, true, "destination");
-    check_memory(call, &from, call->arguments[4].pointer, size_bytes, true, "source");
+    check_memory(call, &to, destination, size_bytes, true, "destination");
+    check_memory(call, &from, source, size_bytes, true, "source");
+    if (to.device_index == from.device_index || ds_accel__space_of(&to) == 0) {
+        check_overlap(call, destination, source, size_bytes);
+    }
 }
 
 static void check_access(struct ds_accel__call *call)

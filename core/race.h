@@ -63,6 +63,7 @@ struct ds_accel__race_object {
     struct ds_accel__capture *capture; /* stream, event: that it is in; graph: what it holds */
     race_clock_t *in_capture; /* stream: its clock there; event: as it was recorded there */
     uint64_t recorded_in;     /* event: id of the capture; 0: outside of any */
+    bool is_recorded;         /* event: at all */
 };
 
 struct ds_accel__race_thread {

@@ -1924,6 +1924,40 @@ Test(core_layer, a_graph_within_a_graph_uses_its_memory)
     stop_paper();
 }
 
+/* What would wait for a stream that captures ends the capture, in any mode. */
+Test(core_layer, the_default_stream_is_left_alone_while_one_that_it_waits_for_captures)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_stream_t *usual = NULL;
+    ds_accel_plugin_stream_t *apart = NULL;
+
+    for (int syncs = 0; syncs < 2; syncs++) {
+        start_paper(syncs ? DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS : 0);
+        ASSERT_OK(table->stream_get_default(handle, &usual, &error));
+        ASSERT_OK(table->stream_create(handle, DS_ACCEL_STREAM_NON_BLOCKING, 0, &apart, &error));
+        ASSERT_OK(table->graph_capture_begin(apart, DS_ACCEL_CAPTURE_RELAXED, &error));
+        EXPECT_OK(write_again(usual));
+        EXPECT_OK(table->graph_capture_end(apart, &graph, &error));
+        ASSERT_OK(table->graph_capture_begin(first, DS_ACCEL_CAPTURE_RELAXED, &error));
+        EXPECT_OK(write_again(second));
+        if (syncs) {
+            EXPECT_FAIL(write_again(usual), DS_ACCEL_ERR_STATE,
+                        "the default stream waits for the stream made at ");
+            EXPECT_FAIL(table->event_record(event_a, usual, &error), DS_ACCEL_ERR_STATE,
+                        "it would break the capture");
+            EXPECT_FAIL(table->stream_wait_event(usual, event_a, &error), DS_ACCEL_ERR_STATE,
+                        "it would break the capture");
+        } else {
+            EXPECT_OK(write_again(usual));
+        }
+        EXPECT_OK(table->graph_capture_end(first, &graph, &error));
+        EXPECT_OK(write_again(usual));
+        table->graph_destroy(graph);
+        table->stream_destroy(apart);
+        stop_paper();
+    }
+}
+
 /* As a program does that makes a handle of the vendor's stream for each use. */
 Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
 {

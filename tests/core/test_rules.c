@@ -8,6 +8,7 @@
 #include <dlpack/dlpack.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static ds_accel_t *context;
@@ -478,6 +479,36 @@ Test(core_rules, an_access_is_to_memory_that_is_there)
     stop();
 }
 
+Test(core_rules, an_access_is_to_memory_of_the_process)
+{
+    ds_accel_stream_t *ours = NULL;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages;
+
+    start();
+    ASSERT_OK(ds_accel_stream_create(device, 0, 0, &ours));
+    pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(pages, MAP_FAILED);
+    cr_assert_eq(munmap(pages + page, page), 0);
+    for (int on_stream = 0; on_stream < 2; on_stream++) {
+        ds_accel_stream_t *by = on_stream ? ours : NULL;
+
+        EXPECT_STATUS(ds_accel_note_access(device, by, pages, page, DS_ACCEL_ACCESS_WRITE),
+                      DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_note_access(device, by, NULL, 0, DS_ACCEL_ACCESS_READ), DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_note_access(device, by, NULL, 8, DS_ACCEL_ACCESS_READ),
+                      DS_ACCEL_ERR_INVALID);
+        EXPECT_HAS(ds_accel_last_error(), "is in no memory of this process");
+        EXPECT_STATUS(ds_accel_note_access(device, by, pages, page + 1, DS_ACCEL_ACCESS_READ),
+                      DS_ACCEL_ERR_INVALID);
+        EXPECT_STATUS(ds_accel_note_access(device, by, pages + page, 1, DS_ACCEL_ACCESS_READ),
+                      DS_ACCEL_ERR_INVALID);
+    }
+    munmap(pages, page);
+    ds_accel_stream_destroy(ours);
+    stop();
+}
+
 Test(core_rules, a_kernel_does_not_use_what_is_only_the_hosts)
 {
     ds_accel_stream_t *ours = NULL;
@@ -593,6 +624,73 @@ Test(core_rules, a_capture_is_not_asked_for_by_its_streams_or_events)
     stop();
 }
 
+/* A runtime knows nothing of contexts: what the other one does is done in the same process. */
+Test(core_rules, a_capture_is_broken_by_another_contexts_calls_too)
+{
+    ds_accel_device_t *other = NULL;
+    ds_accel_t *apart_context;
+    ds_accel_plugin_graph_t *graph = NULL;
+    struct ds_accel_options options = test_options();
+    void *theirs = NULL;
+    char host[16];
+
+    start();
+    options.accelerator = "mock";
+    apart_context = test_create_with(&options);
+    ASSERT_OK(ds_accel_detect(apart_context));
+    ASSERT_OK(ds_accel_device_open(apart_context, 0, &other));
+    ASSERT_OK(ds_accel_mem_alloc(other, NULL, 16, &theirs));
+    ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_GLOBAL, &error));
+    EXPECT_STATUS(ds_accel_device_synchronize(other), DS_ACCEL_ERR_STATE);
+    EXPECT_HAS(ds_accel_last_error(), "it would break the capture, in mode global");
+    EXPECT_STATUS(ds_accel_mem_copy(other, host, theirs, 16, DS_ACCEL_COPY_DEVICE_TO_HOST),
+                  DS_ACCEL_ERR_STATE);
+    EXPECT_OK(table->graph_capture_end(stream, &graph, &error));
+    EXPECT_STATUS(ds_accel_device_synchronize(other), DS_ACCEL_OK);
+    table->graph_destroy(graph);
+    EXPECT_OK(ds_accel_mem_free(other, NULL, theirs));
+    ds_accel_device_close(other);
+    ds_accel_destroy(apart_context);
+    stop();
+}
+
+Test(core_rules, a_capture_does_not_wait_for_what_was_recorded_outside_of_it)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_event_t *events[3] = {NULL, NULL, NULL};
+    ds_accel_plugin_stream_t *beside = NULL;
+    uint32_t state = 0;
+
+    start();
+    ASSERT_OK(table->stream_create(handle, DS_ACCEL_STREAM_NON_BLOCKING, 0, &beside, &error));
+    for (int i = 0; i < 3; i++) {
+        ASSERT_OK(table->event_create(handle, 0, &events[i], &error));
+    }
+    ASSERT_OK(table->event_record(events[0], beside, &error));
+    ASSERT_OK(table->graph_capture_begin(beside, DS_ACCEL_CAPTURE_RELAXED, &error));
+    ASSERT_OK(table->event_record(events[1], beside, &error));
+    ASSERT_OK(table->graph_capture_end(beside, &graph, &error));
+    table->graph_destroy(graph);
+    ASSERT_OK(table->graph_capture_begin(stream, DS_ACCEL_CAPTURE_RELAXED, &error));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_FAIL(table->stream_wait_event(stream, events[i], &error), DS_ACCEL_ERR_STATE,
+                    "waiting for it would break the capture");
+    }
+    EXPECT_OK(table->event_record(events[2], stream, &error));
+    EXPECT_OK(table->stream_wait_event(beside, events[2], &error));
+    EXPECT_OK(table->event_record(events[0], beside, &error));
+    EXPECT_OK(table->stream_wait_event(stream, events[0], &error));
+    EXPECT_OK(table->graph_capture_status(stream, &state, &error));
+    cr_expect_eq(state, DS_ACCEL_CAPTURING_YES);
+    EXPECT_OK(table->graph_capture_end(stream, &graph, &error));
+    table->graph_destroy(graph);
+    for (int i = 0; i < 3; i++) {
+        table->event_destroy(events[i]);
+    }
+    table->stream_destroy(beside);
+    stop();
+}
+
 /* ---- directions ----------------------------------------------------------------------------- */
 
 Test(core_rules, a_copy_goes_the_way_that_it_says)
@@ -641,6 +739,22 @@ Test(core_rules, a_copy_goes_the_way_that_it_says)
     EXPECT_OK(table->mem_unregister(handle, registered, &error));
     EXPECT_OK(table->mem_free_pinned(handle, mapped, &error));
     EXPECT_OK(table->mem_free_pinned(handle, pinned, &error));
+    EXPECT_OK(table->mem_free(handle, memory, &error));
+    stop();
+}
+
+Test(core_rules, a_copy_within_a_device_does_not_overlap_itself)
+{
+    char *memory;
+
+    start();
+    memory = allocate(64);
+    EXPECT_FAIL(table->mem_copy_peer_async(stream, handle, memory + 8, handle, memory, 16, &error),
+                DS_ACCEL_ERR_INVALID, "destination and source overlap within 16 bytes");
+    EXPECT_FAIL(table->mem_copy_peer_async(stream, handle, memory, handle, memory, 16, &error),
+                DS_ACCEL_ERR_INVALID, "destination and source overlap within 16 bytes");
+    EXPECT_OK(table->mem_copy_peer_async(stream, handle, memory + 16, handle, memory, 16, &error));
+    EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
     EXPECT_OK(table->mem_free(handle, memory, &error));
     stop();
 }
