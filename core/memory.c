@@ -76,7 +76,8 @@ int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel_
     return arena != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
 }
 
-/* The arena of a live stream of a live device, if it has one already; else NULL. */
+/* The arena of a live stream of a live device, if it has one already, and no layer wants to know
+ * who asks; else NULL. */
 static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *device,
                                                   const ds_accel_stream_t *stream)
 {
@@ -86,7 +87,8 @@ static inline struct ds_accel__arena *quick_arena(const ds_accel_device_t *devic
     if (DS_ACCEL_UNLIKELY_(device == NULL || stream == NULL ||
                            __atomic_load_n(&ours->child.id, __ATOMIC_RELAXED) == 0 ||
                            __atomic_load_n(&queue->child.id, __ATOMIC_RELAXED) == 0 ||
-                           queue->child.device != ours || ours->candidate->watch.is_forked)) {
+                           queue->child.device != ours || ours->candidate->watch.is_forked ||
+                           __atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) != 0)) {
         return NULL;
     }
     return __atomic_load_n(&queue->arena, __ATOMIC_ACQUIRE);

@@ -123,6 +123,9 @@ Test(core_rules, what_is_of_two_devices_is_refused_unless_it_is_waiting)
 /* ---- host tasks ----------------------------------------------------------------------------- */
 
 static int task_runs;
+static ds_accel_stream_t
+    *cached_stream; /* whose arena has memory to give without a plugin's call */
+static void *cached;
 
 static void call_in_task(void *user_data, int32_t status)
 {
@@ -142,6 +145,8 @@ static void call_in_task(void *user_data, int32_t status)
                  "one that asks no plugin, too");
     EXPECT_HAS(ds_accel_last_error(), "a host task, which may only note accesses");
     cr_expect_eq(ds_accel_mem_alloc(device, NULL, 64, &pointer), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_mem_alloc(device, cached_stream, 64, &pointer), DS_ACCEL_ERR_STATE);
+    cr_expect_eq(ds_accel_mem_free(device, cached_stream, cached), DS_ACCEL_ERR_STATE);
     cr_expect_eq(ds_accel_device_synchronize(device), DS_ACCEL_ERR_STATE);
     cr_expect_eq(ds_accel_device_open(context, 0, &opened), DS_ACCEL_ERR_STATE);
     cr_expect_eq(ds_accel_device_get(context, 0, &opened), DS_ACCEL_ERR_STATE);
@@ -159,6 +164,8 @@ Test(core_rules, a_host_task_may_call_nothing_but_note_access)
 
     start();
     memory = allocate(64);
+    ASSERT_OK(ds_accel_stream_create(device, 0, 0, &cached_stream));
+    ASSERT_OK(ds_accel_mem_alloc(device, cached_stream, 64, &cached));
     EXPECT_OK(table->stream_host_task(stream, call_in_task, memory, &error));
     EXPECT_OK(table->stream_synchronize(stream, UINT64_MAX, &error));
     cr_expect_eq(task_runs, 1);
@@ -175,6 +182,8 @@ Test(core_rules, a_host_task_may_call_nothing_but_note_access)
     table->graph_exec_destroy(exec);
     table->graph_destroy(graph);
     EXPECT_OK(table->mem_free(handle, memory, &error));
+    EXPECT_OK(ds_accel_mem_free(device, cached_stream, cached));
+    ds_accel_stream_destroy(cached_stream);
     stop();
 }
 
