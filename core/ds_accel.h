@@ -613,7 +613,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph,
                                                      ds_accel_pool_t *pool, uint32_t mode);
 
 /** End the capture. @return DS_ACCEL_OK; ERR_STATE it was broken, or none was begun: the graph is
- * empty then */
+ * empty then; or another thread began it, in a mode other than relaxed: it may go on then, as
+ * ds_accel_stream_is_capturing() has it, and that thread can end it */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph);
 
 /** Make it ready to be replayed; the first replay does it too. */

@@ -127,8 +127,8 @@ static bool has_stream(const struct ds_accel__graph *graph)
     return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
 }
 
-/* A runtime may leave a capture as it is that this thread did not begin. */
-static void note_end(struct ds_accel__stream *stream, int32_t end_status)
+/* A runtime may leave a capture as it is that this thread did not begin. True: it goes on. */
+static bool note_end(struct ds_accel__stream *stream, int32_t end_status)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     uint32_t capturing = DS_ACCEL_CAPTURING_NO;
@@ -138,14 +138,18 @@ static void note_end(struct ds_accel__stream *stream, int32_t end_status)
         capturing == DS_ACCEL_CAPTURING_NO) {
         ds_accel__captures_end(stream);
     }
+    return capturing == DS_ACCEL_CAPTURING_YES;
 }
 
 void ds_accel__graph_cancel(struct ds_accel__stream *stream)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_graph_t *captured = NULL;
-    int32_t status = stream->abi.table->graph_capture_end(stream->abi.handle, &captured, &error);
+    int32_t status;
 
+    ds_accel__layers_own_begin();
+    status = stream->abi.table->graph_capture_end(stream->abi.handle, &captured, &error);
+    ds_accel__layers_own_end();
     if (status >= 0) {
         stream->abi.table->graph_destroy(captured);
     }
@@ -303,13 +307,16 @@ static int32_t end_capture(struct ds_accel__graph *graph)
     pthread_mutex_lock(&device->lock);
     if (!has_stream(graph)) {
         pthread_mutex_unlock(&device->lock);
+        graph->capturing = NULL;
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_end: the stream was destroyed while it captured");
     }
     status =
         graph->table->graph_capture_end(graph->capturing->abi.handle, &graph->captured, &error);
-    note_end(graph->capturing, status);
-    ds_accel__allocator_capture_end(graph->capturing->arena);
+    if (!note_end(graph->capturing, status)) {
+        ds_accel__allocator_capture_end(graph->capturing->arena);
+        graph->capturing = NULL;
+    }
     pthread_mutex_unlock(&device->lock);
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
@@ -324,7 +331,6 @@ int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
     }
     pthread_mutex_lock(&ours->lock);
     status = end_capture(ours);
-    ours->capturing = NULL;
     pthread_mutex_unlock(&ours->lock);
     return status;
 }

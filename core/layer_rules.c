@@ -271,6 +271,26 @@ static void check_default_stream(struct ds_accel__call *call, uint32_t position)
     }
 }
 
+/* cuda and rocm let nobody else end it, and leave it as it is. */
+static void check_who_ends(struct ds_accel__call *call)
+{
+    const struct ds_accel__object *stream;
+    uint32_t mode = DS_ACCEL_CAPTURE_RELAXED;
+
+    ds_accel__layer_lock();
+    stream = ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 0));
+    if (stream != NULL && stream->is_capturing &&
+        !pthread_equal(stream->capture_thread, pthread_self())) {
+        mode = stream->capture_mode;
+    }
+    ds_accel__layer_unlock();
+    if (mode != DS_ACCEL_CAPTURE_RELAXED) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_STATE,
+                               "another thread began the capture, in mode %s, and has to end it",
+                               mode == DS_ACCEL_CAPTURE_GLOBAL ? "global" : "thread-local");
+    }
+}
+
 /* A stream that captures waits for an event from elsewhere. */
 static void check_event_of_outside(struct ds_accel__call *call)
 {
@@ -301,6 +321,8 @@ static void check_queue(struct ds_accel__call *call)
     }
     if (call->slot == DS_ACCEL__SLOT_stream_wait_event && !call->is_refused) {
         check_event_of_outside(call);
+    } else if (call->slot == DS_ACCEL__SLOT_graph_capture_end && own_waits == 0) {
+        check_who_ends(call);
     }
 }
 

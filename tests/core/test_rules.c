@@ -700,6 +700,45 @@ Test(core_rules, a_capture_does_not_wait_for_what_was_recorded_outside_of_it)
     stop();
 }
 
+static ds_accel_graph_t *captured_here;
+
+static void *end_there(void *status_out)
+{
+    *(int32_t *)status_out = ds_accel_graph_capture_end(captured_here);
+    return NULL;
+}
+
+/* Nobody else can end it on some backends: it goes on there, and its own thread still can. */
+Test(core_rules, a_capture_is_ended_by_the_thread_that_began_it)
+{
+    ds_accel_stream_t *ours = NULL;
+    uint32_t state = 0;
+    int32_t status = DS_ACCEL_OK;
+    pthread_t thread;
+
+    start();
+    ASSERT_OK(ds_accel_stream_create(device, 0, 0, &ours));
+    ASSERT_OK(ds_accel_graph_create(device, &captured_here));
+    for (uint32_t mode = DS_ACCEL_CAPTURE_GLOBAL; mode <= DS_ACCEL_CAPTURE_RELAXED; mode++) {
+        bool is_relaxed = mode == DS_ACCEL_CAPTURE_RELAXED;
+
+        ASSERT_OK(ds_accel_graph_capture_begin(captured_here, ours, NULL, mode));
+        cr_assert_eq(pthread_create(&thread, NULL, end_there, &status), 0);
+        cr_assert_eq(pthread_join(thread, NULL), 0);
+        cr_expect_eq(status, is_relaxed ? DS_ACCEL_OK : DS_ACCEL_ERR_STATE, "mode %u: %d", mode,
+                     status);
+        EXPECT_OK(ds_accel_stream_is_capturing(ours, &state));
+        cr_expect_eq(state, is_relaxed ? DS_ACCEL_CAPTURING_NO : DS_ACCEL_CAPTURING_YES);
+        EXPECT_STATUS(ds_accel_graph_capture_end(captured_here),
+                      is_relaxed ? DS_ACCEL_ERR_STATE : DS_ACCEL_OK);
+        EXPECT_OK(ds_accel_graph_replay(captured_here, ours));
+        EXPECT_OK(ds_accel_stream_synchronize(ours));
+    }
+    ds_accel_graph_destroy(captured_here);
+    ds_accel_stream_destroy(ours);
+    stop();
+}
+
 /* ---- directions ----------------------------------------------------------------------------- */
 
 Test(core_rules, a_copy_goes_the_way_that_it_says)
