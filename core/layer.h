@@ -141,9 +141,8 @@ struct ds_accel__object {
     uint32_t flags;     /* that it was created with */
     bool is_lent;       /* a default or current stream: not the caller's to destroy */
     bool is_default;
-    bool is_ours; /* of a stream: the library has a handle of it */
-    uint64_t
-        native; /* of a stream: the vendor's, where it was asked for or wrapped; 0: not known */
+    bool is_ours;    /* of a stream: the library has a handle of it */
+    uint64_t native; /* of a stream or event: the vendor's, once it is known by native_*; else 0 */
     bool is_capturing;
     uint32_t capture_mode;    /* DS_ACCEL_CAPTURE_*, of the capture that began on it */
     pthread_t capture_thread; /* who began it */
@@ -301,8 +300,8 @@ void ds_accel__track_after(struct ds_accel__call *call);
 
 /* race_access.c: a stream is in a capture, also one that it was drawn into. Lock held. */
 bool ds_accel__race_captures(const struct ds_accel__object *stream);
-/* The vendor's handle of a stream is known now: all that stand for one stream have one order. */
-void ds_accel__race_native(struct ds_accel__object *stream);
+/* The vendor's handle of a stream or an event is known now: all that stand for one are one. */
+void ds_accel__race_native(struct ds_accel__object *object);
 
 /* layer_rules.c: what layer validate knows of more than one call. No lock held. */
 void ds_accel__rules_check(struct ds_accel__call *call);

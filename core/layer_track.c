@@ -209,21 +209,24 @@ static void keep_handle(struct ds_accel__call *call)
     }
     object->is_default = object->is_default || call->slot == DS_ACCEL__SLOT_stream_get_default;
     object->is_lent = object->is_lent || object->is_default;
-    if (kind == DS_ACCEL__STREAM && call->slot == DS_ACCEL__SLOT_native_wrap) {
+    if (call->slot == DS_ACCEL__SLOT_native_wrap) {
         object->native = call->arguments[2].number;
         ds_accel__race_native(object);
     }
 }
 
-/* The vendor's handle that a stream was asked for. Lock held. */
+/* The vendor's handle that a stream or an event was asked for. Lock held. */
 static void note_native(const struct ds_accel__call *call)
 {
-    struct ds_accel__object *stream =
-        ds_accel__object_find(DS_ACCEL__STREAM, DS_ACCEL__POINTER(call, 2));
+    uint64_t asked = call->arguments[1].number;
+    uint32_t kind = asked == DS_ACCEL_NATIVE_STREAM  ? DS_ACCEL__STREAM
+                    : asked == DS_ACCEL_NATIVE_EVENT ? DS_ACCEL__EVENT
+                                                     : DS_ACCEL__OBJECT_COUNT;
+    struct ds_accel__object *object = ds_accel__object_find(kind, DS_ACCEL__POINTER(call, 2));
 
-    if (call->arguments[1].number == DS_ACCEL_NATIVE_STREAM && stream != NULL) {
-        stream->native = *(const uint64_t *)call->arguments[3].pointer;
-        ds_accel__race_native(stream);
+    if (kind < DS_ACCEL__OBJECT_COUNT && object != NULL) {
+        object->native = *(const uint64_t *)call->arguments[3].pointer;
+        ds_accel__race_native(object);
     }
 }
 

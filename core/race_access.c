@@ -90,44 +90,44 @@ static void find_same_native(void *user_data, struct ds_accel__object *object)
     struct same_native *seek = user_data;
     const struct ds_accel__object *of = seek->of;
 
-    if (object != of && object->kind == DS_ACCEL__STREAM && object->native == of->native &&
+    if (object != of && object->kind == of->kind && object->native == of->native &&
         object->stack == of->stack && object->device_index == of->device_index) {
         seek->found = object;
     }
 }
 
-/* What both have queued is in one order from now on. */
-static void share(struct ds_accel__object *stream, struct ds_accel__object *other)
+/* What both streams have queued is in one order from now on; both events are the one mark. */
+static void share(struct ds_accel__object *object, struct ds_accel__object *other)
 {
     struct ds_accel__race_object *shared = ds_accel__race_of(other);
 
-    if (shared == NULL || shared == stream->race) {
+    if (shared == NULL || shared == object->race) {
         return;
     }
     shared->references++;
-    if (stream->race != NULL) {
-        ds_accel__clock_join(&shared->clock, stream->race->clock);
-        ds_accel__race_object_end(stream);
+    if (object->race != NULL) {
+        ds_accel__clock_join(&shared->clock, object->race->clock);
+        ds_accel__race_object_end(object);
     }
-    stream->race = shared;
+    object->race = shared;
 }
 
-void ds_accel__race_native(struct ds_accel__object *stream)
+void ds_accel__race_native(struct ds_accel__object *object)
 {
-    struct same_native seek = {.of = stream};
+    struct same_native seek = {.of = object};
     struct ds_accel__race_object *race;
 
-    if (stream->native == 0 || stream->stack->races == NULL) {
+    if (object->native == 0 || object->stack->races == NULL) {
         return;
     }
     ds_accel__objects_visit(find_same_native, &seek);
     if (seek.found != NULL) {
-        share(stream, seek.found);
+        share(object, seek.found);
     }
-    for (size_t i = 0; i < NATIVE_COUNT; i++) {
-        if (natives[i].native == stream->native && natives[i].stack == stream->stack->id &&
-            natives[i].device_index == stream->device_index &&
-            (race = ds_accel__race_of(stream)) != NULL) {
+    for (size_t i = 0; i < NATIVE_COUNT && object->kind == DS_ACCEL__STREAM; i++) {
+        if (natives[i].native == object->native && natives[i].stack == object->stack->id &&
+            natives[i].device_index == object->device_index &&
+            (race = ds_accel__race_of(object)) != NULL) {
             ds_accel__clock_join(&race->clock, natives[i].clock);
         }
     }

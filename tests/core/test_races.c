@@ -692,6 +692,38 @@ Test(core_races, handles_of_one_stream_have_one_order)
     stop();
 }
 
+/* Recorded by one handle and waited for by the other, as two libraries do that share an event. */
+Test(core_races, handles_of_one_event_are_one_mark)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    const struct ds_accel_plugin *table;
+    ds_accel_plugin_device_t *handle;
+    ds_accel_event_t *event;
+    void *wrapped = NULL;
+    uint64_t native = 0;
+    uint64_t offset_bytes = 0;
+
+    start("mock");
+    table = ds_accel_device_table(device);
+    handle = ds_accel_device_handle(device);
+    MUST(ds_accel_event_create(device, 0, &event));
+    MUST(table->native_get(handle, DS_ACCEL_NATIVE_EVENT, event->handle, &native, &offset_bytes,
+                           &error));
+    MUST(table->native_wrap(handle, DS_ACCEL_NATIVE_EVENT, native, &wrapped, &error));
+    MUST(set(first, memory, 1));
+    MUST(table->event_record(wrapped, first->handle, &error));
+    MUST(ds_accel_stream_wait_event(second, event));
+    MUST(set(second, memory, 2));
+    expect_races(0, "recorded by the wrapped one");
+    MUST(ds_accel_event_record(event, second));
+    table->event_destroy(wrapped);
+    MUST(ds_accel_event_synchronize(event));
+    MUST(ds_accel_note_access(device, NULL, memory, 1, DS_ACCEL_ACCESS_WRITE));
+    expect_races(0, "the other one goes on");
+    ds_accel_event_destroy(event);
+    stop();
+}
+
 /* ---- pinned memory of a stream that the library has no handle of ----------------------------- */
 
 /* The pool gives it out again at once: ds_accel_mem_free_pinned() says that it asks its own streams
