@@ -19,6 +19,11 @@ CACHEDIR ?= /var/cache
 # Where vendors put plugins, whatever our own prefix is.
 PLUGINDIR ?= /usr/lib/ds-accel
 DESTDIR ?=
+# The library, the command and pkg-config's file hold these: the same from every working directory.
+DIRECTORIES := BINDIR LIBDIR LIBEXECDIR INCLUDEDIR DATADIR MANDIR DOCDIR SYSCONFDIR CACHEDIR PLUGINDIR
+RELATIVE := $(strip $(foreach name,$(DIRECTORIES),$(if $(filter /%,$(firstword $($(name)))),,$(name)=$($(name)))))
+$(if $(RELATIVE),$(error not an absolute path: $(RELATIVE)))
+$(if $(word 2,$(BUILD)),$(error make takes no space in a path: BUILD=$(BUILD)))
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -446,63 +451,63 @@ format:  ## lay out the C files as lint wants them
 
 # -- installing --
 
-# pkg-config's file of a prefix: its prefix, bindir, libdir, includedir, docdir.
+# pkg-config's file of a prefix: its prefix, bindir, libdir, includedir, docdir, and the quotes of flags: directories may
+# have spaces in their names. pcfiledir has them escaped already.
 pc_file = { echo 'prefix=$(1)'; echo 'bindir=$(2)'; echo 'libdir=$(3)'; echo 'includedir=$(4)'; echo 'docdir=$(5)'; \
     echo 'exampledir=$${docdir}/example'; echo 'plugindir=$${libdir}/ds-accel'; echo 'abi=$(ABI)'; echo; \
     echo 'Name: ds-accel'; echo 'Description: accelerators found through plugins'; \
-    echo 'Version: $(VERSION)'; echo 'Libs: -L$${libdir} -lds_accel'; \
-    echo 'Cflags: -I$${includedir}'; } >$@
+    echo 'Version: $(VERSION)'; echo 'Libs: -L$(6)$${libdir}$(6) -lds_accel'; \
+    echo 'Cflags: -I$(6)$${includedir}$(6)'; } >$@
 
 PC := $(BUILD)/obj/ds-accel.pc
 $(PC): Makefile FORCE
 	@mkdir -p $(@D)
-	@$(call pc_file,$(PREFIX),$(BINDIR),$(LIBDIR),$(INCLUDEDIR),$(DOCDIR))
+	@$(call pc_file,$(PREFIX),$(BINDIR),$(LIBDIR),$(INCLUDEDIR),$(DOCDIR),")
 
 # The build folder's own, wherever it is moved to.
 $(BUILD_PC): Makefile plugin-api.h core/ds_accel.h
 	@mkdir -p $(@D)
 	@$(call pc_file,$${pcfiledir}/../..,$${prefix}/bin,$${prefix}/lib,$${prefix}/include,$${prefix}/share/doc/ds-accel)
 
-INSTALLED_PLUGINS := $(PLUGINS:%=$(LIBDIR)/ds-accel/ds_accel_%.so)
-INSTALLED := $(BINDIR)/ds-accel $(LIBEXECDIR)/ds-accel/ds-accel-probe $(LIBDIR)/libds_accel.so.$(VERSION) \
-    $(LIBDIR)/libds_accel.so.$(SOVERSION) $(LIBDIR)/libds_accel.so $(INSTALLED_PLUGINS) \
-    $(INCLUDEDIR)/ds-accel/plugin-api.h $(INCLUDEDIR)/ds-accel/ds_accel.h \
-    $(SHARE:$(BUILD)/share/%=$(DATADIR)/%) $(MANUALS:$(BUILD)/share/man/%=$(MANDIR)/%) \
-    $(COMPLETIONS:$(BUILD)/share/%=$(DATADIR)/%) \
-    $(KIT:$(BUILD)/share/doc/ds-accel/%=$(DOCDIR)/%) $(LIBDIR)/pkgconfig/ds-accel.pc
+# below DIRECTORY, FILES: each in quotes. Directories may have spaces in their names, our files have none.
+below = $(foreach file,$(2),'$(DESTDIR)$(1)/$(file)')
+OWN_PLUGINS := $(notdir $(PLUGIN_FILES))
+INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe) \
+    $(call below,$(LIBDIR),$(addprefix libds_accel,.so.$(VERSION) .so.$(SOVERSION) .so) \
+        $(OWN_PLUGINS:%=ds-accel/%) pkgconfig/ds-accel.pc) \
+    $(call below,$(INCLUDEDIR),ds-accel/plugin-api.h ds-accel/ds_accel.h) \
+    $(call below,$(DATADIR),$(patsubst $(BUILD)/share/%,%,$(SHARE) $(COMPLETIONS))) \
+    $(call below,$(MANDIR),$(MANUALS:$(BUILD)/share/man/%=%)) \
+    $(call below,$(DOCDIR),$(KIT:$(BUILD)/share/doc/ds-accel/%=%))
 # Only folders of our own are removed, and only when they are empty.
-INSTALLED_DIRS := $(DATADIR)/ds-accel/schema $(DATADIR)/ds-accel $(LIBDIR)/ds-accel \
-    $(INCLUDEDIR)/ds-accel $(LIBEXECDIR)/ds-accel $(DOCDIR)/example $(DOCDIR)
+INSTALLED_DIRS = $(call below,$(DATADIR),ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel) \
+    $(call below,$(INCLUDEDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example) '$(DESTDIR)$(DOCDIR)'
 
 install: build $(PC)  ## install below DESTDIR and PREFIX
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/ds-accel $(DESTDIR)$(LIBDIR)/pkgconfig \
-	    $(DESTDIR)$(INCLUDEDIR)/ds-accel $(DESTDIR)$(DATADIR)/ds-accel/schema \
-	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5 $(DESTDIR)$(MANDIR)/man7 \
-	    $(DESTDIR)$(DATADIR)/bash-completion/completions \
-	    $(DESTDIR)$(DATADIR)/zsh/site-functions \
-	    $(DESTDIR)$(LIBEXECDIR)/ds-accel $(DESTDIR)$(DOCDIR)/example
-	install -m 755 $(HELPER) $(DESTDIR)$(LIBEXECDIR)/ds-accel/ds-accel-probe
-	install -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/ds-accel
-	install -m 755 $(LIBRARY_FILE) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(VERSION)
-	ln -sf libds_accel.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libds_accel.so.$(SOVERSION)
-	ln -sf libds_accel.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libds_accel.so
-	install -m 644 $(PLUGIN_FILES) $(DESTDIR)$(LIBDIR)/ds-accel/
-	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/ds-accel/
-	install -m 644 $(CONF_FILES) $(DESTDIR)$(DATADIR)/ds-accel/
-	install -m 644 $(SCHEMA_FILES) $(DESTDIR)$(DATADIR)/ds-accel/schema/
-	install -m 644 $(filter %.1,$(MANUALS)) $(DESTDIR)$(MANDIR)/man1/
-	install -m 644 $(filter %.5,$(MANUALS)) $(DESTDIR)$(MANDIR)/man5/
-	install -m 644 $(filter %.7,$(MANUALS)) $(DESTDIR)$(MANDIR)/man7/
-	install -m 644 tools/completion/ds-accel.bash \
-	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ds-accel
-	install -m 644 tools/completion/_ds-accel $(DESTDIR)$(DATADIR)/zsh/site-functions/_ds-accel
-	install -m 644 $(filter %.md,$(KIT)) $(DESTDIR)$(DOCDIR)/
-	install -m 644 $(filter-out %.md,$(KIT)) $(DESTDIR)$(DOCDIR)/example/
-	install -m 644 $(PC) $(DESTDIR)$(LIBDIR)/pkgconfig/ds-accel.pc
+	install -d '$(DESTDIR)$(BINDIR)' $(call below,$(LIBDIR),ds-accel pkgconfig) $(call below,$(INCLUDEDIR),ds-accel) \
+	    $(call below,$(DATADIR),ds-accel/schema bash-completion/completions zsh/site-functions) \
+	    $(call below,$(MANDIR),man1 man5 man7) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example)
+	install -m 755 $(HELPER) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe)
+	install -m 755 $(PROGRAM) $(call below,$(BINDIR),ds-accel)
+	install -m 755 $(LIBRARY_FILE) $(call below,$(LIBDIR),libds_accel.so.$(VERSION))
+	ln -sf libds_accel.so.$(VERSION) $(call below,$(LIBDIR),libds_accel.so.$(SOVERSION))
+	ln -sf libds_accel.so.$(SOVERSION) $(call below,$(LIBDIR),libds_accel.so)
+	install -m 644 $(PLUGIN_FILES) $(call below,$(LIBDIR),ds-accel/)
+	install -m 644 $(HEADERS) $(call below,$(INCLUDEDIR),ds-accel/)
+	install -m 644 $(CONF_FILES) $(call below,$(DATADIR),ds-accel/)
+	install -m 644 $(SCHEMA_FILES) $(call below,$(DATADIR),ds-accel/schema/)
+	install -m 644 $(filter %.1,$(MANUALS)) $(call below,$(MANDIR),man1/)
+	install -m 644 $(filter %.5,$(MANUALS)) $(call below,$(MANDIR),man5/)
+	install -m 644 $(filter %.7,$(MANUALS)) $(call below,$(MANDIR),man7/)
+	install -m 644 tools/completion/ds-accel.bash $(call below,$(DATADIR),bash-completion/completions/ds-accel)
+	install -m 644 tools/completion/_ds-accel $(call below,$(DATADIR),zsh/site-functions/_ds-accel)
+	install -m 644 $(filter %.md,$(KIT)) '$(DESTDIR)$(DOCDIR)'
+	install -m 644 $(filter-out %.md,$(KIT)) $(call below,$(DOCDIR),example/)
+	install -m 644 $(PC) $(call below,$(LIBDIR),pkgconfig/ds-accel.pc)
 
 uninstall:  ## remove what install put there
-	rm -f $(INSTALLED:%=$(DESTDIR)%)
-	for dir in $(INSTALLED_DIRS:%=$(DESTDIR)%); do \
+	rm -f $(INSTALLED)
+	for dir in $(INSTALLED_DIRS); do \
 	    if [ -d "$$dir" ]; then rmdir --ignore-fail-on-non-empty "$$dir"; fi; done
 
 clean:  ## remove the build folders

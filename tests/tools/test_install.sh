@@ -145,8 +145,16 @@ for name in docdir exampledir plugindir conformance lint; do
     has "ds-accel-plugin(7) names $name" "$(cat "$prefix/share/man/man7/ds-accel-plugin.7")" "$name"
 done
 
+# README's program, and the commands below it.
+mkdir "$dir/hello"
+awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" >"$dir/hello/hello.c"
+hello=$(sed -n '/^    cc hello\.c /,/^$/p' "$source/README.md")
+has "README has a program" "$hello" "pkg-config --cflags --libs ds-accel)"
+paste_in "README's program" "$dir/hello" "$hello"
+is "README's program says" cpu "$out"
+
 readme=$(fence "$source/README.md" "## A plugin in five minutes")
-has "README has commands" "$readme" "exampledir ds-accel)/* ."
+has "README has commands" "$readme" 'exampledir ds-accel)"/* .'
 paste_in "README's commands" "$dir/five" "$readme"
 has "README: lint" "$out" "DSA-P13"
 has "README: conformance" "$out" " 0 failed"
@@ -154,6 +162,9 @@ has "README: list" "$out" "example  available"
 has "README: info" "$out" "example: available"
 run "$prefix/bin/ds-accel" -a example detect
 is "README: it is installed" "0 example" "$code $out"
+suite=$(fence "$docdir/plugin-abi.md" "## Conformance")
+has "the rules have commands of conformance" "$suite" "conformance example "
+paste_in "the rules' commands of conformance" "$dir/five" "$suite"
 rm "$plugindir/ds_accel_example.so"
 
 rules=$(fence "$docdir/plugin-abi.md" "## A complete plugin")
@@ -161,6 +172,12 @@ mkdir "$dir/rules"
 awk '/^```/ { if (on) exit; on = $0 == "```c"; next } on' "$docdir/plugin-abi.md" >"$dir/rules/example.c"
 paste_in "the rules' commands" "$dir/rules" "$rules"
 has "rules: detect" "$out" "example"
+
+page=$(sed -n '/^\.Sh BUILDING/,/^\.Sh PACKAGING/p' "$prefix/share/man/man7/ds-accel-plugin.7" |
+    awk '/^\.Bd -literal/ { on = 1; next } /^\.Ed/ { on = 0 } on' | sed 's/\\e$/\\/')
+has "ds-accel-plugin(7) has commands" "$page" "make check"
+paste_in "ds-accel-plugin(7)'s commands" "$dir/page" "$page"
+has "ds-accel-plugin(7): info" "$out" "example: available"
 
 # Another plugin by the same Makefile, whatever folder it is copied to; also with C++ inside.
 mkdir "$dir/mine"
@@ -172,6 +189,9 @@ run make -C "$dir/mine" NAME=mine check
 is "make check of one's own: $out $err" 0 "$code"
 run make -C "$dir/mine" NAME=mine install DESTDIR="$dir/root"
 is "make install into DESTDIR" "0 $dir/root$plugindir/ds_accel_mine.so" "$code $(ls "$dir/root$plugindir"/*.so)"
+run env PKG_CONFIG_PATH="$dir" make -C "$dir/mine" NAME=mine install DESTDIR="$dir/root"
+is "make install without ds-accel" 2 "$code"
+has "make install without ds-accel" "$err" "pkg-config finds no ds-accel"
 run make -C "$dir/mine" NAME=mine clean
 is "make clean" "Makefile mine.c plugin.map" "$(cd "$dir/mine" && echo *)"
 
@@ -198,6 +218,38 @@ for file in man/man1/ds-accel.1 man/man5/ds-accel.json.5 man/man7/ds-accel-plugi
 done
 make -C "$source" uninstall BUILD="$dir/build" PREFIX="$prefix" >/dev/null
 is "uninstall leaves nothing" "" "$(find "$prefix" ! -type d)"
+
+# Directories with spaces in their names.
+here=$(cd "$source" && echo *)
+run make -C "$source" install BUILD="$dir/build" PREFIX="$dir/a b" NO_DEPS=1
+is "make install into a directory with a space: $err" 0 "$code"
+run "$dir/a b/bin/ds-accel" list
+has "its plugins are found" "$out" "$dir/a b/lib/ds-accel/ds_accel_cpu.so"
+mkdir "$dir/c d"
+mv "$dir/five/example.c" "$dir/c d"
+cp "$dir/a b/share/doc/ds-accel/example/"[!e]* "$dir/c d"
+for goal in check install; do
+    run env PKG_CONFIG_PATH="$dir/a b/lib/pkgconfig" make -C "$dir/c d" $goal
+    is "make $goal there: $out $err" 0 "$code"
+done
+run "$dir/a b/bin/ds-accel" -a example detect
+is "the plugin is installed there" "0 example" "$code $out"
+rm "$dir/a b/lib/ds-accel/ds_accel_example.so"
+run make -C "$source" uninstall BUILD="$dir/build" PREFIX="$dir/a b"
+is "uninstall leaves nothing there" "0 " "$code $(find "$dir/a b" ! -type d)$(find "$dir/a b" -name 'ds-accel*')"
+cp -a "$build/lib/pkgconfig" "$dir/c d"
+has "the build folder's flags" "$(PKG_CONFIG_PATH="$dir/c d/pkgconfig" pkg-config --cflags ds-accel)" "c\\ d/"
+run make -C "$source" install BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/e f" NO_DEPS=1
+is "DESTDIR with a space" "0 $dir/e f/usr/bin/ds-accel" "$code $(ls "$dir/e f/usr/bin/ds-accel")"
+run make -C "$source" uninstall BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/e f"
+is "uninstall leaves nothing below it" "0 " "$code $(find "$dir/e f" ! -type d)$(find "$dir/e f" -name 'ds-accel*')"
+is "nothing is left in the sources" "$here" "$(cd "$source" && echo *)"
+# What is compiled in means the same directory wherever a program runs.
+run make -C "$source" -n install BUILD="$dir/build" PREFIX=here NO_DEPS=1
+has "a relative PREFIX" "$code $err" "2 Makefile"
+has "a relative PREFIX" "$err" "not an absolute path: BINDIR=here/bin LIBDIR=here/lib"
+run make -C "$source" -n build BUILD="$dir/g h"
+has "BUILD with a space" "$code $err" "2 Makefile"
 
 make -C "$source" install BUILD="$dir/build" PREFIX=/usr DESTDIR="$dir/stage" NO_DEPS=1 >/dev/null
 is "DESTDIR holds everything" "$dir/stage/usr/bin/ds-accel" "$(ls "$dir/stage/usr/bin/ds-accel")"
