@@ -58,7 +58,13 @@ extern "C" {
 #elif !defined(DS_ACCEL_INLINE)
 #define DS_ACCEL_INLINE static inline __attribute__((unused))
 #endif
+/* Notes lie one behind the other: clang's address sanitizer would add padding to each. */
+#if defined(__clang__)
+#define DS_ACCEL_NOTE_SECTION \
+    __attribute__((used, aligned(4), section(".note.ds_accel"), no_sanitize_address))
+#else
 #define DS_ACCEL_NOTE_SECTION __attribute__((used, aligned(4), section(".note.ds_accel")))
+#endif
 #else
 #error "ds-accel plugins are built with GCC or Clang"
 #endif

@@ -253,6 +253,9 @@ static void put_c(struct output *output, const struct plan *plan,
         "#if __BYTE_ORDER__ != __ORDER_%s_ENDIAN__\n"
         "#error \"the note was written for another byte order\"\n"
         "#endif\n"
+        "#ifdef __clang__\n"
+        "__attribute__((no_sanitize_address))\n"
+        "#endif\n"
         "__attribute__((used, aligned(4), section(\".note.ds_accel\")))\n"
         "static const unsigned char ds_accel_note_[] = {\n",
         plan->note.desc.name, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "LITTLE" : "BIG");

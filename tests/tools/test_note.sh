@@ -75,6 +75,24 @@ gcc -c -o "$dir/note.o" "$dir/note.c"
 objcopy -O binary --only-section=.note.ds_accel "$dir/note.o" "$dir/note.bin"
 is "the size of the table" 872 "$(od -An -tu4 -j 48 -N 4 "$dir/note.bin" | tr -d ' ')"
 
+# ---- sanitizers ---------------------------------------------------------------------------------
+
+# Notes follow each other without a gap, which a sanitizer likes to have between variables.
+macro example v 1 0 0 '"pci 1ab8:12\n" "node /dev/example[0-9]*\n"'
+run "$program" note example v 1 language=c hardware="pci 1ab8:12" hardware="node /dev/example[0-9]*" -o "$dir/note.c"
+is "note" "0 " "$code $err"
+for compiler in $compilers; do
+    for file in macro.c note.c; do
+        run "$compiler" -Wall -Wextra -Werror -fsanitize=address,undefined -I"$build/include/ds-accel" -fPIC -c \
+            -o "$dir/sanitized.o" "$dir/$file"
+        is "$compiler -fsanitize=address $file" "0 " "$code $err"
+        rm -f "$dir/sanitized.bin"
+        objcopy -O binary --only-section=.note.ds_accel "$dir/sanitized.o" "$dir/sanitized.bin"
+        is "$compiler -fsanitize=address $file: the same bytes" same \
+            "$(cmp -s "$dir/macro.bin" "$dir/sanitized.bin" && echo same)"
+    done
+done
+
 # ---- what is no note ----------------------------------------------------------------------------
 
 # refuses TEXT ARGUMENT...
