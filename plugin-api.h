@@ -206,7 +206,10 @@ struct ds_accel_host {
     const char *host_version; /**< "0.1.0" */
     void *host_data;          /**< the host's own */
 
-    /** Log one line without a newline under the topic of the plugin's name. */
+    /**
+     * Log one line without a newline under the topic of the plugin's name. In C behind <tgmath.h>,
+     * whose log() is a macro: (host->log)(...).
+     */
     void (*log)(const struct ds_accel_host *host, uint32_t level, const char *message);
     /** DS_ACCEL_OK: whether a line of @p level would be shown, in *enabled_out as 0 or 1. */
     int32_t (*log_enabled)(const struct ds_accel_host *host, uint32_t level, uint32_t *enabled_out);
@@ -236,6 +239,7 @@ struct ds_accel_host {
 /** Host extension: the machine's NUMA nodes and memory, read under machine_root. */
 #define DS_ACCEL_EXT_TOPOLOGY "ds_accel.topology.1"
 
+/** A NUMA node of the machine. */
 struct ds_accel_numa_node {
     uint32_t struct_size;
     uint32_t id;        /**< the kernel's number; numbers may have gaps */
@@ -246,6 +250,7 @@ struct ds_accel_numa_node {
     char cpus[256]; /**< the kernel's list format, "0-3,8-11"; shortened with "..." if longer */
 };
 
+/** The memory that this process can have. */
 struct ds_accel_host_memory {
     uint32_t struct_size;
     uint32_t reserved;
@@ -255,6 +260,7 @@ struct ds_accel_host_memory {
     char limit_source[512]; /**< the file that set it, "/sys/fs/cgroup/x/memory.max"; "" if none */
 };
 
+/** What extension() gives for DS_ACCEL_EXT_TOPOLOGY. */
 struct ds_accel_ext_topology {
     uint32_t struct_size;
     uint32_t reserved;
@@ -271,6 +277,7 @@ struct ds_accel_ext_topology {
 /** Host extension: begin and end of a span on the calling thread; names have static storage. */
 #define DS_ACCEL_EXT_TRACE "ds_accel.trace.1"
 
+/** What extension() gives for DS_ACCEL_EXT_TRACE. */
 struct ds_accel_ext_trace {
     uint32_t struct_size;
     uint32_t reserved;
@@ -286,6 +293,7 @@ struct ds_accel_ext_trace {
  */
 #define DS_ACCEL_EXT_ASKER "ds_accel.asker.1"
 
+/** What extension() gives for DS_ACCEL_EXT_ASKER. */
 struct ds_accel_ext_asker {
     uint32_t struct_size;
     uint32_t reserved;
@@ -315,6 +323,7 @@ struct ds_accel_ext_asker {
 #define DS_ACCEL_REASON_DRIVER_FAILED 11u  /**< the runtime returned an error: see vendor_code */
 #define DS_ACCEL_REASON_BAD_OPTION 12u     /**< an option or variable of this plugin is not valid */
 
+/** What probe answers. */
 struct ds_accel_verdict {
     uint32_t struct_size;
     uint32_t state;        /**< DS_ACCEL_PROBE_*; 0 is refused */
@@ -500,6 +509,7 @@ struct ds_accel_memory_stats {
 #define DS_ACCEL_POINTER_MANAGED 3u
 #define DS_ACCEL_POINTER_HOST 4u /**< ordinary host memory, seen by the runtime */
 
+/** What mem_pointer_info knows of an address. */
 struct ds_accel_pointer_info {
     uint32_t struct_size;
     uint32_t kind;        /**< DS_ACCEL_POINTER_* */
@@ -602,11 +612,11 @@ struct ds_accel_process {
     uint32_t valid;
 };
 
-/** A variable this backend wants in a job's environment, an element of an array. */
-#define DS_ACCEL_ENV_IF_UNSET 1u
-#define DS_ACCEL_ENV_ALWAYS 2u
-#define DS_ACCEL_ENV_UNSET 3u
+#define DS_ACCEL_ENV_IF_UNSET 1u /**< the job's own value stays */
+#define DS_ACCEL_ENV_ALWAYS 2u   /**< in place of the job's own value */
+#define DS_ACCEL_ENV_UNSET 3u    /**< the job does not have the variable */
 
+/** A variable this backend wants in a job's environment, an element of an array. */
 struct ds_accel_env_rule {
     uint32_t struct_size;
     uint32_t rule;     /**< DS_ACCEL_ENV_* */
@@ -692,10 +702,12 @@ DS_ACCEL_INLINE const void *ds_accel_object_as_memory(const ds_accel_plugin_obje
  *  - ERR_INVALID: a device_index from device_count on, also one of a list; a flag, kind, mode or
  *    list that this plugin does not know; a size, alignment or handle that cannot be.
  *  - ERR_UNSUPPORTED: a flag, kind or mode of this header that the plugin knows, where it, the
- *    runtime or this device does not offer it.
- *  - ERR_LIMIT: a text does not fit. Where there is needed_out, value NULL with value_size 0 asks
- *    for the size: ERR_LIMIT, and the bytes with the NUL. An array is asked for its number with
- *    NULL and capacity 0: DS_ACCEL_OK.
+ *    runtime or this device does not offer it. Every plugin accepts DS_ACCEL_STREAM_NON_BLOCKING,
+ *    DS_ACCEL_EVENT_BLOCKING_SYNC, the copy kinds other than INFER and, if it has event_elapsed_ms,
+ *    DS_ACCEL_EVENT_TIMING.
+ *  - ERR_LIMIT: a text does not fit (a name of env_name_get: ERR_INVALID). Where there is
+ *    needed_out, value NULL with value_size 0 asks for the size: ERR_LIMIT, and the bytes with the
+ *    NUL. An array is asked for its number with NULL and capacity 0: DS_ACCEL_OK.
  *
  * Owners: what is made with a device handle (streams, events, graphs, memory) belongs to it and is
  * released before it is closed, memory through it, even if another handle is of the same device.
@@ -879,7 +891,10 @@ struct ds_accel_plugin {
     /** Of mem_alloc_pinned, through the handle that allocated it. */
     int32_t (*mem_free_pinned)(ds_accel_plugin_device_t *device, void *pointer,
                                struct ds_accel_error *error);
-    /** Lock memory that the caller owns, until mem_unregister. @p flags: DS_ACCEL_PINNED_*. */
+    /**
+     * Lock memory that the caller owns, until mem_unregister: to mem_pointer_info it is
+     * DS_ACCEL_POINTER_PINNED until then. @p flags: DS_ACCEL_PINNED_*.
+     */
     int32_t (*mem_register)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                             uint32_t flags, struct ds_accel_error *error);
     /**
@@ -896,7 +911,7 @@ struct ds_accel_plugin {
     /**
      * Done when it returns. Ranges do not overlap. @p kind is DS_ACCEL_COPY_*. In no order with
      * work that is queued: the caller waits for what writes the source or uses the destination
-     * first.
+     * first. A copy of 0 bytes, here and below, and a fill of 0 bytes are DS_ACCEL_OK.
      */
     int32_t (*mem_copy)(ds_accel_plugin_device_t *device, void *destination, const void *source,
                         uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
@@ -928,7 +943,10 @@ struct ds_accel_plugin {
     /** Refuse allocations of this process beyond @p limit_bytes; 0 lifts the limit. */
     int32_t (*mem_set_limit)(ds_accel_plugin_device_t *device, uint64_t limit_bytes,
                              struct ds_accel_error *error);
-    /** @p device: where @p pointer is valid; NULL: any, with DS_ACCEL_FLAG_UNIFIED_ADDRESSES. */
+    /**
+     * @p device: where @p pointer is valid; NULL: any, with DS_ACCEL_FLAG_UNIFIED_ADDRESSES. An
+     * unknown address is DS_ACCEL_OK with DS_ACCEL_POINTER_UNKNOWN.
+     */
     int32_t (*mem_pointer_info)(ds_accel_plugin_instance_t *instance,
                                 ds_accel_plugin_device_t *device, const void *pointer,
                                 struct ds_accel_pointer_info *info_out,
@@ -977,10 +995,12 @@ struct ds_accel_plugin {
 
     /* -- graph -- */
 
-    /** Work queued on @p stream from now on is recorded instead of run. */
+    /**
+     * Work queued on @p stream from now on is recorded instead of run. ERR_STATE while it captures.
+     */
     int32_t (*graph_capture_begin)(ds_accel_plugin_stream_t *stream, uint32_t mode,
                                    struct ds_accel_error *error);
-    /** Ends the capture in any case; ERR_STATE and no graph if it was broken. */
+    /** Ends the capture in any case; ERR_STATE and no graph if it was broken, or there is none. */
     int32_t (*graph_capture_end)(ds_accel_plugin_stream_t *stream,
                                  ds_accel_plugin_graph_t **graph_out, struct ds_accel_error *error);
     /** DS_ACCEL_CAPTURING_* */
@@ -1006,7 +1026,9 @@ struct ds_accel_plugin {
     /** How many pieces of work were captured. */
     int32_t (*graph_node_count)(ds_accel_plugin_graph_t *graph, uint64_t *count_out,
                                 struct ds_accel_error *error);
-    /** A readable picture, Graphviz where the vendor has it; a negative answer of the sink ends it.
+    /**
+     * A readable picture, Graphviz where the vendor has it; a negative answer of the sink ends it,
+     * and this with a negative status.
      */
     int32_t (*graph_dump)(ds_accel_plugin_graph_t *graph, ds_accel_text_sink_t sink,
                           void *user_data, struct ds_accel_error *error);
@@ -1042,7 +1064,7 @@ struct ds_accel_plugin {
     /** @p domain and @p category may be NULL. */
     int32_t (*range_push)(ds_accel_plugin_instance_t *instance, const char *message,
                           const char *domain, const char *category, struct ds_accel_error *error);
-    /** End the calling thread's innermost range of @p domain. */
+    /** End the calling thread's innermost range of @p domain; ERR_STATE, or OK, if none is open. */
     int32_t (*range_pop)(ds_accel_plugin_instance_t *instance, const char *domain,
                          struct ds_accel_error *error);
     /** Ask the vendor's profiler, where one watches this process, to collect. */
@@ -1138,7 +1160,7 @@ struct ds_accel_plugin {
                                struct ds_accel_op_builder *builders, uint32_t stride_bytes,
                                uint32_t capacity, uint32_t *count_out,
                                struct ds_accel_error *error);
-    /** *compatible_out: 1 or 0, with the reason as one line in @p reason. */
+    /** *compatible_out: 1 or 0, with the reason as one line in @p reason, shortened to fit. */
     int32_t (*op_compatible)(ds_accel_plugin_instance_t *instance, const char *op,
                              uint32_t *compatible_out, char *reason, uint32_t reason_size,
                              struct ds_accel_error *error);

@@ -396,7 +396,9 @@ static void queue_all(struct ds_accel__run *run, struct held *held)
 
 static void check_queued(struct ds_accel__run *run)
 {
-    struct held held = {.event_flags = DS_ACCEL_EVENT_TIMING};
+    struct held held = {
+        .event_flags = run->table.event_elapsed_ms != NULL ? DS_ACCEL_EVENT_TIMING : 0,
+    };
 
     take_memory(run, &held, 62);
     if (run->table.mem_alloc_pinned != NULL &&

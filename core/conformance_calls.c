@@ -303,7 +303,7 @@ STOP_OUT(visit_range, struct two_sizes, stream_priority_range, run->device, (int
 STOP(visit_stream_wait, stream_synchronize, run->stream, UINT64_MAX)
 STOP(visit_stream_query, stream_query, run->stream)
 STOP_MADE(visit_event, ds_accel_plugin_event_t *, run->table.event_destroy(out), event_create,
-          run->device, DS_ACCEL_EVENT_TIMING, &out)
+          run->device, 0, &out)
 STOP_MADE(visit_alloc, void *, CALL(run, mem_free, run->device, out), mem_alloc, run->device,
           MEMORY_BYTES, 0, 0, &out)
 STOP_MADE(visit_pinned, void *, CALL(run, mem_free_pinned, run->device, out), mem_alloc_pinned,

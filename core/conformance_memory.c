@@ -291,6 +291,7 @@ static void check_queued_kinds(struct ds_accel__run *run)
          DS_ACCEL_COPY_HOST_TO_HOST);
     ds_accel__wait(run, run->stream);
     EXPECT(run, memcmp(from, to, sizeof(from)) == 0, "from host to host something else arrived");
+    WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to, from, 0, DS_ACCEL_COPY_HOST_TO_HOST);
     if ((run->info.flags & DS_ACCEL_FLAG_UNIFIED_ADDRESSES) != 0) {
         memory = ds_accel__take(run, sizeof(from));
         memset(to, 0, sizeof(to));
@@ -462,6 +463,7 @@ static void check_fills(struct ds_accel__run *run)
     }
     WANT_ERROR(run, mem_fill_async, run->stream, area, "abc", 3, 3);
     WANT_ERROR(run, mem_fill_async, run->stream, area, "abcd", 4, 6);
+    WANT(run, DS_ACCEL_OK, mem_fill_async, run->stream, area, "abcd", 4, 0);
     ds_accel__give(run, area);
 }
 

@@ -119,6 +119,9 @@ unset LOCAL_SIZE DS_ACCEL_CPU_ASYNC
 run env MUTANT=lacks_library "$program" conformance "$mutant"
 is "a library that is not installed is no mistake" "0 " "$code $(broken)"
 
+run env MUTANT=plain_flags "$program" conformance "$mutant"
+is "flags that are not offered are no mistake" "0 " "$code $(broken)"
+
 run env MUTANT=aborts "$program" conformance --json "$mutant" --rule DSA-P26
 is "a crash" "1 failed" "$code $(at checks/0/result)"
 has "a crash says how" "$(at checks/0/detail)" "SIGABRT ended the process"

@@ -135,6 +135,9 @@ AWK
 run awk -f "$dir/slots.awk" "$build/include/ds-accel/plugin-api.h"
 is "a comment above every slot" "$(echo "$out" | tail -n 1)" "$out"
 has "there are slots" "$(test "$(echo "$out" | tail -n 1)" -gt 110 && echo many)" many
+run awk '/^struct ds_accel_[a-z_]+ \{/ && previous !~ /\*\/$/ { print "no comment: " $0 } { previous = $0 }' \
+    "$build/include/ds-accel/plugin-api.h"
+is "a comment above every struct" "0 " "$code $out"
 
 # ---- constants ----------------------------------------------------------------------------------
 
