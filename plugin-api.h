@@ -6,7 +6,8 @@
  *
  * A plugin is one shared object, ds_accel_<name>.so, that defines one symbol with DS_ACCEL_PLUGIN()
  * and fills one table of functions. This header is all that it needs. The rules that both sides
- * keep are numbered in docs/plugin-abi.md: DSA-P for plugins, DSA-H for hosts.
+ * keep are numbered in plugin-abi.md (pkg-config --variable=docdir ds-accel): DSA-P for plugins,
+ * DSA-H for hosts.
  *
  * How data crosses:
  *  - Every struct begins with struct_size. The side that fills a struct writes no byte past the

@@ -310,7 +310,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check_files(const struct ds_accel_option
                                                     uint32_t format, char **text_out);
 
 /**
- * Check a plugin file against the numbered rules of docs/plugin-abi.md. Runs the plugin's code, in
+ * Check a plugin file against the numbered rules of plugin-abi.md. Runs the plugin's code, in
  * a helper process unless the configuration says "in-process".
  *
  * @param[in]  options   of the context that the plugin is probed in; NULL for the defaults
@@ -328,7 +328,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, co
 #define DS_ACCEL_CONFORMANCE_ALL_DEVICES 0xffffffffu
 
 /**
- * Check a running plugin on its devices against the rules of docs/plugin-abi.md: one suite for
+ * Check a running plugin on its devices against the rules of plugin-abi.md: one suite for
  * every backend. Each check runs in a process of its own making (ds-accel-probe), where it may
  * crash or hang (probe.timeout_ms of the configuration) without ending the others.
  *
@@ -1027,7 +1027,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_rng_set_state(ds_accel_rng_t *rng, const void *
  *
  * An element depends on seed and place only: two halves filled one after the other are the whole.
  * The place moves by one word per element, for float64 and int64 by two from the next even word.
- * docs/decisions/0017-random-numbers.md says how bits become numbers.
+ * How bits become numbers is decision 0017 of the sources.
  *
  * @param[in] stream   NULL: the calling thread's current one
  * @param[in] pointer  count elements, aligned to their size

@@ -140,6 +140,8 @@ exampledir=$(pkg-config --variable=exampledir ds-accel)
 is "docdir" "$prefix/share/doc/ds-accel" "$docdir"
 is "exampledir" "$prefix/share/doc/ds-accel/example" "$exampledir"
 is "bindir" "$prefix/bin" "$(pkg-config --variable=bindir ds-accel)"
+is "what is installed names no file of the source tree's docs" "" \
+    "$(grep -rlE '(^|[^/a-z])docs/' "$prefix/include" "$prefix/share/man" "$exampledir" || true)"
 is "the rules" same "$(cmp -s "$source/docs/plugin-abi.md" "$docdir/plugin-abi.md" && echo same)"
 for name in docdir exampledir plugindir conformance lint; do
     has "ds-accel-plugin(7) names $name" "$(cat "$prefix/share/man/man7/ds-accel-plugin.7")" "$name"
