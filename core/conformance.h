@@ -155,6 +155,9 @@ bool ds_accel__witness_has_returned(const struct ds_accel__page *of, size_t slot
  * "mem_alloc ...", and the process ends. */
 void ds_accel__witness_refuse(size_t slot, const char *why);
 bool ds_accel__witness_is_refused(size_t slot);
+/* The plugin has the slot; in the table that checks see, those without a status are always there.
+ */
+bool ds_accel__witness_has(size_t slot);
 /* A step of a check, which is left out of later ones if it ended its process. */
 #define DS_ACCEL__WITNESS_STEPS 256u
 void ds_accel__witness_step(unsigned step);
@@ -192,8 +195,12 @@ const char *ds_accel__status_text(int32_t status);
             ds_accel__check_fail(run, __VA_ARGS__); \
         } \
     } while (0)
+/* Skip the check, and end the process, for want of a slot that it came to need. */
+void ds_accel__need(const struct ds_accel__run *run, bool is_there, const char *slot);
 /* Call a slot with the error as its last argument. */
-#define CALL(run, slot, ...) ((run)->table.slot(__VA_ARGS__, ds_accel__fresh_error(run)))
+#define CALL(run, slot, ...) \
+    (ds_accel__need(run, (run)->table.slot != NULL, #slot), \
+     (run)->table.slot(__VA_ARGS__, ds_accel__fresh_error(run)))
 #define WANT(run, wanted, slot, ...) \
     ds_accel__want(run, wanted, #slot, CALL(run, slot, __VA_ARGS__))
 #define WANT_ERROR(run, slot, ...) ds_accel__want_error(run, #slot, CALL(run, slot, __VA_ARGS__))

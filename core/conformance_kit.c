@@ -84,6 +84,13 @@ _Noreturn void ds_accel__say_skipped(const struct ds_accel__run *run, const char
     _exit(0);
 }
 
+void ds_accel__need(const struct ds_accel__run *run, bool is_there, const char *slot)
+{
+    if (!is_there) {
+        ds_accel__say_skipped(run, "not offered: %s", slot);
+    }
+}
+
 void ds_accel__skip(struct ds_accel__run *run, const char *format, ...)
 {
     va_list arguments;
@@ -190,10 +197,7 @@ static bool is_left_open(const struct ds_accel__run *run, size_t offset)
 
 bool ds_accel__has_slot(const struct ds_accel__run *run, size_t offset)
 {
-    void *slot;
-
-    memcpy(&slot, (const char *)&run->table + offset, sizeof(slot));
-    return slot != NULL && !is_left_open(run, offset);
+    return ds_accel__witness_has(offset) && !is_left_open(run, offset);
 }
 
 ds_accel_plugin_instance_t *ds_accel__run_init(struct ds_accel__run *run,

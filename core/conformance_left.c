@@ -112,10 +112,10 @@ static void work(struct ds_accel__run *run)
     if (run->table.mem_alloc != NULL && run->table.mem_free != NULL) {
         memory = ds_accel__take(run, 4096);
     }
-    if (run->table.event_create != NULL && run->table.event_destroy != NULL) {
+    if (run->table.event_create != NULL && ds_accel__has_slot(run, SLOT(event_destroy))) {
         event = ds_accel__event(run, 0);
     }
-    if (run->table.stream_create != NULL && run->table.stream_destroy != NULL) {
+    if (run->table.stream_create != NULL && ds_accel__has_slot(run, SLOT(stream_destroy))) {
         stream = ds_accel__stream(run);
         if (memory != NULL && run->table.mem_fill_async != NULL) {
             WANT(run, DS_ACCEL_OK, mem_fill_async, stream, memory, "\0", 1, (uint64_t)4096);

@@ -10,13 +10,15 @@
  *
  * The checks get a table of these functions, one for each slot that the plugin has. A slot that
  * ended a process each time is not called again (ds_accel__witness_refuse): the check that needs it
- * is skipped, and the others go on.
+ * is skipped, and the others go on. So is a check that comes to need a slot that the plugin does
+ * not have (ds_accel__need).
  */
 #include "layer.h" /* before conformance.h, which has a CALL of its own */
 
 #include "conformance.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -77,13 +79,20 @@ static void leave(unsigned call, size_t slot)
     atomic_store(&page->returned[slot / sizeof(void *)], 1);
 }
 
-/* The run has no stream where making one ends the process. */
-static void want_stream(bool is_lacking)
+/* A check has no stream where making one ends the process, and neither stream nor event where the
+ * plugin makes none. */
+static void want_handle(enum ds_accel__meaning meaning, bool is_lacking)
 {
     const char *why = refused[SLOT(stream_create) / sizeof(void *)];
 
-    if (is_lacking && why != NULL) {
-        ds_accel__say_skipped(running, "stream_create %s", why);
+    if (is_lacking && meaning == DS_ACCEL__STREAM) {
+        if (why != NULL) {
+            ds_accel__say_skipped(running, "stream_create %s", why);
+        }
+        ds_accel__need(running, plugin.stream_create != NULL, "stream_create");
+    }
+    if (is_lacking && meaning == DS_ACCEL__EVENT) {
+        ds_accel__need(running, plugin.event_create != NULL, "event_create");
     }
 }
 
@@ -171,6 +180,14 @@ bool ds_accel__witness_is_refused(size_t slot)
     return refused[slot / sizeof(void *)] != NULL;
 }
 
+bool ds_accel__witness_has(size_t slot)
+{
+    void *function;
+
+    memcpy(&function, (const char *)&plugin + slot, sizeof(function));
+    return function != NULL;
+}
+
 void ds_accel__witness_step(unsigned step)
 {
     atomic_store(&page->step, step);
@@ -201,9 +218,9 @@ void ds_accel__witness_explain(size_t slot, char *why, size_t why_size)
 #define DECLARE(argument) DECLARE_ argument
 #define PASS_(storage, meaning, type, name) name
 #define PASS(argument) PASS_ argument
-#define WANT_STREAM_(storage, meaning, type, name) \
-    want_stream(DS_ACCEL__##meaning == DS_ACCEL__STREAM && (uintptr_t)(name) == 0)
-#define WANT_STREAM(argument) WANT_STREAM_ argument
+#define WANT_HANDLE_(storage, meaning, type, name) \
+    want_handle(DS_ACCEL__##meaning, (uintptr_t)(name) == 0)
+#define WANT_HANDLE(argument) WANT_HANDLE_ argument
 #define EACH_1(do, a) \
     do \
     (a)
@@ -229,7 +246,7 @@ static int32_t call_probe(const struct ds_accel_host *host, struct ds_accel_verd
 #define CALL(name, n, ...) \
     static int32_t call_##name(EACH_##n(DECLARE, __VA_ARGS__), struct ds_accel_error *error) \
     { \
-        unsigned call = (EACH_##n(WANT_STREAM, __VA_ARGS__), enter(SLOT(name))); \
+        unsigned call = (EACH_##n(WANT_HANDLE, __VA_ARGS__), enter(SLOT(name))); \
         int32_t status = plugin.name(EACH_##n(PASS, __VA_ARGS__), error); \
 \
         leave(call, SLOT(name)); \
@@ -238,8 +255,10 @@ static int32_t call_probe(const struct ds_accel_host *host, struct ds_accel_verd
 #define DROP(name, n, ...) \
     static void call_##name(EACH_##n(DECLARE, __VA_ARGS__)) \
     { \
-        unsigned call = enter(SLOT(name)); \
+        unsigned call; \
 \
+        ds_accel__need(running, plugin.name != NULL, #name); \
+        call = enter(SLOT(name)); \
         plugin.name(EACH_##n(PASS, __VA_ARGS__)); \
         leave(call, SLOT(name)); \
     }
@@ -252,7 +271,7 @@ void ds_accel__witness_table(const struct ds_accel__run *run, struct ds_accel_pl
     running = run;
     plugin = *table;
 #define CALL(name, ...) table->name = plugin.name != NULL ? call_##name : NULL;
-#define DROP(name, ...) CALL(name)
+#define DROP(name, ...) table->name = call_##name;
     CALL(probe)
 #include "slots.def"
 #undef CALL

@@ -121,6 +121,13 @@ is "a library that is not installed is no mistake" "0 " "$code $(broken)"
 
 run env MUTANT=plain_flags "$program" conformance "$mutant"
 is "flags that are not offered are no mistake" "0 " "$code $(broken)"
+run env MUTANT=lacks_synchronize "$program" conformance "$mutant" -v
+is "a slot that is not there is no mistake" "0 " "$code $(broken)"
+has "what needs it is skipped" "$out" "a state is restored: not offered: rng_state_size"
+has "what needs it is skipped" "$out" "queued copies: not offered: stream_synchronize"
+run env MUTANT=lacks_streams "$program" conformance "$mutant" -v
+is "a device with its default stream alone is no mistake" "0 " "$code $(broken)"
+has "what needs a stream is skipped" "$out" "two launches: not offered: stream_create"
 
 run env MUTANT=aborts "$program" conformance --json "$mutant" --rule DSA-P26
 is "a crash" "1 failed" "$code $(at checks/0/result)"
