@@ -265,6 +265,30 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
     return status;
 }
 
+static void watch(ds_accel_t *context)
+{
+    context->watch.locks[0] = &context->lock;
+    context->watch.locks[1] = &context->config_lock;
+    context->watch.locks[2] = &context->topology_lock;
+    context->watch.locks[3] = &context->device_lock;
+    context->watch.locks[4] = &context->lazy.lock;
+    ds_accel__fork_watch(&context->watch);
+}
+
+int32_t ds_accel__context_check(const ds_accel_t *context)
+{
+    if (context == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
+    }
+    if (context->watch.is_torn) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "a thread of process %ld was at work in this context at fork(), and "
+                               "left it half done here: make one of this process's own",
+                               (long)context->watch.pid);
+    }
+    return DS_ACCEL_OK;
+}
+
 int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **context_out)
 {
     struct ds_accel_options options;
@@ -286,6 +310,7 @@ int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **conte
     pthread_mutex_init(&context->topology_lock, NULL);
     pthread_mutex_init(&context->device_lock, NULL);
     pthread_mutex_init(&context->lazy.lock, NULL);
+    watch(context);
     context->id = next_id();
     context->trust = ds_accel__trust_create();
     status = context->trust != NULL ? build(context, &options) : ds_accel__no_memory();
@@ -331,6 +356,10 @@ void ds_accel_destroy(ds_accel_t *context)
 
 void ds_accel__context_end(ds_accel_t *context)
 {
+    if (context->watch.is_torn) {
+        return; /* half of it is written, and its helper processes and its file are the parent's */
+    }
+    ds_accel__fork_unwatch(&context->watch);
     ds_accel__lazy_drop(context);
     ds_accel__devices_close(context);
     ds_accel__known_clear(context);
@@ -367,6 +396,10 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
 
     if (context == NULL || entry == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or entry is NULL");
+    }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
     }
     candidate = ds_accel__candidate_create(context, "", "");
     if (candidate == NULL) {
@@ -552,8 +585,11 @@ int32_t ds_accel__context_topology(ds_accel_t *context,
                                    const struct ds_accel__topology **topology_out)
 {
     const struct ds_accel__machine machine = ds_accel__context_machine(context);
-    int32_t status = DS_ACCEL_OK;
+    int32_t status = ds_accel__context_check(context);
 
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&context->topology_lock);
     if (!context->has_topology) {
         status = ds_accel__topology_read(&machine, &context->topology);

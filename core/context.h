@@ -6,6 +6,7 @@
 
 #include "cache.h"
 #include "config.h"
+#include "fork.h"
 #include "presence.h"
 #include "topology.h"
 
@@ -77,12 +78,16 @@ struct ds_accel {
     int64_t storage_count; /* holds the context too; -1 once it is destroyed as well; atomic */
     bool has_default_seed; /* of default generators that are made later; under device_lock */
     uint64_t default_seed;
+    struct ds_accel__fork_watch watch; /* of its locks; a helper's context has none */
 };
 
 /* A context without configuration and plugins, for the helper process; NULL: no memory. */
 ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
 /* End a context that nothing holds. */
 void ds_accel__context_end(ds_accel_t *context);
+/* For who wants to change it: ERR_INVALID where it is NULL; ERR_STATE in a forked child, where a
+ * thread that the child does not have was changing it. */
+int32_t ds_accel__context_check(const ds_accel_t *context);
 /* Options as this library knows them, from a caller of any age; ERR_INVALID. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options);

@@ -982,7 +982,8 @@ int32_t ds_accel_detect(ds_accel_t *context)
     }
     pthread_mutex_lock(&context->lock);
     if (context->selected == NULL) {
-        status = decide(context, false);
+        status = ds_accel__context_check(context);
+        status = status < 0 ? status : decide(context, false);
     }
     pthread_mutex_unlock(&context->lock);
     if (status >= 0) {
@@ -997,7 +998,8 @@ int32_t ds_accel__choose(ds_accel_t *context)
 
     pthread_mutex_lock(&context->lock);
     if (context->chosen == NULL) {
-        status = decide(context, true);
+        status = ds_accel__context_check(context);
+        status = status < 0 ? status : decide(context, true);
     }
     pthread_mutex_unlock(&context->lock);
     return status;
@@ -1077,11 +1079,11 @@ static int32_t check_all(ds_accel_t *context, const char *name, bool may_wake, b
 
 int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
 {
-    int32_t status;
+    int32_t status = ds_accel__context_check(context);
     bool found = false;
 
-    if (context == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
+    if (status < 0) {
+        return status;
     }
     pthread_mutex_lock(&context->lock);
     status = ds_accel__asking_begin(context);

@@ -156,7 +156,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1
  * @return DS_ACCEL_OK; ERR_NOT_USABLE the forced accelerator can't be used; ERR_NO_DEVICE nothing
  *         can; ERR_UNTRUSTED nothing can, since all were refused for security; ERR_LIMIT no
  *         descriptor or process is left to ask with; ERR_NO_MEMORY; ERR_STATE it would be one that
- *         the process which this one was forked from has started, and does not survive that
+ *         the process which this one was forked from has started, and does not survive that, or a
+ *         thread of that process was detecting with this context
  * @threads any; one thread detects, the others wait for its answer
  * @source DeepSpeed accelerator/real_accelerator.py, get_accelerator()
  */

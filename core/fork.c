@@ -8,7 +8,9 @@
  *
  * A lock that was held guarded something that was being changed; the child sees it half done.
  * That is why only those are renewed that stand in the way of calls that must answer, and why a
- * module of before is never closed in the child.
+ * module of before is never closed in the child. A context whose lock was held is torn: it is not
+ * changed in the child, nor ended, since the helper processes and the file that a detection uses
+ * are the parent's.
  *
  * Most runtimes cannot be started again in the child either: they abort, hang, or do nothing. Which
  * were started is remembered by name, so that a new context there refuses them before it asks or
@@ -54,17 +56,32 @@ static void in_parent(void)
     pthread_mutex_unlock(&fork_lock);
 }
 
+static void renew(struct ds_accel__fork_watch *watch)
+{
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(watch->locks); i++) {
+        if (watch->locks[i] != NULL) {
+            watch->is_torn = watch->is_torn || pthread_mutex_trylock(watch->locks[i]) != 0;
+            pthread_mutex_init(watch->locks[i], NULL);
+        }
+    }
+}
+
 static void in_child(void)
 {
-    for (struct ds_accel__fork_watch *watch = watches; watch != NULL; watch = watch->next) {
+    struct ds_accel__fork_watch **place = &watches;
+
+    while (*place != NULL) {
+        struct ds_accel__fork_watch *watch = *place;
+
+        renew(watch);
+        if (watch->table == NULL) {
+            place = &watch->next;
+            continue;
+        }
         parent = watch->pid;
         watch->is_forked = true;
         ds_accel__table_fill(watch->table, DS_ACCEL__STUB_FORKED);
-        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(watch->locks); i++) {
-            if (watch->locks[i] != NULL) {
-                pthread_mutex_init(watch->locks[i], NULL);
-            }
-        }
+        *place = watch->next; /* stubs are all that a child of this one finds */
     }
     for (size_t i = 0; i < lock_count; i++) {
         pthread_mutex_init(locks[i], NULL);
@@ -74,7 +91,6 @@ static void in_child(void)
     for (struct started *entry = all_started; entry != NULL; entry = entry->next) {
         entry->is_inherited = true;
     }
-    watches = NULL; /* stubs are all that a child of this one finds */
     pthread_mutex_init(&fork_lock, NULL);
 }
 

@@ -26,13 +26,14 @@ const struct ds_accel_plugin *ds_accel__table_destroyed(void);
 /* What this thread's last stub meant, if it returned this status and nobody has asked yet. */
 bool ds_accel__stub_describe(int32_t status, char *text, size_t text_size);
 
-/* An accelerator that is started here: what fork() makes of it in a child. */
+/* A context, or an accelerator that is started here: what fork() makes of it in a child. */
 struct ds_accel__fork_watch {
     struct ds_accel__fork_watch *next;
-    struct ds_accel_plugin *table; /* filled with FORKED */
+    struct ds_accel_plugin *table; /* filled with FORKED; NULL: it is a context's */
     pthread_mutex_t *locks[5];     /* made anew; NULL: none */
-    pid_t pid;                     /* who started it */
-    bool is_forked;                /* this process is a child of that one */
+    pid_t pid;                     /* who started it, or made it */
+    bool is_forked;                /* this process is a child of that one, which has a table */
+    bool is_torn;                  /* a lock was held then: what it guards is half written */
 };
 
 void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);

@@ -291,6 +291,10 @@ int32_t ds_accel_apply_env(ds_accel_t *context, const char *name, uint32_t *appl
     if (context == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "apply_env: the context is NULL");
     }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&context->lock);
     status = ds_accel__context_load_origins(context);
     if (status >= 0) {

@@ -62,14 +62,7 @@ struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, cons
 
 void ds_accel__candidate_watch(struct ds_accel__candidate *candidate)
 {
-    ds_accel_t *context = candidate->host.context;
-
     candidate->watch.table = &candidate->table;
-    candidate->watch.locks[0] = &context->lock;
-    candidate->watch.locks[1] = &context->config_lock;
-    candidate->watch.locks[2] = &context->topology_lock;
-    candidate->watch.locks[3] = &context->device_lock;
-    candidate->watch.locks[4] = &context->lazy.lock;
     ds_accel__fork_watch(&candidate->watch);
 }
 

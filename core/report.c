@@ -746,6 +746,10 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
     if (context == NULL || text_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or text_out is NULL");
     }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
+    }
     if (report == DS_ACCEL_REPORT_MEMORY &&
         (format & (DS_ACCEL_FORMAT_JSON | DS_ACCEL_FORMAT_SVG)) == 0) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "memory is written as JSON or SVG");

@@ -250,8 +250,9 @@ int32_t ds_accel_cache_clear(ds_accel_t *context)
     bool is_absent;
     int32_t status;
 
-    if (context == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
     }
     pthread_mutex_lock(&context->lock);
     status = begin_change(context, &is_absent);
@@ -295,8 +296,9 @@ int32_t ds_accel_quarantine_clear(ds_accel_t *context, const char *name)
     size_t count = 0;
     int32_t status;
 
-    if (context == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
     }
     pthread_mutex_lock(&context->lock);
     status = begin_change(context, &is_absent);

@@ -541,3 +541,135 @@ Test(core_fork, recording_of_another_thread_does_not_hang_the_childs)
 {
     fork_meanwhile(record, record_anew);
 }
+
+/* ---- a context that another thread is detecting with ----------------------------------------- */
+
+static void destroy_context(void)
+{
+    ds_accel_destroy(context);
+}
+
+/* Half of it is written: refused, and not waited for. */
+static void use_torn(void)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *made = NULL;
+    char *text = NULL;
+
+#define REFUSED_AS_TORN(call) \
+    CHECK((call) == DS_ACCEL_ERR_STATE && \
+          strstr(ds_accel_last_error(), "a thread of process ") != NULL)
+    REFUSED_AS_TORN(ds_accel_detect(context));
+    REFUSED_AS_TORN(ds_accel_check(context, NULL));
+    REFUSED_AS_TORN(ds_accel_set_default(context));
+    REFUSED_AS_TORN(
+        ds_accel_report(context, DS_ACCEL_REPORT_LIST, NULL, DS_ACCEL_FORMAT_JSON, &text));
+    REFUSED_AS_TORN(ds_accel_cache_clear(context));
+    REFUSED_AS_TORN(ds_accel_quarantine_clear(context, NULL));
+    REFUSED_AS_TORN(ds_accel_apply_env(context, NULL, &(uint32_t){0}));
+    CHECK(ds_accel_name(context) == NULL);
+    ds_accel_destroy(context);
+    options.accelerator = "mock";
+    CHECK(ds_accel_create(&options, &made) == DS_ACCEL_OK);
+    CHECK(ds_accel_detect(made) == DS_ACCEL_OK);
+    ds_accel_destroy(made);
+}
+
+static void use_torn_in_grandchild(void)
+{
+    in_child(use_torn);
+}
+
+static void *detect(void *status_out)
+{
+    *(int32_t *)status_out = ds_accel_detect(context);
+    return NULL;
+}
+
+Test(core_fork, context_that_a_thread_detects_with_is_refused_in_the_child)
+{
+    struct ds_accel_options options = test_options();
+    struct timespec soon;
+    pthread_t thread;
+    int32_t status = 1;
+
+    sem_init(&is_held, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    options.accelerator = "mock";
+    options.log_sink = block;
+    options.log_levels = "off,trust=warn";
+    test_write("etc/ds-accel.json", "{\"trust\": {\"mode\": \"warn\"}}");
+    context = test_create_with(&options);
+    pthread_create(&thread, NULL, detect, &status);
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_sec += 60;
+    cr_assert_eq(sem_timedwait(&is_held, &soon), 0, "nothing was logged under the lock");
+    in_child(use_torn);
+    in_child(use_torn_in_grandchild);
+    for (int i = 0; i < 16; i++) {
+        sem_post(&may_go_on);
+    }
+    pthread_join(thread, NULL);
+    cr_expect_eq(status, DS_ACCEL_OK, "the parent is as it was");
+    ds_accel_destroy(context);
+}
+
+static void *check_all(void *status_out)
+{
+    *(int32_t *)status_out = ds_accel_check(context, NULL);
+    return NULL;
+}
+
+static void detect_here(void)
+{
+    CHECK(ds_accel_detect(context) == DS_ACCEL_OK);
+    CHECK(ds_accel_device_open(context, 0, &device) == DS_ACCEL_OK);
+    CHECK(ds_accel_device_synchronize(device) == DS_ACCEL_OK);
+    ds_accel_destroy(context);
+}
+
+Test(core_fork, context_that_nobody_was_using_is_the_childs_too)
+{
+    struct ds_accel_options options = test_options();
+
+    options.accelerator = "mock";
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_check(context, NULL), DS_ACCEL_OK);
+    in_child(detect_here);
+    in_child(destroy_context);
+    detect_here();
+}
+
+/* The helper process that asks for the parent is the parent's to end. */
+Test(core_fork, destroying_in_the_child_leaves_detection_of_the_parent_alone, .timeout = 120)
+{
+    static const char *const names[] = {"slow1", "slow2", "slow3"};
+    pthread_t thread;
+    int32_t status = 1;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char from[512];
+        char to[128];
+
+        snprintf(from, sizeof(from), TEST_FIXTURES "/crowd/ds_accel_%s.so", names[i]);
+        snprintf(to, sizeof(to), "plugins/ds_accel_%s.so", names[i]);
+        test_copy(from, to);
+    }
+    /* Each is asked for 300 ms. */
+    test_write("etc/ds-accel.json", "{\"detection_order\": [\"slow1\", \"slow2\", \"slow3\"], "
+                                    "\"probe\": {\"parallel\": 1}}");
+    setenv("DS_ACCEL_CACHE", "off", 1);
+    context = test_create();
+    pthread_create(&thread, NULL, check_all, &status);
+    for (int i = 0; i < 20; i++) {
+        usleep(20000);
+        in_child(destroy_context);
+    }
+    pthread_join(thread, NULL);
+    cr_expect_eq(status, DS_ACCEL_OK, "%s", ds_accel_last_error());
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        cr_expect_eq(test_candidate(context, names[i]).state, DS_ACCEL_STATE_AVAILABLE, "%s: %s",
+                     names[i], test_candidate(context, names[i]).reason);
+    }
+    ds_accel_destroy(context);
+}
