@@ -159,6 +159,7 @@ static struct cpu_work_list end_capture(struct cpu_capture *capture)
     return list;
 }
 
+/* The work of one that was drawn in stays, and has to be joined as before. */
 void cpu_capture_leave(ds_accel_plugin_stream_t *stream)
 {
     struct cpu_work_list list = {0};
@@ -170,8 +171,6 @@ void cpu_capture_leave(ds_accel_plugin_stream_t *stream)
     pthread_mutex_lock(&capture->lock);
     if (capture->origin == stream) {
         list = end_capture(capture);
-    } else {
-        break_capture(capture, "a stream that was drawn into it was destroyed");
     }
     pthread_mutex_unlock(&capture->lock);
     cpu_work_list_release(&list);
@@ -282,6 +281,11 @@ int32_t cpu_capture_wait(ds_accel_plugin_stream_t *stream, struct cpu_capture *c
     }
     if (stream->capture == capture && state == DS_ACCEL_CAPTURING_YES) {
         return wait_within(stream, node, call, error);
+    }
+    if (stream->capture != capture) { /* does nothing to one that has ended */
+        pthread_mutex_lock(&capture->lock);
+        break_capture(capture, "another capture was to wait for an event of it");
+        pthread_mutex_unlock(&capture->lock);
     }
     cpu_capture_break(stream, "it was to wait for an event that was recorded outside of it");
     pthread_mutex_lock(&stream->capture->lock);

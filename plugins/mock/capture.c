@@ -174,11 +174,11 @@ void mock_capture_drop(struct mock_queue *queue)
     if (mock_capture_state(queue) == DS_ACCEL_CAPTURING_NO) {
         return;
     }
-    mock_capture_break(queue);
     if (queue->capture->origin == queue) {
+        mock_capture_break(queue);
         mock_capture_end(queue, &works);
     } else {
-        leave(queue);
+        leave(queue); /* what it was given still has to be joined */
     }
 }
 
@@ -234,6 +234,10 @@ static const char *wait_within(struct mock_queue *queue, const struct mock_mark 
         return NULL;
     }
     mock_capture_break(queue);
+    if (mark->capture != NULL && mark->capture->state == DS_ACCEL_CAPTURING_YES) {
+        mark->capture->state = DS_ACCEL_CAPTURING_BROKEN;
+        return "the event was recorded in another capture; both are broken now";
+    }
     return "the event was recorded outside of the capture, which is broken now";
 }
 

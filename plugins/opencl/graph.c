@@ -251,8 +251,6 @@ void opencl_capture_leave(struct opencl_stream *stream)
     }
     if (capture->origin == stream) {
         put_list(end_capture(capture, &broken_by));
-    } else {
-        break_capture(capture, "the end of a stream that was drawn in");
     }
     opencl_capture_put(capture);
 }
@@ -293,15 +291,16 @@ int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture 
     size_t own = stream->row;
     int failed;
 
+    if (current != NULL && current != capture) {
+        break_capture(current, "stream_wait_event for an event of another capture");
+        break_capture(capture, "stream_wait_event of another capture for an event of this one");
+        return plugin_fail(error, DS_ACCEL_ERR_STATE,
+                           "stream_wait_event: the event is of another capture");
+    }
     if (!is_open(capture)) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE,
                            "stream_wait_event: the event was recorded in a capture that was not "
                            "launched");
-    }
-    if (current != NULL && current != capture) {
-        break_capture(current, "stream_wait_event for an event of another capture");
-        return plugin_fail(error, DS_ACCEL_ERR_STATE,
-                           "stream_wait_event: the event is of another capture");
     }
     pthread_mutex_lock(&capture->lock);
     failed = current == capture ? learn(capture, own, row, 0) != 0

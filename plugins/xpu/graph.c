@@ -139,9 +139,9 @@ int32_t xpu_capture_end(ds_accel_plugin_device_t *device, void *native_stream, v
         return xpu_no_host_memory(error, "graph_capture_end");
     }
     free(graph);
-    return is_broken ? plugin_fail(error, DS_ACCEL_ERR_STATE,
-                                   "graph_capture_end: the stream was waited for in its capture")
-                     : XPU_CHECK(device, result, error, "zeCommandListEndGraphCaptureExt");
+    return is_broken
+               ? plugin_fail(error, DS_ACCEL_ERR_STATE, "graph_capture_end: the capture was broken")
+               : XPU_CHECK(device, result, error, "zeCommandListEndGraphCaptureExt");
 }
 
 int32_t xpu_capture_status(ds_accel_plugin_device_t *device, void *native_stream,

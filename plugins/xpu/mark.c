@@ -374,6 +374,7 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
         /* The graph waits at each launch: it has to stay as it is. */
         mark->is_captured = 1;
         result = ze->zeCommandListAppendWaitOnEvents(stream->list, 1, &mark->event);
+        stream->is_broken |= result == ZE_ERROR_CAPTURE_MERGE;
         xpu_stream_touched(stream);
         return XPU_CHECK(device, result, error, "zeCommandListAppendWaitOnEvents");
     }

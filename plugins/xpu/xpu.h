@@ -145,7 +145,7 @@ struct xpu_stream {
     uint32_t is_destroyed; /* and goes on until its work is done; guarded by the state's lock */
     uint32_t pins;         /* threads that synchronize the device with it; likewise */
     pthread_mutex_t lock;  /* a list is one thread's at a time */
-    uint32_t is_broken;    /* its capture: it was waited for */
+    uint32_t is_broken;    /* its capture: it was waited for, or waited for another capture */
     uint32_t has_commands; /* of a list without order: the next one needs a barrier */
     struct xpu_mark *tail; /* behind all work; NULL: there is later work */
     /* Host tasks, run by a thread of this stream. */

@@ -39,6 +39,7 @@ typedef struct ze_graph_exec *ze_graph_exec_t;
 #define ZE_QUERY_FALSE 0x78000023u
 #define ZE_ERROR_CAPTURE_UNSUPPORTED 0x78000025u
 #define ZE_ERROR_CAPTURE_INVALIDATED 0x78000026u
+#define ZE_ERROR_CAPTURE_MERGE 0x78000027u
 
 #define ZE_INIT_GPU_ONLY 1u
 #define ZE_INIT_TYPE_GPU 1u

@@ -1064,9 +1064,11 @@ Test(plugin_cpu_async, captures_of_two_streams_that_cannot_be_are_refused)
     table->event_destroy(event);
 
     event = fork_capture(origin, other);
+    put(other, &byte, 3);
     table->stream_destroy(other);
+    cr_expect_eq(capture_state(origin), DS_ACCEL_CAPTURING_YES);
     EXPECT_FAIL(table->graph_capture_end(origin, &graph, &error), DS_ACCEL_ERR_STATE,
-                "was destroyed");
+                "is not joined");
     table->event_destroy(event);
 
     other = make_stream();

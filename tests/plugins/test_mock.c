@@ -2568,8 +2568,13 @@ Test(plugin_mock, a_fork_that_nobody_joins_ends_a_capture_without_a_graph)
     ASSERT_OK(table->graph_capture_begin(stream, 0, &error));
     EXPECT_OK(table->event_record(event, stream, &error));
     EXPECT_OK(table->stream_wait_event(other, event, &error));
+    EXPECT_OK(table->mem_fill_async(other, memory, "d", 1, 1, &error));
     table->stream_destroy(other);
-    expect_capturing(stream, DS_ACCEL_CAPTURING_BROKEN);
+    expect_capturing(stream, DS_ACCEL_CAPTURING_YES); /* but its work has to be joined */
+    EXPECT_FAIL(table->graph_capture_end(stream, &graph, &error), DS_ACCEL_ERR_STATE,
+                "is not joined");
+    ASSERT_OK(table->graph_capture_begin(stream, 0, &error));
+    EXPECT_OK(table->event_record(event, stream, &error));
     table->stream_destroy(stream);
     EXPECT_FAIL(table->event_query(event, &error), DS_ACCEL_ERR_STATE, "recorded in a capture");
     release(memory);

@@ -60,6 +60,17 @@ a fork to the default stream: DS_ACCEL_ERR_STATE
 the default stream after that: DS_ACCEL_OK
 an event of outside, waited for in a capture: DS_ACCEL_ERR_STATE
 and then its end: DS_ACCEL_ERR_STATE
+an event of another capture, waited for in a capture: DS_ACCEL_ERR_STATE
+the capture that waited: DS_ACCEL_OK 2
+the other one: DS_ACCEL_OK 2
+the end of that which waited: DS_ACCEL_ERR_STATE
+the end of the other one: DS_ACCEL_ERR_STATE
+the stream that waited, after that: DS_ACCEL_OK
+an event of an ended capture, waited for in a capture: DS_ACCEL_ERR_STATE
+and then its end: DS_ACCEL_ERR_STATE
+a capture whose fork was joined and destroyed: DS_ACCEL_OK
+its launch: DS_ACCEL_OK
+a capture whose fork was destroyed, and not joined: DS_ACCEL_ERR_STATE
 a stream that captures, waited for: DS_ACCEL_ERR_STATE
 and then its end: DS_ACCEL_ERR_STATE
 the end of no capture: DS_ACCEL_ERR_STATE
@@ -75,7 +86,8 @@ but() {
 # The runtime's signal of an event is a node of its own graph, and its wait for one of outside, too.
 but "$dir/graphs" "a mark behind the join" DS_ACCEL_ERR_STATE >"$dir/graphs-xpu.1"
 but "$dir/graphs-xpu.1" "an event of outside, waited for in a capture" DS_ACCEL_OK >"$dir/graphs-xpu.2"
-awk '/^and then its end/ && !seen++ { sub(/ERR_STATE/, "OK") } { print }' "$dir/graphs-xpu.2" \
+but "$dir/graphs-xpu.2" "the other one" "DS_ACCEL_OK 1" >"$dir/graphs-xpu.3" # until its end
+awk '/^and then its end/ && !seen++ { sub(/ERR_STATE/, "OK") } { print }' "$dir/graphs-xpu.3" \
     >"$dir/graphs-xpu"
 
 # alike NAME "TABLE..." COMMAND...: the program says what the tables do.

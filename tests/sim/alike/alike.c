@@ -177,6 +177,73 @@ static void ask_outside(void)
     tell("and then its end", end_capture(one));
 }
 
+/* Two captures are not made one. */
+static void ask_other_capture(void)
+{
+    ds_accel_plugin_graph_t *other = NULL;
+    int32_t status;
+
+    table->graph_capture_begin(one, DS_ACCEL_CAPTURE_THREAD_LOCAL, &error);
+    table->graph_capture_begin(two, DS_ACCEL_CAPTURE_THREAD_LOCAL, &error);
+    fill(one, 0, "a");
+    fill(two, 8, "b");
+    table->event_record(forks, one, &error);
+    tell("an event of another capture, waited for in a capture",
+         table->stream_wait_event(two, forks, &error));
+    tell_capturing("the capture that waited", two);
+    tell_capturing("the other one", one);
+    tell("the end of that which waited", end_capture(two));
+    status = table->graph_capture_end(one, &other, &error);
+    tell("the end of the other one", status);
+    if (status == DS_ACCEL_OK) {
+        table->graph_destroy(other);
+    }
+    tell("the stream that waited, after that", table->stream_synchronize(two, UINT64_MAX, &error));
+}
+
+static void ask_ended_capture(void)
+{
+    table->graph_capture_begin(one, DS_ACCEL_CAPTURE_THREAD_LOCAL, &error);
+    fill(one, 0, "a");
+    table->event_record(forks, one, &error);
+    end_capture(one);
+    table->graph_destroy(graph);
+    table->graph_capture_begin(two, DS_ACCEL_CAPTURE_THREAD_LOCAL, &error);
+    tell("an event of an ended capture, waited for in a capture",
+         table->stream_wait_event(two, forks, &error));
+    tell("and then its end", end_capture(two));
+}
+
+/* Streams and events may go while it lasts. */
+static void ask_destroyed(void)
+{
+    int32_t status;
+
+    fork_capture();
+    join_capture();
+    table->stream_destroy(two);
+    table->event_destroy(forks);
+    table->event_destroy(joins);
+    two = NULL;
+    forks = NULL;
+    joins = NULL;
+    tell("a capture whose fork was joined and destroyed", end_capture(one));
+    status = table->graph_instantiate(graph, 0, &exec, &error);
+    if (status == DS_ACCEL_OK) {
+        status = table->graph_launch(exec, one, &error);
+    }
+    tell("its launch", status);
+    table->stream_synchronize(one, UINT64_MAX, &error);
+}
+
+static void ask_destroyed_unjoined(void)
+{
+    fork_capture();
+    table->stream_destroy(two);
+    two = NULL;
+    tell("a capture whose fork was destroyed, and not joined", end_capture(one));
+}
+
 static void ask_synchronize(void)
 {
     table->graph_capture_begin(one, DS_ACCEL_CAPTURE_THREAD_LOCAL, &error);
@@ -267,6 +334,10 @@ int main(void)
         ask(ask_begin_of_fork);
         ask(ask_default);
         ask(ask_outside);
+        ask(ask_other_capture);
+        ask(ask_ended_capture);
+        ask(ask_destroyed);
+        ask(ask_destroyed_unjoined);
         ask(ask_synchronize);
         ask(ask_ends);
     }

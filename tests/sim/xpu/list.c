@@ -131,8 +131,12 @@ static void reset_now(void *argument)
     sim_event_reset(((struct event *)argument)->event);
 }
 
-static ze_result_t lost_if(int status)
+/* What a command comes to. A broken capture takes no more. */
+static ze_result_t result_on(const struct list *list, int status)
 {
+    if (status != 0 && sim_capture_status(list->stream) == SIM_CAPTURE_BROKEN) {
+        return ZE_RESULT_ERROR_GRAPH_CAPTURE_INVALIDATED;
+    }
     return status == 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_DEVICE_LOST;
 }
 
@@ -147,9 +151,14 @@ ze_result_t wait_for(struct list *list, uint32_t count, struct event **events, c
         sim_handle_check(events[i], "event", call);
     }
     for (uint32_t i = 0; i < count && status == 0; i++) {
-        bool is_captured = captures(list) || sim_event_is_captured(events[i]->event);
+        bool is_within = sim_event_is_captured(events[i]->event);
+        bool is_captured = captures(list) || is_within;
 
         status = sim_stream_wait_event(list->stream, events[i]->event);
+        if (status != 0 && is_within) {
+            return captures(list) ? ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT
+                                  : ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT;
+        }
         if (status == 0 && !is_captured) {
             atomic_fetch_add(&events[i]->wait_count, 1);
             atomic_store(&events[i]->waiter, list->device);
@@ -159,7 +168,7 @@ ze_result_t wait_for(struct list *list, uint32_t count, struct event **events, c
             }
         }
     }
-    return lost_if(status);
+    return result_on(list, status);
 }
 
 ze_result_t signal_behind(struct list *list, struct event *event, bool has_time, const char *call)
@@ -179,7 +188,7 @@ ze_result_t signal_behind(struct list *list, struct event *event, bool has_time,
         /* And another list that waits for it joins the capture. */
         status = sim_event_record(event->event, list->stream);
     }
-    return lost_if(status);
+    return result_on(list, status);
 }
 
 /* A list without order of its own needs a barrier between two commands of one order. */
@@ -213,7 +222,7 @@ SIM_EXPORT ze_result_t zeCommandListAppendMemoryCopy(struct list *list, void *ds
     need_order(list, __func__);
     result = wait_for(list, count, events, __func__);
     if (result == ZE_RESULT_SUCCESS) {
-        result = lost_if(sim_submit_copy(list->stream, dstptr, srcptr, size));
+        result = result_on(list, sim_submit_copy(list->stream, dstptr, srcptr, size));
     }
     if (result == ZE_RESULT_SUCCESS) {
         result = signal_behind(list, signal, true, __func__);
@@ -250,7 +259,8 @@ SIM_EXPORT ze_result_t zeCommandListAppendMemoryFill(struct list *list, void *pt
     need_order(list, __func__);
     result = wait_for(list, count, events, __func__);
     if (result == ZE_RESULT_SUCCESS) {
-        result = lost_if(sim_submit_fill(list->stream, ptr, pattern, (uint32_t)pattern_size, size));
+        result = result_on(
+            list, sim_submit_fill(list->stream, ptr, pattern, (uint32_t)pattern_size, size));
     }
     if (result == ZE_RESULT_SUCCESS) {
         result = signal_behind(list, signal, true, __func__);
@@ -345,7 +355,7 @@ SIM_EXPORT ze_result_t zeCommandListAppendEventReset(struct list *list, struct e
     if (result == ZE_RESULT_SUCCESS) {
         need_order(list, __func__);
         atomic_store(&event->is_armed, false);
-        result = lost_if(sim_submit_step(list->stream, reset_now, event));
+        result = result_on(list, sim_submit_step(list->stream, reset_now, event));
         end_command(list);
     }
     return result;
@@ -375,7 +385,7 @@ SIM_EXPORT ze_result_t zeCommandListAppendHostFunction(struct list *list, void (
     need_order(list, __func__);
     result = wait_for(list, count, events, __func__);
     if (result == ZE_RESULT_SUCCESS) {
-        result = lost_if(sim_submit_task(list->stream, function, user_data));
+        result = result_on(list, sim_submit_task(list->stream, function, user_data));
     }
     if (result == ZE_RESULT_SUCCESS) {
         result = signal_behind(list, signal, true, __func__);
