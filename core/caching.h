@@ -37,8 +37,8 @@ void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
 /* ---- captures.c: captures of this process ---------------------------------------------------- */
 
 /* Around the call that begins one: nobody asks meanwhile what would break it. */
-void ds_accel__captures_begin(void);
-void ds_accel__captures_begun(struct ds_accel__stream *stream, bool has_begun);
+uint32_t ds_accel__captures_begin(void);
+void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun);
 /* The stream's has ended, if there was one. */
 void ds_accel__captures_end(struct ds_accel__stream *stream);
 /* Another library may capture on a stream of the device, until that is forgotten. */

@@ -16,47 +16,59 @@ static struct {
     pthread_rwlock_t gate;
     uint32_t running; /* begin, or have begun and not ended; atomic */
     uint32_t foreign; /* open devices on which another library may capture; atomic */
-} captures = {.gate = PTHREAD_RWLOCK_INITIALIZER};
+    uint32_t process; /* one more in each child: what was counted before is counted no more */
+} captures = {.gate = PTHREAD_RWLOCK_INITIALIZER, .process = 1};
 
 static uint32_t get(const uint32_t *count)
 {
     return __atomic_load_n(count, __ATOMIC_SEQ_CST);
 }
 
+/* Is it counted in this process? It is so no longer, or from now on. */
+static bool mark(uint32_t *counted, uint32_t process)
+{
+    return __atomic_exchange_n(counted, process, __ATOMIC_SEQ_CST) == captures.process;
+}
+
 /* ---- who captures --------------------------------------------------------------------------- */
 
-void ds_accel__captures_begin(void)
+uint32_t ds_accel__captures_begin(void)
 {
     __atomic_add_fetch(&captures.running, 1, __ATOMIC_SEQ_CST);
     pthread_rwlock_wrlock(&captures.gate);
+    return captures.process;
 }
 
-/* One of the stream that was never seen to end does so now. */
-void ds_accel__captures_begun(struct ds_accel__stream *stream, bool has_begun)
+/* One of the stream that was never seen to end does so now. In a child that was forked meanwhile,
+ * by the plugin or who reads what it logs, nothing is counted and the gate is free. */
+void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun)
 {
+    if (process != captures.process) {
+        return;
+    }
     pthread_rwlock_unlock(&captures.gate);
-    if (!has_begun || __atomic_exchange_n(&stream->is_counted, true, __ATOMIC_SEQ_CST)) {
+    if (!has_begun || mark(&stream->counted, captures.process)) {
         __atomic_sub_fetch(&captures.running, 1, __ATOMIC_SEQ_CST);
     }
 }
 
 void ds_accel__captures_end(struct ds_accel__stream *stream)
 {
-    if (__atomic_exchange_n(&stream->is_counted, false, __ATOMIC_SEQ_CST)) {
+    if (mark(&stream->counted, 0)) {
         __atomic_sub_fetch(&captures.running, 1, __ATOMIC_SEQ_CST);
     }
 }
 
 void ds_accel__captures_may_be_foreign(struct ds_accel__device *device)
 {
-    if (!__atomic_exchange_n(&device->may_capture, true, __ATOMIC_SEQ_CST)) {
+    if (!device->candidate->watch.is_forked && !mark(&device->may_capture, captures.process)) {
         __atomic_add_fetch(&captures.foreign, 1, __ATOMIC_SEQ_CST);
     }
 }
 
 void ds_accel__captures_forget(struct ds_accel__device *device)
 {
-    if (__atomic_exchange_n(&device->may_capture, false, __ATOMIC_SEQ_CST)) {
+    if (mark(&device->may_capture, 0)) {
         __atomic_sub_fetch(&captures.foreign, 1, __ATOMIC_SEQ_CST);
     }
 }
@@ -97,4 +109,5 @@ void ds_accel__captures_renew(void)
     pthread_rwlock_init(&captures.gate, NULL);
     captures.running = 0;
     captures.foreign = 0;
+    captures.process++;
 }

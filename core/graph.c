@@ -232,6 +232,7 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     struct ds_accel__arena *arena = NULL;
+    uint32_t process;
     int32_t status;
 
     if (graph->capturing != NULL && has_stream(graph)) {
@@ -248,9 +249,9 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
         return ds_accel__error(DS_ACCEL_ERR_STATE,
                                "graph_capture_begin: the stream captures already");
     }
-    ds_accel__captures_begin();
+    process = ds_accel__captures_begin();
     status = graph->table->graph_capture_begin(stream->abi.handle, mode, &error);
-    ds_accel__captures_begun(stream, status >= 0);
+    ds_accel__captures_begun(stream, process, status >= 0);
     if (status < 0) {
         ds_accel__allocator_capture_end(arena);
         return ds_accel__fail(status, &error);

@@ -39,7 +39,7 @@ struct ds_accel__stream {
     struct ds_accel__child child;
     bool is_borrowed; /* the device's default one, or the vendor's current: not ours to destroy */
     bool is_wrapped;  /* the program's own: its end is not the native stream's */
-    bool is_counted;  /* by captures.c, as it captures; atomic */
+    uint32_t counted; /* by captures.c, as it captures: its process; 0: it is not; atomic */
     struct ds_accel__arena *arena; /* its memory; NULL until its first allocation; atomic */
 };
 
@@ -148,8 +148,9 @@ struct ds_accel__device {
     struct ds_accel__device *next_open; /* of all contexts', under open_lock of pinned_uses.c */
     bool has_ended_work; /* of a stream that was destroyed with work left; under lock */
     struct ds_accel__pinned_end *ends; /* of streams that were not ours; under lock */
-    bool may_capture; /* another library has a stream of ours, or we one of its own, and may begin
-                         a capture; captures.c counts the devices; atomic */
+    /* Another library has a stream of ours, or we one of its own, and may begin a capture:
+     * captures.c counts the device in this process; 0: not; atomic. */
+    uint32_t may_capture;
 };
 
 /* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory

@@ -370,7 +370,7 @@ static bool has_foreign_capture(void)
 
     for (struct ds_accel__device *device = ds_accel__captures_are_foreign() ? all_open : NULL;
          device != NULL && !has; device = device->next_open) {
-        if (__atomic_load_n(&device->may_capture, __ATOMIC_SEQ_CST)) {
+        if (__atomic_load_n(&device->may_capture, __ATOMIC_SEQ_CST) != 0) {
             pthread_mutex_lock(&device->lock);
             has = has_capture(device);
             pthread_mutex_unlock(&device->lock);
@@ -455,7 +455,7 @@ bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pi
 void ds_accel__pinned_attach(struct ds_accel__device *device)
 {
     device->has_ended_work = false;
-    device->may_capture = false;
+    device->may_capture = 0;
     device->ends = NULL;
     pthread_mutex_lock(&open_lock);
     device->next_open = all_open;

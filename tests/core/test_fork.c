@@ -3,6 +3,7 @@
 /* What a child finds after fork(): an answer to every call, and an accelerator of its own. */
 #include "fixture.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -672,4 +673,95 @@ Test(core_fork, destroying_in_the_child_leaves_detection_of_the_parent_alone, .t
                      names[i], test_candidate(context, names[i]).reason);
     }
     ds_accel_destroy(context);
+}
+
+/* ---- a plugin that forks where a capture begins ---------------------------------------------- */
+
+static int32_t (*true_begin)(ds_accel_plugin_stream_t *stream, uint32_t mode,
+                             struct ds_accel_error *error);
+static pid_t forked = -1;
+
+static int32_t fork_and_begin(ds_accel_plugin_stream_t *captured, uint32_t mode,
+                              struct ds_accel_error *error)
+{
+    forked = fork();
+    return forked == 0 ? DS_ACCEL_ERR_STATE : true_begin(captured, mode, error);
+}
+
+static const struct ds_accel_plugin *forking_entry(const struct ds_accel_host *host)
+{
+    static struct ds_accel_plugin forking;
+    void *module = dlopen(TEST_MOCKS "/ds_accel_alpha.so", RTLD_NOW | RTLD_LOCAL);
+    ds_accel_entry_v1_t entry =
+        module != NULL ? (ds_accel_entry_v1_t)dlsym(module, DS_ACCEL_ENTRY_V1_SYMBOL) : NULL;
+
+    cr_assert_not_null(entry);
+    forking = *entry(host);
+    forking.name = "forking";
+    true_begin = forking.graph_capture_begin;
+    forking.graph_capture_begin = fork_and_begin;
+    return &forking;
+}
+
+static void sleep_a_while(void *unused, int32_t status)
+{
+    (void)unused;
+    (void)status;
+    usleep(50000);
+}
+
+/* Of a stream that is gone nothing can be asked but its device, and only while nothing captures. */
+static void reuse_pinned(void)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *made = NULL;
+    ds_accel_device_t *own = NULL;
+    ds_accel_stream_t *gone = NULL;
+    void *first = NULL;
+    void *second = NULL;
+
+    setenv("DS_ACCEL_CPU_ASYNC", "true", 1);
+    options.accelerator = "cpu";
+    CHECK(ds_accel_create(&options, &made) == DS_ACCEL_OK);
+    CHECK(ds_accel_detect(made) == DS_ACCEL_OK);
+    CHECK(ds_accel_device_open(made, 0, &own) == DS_ACCEL_OK);
+    CHECK(ds_accel_stream_create(own, 0, 0, &gone) == DS_ACCEL_OK);
+    CHECK(ds_accel_mem_alloc_pinned(own, 4096, 1, 0, &first) == DS_ACCEL_OK);
+    CHECK(ds_accel_stream_host_task(gone, sleep_a_while, NULL) == DS_ACCEL_OK);
+    ds_accel_stream_destroy(gone);
+    CHECK(ds_accel_mem_free_pinned(own, first) == DS_ACCEL_OK);
+    CHECK(ds_accel_device_synchronize(own) == DS_ACCEL_OK);
+    CHECK(ds_accel_mem_alloc_pinned(own, 4096, 1, 0, &second) == DS_ACCEL_OK);
+    CHECK(second == first);
+    ds_accel_destroy(made);
+}
+
+Test(core_fork, captures_of_the_parent_are_not_counted_in_the_child)
+{
+    struct ds_accel_options options = test_options();
+    int status = 0;
+    int32_t begun;
+
+    options.accelerator = "forking";
+    context = test_create_with(&options);
+    MUST(ds_accel_register(context, forking_entry));
+    MUST(ds_accel_detect(context));
+    MUST(ds_accel_device_open(context, 0, &device));
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_graph_create(device, &graph));
+    begun = ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_RELAXED);
+    if (forked == 0) {
+        alarm(60);
+        CHECK(begun == DS_ACCEL_ERR_STATE);
+        reuse_pinned();
+        _exit(0);
+    }
+    cr_assert_eq(begun, DS_ACCEL_OK);
+    cr_assert_eq(waitpid(forked, &status, 0), forked);
+    cr_expect_eq(status, 0);
+    in_child(reuse_pinned); /* while one goes on here */
+    MUST(ds_accel_graph_capture_end(graph));
+    ds_accel_graph_destroy(graph);
+    ds_accel_stream_destroy(stream);
+    stop();
 }
