@@ -230,6 +230,9 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
     changes[kind].removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)best->size_bytes;
     best = ds_accel__block_cut(arena, best, fit_bytes, align_bytes, user == arena ? NULL : waits,
                                changes);
+    if (best != NULL) {
+        best->after = 0; /* freed, it is merged with neighbours that it was apart from before */
+    }
     if (best != NULL && user != arena) {
         best->waits = waits;
     } else {

@@ -188,6 +188,31 @@ Test(core_allocator, destroys_every_event_that_it_made)
     EXPECT_HAS_NOT(test_log, "x event");
 }
 
+Test(core_allocator, counts_a_part_that_was_pending_as_merged_when_it_is_free)
+{
+    struct scene scene = start("20971520", NULL); /* one segment */
+    char *first = take(scene.device, scene.a, 3 * MIB);
+    char *second = take(scene.device, scene.a, 5 * MIB);
+
+    /* Two parts at most: what raises a peak is freed the long way, and merged at once. */
+    give(scene.device, scene.a, first);
+    EXPECT_STAT(scene.device, "inactive_split.all.current", 2);
+    cr_assert_eq(take(scene.device, scene.a, 3 * MIB), first);
+    (void)take(scene.device, scene.a, 12 * MIB);
+    MUST(ds_accel_mem_record_stream(scene.device, second, scene.b));
+    occupy(scene.b, second);
+    give(scene.device, scene.a, second);
+    give(scene.device, scene.a, first);
+    cr_assert_eq(take(scene.device, scene.a, 5 * MIB), second);
+    give(scene.device, scene.a, second);
+    EXPECT_STAT(scene.device, "inactive_split.all.current", 1);
+    EXPECT_STAT(scene.device, "inactive_split_bytes.all.current", 8 * MIB);
+    cr_expect_eq(take(scene.device, scene.a, 8 * MIB), first);
+    EXPECT_STAT(scene.device, "inactive_split.all.current", 0);
+    EXPECT_STAT(scene.device, "inactive_split_bytes.all.current", 0);
+    stop(&scene);
+}
+
 /* ---- limits --------------------------------------------------------------------------------- */
 
 Test(core_allocator, fills_its_limit_to_the_last_byte)
