@@ -297,14 +297,15 @@ static struct ds_accel__block *take_own(const struct request *request)
 }
 
 /* From the driver: DS_ACCEL_OK with the block; NOT_READY: look again. */
-static int32_t obtain(const struct request *request, struct ds_accel__block **block_out)
+static int32_t obtain(const struct request *request, bool may_grow,
+                      struct ds_accel__block **block_out)
 {
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
     int32_t status;
 
     memset(changes, 0, sizeof(changes));
     status = ds_accel__segment_obtain(request->arena, request->kind, request->fit_bytes,
-                                      request->align_bytes, changes, block_out);
+                                      request->align_bytes, may_grow, changes, block_out);
     if (status == DS_ACCEL_OK) {
         give(request, *block_out, changes);
     }
@@ -399,24 +400,30 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
 static void collect_garbage(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
-    double threshold = allocator->options.gc_threshold;
-    uint64_t mark_bytes = 0;
-    bool is_over = false;
+    uint64_t reserved;
+    uint64_t mark_bytes;
 
-    if (threshold <= 0 || allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING) {
+    if ((__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_GARBAGE) == 0 ||
+        allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING) {
         return;
     }
     pthread_mutex_lock(&allocator->lock);
-    if (allocator->limit_bytes != UINT64_MAX) {
-        mark_bytes = (uint64_t)(threshold * (double)allocator->limit_bytes);
-        is_over = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current + request->fit_bytes >
-                  mark_bytes;
-    }
+    reserved = (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current;
+    mark_bytes = (uint64_t)(allocator->options.gc_threshold * (double)allocator->limit_bytes);
     pthread_mutex_unlock(&allocator->lock);
-    if (is_over) {
-        ds_accel__segments_release(
-            allocator, mark_bytes > request->fit_bytes ? mark_bytes - request->fit_bytes : 0,
-            UINT64_MAX);
+    if (reserved > mark_bytes) {
+        ds_accel__segments_collect(allocator, reserved - mark_bytes);
+    }
+}
+
+/* The age of garbage is counted in requests: what is free is free from this one on. */
+static void count_request(const struct request *request)
+{
+    struct ds_accel__allocator *allocator = request->arena->allocator;
+
+    ds_accel__pending_settle(allocator);
+    if (request->kind == DS_ACCEL__LARGE && request->arena->owner == NULL) {
+        __atomic_fetch_add(&allocator->request_count, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -436,18 +443,25 @@ static int32_t try_all(const struct request *request, struct ds_accel__block **b
             continue;
         }
         collect_garbage(request);
-        status = obtain(request, block_out);
+        status = obtain(request, true, block_out);
     }
     return status == DS_ACCEL_NOT_READY ? DS_ACCEL_ERR_NO_MEMORY : status;
 }
 
-/* Give all that is cached back and ask the driver again; then whatever is free anywhere. */
+/* As torch does: what max_split_bytes keeps whole goes first, then all that is cached, which counts
+ * as a retry. Then whatever is free anywhere. */
 static int32_t try_harder(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
     int32_t status = DS_ACCEL_ERR_NO_MEMORY;
     bool is_captured;
 
+    if (ds_accel__segments_release_oversize(request->arena, request->fit_bytes)) {
+        status = try_all(request, block_out);
+    }
+    if (status != DS_ACCEL_ERR_NO_MEMORY) {
+        return status;
+    }
     pthread_mutex_lock(&allocator->lock);
     is_captured = allocator->capture_count > 0; /* nothing can be given back */
     allocator->retry_count += !is_captured;
@@ -455,6 +469,11 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
     if (!is_captured) {
         ds_accel__allocator_trim(allocator, 0);
         status = try_all(request, block_out);
+        if (status == DS_ACCEL_ERR_NO_MEMORY && allocator->granule_bytes != 0) {
+            /* Less than the pages that a segment would grow by. */
+            status = obtain(request, false, block_out);
+            status = status == DS_ACCEL_NOT_READY ? DS_ACCEL_ERR_NO_MEMORY : status;
+        }
     }
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         *block_out = take_anywhere(request);
@@ -528,6 +547,9 @@ static __attribute__((noinline)) int32_t alloc_slowly(struct ds_accel__arena *ar
                                                    ? DS_ACCEL__ZONE_BYTES
                                                    : 0));
     request.kind = kind_of(allocator, request.fit_bytes);
+    if ((__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_GARBAGE) != 0) {
+        count_request(&request);
+    }
     status = try_all(&request, &block);
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         status = try_harder(&request, &block);

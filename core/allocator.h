@@ -180,6 +180,7 @@ struct ds_accel__segment {
     uint64_t reserved_bytes; /* addresses; 0: it does not grow */
     uint64_t page_bytes;     /* of one that grows: what is mapped and unmapped at a time */
     uint64_t idle_since;     /* the allocator's clock when it became free as a whole */
+    uint64_t idle_request;   /* and its request_count */
     uint64_t stream_id;      /* of its home, which may serve another before this is gone */
     struct ds_accel__arena *home;
     struct ds_accel__block *first;
@@ -273,6 +274,7 @@ struct ds_accel__quarantine;
 #define DS_ACCEL__SPECIAL_POOLS 2u
 #define DS_ACCEL__SPECIAL_MODE 4u
 #define DS_ACCEL__SPECIAL_LAYERS 8u
+#define DS_ACCEL__SPECIAL_GARBAGE 16u /* it is collected: every request is counted */
 
 struct ds_accel__allocator {
     /* Under the lock below: what was at most, and the totals of arenas that are gone. */
@@ -304,6 +306,8 @@ struct ds_accel__allocator {
     uint64_t last_arena_id;
     uint64_t asked_bytes; /* that the driver is being asked for now */
     uint64_t clock;       /* of frees that made a segment idle; atomic */
+    /* Large requests to the common pools while garbage is collected; atomic. */
+    uint64_t request_count;
     uint64_t limit_bytes; /* of reserved bytes; UINT64_MAX: none */
     uint32_t arena_count;
     uint32_t capture_count; /* streams that capture now */
@@ -509,7 +513,8 @@ void ds_accel__marks_destroy(struct ds_accel__allocator *allocator);
  * held; on success the arena's is held at the end. ERR_NO_MEMORY also past the limit.
  */
 int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
-                                 uint64_t align_bytes, struct ds_accel__change *changes,
+                                 uint64_t align_bytes, bool may_grow,
+                                 struct ds_accel__change *changes,
                                  struct ds_accel__block **block_out);
 /* Move a free segment that holds fit_bytes to this arena from one whose stream or pool is gone;
  * this one's stream waits for it on the device. No lock is held. */
@@ -521,6 +526,19 @@ bool ds_accel__segment_steal(struct ds_accel__arena *arena, uint32_t kind, uint6
  */
 uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint64_t keep_bytes,
                                     uint64_t enough_bytes);
+/*
+ * A segment of the arena's that max_split_bytes keeps whole and that is large enough for the
+ * request, or the largest of them until they are: true. No lock is held.
+ */
+bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t fit_bytes);
+/* Large segments that have been idle for the average of requests or longer go, again and again
+ * until so much has been given back or there are none. No lock is held. */
+void ds_accel__segments_collect(struct ds_accel__allocator *allocator, uint64_t enough_bytes);
+/* In all arenas, what nobody waits for any more is free. No lock is held. */
+void ds_accel__pending_settle(struct ds_accel__allocator *allocator);
+/* Wait for what is pending and keeps free memory apart, or from the driver; not while a stream
+ * captures. No lock is held. */
+void ds_accel__pending_finish(struct ds_accel__allocator *allocator);
 /* Give one back that nobody uses; it is in no arena. No lock is held. */
 int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
                                   struct ds_accel__segment *segment);

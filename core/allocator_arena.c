@@ -150,6 +150,7 @@ int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t
     allocator->sync_count++;
     pthread_mutex_unlock(&allocator->lock);
     ds_accel__deferred_settle(allocator);
+    ds_accel__pending_finish(allocator);
     ds_accel__segments_release(allocator, keep_bytes, UINT64_MAX);
     return status;
 }
@@ -158,6 +159,11 @@ void ds_accel__allocator_set_limit(struct ds_accel__allocator *allocator, uint64
 {
     pthread_mutex_lock(&allocator->lock);
     allocator->limit_bytes = limit_bytes != 0 ? limit_bytes : UINT64_MAX;
+    if (allocator->options.gc_threshold > 0 && allocator->limit_bytes != UINT64_MAX) {
+        __atomic_or_fetch(&allocator->special, DS_ACCEL__SPECIAL_GARBAGE, __ATOMIC_RELEASE);
+    } else {
+        __atomic_and_fetch(&allocator->special, ~DS_ACCEL__SPECIAL_GARBAGE, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&allocator->lock);
 }
 
@@ -291,7 +297,7 @@ int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
     pthread_mutex_init(&allocator->grow_lock, NULL);
     pthread_mutex_init(&allocator->mark_lock, NULL);
     learn(allocator);
-    allocator->limit_bytes = limit_of(allocator);
+    ds_accel__allocator_set_limit(allocator, limit_of(allocator));
     if (options->mode != DS_ACCEL__ALLOCATOR_CACHING || options->roundup_power2_divisions > 1) {
         allocator->special |= DS_ACCEL__SPECIAL_MODE;
     }

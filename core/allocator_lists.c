@@ -214,6 +214,8 @@ static struct ds_accel__block *merge(struct ds_accel__arena *arena, struct ds_ac
     if (!ds_accel__block_is_split(block)) {
         block->segment->idle_since =
             __atomic_add_fetch(&arena->allocator->clock, 1, __ATOMIC_RELAXED);
+        block->segment->idle_request =
+            __atomic_load_n(&arena->allocator->request_count, __ATOMIC_RELAXED);
     }
     count_split(changes, block, true);
     link_block(arena, block);
@@ -339,7 +341,8 @@ static bool is_worth_cutting(const struct ds_accel__arena *arena,
         return rest_bytes >= DS_ACCEL__UNIT;
     }
     return rest_bytes > options->small_limit_bytes &&
-           (options->max_split_bytes == 0 || block->size_bytes < options->max_split_bytes);
+           (options->max_split_bytes == 0 ||
+            block->size_bytes - rest_bytes < options->max_split_bytes);
 }
 
 /*
@@ -407,7 +410,8 @@ static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_acc
     if (!ds_accel__block_holds(block, fit_bytes, align_bytes)) {
         return false;
     }
-    if (limit == 0 || block->kind == DS_ACCEL__SMALL || block->size_bytes < limit) {
+    if (limit == 0 || block->kind == DS_ACCEL__SMALL || block->size_bytes < limit ||
+        block->segment->reserved_bytes != 0) { /* which is split whatever its size */
         return true;
     }
     return fit_bytes >= limit && block->size_bytes - fit_bytes < options->medium_segment_bytes;

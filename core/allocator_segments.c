@@ -516,14 +516,15 @@ static int32_t obtain_grown(struct ds_accel__arena *arena, uint32_t kind, uint64
 }
 
 int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
-                                 uint64_t align_bytes, struct ds_accel__change *changes,
+                                 uint64_t align_bytes, bool may_grow,
+                                 struct ds_accel__change *changes,
                                  struct ds_accel__block **block_out)
 {
     const struct ds_accel__allocator *allocator = arena->allocator;
     int32_t status = DS_ACCEL_ERR_UNSUPPORTED;
 
     *block_out = NULL;
-    if (allocator->options.growable_segments && allocator->granule_bytes != 0 &&
+    if (may_grow && allocator->options.growable_segments && allocator->granule_bytes != 0 &&
         allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF) {
         status = obtain_grown(arena, kind, fit_bytes, align_bytes, changes, block_out);
     }
@@ -567,11 +568,16 @@ static void settle_all(struct ds_accel__allocator *allocator)
     }
 }
 
-/* All locks are held: the segment that has been free the longest. */
-static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocator)
+/* All locks are held: the segment that has been free the longest, if more than that is reserved. */
+static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocator,
+                                             const void *keep_bytes)
 {
     struct ds_accel__segment *oldest = NULL;
 
+    if ((uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current <=
+        *(const uint64_t *)keep_bytes) {
+        return NULL;
+    }
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
         for (struct ds_accel__segment *segment = arena->segments; segment != NULL && is_open(arena);
              segment = segment->next) {
@@ -780,22 +786,25 @@ static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wante
     return size;
 }
 
-/* grow_lock is held: give back the segment that has been idle the longest; its size, or 0. */
-static uint64_t release_one(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
+/* Which of the idle segments goes: as argument says. All locks are held. NULL: none. */
+typedef struct ds_accel__segment *(*find_idle_t)(struct ds_accel__allocator *allocator,
+                                                 const void *argument);
+
+/* grow_lock is held: give one idle segment back; its size, or 0. */
+static uint64_t release_found(struct ds_accel__allocator *allocator, find_idle_t find,
+                              const void *argument)
 {
-    struct ds_accel__segment *segment = NULL;
+    struct ds_accel__segment *segment;
     struct ds_accel__mark *mark = NULL;
     uint64_t size_bytes = 0;
 
     pthread_mutex_lock(&allocator->lock);
-    if ((uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current > keep_bytes) {
-        ds_accel__arenas_lock(allocator);
-        segment = find_oldest(allocator);
-        if (segment != NULL) {
-            take_out(segment);
-        }
-        ds_accel__arenas_unlock(allocator);
+    ds_accel__arenas_lock(allocator);
+    segment = find(allocator, argument);
+    if (segment != NULL) {
+        take_out(segment);
     }
+    ds_accel__arenas_unlock(allocator);
     if (segment != NULL && ds_accel__mark_record(segment->home, &mark) < 0) {
         mark = NULL;
     }
@@ -809,6 +818,23 @@ static uint64_t release_one(struct ds_accel__allocator *allocator, uint64_t keep
     return size_bytes;
 }
 
+/* grow_lock is held. Nothing is given back while a stream captures: what the driver frees may wait,
+ * and break captures. */
+static bool begin_release(struct ds_accel__allocator *allocator)
+{
+    bool is_captured;
+
+    pthread_mutex_lock(&allocator->lock);
+    is_captured = allocator->capture_count > 0;
+    if (!is_captured) {
+        ds_accel__arenas_lock(allocator);
+        settle_all(allocator);
+        ds_accel__arenas_unlock(allocator);
+    }
+    pthread_mutex_unlock(&allocator->lock);
+    return !is_captured;
+}
+
 uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint64_t keep_bytes,
                                     uint64_t enough_bytes)
 {
@@ -816,18 +842,12 @@ uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint6
     uint64_t size_bytes;
 
     pthread_mutex_lock(&allocator->grow_lock);
-    pthread_mutex_lock(&allocator->lock);
-    if (allocator->capture_count > 0) { /* what the driver frees may wait, and break captures */
-        pthread_mutex_unlock(&allocator->lock);
+    if (!begin_release(allocator)) {
         pthread_mutex_unlock(&allocator->grow_lock);
         return 0;
     }
-    ds_accel__arenas_lock(allocator);
-    settle_all(allocator);
-    ds_accel__arenas_unlock(allocator);
-    pthread_mutex_unlock(&allocator->lock);
     do {
-        size_bytes = release_one(allocator, keep_bytes);
+        size_bytes = release_found(allocator, find_oldest, &keep_bytes);
         released += size_bytes;
     } while (size_bytes > 0 && released < enough_bytes);
     while (released < enough_bytes && allocator->granule_bytes != 0) {
@@ -846,6 +866,198 @@ uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint6
     }
     pthread_mutex_unlock(&allocator->grow_lock);
     return released;
+}
+
+/* Is it worth a wait: does it keep memory apart, or a segment or a page from the driver? */
+static bool keeps_apart(const struct ds_accel__block *pending)
+{
+    const struct ds_accel__block *sides[] = {pending->previous, pending->next};
+    bool is_whole = sides[0] == NULL && sides[1] == NULL;
+    uint64_t start;
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(sides) && !is_whole; i++) {
+        is_whole = sides[i] != NULL && (sides[i]->state == DS_ACCEL__BLOCK_FREE ||
+                                        sides[i]->state == DS_ACCEL__BLOCK_PENDING ||
+                                        sides[i]->state == DS_ACCEL__BLOCK_UNMAPPED);
+    }
+    return is_whole || (pending->segment->reserved_bytes != 0 && pages_within(pending, &start) > 0);
+}
+
+/* All locks are held: a reference to what one of such blocks waits for, of how many. NULL: none. */
+static struct ds_accel__waits *find_waits(struct ds_accel__allocator *allocator,
+                                          uint64_t *count_out)
+{
+    struct ds_accel__waits *found = NULL;
+
+    *count_out = 0;
+    for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
+        for (struct ds_accel__block *block = arena->pending; block != NULL && is_open(arena);
+             block = block->link_next) {
+            if (block->is_deferred == DS_ACCEL__DEFERRED_NOT && keeps_apart(block)) {
+                found = found == NULL ? block->waits : found;
+                ++*count_out;
+            }
+        }
+    }
+    ds_accel__waits_get(allocator, found);
+    return found;
+}
+
+void ds_accel__pending_settle(struct ds_accel__allocator *allocator)
+{
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__arenas_lock(allocator);
+    settle_all(allocator);
+    ds_accel__arenas_unlock(allocator);
+    pthread_mutex_unlock(&allocator->lock);
+}
+
+void ds_accel__pending_finish(struct ds_accel__allocator *allocator)
+{
+    uint64_t limit = 1; /* no more often than there are blocks at first */
+    int32_t status = DS_ACCEL_OK;
+
+    for (uint64_t turn = 0; turn < limit && status >= 0; turn++) {
+        struct ds_accel__waits *waits = NULL;
+        uint64_t count = 0;
+
+        pthread_mutex_lock(&allocator->lock);
+        if (allocator->capture_count == 0) { /* waiting could break it */
+            ds_accel__arenas_lock(allocator);
+            settle_all(allocator);
+            waits = find_waits(allocator, &count);
+            ds_accel__arenas_unlock(allocator);
+        }
+        pthread_mutex_unlock(&allocator->lock);
+        if (waits == NULL) {
+            break;
+        }
+        limit = turn == 0 ? count : limit;
+        status = ds_accel__waits_synchronize(allocator, waits);
+        ds_accel__waits_put(allocator, waits);
+    }
+}
+
+/* ---- as torch does with max_split_size and garbage_collection_threshold --------------------- */
+
+/* For a request of this size: segments of one arena that are never split. */
+struct oversize {
+    const struct ds_accel__arena *arena;
+    uint64_t least_bytes;
+    bool is_largest; /* of all that are oversize, not the smallest that is large enough */
+};
+
+static struct ds_accel__segment *find_oversize(struct ds_accel__allocator *allocator,
+                                               const void *argument)
+{
+    const struct oversize *wanted = argument;
+    uint64_t least = wanted->is_largest ? allocator->options.max_split_bytes : wanted->least_bytes;
+    struct ds_accel__segment *found = NULL;
+
+    for (struct ds_accel__segment *segment = wanted->arena->segments;
+         segment != NULL && is_open(wanted->arena); segment = segment->next) {
+        if (is_idle(segment) && segment->kind == DS_ACCEL__LARGE && segment->size_bytes >= least &&
+            (found == NULL || (segment->size_bytes > found->size_bytes) == wanted->is_largest)) {
+            found = segment;
+        }
+    }
+    return found;
+}
+
+bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t fit_bytes)
+{
+    struct ds_accel__allocator *allocator = arena->allocator;
+    uint64_t limit = allocator->options.max_split_bytes;
+    struct oversize wanted = {arena, fit_bytes < limit ? limit : fit_bytes, false};
+    uint64_t released = 0;
+    uint64_t size_bytes = 0;
+
+    if (limit == 0) {
+        return false;
+    }
+    pthread_mutex_lock(&allocator->grow_lock);
+    if (begin_release(allocator)) {
+        released = release_found(allocator, find_oversize, &wanted);
+        wanted.is_largest = true;
+        do {
+            size_bytes = released < wanted.least_bytes
+                             ? release_found(allocator, find_oversize, &wanted)
+                             : 0;
+            released += size_bytes;
+        } while (size_bytes > 0);
+    }
+    pthread_mutex_unlock(&allocator->grow_lock);
+    return released >= wanted.least_bytes;
+}
+
+/* All locks are held. May a segment of this arena go as garbage? */
+static bool is_garbage(const struct ds_accel__arena *arena, const struct ds_accel__segment *segment)
+{
+    return arena->owner == NULL && segment->kind == DS_ACCEL__LARGE && is_idle(segment);
+}
+
+/* All locks are held: the first that was free before so many requests. */
+static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *allocator,
+                                              const void *argument)
+{
+    const double *since = argument;
+
+    for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
+        for (struct ds_accel__segment *segment = arena->segments; segment != NULL;
+             segment = segment->next) {
+            if (is_garbage(arena, segment) && (double)segment->idle_request <= *since) {
+                return segment;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The request since which such segments are free on the average; false: there are none. No lock is
+ * held. */
+static bool average_request(struct ds_accel__allocator *allocator, double *since_out)
+{
+    double sum = 0;
+    uint64_t count = 0;
+
+    pthread_mutex_lock(&allocator->lock);
+    ds_accel__arenas_lock(allocator);
+    for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
+        for (struct ds_accel__segment *segment = arena->segments; segment != NULL;
+             segment = segment->next) {
+            if (is_garbage(arena, segment)) {
+                sum += (double)segment->idle_request;
+                count++;
+            }
+        }
+    }
+    ds_accel__arenas_unlock(allocator);
+    pthread_mutex_unlock(&allocator->lock);
+    *since_out = count > 0 ? sum / (double)count : 0;
+    return count > 0;
+}
+
+void ds_accel__segments_collect(struct ds_accel__allocator *allocator, uint64_t enough_bytes)
+{
+    uint64_t released = 0;
+    double since;
+
+    pthread_mutex_lock(&allocator->grow_lock);
+    if (begin_release(allocator)) {
+        while (released < enough_bytes && average_request(allocator, &since)) {
+            uint64_t before = released;
+            uint64_t size_bytes;
+
+            do {
+                size_bytes = release_found(allocator, find_garbage, &since);
+                released += size_bytes;
+            } while (size_bytes > 0);
+            if (released == before) {
+                break;
+            }
+        }
+    }
+    pthread_mutex_unlock(&allocator->grow_lock);
 }
 
 uint64_t ds_accel__segments_idle_bytes(const struct ds_accel__allocator *allocator)
@@ -876,18 +1088,20 @@ static bool is_abandoned(const struct ds_accel__arena *arena)
     return arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
 }
 
-/* All locks are held. */
+/* All locks are held. No larger than what the driver would be asked for: of one that is, a small
+ * part could keep all. */
 static struct ds_accel__segment *find_victim(const struct ds_accel__arena *thief, uint32_t kind,
                                              uint64_t fit_bytes, uint64_t align_bytes)
 {
     const struct ds_accel__allocator *allocator = thief->allocator;
+    uint64_t most_bytes = segment_size(allocator, kind, fit_bytes);
     struct ds_accel__segment *best = NULL;
 
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
         for (struct ds_accel__segment *segment = arena->segments;
              segment != NULL && arena != thief && is_abandoned(arena) && is_open(arena);
              segment = segment->next) {
-            if (segment->kind == kind && is_idle(segment) &&
+            if (segment->kind == kind && is_idle(segment) && segment->size_bytes <= most_bytes &&
                 ds_accel__block_holds(segment->first, fit_bytes, align_bytes) &&
                 (best == NULL || segment->size_bytes < best->size_bytes)) {
                 best = segment;

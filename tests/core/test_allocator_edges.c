@@ -213,6 +213,59 @@ Test(core_allocator, counts_a_part_that_was_pending_as_merged_when_it_is_free)
     stop(&scene);
 }
 
+/* 20 MiB in parts of 8 and 12, of which b still uses the first and nobody the second. */
+static void cache_behind_another_stream(const struct scene *scene)
+{
+    void *first = take(scene->device, scene->a, 8 * MIB);
+    void *second = take(scene->device, scene->a, 12 * MIB);
+
+    MUST(ds_accel_mem_record_stream(scene->device, first, scene->b));
+    occupy(scene->b, first);
+    give(scene->device, scene->a, first);
+    give(scene->device, scene->a, second);
+}
+
+Test(core_allocator, waits_for_other_streams_before_it_fails)
+{
+    static const char *const settings[] = {"caching", "growable_segments=true"};
+
+    for (int i = 0; i < 2; i++) {
+        struct scene scene = start("41943040", settings[i]); /* 40 MiB */
+
+        cache_behind_another_stream(&scene);
+        (void)take(scene.device, scene.a, 40 * MIB);
+        EXPECT_STAT(scene.device, "num_alloc_retries", 1);
+        EXPECT_STAT(scene.device, "reserved_bytes.all.peak", 40 * MIB);
+        stop(&scene);
+    }
+}
+
+Test(core_allocator, gives_back_what_other_streams_are_not_done_with_when_they_are)
+{
+    static const char *const settings[] = {"caching", "growable_segments=true"};
+
+    for (int i = 0; i < 2; i++) {
+        struct scene scene = start(NULL, settings[i]);
+
+        cache_behind_another_stream(&scene);
+        MUST(ds_accel_empty_cache(scene.device));
+        EXPECT_STAT(scene.device, "reserved_bytes.all.current", 0);
+        EXPECT_STAT(scene.device, "active.all.current", 0);
+        stop(&scene);
+    }
+}
+
+Test(core_allocator, takes_no_more_of_a_stream_that_is_gone_than_the_driver_would_give)
+{
+    struct scene scene = start("125829120", NULL); /* 120 MiB */
+
+    give(scene.device, scene.a, take(scene.device, scene.a, 100 * MIB));
+    ds_accel_stream_destroy(scene.a);
+    (void)take(scene.device, scene.b, 2 * MIB);
+    (void)take(scene.device, scene.b, 100 * MIB);
+    stop(&scene);
+}
+
 /* ---- limits --------------------------------------------------------------------------------- */
 
 Test(core_allocator, fills_its_limit_to_the_last_byte)
@@ -263,16 +316,40 @@ Test(core_allocator, holds_to_the_lower_of_limit_and_fraction)
 
 Test(core_allocator, collects_no_more_garbage_than_its_threshold_asks_for)
 {
-    struct scene scene = start(NULL, "limit_bytes=200MiB,gc_threshold=0.5");
+    struct scene scene = start(NULL, "limit_bytes=275MiB,gc_threshold=0.4"); /* 110 MiB */
     void *old = take(scene.device, NULL, 30 * MIB);
     void *recent = take(scene.device, NULL, 40 * MIB);
 
     give(scene.device, NULL, old);
-    MUST(ds_accel_memory_trim(scene.device, 70 * MIB)); /* into the lists: it is the older one */
+    (void)take(scene.device, NULL, 44 * MIB);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 114 * MIB);
     give(scene.device, NULL, recent);
-    (void)take(scene.device, NULL, 50 * MIB);
-    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 90 * MIB);
+    (void)take(scene.device, NULL, 50 * MIB); /* old was free for longer than the average */
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 134 * MIB);
+    EXPECT_STAT(scene.device, "num_device_free", 1);
     cr_expect_eq(take(scene.device, NULL, 40 * MIB), recent);
+    stop(&scene);
+}
+
+Test(core_allocator, collects_garbage_by_the_age_that_torch_counts)
+{
+    struct scene scene = start(NULL, "limit_bytes=1000MiB,gc_threshold=0.1"); /* 100 MiB */
+    void *pointers[3];
+
+    for (int i = 0; i < 3; i++) {
+        pointers[i] = take(scene.device, NULL, (50 - 10 * (uint64_t)i) * MIB);
+    }
+    give(scene.device, NULL, pointers[0]);
+    for (int i = 0; i < 4; i++) { /* in the block that it goes back to: a request each */
+        give(scene.device, NULL, take(scene.device, NULL, 50 * MIB));
+    }
+    give(scene.device, NULL, pointers[1]);
+    give(scene.device, NULL, pointers[2]);
+    /* All three are as old; what is small is never garbage, nor is what is in use. */
+    (void)take(scene.device, NULL, 512);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 2 * MIB);
+    EXPECT_STAT(scene.device, "num_device_free", 3);
+    EXPECT_STAT(scene.device, "num_alloc_retries", 0);
     stop(&scene);
 }
 
@@ -286,11 +363,46 @@ Test(core_allocator, treats_a_block_of_the_split_limit_as_one_above_it)
     EXPECT_STAT(scene.device, "oversize_allocations.current", 0);
     cr_expect_eq(take(scene.device, NULL, 32 * MIB), pointer);
     EXPECT_STAT(scene.device, "oversize_allocations.current", 1);
-    /* A segment of that size is not cut either. */
+    /* Of a new segment of that size a smaller request gets what it needs, as with torch. */
     (void)take(scene.device, NULL, 30 * MIB + 512 * KIB);
-    EXPECT_STAT(scene.device, "inactive_split.all.current", 0);
-    EXPECT_STAT(scene.device, "allocated_bytes.all.current", 64 * MIB);
-    EXPECT_STAT(scene.device, "oversize_allocations.current", 2);
+    EXPECT_STAT(scene.device, "inactive_split_bytes.all.current", MIB + 512 * KIB);
+    EXPECT_STAT(scene.device, "allocated_bytes.all.current", 62 * MIB + 512 * KIB);
+    EXPECT_STAT(scene.device, "oversize_allocations.current", 1);
+    give(scene.device, NULL, pointer);
+    cr_expect_neq(take(scene.device, NULL, 30 * MIB + 512 * KIB), pointer);
+    stop(&scene);
+}
+
+Test(core_allocator, gives_whole_blocks_back_without_emptying_the_cache)
+{
+    struct scene scene = start("104857600", "max_split_bytes=32MiB"); /* 100 MiB */
+    void *whole = take(scene.device, NULL, 40 * MIB);
+    void *part = take(scene.device, NULL, 5 * MIB);
+
+    (void)take(scene.device, NULL, 20 * MIB);
+    give(scene.device, NULL, whole);
+    give(scene.device, NULL, part);
+    (void)take(scene.device, NULL, 31 * MIB); /* is cut from no block of 32 MiB and more */
+    EXPECT_STAT(scene.device, "num_alloc_retries", 0);
+    EXPECT_STAT(scene.device, "num_device_free", 1);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 72 * MIB);
+    cr_expect_eq(take(scene.device, NULL, 5 * MIB), part);
+    stop(&scene);
+}
+
+Test(core_allocator, gives_as_many_whole_blocks_back_as_the_request_needs)
+{
+    struct scene scene = start("104857600", "max_split_bytes=32MiB");
+    void *pointers[] = {take(scene.device, NULL, 32 * MIB), take(scene.device, NULL, 34 * MIB),
+                        take(scene.device, NULL, 34 * MIB)};
+
+    for (int i = 0; i < 3; i++) {
+        give(scene.device, NULL, pointers[i]);
+    }
+    (void)take(scene.device, NULL, 60 * MIB); /* the two largest */
+    EXPECT_STAT(scene.device, "num_alloc_retries", 0);
+    EXPECT_STAT(scene.device, "num_device_free", 2);
+    cr_expect_eq(take(scene.device, NULL, 32 * MIB), pointers[0]);
     stop(&scene);
 }
 
@@ -307,6 +419,31 @@ Test(core_allocator, gives_all_pages_of_a_grown_segment_back)
         MUST(ds_accel_empty_cache(scene.device));
         EXPECT_STAT(scene.device, "reserved_bytes.all.current", 0);
     }
+    stop(&scene);
+}
+
+Test(core_allocator, splits_what_can_grow_whatever_its_size)
+{
+    struct scene scene = start(NULL, "growable_segments=true,max_split_bytes=32MiB");
+    void *pointer = take(scene.device, NULL, 40 * MIB);
+
+    give(scene.device, NULL, pointer);
+    cr_expect_eq(take(scene.device, NULL, 10 * MIB), pointer);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 40 * MIB);
+    stop(&scene);
+}
+
+Test(core_allocator, grows_by_less_than_a_page_before_it_fails)
+{
+    struct scene scene = start(NULL, "growable_segments=true,limit_bytes=42MiB");
+    void *pointer = NULL;
+
+    (void)take(scene.device, NULL, 20 * MIB);
+    (void)take(scene.device, NULL, 21 * MIB);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 42 * MIB);
+    EXPECT_STATUS(ds_accel_mem_alloc(scene.device, NULL, 2 * MIB, &pointer),
+                  DS_ACCEL_ERR_NO_MEMORY);
+    EXPECT_STAT(scene.device, "num_ooms", 1);
     stop(&scene);
 }
 
