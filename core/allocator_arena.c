@@ -182,6 +182,7 @@ void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint6
     uint64_t sum = 0;
     uint64_t largest = 0;
 
+    ds_accel__pending_settle(allocator);
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
     ds_accel__arenas_flush(allocator);
@@ -220,6 +221,7 @@ uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator, ui
     uint64_t idle;
     uint64_t room;
 
+    ds_accel__pending_settle(allocator);
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
     ds_accel__arenas_flush(allocator);

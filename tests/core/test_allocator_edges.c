@@ -255,6 +255,27 @@ Test(core_allocator, gives_back_what_other_streams_are_not_done_with_when_they_a
     }
 }
 
+Test(core_allocator, counts_what_other_streams_are_done_with_as_cached)
+{
+    struct scene scene = start(NULL, NULL);
+    uint64_t before = 0;
+    uint64_t available = 0;
+    uint64_t largest = 0;
+    double fragmentation = -1;
+
+    MUST(ds_accel_available_memory(scene.device, &before));
+    cache_behind_another_stream(&scene);
+    MUST(ds_accel_available_memory(scene.device, &available));
+    cr_expect_eq(available, before - 20 * MIB, "%llu", (unsigned long long)available);
+    MUST(ds_accel_stream_synchronize(scene.b));
+    MUST(ds_accel_available_memory(scene.device, &available));
+    cr_expect_eq(available, before, "%llu", (unsigned long long)available);
+    MUST(ds_accel_memory_fragmentation(scene.device, &fragmentation, &largest));
+    cr_expect_eq(largest, 20 * MIB, "%llu", (unsigned long long)largest);
+    cr_expect_eq(fragmentation, 0);
+    stop(&scene);
+}
+
 Test(core_allocator, takes_no_more_of_a_stream_that_is_gone_than_the_driver_would_give)
 {
     struct scene scene = start("125829120", NULL); /* 120 MiB */
