@@ -29,8 +29,9 @@
  * The short way (as much as was freed last on this stream) takes one lock, that nobody else wants,
  * and writes no cache line that another stream writes. A request that it does not answer tries in
  * turn: free blocks of the arena; pending ones; a segment whose stream or pool is gone; the driver;
- * giving back all that is cached and asking the driver again; parts of other arenas' segments; the
- * program's callback.
+ * giving back blocks that max_split_bytes keeps whole, then all that is cached once other streams
+ * are done with what keeps it apart, and asking the driver again; a segment of its own where others
+ * grow by pages; parts of other arenas' segments; the program's callback.
  */
 #include "allocator.h"
 
