@@ -993,7 +993,8 @@ bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t
 /* All locks are held. May a segment of this arena go as garbage? */
 static bool is_garbage(const struct ds_accel__arena *arena, const struct ds_accel__segment *segment)
 {
-    return arena->owner == NULL && segment->kind == DS_ACCEL__LARGE && is_idle(segment);
+    return is_open(arena) && arena->owner == NULL && segment->kind == DS_ACCEL__LARGE &&
+           is_idle(segment);
 }
 
 /* All locks are held: the first that was free before so many requests. */
