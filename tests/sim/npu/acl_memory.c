@@ -174,16 +174,18 @@ struct part {
 static struct {
     void *address;
     size_t size;
-} ranges[4096]; /* reserved, and mapped: both are ended by their beginning */
+    bool is_mapped; /* or reserved */
+} ranges[4096];     /* reserved, and mapped: both are ended by their beginning */
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void keep_range(void *address, size_t size)
+static void keep_range(void *address, size_t size, bool is_mapped)
 {
     pthread_mutex_lock(&ranges_lock);
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         if (ranges[i].address == NULL) {
             ranges[i].address = address;
             ranges[i].size = size;
+            ranges[i].is_mapped = is_mapped;
             pthread_mutex_unlock(&ranges_lock);
             return;
         }
@@ -191,14 +193,15 @@ static void keep_range(void *address, size_t size)
     sim_misuse("more ranges than the simulator keeps");
 }
 
-/* The size under which an end() of this address succeeds, reserved and mapped ones alike; 0. */
-static size_t end_range(void *address, bool (*end)(void *address, uint64_t size))
+/* The size under which an end() of this address, reserved or mapped, succeeds; 0. */
+static size_t end_range(void *address, bool is_mapped, bool (*end)(void *address, uint64_t size))
 {
     size_t size = 0;
 
     pthread_mutex_lock(&ranges_lock);
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && size == 0; i++) {
-        if (ranges[i].address == address && address != NULL && end(address, ranges[i].size)) {
+        if (ranges[i].address == address && address != NULL && ranges[i].is_mapped == is_mapped &&
+            end(address, ranges[i].size)) {
             size = ranges[i].size;
             ranges[i].address = NULL;
         }
@@ -240,7 +243,7 @@ SIM_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t al
     if (address == NULL) {
         return ACL_ERROR_RT_MEMORY_ALLOCATION;
     }
-    keep_range(address, size);
+    keep_range(address, size, false);
     *virPtr = address;
     return ACL_SUCCESS;
 }
@@ -248,7 +251,7 @@ SIM_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t al
 SIM_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
 {
     BEGIN("aclrtReleaseMemAddress");
-    return end_range(virPtr, sim_unreserve) != 0 ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
+    return end_range(virPtr, false, sim_unreserve) != 0 ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
 }
 
 SIM_EXPORT aclError aclrtMallocPhysical(void **handle, size_t size,
@@ -303,14 +306,14 @@ SIM_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, void *
         sim_unmap(virPtr, size);
         return ACL_ERROR_RT_PARAM_INVALID;
     }
-    keep_range(virPtr, size);
+    keep_range(virPtr, size, true);
     return ACL_SUCCESS;
 }
 
 SIM_EXPORT aclError aclrtUnmapMem(void *virPtr)
 {
     BEGIN("aclrtUnmapMem");
-    return end_range(virPtr, sim_unmap) != 0 ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
+    return end_range(virPtr, true, sim_unmap) != 0 ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
