@@ -198,6 +198,7 @@ static void take(struct ds_accel__guard *guard)
     read_place(".", guard->directory);
     read_place("/", guard->root);
     snprintf(guard->locale, sizeof(guard->locale), "%s", setlocale(LC_ALL, NULL));
+    guard->thread_locale = uselocale((locale_t)0);
     read_limits(guard->limits);
     for (int i = 0; i < DS_ACCEL__GUARD_TIMERS; i++) {
         getitimer((__itimer_which_t)i, &guard->timers[i]);
@@ -333,6 +334,10 @@ static bool compare_locale(const struct ds_accel__guard *guard, char *text, size
 {
     const char *now = setlocale(LC_ALL, NULL);
 
+    if (uselocale((locale_t)0) != guard->thread_locale) {
+        snprintf(text, size, "the thread has another locale of its own");
+        return true;
+    }
     if (strncmp(now, guard->locale, sizeof(guard->locale) - 1) == 0) {
         return false;
     }
@@ -530,6 +535,7 @@ static bool restore_directory(const struct ds_accel__guard *guard)
 
 static bool restore_locale(const struct ds_accel__guard *guard)
 {
+    uselocale(guard->thread_locale);
     return setlocale(LC_ALL, guard->locale) != NULL;
 }
 

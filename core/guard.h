@@ -61,6 +61,7 @@ struct ds_accel__guard {
     struct ds_accel__guard_action actions[NSIG];
     struct rlimit limits[RLIM_NLIMITS];
     char locale[256];
+    void *thread_locale;  /* of the thread that took it */
     uint64_t environment; /* hash */
     char **variables;     /* copies; NULL: none */
     uint64_t taken_ns;
