@@ -94,7 +94,8 @@ extern const struct ds_accel__check_list ds_accel__checks_life, ds_accel__checks
     ds_accel__checks_event, ds_accel__checks_memory, ds_accel__checks_host_memory,
     ds_accel__checks_vmem, ds_accel__checks_graph, ds_accel__checks_facts, ds_accel__checks_native,
     ds_accel__checks_sharing, ds_accel__checks_async, ds_accel__checks_flags, ds_accel__checks_free,
-    ds_accel__checks_texts, ds_accel__checks_left, ds_accel__checks_devices;
+    ds_accel__checks_texts, ds_accel__checks_left, ds_accel__checks_devices, ds_accel__checks_units,
+    ds_accel__checks_fixed, ds_accel__checks_dmabuf, ds_accel__checks_log;
 
 /* conformance_list.c. The check number position of all, in the order in which they run; NULL past
  * the last. */
@@ -322,7 +323,8 @@ ds_accel_plugin_device_t *ds_accel__run_open(struct ds_accel__run *run,
 struct ds_accel__peer {
     const char *variable; /* NULL: none */
     const char *value;
-    const void *handle; /* of backend_info's memory_handle_bytes; NULL: none */
+    const void *handle;       /* of backend_info's memory_handle_bytes; NULL: none */
+    const void *event_handle; /* likewise, of an event */
     uint32_t count;
     char devices[DS_ACCEL__PEER_DEVICES][160];
     char problem[256];
@@ -342,8 +344,11 @@ bool ds_accel__find_report(const char *text, size_t size, uint32_t *rule_out, ch
                            size_t line_size);
 /* As ds_accel__conduct_t: fail, unless the configuration tolerates it. */
 void ds_accel__want_no_conduct(void *user_data, const char *code, const char *detail);
-/* Fail if anything was printed since this process began, or stdout or stderr was closed. */
+/* Fail if anything was printed since this process began, stdout or stderr was closed, or stdin is
+ * another file. */
 void ds_accel__want_silence(const struct ds_accel__run *run);
+/* Remember which file stdin is, for it. */
+void ds_accel__note_stdin(void);
 /* How much was. */
 int64_t ds_accel__printed_bytes(void);
 /* Threads and descriptors of this process. */
@@ -356,6 +361,7 @@ struct ds_accel__tour_stop {
     const char *group;
     size_t slot;
     int32_t (*call)(struct ds_accel__run *run);
+    bool may_lack; /* ERR_UNSUPPORTED is no stub's: the device has no such ability */
 };
 typedef void (*ds_accel__tour_t)(struct ds_accel__run *run, const struct ds_accel__tour_stop *stop,
                                  int32_t status, void *user_data);
@@ -363,6 +369,17 @@ typedef void (*ds_accel__tour_t)(struct ds_accel__run *run, const struct ds_acce
 void ds_accel__tour(struct ds_accel__run *run, ds_accel__tour_t visit, void *user_data);
 /* Make the call of one slot alone. False: the tour has none of it. */
 bool ds_accel__tour_stop(struct ds_accel__run *run, size_t slot);
+
+/* Stops of several calls (conformance_visits.c). */
+int32_t ds_accel__visit_elapsed(struct ds_accel__run *run);
+int32_t ds_accel__visit_copy_async(struct ds_accel__run *run);
+int32_t ds_accel__visit_register(struct ds_accel__run *run);
+int32_t ds_accel__visit_vmem(struct ds_accel__run *run);
+int32_t ds_accel__visit_graph(struct ds_accel__run *run);
+int32_t ds_accel__visit_ipc_memory(struct ds_accel__run *run);
+int32_t ds_accel__visit_ipc_event(struct ds_accel__run *run);
+int32_t ds_accel__visit_dmabuf(struct ds_accel__run *run);
+int32_t ds_accel__visit_variable(struct ds_accel__run *run);
 
 /* A call that has to be refused, with its outputs poisoned before. */
 struct ds_accel__refusal {

@@ -366,6 +366,64 @@ static void check_wait_event(struct ds_accel__run *run)
     give_memory(run, &held);
 }
 
+/* A second wait does not take the place of the first: that of an event that is reached. */
+static int32_t wait_first(struct ds_accel__run *run, void *user_data)
+{
+    const struct held *held = user_data;
+
+    return CALL(run, stream_wait_event, held->other, held->first);
+}
+
+static void check_two_waits(struct ds_accel__run *run)
+{
+    struct held held = {.other = ds_accel__stream(run), .first = ds_accel__event(run, 0)};
+    struct ds_accel__hold *gate = &held.gate;
+
+    take_memory(run, &held, 66);
+    WANT(run, DS_ACCEL_OK, event_record, held.first, run->stream);
+    ds_accel__wait(run, run->stream);
+    if (hold(run, &held)) {
+        if (ds_accel__prepare(run, gate, "event_record", record, &held) &&
+            ds_accel__prepare(run, gate, "stream_wait_event", wait_event, &held) &&
+            ds_accel__prepare(run, gate, "stream_wait_event", wait_first, &held) &&
+            ds_accel__prepare(run, gate, "mem_copy_async", copy_other, &held) &&
+            ds_accel__prepare(run, gate, "stream_query", query_other, &held)) {
+            EXPECT(run, held.answer == DS_ACCEL_NOT_READY,
+                   "a stream that waits for two events is done when one of them is reached");
+        }
+        let_go(run, &held);
+    }
+    ds_accel__wait(run, held.other);
+    run->table.stream_destroy(held.other);
+    run->table.event_destroy(held.first);
+    give_memory(run, &held);
+}
+
+/* Another stream's fill and copy, and the wait for them. */
+static int32_t work_beside(struct ds_accel__run *run, void *user_data)
+{
+    struct held *held = user_data;
+    int32_t status =
+        CALL(run, mem_fill_async, held->other, held->memory[0], "\x4d", 1, (uint64_t)BYTES);
+
+    status = status == DS_ACCEL_OK ? copy_other(run, held) : status;
+    return status == DS_ACCEL_OK ? CALL(run, stream_synchronize, held->other, UINT64_MAX) : status;
+}
+
+static void check_beside(struct ds_accel__run *run)
+{
+    struct held held = {.other = ds_accel__stream(run)};
+
+    take_memory(run, &held, 68);
+    if (hold(run, &held)) {
+        ds_accel__want_prompt(run, &held.gate, DS_ACCEL_OK, "the work of another stream",
+                              work_beside, &held);
+        let_go(run, &held);
+    }
+    run->table.stream_destroy(held.other);
+    give_memory(run, &held);
+}
+
 static const struct {
     const char *name;
     size_t slot;
@@ -481,6 +539,20 @@ static const struct ds_accel__check checks[] = {
      0,
      check_wait_event,
      {HELD, SLOT(stream_wait_event), SLOT(mem_copy_async), SLOT(stream_query)}},
+    {51,
+     GROUP,
+     "a stream waits for two events",
+     DEVICE,
+     0,
+     check_two_waits,
+     {HELD, SLOT(stream_wait_event), SLOT(event_record), SLOT(mem_copy_async), SLOT(stream_query)}},
+    {126,
+     GROUP,
+     "a stream beside one that is held",
+     DEVICE,
+     0,
+     check_beside,
+     {HELD, SLOT(mem_alloc), SLOT(mem_fill_async), SLOT(mem_copy_async)}},
     {111,
      GROUP,
      "copies, fills, tasks and events behind held work",

@@ -120,6 +120,18 @@ REFUSAL(no_capture, ds_accel_plugin_graph_t *, graph_capture_end, run->stream, &
 REFUSAL(name_past_end, struct text, env_name_get, run->instance, DS_ACCEL_ENV_LIST_EXPORT, 1000000,
         out.bytes, sizeof(out))
 
+REFUSAL(alloc_alignment, void *, mem_alloc, run->device, MEMORY_BYTES, 3, 0, &out)
+REFUSAL(import_nothing, void *, dmabuf_import, run->device, -1, 0, MEMORY_BYTES, &out)
+REFUSAL(foreign_pointer, void *, mem_device_pointer, run->device, &out, &out)
+
+/* Handles that nobody exported. */
+static const unsigned char no_handle[DS_ACCEL__PEER_HANDLE];
+
+REFUSAL(open_nothing, void *, ipc_memory_open, run->device, no_handle,
+        run->info.memory_handle_bytes, 0, &out)
+REFUSAL(open_no_event, ds_accel_plugin_event_t *, ipc_event_open, run->device, no_handle,
+        run->info.event_handle_bytes, &out)
+
 /* A priority below the least. */
 static int32_t low_priority(struct ds_accel__run *run, bool *is_touched_out)
 {
@@ -219,6 +231,11 @@ static const struct {
     {{"size 0", SLOT(vmem_create), false}, vmem_nothing},
     {{"size 0", SLOT(vmem_reserve), false}, reserve_nothing},
     {{"a priority out of the range", SLOT(stream_priority_range), false}, low_priority},
+    {{"an alignment of 3", SLOT(mem_alloc), false}, alloc_alignment},
+    {{"descriptor -1", SLOT(dmabuf_import), false}, import_nothing},
+    {{"memory that is not pinned", SLOT(mem_device_pointer), false}, foreign_pointer},
+    {{"a handle of zeros", SLOT(ipc_memory_open), false}, open_nothing},
+    {{"a handle of zeros", SLOT(ipc_event_open), false}, open_no_event},
     {{"events never recorded", SLOT(event_elapsed_ms), false}, no_time},
     {{"a stream that does not capture", SLOT(graph_capture_end), false}, no_capture},
     {{"a position past the end", SLOT(env_name_get), false}, name_past_end},
@@ -414,46 +431,55 @@ static int32_t visit_builder(struct ds_accel__run *run)
 }
 
 static const struct ds_accel__tour_stop stops[] = {
-    {"device", SLOT(device_count), visit_count},
-    {"life", SLOT(backend_info), visit_backend_info},
-    {"device", SLOT(device_identity), visit_identity},
-    {"device", SLOT(device_open), visit_open},
-    {"device", SLOT(device_info), visit_info},
-    {"device", SLOT(device_get_current), visit_current},
-    {"device", SLOT(device_synchronize), visit_synchronize},
-    {"device", SLOT(device_health), visit_health},
-    {"stream", SLOT(stream_create), visit_stream},
-    {"stream", SLOT(stream_get_default), visit_default},
-    {"stream", SLOT(stream_priority_range), visit_range},
-    {"stream", SLOT(stream_synchronize), visit_stream_wait},
-    {"stream", SLOT(stream_query), visit_stream_query},
-    {"stream", SLOT(stream_host_task), visit_task},
-    {"event", SLOT(event_create), visit_event},
-    {"event", SLOT(event_record), visit_record},
-    {"memory", SLOT(mem_alloc), visit_alloc},
-    {"memory", SLOT(mem_copy), visit_copy},
-    {"memory", SLOT(mem_fill_async), visit_fill},
-    {"memory", SLOT(mem_info), visit_mem_info},
-    {"memory", SLOT(mem_stats), visit_mem_stats},
-    {"memory", SLOT(mem_trim), visit_trim},
-    {"memory", SLOT(mem_set_limit), visit_limit},
-    {"memory", SLOT(mem_alloc_managed), visit_managed},
-    {"memory", SLOT(mem_alloc_async), visit_async},
-    {"pinned", SLOT(mem_alloc_pinned), visit_pinned},
-    {"pointer", SLOT(mem_pointer_info), visit_pointer},
-    {"vmem", SLOT(vmem_granularity), visit_granularity},
-    {"graph", SLOT(graph_capture_status), visit_capturing},
-    {"dtype", SLOT(dtype_support), visit_dtype},
-    {"telemetry", SLOT(telemetry_get), visit_telemetry},
-    {"telemetry", SLOT(telemetry_processes), visit_processes},
-    {"ranges", SLOT(range_push), visit_push},
-    {"peers", SLOT(peer_can_access), visit_peer},
-    {"peers", SLOT(links_get), visit_links},
-    {"rng", SLOT(rng_initial_seed), visit_seed},
-    {"ops", SLOT(op_builders_get), visit_builders},
-    {"ops", SLOT(op_compatible), visit_builder},
-    {"env", SLOT(env_rules_get), visit_rules},
-    {"native", SLOT(native_get), visit_native},
+    {"device", SLOT(device_count), visit_count, false},
+    {"life", SLOT(backend_info), visit_backend_info, false},
+    {"device", SLOT(device_identity), visit_identity, false},
+    {"device", SLOT(device_open), visit_open, false},
+    {"device", SLOT(device_info), visit_info, false},
+    {"device", SLOT(device_get_current), visit_current, false},
+    {"device", SLOT(device_synchronize), visit_synchronize, false},
+    {"device", SLOT(device_health), visit_health, false},
+    {"stream", SLOT(stream_create), visit_stream, false},
+    {"stream", SLOT(stream_get_default), visit_default, false},
+    {"stream", SLOT(stream_priority_range), visit_range, false},
+    {"stream", SLOT(stream_synchronize), visit_stream_wait, false},
+    {"stream", SLOT(stream_query), visit_stream_query, false},
+    {"stream", SLOT(stream_host_task), visit_task, false},
+    {"event", SLOT(event_create), visit_event, false},
+    {"event", SLOT(event_record), visit_record, false},
+    {"memory", SLOT(mem_alloc), visit_alloc, false},
+    {"memory", SLOT(mem_copy), visit_copy, false},
+    {"memory", SLOT(mem_fill_async), visit_fill, false},
+    {"memory", SLOT(mem_info), visit_mem_info, false},
+    {"memory", SLOT(mem_stats), visit_mem_stats, false},
+    {"memory", SLOT(mem_trim), visit_trim, false},
+    {"memory", SLOT(mem_set_limit), visit_limit, false},
+    {"memory", SLOT(mem_alloc_managed), visit_managed, true},
+    {"memory", SLOT(mem_alloc_async), visit_async, true},
+    {"pinned", SLOT(mem_alloc_pinned), visit_pinned, false},
+    {"pointer", SLOT(mem_pointer_info), visit_pointer, false},
+    {"vmem", SLOT(vmem_granularity), visit_granularity, true},
+    {"graph", SLOT(graph_capture_status), visit_capturing, false},
+    {"dtype", SLOT(dtype_support), visit_dtype, false},
+    {"telemetry", SLOT(telemetry_get), visit_telemetry, false},
+    {"telemetry", SLOT(telemetry_processes), visit_processes, false},
+    {"ranges", SLOT(range_push), visit_push, false},
+    {"peers", SLOT(peer_can_access), visit_peer, false},
+    {"peers", SLOT(links_get), visit_links, false},
+    {"rng", SLOT(rng_initial_seed), visit_seed, false},
+    {"ops", SLOT(op_builders_get), visit_builders, false},
+    {"ops", SLOT(op_compatible), visit_builder, false},
+    {"env", SLOT(env_rules_get), visit_rules, false},
+    {"native", SLOT(native_get), visit_native, false},
+    {"event", SLOT(event_elapsed_ms), ds_accel__visit_elapsed, true},
+    {"memory", SLOT(mem_copy_async), ds_accel__visit_copy_async, false},
+    {"pinned", SLOT(mem_register), ds_accel__visit_register, true},
+    {"vmem", SLOT(vmem_create), ds_accel__visit_vmem, true},
+    {"graph", SLOT(graph_launch), ds_accel__visit_graph, true},
+    {"ipc", SLOT(ipc_memory_export), ds_accel__visit_ipc_memory, true},
+    {"ipc", SLOT(ipc_event_export), ds_accel__visit_ipc_event, true},
+    {"dmabuf", SLOT(dmabuf_export), ds_accel__visit_dmabuf, true},
+    {"env", SLOT(env_name_get), ds_accel__visit_variable, false},
 };
 
 /* Work needs a stream of the run's own. */
@@ -599,6 +625,10 @@ static void check_unknown_dtype(struct ds_accel__run *run)
     support = 7;
     WANT(run, DS_ACCEL_OK, dtype_support, run->device, 0, &support);
     EXPECT(run, support == 0, "data type 0: expected 0, got %u", support);
+    support = 7;
+    WANT(run, DS_ACCEL_OK, dtype_support, run->device, DS_ACCEL_DTYPE_COMPLEX128 + 1, &support);
+    EXPECT(run, support == 0 || run->theirs->abi_minor > DS_ACCEL_ABI_MINOR,
+           "data type %u: expected 0, got %u", DS_ACCEL_DTYPE_COMPLEX128 + 1, support);
 }
 
 static void want_clean(struct ds_accel__run *run, const char *what, const char *text, size_t size)
@@ -670,13 +700,6 @@ static void check_survival(struct ds_accel__run *run)
     ds_accel__tour(run, NULL, NULL);
 }
 
-/* What is asked of a device in every vendor's API: the only one here may be one without. */
-static bool is_ability(size_t slot)
-{
-    return slot == SLOT(mem_alloc_managed) || slot == SLOT(mem_alloc_async) ||
-           slot == SLOT(vmem_granularity);
-}
-
 static bool names_library(const char *message)
 {
     return strstr(message, ".so") != NULL || strstr(message, ".dylib") != NULL;
@@ -686,7 +709,8 @@ static void want_supported(struct ds_accel__run *run, const struct ds_accel__tou
                            int32_t status, void *user_data)
 {
     (void)user_data;
-    if (status == DS_ACCEL_ERR_UNSUPPORTED && is_ability(stop->slot)) {
+    /* What is asked of a device in every vendor's API: the only one here may be one without. */
+    if (status == DS_ACCEL_ERR_UNSUPPORTED && stop->may_lack) {
         return;
     }
     /* A library of its own knows them, which may not be installed. An empty list would be a claim.

@@ -157,6 +157,53 @@ static void check_index_status(struct ds_accel__run *run)
     }
 }
 
+#define NODES_LIMIT 4096u /* of NUMA: the kernel has no larger number */
+
+/* A number that is none of those there are, of a device that says it knows. */
+static void want_plausible(struct ds_accel__run *run,
+                           const struct ds_accel_device_identity *identity)
+{
+    static const uint8_t no_uuid[sizeof(identity->uuid)];
+    const uint32_t known = 2 * DS_ACCEL_IDENTITY_PARTITION - 1;
+    const uint32_t index = identity->device_index;
+    const bool is_newer = run->theirs->abi_minor > 1;
+
+    EXPECT(run, (identity->valid & ~known) == 0 || is_newer, "valid of device %u is 0x%x", index,
+           identity->valid);
+    EXPECT(run, identity->partition_kind <= DS_ACCEL_PARTITION_OTHER || is_newer,
+           "device %u has the partition_kind %u", index, identity->partition_kind);
+    EXPECT(run, identity->power_state <= DS_ACCEL_POWER_OFF || is_newer,
+           "device %u has the power_state %u", index, identity->power_state);
+    EXPECT(run,
+           (identity->valid & DS_ACCEL_IDENTITY_NUMA_NODE) == 0 ||
+               identity->numa_node < NODES_LIMIT,
+           "device %u is at the NUMA node %u", index, identity->numa_node);
+    EXPECT(run,
+           (identity->valid & DS_ACCEL_IDENTITY_UUID) == 0 ||
+               memcmp(identity->uuid, no_uuid, sizeof(no_uuid)) != 0,
+           "device %u has a uuid of zeros", index);
+    EXPECT(run,
+           (identity->valid & DS_ACCEL_IDENTITY_PARENT_INDEX) == 0 ||
+               identity->parent_index != index,
+           "device %u is a part of itself", index);
+    EXPECT(run, identity->node_path[0] == '\0' || identity->node_path[0] == '/',
+           "device %u has the node_path \"%.60s\"", index, identity->node_path);
+}
+
+static void want_plausible_version(struct ds_accel__run *run, const char *name,
+                                   const uint32_t *version)
+{
+    EXPECT(run, version[3] == 0, "%s is %u.%u.%u, and its last member is %u", name, version[0],
+           version[1], version[2], version[3]);
+}
+
+static void check_versions(struct ds_accel__run *run)
+{
+    want_plausible_version(run, "communication_version", run->info.communication_version);
+    want_plausible_version(run, "driver_version", run->info.driver_version);
+    want_plausible_version(run, "runtime_version", run->info.runtime_version);
+}
+
 static void check_identity(struct ds_accel__run *run)
 {
     for (uint32_t i = 0; i < run->device_count; i++) {
@@ -169,6 +216,7 @@ static void check_identity(struct ds_accel__run *run)
                (identity.valid & DS_ACCEL_IDENTITY_PARENT_INDEX) == 0 ||
                    identity.parent_index < run->device_count,
                "device %u has the parent %u of %u", i, identity.parent_index, run->device_count);
+        want_plausible(run, &identity);
     }
 }
 
@@ -269,6 +317,37 @@ static void check_links(struct ds_accel__run *run)
     }
 }
 
+/* Links of one kind from one device to another. */
+static uint32_t count_links(struct ds_accel__run *run, uint32_t from, uint32_t to, uint32_t kind)
+{
+    struct ds_accel_link links[LINKS] = {{.struct_size = 0}};
+    uint32_t count = 0;
+    uint32_t found = 0;
+
+    WANT(run, DS_ACCEL_OK, links_get, run->instance, from, links, sizeof(links[0]), LINKS, &count);
+    for (uint32_t i = 0; i < count && i < LINKS; i++) {
+        found += links[i].peer_index == (int32_t)to && links[i].kind == kind;
+    }
+    return found;
+}
+
+/* A link has two ends, and is seen from both. */
+static void check_both_ends(struct ds_accel__run *run)
+{
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            for (uint32_t kind = 0; kind <= DS_ACCEL_LINK_OTHER; kind++) {
+                uint32_t there = count_links(run, i, k, kind);
+                uint32_t back = count_links(run, k, i, kind);
+
+                EXPECT(run, there == back,
+                       "device %u has %u links of kind %u to device %u, which has %u of them", i,
+                       there, kind, k, back);
+            }
+        }
+    }
+}
+
 /* The device's memory, as each function tells it; 0: it does not. */
 static void check_totals(struct ds_accel__run *run)
 {
@@ -330,7 +409,14 @@ static void check_open_again(struct ds_accel__run *run)
     ds_accel_plugin_device_t *first = ds_accel__run_open(run, run->instance, run->device_index);
     ds_accel_plugin_device_t *second = ds_accel__run_open(run, run->instance, run->device_index);
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
+    unsigned char bytes[3000];
+    void *memory = NULL;
 
+    if (run->table.mem_alloc != NULL && run->table.mem_copy != NULL) {
+        memory = ds_accel__take(run, sizeof(bytes));
+        ds_accel__pattern(bytes, sizeof(bytes), 27);
+        ds_accel__put(run, memory, bytes, sizeof(bytes));
+    }
     run->table.device_close(first);
     if (run->table.device_info != NULL) {
         WANT(run, DS_ACCEL_OK, device_info, second, &info);
@@ -339,6 +425,10 @@ static void check_open_again(struct ds_accel__run *run)
     run->table.device_close(second);
     if (run->table.device_info != NULL) {
         WANT(run, DS_ACCEL_OK, device_info, run->device, &info);
+    }
+    if (memory != NULL) {
+        ds_accel__want_pattern(run, memory, sizeof(bytes), 27, "memory beside closed handles");
+        ds_accel__give(run, memory);
     }
 }
 
@@ -350,6 +440,70 @@ static void check_set_current(struct ds_accel__run *run)
     WANT(run, DS_ACCEL_OK, device_get_current, run->instance, &index);
     EXPECT(run, index == run->device_index, "device %u was made current, and it is %u",
            run->device_index, index);
+}
+
+/* Another thread makes a device the current one: its own. */
+static int32_t set_in_thread(struct ds_accel__run *run, void *user_data)
+{
+    return CALL(run, device_set_current, user_data);
+}
+
+static void check_current_of_thread(struct ds_accel__run *run)
+{
+    ds_accel_plugin_device_t *other;
+    struct ds_accel__caller caller;
+    uint32_t index = UINT32_MAX;
+
+    if (run->device_count < 2) {
+        ds_accel__skip(run, "there is one device");
+        return;
+    }
+    other = ds_accel__run_open(run, run->instance, (run->device_index + 1) % run->device_count);
+    WANT(run, DS_ACCEL_OK, device_set_current, run->device);
+    ds_accel__caller_start(run, &caller, set_in_thread, other);
+    ds_accel__want(run, DS_ACCEL_OK, "device_set_current", ds_accel__caller_finish(run, &caller));
+    WANT(run, DS_ACCEL_OK, device_get_current, run->instance, &index);
+    EXPECT(run, index == run->device_index,
+           "the thread's current device was %u, and is %u since another thread chose one",
+           run->device_index, index);
+    run->table.device_close(other);
+}
+
+/* A stream that is made current is, for its thread alone. */
+static int32_t set_stream_in_thread(struct ds_accel__run *run, void *user_data)
+{
+    return CALL(run, stream_set_current, user_data);
+}
+
+static void check_current_stream(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *streams[2] = {ds_accel__stream(run), ds_accel__stream(run)};
+    ds_accel_plugin_stream_t *before = NULL;
+    ds_accel_plugin_stream_t *now = NULL;
+    struct ds_accel__caller caller;
+
+    WANT(run, DS_ACCEL_OK, stream_get_current, run->device, &before);
+    WANT(run, DS_ACCEL_OK, stream_set_current, streams[0]);
+    ds_accel__caller_start(run, &caller, set_stream_in_thread, streams[1]);
+    ds_accel__want(run, DS_ACCEL_OK, "stream_set_current", ds_accel__caller_finish(run, &caller));
+    WANT(run, DS_ACCEL_OK, stream_get_current, run->device, &now);
+    EXPECT(run, now == streams[0], "a stream was made current, and another one is");
+    WANT(run, DS_ACCEL_OK, stream_set_current, before);
+    run->table.stream_destroy(streams[0]);
+    run->table.stream_destroy(streams[1]);
+}
+
+/* The default stream is one of the device's. */
+static void check_synchronize_default(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = NULL;
+    struct ds_accel__slow slow;
+
+    WANT(run, DS_ACCEL_OK, stream_get_default, run->device, &stream);
+    ds_accel__slow_start(run, &slow, stream);
+    WANT(run, DS_ACCEL_OK, device_synchronize, run->device, UINT64_MAX);
+    EXPECT(run, atomic_load(&slow.is_done),
+           "device_synchronize returned before the work of the default stream was done");
 }
 
 static void check_synchronize(struct ds_accel__run *run)
@@ -390,6 +544,8 @@ static const struct ds_accel__check checks[] = {
     {44, GROUP, "who a device is", DEVICE, 0, check_identity, {SLOT(device_identity)}},
     {44, GROUP, "devices beside each other", DEVICE, 0, check_apart, {SLOT(device_identity)}},
     {44, GROUP, "where links go", DEVICE, 0, check_links, {SLOT(links_get)}},
+    {44, GROUP, "links have two ends", DEVICE, 0, check_both_ends, {SLOT(links_get)}},
+    {44, GROUP, "versions", DEVICE, 0, check_versions, {SLOT(backend_info)}},
     {44,
      GROUP,
      "what a device can do",
@@ -406,6 +562,27 @@ static const struct ds_accel__check checks[] = {
      0,
      check_set_current,
      {SLOT(device_get_current), SLOT(device_set_current)}},
+    {38,
+     GROUP,
+     "the current device is the thread's",
+     DEVICE,
+     0,
+     check_current_of_thread,
+     {SLOT(device_get_current), SLOT(device_set_current)}},
+    {38,
+     GROUP,
+     "the current stream is the thread's",
+     DEVICE,
+     0,
+     check_current_stream,
+     {SLOT(stream_get_current), SLOT(stream_set_current), SLOT(stream_create)}},
+    {46,
+     GROUP,
+     "synchronizing waits for the default stream",
+     DEVICE,
+     0,
+     check_synchronize_default,
+     {SLOT(device_synchronize), SLOT(stream_get_default), SLOT(stream_host_task)}},
     {46,
      GROUP,
      "synchronizing waits for every stream",

@@ -70,6 +70,26 @@ static void *push_in_thread(void *user_data)
     return NULL;
 }
 
+/* A thread that pushed nothing has nothing to pop. */
+static int32_t pop_in_thread(struct ds_accel__run *run, void *user_data)
+{
+    (void)user_data;
+    return CALL(run, range_pop, run->instance, NULL);
+}
+
+static void check_pop(struct ds_accel__run *run)
+{
+    struct ds_accel__caller caller;
+    int32_t status;
+
+    WANT(run, DS_ACCEL_OK, range_push, run->instance, "of this thread", NULL, NULL);
+    ds_accel__caller_start(run, &caller, pop_in_thread, NULL);
+    status = ds_accel__caller_finish(run, &caller);
+    ds_accel__want(run, DS_ACCEL_ERR_STATE, "range_pop without a range of the thread", status);
+    WANT(run, DS_ACCEL_OK, range_pop, run->instance, NULL);
+    WANT(run, DS_ACCEL_ERR_STATE, range_pop, run->instance, NULL);
+}
+
 /* Another thread's ranges are its own. */
 static void check_ranges(struct ds_accel__run *run)
 {
@@ -200,31 +220,35 @@ static void check_visible(struct ds_accel__run *run)
            again);
 }
 
-/* The devices in their reverse order, and in another process there they are. A variable that only
-   hides has no order: then as they are. */
-static void check_shown(struct ds_accel__run *run)
+/* Each of the variables shows a device, and says so in one way only. */
+static void check_variables(struct ds_accel__run *run)
 {
-    uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
-                                                                : DS_ACCEL__PEER_DEVICES;
-    uint32_t indices[DS_ACCEL__PEER_DEVICES];
-    char variable[128] = "";
+    const uint32_t index = 0;
+    char variable[128];
+    char value[1024];
+
+    for (uint32_t i = 0;
+         i < 100 && CALL(run, env_name_get, run->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, i,
+                         variable, (uint32_t)sizeof(variable)) == DS_ACCEL_OK;
+         i++) {
+        int32_t status = CALL(run, visible_devices_value, run->instance, variable, &index, 1, value,
+                              (uint32_t)sizeof(value), NULL);
+
+        EXPECT(run, ds_accel__is_variable_name(variable), "\"%.60s\" is no variable's name",
+               variable);
+        EXPECT(run, status == DS_ACCEL_OK || status == DS_ACCEL_ERR_UNSUPPORTED,
+               "visible_devices_value of %.60s, which is in the list: %s: %.150s", variable,
+               ds_accel__status_text(status), run->error.message);
+    }
+}
+
+/* Another process sees these devices and no others. */
+static void want_shown(struct ds_accel__run *run, const char *variable, const uint32_t *indices,
+                       uint32_t count)
+{
     char value[1024] = "";
     struct ds_accel__peer peer = {.variable = variable, .value = value};
 
-    if (CALL(run, env_name_get, run->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, 0, variable,
-             (uint32_t)sizeof(variable)) == DS_ACCEL_ERR_NOT_FOUND) {
-        ds_accel__skip(run, "no variable chooses devices");
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        indices[i] = count - 1 - i;
-    }
-    if (CALL(run, visible_devices_value, run->instance, variable, indices, count, value,
-             (uint32_t)sizeof(value), NULL) == DS_ACCEL_ERR_UNSUPPORTED) {
-        for (uint32_t i = 0; i < count; i++) {
-            indices[i] = i;
-        }
-    }
     WANT(run, DS_ACCEL_OK, visible_devices_value, run->instance, variable, indices, count, value,
          (uint32_t)sizeof(value), NULL);
     EXPECT(run, ds_accel__run_peer(run, &peer), "with %s=%.64s the plugin does not start: %s",
@@ -241,6 +265,37 @@ static void check_shown(struct ds_accel__run *run)
     }
 }
 
+/* The devices in their reverse order, and the last of them alone. A variable that only hides has no
+   order: then as they are. */
+static void check_shown(struct ds_accel__run *run)
+{
+    uint32_t count = run->device_count < DS_ACCEL__PEER_DEVICES ? run->device_count
+                                                                : DS_ACCEL__PEER_DEVICES;
+    const uint32_t last = run->device_count - 1;
+    uint32_t indices[DS_ACCEL__PEER_DEVICES];
+    char variable[128] = "";
+    char value[1024] = "";
+
+    if (CALL(run, env_name_get, run->instance, DS_ACCEL_ENV_LIST_VISIBLE_DEVICES, 0, variable,
+             (uint32_t)sizeof(variable)) == DS_ACCEL_ERR_NOT_FOUND) {
+        ds_accel__skip(run, "no variable chooses devices");
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        indices[i] = count - 1 - i;
+    }
+    if (CALL(run, visible_devices_value, run->instance, variable, indices, count, value,
+             (uint32_t)sizeof(value), NULL) == DS_ACCEL_ERR_UNSUPPORTED) {
+        for (uint32_t i = 0; i < count; i++) {
+            indices[i] = i;
+        }
+    }
+    want_shown(run, variable, indices, count);
+    if (run->device_count > 1) {
+        want_shown(run, variable, &last, 1);
+    }
+}
+
 /* ---- random numbers ------------------------------------------------------------------------- */
 
 #define NUMBERS 512u
@@ -253,6 +308,69 @@ static void draw(struct ds_accel__run *run, float *numbers)
          3.0);
     ds_accel__wait(run, run->stream);
     ds_accel__get(run, numbers, memory, NUMBERS * sizeof(float));
+    ds_accel__give(run, memory);
+}
+
+/* As many as were asked for, and from all of the range. */
+static void check_spread(struct ds_accel__run *run)
+{
+    unsigned char edge[64];
+    float numbers[NUMBERS];
+    float *memory = ds_accel__take(run, sizeof(numbers) + sizeof(edge));
+    float least = 3.0f;
+    float most = -1.0f;
+
+    ds_accel__pattern(edge, sizeof(edge), 26);
+    ds_accel__put(run, memory + NUMBERS, edge, sizeof(edge));
+    WANT(run, DS_ACCEL_OK, rng_seed, run->device, 2);
+    WANT(run, DS_ACCEL_OK, rng_uniform, run->stream, memory, NUMBERS, DS_ACCEL_DTYPE_FLOAT32, -1.0,
+         3.0);
+    ds_accel__wait(run, run->stream);
+    ds_accel__want_pattern(run, memory + NUMBERS, sizeof(edge), 26, "what lies behind the numbers");
+    ds_accel__get(run, numbers, memory, sizeof(numbers));
+    for (size_t i = 0; i < NUMBERS; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        most = numbers[i] > most ? numbers[i] : most;
+    }
+    EXPECT(run, least < -0.5f && most > 2.5f, "%u numbers in [-1, 3) are from %g to %g", NUMBERS,
+           (double)least, (double)most);
+    ds_accel__give(run, memory);
+}
+
+#define NORMALS 4096u
+
+/* Ten times what is to be expected leaves room for any generator. */
+static void check_normal(struct ds_accel__run *run)
+{
+    const double mean = 10;
+    const double deviation = 3;
+    float *numbers = calloc(NORMALS + 16, sizeof(float));
+    float *memory = ds_accel__take(run, (NORMALS + 16) * sizeof(float));
+    double sum = 0;
+    double squares = 0;
+
+    EXPECT(run, numbers != NULL, "host memory is exhausted");
+    ds_accel__put(run, memory, numbers, (NORMALS + 16) * sizeof(float));
+    WANT(run, DS_ACCEL_OK, rng_seed, run->device, 3);
+    WANT(run, DS_ACCEL_OK, rng_normal, run->stream, memory, NORMALS, DS_ACCEL_DTYPE_FLOAT32, mean,
+         deviation);
+    ds_accel__wait(run, run->stream);
+    ds_accel__get(run, numbers, memory, (NORMALS + 16) * sizeof(float));
+    for (size_t i = 0; i < NORMALS; i++) {
+        sum += (double)numbers[i];
+        squares += ((double)numbers[i] - mean) * ((double)numbers[i] - mean);
+    }
+    EXPECT(run, sum / NORMALS > mean - 0.5 && sum / NORMALS < mean + 0.5,
+           "%u numbers of the mean %g have the mean %g", NORMALS, mean, sum / NORMALS);
+    EXPECT(run,
+           squares / NORMALS > deviation * deviation / 1.5 &&
+               squares / NORMALS < deviation * deviation * 1.5,
+           "%u numbers of the standard deviation %g have the variance %g", NORMALS, deviation,
+           squares / NORMALS);
+    for (size_t i = NORMALS; i < NORMALS + 16; i++) {
+        EXPECT(run, numbers[i] == 0, "a number behind %u was written", NORMALS);
+    }
+    free(numbers);
     ds_accel__give(run, memory);
 }
 
@@ -299,6 +417,8 @@ static void check_state(struct ds_accel__run *run)
     state = malloc(size);
     EXPECT(run, state != NULL, "host memory is exhausted");
     WANT(run, DS_ACCEL_OK, rng_seed, run->device, 777);
+    WANT_ERROR(run, rng_get_state, run->device, state, size - 1);
+    WANT_ERROR(run, rng_set_state, run->device, state, size - 1);
     draw(run, first);
     WANT(run, DS_ACCEL_OK, rng_get_state, run->device, state, size);
     draw(run, first);
@@ -336,6 +456,13 @@ static const struct ds_accel__check checks[] = {
      {SLOT(range_push), SLOT(range_pop)}},
     {91,
      "ranges",
+     "more pops than pushes",
+     DEVICE,
+     0,
+     check_pop,
+     {SLOT(range_push), SLOT(range_pop)}},
+    {91,
+     "ranges",
      "the profiler is started and stopped",
      DEVICE,
      0,
@@ -352,6 +479,13 @@ static const struct ds_accel__check checks[] = {
      0,
      check_visible,
      {SLOT(env_name_get), SLOT(visible_devices_value)}},
+    {97,
+     "env",
+     "variables that choose devices",
+     DEVICE,
+     0,
+     check_variables,
+     {SLOT(env_name_get), SLOT(visible_devices_value)}},
     {103,
      "env",
      "the devices that a value shows",
@@ -362,6 +496,14 @@ static const struct ds_accel__check checks[] = {
     {100, "rng", "one seed, twice", DEVICE, 0, check_seed, {DRAWS}},
     {101, "rng", "a state is restored", DEVICE, 0, check_state, {DRAWS, SLOT(rng_get_state)}},
     {102, "rng", "bounds", DEVICE, 0, check_bounds, {DRAWS}},
+    {102, "rng", "as many as asked for, from the whole range", DEVICE, 0, check_spread, {DRAWS}},
+    {125,
+     "rng",
+     "mean and deviation",
+     DEVICE,
+     0,
+     check_normal,
+     {SLOT(rng_normal), SLOT(rng_seed), SLOT(mem_alloc), SLOT(mem_copy), SLOT(stream_create)}},
 };
 
 const struct ds_accel__check_list ds_accel__checks_facts = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

@@ -120,6 +120,57 @@ static void check_tasks(struct ds_accel__run *run)
     run->table.stream_destroy(stream);
 }
 
+/* Launches that are queued one behind another, on one stream and on two, all count. */
+static void check_launches_in_a_row(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = begin(run);
+    atomic_int runs = 0;
+    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_exec_t *exec;
+
+    WANT(run, DS_ACCEL_OK, stream_host_task, stream, count_task, &runs);
+    graph = end(run, stream);
+    exec = instantiate(run, graph);
+    for (int i = 0; i < 3; i++) {
+        WANT(run, DS_ACCEL_OK, graph_launch, exec, stream);
+    }
+    WANT(run, DS_ACCEL_OK, graph_launch, exec, run->stream);
+    ds_accel__wait(run, stream);
+    ds_accel__wait(run, run->stream);
+    EXPECT(run, atomic_load(&runs) == 4,
+           "after four launches in a row a captured task ran %d times", atomic_load(&runs));
+    run->table.graph_exec_destroy(exec);
+    run->table.graph_destroy(graph);
+    run->table.stream_destroy(stream);
+}
+
+/* A captured copy takes what is there when it is launched. */
+static void check_copy(struct ds_accel__run *run)
+{
+    char *from = ds_accel__take(run, BYTES);
+    char *to = ds_accel__take(run, BYTES);
+    ds_accel_plugin_stream_t *stream;
+    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_exec_t *exec;
+
+    fill(run, run->stream, from, 15);
+    ds_accel__wait(run, run->stream);
+    stream = begin(run);
+    WANT(run, DS_ACCEL_OK, mem_copy_async, stream, to, from, BYTES, DS_ACCEL_COPY_DEVICE_TO_DEVICE);
+    graph = end(run, stream);
+    exec = instantiate(run, graph);
+    for (unsigned char value = 16; value < 18; value++) {
+        fill(run, run->stream, from, value);
+        launch(run, exec, run->stream);
+        want_bytes(run, to, value, "after the launch of a copy");
+    }
+    run->table.graph_exec_destroy(exec);
+    run->table.graph_destroy(graph);
+    run->table.stream_destroy(stream);
+    ds_accel__give(run, from);
+    ds_accel__give(run, to);
+}
+
 static void check_graph_destroyed(struct ds_accel__run *run)
 {
     void *memory = ds_accel__take(run, BYTES);
@@ -174,7 +225,7 @@ static void check_broken(struct ds_accel__run *run)
     ds_accel_plugin_graph_t *graph = NULL;
 
     fill(run, stream, memory, 9);
-    WANT_ERROR(run, stream_synchronize, stream, UINT64_MAX);
+    WANT(run, DS_ACCEL_ERR_STATE, stream_synchronize, stream, UINT64_MAX);
     WANT(run, DS_ACCEL_ERR_STATE, graph_capture_end, stream, &graph);
     EXPECT(run, graph == NULL, "a broken capture gave a graph");
     fill(run, stream, memory, 10); /* it has ended: the stream works again */
@@ -182,6 +233,48 @@ static void check_broken(struct ds_accel__run *run)
     want_bytes(run, memory, 10, "a stream whose capture was broken");
     run->table.stream_destroy(stream);
     ds_accel__give(run, memory);
+}
+
+/* One that captures already: the capture goes on or is broken, and ends in any case. */
+static void check_begun_twice(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = begin(run);
+    ds_accel_plugin_graph_t *graph = NULL;
+
+    WANT_ERROR(run, graph_capture_begin, stream, DS_ACCEL_CAPTURE_THREAD_LOCAL);
+    CALL(run, graph_capture_end, stream, &graph);
+    run->table.graph_destroy(graph);
+    WANT_ERROR(run, graph_capture_end, stream, &graph);
+    run->table.stream_destroy(stream);
+}
+
+/* Asking of an event that was recorded outside is no part of a capture, whatever its mode. */
+static void check_asked(struct ds_accel__run *run)
+{
+    ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
+
+    WANT(run, DS_ACCEL_OK, event_record, event, run->stream);
+    ds_accel__wait(run, run->stream);
+    for (uint32_t mode = DS_ACCEL_CAPTURE_GLOBAL; mode <= DS_ACCEL_CAPTURE_RELAXED; mode++) {
+        ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+        int32_t status = CALL(run, graph_capture_begin, stream, mode);
+
+        if (status == DS_ACCEL_OK) {
+            ds_accel_plugin_graph_t *graph = NULL;
+
+            WANT(run, DS_ACCEL_OK, event_query, event);
+            WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+            status = CALL(run, graph_capture_end, stream, &graph);
+            EXPECT(run, status == DS_ACCEL_OK,
+                   "asking of an event broke a capture of mode %u: %s: %.150s", mode,
+                   ds_accel__status_text(status), run->error.message);
+            run->table.graph_destroy(graph);
+        } else {
+            ds_accel__want(run, DS_ACCEL_ERR_UNSUPPORTED, "graph_capture_begin", status);
+        }
+        run->table.stream_destroy(stream);
+    }
+    run->table.event_destroy(event);
 }
 
 /* Memory taken meanwhile is there at once, and no launch takes it again. */
@@ -210,6 +303,7 @@ static void check_memory(struct ds_accel__run *run)
 static void check_status(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = ds_accel__stream(run);
+    ds_accel_plugin_graph_t *graph = NULL;
     uint32_t status = 99;
 
     WANT(run, DS_ACCEL_OK, graph_capture_status, stream, &status);
@@ -221,6 +315,14 @@ static void check_status(struct ds_accel__run *run)
     run->table.graph_destroy(end(run, stream));
     WANT(run, DS_ACCEL_OK, graph_capture_status, stream, &status);
     EXPECT(run, status == DS_ACCEL_CAPTURING_NO, "after the capture the status is %u", status);
+    WANT(run, DS_ACCEL_OK, graph_capture_begin, stream, DS_ACCEL_CAPTURE_RELAXED);
+    if (CALL(run, stream_synchronize, stream, UINT64_MAX) == DS_ACCEL_ERR_STATE) {
+        WANT(run, DS_ACCEL_OK, graph_capture_status, stream, &status);
+        EXPECT(run, status == DS_ACCEL_CAPTURING_BROKEN, "a broken capture has the status %u",
+               status);
+    }
+    CALL(run, graph_capture_end, stream, &graph);
+    run->table.graph_destroy(graph);
     run->table.stream_destroy(stream);
 }
 
@@ -246,11 +348,23 @@ static void check_count(struct ds_accel__run *run)
 {
     void *memory = ds_accel__take(run, BYTES);
     ds_accel_plugin_graph_t *graph = fill_graph(run, memory, 11);
+    ds_accel_plugin_stream_t *stream;
     uint64_t count = UINT64_MAX;
+    uint64_t more = 0;
 
     WANT(run, DS_ACCEL_OK, graph_node_count, graph, &count);
     EXPECT(run, count >= 1 && count < 16, "one fill has %llu nodes", (unsigned long long)count);
     run->table.graph_destroy(graph);
+    stream = begin(run);
+    for (uint64_t i = 0; i < 4 * count; i++) {
+        fill(run, stream, memory, 11);
+    }
+    graph = end(run, stream);
+    WANT(run, DS_ACCEL_OK, graph_node_count, graph, &more);
+    EXPECT(run, more > count, "one fill has %llu nodes, and %llu fills have %llu",
+           (unsigned long long)count, (unsigned long long)(4 * count), (unsigned long long)more);
+    run->table.graph_destroy(graph);
+    run->table.stream_destroy(stream);
     ds_accel__give(run, memory);
 }
 
@@ -300,6 +414,23 @@ static const struct ds_accel__check checks[] = {
      0,
      check_tasks,
      {SLOT(graph_capture_begin), SLOT(graph_launch), SLOT(stream_host_task)}},
+    {81,
+     GROUP,
+     "launches one behind another",
+     DEVICE,
+     0,
+     check_launches_in_a_row,
+     {SLOT(graph_capture_begin), SLOT(graph_launch), SLOT(stream_host_task)}},
+    {81, GROUP, "a captured copy", DEVICE, 0, check_copy, {FILLS, SLOT(mem_copy_async)}},
+    {84, GROUP, "a capture is begun twice", DEVICE, 0, check_begun_twice, {FILLS}},
+    {85,
+     GROUP,
+     "an event of before is asked of while capturing",
+     DEVICE,
+     0,
+     check_asked,
+     {SLOT(graph_capture_begin), SLOT(event_create), SLOT(event_record), SLOT(event_query),
+      SLOT(event_synchronize)}},
     {82,
      GROUP,
      "a graph is destroyed before the launch",

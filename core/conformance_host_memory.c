@@ -26,6 +26,9 @@ static void *pin(struct ds_accel__run *run, uint64_t align_bytes, uint32_t flags
     return pointer;
 }
 
+/* No powers of two. */
+static const uint64_t odd_aligns[] = {3, 6, 48, 4097, 12288, UINT64_MAX};
+
 static void check_alignment(struct ds_accel__run *run)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -45,6 +48,11 @@ static void check_alignment(struct ds_accel__run *run)
                (unsigned long long)aligns[i], pointer, (unsigned long long)wanted);
         memset(pointer, 0x42, BYTES); /* it is host memory */
         WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pointer);
+    }
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(odd_aligns); i++) {
+        void *pointer = NULL;
+
+        WANT_ERROR(run, mem_alloc_pinned, run->device, BYTES, odd_aligns[i], 0, &pointer);
     }
 }
 
@@ -124,6 +132,10 @@ static void check_mapped(struct ds_accel__run *run)
          DS_ACCEL_COPY_DEVICE_TO_HOST);
     EXPECT(run, memcmp(bytes, pinned, BYTES) == 0,
            "the device sees something else than the host wrote");
+    ds_accel__pattern(bytes, BYTES, 24);
+    ds_accel__put(run, address, bytes, BYTES);
+    EXPECT(run, memcmp(bytes, pinned, BYTES) == 0,
+           "the host sees something else than the device was given");
     WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pinned);
 }
 

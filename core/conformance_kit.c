@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -352,9 +353,23 @@ void ds_accel__want_no_conduct(void *user_data, const char *code, const char *de
     }
 }
 
+static struct stat stdin_file;
+static bool has_stdin;
+
+void ds_accel__note_stdin(void)
+{
+    has_stdin = fstat(STDIN_FILENO, &stdin_file) == 0;
+}
+
 void ds_accel__want_silence(const struct ds_accel__run *run)
 {
     int64_t printed = ds_accel__printed_bytes();
+    struct stat now;
+
+    EXPECT(run,
+           !has_stdin || (fstat(STDIN_FILENO, &now) == 0 && now.st_dev == stdin_file.st_dev &&
+                          now.st_ino == stdin_file.st_ino),
+           "stdin was closed, or is another file");
 
     EXPECT(run, lseek(STDOUT_FILENO, 0, SEEK_CUR) >= 0, "stdout was closed");
     EXPECT(run, lseek(STDERR_FILENO, 0, SEEK_CUR) >= 0, "stderr was closed");

@@ -200,6 +200,7 @@ static void check_life(struct ds_accel__run *run)
 static void check_all(struct ds_accel__run *run)
 {
     ds_accel__guard_compare(run->guard, report_change, run);
+    ds_accel__want_silence(run);
 }
 
 #define STARTS SLOT(init), SLOT(shutdown), SLOT(device_count), SLOT(device_open), SLOT(device_close)

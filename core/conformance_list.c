@@ -109,6 +109,12 @@ static const struct {
     {110, "A flag is true"},
     {111, "What is queued waits in the queue, and not in the call"},
     {120, "What is made on a device is on that device"},
+    {121, "Virtual memory is mapped where it fits"},
+    {122, "A dma-buf is the memory that it was made of, and its descriptor the caller's"},
+    {123, "An event is one event in every process"},
+    {124, "Facts that are fixed stay as they are"},
+    {125, "Normal numbers have their mean and deviation"},
+    {126, "A stream waits for no other unless it is told to"},
 };
 
 static const struct {
@@ -225,13 +231,14 @@ DS_ACCEL_STATIC_ASSERT(DS_ACCEL__ARRAY_SIZE(slot_names) * sizeof(void *) ==
 
 /* In the order in which they run: what others build on comes first. */
 static const struct ds_accel__check_list *const lists[] = {
-    &ds_accel__checks_life,    &ds_accel__checks_calls,  &ds_accel__checks_structs,
-    &ds_accel__checks_device,  &ds_accel__checks_memory, &ds_accel__checks_host_memory,
-    &ds_accel__checks_stream,  &ds_accel__checks_event,  &ds_accel__checks_vmem,
-    &ds_accel__checks_graph,   &ds_accel__checks_facts,  &ds_accel__checks_native,
-    &ds_accel__checks_sharing, &ds_accel__checks_async,  &ds_accel__checks_flags,
-    &ds_accel__checks_free,    &ds_accel__checks_texts,  &ds_accel__checks_left,
-    &ds_accel__checks_devices,
+    &ds_accel__checks_life,    &ds_accel__checks_calls,   &ds_accel__checks_structs,
+    &ds_accel__checks_device,  &ds_accel__checks_memory,  &ds_accel__checks_host_memory,
+    &ds_accel__checks_stream,  &ds_accel__checks_event,   &ds_accel__checks_vmem,
+    &ds_accel__checks_graph,   &ds_accel__checks_facts,   &ds_accel__checks_native,
+    &ds_accel__checks_sharing, &ds_accel__checks_dmabuf,  &ds_accel__checks_async,
+    &ds_accel__checks_flags,   &ds_accel__checks_free,    &ds_accel__checks_units,
+    &ds_accel__checks_fixed,   &ds_accel__checks_texts,   &ds_accel__checks_log,
+    &ds_accel__checks_left,    &ds_accel__checks_devices,
 };
 
 const struct ds_accel__check *ds_accel__check_at(size_t position)

@@ -12,6 +12,9 @@
 
 /* ---- allocations ---------------------------------------------------------------------------- */
 
+/* No powers of two. */
+static const uint64_t odd_aligns[] = {3, 6, 48, 4097, 12288, UINT64_MAX};
+
 static void check_alignment(struct ds_accel__run *run)
 {
     struct ds_accel_device_info info = {.struct_size = sizeof(info)};
@@ -27,28 +30,72 @@ static void check_alignment(struct ds_accel__run *run)
                (unsigned long long)wanted);
         ds_accel__give(run, pointer);
     }
-    WANT_ERROR(run, mem_alloc, run->device, 100, 3, 0, &pointer);
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(odd_aligns); i++) {
+        WANT_ERROR(run, mem_alloc, run->device, 100, odd_aligns[i], 0, &pointer);
+    }
 }
 
+/* What no device has; rounded up, some of them are little again. */
 static void check_sizes(struct ds_accel__run *run)
 {
+    static const uint64_t impossible[] = {
+        0,
+        UINT64_MAX,
+        UINT64_MAX - 7,
+        UINT64_MAX - 255,
+        UINT64_MAX - 4095,
+        UINT64_C(1) << 63,
+        (UINT64_C(1) << 62) + 1,
+    };
     void *pointer = NULL;
 
-    WANT_ERROR(run, mem_alloc, run->device, 0, 0, 0, &pointer);
-    WANT_ERROR(run, mem_alloc, run->device, UINT64_MAX, 0, 0, &pointer);
-    WANT_ERROR(run, mem_alloc, run->device, UINT64_MAX - 4095, 4096, 0, &pointer);
-    if (run->table.mem_alloc_pinned != NULL) {
-        WANT_ERROR(run, mem_alloc_pinned, run->device, 0, 1, 0, &pointer);
-        WANT_ERROR(run, mem_alloc_pinned, run->device, UINT64_MAX, 1, 0, &pointer);
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(impossible); i++) {
+        const uint64_t size = impossible[i];
+
+        WANT_ERROR(run, mem_alloc, run->device, size, 0, 0, &pointer);
+        WANT_ERROR(run, mem_alloc, run->device, size, 4096, 0, &pointer);
+        if (run->table.mem_alloc_pinned != NULL) {
+            WANT_ERROR(run, mem_alloc_pinned, run->device, size, 1, 0, &pointer);
+            WANT_ERROR(run, mem_alloc_pinned, run->device, size, 4096, 0, &pointer);
+        }
+        if (run->table.mem_alloc_managed != NULL) {
+            WANT_ERROR(run, mem_alloc_managed, run->device, size, 0, &pointer);
+        }
+        if (run->table.mem_alloc_async != NULL && run->stream != NULL) {
+            WANT_ERROR(run, mem_alloc_async, run->stream, size, 0, NULL, 0, &pointer);
+        }
     }
-    if (run->table.mem_alloc_managed != NULL) {
-        WANT_ERROR(run, mem_alloc_managed, run->device, 0, 0, &pointer);
-        WANT_ERROR(run, mem_alloc_managed, run->device, UINT64_MAX, 0, &pointer);
+}
+
+/* More than 32 bits count, where the device has it. */
+#define HUGE_BYTES ((UINT64_C(4) << 30) + 65536)
+
+static void check_huge(struct ds_accel__run *run)
+{
+    struct ds_accel_pointer_info info = {.struct_size = sizeof(info)};
+    unsigned char bytes[64];
+    char *pointer;
+    void *given = NULL;
+
+    if (CALL(run, mem_alloc, run->device, HUGE_BYTES, 0, 0, &given) != DS_ACCEL_OK) {
+        ds_accel__skip(run, "more than 4 GiB cannot be had: %.150s", run->error.message);
+        return;
     }
-    if (run->table.mem_alloc_async != NULL && run->stream != NULL) {
-        WANT_ERROR(run, mem_alloc_async, run->stream, 0, 0, NULL, 0, &pointer);
-        WANT_ERROR(run, mem_alloc_async, run->stream, UINT64_MAX, 0, NULL, 0, &pointer);
+    pointer = given;
+    if (run->table.mem_pointer_info != NULL) {
+        WANT(run, DS_ACCEL_OK, mem_pointer_info, run->instance, run->device, pointer, &info);
+        EXPECT(run, info.kind == DS_ACCEL_POINTER_UNKNOWN || info.size_bytes >= HUGE_BYTES,
+               "%llu bytes were allocated, and are told as %llu", (unsigned long long)HUGE_BYTES,
+               (unsigned long long)info.size_bytes);
     }
+    ds_accel__pattern(bytes, sizeof(bytes), 18);
+    ds_accel__put(run, pointer, bytes, sizeof(bytes));
+    ds_accel__pattern(bytes, sizeof(bytes), 19);
+    ds_accel__put(run, pointer + HUGE_BYTES - sizeof(bytes), bytes, sizeof(bytes));
+    ds_accel__want_pattern(run, pointer, sizeof(bytes), 18, "the first of more than 4 GiB");
+    ds_accel__want_pattern(run, pointer + HUGE_BYTES - sizeof(bytes), sizeof(bytes), 19,
+                           "the last of more than 4 GiB");
+    ds_accel__give(run, pointer);
 }
 
 static void check_apart(struct ds_accel__run *run)
@@ -110,8 +157,53 @@ static void check_limit(struct ds_accel__run *run)
     inside = ds_accel__take(run, MIB);
     WANT(run, DS_ACCEL_ERR_NO_MEMORY, mem_alloc, run->device, 4 * MIB, 0, 0, &beyond);
     ds_accel__give(run, inside);
+    for (int i = 0; i < 16; i++) { /* what was freed does not count */
+        ds_accel__give(run, ds_accel__take(run, 3 * MIB));
+    }
     WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
     ds_accel__give(run, ds_accel__take(run, 4 * MIB));
+}
+
+/* Where the device has such memory: whichever slot asks for it. */
+static void want_beyond(struct ds_accel__run *run, const char *slot, int32_t status)
+{
+    if (status != DS_ACCEL_ERR_UNSUPPORTED) {
+        ds_accel__want(run, DS_ACCEL_ERR_NO_MEMORY, slot, status);
+    }
+}
+
+static void check_limit_of_all(struct ds_accel__run *run)
+{
+    void *pointer = NULL;
+
+    WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 4 * MIB);
+    if (run->table.mem_alloc_managed != NULL) {
+        want_beyond(run, "mem_alloc_managed",
+                    CALL(run, mem_alloc_managed, run->device, 8 * MIB, 0, &pointer));
+    }
+    if (ds_accel__has_slot(run, SLOT(mem_alloc_async)) && run->stream != NULL) {
+        want_beyond(run, "mem_alloc_async",
+                    CALL(run, mem_alloc_async, run->stream, 8 * MIB, 0, NULL, 0, &pointer));
+    }
+    WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
+}
+
+/* A limit is told, and what it leaves. */
+static void check_limit_is_told(struct ds_accel__run *run)
+{
+    struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
+
+    WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 4 * MIB);
+    WANT(run, DS_ACCEL_OK, mem_info, run->device, &info);
+    EXPECT(run, info.limit_bytes == 4 * MIB, "with a limit of %llu bytes limit_bytes is %llu",
+           (unsigned long long)(4 * MIB), (unsigned long long)info.limit_bytes);
+    EXPECT(run, info.limit_source[0] != '\0', "a limit has no limit_source");
+    EXPECT(run, (info.valid & DS_ACCEL_MEMORY_AVAILABLE) == 0 || info.available_bytes <= 4 * MIB,
+           "with a limit of %llu bytes %llu are available", (unsigned long long)(4 * MIB),
+           (unsigned long long)info.available_bytes);
+    WANT(run, DS_ACCEL_OK, mem_set_limit, run->device, 0);
+    WANT(run, DS_ACCEL_OK, mem_info, run->device, &info);
+    EXPECT(run, info.limit_bytes != 4 * MIB, "a limit that was lifted is told");
 }
 
 static void check_trim(struct ds_accel__run *run)
@@ -202,6 +294,11 @@ static void check_peaks(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
     stats = read_stats(run);
     EXPECT(run, stats.allocated_peak_bytes >= peak, "the peak fell from %llu to %llu with mem_free",
+           (unsigned long long)peak, (unsigned long long)stats.allocated_peak_bytes);
+    WANT(run, DS_ACCEL_OK, mem_reset_peaks, run->device, DS_ACCEL_PEAK_RESERVED);
+    stats = read_stats(run);
+    EXPECT(run, stats.allocated_peak_bytes >= peak,
+           "the peak of allocated bytes fell from %llu to %llu with that of reserved ones",
            (unsigned long long)peak, (unsigned long long)stats.allocated_peak_bytes);
     WANT(run, DS_ACCEL_OK, mem_reset_peaks, run->device,
          DS_ACCEL_PEAK_ALLOCATED | DS_ACCEL_PEAK_RESERVED);
@@ -313,6 +410,8 @@ static void check_async_copies(struct ds_accel__run *run)
     unsigned char *memory = ds_accel__take(run, sizeof(from));
 
     ds_accel__pattern(from, sizeof(from), 9);
+    WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, memory, from, 0,
+         DS_ACCEL_COPY_HOST_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, memory, from, sizeof(from),
          DS_ACCEL_COPY_HOST_TO_DEVICE);
     WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to + 1, memory + 1, sizeof(from) - 2,
@@ -320,6 +419,41 @@ static void check_async_copies(struct ds_accel__run *run)
     ds_accel__wait(run, run->stream);
     EXPECT(run, memcmp(from + 1, to + 1, sizeof(from) - 2) == 0, "something else came back");
     EXPECT(run, to[0] == 0 && to[sizeof(to) - 1] == 0, "a byte beside them was written");
+    ds_accel__give(run, memory);
+}
+
+/* Pinned memory is copied in another way by most runtimes. */
+static void check_pinned_copies(struct ds_accel__run *run)
+{
+    const size_t size = 5003;
+    unsigned char *memory = ds_accel__take(run, size);
+    void *pinned[2] = {NULL, NULL};
+    unsigned char *from, *to;
+
+    for (int i = 0; i < 2; i++) {
+        if (CALL(run, mem_alloc_pinned, run->device, size + 1, 1, 0, &pinned[i]) != DS_ACCEL_OK) {
+            ds_accel__skip(run, "%.200s", run->error.message);
+        }
+    }
+    from = pinned[0];
+    to = pinned[1];
+    if (!run->is_skipped) {
+        ds_accel__pattern(from, size, 23);
+        memset(to, 0, size + 1);
+        WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, memory, from, size,
+             DS_ACCEL_COPY_HOST_TO_DEVICE);
+        WANT(run, DS_ACCEL_OK, mem_copy_async, run->stream, to, memory, size,
+             DS_ACCEL_COPY_DEVICE_TO_HOST);
+        ds_accel__wait(run, run->stream);
+        ds_accel__want_pattern(run, memory, size, 23, "queued from pinned memory");
+        EXPECT(run, memcmp(from, to, size) == 0 && to[size] == 0,
+               "queued to pinned memory: something else is there, or behind it");
+    }
+    for (int i = 0; i < 2; i++) {
+        if (pinned[i] != NULL) {
+            WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pinned[i]);
+        }
+    }
     ds_accel__give(run, memory);
 }
 
@@ -436,14 +570,16 @@ static void check_one_fill(struct ds_accel__run *run, unsigned char *area, uint3
     static const unsigned char pattern[4] = {0x12, 0x34, 0x56, 0x78};
     unsigned char wanted[AREA];
     unsigned char back[AREA];
-    size_t size = count * pattern_bytes;
+    const size_t size = count * pattern_bytes;
+    const size_t offset = 64 + pattern_bytes; /* a multiple of the pattern's size, and of no more */
 
     ds_accel__pattern(wanted, AREA, 10);
     ds_accel__put(run, area, wanted, AREA);
     for (size_t i = 0; i < size; i++) {
-        wanted[64 + i] = pattern[i % pattern_bytes];
+        wanted[offset + i] = pattern[i % pattern_bytes];
     }
-    WANT(run, DS_ACCEL_OK, mem_fill_async, run->stream, area + 64, pattern, pattern_bytes, size);
+    WANT(run, DS_ACCEL_OK, mem_fill_async, run->stream, area + offset, pattern, pattern_bytes,
+         size);
     ds_accel__wait(run, run->stream);
     ds_accel__get(run, back, area, AREA);
     EXPECT(run, memcmp(back, wanted, AREA) == 0,
@@ -492,13 +628,18 @@ static void check_pointer(struct ds_accel__run *run)
     EXPECT(run, first.base_address == (uintptr_t)pointer && first.size_bytes >= 1000,
            "%p is told as 0x%llx with %llu bytes", (void *)pointer,
            (unsigned long long)first.base_address, (unsigned long long)first.size_bytes);
-    EXPECT(run, last.kind == first.kind && last.base_address == first.base_address,
+    EXPECT(run,
+           last.kind == first.kind && last.base_address == first.base_address &&
+               last.size_bytes == first.size_bytes && last.allocation_id == first.allocation_id &&
+               last.device_index == first.device_index,
            "the last byte is told as of another allocation");
     EXPECT(run, ask(run, pointer + first.size_bytes).base_address != first.base_address,
            "the byte past the end is told as inside");
     EXPECT(run, first.allocation_id == 0 || first.allocation_id != ask(run, other).allocation_id,
            "two allocations have the id %llu", (unsigned long long)first.allocation_id);
     ds_accel__give(run, pointer);
+    EXPECT(run, ask(run, pointer).base_address != (uintptr_t)pointer,
+           "memory that was freed is told as allocated");
     for (int i = 0; i < 8 && first.allocation_id != 0; i++) { /* often the same address */
         void *again = ds_accel__take(run, 1000);
 
@@ -511,6 +652,54 @@ static void check_pointer(struct ds_accel__run *run)
            ask(run, &local).kind != DS_ACCEL_POINTER_DEVICE &&
                ask(run, &local).kind != DS_ACCEL_POINTER_PINNED,
            "a variable of the program is told as the device's");
+}
+
+/* Memory of a kind that is no device's own, from its first byte to its last. */
+static void want_known(struct ds_accel__run *run, const char *slot, const char *pointer,
+                       uint64_t size, uint32_t kind)
+{
+    struct ds_accel_pointer_info first = ask(run, pointer);
+    struct ds_accel_pointer_info last = ask(run, pointer + size - 1);
+
+    EXPECT(run, first.kind == kind && last.kind == kind,
+           "what %s gave is told as of kind %u, its last byte as of kind %u, expected %u", slot,
+           first.kind, last.kind, kind);
+    EXPECT(run, first.base_address == (uintptr_t)pointer && first.size_bytes >= size,
+           "%p of %s is told as 0x%llx with %llu bytes", (const void *)pointer, slot,
+           (unsigned long long)first.base_address, (unsigned long long)first.size_bytes);
+    EXPECT(run, last.base_address == first.base_address && last.size_bytes == first.size_bytes,
+           "the last byte of what %s gave is told as of another allocation", slot);
+}
+
+#define KNOWN_BYTES 20000u
+
+static void check_pinned_pointer(struct ds_accel__run *run)
+{
+    void *pointer = NULL;
+    int32_t status = CALL(run, mem_alloc_pinned, run->device, KNOWN_BYTES, 1, 0, &pointer);
+
+    if (status == DS_ACCEL_ERR_LIMIT) {
+        ds_accel__skip(run, "%.200s", run->error.message);
+        return;
+    }
+    ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_pinned", status);
+    want_known(run, "mem_alloc_pinned", pointer, KNOWN_BYTES, DS_ACCEL_POINTER_PINNED);
+    WANT(run, DS_ACCEL_OK, mem_free_pinned, run->device, pointer);
+    EXPECT(run, ask(run, pointer).kind != DS_ACCEL_POINTER_PINNED,
+           "pinned memory that was freed is told as pinned");
+}
+
+static void check_managed_pointer(struct ds_accel__run *run)
+{
+    void *pointer = NULL;
+    int32_t status = CALL(run, mem_alloc_managed, run->device, KNOWN_BYTES, 0, &pointer);
+
+    if (ds_accel__lacks(run, status, 0)) {
+        return;
+    }
+    ds_accel__want(run, DS_ACCEL_OK, "mem_alloc_managed", status);
+    want_known(run, "mem_alloc_managed", pointer, KNOWN_BYTES, DS_ACCEL_POINTER_MANAGED);
+    WANT(run, DS_ACCEL_OK, mem_free, run->device, pointer);
 }
 
 static void check_other_device(struct ds_accel__run *run)
@@ -672,6 +861,49 @@ static const struct ds_accel__check checks[] = {
      0,
      check_pointer,
      {SLOT(mem_alloc), SLOT(mem_pointer_info)}},
+    {71,
+     POINTER,
+     "pinned memory",
+     DEVICE,
+     0,
+     check_pinned_pointer,
+     {SLOT(mem_alloc_pinned), SLOT(mem_free_pinned), SLOT(mem_pointer_info)}},
+    {71,
+     POINTER,
+     "managed memory",
+     DEVICE,
+     0,
+     check_managed_pointer,
+     {SLOT(mem_alloc_managed), SLOT(mem_pointer_info)}},
+    {63,
+     MEMORY,
+     "more than 4 GiB",
+     DEVICE,
+     DS_ACCEL__CHECK_TRAP,
+     check_huge,
+     {SLOT(mem_alloc), SLOT(mem_copy)}},
+    {69,
+     MEMORY,
+     "a limit for memory of every kind",
+     DEVICE,
+     0,
+     check_limit_of_all,
+     {SLOT(mem_set_limit)}},
+    {66,
+     MEMORY,
+     "a limit is told",
+     DEVICE,
+     0,
+     check_limit_is_told,
+     {SLOT(mem_set_limit), SLOT(mem_info)}},
+    {64,
+     COPY,
+     "queued copies from and to pinned memory",
+     DEVICE,
+     0,
+     check_pinned_copies,
+     {SLOT(mem_alloc), SLOT(mem_copy), SLOT(mem_copy_async), SLOT(stream_create),
+      SLOT(mem_alloc_pinned), SLOT(mem_free_pinned)}},
     {71, POINTER, "an unknown pointer", DEVICE, 0, check_other_device, {SLOT(mem_pointer_info)}},
     {72,
      "async",

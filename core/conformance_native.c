@@ -14,6 +14,24 @@ static uint64_t native_of(struct ds_accel__run *run, uint32_t kind, const void *
     return native;
 }
 
+/* Two streams, and two events, are two objects of the vendor's. */
+static void check_apart(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *streams[2] = {ds_accel__stream(run), ds_accel__stream(run)};
+    uint64_t natives[2] = {0, 0};
+    uint64_t offset = 0;
+    bool is_told = true;
+
+    for (int i = 0; i < 2; i++) {
+        is_told = is_told && CALL(run, native_get, run->device, DS_ACCEL_NATIVE_STREAM, streams[i],
+                                  &natives[i], &offset) == DS_ACCEL_OK;
+    }
+    EXPECT(run, !is_told || natives[0] != natives[1], "two streams are one of the vendor's, 0x%llx",
+           (unsigned long long)natives[0]);
+    run->table.stream_destroy(streams[0]);
+    run->table.stream_destroy(streams[1]);
+}
+
 static void check_same(struct ds_accel__run *run)
 {
     EXPECT(run,
@@ -49,13 +67,57 @@ static void check_wrapped(struct ds_accel__run *run)
            "the stream has another handle once its wrapper was destroyed");
 }
 
+/* A second handle of an event: marks of the one are those of the other. */
+static void check_wrapped_event(struct ds_accel__run *run)
+{
+    ds_accel_plugin_event_t *event = ds_accel__event(run, 0);
+    uint64_t native = 0;
+    uint64_t offset = 0;
+    void *wrapped = NULL;
+    int32_t status =
+        CALL(run, native_get, run->device, DS_ACCEL_NATIVE_EVENT, event, &native, &offset);
+
+    WANT(run, DS_ACCEL_OK, event_record, event, run->stream);
+    ds_accel__wait(run, run->stream);
+    status = status == DS_ACCEL_OK
+                 ? CALL(run, native_wrap, run->device, DS_ACCEL_NATIVE_EVENT, native, &wrapped)
+                 : status;
+    if (status == DS_ACCEL_ERR_UNSUPPORTED) {
+        ds_accel__skip(run, "events are not wrapped here");
+    } else {
+        ds_accel__want(run, DS_ACCEL_OK, "native_wrap", status);
+        EXPECT(run, native_of(run, DS_ACCEL_NATIVE_EVENT, wrapped) == native,
+               "what was wrapped is told as another handle");
+        WANT(run, DS_ACCEL_OK, event_synchronize, wrapped, UINT64_MAX);
+        run->table.event_destroy(wrapped);
+        WANT(run, DS_ACCEL_OK, event_record, event, run->stream);
+        WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+    }
+    run->table.event_destroy(event);
+}
+
 static const struct ds_accel__check checks[] = {
+    {99,
+     GROUP,
+     "a second handle of an event",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_wrapped_event,
+     {SLOT(native_get), SLOT(native_wrap), SLOT(event_create), SLOT(event_record),
+      SLOT(event_synchronize), SLOT(stream_create)}},
     {98,
      GROUP,
      "handles of the device and a stream",
      DS_ACCEL__STAGE_DEVICE,
      0,
      check_same,
+     {SLOT(native_get), SLOT(stream_create)}},
+    {98,
+     GROUP,
+     "handles of two streams",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_apart,
      {SLOT(native_get), SLOT(stream_create)}},
     {99,
      GROUP,

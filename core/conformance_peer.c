@@ -61,10 +61,30 @@ static void use_handle(struct ds_accel__run *run, const char *text)
     WANT(run, DS_ACCEL_OK, ipc_memory_close, run->device, pointer);
 }
 
+/* Reached where it was recorded, it is reached here. */
+static void use_event(struct ds_accel__run *run, const char *text)
+{
+    unsigned char handle[DS_ACCEL__PEER_HANDLE];
+    uint32_t size = (uint32_t)(strlen(text) / 2);
+    ds_accel_plugin_event_t *event = NULL;
+
+    read_hex(text, handle, size);
+    WANT(run, DS_ACCEL_OK, ipc_event_open, run->device, handle, size, &event);
+    EXPECT(run, event != NULL, "ipc_event_open: DS_ACCEL_OK without an event");
+    WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+    WANT(run, DS_ACCEL_OK, event_query, event);
+    run->table.event_destroy(event);
+}
+
 void ds_accel__serve_peer(struct ds_accel__run *run)
 {
     const char *handle = json_string_value(json_object_get(run->request, "handle"));
+    const char *event = json_string_value(json_object_get(run->request, "event_handle"));
     char text[160];
+
+    if (event != NULL && strlen(event) / 2 <= DS_ACCEL__PEER_HANDLE) {
+        use_event(run, event);
+    }
 
     if (handle != NULL && strlen(handle) / 2 <= DS_ACCEL__PEER_HANDLE) {
         use_handle(run, handle);
@@ -93,9 +113,16 @@ static char *peer_request(const struct ds_accel__run *run, const struct ds_accel
         return NULL;
     }
     ds_accel__json_set(tree, "is_peer", json_true(), &failed);
+    if (peer->variable != NULL) { /* there may be fewer devices */
+        ds_accel__json_set(tree, "device", json_integer(0), &failed);
+    }
     if (peer->handle != NULL) {
         write_hex(peer->handle, run->info.memory_handle_bytes, hex);
         ds_accel__json_set(tree, "handle", json_string(hex), &failed);
+    }
+    if (peer->event_handle != NULL) {
+        write_hex(peer->event_handle, run->info.event_handle_bytes, hex);
+        ds_accel__json_set(tree, "event_handle", json_string(hex), &failed);
     }
     line = failed ? NULL : ds_accel__json_dump(tree, JSON_COMPACT);
     if (line != NULL) {

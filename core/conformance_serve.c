@@ -10,6 +10,7 @@
  * them failed, and then this process ends.
  */
 #include "conformance.h"
+#include "probe_child.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -350,7 +351,8 @@ static void run_from(struct ds_accel__run *run, size_t first, const char *only, 
 static _Noreturn void run_as_peer(struct ds_accel__run *run)
 {
     /* The device may be one that serves one process, and the suite's own has it. */
-    bool needs_device = json_object_get(run->request, "handle") != NULL;
+    bool needs_device = json_object_get(run->request, "handle") != NULL ||
+                        json_object_get(run->request, "event_handle") != NULL;
     char why[256];
 
     if (!bring_up(run, DS_ACCEL__STAGE_DEVICE, why, sizeof(why)) &&
@@ -432,6 +434,7 @@ int ds_accel__conformance_main(void)
     const char *only;
 
     take_descriptors();
+    ds_accel__note_stdin();
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that a check sees what is left */
     text = read_request();
     line = text != NULL ? strchr(text, '\n') : NULL;
@@ -453,6 +456,7 @@ int ds_accel__conformance_main(void)
     if (run.candidate == NULL) {
         return DS_ACCEL__PROBE_EXIT_FAILED;
     }
+    ds_accel__log_watch(&run.candidate->host.abi);
     run.host = &run.candidate->host.abi;
     run.request = request;
     take_settings(request);

@@ -20,12 +20,15 @@ static void check_access(struct ds_accel__run *run)
 {
     ds_accel_plugin_device_t *peer = open_peer(run);
     uint32_t can = 99;
+    uint32_t back = 99;
 
     if (peer == NULL) {
         return;
     }
     WANT(run, DS_ACCEL_OK, peer_can_access, run->device, peer, &can);
     EXPECT(run, can <= 1, "*can_out is %u, expected 0 or 1", can);
+    WANT(run, DS_ACCEL_OK, peer_can_access, peer, run->device, &back);
+    EXPECT(run, can == back, "access to the peer is %u, and from it %u", can, back);
     if (can == 1) {
         WANT(run, DS_ACCEL_OK, peer_enable, run->device, peer);
         WANT(run, DS_ACCEL_OK, peer_enable, run->device, peer);
@@ -97,7 +100,106 @@ static void check_shared(struct ds_accel__run *run)
     ds_accel__give(run, pointer);
 }
 
+/* A handle that does not fit is an error, and never shortened. */
+static void check_short_handle(struct ds_accel__run *run)
+{
+    unsigned char handle[DS_ACCEL__PEER_HANDLE];
+    uint32_t size = run->info.memory_handle_bytes;
+    void *pointer;
+
+    EXPECT(run, size > 0 && size < sizeof(handle), "memory_handle_bytes is %u", size);
+    pointer = ds_accel__take(run, SHARED_BYTES);
+    memset(handle, 0x5a, sizeof(handle));
+    WANT_ERROR(run, ipc_memory_export, run->device, pointer, handle, size - 1);
+    EXPECT(run, handle[0] == 0x5a && memcmp(handle, handle + 1, sizeof(handle) - 1) == 0,
+           "ipc_memory_export: a handle that does not fit was written");
+    WANT(run, DS_ACCEL_OK, ipc_memory_export, run->device, pointer, handle, size);
+    EXPECT(run, handle[size] == 0x5a, "ipc_memory_export: a byte behind the handle was written");
+    if (run->table.ipc_memory_unexport != NULL) {
+        WANT(run, DS_ACCEL_OK, ipc_memory_unexport, run->device, handle, size);
+    }
+    ds_accel__give(run, pointer);
+}
+
+/* NULL, and skipped: there are none, whose flags are DSA-P18 and DSA-P110. */
+static ds_accel_plugin_event_t *make_shared_event(struct ds_accel__run *run)
+{
+    const uint32_t size = run->info.event_handle_bytes;
+    ds_accel_plugin_event_t *event = NULL;
+
+    if (size == 0 || size >= DS_ACCEL__PEER_HANDLE) {
+        ds_accel__skip(run, "event_handle_bytes is %u", size);
+        return NULL;
+    }
+    if (CALL(run, event_create, run->device, DS_ACCEL_EVENT_INTERPROCESS, &event) != DS_ACCEL_OK) {
+        ds_accel__skip(run, "%.200s", run->error.message);
+        return NULL;
+    }
+    return event;
+}
+
+static void check_short_event(struct ds_accel__run *run)
+{
+    unsigned char handle[DS_ACCEL__PEER_HANDLE];
+    const uint32_t size = run->info.event_handle_bytes;
+    ds_accel_plugin_event_t *event = make_shared_event(run);
+
+    if (event == NULL) {
+        return;
+    }
+    memset(handle, 0x5a, sizeof(handle));
+    WANT_ERROR(run, ipc_event_export, event, handle, size - 1);
+    EXPECT(run, handle[0] == 0x5a && memcmp(handle, handle + 1, sizeof(handle) - 1) == 0,
+           "ipc_event_export: a handle that does not fit was written");
+    WANT(run, DS_ACCEL_OK, ipc_event_export, event, handle, size);
+    EXPECT(run, handle[size] == 0x5a, "ipc_event_export: a byte behind the handle was written");
+    run->table.event_destroy(event);
+}
+
+/* Reached here, it is reached there; and its end there is none here. */
+static void check_shared_event(struct ds_accel__run *run)
+{
+    unsigned char handle[DS_ACCEL__PEER_HANDLE] = {0};
+    struct ds_accel__peer peer = {.event_handle = handle};
+    const uint32_t size = run->info.event_handle_bytes;
+    ds_accel_plugin_event_t *event = make_shared_event(run);
+
+    if (event == NULL) {
+        return;
+    }
+    WANT(run, DS_ACCEL_OK, event_record, event, run->stream);
+    ds_accel__wait(run, run->stream);
+    WANT(run, DS_ACCEL_OK, ipc_event_export, event, handle, size);
+    EXPECT(run, ds_accel__run_peer(run, &peer), "in the other process: %s", peer.problem);
+    WANT(run, DS_ACCEL_OK, event_query, event);
+    WANT(run, DS_ACCEL_OK, event_record, event, run->stream);
+    WANT(run, DS_ACCEL_OK, event_synchronize, event, UINT64_MAX);
+    run->table.event_destroy(event);
+}
+
 static const struct ds_accel__check checks[] = {
+    {104,
+     "ipc",
+     "a handle of memory that does not fit",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_short_handle,
+     {SLOT(ipc_memory_export), SLOT(mem_alloc), SLOT(backend_info)}},
+    {123,
+     "ipc",
+     "a handle of an event that does not fit",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_short_event,
+     {SLOT(ipc_event_export), SLOT(event_create), SLOT(backend_info)}},
+    {123,
+     "ipc",
+     "another process waits for an event",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_shared_event,
+     {SLOT(ipc_event_export), SLOT(ipc_event_open), SLOT(event_create), SLOT(event_record),
+      SLOT(event_query), SLOT(event_synchronize), SLOT(stream_create)}},
     {92,
      GROUP,
      "access is enabled and disabled twice",

@@ -201,6 +201,17 @@ static uint32_t fill(struct ds_accel__run *run, size_t position, uint32_t stride
     return count;
 }
 
+/* Every element says something: a name, a process, the other end of a link. */
+static bool is_unwritten(const unsigned char *element, uint32_t size)
+{
+    for (uint32_t i = sizeof(uint32_t); i < size; i++) {
+        if (element[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void check_counts(struct ds_accel__run *run)
 {
     unsigned char bytes[ELEMENT_LIMIT * FEW];
@@ -221,32 +232,46 @@ static void check_counts(struct ds_accel__run *run)
                    count, capacity, whole);
             EXPECT(run, bytes[(size_t)arrays[i].size * capacity] == CANARY,
                    "%s: wrote an element behind room for %u", slot, capacity);
+            for (uint32_t k = 0; k < count && k < capacity; k++) {
+                EXPECT(run, !is_unwritten(bytes + (size_t)arrays[i].size * k, arrays[i].size),
+                       "%s: of %u elements number %u was not written", slot, count, k);
+            }
         }
     }
 }
 
-/* An element of a newer host is longer: the next one begins later. */
+static void check_stride(struct ds_accel__run *run, size_t position, uint32_t stride,
+                         uint32_t capacity)
+{
+    const char *slot = ds_accel__slot_name(arrays[position].slot);
+    unsigned char bytes[ELEMENT_LIMIT * FEW];
+    uint32_t count = fill(run, position, stride, capacity, bytes);
+
+    for (uint32_t k = 0; k < count && k < capacity; k++) {
+        uint32_t size;
+
+        memcpy(&size, bytes + (size_t)stride * k, sizeof(size));
+        EXPECT(run, size == stride, "%s: element %u has struct_size %u, and the stride is %u", slot,
+               k, size, stride);
+    }
+    for (size_t i = (size_t)stride * capacity; i < sizeof(bytes); i++) {
+        EXPECT(run, bytes[i] == CANARY, "%s: wrote behind %u elements of %u bytes", slot, capacity,
+               stride);
+    }
+}
+
+/* An element of a newer host is longer: the next one begins later. One of an older host is shorter,
+ * and ends sooner. */
 static void check_strides(struct ds_accel__run *run)
 {
-    unsigned char bytes[ELEMENT_LIMIT * FEW];
-
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(arrays); i++) {
-        uint32_t stride = arrays[i].size + NEWER_BYTES;
-        uint32_t count;
-
         if (!is_answered(run, i)) {
             continue;
         }
-        count = fill(run, i, stride, FEW, bytes);
-        for (uint32_t k = 0; k < count && k < FEW; k++) {
-            uint32_t size;
-
-            memcpy(&size, bytes + (size_t)stride * k, sizeof(size));
-            EXPECT(run, size == stride, "%s: element %u has struct_size %u, and the stride is %u",
-                   ds_accel__slot_name(arrays[i].slot), k, size, stride);
+        check_stride(run, i, arrays[i].size + NEWER_BYTES, FEW);
+        for (uint32_t stride = 8; stride < arrays[i].size; stride += 8) {
+            check_stride(run, i, stride, 1);
         }
-        EXPECT(run, bytes[(size_t)stride * FEW] == CANARY, "%s: wrote behind the array",
-               ds_accel__slot_name(arrays[i].slot));
     }
 }
 

@@ -141,6 +141,95 @@ static void check_unmap(struct ds_accel__run *run)
     run->table.vmem_destroy(vmem);
 }
 
+/* Each of these calls has to fail, and to leave what is mapped. */
+static void check_unfit(struct ds_accel__run *run)
+{
+    uint64_t size = granularity(run);
+    ds_accel_plugin_vmem_t *vmem, *other;
+    ds_accel_plugin_vmem_t *none = NULL;
+    unsigned char bytes[BYTES];
+    char *address;
+
+    if (size == 0) {
+        return;
+    }
+    vmem = create(run, size);
+    other = create(run, size);
+    address = reserve(run, 2 * size);
+    ds_accel__pattern(bytes, BYTES, 33);
+    if (size > 1) {
+        WANT_ERROR(run, vmem_create, run->device, size + size / 2, 0, &none);
+    }
+    WANT_ERROR(run, vmem_map, run->device, address, 2 * size, vmem, 0);
+    WANT_ERROR(run, vmem_map, run->device, address, size, vmem, size);
+    WANT_ERROR(run, vmem_map, run->device, address + size, 2 * size, vmem, 0);
+    map(run, address, size, vmem, 0);
+    ds_accel__put(run, address, bytes, BYTES);
+    WANT_ERROR(run, vmem_map, run->device, address, size, other, 0);
+    WANT_ERROR(run, vmem_release, run->device, address, 2 * size);
+    WANT_ERROR(run, vmem_release, run->device, address, size);
+    ds_accel__want_pattern(run, address, BYTES, 33, "what is mapped beside calls that fail");
+    WANT(run, DS_ACCEL_OK, vmem_unmap, run->device, address, size);
+    WANT(run, DS_ACCEL_OK, vmem_release, run->device, address, 2 * size);
+    run->table.vmem_destroy(vmem);
+    run->table.vmem_destroy(other);
+}
+
+/* Two memories side by side are one range. */
+static void check_side_by_side(struct ds_accel__run *run)
+{
+    uint64_t size = granularity(run);
+    ds_accel_plugin_vmem_t *vmems[2];
+    unsigned char bytes[BYTES];
+    char *address;
+
+    if (size == 0) {
+        return;
+    }
+    address = reserve(run, 2 * size);
+    ds_accel__pattern(bytes, BYTES, 34);
+    for (int i = 0; i < 2; i++) {
+        vmems[i] = create(run, size);
+        map(run, address + (uint64_t)i * size, size, vmems[i], 0);
+    }
+    ds_accel__put(run, address + size - BYTES / 2, bytes, BYTES);
+    ds_accel__want_pattern(run, address + size - BYTES / 2, BYTES, 34, "two memories side by side");
+    for (int i = 0; i < 2; i++) {
+        WANT(run, DS_ACCEL_OK, vmem_unmap, run->device, address + (uint64_t)i * size, size);
+        run->table.vmem_destroy(vmems[i]);
+    }
+    WANT(run, DS_ACCEL_OK, vmem_release, run->device, address, 2 * size);
+}
+
+#define RANGES 5u
+
+/* Several, since an address may be a multiple of more than was asked for. */
+static void check_reserved(struct ds_accel__run *run)
+{
+    uint64_t size = granularity(run);
+    void *ranges[RANGES];
+
+    for (uint64_t align = 2 * size; align <= 16 * size && size > 0; align *= 2) {
+        for (size_t i = 0; i < RANGES; i++) {
+            int32_t status = CALL(run, vmem_reserve, run->device, size, align, NULL, 0, &ranges[i]);
+
+            if (status == DS_ACCEL_ERR_UNSUPPORTED) { /* a runtime that takes no alignment */
+                ds_accel__skip(run, "%.200s", run->error.message);
+                ranges[i] = NULL;
+                continue;
+            }
+            ds_accel__want(run, DS_ACCEL_OK, "vmem_reserve", status);
+            EXPECT(run, (uintptr_t)ranges[i] % align == 0, "%p is no multiple of %llu", ranges[i],
+                   (unsigned long long)align);
+        }
+        for (size_t i = 0; i < RANGES; i++) {
+            if (ranges[i] != NULL) {
+                WANT(run, DS_ACCEL_OK, vmem_release, run->device, ranges[i], size);
+            }
+        }
+    }
+}
+
 static void check_access(struct ds_accel__run *run)
 {
     uint64_t size = granularity(run);
@@ -168,6 +257,9 @@ static const struct ds_accel__check checks[] = {
     {78, GROUP, "one memory at two addresses", DEVICE, 0, check_mapped, {ALL}},
     {79, GROUP, "a memory is destroyed while it is mapped", DEVICE, 0, check_destroyed, {ALL}},
     {80, GROUP, "ranges that were not mapped", DEVICE, 0, check_unmap, {ALL}},
+    {121, GROUP, "ranges and memory that do not fit", DEVICE, 0, check_unfit, {ALL}},
+    {78, GROUP, "two memories side by side", DEVICE, 0, check_side_by_side, {ALL}},
+    {60, GROUP, "alignment of addresses", DEVICE, 0, check_reserved, {ALL}},
     {18, GROUP, "an unknown access", DEVICE, 0, check_access, {ALL}},
 };
 

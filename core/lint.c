@@ -43,6 +43,7 @@ static const struct {
     {10, "its table is complete and says what its note says"},
     {11, "its required functions are there"},
     {13, "its probe gives a complete verdict"},
+    {25, "Texts are UTF-8, end with a NUL, and have one line"},
     {26, "No exception, longjmp() or thread cancellation crosses, and nothing ends the process"},
     {28, "The process is left alone"},
     {30, "Instances are independent"},

@@ -329,10 +329,24 @@ static void say_result(const struct ds_accel__candidate *candidate)
     say(DS_ACCEL__FRAME_RESULT, message.data, message.size);
 }
 
+static void judge_log(void)
+{
+    char text[200];
+    bool is_broken = ds_accel__log_offence(text, sizeof(text));
+
+    on_rule(NULL, 25, is_broken ? DS_ACCEL__RULE_FAILED : DS_ACCEL__RULE_PASSED,
+            is_broken ? text : "");
+}
+
 static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
 {
-    int32_t status = is_lint ? ds_accel__probe_lint(candidate, on_rule, NULL)
-                             : ds_accel__probe_here(candidate);
+    int32_t status;
+
+    if (is_lint) {
+        ds_accel__log_watch(&candidate->host.abi);
+    }
+    status = is_lint ? ds_accel__probe_lint(candidate, on_rule, NULL)
+                     : ds_accel__probe_here(candidate);
 
     if (status >= 0 && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
         /* A rule that it breaks kept it from being asked: the rules say which. */
@@ -346,6 +360,9 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
         report_conduct(false);
     } else if (status >= 0 && is_lint) {
         report_conduct(false);
+    }
+    if (status >= 0 && is_lint) {
+        judge_log();
     }
     return status;
 }

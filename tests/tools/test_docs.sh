@@ -72,7 +72,7 @@ done
 run "$program" lint --json "$plugin"
 checked=$(printf '%s\n' "$out" |
     sed -n 's/^ *"rule": "\(.*\)",$/\1/p; s/^ *"title": "\(.*\)",$/\1/p' | paste -d ' ' - -)
-lines "lint checks nineteen rules" "$checked" 19 '^DSA-P[0-9]* [^ ]'
+lines "lint checks twenty rules" "$checked" 20 '^DSA-P[0-9]* [^ ]'
 printf '%s\n' "$checked" >"$dir/checked"
 while read -r rule title; do
     is "title of $rule" "$rule $title." "$(printf '%s\n' "$rules" | grep "^$rule ")"
