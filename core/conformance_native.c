@@ -74,11 +74,12 @@ static void check_wrapped_event(struct ds_accel__run *run)
     uint64_t native = 0;
     uint64_t offset = 0;
     void *wrapped = NULL;
-    int32_t status =
-        CALL(run, native_get, run->device, DS_ACCEL_NATIVE_EVENT, event, &native, &offset);
+    int32_t status;
 
-    WANT(run, DS_ACCEL_OK, event_record, event, run->stream);
+    WANT(run, DS_ACCEL_OK, event_record, event, run->stream); /* some have none before */
     ds_accel__wait(run, run->stream);
+    status = CALL(run, native_get, run->device, DS_ACCEL_NATIVE_EVENT, event, &native, &offset);
+    status = status == DS_ACCEL_OK && native == 0 ? DS_ACCEL_ERR_UNSUPPORTED : status;
     status = status == DS_ACCEL_OK
                  ? CALL(run, native_wrap, run->device, DS_ACCEL_NATIVE_EVENT, native, &wrapped)
                  : status;

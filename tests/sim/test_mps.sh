@@ -48,7 +48,7 @@ done
 on "$build/bin/ds-accel" lint "$plugin"
 is "lint" 0 "$code"
 on "$build/bin/ds-accel" conformance mps
-is "conformance" "0 mps, device 0: 114 passed, 0 failed, 55 skipped" "$code $(echo "$out" | tail -n 1)"
+is "conformance" "0 mps, device 0: 133 passed, 0 failed, 81 skipped" "$code $(echo "$out" | tail -n 1)"
 on DS_ACCELERATOR=mps "$build/bin/ds-accel" bench --json --time 0.01 --size 64K \
     --only copy,fill,alloc,event
 is "bench" 0 "$code"

@@ -127,7 +127,7 @@ is "ranges without TCPX" "0 " "$code $out"
 
 # What is skipped, SDAA has not (captures, managed memory, registered memory, peer access, virtual
 # memory) or is not verified (stream-ordered memory, memory IPC).
-conforms "conformance" sdaa "121 passed, 0 failed, 48 skipped"
+conforms "conformance" sdaa "146 passed, 0 failed, 68 skipped"
 run "$sim" sdaa "$build/bin/ds-accel" bench sdaa --json --only copy,alloc --size 64K --time 0.001
 is "bench" 0 "$code"
 has "bench: copies" "$out" '"state": "measured"'

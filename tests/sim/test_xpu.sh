@@ -257,18 +257,18 @@ has "bench: copies" "$out" '"clock": "device"'
 # What is skipped, Level Zero has not: a current device, trimming, stream-ordered memory, registering
 # the program's memory (but for an extension that no driver was seen to have), updating and counting
 # graphs; and random numbers and op builders, which are the library's.
-conforms "conformance" xpu "146 passed, 0 failed, 23 skipped"
-conforms "conformance on a shuffled machine" "$dir/shuffled.json" "146 passed, 0 failed, 23 skipped"
-conforms "conformance without Sysman" "$dir/deaf.json" "146 passed, 0 failed, 23 skipped"
+conforms "conformance" xpu "180 passed, 0 failed, 34 skipped"
+conforms "conformance on a shuffled machine" "$dir/shuffled.json" "180 passed, 0 failed, 34 skipped"
+conforms "conformance without Sysman" "$dir/deaf.json" "180 passed, 0 failed, 34 skipped"
 variant old 'v["api_minor"] = 3; v["has_graphs"] = 0; v["has_init_drivers"] = 0'
 run env ZES_ENABLE_SYSMAN=1 "$dir/on_old" "$dir/old.json" "$build/bin/ds-accel" conformance xpu -v
 is "conformance with a loader of 1.8 and a driver of 1.3: what fails" "" "$(printf '%s\n' "$out" | grep ' failed  ' || true)"
 has "conformance with a loader of 1.8 and a driver of 1.3" "$out" "136 passed, 0 failed, 33 skipped"
 run env ZE_FLAT_DEVICE_HIERARCHY=FLAT "$sim" "$dir/tiles.json" "$build/bin/ds-accel" conformance xpu --device 2 -v
 is "conformance of a tile: what fails" "" "$(printf '%s\n' "$out" | grep ' failed  ' || true)"
-has "conformance of a tile" "$out" "146 passed, 0 failed, 23 skipped"
+has "conformance of a tile" "$out" "180 passed, 0 failed, 34 skipped"
 variant narrow 'for d in v["devices"]: d["max_alloc_bytes"] = 64 << 20'
-conforms "conformance with small allocations" "$dir/narrow.json" "146 passed, 0 failed, 23 skipped"
+conforms "conformance with small allocations" "$dir/narrow.json" "180 passed, 0 failed, 34 skipped"
 
 # ---- failures -----------------------------------------------------------------------------------
 
@@ -371,7 +371,7 @@ for library in libze_loader.so.1 libze_loader_1.8.so; do
     DS_ACCEL_XPU_LIBRARY="$build/sim/lib/$library" drive "$dir/descriptor.json" exchanged
     is "handles that are descriptors, by $library" "0 " "$code $out"
 done
-conforms "conformance with handles that are descriptors" "$dir/descriptor.json" "146 passed, 0 failed, 23 skipped"
+conforms "conformance with handles that are descriptors" "$dir/descriptor.json" "180 passed, 0 failed, 34 skipped"
 # One mapping at a time of a physical memory: a limit of the newest driver.
 drive xpu vmem
 has "a second mapping" "$out" "failed vmem_map: -13 2013265924 ZE_RESULT_ERROR_INVALID_ARGUMENT: zeVirtualMemMap("
