@@ -135,6 +135,7 @@ struct vendor_visible {
     uint32_t is_relative;       /* its numbers count what the variables after it in the list leave
                                    (HIP_VISIBLE_DEVICES counts what ROCR_VISIBLE_DEVICES leaves) */
     uint32_t is_unset_if_empty; /* the runtime takes an empty value for none */
+    uint32_t is_empty_if_repeated; /* and one that names a device twice for an empty one */
 };
 /* "CUDA_VISIBLE_DEVICES=\"\" hides every device"; NULL if no variable is set. text: storage. */
 const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
@@ -145,6 +146,10 @@ const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uin
  */
 int vendor_visible_each(const char *variable, int (*take)(void *user_data, const char *token),
                         void *user_data);
+/* How the variable's value names a device, of a list whose order is that of the devices. 0; 1: the
+   list has no name for it; -1: the variable is unset. */
+int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
+                        size_t name_size);
 
 /* ---- what a backend is ---------------------------------------------------------------------- */
 

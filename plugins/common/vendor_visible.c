@@ -11,22 +11,6 @@ static int shows_first(const char *value)
     return value[0] == '0' && !isdigit((unsigned char)value[1]);
 }
 
-const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
-                                     char *text, size_t text_size)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const char *value = getenv(variables[i].variable);
-
-        if (value != NULL && !shows_first(value) &&
-            !(variables[i].is_unset_if_empty && value[0] == '\0')) {
-            snprintf(text, text_size, "%s=\"%.96s\" hides every device", variables[i].variable,
-                     value);
-            return text;
-        }
-    }
-    return NULL;
-}
-
 static char *trim(char *token)
 {
     char *end;
@@ -69,6 +53,110 @@ int vendor_visible_each(const char *variable, int (*take)(void *user_data, const
     }
     free(copy);
     return result;
+}
+
+struct first_place {
+    const char *token;
+    uint32_t position;
+};
+
+static int is_first_place(void *user_data, const char *token)
+{
+    struct first_place *place = user_data;
+
+    if (strcmp(token, place->token) == 0) {
+        return 1;
+    }
+    place->position++;
+    return 0;
+}
+
+/* Counts the tokens in front; a token that was there before ends it. */
+struct repeats {
+    const char *variable;
+    uint32_t position;
+};
+
+static int is_repeated(void *user_data, const char *token)
+{
+    struct repeats *repeats = user_data;
+    struct first_place place = {token, 0};
+
+    vendor_visible_each(repeats->variable, is_first_place, &place);
+    return place.position < repeats->position++;
+}
+
+static int has_repeats(const char *variable)
+{
+    struct repeats repeats = {variable, 0};
+
+    return vendor_visible_each(variable, is_repeated, &repeats) == 1;
+}
+
+const char *vendor_visible_is_hiding(const struct vendor_visible *variables, uint32_t count,
+                                     char *text, size_t text_size)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *value = getenv(variables[i].variable);
+
+        if (value == NULL || (variables[i].is_unset_if_empty && value[0] == '\0')) {
+            continue;
+        }
+        if (!shows_first(value)) {
+            snprintf(text, text_size, "%s=\"%.96s\" hides every device", variables[i].variable,
+                     value);
+            return text;
+        }
+        if (variables[i].is_empty_if_repeated && has_repeats(variables[i].variable)) {
+            snprintf(text, text_size, "%s=\"%.96s\" hides every device: it names one twice",
+                     variables[i].variable, value);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+/* ---- the name of a device in a list --------------------------------------------------------- */
+
+struct name_search {
+    struct repeats list;
+    uint32_t wanted;
+    uint32_t seen;
+    uint32_t skips_repeats;
+    char *name;
+    size_t name_size;
+};
+
+static int take_name(void *user_data, const char *token)
+{
+    struct name_search *search = user_data;
+
+    if (is_repeated(&search->list, token) && search->skips_repeats) {
+        return 0;
+    }
+    if (search->seen++ != search->wanted) {
+        return 0;
+    }
+    snprintf(search->name, search->name_size, "%s", token);
+    return 1;
+}
+
+/* How often a list may name a device, runtimes differ: they skip the second time, end there, or
+   show no device at all. In each case devices are numbered by what is named for the first time. A
+   list that has more devices than names names them twice. */
+int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
+                        size_t name_size)
+{
+    struct name_search all = {.list = {variable, 0}, .wanted = UINT32_MAX, .skips_repeats = 1};
+    struct name_search one = {
+        .list = {variable, 0}, .wanted = device->index, .name = name, .name_size = name_size};
+    int found = vendor_visible_each(variable, take_name, &all);
+
+    if (found == -1) {
+        return -1;
+    }
+    one.skips_repeats = device->instance->device_count <= all.seen;
+    return vendor_visible_each(variable, take_name, &one) == 1 ? 0 : 1;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

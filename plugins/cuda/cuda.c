@@ -464,8 +464,10 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 static const char *const needed_nodes[] = {"/dev/nvidiactl", NULL};
 static const char *const other_ways[] = {"/dev/dxg", "/dev/nvmap", NULL};
 static const struct vendor_trace trace = {HARDWARE, needed_nodes, other_ways, "nvidia"};
-static const struct vendor_visible visible[] = {
-    {.variable = "CUDA_VISIBLE_DEVICES", .separator = ",", .is_renumbered = 1}};
+static const struct vendor_visible visible[] = {{.variable = "CUDA_VISIBLE_DEVICES",
+                                                 .separator = ",",
+                                                 .is_renumbered = 1,
+                                                 .is_empty_if_repeated = 1}};
 static const char *const export_prefixes[] = {"NCCL", NULL};
 
 const struct vendor_backend vendor_backend = {

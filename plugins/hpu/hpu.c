@@ -37,7 +37,7 @@
     "node /dev/hl_controlD[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "habanalabs"};
-static const struct vendor_visible visible[] = {{HPU_VISIBLE, ",", 0, 0, 0}};
+static const struct vendor_visible visible[] = {{HPU_VISIBLE, ",", 0, 0, 0, 0}};
 static const char *const prefixes[] = {"PT_HPU_", "HABANA_", "HCCL", NULL};
 
 static const char *const synapse_names[] = {"libSynapse.so", "/usr/lib/habanalabs/libSynapse.so",

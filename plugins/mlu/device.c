@@ -59,24 +59,16 @@ static uint32_t attribute_of(const struct cnrt_api *cnrt, uint32_t index, int at
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-struct token_search {
-    uint32_t wanted;
-    uint32_t seen;
-    uint32_t value;
-};
-
-static int take_token(void *user_data, const char *token)
+/* The number that MLU_VISIBLE_DEVICES has for the device; its own without one. */
+static uint32_t number_of(const ds_accel_plugin_device_t *device)
 {
-    struct token_search *search = user_data;
-    uint64_t value;
+    char name[64];
+    uint64_t number = 0;
 
-    if (search->seen++ != search->wanted) {
-        return 0;
-    }
-    if (plugin_parse_u64(token, &value) == 0 && value < UINT32_MAX) {
-        search->value = (uint32_t)value;
-    }
-    return 1;
+    return vendor_visible_name(device, "MLU_VISIBLE_DEVICES", name, sizeof(name)) == 0 &&
+                   plugin_parse_u64(name, &number) == 0 && number < UINT32_MAX
+               ? (uint32_t)number
+               : device->index;
 }
 
 static void identify_pci(const struct cnrt_api *cnrt, uint32_t index,
@@ -130,7 +122,6 @@ int32_t mlu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
                      struct ds_accel_error *error)
 {
     const struct mlu_runtime *runtime = MLU(device->instance);
-    struct token_search search = {device->index, 0, device->index};
     uint32_t major = attribute_of(&runtime->cnrt, device->index, CNRT_ATTR_COMPUTE_MAJOR);
     uint32_t megabytes = attribute_of(&runtime->cnrt, device->index, CNRT_ATTR_MEMORY_MB);
     int32_t card;
@@ -145,8 +136,7 @@ int32_t mlu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
     /* CNDev counts every card; without it the variable tells what was left out. */
     card = mlu_card_at(runtime, identity->pci_address);
     if (card < 0) {
-        vendor_visible_each("MLU_VISIBLE_DEVICES", take_token, &search);
-        card = (int32_t)search.value;
+        card = (int32_t)number_of(device);
     } else {
         snprintf(identity->uuid_text, sizeof(identity->uuid_text), "%s",
                  runtime->cards[card].uuid_text);

@@ -245,7 +245,10 @@ static const struct vendor_trace trace = {
 };
 
 static const struct vendor_visible visible[] = {
-    {.variable = "MLU_VISIBLE_DEVICES", .separator = ",", .is_renumbered = 1},
+    {.variable = "MLU_VISIBLE_DEVICES",
+     .separator = ",",
+     .is_renumbered = 1,
+     .is_empty_if_repeated = 1},
 };
 
 const struct vendor_backend vendor_backend = {

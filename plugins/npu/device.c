@@ -122,38 +122,23 @@ int32_t npu_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error 
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-struct token_search {
-    uint32_t wanted;
-    uint32_t seen;
-    uint32_t value;
-};
-
-static int take_token(void *user_data, const char *token)
-{
-    struct token_search *search = user_data;
-    uint64_t value;
-
-    if (search->seen++ != search->wanted) {
-        return 0;
-    }
-    if (plugin_parse_u64(token, &value) == 0 && value < UINT32_MAX) {
-        search->value = (uint32_t)value;
-    }
-    return 1;
-}
-
 /* ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES. */
-static uint32_t logic_of(const struct npu_runtime *runtime, uint32_t user)
+static uint32_t logic_of(const ds_accel_plugin_device_t *device)
 {
-    struct token_search search = {user, 0, user};
+    const struct npu_runtime *runtime = NPU(device->instance);
+    char name[64];
+    uint64_t number = 0;
     int32_t logic = -1;
 
     if (runtime->acl.aclrtGetLogicDevIdByUserDevId != NULL &&
-        runtime->acl.aclrtGetLogicDevIdByUserDevId((int32_t)user, &logic) == ACL_OK && logic >= 0) {
+        runtime->acl.aclrtGetLogicDevIdByUserDevId((int32_t)device->index, &logic) == ACL_OK &&
+        logic >= 0) {
         return (uint32_t)logic;
     }
-    vendor_visible_each(NPU_VISIBLE, take_token, &search);
-    return search.value;
+    return vendor_visible_name(device, NPU_VISIBLE, name, sizeof(name)) == 0 &&
+                   plugin_parse_u64(name, &number) == 0 && number < UINT32_MAX
+               ? (uint32_t)number
+               : device->index;
 }
 
 static void identify_uuid(const struct acl_api *acl, int32_t user,
@@ -227,7 +212,7 @@ int32_t npu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
 
     (void)error;
     device->native_device = device->index;
-    identity->vendor_index = logic_of(runtime, device->index);
+    identity->vendor_index = logic_of(device);
     identity->valid |= DS_ACCEL_IDENTITY_VENDOR_INDEX;
     if (name != NULL) {
         snprintf(identity->name, sizeof(identity->name), "%s", name);

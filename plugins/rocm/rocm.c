@@ -197,12 +197,12 @@ static int is_presence_off(const struct ds_accel_host *host)
  * The table of the backend has the two that HIP itself documents for AMD.
  */
 static const struct vendor_visible visible[] = {
-    {"HIP_VISIBLE_DEVICES", ",", 1, 1, 1},
-    {"ROCR_VISIBLE_DEVICES", ",", 1, 0, 0},
+    {"HIP_VISIBLE_DEVICES", ",", 1, 1, 1, 0},
+    {"ROCR_VISIBLE_DEVICES", ",", 1, 0, 0, 0},
 };
 static const struct vendor_visible visible_by_cuda[] = {
-    {"CUDA_VISIBLE_DEVICES", ",", 1, 1, 1},
-    {"ROCR_VISIBLE_DEVICES", ",", 1, 0, 0},
+    {"CUDA_VISIBLE_DEVICES", ",", 1, 1, 1, 0},
+    {"ROCR_VISIBLE_DEVICES", ",", 1, 0, 0, 0},
 };
 
 static int is_listed(const char *variable)
@@ -368,22 +368,28 @@ static int32_t rocm_backend_info(ds_accel_plugin_instance_t *instance,
 
 /* -- visible devices -- */
 
-struct token_search {
-    uint32_t wanted;
-    uint32_t position;
-    char *token;
-    size_t token_size;
-};
-
-static int take_token(void *user_data, const char *token)
+static int is_uuid(void *user_data, const char *token)
 {
-    struct token_search *search = user_data;
+    uint32_t *position = user_data;
 
-    if (search->position++ < search->wanted) {
-        return 0;
+    if (strncmp(token, "GPU-", 4) == 0) {
+        return 1;
     }
-    snprintf(search->token, search->token_size, "%s", token);
-    return 1;
+    (*position)++;
+    return 0;
+}
+
+/* "GPU-" and 16 digits: what the driver's device without a UUID has not. */
+#define UUID_LENGTH 20
+
+/* HIP skips what its list names a second time, also once by number and once by UUID: behind a UUID
+   places tell nothing, but a runtime that took one takes another. */
+static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *list)
+{
+    uint32_t position = 0;
+
+    return vendor_visible_each(list, is_uuid, &position) == 1 && device->index >= position &&
+           strlen(device->identity.uuid_text) == UUID_LENGTH;
 }
 
 /*
@@ -394,20 +400,25 @@ static int take_token(void *user_data, const char *token)
 int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)
 {
-    struct token_search search = {device->index, 0, token, token_size};
     const char *hip_list = is_listed("HIP_VISIBLE_DEVICES")    ? "HIP_VISIBLE_DEVICES"
                            : is_listed("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES"
                                                                : NULL;
     const char *list = which == 0 ? hip_list : "ROCR_VISIBLE_DEVICES";
+    int found;
 
     if (which > 0 && hip_list != NULL) {
         return -1;
     }
-    if (list == NULL || vendor_visible_each(list, take_token, &search) == -1) {
+    if (which == 0 && list != NULL && is_behind_uuid(device, list)) {
+        snprintf(token, token_size, "%s", device->identity.uuid_text);
+        return 0;
+    }
+    found = list != NULL ? vendor_visible_name(device, list, token, token_size) : -1;
+    if (found == -1) {
         snprintf(token, token_size, "%u", device->index);
         return 0;
     }
-    return search.position > search.wanted ? 0 : -1;
+    return found == 0 ? 0 : -1;
 }
 
 static const char *const export_prefixes[] = {"NCCL", "RCCL", "HIP_", "HSA_", NULL};

@@ -57,7 +57,7 @@ static const struct vendor_symbol symbols[] = {
 #define HARDWARE "node /dev/tcaicard[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "teco"};
-static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0, 0}};
+static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0, 0, 0}};
 
 /* -- codes -- */
 
@@ -236,35 +236,17 @@ static int32_t sdaa_backend_info(ds_accel_plugin_instance_t *instance,
 
 /* -- which device -- */
 
-struct token_search {
-    uint32_t wanted, position;
-    char text[32];
-};
-
-static int take_token(void *user_data, const char *token)
-{
-    struct token_search *search = user_data;
-
-    if (search->position++ < search->wanted) {
-        return 0;
-    }
-    snprintf(search->text, sizeof(search->text), "%s", token);
-    return 1;
-}
-
 /* The name in the variable's list, or the index without one; -1: the list is shorter. */
 static int sdaa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                               size_t token_size)
 {
-    struct token_search search = {device->index, 0, ""};
-    int found = vendor_visible_each(visible[which].variable, take_token, &search);
+    int found = vendor_visible_name(device, visible[which].variable, token, token_size);
 
     if (found == -1) {
         snprintf(token, token_size, "%u", device->index);
         return 0;
     }
-    snprintf(token, token_size, "%s", search.text);
-    return found == 1 ? 0 : -1;
+    return found == 0 ? 0 : -1;
 }
 
 /* The number of a node by its place: the nodes of /dev in the order of their numbers. -1: none. */

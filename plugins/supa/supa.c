@@ -131,7 +131,7 @@ static const struct vendor_symbol second_symbols[] = {
 #define HARDWARE "node /dev/biren/card_[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "biren"};
-static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0, 0}};
+static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0, 0, 0}};
 
 /* -- codes: by name, because their numbers are not verified -- */
 
@@ -404,34 +404,16 @@ static int32_t supa_backend_info(ds_accel_plugin_instance_t *instance,
 
 /* -- devices -- */
 
-struct token_search {
-    uint32_t wanted, position;
-    char text[64];
-};
-
-static int take_token(void *user_data, const char *token)
-{
-    struct token_search *search = user_data;
-
-    if (search->position++ < search->wanted) {
-        return 0;
-    }
-    snprintf(search->text, sizeof(search->text), "%s", token);
-    return 1;
-}
-
 static int supa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                               size_t token_size)
 {
-    struct token_search search = {device->index, 0, ""};
-    int found = vendor_visible_each(visible[which].variable, take_token, &search);
+    int found = vendor_visible_name(device, visible[which].variable, token, token_size);
 
     if (found == -1) {
         snprintf(token, token_size, "%u", device->index);
         return 0;
     }
-    snprintf(token, token_size, "%s", search.text);
-    return found == 1 ? 0 : -1;
+    return found == 0 ? 0 : -1;
 }
 
 static int32_t supa_identify(ds_accel_plugin_device_t *device,

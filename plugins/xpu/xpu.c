@@ -144,7 +144,7 @@ int32_t xpu_no_host_memory(struct ds_accel_error *error, const char *call)
 /* ---- life ----------------------------------------------------------------------------------- */
 
 static const struct vendor_visible VISIBLE[] = {
-    {"ZE_AFFINITY_MASK", ",", VENDOR_KEEPS_ORDER, 0, 1}};
+    {"ZE_AFFINITY_MASK", ",", VENDOR_KEEPS_ORDER, 0, 1, 0}};
 
 /* The loader answers UNINITIALIZED if no driver finds a device, and so if all are hidden. */
 static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *call,

@@ -164,6 +164,8 @@ fi
         'CUDA_VISIBLE_DEVICES="" hides every device' $on_two CUDA_VISIBLE_DEVICES=
     refused "hidden by a number that is none" "$dir/two" "unavailable hidden" \
         'CUDA_VISIBLE_DEVICES="7" hides every device' $on_two CUDA_VISIBLE_DEVICES=7
+    refused "hidden by a number that is there twice" "$dir/two" "unavailable hidden" \
+        'CUDA_VISIBLE_DEVICES="0,1,0" hides every device: it names one twice' $on_two CUDA_VISIBLE_DEVICES=0,1,0
     refused "a list with number 0 hides none that is there" "$dir/two" "unavailable no_device" \
         "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100), although /dev/nvidiactl is there" \
         $with_sim CUDA_VISIBLE_DEVICES=0,1

@@ -26,6 +26,8 @@ is "the library is there, and no device" "unavailable no_device" \
     "$(verdict bare env SIM_MACHINE="$here/machines/none.json" LD_LIBRARY_PATH="$build/sim/lib" | cut -d' ' -f1,2)"
 is "hidden" 'unavailable hidden MLU_VISIBLE_DEVICES="" hides every device' \
     "$(MLU_VISIBLE_DEVICES='' verdict "$sim" mlu)"
+is "hidden by a number that is there twice" 'unavailable hidden MLU_VISIBLE_DEVICES="0,1,1" hides every device: it names one twice' \
+    "$(MLU_VISIBLE_DEVICES=0,1,1 verdict "$sim" mlu)"
 variant broken 'v["driver_state"] = "broken"'
 is "CNRT does not start" "error driver_failed cnrtGetDeviceCount(): cnrtErrorInit (100002)" \
     "$(verdict "$sim" "$dir/broken.json")"

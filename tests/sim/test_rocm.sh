@@ -110,6 +110,21 @@ drive rocm shown HIP_VISIBLE_DEVICES
 shown=$out
 HIP_VISIBLE_DEVICES='' CUDA_VISIBLE_DEVICES='' drive rocm shown HIP_VISIBLE_DEVICES
 is "names of devices with empty lists are those without lists" "$shown" "$out"
+# HIP skips a device that it names again, by number or by UUID; ROCR's list ends there.
+HIP_VISIBLE_DEVICES=1,1,0 drive rocm facts
+has "named twice: the other device" "$out" "device 1 vendor 0 pci 0000:0c:00.0"
+HIP_VISIBLE_DEVICES=1,1,0 drive rocm shown HIP_VISIBLE_DEVICES
+has "named twice: the names of both" "$out" "shown 0,1"
+CUDA_VISIBLE_DEVICES=1,0,1 drive rocm shown HIP_VISIBLE_DEVICES
+has "named twice in CUDA's list: the names of both" "$out" "shown 0,1"
+for list in 1,GPU-7d10c4e8b5623fa9,0 GPU-7d10c4e8b5623fa9,1,0; do
+    HIP_VISIBLE_DEVICES=$list drive rocm shown HIP_VISIBLE_DEVICES
+    has "named by number and UUID: the other device: $list" "$out" "shown GPU-2e5b90c71fa84d36,"
+    run env HIP_VISIBLE_DEVICES=$list "$sim" rocm "$build/bin/ds-accel" conformance rocm --group env
+    is "a child has the devices that it is shown: $list" 0 "$code"
+done
+is "ROCR's list ends at a device that it has" "available - libamdhip64.so.6, driver 6.12.12, 1 device" \
+    "$(ROCR_VISIBLE_DEVICES=1,1,0 verdict "$sim" rocm)"
 # HIP counts in what ROCR leaves: its device 0 is ROCR's first, the physical 1.
 ROCR_VISIBLE_DEVICES=1,0 HIP_VISIBLE_DEVICES=0 drive rocm facts
 has "a variable of a variable" "$out" "device 0 vendor 1 pci 0000:8c:00.0"

@@ -268,8 +268,7 @@ static bool add_visible(int64_t physical)
 {
     bool is_part = physical >= 0 && sim_device_at((uint32_t)physical)->is_partition;
 
-    if (physical < 0 || cuda_ordinal_of((uint32_t)physical) >= 0 || (is_part && driver.count > 0) ||
-        !is_usable((uint32_t)physical)) {
+    if (physical < 0 || (is_part && driver.count > 0) || !is_usable((uint32_t)physical)) {
         return false;
     }
     driver.visible[driver.count++] = (uint32_t)physical;
@@ -285,7 +284,13 @@ static void choose_listed(const char *list, const uint32_t *order, uint32_t coun
          token = strtok_r(NULL, ",", &save)) {
         token += strspn(token, " ");
         token[strcspn(token, " ")] = '\0';
-        if (!add_visible(find_token(token, order, count))) {
+        int64_t physical = find_token(token, order, count);
+
+        if (physical >= 0 && cuda_ordinal_of((uint32_t)physical) >= 0) {
+            driver.count = 0; /* a device named twice: there is none */
+            return;
+        }
+        if (!add_visible(physical)) {
             return;
         }
     }

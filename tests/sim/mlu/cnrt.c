@@ -42,7 +42,17 @@ static uint32_t order[MAX_DEVICES];
 static uint32_t order_count;
 static _Thread_local int current;
 
-/* The numbers of MLU_VISIBLE_DEVICES; the first wrong one ends them. */
+static bool is_visible(int number)
+{
+    int i = 0;
+
+    while (i < visible_count && visible[i] != number) {
+        i++;
+    }
+    return i < visible_count;
+}
+
+/* The numbers of MLU_VISIBLE_DEVICES; the first wrong one ends them, one named twice hides all. */
 static void read_visible(void)
 {
     const char *text = getenv("MLU_VISIBLE_DEVICES");
@@ -60,6 +70,10 @@ static void read_visible(void)
 
         if (end == text || value < 0 || value >= (long)order_count ||
             visible_count == MAX_DEVICES) {
+            return;
+        }
+        if (is_visible((int)value)) {
+            visible_count = 0;
             return;
         }
         visible[visible_count++] = (int)value;

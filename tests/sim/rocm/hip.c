@@ -191,6 +191,7 @@ const struct rt_vendor rt_vendor = {
     .order = "pci",
     .visible = visible,
     .alternative = "CUDA_VISIBLE_DEVICES",
+    .skips_repeats = true, /* ROCclr; ROCr ends its list */
     .invalid_value = hipErrorInvalidValue,
     .out_of_memory = hipErrorOutOfMemory,
     .invalid_direction = hipErrorInvalidMemcpyDirection,

@@ -63,8 +63,19 @@ static int find_token(const char *token, const uint32_t *list, uint32_t count)
     return -1;
 }
 
+static bool is_among(const uint32_t *list, uint32_t count, uint32_t physical)
+{
+    uint32_t i = 0;
+
+    while (i < count && list[i] != physical) {
+        i++;
+    }
+    return i < count;
+}
+
 /* What a variable leaves of the list, renumbered; a token that names nothing ends it. */
-static uint32_t apply_variable(const char *value, uint32_t *list, uint32_t count)
+static uint32_t apply_variable(const char *value, bool skips_repeats, uint32_t *list,
+                               uint32_t count)
 {
     uint32_t left[DEVICES_MAX];
     uint32_t left_count = 0;
@@ -81,7 +92,11 @@ static uint32_t apply_variable(const char *value, uint32_t *list, uint32_t count
         if (at < 0 || left_count == DEVICES_MAX) {
             break;
         }
-        left[left_count++] = list[at];
+        if (!is_among(left, left_count, list[at])) {
+            left[left_count++] = list[at];
+        } else if (!skips_repeats) {
+            break;
+        }
     }
     free(copy);
     memcpy(list, left, left_count * sizeof(*list));
@@ -103,7 +118,9 @@ static void read_devices(void)
             }
         }
         if (value != NULL) {
-            state.count = apply_variable(value, state.physical, state.count);
+            state.count =
+                apply_variable(value, rt_vendor.skips_repeats && rt_vendor.visible[i + 1] == NULL,
+                               state.physical, state.count);
         }
     }
 }

@@ -20,6 +20,8 @@ struct rt_vendor {
     const char *const *visible; /* NULL-terminated: its variables, in the order they are applied */
     const char *alternative;    /* counts in place of the last of them where that is unset or empty;
                                    of both an empty value hides nothing */
+    bool skips_repeats;         /* the last of them skips what it names again; a list of the others
+                                   ends there */
     int invalid_value, out_of_memory, invalid_direction, no_device, invalid_device;
     int peer_unsupported, peer_enabled, peer_not_enabled;
     int invalid_handle, illegal_state, not_ready, lost;
