@@ -214,6 +214,11 @@ static int tell_init(struct cuda_runtime *runtime, cu_result_t code, struct vend
         return vendor_problem_code(problem, DS_ACCEL_REASON_DEVICE_BUSY, runtime, code, 0,
                                    "every device is in use, or its compute mode forbids it: "
                                    "cuInit(0)");
+    case CU_MPS_SERVER_NOT_READY:
+    case CU_MPS_MAX_CLIENTS_REACHED:
+    case CU_MPS_MAX_CONNECTIONS_REACHED:
+        return vendor_problem_code(problem, DS_ACCEL_REASON_DEVICE_BUSY, runtime, code, 0,
+                                   "the service MPS takes no other client now: cuInit(0)");
     case CU_SYSTEM_DRIVER_MISMATCH:
     case CU_COMPAT_NOT_SUPPORTED:
         return tell_mismatch(runtime, code, problem);
@@ -330,6 +335,7 @@ static int is_sticky(int64_t code)
     return code == CU_ECC_UNCORRECTABLE || code == CU_NVLINK_UNCORRECTABLE ||
            code == CU_CONTAINED || code == CU_ILLEGAL_ADDRESS || code == CU_LAUNCH_TIMEOUT ||
            code == CU_ASSERT || (code >= CU_HARDWARE_STACK_ERROR && code <= CU_LAUNCH_FAILED) ||
+           code == CU_TENSOR_MEMORY_LEAK || code == CU_MPS_CLIENT_TERMINATED ||
            code == CU_EXTERNAL_DEVICE;
 }
 
@@ -354,7 +360,13 @@ static int32_t status_of(int64_t code)
     case CU_NO_DEVICE:
         return DS_ACCEL_ERR_NO_DEVICE;
     case CU_DEVICE_UNAVAILABLE:
+    case CU_MPS_SERVER_NOT_READY:
+    case CU_MPS_MAX_CLIENTS_REACHED:
+    case CU_MPS_MAX_CONNECTIONS_REACHED:
         return DS_ACCEL_ERR_BUSY;
+    case CU_TOO_MANY_PEERS:
+        return DS_ACCEL_ERR_LIMIT;
+    case CU_CALL_REQUIRES_NEWER_DRIVER:
     case CU_PEER_ACCESS_UNSUPPORTED:
     case CU_NOT_SUPPORTED:
         return DS_ACCEL_ERR_UNSUPPORTED;

@@ -169,6 +169,8 @@ fi
     refused "a list with number 0 hides none that is there" "$dir/two" "unavailable no_device" \
         "$build/sim/lib/libcuda.so.1 is present, no device: cuInit(0): CUDA_ERROR_NO_DEVICE (100), although /dev/nvidiactl is there" \
         $with_sim CUDA_VISIBLE_DEVICES=0,1
+    refused "a service of MPS that takes nobody" "$dir/two" "unavailable device_busy" \
+        'the service MPS takes no other client now: cuInit(0): CUDA_ERROR_MPS_MAX_CLIENTS_REACHED (808)' $on_two SIM_FAIL=cuInit:1=808
     is "an option: the library" "available : $build/sim/lib/libcuda.so.1, driver 580.65.6, 2 devices" \
         "$(verdict "$dir/two" env SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH="$build/sim/lib" \
             DS_ACCEL_CUDA_LIBRARY="$build/sim/lib/libcuda.so.1")"
@@ -602,6 +604,33 @@ walk() {
 walk SIM_FAIL=cuMemAlloc_v2:1=2
 is "out of memory" "0 " "$code $err"
 has "out of memory: the driver's code and name" "$out" ", device 0): CUDA_ERROR_OUT_OF_MEMORY (2)"
+# Each code behind which, by the header's words, only a new process goes on; and the others of note.
+while read -r number status name; do
+    walk "SIM_FAIL=cuMemAlloc_v2:1=$number"
+    has "code $number" "$out" "failed mem_alloc: $status $number CUDA_ERROR_$name: "
+done <<'END'
+36 -3 CALL_REQUIRES_NEWER_DRIVER
+214 -10 ECC_UNCORRECTABLE
+220 -10 NVLINK_UNCORRECTABLE
+226 -10 CONTAINED
+700 -10 ILLEGAL_ADDRESS
+702 -10 LAUNCH_TIMEOUT
+710 -10 ASSERT
+711 -13 TOO_MANY_PEERS
+714 -10 HARDWARE_STACK_ERROR
+715 -10 ILLEGAL_INSTRUCTION
+716 -10 MISALIGNED_ADDRESS
+717 -10 INVALID_ADDRESS_SPACE
+718 -10 INVALID_PC
+719 -10 LAUNCH_FAILED
+720 -4 COOPERATIVE_LAUNCH_TOO_LARGE
+721 -10 TENSOR_MEMORY_LEAK
+807 -8 MPS_SERVER_NOT_READY
+808 -8 MPS_MAX_CLIENTS_REACHED
+809 -8 MPS_MAX_CONNECTIONS_REACHED
+810 -10 MPS_CLIENT_TERMINATED
+911 -10 EXTERNAL_DEVICE
+END
 walk SIM_FAIL=cuStreamQuery:1=777
 has "an unknown code keeps its number" "$out" "): error (777)"
 walk SIM_FAIL=cuMemHostRegister_v2:1=712
