@@ -194,6 +194,7 @@ while read -r number status name; do
     SIM_FAIL="aclrtMalloc:1=$number" drive npu work
     has "code $number" "$out" "failed mem_alloc: $status $number $name: aclrtMalloc("
 done <<'END'
+107022 -12 ACL_ERROR_RT_DEVICE_TASK_ABORT
 107023 -12 ACL_ERROR_RT_STREAM_ABORT
 107038 -12 ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD
 200006 -3 ACL_ERROR_FEATURE_UNSUPPORTED
@@ -202,6 +203,9 @@ done <<'END'
 507015 -4 ACL_ERROR_RT_AICORE_EXCEPTION
 507910 -1 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 END
+# A call beside the program's aclrtDeviceTaskAbort() fails, and the device goes on behind it.
+SIM_FAIL=aclrtMalloc:1=107022 drive npu walk
+is "beside an abort of tasks the device is not lost" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" drive npu work
     is "lost in copy $copy" 1 "$code"
