@@ -293,13 +293,21 @@ static void access_end(ds_accel_plugin_device_t *device)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* bf16 in hardware: 910B, 910C (which says 910_93). Of the 310 class nothing sure is known. */
+/* The names of chips that compute bf16, as the vendor's PyTorch extension has them. "Ascend910B"
+   without a digit is one of the first 910, which do not. */
 static uint32_t has_bf16(const char *soc)
 {
-    static const char *const generations[] = {"Ascend910B", "Ascend910C", "Ascend910_93"};
+    static const struct {
+        const char *name;
+        uint32_t needs_digit;
+    } generations[] = {{"Ascend910B", 1},   {"Ascend910C", 0}, {"Ascend910_93", 0},
+                       {"Ascend910_95", 0}, {"Ascend310B", 1}, {"Ascend950", 0}};
 
     for (size_t i = 0; soc != NULL && i < sizeof(generations) / sizeof(generations[0]); i++) {
-        if (strncmp(soc, generations[i], strlen(generations[i])) == 0) {
+        size_t length = strlen(generations[i].name);
+
+        if (strncmp(soc, generations[i].name, length) == 0 &&
+            (!generations[i].needs_digit || isdigit((unsigned char)soc[length]))) {
             return 1;
         }
     }

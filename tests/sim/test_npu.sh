@@ -139,9 +139,22 @@ SIM_RANGES=$dir/ranges drive npu ranges
 is "ranges" "0 push step,push forward,pop,push backward,pop,pop" "$code $(paste -sd, "$dir/ranges")"
 run "$sim" npu "$build/bin/ds-accel" info npu --json
 has "info: bf16" "$out" '"is_bf16_supported": true'
-variant ascend910 'for d in v["devices"]: d["name"] = "Ascend910A"'
-run "$sim" "$dir/ascend910.json" "$build/bin/ds-accel" info npu --json
-has "info: a 910 has no bf16" "$out" '"is_bf16_supported": false'
+while read -r name bf16; do
+    variant named "for d in v['devices']: d['name'] = '$name'"
+    run "$sim" "$dir/named.json" "$build/bin/ds-accel" info npu --json
+    has "info: bf16 of an $name" "$out" "\"is_bf16_supported\": $bf16"
+done <<'END'
+Ascend910A false
+Ascend910B false
+Ascend910ProB false
+Ascend910B2C true
+Ascend910B4-1 true
+Ascend910_9391 true
+Ascend910_9589 true
+Ascend950PR_9579 true
+Ascend310P3 false
+Ascend310B4 true
+END
 run "$sim" npu "$build/bin/ds-accel" bench npu --json --only copy,alloc --size 64K --time 0.001
 is "bench" 0 "$code"
 has "bench: copies" "$out" '"state": "measured"'
