@@ -445,7 +445,9 @@ static void read_hwmon(const struct ds_accel_host *host, const char *device,
     if (find_hwmon(host, device, folder, sizeof(folder)) != 0) {
         return;
     }
-    if (read_number(host, folder, "temp1_input", &value) == 0) {
+    /* The edge; the junction on MI300, where the driver has no file of the edge. */
+    if (read_number(host, folder, "temp1_input", &value) == 0 ||
+        read_number(host, folder, "temp2_input", &value) == 0) {
         take_temperature(telemetry, (int64_t)value);
     }
     if (read_number(host, folder, "power1_average", &value) == 0 ||

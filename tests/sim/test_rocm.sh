@@ -158,6 +158,9 @@ variant sysfs 'v["files"] = {"/sys/bus/pci/devices/0000:0c:00.0/" + k: t for k, 
     "hwmon/hwmon4/power1_cap": "300000000\n", "hwmon/hwmon4/freq1_input": "1200000000\n"}.items()}'
 SIM_FAIL='rsmi_init:1=8,amdsmi_init:1=34' drive "$dir/sysfs.json" facts 0
 has "sensors by sysfs alone" "$out" "device 0 valid 0x105d utilization 21 temperature 39000 power 77000 power_limit 300000 core_clock 1200000 memory_used 1048576 memory_total 1073741824"
+variant junction 'v["files"] = {"/sys/bus/pci/devices/0000:0c:00.0/hwmon/hwmon4/temp2_input": "48000\n"}'
+SIM_FAIL='rsmi_init:1=8,amdsmi_init:1=34' drive "$dir/junction.json" facts 0
+has "the junction by sysfs, without an edge" "$out" "device 0 valid 0x4 temperature 48000"
 variant asleep 'v["devices"][1]["power"] = "suspended"'
 drive "$dir/asleep.json" facts 0
 has "a suspended device is not asked" "$out" "device 1 valid 0x0 "
