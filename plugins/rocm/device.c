@@ -46,11 +46,24 @@ static int32_t status_of(int64_t code)
     }
 }
 
+/*
+ * Once a device has had an error, every call of newer HIP returns its code, and after some it is
+ * one that other failures have too: a call that does nothing, and fails with it as well, tells the
+ * two apart.
+ */
+static int is_stuck(const struct rocm *rocm, int64_t code)
+{
+    int current = 0;
+
+    return (code == HIP_UNKNOWN || code == HIP_ASSERT || code == HIP_LAUNCH_TIMEOUT) &&
+           rocm_code(rocm, rocm->hip.hipGetDevice(&current)) == (hip_error_t)code;
+}
+
 void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
 {
     const struct rocm *rocm = runtime;
 
-    *status_out = status_of(code);
+    *status_out = is_stuck(rocm, code) ? DS_ACCEL_ERR_DEVICE_LOST : status_of(code);
     *name_out = rocm->hip.hipGetErrorName((hip_error_t)code);
 }
 

@@ -313,6 +313,16 @@ SIM_FAIL='hipMalloc:1=424242' drive rocm work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
 SIM_FAIL='hipMemcpyAsync:1=700' drive rocm work
 has "an illegal address ends the device's use, as CUDA's does" "$out" ": -10 700 "
+# "Unknown" is a failure like others, unless every call returns it from then on.
+SIM_FAIL='hipMalloc:1=999' drive rocm walk
+has "one unknown error" "$out" "failed mem_alloc: -4 999 "
+is "one unknown error: the device goes on" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
+for number in 999 710 702; do
+    variant stuck "v['lost_code'] = $number"
+    SIM_LOSE=0@copy:2 drive "$dir/stuck.json" work
+    has "every call returns $number" "$out" ": -10 $number "
+    is "every call returns $number: no other failure" "" "$(printf '%s\n' "$out" | grep ": -4 $number " || true)"
+done
 for copy in 1 2 3; do
     SIM_LOSE="0@copy:$copy" drive rocm work
     is "lost in copy $copy" 1 "$code"

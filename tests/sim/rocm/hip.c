@@ -7,8 +7,8 @@
  *
  * Facts of a device beyond the common ones: "arch", "compute_units", "memory_pools", "managed",
  * "virtual_memory", "granularity_bytes". Of the vendor: "narrows_affinity" (looking for devices
- * leaves the caller on its first CPU, as some releases have done), "heeds_alignment" (0: reserved
- * addresses are as they come).
+ * leaves the caller on its first CPU, as some releases have done), "lost_code" (what each call
+ * returns once a device is lost), "heeds_alignment" (0: reserved addresses are as they come).
  */
 #include "../runtime/runtime.h"
 

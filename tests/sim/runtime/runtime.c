@@ -177,10 +177,27 @@ int rt_last_error(bool clears)
     return code;
 }
 
+/* The vendor's fact "lost_code": once a device is lost, each call for whichever device returns it.
+ */
+static int lost_code(void)
+{
+    int code = (int)sim_vendor_number("lost_code", 0);
+
+    for (uint32_t i = 0; code != 0 && i < state.count; i++) {
+        if (sim_is_lost(state.physical[i])) {
+            return code;
+        }
+    }
+    return 0;
+}
+
 int rt_enter(const char *call, bool needs_device)
 {
     int code = (int)sim_enter(call);
 
+    if (code == 0) {
+        code = lost_code();
+    }
     if (code == 0 && needs_device) {
         const struct sim_device *device = rt_device(current_device);
 
