@@ -102,6 +102,25 @@ DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
 is "2.x without names: work" "0 " "$code $out"
 DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa memory
 has "2.x without names: memory is exhausted" "$out" "failed mem_alloc: -2 2 supaErrorMemoryAllocation: "
+while read -r number status name; do
+    SIM_FAIL="supaMalloc:2=$number" DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
+    has "2.x without names: code $number" "$out" "failed mem_alloc: $status $number supaError$name: "
+done <<'END'
+220 -10 NvlinkUncorrectable
+226 -10 Contained
+700 -10 IllegalAddress
+702 -10 LaunchTimeout
+710 -10 Assert
+714 -10 HardwareStackError
+715 -10 IllegalInstruction
+716 -10 MisalignedAddress
+717 -10 InvalidAddressSpace
+718 -10 InvalidPc
+902 -12 StreamCaptureMerge
+903 -12 StreamCaptureUnmatched
+904 -12 StreamCaptureUnjoined
+905 -12 StreamCaptureIsolation
+END
 SIM_FAIL='supaMalloc:1=4711' DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
 has "2.x without names: a code that nobody knows has the runtime's text" "$out" ": -4 4711 something went wrong: "
 
