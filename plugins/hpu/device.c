@@ -31,11 +31,16 @@ static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_a
     }
     switch (strtoul(line, NULL, 16)) {
     case 0x1000:
+    case 0x1001:
     case 0x1010:
+    case 0x1011:
         return 1;
     case 0x1020:
+    case 0x1021:
         return 2;
     case 0x1060:
+    case 0x1061:
+    case 0x1062:
     case 0x1063:
         return 3;
     default:

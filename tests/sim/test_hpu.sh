@@ -212,7 +212,7 @@ is "data types of Gaudi, Gaudi 2 and Gaudi 3" "float32, bfloat16;no
 float32, float16, bfloat16;yes
 float32, float16, bfloat16;yes" "$(cat "$dir/dtypes")"
 # SynapseAI_Core counts Gaudi and Gaudi 2 from 0 and has no Gaudi 3: a number that says nothing leaves it to PCI.
-for type in "0 0x1000" "1 0x1020" "0 0x1063" "7 0x4242"; do
+for type in "0 0x1000" "1 0x1020" "0 0x1063" "7 0x4242" "0 0x1011" "1 0x1021" "7 0x1062"; do
     machine "core" "
 for index, device in enumerate(all):
     device['type'] = ${type% *}
@@ -222,7 +222,7 @@ for index, device in enumerate(all):
     on "$dir/core.json" DS_ACCELERATOR=hpu "$build/bin/ds-accel" info
     echo "$out" | sed -n 's/^ *is_fp16_supported *//p'
 done >"$dir/types"
-is "the generation where the type's number says nothing" "gaudi no gaudi2 yes gaudi3 yes no" \
+is "the generation where the type's number says nothing" "gaudi no gaudi2 yes gaudi3 yes no gaudi no gaudi2 yes gaudi3 yes" \
     "$(tr -s '\n' ' ' <"$dir/types" | sed 's/ $//')"
 for flag in resolves_data_dependency handles_memory_backpressure; do
     has "$flag" "$out" "$(printf '%-28s yes' $flag)"
