@@ -402,6 +402,39 @@ int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
     return DS_ACCEL_OK;
 }
 
+#define ROOM_TRIES 4 /* more may come while there is made room for those that were counted */
+
+/* All of the device's, in *found_out of malloc(); NULL where there are none. */
+static ze_result list_processes(const struct zes_api *zes, zes_device_t device,
+                                struct zes_process **found_out, uint32_t *count_out)
+{
+    ze_result result = ZE_ERROR_INVALID_SIZE;
+
+    *found_out = NULL;
+    for (int i = 0; i < ROOM_TRIES && result == ZE_ERROR_INVALID_SIZE; i++) {
+        uint32_t count = 0;
+
+        free(*found_out);
+        *found_out = NULL;
+        result = zes->zesDeviceProcessesGetState(device, &count, NULL);
+        if (result != ZE_SUCCESS || count == 0) {
+            *count_out = 0;
+            return result;
+        }
+        *found_out = calloc(count, sizeof(**found_out));
+        if (*found_out == NULL) {
+            return ZE_ERROR_OUT_OF_HOST_MEMORY;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            (*found_out)[k].tag = ZES_TAG_PROCESS_STATE;
+        }
+        *count_out = count;
+        result = zes->zesDeviceProcessesGetState(device, count_out, *found_out);
+        *count_out = *count_out < count ? *count_out : count;
+    }
+    return result;
+}
+
 int32_t xpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                       struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                       struct ds_accel_error *error)
@@ -417,17 +450,7 @@ int32_t xpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
                                   "libze_loader.so.1: Sysman is not there (zesInit, or "
                                   "ZES_ENABLE_SYSMAN=1 with a loader before 1.12)");
     }
-    result = runtime->zes.zesDeviceProcessesGetState(device, &count, NULL);
-    if (result == ZE_SUCCESS && count > 0) {
-        found = calloc(count, sizeof(*found));
-        if (found == NULL) {
-            return xpu_no_host_memory(error, "telemetry_processes");
-        }
-        for (uint32_t i = 0; i < count; i++) {
-            found[i].tag = ZES_TAG_PROCESS_STATE;
-        }
-        result = runtime->zes.zesDeviceProcessesGetState(device, &count, found);
-    }
+    result = list_processes(&runtime->zes, device, &found, &count);
     for (uint32_t i = 0; result == ZE_SUCCESS && i < count && i < capacity; i++) {
         processes[i].pid = (int32_t)found[i].pid;
         processes[i].memory_bytes = found[i].memory_bytes;

@@ -218,6 +218,11 @@ v["devices"][1]["port_peer"] = 0'
 drive "$dir/heat.json" facts 0
 has "sensors of the right card" "$out" "device 1 valid 0x14ed utilization 90 temperature 78500"
 has "processes" "$out" "device 1 process 1 of 1 memory 12345"
+# One that came between the two questions: 0x78000008, and they are asked again.
+SIM_FAIL=zesDeviceProcessesGetState:3=2013265928 drive "$dir/heat.json" facts 0
+has "more processes than were counted" "$out" "device 1 process 1 of 1 memory 12345"
+SIM_FAIL='zesDeviceProcessesGetState:*=2013265928' drive "$dir/heat.json" facts 0
+has "processes that are never counted" "$out" "ZE_RESULT_ERROR_INVALID_SIZE"
 # A tile has its own memory and its share of the power; of a card the card's own counter is taken.
 variant warm 'v["devices"][1]["parts"] = [
     {"uuid": "8680d50b-2f00-0000-b900-00000000000%d" % i, "memory_bytes": (256 << i) << 20, "instance": i} for i in (1, 2)]'
