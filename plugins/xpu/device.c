@@ -8,13 +8,20 @@
  *
  * ZE_AFFINITY_MASK hides devices and renumbers the others, but never changes their order: so the
  * devices that are left are its numbers in ascending order. Numbers of devices that there are not
- * are the largest ones, and have no device here.
+ * are the largest ones, and have no device here. "1.0", a tile of a card, names nothing where tiles
+ * are the devices.
  */
 #include "xpu.h"
 
 #include <inttypes.h>
 
 #define MASK_ENTRIES 512u
+
+static int is_same_address(const struct xpu_unit *a, const struct xpu_unit *b)
+{
+    return a->has_address && b->has_address &&
+           memcmp(&a->address, &b->address, sizeof(a->address)) == 0;
+}
 
 /* ---- ZE_AFFINITY_MASK ----------------------------------------------------------------------- */
 
@@ -28,24 +35,31 @@ struct mask {
     uint32_t count;
 };
 
+/* As the driver reads it: 0x1 and 010 too, and what stands behind a number is passed over. */
+static int parse_number(const char *text, uint32_t *number_out)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 0);
+
+    if (end == text || number > UINT32_MAX) {
+        return -1;
+    }
+    *number_out = (uint32_t)number;
+    return 0;
+}
+
 static int take_token(void *user_data, const char *token)
 {
     struct mask *mask = user_data;
-    char number[24];
-    uint64_t root;
-    uint64_t tile = 0;
+    uint32_t root;
+    uint32_t tile = 0;
     const char *dot = strchr(token, '.');
-    size_t length = dot != NULL ? (size_t)(dot - token) : strlen(token);
 
-    if (length >= sizeof(number) || mask->count == MASK_ENTRIES) {
+    if (mask->count == MASK_ENTRIES || parse_number(token, &root) != 0 ||
+        (dot != NULL && parse_number(dot + 1, &tile) != 0)) {
         return 0;
     }
-    snprintf(number, sizeof(number), "%.*s", (int)length, token);
-    if (plugin_parse_u64(number, &root) != 0 || root > UINT32_MAX ||
-        (dot != NULL && (plugin_parse_u64(dot + 1, &tile) != 0 || tile > UINT32_MAX))) {
-        return 0; /* Level Zero ignores what is no number */
-    }
-    mask->entries[mask->count].root = (uint32_t)root;
+    mask->entries[mask->count].root = root;
     mask->entries[mask->count++].tile = dot != NULL ? (int64_t)tile : -1;
     return 0;
 }
@@ -95,16 +109,69 @@ static int mask_at(const struct mask *mask, uint32_t position, uint32_t *root_ou
     return -1;
 }
 
+static uint32_t count_names(const struct mask *mask)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < mask->count; i++) {
+        count += i == 0 || mask->entries[i].root != mask->entries[i - 1].root;
+    }
+    return count;
+}
+
+static void drop_tiles(struct mask *mask)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < mask->count; i++) {
+        if (mask->entries[i].tile < 0) {
+            mask->entries[kept++] = mask->entries[i];
+        }
+    }
+    mask->count = kept;
+}
+
+/*
+ * Are the devices tiles? The variable says so, or two devices at one address do. Else it is the
+ * product's default: if a mask that names fewer without tiles names as many as there are, it is
+ * read so.
+ */
+static int is_flat(const struct xpu_runtime *runtime, const struct mask *all,
+                   const struct mask *whole)
+{
+    const char *hierarchy = getenv("ZE_FLAT_DEVICE_HIERARCHY");
+
+    if (hierarchy != NULL &&
+        (strcmp(hierarchy, "FLAT") == 0 || strcmp(hierarchy, "COMBINED") == 0)) {
+        return 1;
+    }
+    if (hierarchy != NULL && strcmp(hierarchy, "COMPOSITE") == 0) {
+        return 0;
+    }
+    for (uint32_t i = 1; i < runtime->unit_count; i++) {
+        if (is_same_address(&runtime->units[i - 1], &runtime->units[i])) {
+            return 1;
+        }
+    }
+    return count_names(all) > runtime->unit_count && count_names(whole) == runtime->unit_count;
+}
+
 static void find_tokens(struct xpu_runtime *runtime)
 {
+    struct mask *whole = calloc(1, sizeof(*whole));
     struct mask *mask = calloc(1, sizeof(*mask));
     int is_set;
 
     /* An empty mask hides nothing. */
-    is_set = mask != NULL && vendor_visible_each("ZE_AFFINITY_MASK", take_token, mask) == 0 &&
-             mask->count > 0;
+    is_set = mask != NULL && whole != NULL &&
+             vendor_visible_each("ZE_AFFINITY_MASK", take_token, mask) == 0 && mask->count > 0;
     if (is_set) {
         qsort(mask->entries, mask->count, sizeof(mask->entries[0]), compare_entries);
+        *whole = *mask;
+        drop_tiles(whole);
+        if (is_flat(runtime, mask, whole)) {
+            *mask = *whole;
+        }
     }
     for (uint32_t i = 0; i < runtime->unit_count; i++) {
         struct xpu_unit *unit = &runtime->units[i];
@@ -114,6 +181,7 @@ static void find_tokens(struct xpu_runtime *runtime)
             snprintf(unit->token, sizeof(unit->token), "%" PRIu32, i);
         }
     }
+    free(whole);
     free(mask);
 }
 
@@ -186,12 +254,6 @@ static int add_driver(struct xpu_runtime *runtime, struct xpu_driver *driver,
                                    "zeDeviceGet or zeDeviceGetProperties");
     }
     return 0;
-}
-
-static int is_same_address(const struct xpu_unit *a, const struct xpu_unit *b)
-{
-    return a->has_address && b->has_address &&
-           memcmp(&a->address, &b->address, sizeof(a->address)) == 0;
 }
 
 /* Tiles of a card stand beside each other. */

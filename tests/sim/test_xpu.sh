@@ -171,6 +171,10 @@ has "one visible device" "$out" "device 0 vendor 1 $second"
 ZE_AFFINITY_MASK=1,9,0 drive xpu facts
 has "a mask has no order: 0" "$out" "device 0 vendor 0 $first"
 has "a mask has no order: 1" "$out" "device 1 vendor 1 $second"
+ZE_AFFINITY_MASK=0x1 drive xpu facts
+has "a mask of another base" "$out" "device 0 vendor 1 $second"
+run env ZE_AFFINITY_MASK=0x1 "$sim" xpu "$build/bin/ds-accel" conformance xpu --group env
+is "a child has the device that it is shown: 0x1" 0 "$code"
 variant shuffled 'v["order"] = "shuffled"; v["devices"][0]["shuffle"] = 2; v["devices"][1]["shuffle"] = 1'
 drive "$dir/shuffled.json" facts
 has "shuffled: 0" "$out" "device 0 vendor 0 $second"
@@ -192,6 +196,20 @@ has "tiles: the first" "$out" "device 1 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-
 has "tiles: the second" "$out" "device 2 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002 node /dev/dri/renderD129 numa 1 memory 1073741824"
 ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=2,0 drive "$dir/tiles.json" facts
 has "tiles, two visible" "$out" "device 1 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002"
+# Where tiles are devices, the mask's "0.0" names nothing; who says that they are, is the variable or the product.
+ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=0.0,2,1 drive "$dir/tiles.json" facts
+has "a tile's name names nothing: 0" "$out" "device 0 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000001"
+has "a tile's name names nothing: 1" "$out" "device 1 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002"
+variant flat 'v["hierarchy"] = "FLAT"'
+for mask in 0.0,1 0.1,1; do
+    ZE_AFFINITY_MASK=$mask drive "$dir/flat.json" facts
+    has "a product whose tiles are devices: $mask" "$out" "device 0 vendor 1 $second"
+    run env ZE_AFFINITY_MASK=$mask "$sim" "$dir/flat.json" "$build/bin/ds-accel" conformance xpu --group env
+    is "a child has the device that it is shown: $mask" 0 "$code"
+done
+ZE_AFFINITY_MASK=0.0,1 drive xpu facts
+has "where cards are devices it is a card's tile: 0" "$out" "device 0 vendor 0 $first"
+has "where cards are devices it is a card's tile: 1" "$out" "device 1 vendor 1 $second"
 run env ZE_FLAT_DEVICE_HIERARCHY=COMBINED "$sim" "$dir/tiles.json" "$build/bin/ds-accel" info xpu --json
 has "a tile is one" "$out" '"tile"'
 has "and has a parent" "$out" "8680d50b-2f00-0000-b900-000000000000"

@@ -127,8 +127,20 @@ static bool is_flat(void)
     return strcmp(hierarchy, "COMPOSITE") != 0;
 }
 
-/* Is the number in the mask, and which tile alone; the mask's own order means nothing. */
-static bool is_in_mask(uint32_t number, int *tile_out)
+static uint32_t tile_count(const struct device *card)
+{
+    uint32_t count = sim_device_count("xpu");
+    uint32_t tiles = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        tiles += sim_device_at(i)->parent == (int32_t)card->card->physical;
+    }
+    return tiles > 0 ? tiles : 1;
+}
+
+/* Is the number in the mask, and which tile alone; the mask's own order means nothing. A tile that
+   there is not counts for nothing, nor does any where tiles are the devices: limit 0. */
+static bool is_in_mask(uint32_t number, uint32_t limit, int *tile_out)
 {
     const char *mask = getenv("ZE_AFFINITY_MASK");
     bool is_in = false;
@@ -139,16 +151,22 @@ static bool is_in_mask(uint32_t number, int *tile_out)
         return true;
     }
     for (const char *at = mask; at != NULL; at = strchr(at, ',')) {
-        unsigned root, tile;
-        int count;
+        unsigned long root, tile = 0;
+        const char *begin = at + (*at == ',');
+        bool has_tile;
+        char *end;
 
-        at += *at == ',';
-        count = sscanf(at, "%u.%u", &root, &tile);
-        if (count < 1 || root != number) {
+        at = begin;
+        root = strtoul(begin, &end, 0);
+        has_tile = *end == '.';
+        if (has_tile) {
+            tile = strtoul(end + 1, NULL, 0);
+        }
+        if (end == begin || root != number || (has_tile && tile >= limit)) {
             continue;
         }
         is_in = true;
-        if (count == 1) {
+        if (!has_tile) {
             tiles = 2;
         } else if (tiles++ == 0) {
             *tile_out = (int)tile;
@@ -180,11 +198,11 @@ static void find_devices(void)
         driver.cards[i] = card;
         if (is_flat() && card->card->is_partitioned) {
             for (uint32_t t = 0; (tile = tile_of(card, t)) != NULL; t++) {
-                if (is_in_mask(number++, &only)) {
+                if (is_in_mask(number++, 0, &only)) {
                     show(tile);
                 }
             }
-        } else if (is_in_mask(number++, &only)) {
+        } else if (is_in_mask(number++, is_flat() ? 0 : tile_count(card), &only)) {
             tile = only >= 0 ? tile_of(card, (uint32_t)only) : NULL;
             show(tile != NULL ? tile : card);
         }
