@@ -65,8 +65,12 @@ static const char *const rsmi_names[] = {"librocm_smi64.so.7",
                                          "librocm_smi64.so",
                                          "/opt/rocm/lib/librocm_smi64.so",
                                          NULL};
-static const char *const amdsmi_names[] = {"libamd_smi.so.26", "libamd_smi.so.24", "libamd_smi.so",
-                                           "/opt/rocm/lib/libamd_smi.so", NULL};
+static const char *const amdsmi_names[] = {"libamd_smi.so.26",
+                                           "libamd_smi.so.25",
+                                           "libamd_smi.so.24",
+                                           "libamd_smi.so",
+                                           "/opt/rocm/lib/libamd_smi.so",
+                                           NULL};
 static const char *const roctx_names[] = {"librocprofiler-sdk-roctx.so.1",
                                           "librocprofiler-sdk-roctx.so",
                                           "libroctx64.so.4",

@@ -152,6 +152,15 @@ HIP_VISIBLE_DEVICES=1 drive "$dir/busy.json" facts 0
 has "sensors of the only visible device" "$out" "device 0 valid 0x103f utilization 63 memory_utilization 0 temperature 47000"
 DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere drive "$dir/busy.json" facts 0
 has "sensors by amd_smi, degrees and all" "$out" "device 0 valid 0x1027 utilization 0 memory_utilization 0 temperature 41000"
+# Each release's own name of amd_smi.
+shims=$(cd "$build/sim/lib" && pwd)
+for number in 26 25 24; do
+    mkdir "$dir/smi$number"
+    ln -s "$shims/libamdhip64.so.6" "$shims/libsim_rocm.so" "$dir/smi$number"
+    ln -s "$shims/libamd_smi.so.26" "$dir/smi$number/libamd_smi.so.$number"
+    DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere driven "$sim" rocm env LD_LIBRARY_PATH="$dir/smi$number" "$drive" "$plugin" facts 0
+    has "sensors by libamd_smi.so.$number" "$out" "device 0 valid 0x1027 utilization 0 memory_utilization 0 temperature 41000"
+done
 variant sysfs 'v["files"] = {"/sys/bus/pci/devices/0000:0c:00.0/" + k: t for k, t in {
     "gpu_busy_percent": "21\n", "mem_info_vram_total": "1073741824\n", "mem_info_vram_used": "1048576\n",
     "hwmon/hwmon4/temp1_input": "39000\n", "hwmon/hwmon4/power1_average": "77000000\n",
