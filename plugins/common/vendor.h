@@ -71,6 +71,7 @@ struct ds_accel_plugin_event {
     uint32_t is_wrapped;
     pthread_mutex_t lock; /* guards what follows */
     uint32_t recorded;    /* VENDOR_EVENT_* of vendor_event.c */
+    uint64_t sequence;    /* of its latest record among those of the process; 0: none was seen */
     void *frame;
 };
 

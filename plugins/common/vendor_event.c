@@ -102,6 +102,8 @@ int32_t vendor_check_captured(const ds_accel_plugin_event_t *event, const char *
     return DS_ACCEL_OK;
 }
 
+static atomic_ullong record_count;
+
 static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
                                    struct ds_accel_error *error)
 {
@@ -126,6 +128,8 @@ static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plug
     VENDOR_WORK(stream->device, error, status,
                 vendor_backend.event_record(stream->device, event->native, stream->native, error));
     if (status == DS_ACCEL_OK) {
+        __atomic_store_n(&event->sequence, atomic_fetch_add(&record_count, 1) + 1,
+                         __ATOMIC_RELEASE);
         __atomic_store_n(&event->recorded,
                          is_capturing ? VENDOR_EVENT_CAPTURED : VENDOR_EVENT_RECORDED,
                          __ATOMIC_RELEASE);
@@ -216,10 +220,21 @@ static int32_t check_reached(ds_accel_plugin_event_t *event, struct ds_accel_err
     return status;
 }
 
+/* Some runtimes have the time between two marks as an unsigned number: they are asked in the order
+   of the marks, and the other way round it is negative. */
+static int is_turned(const ds_accel_plugin_event_t *start, const ds_accel_plugin_event_t *end)
+{
+    uint64_t first = __atomic_load_n(&start->sequence, __ATOMIC_ACQUIRE);
+    uint64_t last = __atomic_load_n(&end->sequence, __ATOMIC_ACQUIRE);
+
+    return last != 0 && last < first;
+}
+
 static int32_t vendor_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
                                        double *elapsed_ms_out, struct ds_accel_error *error)
 {
     double elapsed_ms = 0;
+    int turned;
     int32_t status = vendor_check_event(start, "event_elapsed_ms", error);
 
     if (status == DS_ACCEL_OK) {
@@ -240,13 +255,15 @@ static int32_t vendor_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_
     if (status == DS_ACCEL_OK) {
         status = check_reached(end, error);
     }
+    turned = is_turned(start, end);
     if (status == DS_ACCEL_OK) {
         VENDOR_WORK(start->device, error, status,
-                    vendor_backend.event_elapsed_ms(start->device, start->native, end->native,
-                                                    &elapsed_ms, error));
+                    vendor_backend.event_elapsed_ms(
+                        start->device, turned ? end->native : start->native,
+                        turned ? start->native : end->native, &elapsed_ms, error));
     }
     if (status == DS_ACCEL_OK) {
-        *elapsed_ms_out = elapsed_ms;
+        *elapsed_ms_out = turned ? 0 - elapsed_ms : elapsed_ms;
     }
     return status;
 }

@@ -210,11 +210,13 @@ static int32_t queue_copies(struct run *run, double copy_ms)
 static int32_t wait_for_copies(struct run *run, double copy_ms)
 {
     double elapsed = -1;
+    double turned = 1;
     int32_t status;
 
     if (CALL(run, event_synchronize, run->end, UINT64_MAX) < 0 ||
         CALL(run, stream_synchronize, run->two, UINT64_MAX) < 0 ||
-        CALL(run, event_elapsed_ms, run->start, run->end, &elapsed) < 0) {
+        CALL(run, event_elapsed_ms, run->start, run->end, &elapsed) < 0 ||
+        CALL(run, event_elapsed_ms, run->end, run->start, &turned) < 0) {
         return -1;
     }
     status = CALL(run, event_query, run->end);
@@ -229,6 +231,8 @@ static int32_t wait_for_copies(struct run *run, double copy_ms)
     drive_want(run, status == DS_ACCEL_OK, "a stream that was waited for is idle");
     drive_want(run, elapsed >= copy_ms && elapsed < 500 * (copy_ms + 1),
                "the time between two events");
+    drive_want(run, turned <= 0 && turned + elapsed < 0.01 && turned + elapsed > -0.01,
+               "the time between two events, the other way round");
     drive_want(run, !HAS(run, stream_host_task) || run->task_count == 1, "the host task runs once");
     return 0;
 }
