@@ -10,7 +10,11 @@
 
 #define GROUP "left"
 #define ROUNDS 8
-#define WINDOWS 4 /* of ROUNDS each: what grows in every one of them but the first is a leak */
+/* Of ROUNDS each: what grows in every one of them but the first is a leak. Where memory still grows
+ * in the last, there are more: on a busy machine threads of rounds that are over end late, and the
+ * C library maps heaps and stacks for the next ones, but not without end. */
+#define WINDOWS 4
+#define MOST_WINDOWS 12
 /* Of each round: a handle, or a queue. What runtimes lose of less with each context is not the
    plugin's mistake; LeakSanitizer tells one from the other. */
 #define LEAK_BYTES 512u
@@ -60,11 +64,10 @@ static struct counts count(size_t thread_limit)
 }
 
 /* Fewer than one of each round stayed, or the configuration tolerates that some do. */
-static bool has_no_growth(const struct ds_accel__run *run, const char *code, size_t before,
-                          size_t after)
+static bool has_no_growth(const struct ds_accel__run *run, const char *code, size_t rounds,
+                          size_t before, size_t after)
 {
-    return after < before + (WINDOWS - 1) * ROUNDS ||
-           ds_accel__conduct_is_tolerated(run->candidate, code);
+    return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, code);
 }
 
 /* Go through the rounds, and fail if something stays of each. What is made once is made in the
@@ -72,32 +75,38 @@ static bool has_no_growth(const struct ds_accel__run *run, const char *code, siz
 static void want_no_growth(struct ds_accel__run *run, const char *what,
                            void (*round)(struct ds_accel__run *run))
 {
-    struct counts after[WINDOWS + 1] = {{SIZE_MAX, 0, 0, 0}};
+    struct counts first = {0};
+    struct counts last = {0};
+    size_t rounds = 0; /* behind the first window */
     bool has_leak = true;
     bool maps_more = true;
-    const struct counts *first = &after[1];
-    const struct counts *last = &after[WINDOWS];
 
-    for (int i = 1; i <= WINDOWS; i++) {
+    for (int i = 0; i < WINDOWS || (i < MOST_WINDOWS && (has_leak || maps_more)); i++) {
+        struct counts before = last;
+
         for (int k = 0; k < ROUNDS; k++) {
             round(run);
         }
-        after[i] = count(i > 1 ? after[1].threads : SIZE_MAX);
-        has_leak = has_leak && (i == 1 || after[i].heap_bytes >= after[i - 1].heap_bytes +
-                                                                     (size_t)ROUNDS * LEAK_BYTES);
-        maps_more = maps_more &&
-                    (i == 1 || after[i].mapped_pages >= after[i - 1].mapped_pages + ROUNDS);
+        last = count(i > 0 ? first.threads : SIZE_MAX);
+        if (i == 0) {
+            first = last;
+            continue;
+        }
+        rounds += ROUNDS;
+        has_leak = has_leak && last.heap_bytes >= before.heap_bytes + (size_t)ROUNDS * LEAK_BYTES;
+        maps_more = maps_more && last.mapped_pages >= before.mapped_pages + ROUNDS;
     }
-    EXPECT(run, has_no_growth(run, "leaves_thread", first->threads, last->threads),
-           "%s %d times: %zu threads before, %zu after", what, (WINDOWS - 1) * ROUNDS,
-           first->threads, last->threads);
-    EXPECT(run, has_no_growth(run, "leaves_descriptor", first->descriptors, last->descriptors),
-           "%s %d times: %zu descriptors before, %zu after", what, (WINDOWS - 1) * ROUNDS,
-           first->descriptors, last->descriptors);
-    EXPECT(run, !has_leak, "%s %d times: %zu bytes of the heap before, %zu after", what,
-           (WINDOWS - 1) * ROUNDS, first->heap_bytes, last->heap_bytes);
-    EXPECT(run, !maps_more, "%s %d times: %zu pages mapped before, %zu after", what,
-           (WINDOWS - 1) * ROUNDS, first->mapped_pages, last->mapped_pages);
+    EXPECT(run, has_no_growth(run, "leaves_thread", rounds, first.threads, last.threads),
+           "%s %zu times: %zu threads before, %zu after", what, rounds, first.threads,
+           last.threads);
+    EXPECT(run,
+           has_no_growth(run, "leaves_descriptor", rounds, first.descriptors, last.descriptors),
+           "%s %zu times: %zu descriptors before, %zu after", what, rounds, first.descriptors,
+           last.descriptors);
+    EXPECT(run, !has_leak, "%s %zu times: %zu bytes of the heap before, %zu after", what, rounds,
+           first.heap_bytes, last.heap_bytes);
+    EXPECT(run, !maps_more, "%s %zu times: %zu pages mapped before, %zu after", what, rounds,
+           first.mapped_pages, last.mapped_pages);
 }
 
 /* ---- lives ---------------------------------------------------------------------------------- */
