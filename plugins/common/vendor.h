@@ -69,9 +69,10 @@ struct ds_accel_plugin_event {
     void *native;
     uint32_t flags; /* DS_ACCEL_EVENT_* */
     uint32_t is_wrapped;
-    pthread_mutex_t lock; /* guards what follows */
-    uint32_t recorded;    /* VENDOR_EVENT_* of vendor_event.c */
-    uint64_t sequence;    /* of its latest record among those of the process; 0: none was seen */
+    pthread_mutex_t lock;    /* guards what follows */
+    uint32_t recorded;       /* VENDOR_EVENT_* of vendor_event.c */
+    uint64_t sequence;       /* of its latest record among those of the process; 0: none was seen */
+    const void *recorded_on; /* the stream of that; never read, the stream may be gone */
     void *frame;
 };
 
@@ -169,6 +170,7 @@ struct vendor_backend {
     uint32_t allocation_align_bytes; /* what alloc() gives at least; more is made by the frame */
     uint32_t captures_no_ipc_events; /* INTERPROCESS ones are neither recorded nor waited for in
                                         a capture */
+    uint32_t times_are_unsigned;     /* event_elapsed_ms() of a later and an earlier mark is huge */
     uint32_t frees_wait;             /* free(), free_pinned() and host_unregister() wait for the
                                         device's work by themselves */
     /* open() leaves descriptors or threads that close() cannot end, or the library does not survive

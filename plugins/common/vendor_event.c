@@ -128,6 +128,7 @@ static int32_t vendor_event_record(ds_accel_plugin_event_t *event, ds_accel_plug
     VENDOR_WORK(stream->device, error, status,
                 vendor_backend.event_record(stream->device, event->native, stream->native, error));
     if (status == DS_ACCEL_OK) {
+        __atomic_store_n(&event->recorded_on, stream, __ATOMIC_RELAXED);
         __atomic_store_n(&event->sequence, atomic_fetch_add(&record_count, 1) + 1,
                          __ATOMIC_RELEASE);
         __atomic_store_n(&event->recorded,
@@ -220,21 +221,53 @@ static int32_t check_reached(ds_accel_plugin_event_t *event, struct ds_accel_err
     return status;
 }
 
-/* Some runtimes have the time between two marks as an unsigned number: they are asked in the order
-   of the marks, and the other way round it is negative. */
-static int is_turned(const ds_accel_plugin_event_t *start, const ds_accel_plugin_event_t *end)
+static int32_t ask_elapsed(const ds_accel_plugin_event_t *start, const ds_accel_plugin_event_t *end,
+                           double *elapsed_ms_out, struct ds_accel_error *error)
 {
-    uint64_t first = __atomic_load_n(&start->sequence, __ATOMIC_ACQUIRE);
-    uint64_t last = __atomic_load_n(&end->sequence, __ATOMIC_ACQUIRE);
+    int32_t status;
 
-    return last != 0 && last < first;
+    VENDOR_WORK(start->device, error, status,
+                vendor_backend.event_elapsed_ms(start->device, start->native, end->native,
+                                                elapsed_ms_out, error));
+    return status;
+}
+
+/*
+ * Where the runtime returns an unsigned number, a negative time is a huge one. A stream passes its
+ * marks in the order in which they were recorded, so the runtime is asked in that order. Marks of
+ * two streams may be passed in any order: of the two answers, the smaller one is the time.
+ */
+static int32_t ask_unsigned(const ds_accel_plugin_event_t *start,
+                            const ds_accel_plugin_event_t *end, double *elapsed_ms_out,
+                            struct ds_accel_error *error)
+{
+    const uint64_t first = __atomic_load_n(&start->sequence, __ATOMIC_ACQUIRE);
+    const uint64_t last = __atomic_load_n(&end->sequence, __ATOMIC_ACQUIRE);
+    const int is_one_stream = first != 0 && last != 0 &&
+                              __atomic_load_n(&start->recorded_on, __ATOMIC_RELAXED) ==
+                                  __atomic_load_n(&end->recorded_on, __ATOMIC_RELAXED);
+    double forth_ms = 0;
+    double back_ms = 0;
+    int32_t status = DS_ACCEL_OK;
+
+    if (!is_one_stream || first <= last) {
+        status = ask_elapsed(start, end, &forth_ms, error);
+    }
+    if (status == DS_ACCEL_OK && (!is_one_stream || first > last)) {
+        status = ask_elapsed(end, start, &back_ms, error);
+    }
+    if (is_one_stream) {
+        *elapsed_ms_out = forth_ms - back_ms; /* one of them was not asked for */
+    } else {
+        *elapsed_ms_out = forth_ms <= back_ms ? forth_ms : 0 - back_ms;
+    }
+    return status;
 }
 
 static int32_t vendor_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
                                        double *elapsed_ms_out, struct ds_accel_error *error)
 {
     double elapsed_ms = 0;
-    int turned;
     int32_t status = vendor_check_event(start, "event_elapsed_ms", error);
 
     if (status == DS_ACCEL_OK) {
@@ -255,15 +288,12 @@ static int32_t vendor_event_elapsed_ms(ds_accel_plugin_event_t *start, ds_accel_
     if (status == DS_ACCEL_OK) {
         status = check_reached(end, error);
     }
-    turned = is_turned(start, end);
     if (status == DS_ACCEL_OK) {
-        VENDOR_WORK(start->device, error, status,
-                    vendor_backend.event_elapsed_ms(
-                        start->device, turned ? end->native : start->native,
-                        turned ? start->native : end->native, &elapsed_ms, error));
+        status = vendor_backend.times_are_unsigned ? ask_unsigned(start, end, &elapsed_ms, error)
+                                                   : ask_elapsed(start, end, &elapsed_ms, error);
     }
     if (status == DS_ACCEL_OK) {
-        *elapsed_ms_out = turned ? 0 - elapsed_ms : elapsed_ms;
+        *elapsed_ms_out = elapsed_ms;
     }
     return status;
 }

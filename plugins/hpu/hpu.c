@@ -382,6 +382,7 @@ const struct vendor_backend vendor_backend = {
     .event_query = hpu_event_query,
     .event_synchronize = hpu_event_synchronize,
     .event_elapsed_ms = hpu_event_elapsed_ms,
+    .times_are_unsigned = 1,
     .alloc = hpu_alloc,
     .free = hpu_free,
     .alloc_pinned = hpu_alloc_pinned,

@@ -371,6 +371,7 @@ const struct vendor_backend vendor_backend = {
     .event_query = xpu_event_query,
     .event_synchronize = xpu_event_synchronize,
     .event_elapsed_ms = xpu_event_elapsed_ms,
+    .times_are_unsigned = 1,
     .alloc = xpu_alloc,
     .free = xpu_free,
     .alloc_pinned = xpu_alloc_pinned,

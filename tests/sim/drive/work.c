@@ -307,6 +307,29 @@ static int32_t ask_memory(struct run *run)
     return status;
 }
 
+/* Marks of two streams are passed in any order: here the second one first. */
+static int32_t time_between_streams(struct run *run, double copy_ms)
+{
+    const double most = 500 * (copy_ms + 1);
+    double forth = 0;
+    double back = 0;
+
+    if (CALL(run, mem_copy_async, run->one, run->first, run->pinned, BYTES, UP) < 0 ||
+        CALL(run, event_record, run->start, run->one) < 0 ||
+        CALL(run, event_record, run->end, run->two) < 0 ||
+        CALL(run, event_synchronize, run->end, UINT64_MAX) < 0 ||
+        CALL(run, event_synchronize, run->start, UINT64_MAX) < 0 ||
+        CALL(run, event_elapsed_ms, run->start, run->end, &forth) < 0 ||
+        CALL(run, event_elapsed_ms, run->end, run->start, &back) < 0) {
+        return -1;
+    }
+    drive_want(run, forth > -most && forth < most, "the time between marks of two streams");
+    drive_want(run, back + forth < 0.01 && back + forth > -0.01,
+               "the time between marks of two streams, the other way round");
+    drive_want(run, copy_ms <= 0 || forth < 0, "the mark behind a slow copy is the later one");
+    return 0;
+}
+
 void drive_work(struct run *run)
 {
     double copy_ms = run->arguments[0] != NULL ? atof(run->arguments[0]) : 0;
@@ -317,7 +340,8 @@ void drive_work(struct run *run)
            move(run, run->two, source, got, 1) == 0 && fill(run, got) == 0 &&
            queue_copies(run, copy_ms) == 0 && wait_for_copies(run, copy_ms) == 0 &&
            check_copies(run, got) == 0 && work_graph(run, got) == 0 &&
-           use_host_memory(run, source, got) == 0 && ask_memory(run) == 0);
+           use_host_memory(run, source, got) == 0 && ask_memory(run) == 0 &&
+           time_between_streams(run, copy_ms) == 0);
     if (run->device != NULL) {
         CALL(run, device_health, run->device);
     }
