@@ -340,6 +340,17 @@ static void unpin_streams(struct xpu_state *state, struct xpu_stream **streams, 
     pthread_mutex_unlock(&state->lock);
 }
 
+/* Captured work is not the device's yet, and another thread's capture is not broken by a wait. */
+static uint32_t captures(struct xpu_stream *stream)
+{
+    uint32_t is_capturing;
+
+    pthread_mutex_lock(&stream->lock);
+    is_capturing = xpu_stream_is_capturing(stream);
+    pthread_mutex_unlock(&stream->lock);
+    return is_capturing;
+}
+
 int32_t xpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     struct xpu_state *state = xpu_state(device);
@@ -364,7 +375,9 @@ int32_t xpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
         capacity = count + 16;
     }
     for (uint32_t i = 0; i < count && status == DS_ACCEL_OK; i++) {
-        status = xpu_stream_synchronize(device, streams[i], error);
+        if (!captures(streams[i])) {
+            status = xpu_stream_synchronize(device, streams[i], error);
+        }
     }
     unpin_streams(state, streams, count);
     free(streams);
