@@ -122,7 +122,6 @@ REFUSAL(name_past_end, struct text, env_name_get, run->instance, DS_ACCEL_ENV_LI
 
 REFUSAL(alloc_alignment, void *, mem_alloc, run->device, MEMORY_BYTES, 3, 0, &out)
 REFUSAL(import_nothing, void *, dmabuf_import, run->device, -1, 0, MEMORY_BYTES, &out)
-REFUSAL(foreign_pointer, void *, mem_device_pointer, run->device, &out, &out)
 
 /* Handles that nobody exported. */
 static const unsigned char no_handle[DS_ACCEL__PEER_HANDLE];
@@ -131,6 +130,22 @@ REFUSAL(open_nothing, void *, ipc_memory_open, run->device, no_handle,
         run->info.memory_handle_bytes, 0, &out)
 REFUSAL(open_no_event, ds_accel_plugin_event_t *, ipc_event_open, run->device, no_handle,
         run->info.event_handle_bytes, &out)
+
+/* Where the device uses the host's memory as it is, every address may be one of the device's. */
+static int32_t foreign_pointer(struct ds_accel__run *run, bool *is_touched_out)
+{
+    void *out;
+    int32_t status;
+
+    *is_touched_out = false;
+    if ((run->info.flags & DS_ACCEL_FLAG_HOST_ACCESSIBLE) != 0) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    memset(&out, POISON, sizeof(out));
+    status = CALL(run, mem_device_pointer, run->device, &out, &out);
+    *is_touched_out = is_touched(&out, 0, sizeof(out));
+    return status;
+}
 
 /* A priority below the least. */
 static int32_t low_priority(struct ds_accel__run *run, bool *is_touched_out)
@@ -892,22 +907,22 @@ static void check_null(struct ds_accel__run *run)
 
     table->shutdown(NULL);
     table->device_close(NULL);
-    if (table->stream_destroy != NULL) {
+    if (ds_accel__witness_has(SLOT(stream_destroy))) {
         table->stream_destroy(NULL);
     }
-    if (table->event_destroy != NULL) {
+    if (ds_accel__witness_has(SLOT(event_destroy))) {
         table->event_destroy(NULL);
     }
-    if (table->graph_destroy != NULL) {
+    if (ds_accel__witness_has(SLOT(graph_destroy))) {
         table->graph_destroy(NULL);
     }
-    if (table->graph_exec_destroy != NULL) {
+    if (ds_accel__witness_has(SLOT(graph_exec_destroy))) {
         table->graph_exec_destroy(NULL);
     }
-    if (table->vmem_destroy != NULL) {
+    if (ds_accel__witness_has(SLOT(vmem_destroy))) {
         table->vmem_destroy(NULL);
     }
-    if (table->mem_free != NULL) {
+    if (ds_accel__witness_has(SLOT(mem_free))) {
         WANT(run, DS_ACCEL_OK, mem_free, run->device, NULL);
     }
 }

@@ -220,7 +220,7 @@ static void check_visible(struct ds_accel__run *run)
            again);
 }
 
-/* Each of the variables shows a device, and says so in one way only. */
+/* Each variable of the list has a value that shows a device, or is ERR_UNSUPPORTED. */
 static void check_variables(struct ds_accel__run *run)
 {
     const uint32_t index = 0;

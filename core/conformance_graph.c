@@ -131,6 +131,7 @@ static void check_launches_in_a_row(struct ds_accel__run *run)
     if (CALL(run, stream_host_task, stream, count_task, &runs) != DS_ACCEL_OK) {
         ds_accel__skip(run, "%.200s", run->error.message); /* another check's matter */
         CALL(run, graph_capture_end, stream, &graph);
+        run->table.graph_destroy(graph);
         run->table.stream_destroy(stream);
         return;
     }

@@ -14,7 +14,7 @@ static uint64_t native_of(struct ds_accel__run *run, uint32_t kind, const void *
     return native;
 }
 
-/* Two streams, and two events, are two objects of the vendor's. */
+/* Two streams are two objects of the vendor's. */
 static void check_apart(struct ds_accel__run *run)
 {
     ds_accel_plugin_stream_t *streams[2] = {ds_accel__stream(run), ds_accel__stream(run)};

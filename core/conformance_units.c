@@ -13,7 +13,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define FEW 64u
 
-#define CLOCK_LEAST_KHZ 5000u    /* 5 MHz, of a device that idles; MHz would be below */
+#define CLOCK_LOW_KHZ 5000u      /* below are whole MHz of a device that idles, or MHz for kHz */
 #define CLOCK_MOST_KHZ 50000000u /* 50 GHz */
 #define LIMIT_LEAST_MW 2000u     /* 2 W */
 #define POWER_MOST_MW 100000000u /* 100 kW */
@@ -31,10 +31,15 @@ static struct ds_accel_telemetry read_telemetry(struct ds_accel__run *run)
 
 /* ---- sensors -------------------------------------------------------------------------------- */
 
+/* A clock of 1500 is in MHz; one of 1000 or 2000 kHz may be what an idle device has. */
+static bool is_clock(uint32_t khz)
+{
+    return khz <= CLOCK_MOST_KHZ && (khz >= CLOCK_LOW_KHZ || khz % 1000 == 0);
+}
+
 static void want_clock(struct ds_accel__run *run, const char *what, bool is_known, uint32_t khz)
 {
-    EXPECT(run, !is_known || khz == 0 || (khz >= CLOCK_LEAST_KHZ && khz <= CLOCK_MOST_KHZ),
-           "the %s clock is %u kHz", what, khz);
+    EXPECT(run, !is_known || is_clock(khz), "the %s clock is %u kHz", what, khz);
 }
 
 static void want_power(struct ds_accel__run *run, const struct ds_accel_telemetry *now)
@@ -182,7 +187,8 @@ static struct ds_accel_memory_stats read_stats(struct ds_accel__run *run)
     return stats;
 }
 
-/* What is held counts, and no more than that; what was given back does not. */
+/* What is held counts, and no more than that; what was given back does not. On the host the figure
+ * may be the process's, which keeps what it freed. */
 static void check_stats(struct ds_accel__run *run)
 {
     const uint64_t size = some_size(run);
@@ -209,7 +215,9 @@ static void check_stats(struct ds_accel__run *run)
                "with %llu bytes more allocated_bytes went from %llu to %llu",
                (unsigned long long)size, (unsigned long long)before.allocated_bytes,
                (unsigned long long)held.allocated_bytes);
-        EXPECT(run, after.allocated_bytes <= held.allocated_bytes - size / 2,
+        EXPECT(run,
+               (run->info.flags & DS_ACCEL_FLAG_HOST_ACCESSIBLE) != 0 ||
+                   after.allocated_bytes <= held.allocated_bytes - size / 2,
                "with %llu bytes freed allocated_bytes went from %llu to %llu",
                (unsigned long long)size, (unsigned long long)held.allocated_bytes,
                (unsigned long long)after.allocated_bytes);
@@ -325,7 +333,7 @@ static const struct ds_accel__check checks[] = {
     {67, MEMORY, "bytes that are held", DEVICE, 0, check_stats, {HOLDS, SLOT(mem_stats)}},
     {66,
      MEMORY,
-     "what is available can be had, and no more",
+     "no more can be had than is available",
      DEVICE,
      0,
      check_available,

@@ -141,6 +141,8 @@ int32_t ds_accel__visit_graph(struct ds_accel__run *run)
     }
     if (status == DS_ACCEL_OK) {
         status = launch(run, graph);
+    }
+    if (graph != NULL) { /* also where a task was refused in the capture */
         run->table.graph_destroy(graph);
     }
     return status;
