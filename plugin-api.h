@@ -1065,7 +1065,7 @@ struct ds_accel_plugin {
     /** @p domain and @p category may be NULL. */
     int32_t (*range_push)(ds_accel_plugin_instance_t *instance, const char *message,
                           const char *domain, const char *category, struct ds_accel_error *error);
-    /** End the calling thread's innermost range of @p domain; ERR_STATE, or OK, if none is open. */
+    /** End the calling thread's innermost range of @p domain; ERR_STATE if none is open. */
     int32_t (*range_pop)(ds_accel_plugin_instance_t *instance, const char *domain,
                          struct ds_accel_error *error);
     /** Ask the vendor's profiler, where one watches this process, to collect. */

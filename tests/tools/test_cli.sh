@@ -784,7 +784,7 @@ is "config show --env" "0 NAME VALUE ORIGIN MEANING 1" \
 # ---- lint ---------------------------------------------------------------------------------------
 
 report lint 0 "$program" lint "$mocks/ds_accel_cuda.so" --json
-is "a good one" "true 19" "$(at ok 'rules/#')"
+is "a good one" "true 20" "$(at ok 'rules/#')"
 is "all rules passed" "" "$(at 'rules/*/result' | sed 's/\(passed *\)*//')"
 run "$program" lint "$mocks/ds_accel_cuda.so"
 has "as text" "$out" "keeps every rule that a file can be checked for"
