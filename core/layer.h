@@ -192,6 +192,7 @@ struct ds_accel__call {
     union ds_accel__argument arguments[DS_ACCEL__ARGUMENTS];
     size_t depth; /* layers that were asked before */
     bool is_refused;
+    bool capture_goes_on; /* graph_capture_end failed, and the stream captures as before */
     struct ds_accel__object *spare_object; /* for what the call gives: memory for it is had first */
     struct ds_accel__range *spare_range;
     struct ds_accel__range removed; /* what goes with this call; size 0: nothing */

@@ -717,8 +717,9 @@ static void race_after(struct ds_accel__call *call)
     bool warns;
 
     ds_accel__layer_lock();
-    if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->is_refused) {
-        end_capture(call); /* it ends in any case */
+    if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->is_refused &&
+        !call->capture_goes_on) {
+        end_capture(call); /* also one that was broken: it has ended without a graph */
     } else if (call->status == DS_ACCEL_OK && !call->is_refused && !ds_accel__race_is_blind) {
         follow(call);
     }

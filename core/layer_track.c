@@ -242,6 +242,19 @@ static void note_capture(const struct ds_accel__call *call)
     }
 }
 
+/* A runtime may refuse the end and leave the capture as it is, for the thread that began it. Only
+ * the plugin knows. No lock held. */
+static bool capture_goes_on(const struct ds_accel__call *call)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+
+    return call->slot == DS_ACCEL__SLOT_graph_capture_end && call->status < 0 &&
+           call->plugin->graph_capture_status(DS_ACCEL__POINTER(call, 0), &capturing, &error) ==
+               DS_ACCEL_OK &&
+           capturing != DS_ACCEL_CAPTURING_NO;
+}
+
 static void learn_flags(struct ds_accel__call *call)
 {
     uint32_t kind = ds_accel__slots[call->slot].meanings[0];
@@ -268,6 +281,7 @@ void ds_accel__track_after(struct ds_accel__call *call)
 
         asked_bytes = pointer != NULL ? ask_size(call, pointer) : 0;
     }
+    call->capture_goes_on = capture_goes_on(call);
     ds_accel__layer_lock();
     if (call->status == DS_ACCEL_OK) {
         keep_handle(call);
@@ -285,8 +299,8 @@ void ds_accel__track_after(struct ds_accel__call *call)
                                                                       : DS_ACCEL__ALLOCATIONS,
                             &call->removed, &call->spare_range);
     }
-    if (call->slot == DS_ACCEL__SLOT_graph_capture_end) {
-        note_capture(call); /* it ends in any case */
+    if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->capture_goes_on) {
+        note_capture(call); /* also one that was broken: it has ended without a graph */
     }
     ds_accel__layer_unlock();
     learn_flags(call);

@@ -1672,21 +1672,41 @@ static int32_t paper_wrap(ds_accel_plugin_device_t *it, uint32_t kind, uint64_t 
     return *object_out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
 }
 
+/* The latest capture that began: as with cuda, only its thread can end it, but in mode relaxed. */
+static struct {
+    ds_accel_plugin_stream_t *stream; /* NULL: it has ended */
+    uint32_t mode;
+    pthread_t thread;
+} paper_capture;
+
 static int32_t paper_begin(ds_accel_plugin_stream_t *it, uint32_t mode,
                            struct ds_accel_error *details)
 {
-    (void)it;
-    (void)mode;
     (void)details;
+    paper_capture.stream = it;
+    paper_capture.mode = mode;
+    paper_capture.thread = pthread_self();
     return DS_ACCEL_OK;
 }
 
 static int32_t paper_end(ds_accel_plugin_stream_t *it, ds_accel_plugin_graph_t **out,
                          struct ds_accel_error *details)
 {
-    (void)it;
     (void)details;
+    if (it == paper_capture.stream && paper_capture.mode != DS_ACCEL_CAPTURE_RELAXED &&
+        !pthread_equal(paper_capture.thread, pthread_self())) {
+        return DS_ACCEL_ERR_STATE;
+    }
+    paper_capture.stream = NULL;
     *out = (ds_accel_plugin_graph_t *)&paper_graph;
+    return DS_ACCEL_OK;
+}
+
+static int32_t paper_capture_status(ds_accel_plugin_stream_t *it, uint32_t *status_out,
+                                    struct ds_accel_error *details)
+{
+    (void)details;
+    *status_out = it == paper_capture.stream ? DS_ACCEL_CAPTURING_YES : DS_ACCEL_CAPTURING_NO;
     return DS_ACCEL_OK;
 }
 
@@ -1743,6 +1763,7 @@ static const struct ds_accel_plugin *paper_entry(const struct ds_accel_host *hos
     paper.native_wrap = paper_wrap;
     paper.graph_capture_begin = paper_begin;
     paper.graph_capture_end = paper_end;
+    paper.graph_capture_status = paper_capture_status;
     paper.graph_destroy = paper_graph_destroy;
     paper.graph_instantiate = paper_instantiate;
     paper.graph_exec_destroy = paper_exec_destroy;
@@ -1750,13 +1771,13 @@ static const struct ds_accel_plugin *paper_entry(const struct ds_accel_host *hos
     return &paper;
 }
 
-static void start_paper(uint64_t flags)
+static void start_paper_with(uint64_t flags, const char *layers)
 {
     struct ds_accel_options options = test_options();
 
     paper_flags = flags;
     options.accelerator = "paper";
-    setenv("DS_ACCEL_LAYERS", "validate", 1);
+    setenv("DS_ACCEL_LAYERS", layers, 1);
     context = test_create_with(&options);
     cr_assert_eq(ds_accel_register(context, paper_entry), DS_ACCEL_OK);
     cr_assert_eq(ds_accel_detect(context), DS_ACCEL_OK, "%s", ds_accel_last_error());
@@ -1767,6 +1788,11 @@ static void start_paper(uint64_t flags)
     second = make_stream();
     event_a = make_event();
     memory_a = allocate(256);
+}
+
+static void start_paper(uint64_t flags)
+{
+    start_paper_with(flags, "validate");
 }
 
 static void stop_paper(void)
@@ -1877,6 +1903,72 @@ Test(core_layer, a_graph_of_two_streams_is_looked_at_while_it_is_captured)
         table->graph_destroy(graph);
         stop_paper();
     }
+}
+
+static void *end_first(void *status_out)
+{
+    struct ds_accel_error details = {.struct_size = sizeof(details)};
+    ds_accel_plugin_graph_t *graph = NULL;
+
+    *(int32_t *)status_out = table->graph_capture_end(first, &graph, &details);
+    return NULL;
+}
+
+static void *destroy_graph(void *graph)
+{
+    ds_accel_graph_destroy(graph);
+    return NULL;
+}
+
+static void in_another_thread(void *(*run)(void *), void *argument)
+{
+    pthread_t thread;
+
+    cr_assert_eq(pthread_create(&thread, NULL, run, argument), 0);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+/* Layer race alone lets the call through, and the runtime refuses it. */
+Test(core_layer, a_capture_goes_on_after_an_end_that_the_runtime_refused)
+{
+    ds_accel_plugin_graph_t *graph = NULL;
+    ds_accel_plugin_graph_exec_t *exec = NULL;
+    int32_t status = DS_ACCEL_OK;
+
+    start_paper_with(0, "race");
+    EXPECT_OK(table->graph_capture_begin(first, DS_ACCEL_CAPTURE_GLOBAL, &error));
+    EXPECT_OK(write_from_here(first));
+    in_another_thread(end_first, &status);
+    cr_expect_eq(status, DS_ACCEL_ERR_STATE);
+    EXPECT_OK(write_again(first));
+    EXPECT_OK(write_from_here(second));
+    cr_expect_eq(races(), 0, "nothing of the capture has run: %s", report("race"));
+    EXPECT_OK(table->graph_capture_end(first, &graph, &error));
+    EXPECT_OK(table->graph_instantiate(graph, 0, &exec, &error));
+    EXPECT_OK(table->graph_launch(exec, first, &error));
+    cr_expect_eq(races(), 1, "what it holds runs now: %s", report("race"));
+    table->graph_exec_destroy(exec);
+    table->graph_destroy(graph);
+    stop_paper();
+}
+
+/* Nor does layer validate count a capture as ended that outlives its graph. */
+Test(core_layer, a_capture_goes_on_whose_graph_another_thread_destroyed)
+{
+    ds_accel_plugin_graph_t *captured = NULL;
+    ds_accel_graph_t *graph = NULL;
+    ds_accel_stream_t *stream = NULL;
+
+    start_paper(0);
+    cr_assert_eq(ds_accel_stream_create(device, 0, 0, &stream), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_graph_create(device, &graph), DS_ACCEL_OK);
+    cr_assert_eq(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_GLOBAL),
+                 DS_ACCEL_OK, "%s", ds_accel_last_error());
+    in_another_thread(destroy_graph, graph);
+    EXPECT_OK(table->graph_capture_end(stream->handle, &captured, &error));
+    table->graph_destroy(captured);
+    ds_accel_stream_destroy(stream);
+    stop_paper();
 }
 
 /* Memory of the host's own that nobody pinned is not the device's, though its number may be. */
