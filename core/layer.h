@@ -303,6 +303,8 @@ void ds_accel__track_after(struct ds_accel__call *call);
 bool ds_accel__race_captures(const struct ds_accel__object *stream);
 /* The vendor's handle of a stream or an event is known now: all that stand for one are one. */
 void ds_accel__race_native(struct ds_accel__object *object);
+/* It is not, or no longer, one with others. */
+void ds_accel__race_part(struct ds_accel__object *object);
 
 /* layer_rules.c: what layer validate knows of more than one call. No lock held. */
 void ds_accel__rules_check(struct ds_accel__call *call);

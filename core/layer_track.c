@@ -224,10 +224,49 @@ static void note_native(const struct ds_accel__call *call)
                                                      : DS_ACCEL__OBJECT_COUNT;
     struct ds_accel__object *object = ds_accel__object_find(kind, DS_ACCEL__POINTER(call, 2));
 
-    if (kind < DS_ACCEL__OBJECT_COUNT && object != NULL) {
-        object->native = *(const uint64_t *)call->arguments[3].pointer;
+    uint64_t native = *(const uint64_t *)call->arguments[3].pointer;
+
+    if (kind < DS_ACCEL__OBJECT_COUNT && object != NULL && object->native != native) {
+        object->native = native;
         ds_accel__race_native(object);
     }
+}
+
+/* Of an event that was recorded; 0: nobody asked, or nobody wants to know. Lock held. */
+static uint64_t recorded_native(const struct ds_accel__call *call, const void **device_out)
+{
+    const struct ds_accel__object *event =
+        call->slot == DS_ACCEL__SLOT_event_record && call->status == DS_ACCEL_OK &&
+                call->stack->races != NULL
+            ? ds_accel__object_find(DS_ACCEL__EVENT, DS_ACCEL__POINTER(call, 0))
+            : NULL;
+
+    *device_out = event != NULL ? event->device : NULL;
+    return event != NULL ? event->native : 0;
+}
+
+/* Some backends make a new event of the vendor's for each record, and another may get the value of
+ * the one before. No lock held. */
+static void forget_native(const struct ds_accel__call *call, const void *device, uint64_t native)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    const void *handle = DS_ACCEL__POINTER(call, 0);
+    struct ds_accel__object *event;
+    uint64_t offset_bytes = 0;
+    uint64_t now = 0;
+
+    if (call->plugin->native_get((ds_accel_plugin_device_t *)device, DS_ACCEL_NATIVE_EVENT, handle,
+                                 &now, &offset_bytes, &error) == DS_ACCEL_OK &&
+        now == native) {
+        return;
+    }
+    ds_accel__layer_lock();
+    event = ds_accel__object_find(DS_ACCEL__EVENT, handle);
+    if (event != NULL && event->native == native) {
+        event->native = 0;
+        ds_accel__race_part(event);
+    }
+    ds_accel__layer_unlock();
 }
 
 static void note_capture(const struct ds_accel__call *call)
@@ -270,6 +309,8 @@ static void learn_flags(struct ds_accel__call *call)
 
 void ds_accel__track_after(struct ds_accel__call *call)
 {
+    const void *device;
+    uint64_t native;
     uint64_t asked_bytes = 0;
     bool asks = call->slot == DS_ACCEL__SLOT_ipc_memory_open ||
                 (call->slot == DS_ACCEL__SLOT_native_wrap &&
@@ -302,7 +343,11 @@ void ds_accel__track_after(struct ds_accel__call *call)
     if (call->slot == DS_ACCEL__SLOT_graph_capture_end && !call->capture_goes_on) {
         note_capture(call); /* also one that was broken: it has ended without a graph */
     }
+    native = recorded_native(call, &device);
     ds_accel__layer_unlock();
+    if (native != 0) {
+        forget_native(call, device, native);
+    }
     learn_flags(call);
 }
 

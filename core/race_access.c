@@ -133,6 +133,13 @@ void ds_accel__race_native(struct ds_accel__object *object)
     }
 }
 
+void ds_accel__race_part(struct ds_accel__object *object)
+{
+    if (object->race != NULL && object->race->references > 1) {
+        ds_accel__race_object_end(object);
+    }
+}
+
 struct owner_of_component {
     uint32_t component;
     bool is_ours;

@@ -1580,27 +1580,44 @@ static int32_t paper_default(ds_accel_plugin_device_t *it, ds_accel_plugin_strea
     return DS_ACCEL_OK;
 }
 
+/* As with opencl, an event of the vendor's is of one record, and its number is given again once
+ * nobody has it. */
+struct paper_event {
+    uint64_t mark; /* 0: never recorded */
+};
+
+static uint32_t paper_marks[8]; /* how many have each */
+
 static int32_t paper_event_create(ds_accel_plugin_device_t *it, uint32_t flags,
                                   ds_accel_plugin_event_t **out, struct ds_accel_error *details)
 {
     (void)it;
     (void)flags;
     (void)details;
-    *out = malloc(1);
+    *out = calloc(1, sizeof(struct paper_event));
     return *out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
 }
 
 static void paper_event_destroy(ds_accel_plugin_event_t *it)
 {
+    paper_marks[it != NULL ? ((struct paper_event *)it)->mark : 0]--;
     free(it);
 }
 
 static int32_t paper_record(ds_accel_plugin_event_t *it, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *details)
 {
-    (void)it;
+    struct paper_event *event = (struct paper_event *)it;
+    uint64_t mark = 1;
+
     (void)stream;
     (void)details;
+    while (paper_marks[mark] != 0) {
+        mark++;
+    }
+    paper_marks[mark]++;
+    paper_marks[event->mark]--;
+    event->mark = mark;
     return DS_ACCEL_OK;
 }
 
@@ -1664,12 +1681,27 @@ static int32_t paper_copy_memory(ds_accel_plugin_stream_t *it, void *destination
 static int32_t paper_wrap(ds_accel_plugin_device_t *it, uint32_t kind, uint64_t native,
                           void **object_out, struct ds_accel_error *details)
 {
+    struct paper_event *event = calloc(1, sizeof(*event));
+
     (void)it;
-    (void)kind;
-    (void)native;
     (void)details;
-    *object_out = malloc(1);
-    return *object_out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+    if (event != NULL && kind == DS_ACCEL_NATIVE_EVENT) {
+        event->mark = native;
+        paper_marks[native]++;
+    }
+    *object_out = event;
+    return event != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+}
+
+static int32_t paper_native(ds_accel_plugin_device_t *it, uint32_t kind, const void *object,
+                            uint64_t *native_out, uint64_t *offset_bytes_out,
+                            struct ds_accel_error *details)
+{
+    (void)it;
+    (void)details;
+    *native_out = kind == DS_ACCEL_NATIVE_EVENT ? ((const struct paper_event *)object)->mark : 77;
+    *offset_bytes_out = 0;
+    return *native_out != 0 ? DS_ACCEL_OK : DS_ACCEL_ERR_STATE;
 }
 
 /* The latest capture that began: as with cuda, only its thread can end it, but in mode relaxed. */
@@ -1760,6 +1792,7 @@ static const struct ds_accel_plugin *paper_entry(const struct ds_accel_host *hos
     paper.mem_free = paper_free;
     paper.mem_fill_async = paper_fill_memory;
     paper.mem_copy_async = paper_copy_memory;
+    paper.native_get = paper_native;
     paper.native_wrap = paper_wrap;
     paper.graph_capture_begin = paper_begin;
     paper.graph_capture_end = paper_end;
@@ -2048,6 +2081,56 @@ Test(core_layer, the_default_stream_is_left_alone_while_one_that_it_waits_for_ca
         table->stream_destroy(apart);
         stop_paper();
     }
+}
+
+static uint64_t native_of(uint32_t kind, const void *object)
+{
+    uint64_t native = 0;
+    uint64_t offset_bytes = 0;
+
+    EXPECT_OK(table->native_get(handle, kind, object, &native, &offset_bytes, &error));
+    return native;
+}
+
+/* A backend may make a new event of the vendor's for each record: the next has the number that
+ * another's former one had. */
+Test(core_layer, an_event_that_is_recorded_again_is_not_another_one)
+{
+    ds_accel_plugin_stream_t *third;
+    void *wrapped = NULL;
+
+    start_paper(0);
+    third = make_stream();
+    event_b = make_event();
+    EXPECT_OK(table->event_record(event_a, first, &error));
+    cr_expect_eq(native_of(DS_ACCEL_NATIVE_EVENT, event_a), 1);
+    EXPECT_OK(table->event_record(event_a, first, &error));
+    EXPECT_OK(table->event_record(event_b, second, &error));
+    cr_expect_eq(native_of(DS_ACCEL_NATIVE_EVENT, event_b), 1);
+    EXPECT_OK(write_from_here(first));
+    EXPECT_OK(table->event_record(event_a, first, &error));
+    EXPECT_OK(table->event_record(event_b, second, &error));
+    EXPECT_OK(table->stream_wait_event(third, event_a, &error));
+    EXPECT_OK(write_again(third));
+    cr_expect_eq(races(), 0, "it was waited for: %s", report("race"));
+    EXPECT_OK(table->event_record(event_a, third, &error));
+    ASSERT_OK(table->native_wrap(handle, DS_ACCEL_NATIVE_EVENT,
+                                 native_of(DS_ACCEL_NATIVE_EVENT, event_a), &wrapped, &error));
+    EXPECT_OK(table->stream_wait_event(first, wrapped, &error));
+    EXPECT_OK(write_from_here(first));
+    cr_expect_eq(races(), 0, "both are one record's: %s", report("race"));
+    EXPECT_OK(table->event_record(wrapped, first, &error));
+    EXPECT_OK(table->event_record(event_a, third, &error));
+    EXPECT_OK(table->stream_wait_event(second, wrapped, &error));
+    EXPECT_OK(write_again(second));
+    cr_expect_eq(races(), 0, "each has its own from then on: %s", report("race"));
+    EXPECT_OK(table->stream_wait_event(third, event_a, &error));
+    EXPECT_OK(write_from_here(third));
+    cr_expect_eq(races(), 1, "this one waits for nothing");
+    table->event_destroy(wrapped);
+    table->event_destroy(event_b);
+    table->stream_destroy(third);
+    stop_paper();
 }
 
 /* As a program does that makes a handle of the vendor's stream for each use. */

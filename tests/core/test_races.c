@@ -716,6 +716,10 @@ Test(core_races, handles_of_one_event_are_one_mark)
     MUST(set(second, memory, 2));
     expect_races(0, "recorded by the wrapped one");
     MUST(ds_accel_event_record(event, second));
+    MUST(table->stream_wait_event(first->handle, wrapped, &error));
+    MUST(set(first, memory, 3));
+    expect_races(0, "recorded by the other one, when both were one already");
+    MUST(ds_accel_event_record(event, first));
     table->event_destroy(wrapped);
     MUST(ds_accel_event_synchronize(event));
     MUST(ds_accel_note_access(device, NULL, memory, 1, DS_ACCEL_ACCESS_WRITE));
