@@ -141,6 +141,7 @@ struct ds_accel__object {
     uint32_t flags;     /* that it was created with */
     bool is_lent;       /* a default or current stream: not the caller's to destroy */
     bool is_default;
+    bool is_created; /* of a stream: the vendor's ends with this handle */
     bool is_ours;    /* of a stream: the library has a handle of it */
     uint64_t native; /* of a stream or event: the vendor's, once it is known by native_*; else 0 */
     bool is_capturing;

@@ -207,6 +207,7 @@ static void keep_handle(struct ds_accel__call *call)
                call->slot == DS_ACCEL__SLOT_ipc_event_open) {
         object->flags = DS_ACCEL_EVENT_TIMING; /* nobody said that it has none */
     }
+    object->is_created = object->is_created || call->slot == DS_ACCEL__SLOT_stream_create;
     object->is_default = object->is_default || call->slot == DS_ACCEL__SLOT_stream_get_default;
     object->is_lent = object->is_lent || object->is_default;
     if (call->slot == DS_ACCEL__SLOT_native_wrap) {

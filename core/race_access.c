@@ -51,7 +51,8 @@ void ds_accel__capture_put(struct ds_accel__capture *capture)
 
 #define NATIVE_COUNT 64u
 
-/* Streams of the vendor's whose last handle has ended: one may be wrapped again. A ring. */
+/* Streams of the vendor's whose last handle has ended, but not they: one may be wrapped again. A
+ * ring. */
 static struct native {
     uint64_t stack; /* its id */
     uint64_t native;
@@ -62,7 +63,7 @@ static size_t next_native;
 
 static void remember_native(const struct ds_accel__object *stream, race_clock_t *clock)
 {
-    if (stream->native != 0) {
+    if (stream->native != 0 && !stream->is_created) {
         ds_accel__clock_put(natives[next_native].clock);
         natives[next_native] = (struct native){.stack = stream->stack->id,
                                                .native = stream->native,
@@ -112,10 +113,28 @@ static void share(struct ds_accel__object *object, struct ds_accel__object *othe
     object->race = shared;
 }
 
+/* The stream goes on where the last handle of the vendor's ended; one that was just created is a
+ * new one, and the other with its value has ended. */
+static void recall_native(struct ds_accel__object *stream)
+{
+    for (size_t i = 0; i < NATIVE_COUNT; i++) {
+        struct native *native = &natives[i];
+
+        if (native->native == stream->native && native->stack == stream->stack->id &&
+            native->device_index == stream->device_index) {
+            if (stream->is_created) {
+                ds_accel__clock_put(native->clock);
+                *native = (struct native){.clock = NULL};
+            } else if (ds_accel__race_of(stream) != NULL) {
+                ds_accel__clock_join(&stream->race->clock, native->clock);
+            }
+        }
+    }
+}
+
 void ds_accel__race_native(struct ds_accel__object *object)
 {
     struct same_native seek = {.of = object};
-    struct ds_accel__race_object *race;
 
     if (object->native == 0 || object->stack->races == NULL) {
         return;
@@ -124,12 +143,8 @@ void ds_accel__race_native(struct ds_accel__object *object)
     if (seek.found != NULL) {
         share(object, seek.found);
     }
-    for (size_t i = 0; i < NATIVE_COUNT && object->kind == DS_ACCEL__STREAM; i++) {
-        if (natives[i].native == object->native && natives[i].stack == object->stack->id &&
-            natives[i].device_index == object->device_index &&
-            (race = ds_accel__race_of(object)) != NULL) {
-            ds_accel__clock_join(&race->clock, natives[i].clock);
-        }
+    if (object->kind == DS_ACCEL__STREAM) {
+        recall_native(object);
     }
 }
 
@@ -164,6 +179,14 @@ bool ds_accel__race_is_ours(uint32_t component)
 
 /* ---- objects that end ----------------------------------------------------------------------- */
 
+/* The vendor's stream has ended before a handle that was wrapped around it. */
+static void forget_value(void *user_data, struct ds_accel__object *object)
+{
+    if (object->race == user_data) {
+        object->native = 0;
+    }
+}
+
 void ds_accel__race_object_end(struct ds_accel__object *object)
 {
     struct ds_accel__race_object *race = object->race;
@@ -173,6 +196,9 @@ void ds_accel__race_object_end(struct ds_accel__object *object)
     }
     object->race = NULL;
     if (--race->references > 0) {
+        if (object->is_created) {
+            ds_accel__objects_visit(forget_value, race);
+        }
         return;
     }
     if (object->kind == DS_ACCEL__STREAM) {

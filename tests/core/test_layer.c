@@ -2151,3 +2151,49 @@ Test(core_layer, a_stream_that_is_wrapped_again_goes_on_where_it_was)
     table->stream_destroy(wrapped);
     stop_paper();
 }
+
+/* The driver gives the value of a stream that was destroyed to the next one, which waits for
+ * nothing of what the other had queued. */
+Test(core_layer, a_stream_that_gets_the_value_of_an_ended_one_is_another)
+{
+    enum {
+        CREATED,
+        CREATED_AND_WRAPPED, /* and that handle is destroyed after the stream, or not at all */
+        CREATED_AND_STILL_WRAPPED,
+        WRAPPED, /* its maker has destroyed it */
+        FOLLOWED_BY_WRAPPED,
+        CASES
+    };
+
+    for (int i = 0; i < CASES; i++) {
+        ds_accel_plugin_stream_t *created = NULL;
+        void *wrapped = NULL;
+        void *next = NULL;
+
+        start_paper(0);
+        if (i != WRAPPED) {
+            created = make_stream();
+            cr_assert_eq(native_of(DS_ACCEL_NATIVE_STREAM, created), 77);
+        }
+        if (i != CREATED && i != FOLLOWED_BY_WRAPPED) {
+            ASSERT_OK(table->native_wrap(handle, DS_ACCEL_NATIVE_STREAM, 77, &wrapped, &error));
+        }
+        EXPECT_OK(write_from_here(i == WRAPPED ? wrapped : created));
+        table->stream_destroy(created);
+        if (i != CREATED_AND_STILL_WRAPPED) {
+            table->stream_destroy(wrapped);
+            wrapped = NULL;
+        }
+        if (i == FOLLOWED_BY_WRAPPED) {
+            ASSERT_OK(table->native_wrap(handle, DS_ACCEL_NATIVE_STREAM, 77, &next, &error));
+        } else {
+            next = make_stream();
+            cr_assert_eq(native_of(DS_ACCEL_NATIVE_STREAM, next), 77);
+        }
+        EXPECT_OK(write_again(next));
+        cr_expect_eq(races(), 1, "%d: the first write was not waited for", i);
+        table->stream_destroy(wrapped);
+        table->stream_destroy(next);
+        stop_paper();
+    }
+}
