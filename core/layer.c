@@ -577,6 +577,7 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     struct ds_accel__object *stream_object;
     struct ds_accel__device *ours = ds_accel__device_check(device, "note_access");
     struct ds_accel__range grave = {0};
+    enum ds_accel__reach reach = DS_ACCEL__REACH_UNKNOWN;
     const char *problem = NULL;
     int32_t status;
     bool is_known;
@@ -604,11 +605,11 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     if (is_known && size_bytes > 0 && has_layer(device_object->stack, "validate")) {
         problem = ds_accel__validate_noted(device_object,
                                            stream != NULL && !ds_accel__layers_in_task(),
-                                           (uintptr_t)pointer, size_bytes, &grave);
+                                           (uintptr_t)pointer, size_bytes, &grave, &reach);
     }
     if (is_known && size_bytes > 0 && problem == NULL) {
-        is_refused =
-            ds_accel__race_note(device_object, stream_object, pointer, size_bytes, access, site);
+        is_refused = ds_accel__race_note(device_object, stream_object, pointer, size_bytes, access,
+                                         site, &reach);
     }
     ds_accel__layer_unlock();
     if (problem != NULL) {

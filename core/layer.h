@@ -313,14 +313,23 @@ void ds_accel__rules_check(struct ds_accel__call *call);
 void ds_accel__rules_wrap_task(struct ds_accel__call *call);
 void ds_accel__rules_drop_task(const struct ds_accel__call *call);
 void ds_accel__rules_stop(struct ds_accel__stack *stack);
+
+/* What is known of an address within one call: the system is asked once. */
+enum ds_accel__reach {
+    DS_ACCEL__REACH_UNKNOWN,
+    DS_ACCEL__REACH_READABLE,
+    DS_ACCEL__REACH_NONE
+};
+
 /* layer_validate.c: what is wrong with memory that a stream (NULL: the host) is said to use, with
  * where it was freed in *grave_out; NULL: nothing. Lock held. */
 const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
                                      uint64_t address, uint64_t size_bytes,
-                                     struct ds_accel__range *grave_out);
+                                     struct ds_accel__range *grave_out,
+                                     enum ds_accel__reach *reach);
 
 /* Can the process read there? True, too, where nobody can be asked. */
-bool ds_accel__layer_can_read(uint64_t address);
+bool ds_accel__layer_can_read(uint64_t address, enum ds_accel__reach *reach);
 /* Does a slot that gives memory back take what this one made? */
 bool ds_accel__may_free(uint32_t slot, uint32_t made_by);
 /* Is all that work of the library's own touches there, as far as layer validate, if it is on,
@@ -341,7 +350,7 @@ void ds_accel__race_tell(struct ds_accel__stack *stack);
 /* True: it races, and races are refused. Lock held. */
 bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access,
-                         const void *site);
+                         const void *site, enum ds_accel__reach *reach);
 void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,
                           const void *pointer, uint64_t size_bytes, const void *site);
 /* layer_leak.c: what is live, of an instance and device or (NULL) of all; a new text, "" if nothing

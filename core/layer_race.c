@@ -779,7 +779,7 @@ static bool note(const struct ds_accel__access *access)
 
 bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access_kind,
-                         const void *site)
+                         const void *site, enum ds_accel__reach *reach)
 {
     struct ds_accel__stack *stack = device->stack;
     struct ds_accel__access access = {
@@ -798,7 +798,7 @@ bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel_
         return false;
     }
     access.space = stream == NULL || ds_accel__race_task != NULL
-                       ? ds_accel__race_host_space(device, access.begin)
+                       ? ds_accel__race_host_space(device, access.begin, reach)
                        : ds_accel__race_space(device, access.begin);
     if (stream == NULL || ds_accel__race_task != NULL) {
         if (ds_accel__race_place_host(stack, &access)) {

@@ -14,15 +14,18 @@
 #include "race.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define CELL_BEFORE UINT64_C(0x5a5ac3c35a5ac3c3)
 #define CELL_EMPTY UINT64_C(0xa7a7d5d5a7a7d5d5)
 #define STRUCT_LIMIT 65536u
 #define SIZE_LIMIT ((uint64_t)INT64_MAX)
+#define SMALLEST_PAGE 4096u
 
 /* ---- the plugin's breaches ------------------------------------------------------------------ */
 
@@ -303,18 +306,32 @@ static void find_owner(void *user_data, const struct ds_accel__range *range)
     }
 }
 
-bool ds_accel__layer_can_read(uint64_t address)
+/* process_vm_readv() is one system call, but a filter may forbid it, and it does not read memory
+ * that a driver has mapped: what it refuses is asked of write(). */
+static bool can_read(uint64_t address)
 {
+    unsigned char byte;
+    const struct iovec here = {&byte, 1};
+    const struct iovec there = {(void *)(uintptr_t)address, 1};
     int ends[2];
     bool is;
 
-    if (pipe(ends) != 0) {
+    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 ||
+        pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         return true;
     }
     is = write(ends[1], (const void *)(uintptr_t)address, 1) == 1 || errno != EFAULT;
     close(ends[0]);
     close(ends[1]);
     return is;
+}
+
+bool ds_accel__layer_can_read(uint64_t address, enum ds_accel__reach *reach)
+{
+    if (*reach == DS_ACCEL__REACH_UNKNOWN) {
+        *reach = can_read(address) ? DS_ACCEL__REACH_READABLE : DS_ACCEL__REACH_NONE;
+    }
+    return *reach == DS_ACCEL__REACH_READABLE;
 }
 
 /* Memory that a host cannot touch, unless the device works on the process's own. */
@@ -385,13 +402,14 @@ static const char *judge_host_memory(const struct ds_accel__call *call, uint64_t
     const struct ds_accel__range *range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address);
     const struct ds_accel__object device = device_of(call);
     struct owner owner = {.address = address, .stack = call->stack};
+    enum ds_accel__reach reach = DS_ACCEL__REACH_UNKNOWN;
 
     if (is_own && device.handle != NULL && !is_process_memory(&device)) {
         if (range == NULL && ds_accel__space_of(&device) != 0) {
             ds_accel__ranges_visit(DS_ACCEL__ALLOCATIONS, find_owner, &owner);
         }
         if (range != NULL ? range->stack == call->stack && is_device_range(range)
-                          : owner.range != NULL && !ds_accel__layer_can_read(address)) {
+                          : owner.range != NULL && !ds_accel__layer_can_read(address, &reach)) {
             return "is a device's, and the call says that it is the host's";
         }
     }
@@ -461,14 +479,15 @@ static const char *judge_device_memory(const struct ds_accel__object *device, ui
 
 const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
                                      uint64_t address, uint64_t size_bytes,
-                                     struct ds_accel__range *grave_out)
+                                     struct ds_accel__range *grave_out, enum ds_accel__reach *reach)
 {
+    const uint64_t last = address + size_bytes - 1;
     uint64_t space = ds_accel__space_of(device);
     const struct ds_accel__range *range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, 0, address);
     const struct ds_accel__range *grave;
     struct ds_accel__object of = *device;
 
-    if (range == NULL && (is_on_stream || !ds_accel__layer_can_read(address))) {
+    if (range == NULL && (is_on_stream || !ds_accel__layer_can_read(address, reach))) {
         range = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address);
     }
     of.device_flags = ds_accel__device_flags(device);
@@ -490,14 +509,15 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
     }
     /* The host's own may lie where such memory was before. */
     if (grave != NULL && !is_the_hosts_again(grave, &of) &&
-        (is_on_stream || !ds_accel__layer_can_read(address))) {
+        (is_on_stream || !ds_accel__layer_can_read(address, reach))) {
         *grave_out = *grave;
         return end_of(grave);
     }
     if (is_on_stream && !is_process_memory(&of)) {
         return "is in no live allocation";
     }
-    return ds_accel__layer_can_read(address) && ds_accel__layer_can_read(address + size_bytes - 1)
+    return ds_accel__layer_can_read(address, reach) &&
+                   (last / SMALLEST_PAGE == address / SMALLEST_PAGE || can_read(last))
                ? NULL
                : "is in no memory of this process";
 }

@@ -182,7 +182,8 @@ bool ds_accel__race_place_stream(struct ds_accel__object *stream,
 /* Where an address of a device's call lies: host memory is not the device's own. */
 uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t address);
 /* The same of an address that code of the host uses: the device's only if the host cannot. */
-uint64_t ds_accel__race_host_space(const struct ds_accel__object *device, uint64_t address);
+uint64_t ds_accel__race_host_space(const struct ds_accel__object *device, uint64_t address,
+                                   enum ds_accel__reach *reach);
 const struct ds_accel__object *ds_accel__race_device_of(const void *handle);
 /* Of an element; 1 for what is not known. */
 uint64_t ds_accel__race_dtype_bytes(uint64_t dtype);

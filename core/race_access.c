@@ -418,12 +418,13 @@ uint64_t ds_accel__race_space(const struct ds_accel__object *device, uint64_t ad
     return ds_accel__space_of(device);
 }
 
-uint64_t ds_accel__race_host_space(const struct ds_accel__object *device, uint64_t address)
+uint64_t ds_accel__race_host_space(const struct ds_accel__object *device, uint64_t address,
+                                   enum ds_accel__reach *reach)
 {
     uint64_t space = ds_accel__race_space(device, address);
 
     return space != 0 && ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, address) != NULL &&
-                   !ds_accel__layer_can_read(address)
+                   !ds_accel__layer_can_read(address, reach)
                ? space
                : 0;
 }

@@ -6,9 +6,14 @@
 
 #include <dlfcn.h>
 #include <dlpack/dlpack.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static ds_accel_t *context;
@@ -516,6 +521,82 @@ Test(core_rules, an_access_is_to_memory_of_the_process)
     munmap(pages, page);
     ds_accel_stream_destroy(ours);
     stop();
+}
+
+/* False: it cannot be had here. */
+static bool forbid_cheap_reads(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/* As containers and services do. */
+Test(core_rules, an_access_is_to_memory_of_the_process_where_a_filter_forbids_to_ask)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages;
+
+    start();
+    pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(pages, MAP_FAILED);
+    cr_assert_eq(munmap(pages + page, page), 0);
+    if (forbid_cheap_reads()) {
+        EXPECT_STATUS(ds_accel_note_access(device, NULL, pages, page, DS_ACCEL_ACCESS_WRITE),
+                      DS_ACCEL_OK);
+        EXPECT_STATUS(ds_accel_note_access(device, NULL, pages, page + 1, DS_ACCEL_ACCESS_READ),
+                      DS_ACCEL_ERR_INVALID);
+    }
+    munmap(pages, page);
+    stop();
+}
+
+/* Calls of the process to write; 0: nobody counts them. */
+static unsigned long long written(void)
+{
+    FILE *file = fopen("/proc/self/io", "re");
+    unsigned long long count = 0;
+    char line[128];
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "syscw: ", strlen("syscw: ")) == 0) {
+            count = strtoull(line + strlen("syscw: "), NULL, 10);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return count;
+}
+
+/* Whether an address can be read costs no descriptor, and no write to it. */
+Test(core_rules, an_access_to_plain_memory_is_cheap)
+{
+    static char host[3 * 65536];
+    unsigned long long before;
+
+    for (int is_far = 0; is_far < 2; is_far++) {
+        if (is_far) {
+            start_far();
+        } else {
+            start();
+        }
+        before = written();
+        for (int i = 0; i < 100; i++) {
+            EXPECT_STATUS(
+                ds_accel_note_access(device, NULL, host, sizeof(host), DS_ACCEL_ACCESS_READ),
+                DS_ACCEL_OK);
+        }
+        cr_expect_lt(written() - before, 50, "%llu", written() - before);
+        stop();
+    }
 }
 
 Test(core_rules, a_kernel_does_not_use_what_is_only_the_hosts)
