@@ -357,6 +357,7 @@ void ds_accel_destroy(ds_accel_t *context)
 void ds_accel__context_end(ds_accel_t *context)
 {
     if (context->watch.is_torn) {
+        ds_accel__lazy_drop(context);
         return; /* half of it is written, and its helper processes and its file are the parent's */
     }
     ds_accel__fork_unwatch(&context->watch);

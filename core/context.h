@@ -73,6 +73,7 @@ struct ds_accel {
         struct ds_accel__lazy **last; /* NULL: there is none */
         bool is_running;              /* a thread makes them */
         bool is_over;                 /* there will be no more */
+        bool is_changing;             /* a child that is forked now cannot use the list; atomic */
     } lazy;
     char settings[2][32];  /* by enum ds_accel__setting, under lock; "": as the facts are */
     int64_t storage_count; /* holds the context too; -1 once it is destroyed as well; atomic */

@@ -1469,7 +1469,8 @@ typedef void (*ds_accel_lazy_call_t)(void *user_data, int32_t status);
  * A detection that fails leaves them waiting.
  *
  * @return DS_ACCEL_OK called, or kept for later; ERR_INVALID NULL; ERR_STATE this process inherited
- *         the accelerator by fork(); ERR_NO_MEMORY: it will not be called
+ *         the accelerator by fork(), or a thread of its parent was changing the context then;
+ *         ERR_NO_MEMORY. It will be called only after DS_ACCEL_OK
  * @threads any
  * @source DeepSpeed lazy_call()
  */

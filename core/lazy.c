@@ -17,16 +17,24 @@ struct ds_accel__lazy {
     void *user_data;
 };
 
+/* Lock held: a child that is forked in between finds the list half written. */
+static void mark(ds_accel_t *context, bool is_changing)
+{
+    __atomic_store_n(&context->lazy.is_changing, is_changing, __ATOMIC_SEQ_CST);
+}
+
 /* The first of the list; lock held. */
 static struct ds_accel__lazy *take_first(ds_accel_t *context)
 {
     struct ds_accel__lazy *first = context->lazy.first;
 
     if (first != NULL) {
+        mark(context, true);
         context->lazy.first = first->next;
         if (context->lazy.first == NULL) {
             context->lazy.last = NULL;
         }
+        mark(context, false);
     }
     return first;
 }
@@ -64,7 +72,8 @@ void ds_accel__lazy_drop(ds_accel_t *context)
 {
     struct ds_accel__lazy *lazy;
 
-    if (context->selected != NULL && context->selected->watch.is_forked) {
+    if (context->lazy.is_changing ||
+        (context->selected != NULL && context->selected->watch.is_forked)) {
         return;
     }
     while ((lazy = take_first(context)) != NULL) {
@@ -82,8 +91,10 @@ static bool add(ds_accel_t *context, struct ds_accel__lazy *lazy)
     pthread_mutex_lock(&context->lazy.lock);
     is_added = !context->lazy.is_over;
     if (is_added) {
+        mark(context, true);
         *(context->lazy.last != NULL ? context->lazy.last : &context->lazy.first) = lazy;
         context->lazy.last = &lazy->next;
+        mark(context, false);
     }
     pthread_mutex_unlock(&context->lazy.lock);
     return is_added;
@@ -93,6 +104,7 @@ int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call, void 
 {
     const struct ds_accel__candidate *candidate;
     struct ds_accel__lazy *lazy;
+    int32_t status;
 
     if (context == NULL || call == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "lazy_call: the %s is NULL",
@@ -104,6 +116,10 @@ int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_call_t call, void 
                                "lazy_call: the accelerator was started by process %ld before "
                                "fork()",
                                (long)ds_accel__fork_parent());
+    }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status; /* no detection can follow */
     }
     lazy = malloc(sizeof(*lazy));
     if (lazy == NULL) {

@@ -550,6 +550,16 @@ static void destroy_context(void)
     ds_accel_destroy(context);
 }
 
+static int lazy_count;
+static int32_t lazy_status = 1;
+
+static void count_lazy(void *user_data, int32_t status)
+{
+    (void)user_data;
+    lazy_count++;
+    lazy_status = status;
+}
+
 /* Half of it is written: refused, and not waited for. */
 static void use_torn(void)
 {
@@ -568,8 +578,11 @@ static void use_torn(void)
     REFUSED_AS_TORN(ds_accel_cache_clear(context));
     REFUSED_AS_TORN(ds_accel_quarantine_clear(context, NULL));
     REFUSED_AS_TORN(ds_accel_apply_env(context, NULL, &(uint32_t){0}));
+    REFUSED_AS_TORN(ds_accel_lazy_call(context, count_lazy, NULL));
     CHECK(ds_accel_name(context) == NULL);
+    CHECK(lazy_count == 0);
     ds_accel_destroy(context);
+    CHECK(lazy_count == 1 && lazy_status == DS_ACCEL_ERR_STATE); /* the one of before fork() */
     options.accelerator = "mock";
     CHECK(ds_accel_create(&options, &made) == DS_ACCEL_OK);
     CHECK(ds_accel_detect(made) == DS_ACCEL_OK);
@@ -601,6 +614,7 @@ Test(core_fork, context_that_a_thread_detects_with_is_refused_in_the_child)
     options.log_levels = "off,trust=warn";
     test_write("etc/ds-accel.json", "{\"trust\": {\"mode\": \"warn\"}}");
     context = test_create_with(&options);
+    cr_assert_eq(ds_accel_lazy_call(context, count_lazy, NULL), DS_ACCEL_OK);
     pthread_create(&thread, NULL, detect, &status);
     clock_gettime(CLOCK_REALTIME, &soon);
     soon.tv_sec += 60;
@@ -612,6 +626,7 @@ Test(core_fork, context_that_a_thread_detects_with_is_refused_in_the_child)
     }
     pthread_join(thread, NULL);
     cr_expect_eq(status, DS_ACCEL_OK, "the parent is as it was");
+    cr_expect(lazy_count == 1 && lazy_status == DS_ACCEL_OK);
     ds_accel_destroy(context);
 }
 
