@@ -522,6 +522,7 @@ const char *ds_accel_set_method(const ds_accel_t *context)
     return chosen(context) != NULL ? context->set_method : NULL;
 }
 
+/* One number: right also in a child whose context is torn. */
 uint32_t ds_accel_candidate_count(ds_accel_t *context)
 {
     uint32_t count;
@@ -540,9 +541,14 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
 {
     struct ds_accel__candidate *candidate;
     struct ds_accel_candidate answer = {.struct_size = sizeof(answer)};
+    int32_t status;
 
     if (context == NULL || candidate_out == NULL) {
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or candidate_out is NULL");
+    }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
     }
     pthread_mutex_lock(&context->lock);
     if (position >= context->registry.count) {

@@ -215,7 +215,8 @@ struct ds_accel_candidate {
 /** How many candidates there are; 0 for NULL. */
 DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(ds_accel_t *context);
 
-/** @return DS_ACCEL_OK; ERR_INVALID @p position is not below ds_accel_candidate_count() */
+/** @return DS_ACCEL_OK; ERR_INVALID @p position is not below ds_accel_candidate_count(); ERR_STATE
+ * a thread of the process which this one was forked from was changing the context then */
 DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                                struct ds_accel_candidate *candidate_out);
 

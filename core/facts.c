@@ -126,8 +126,11 @@ static struct ds_accel__known *find_out(ds_accel_t *context,
 
 static int32_t load(ds_accel_t *context, const struct ds_accel__candidate *candidate)
 {
-    int32_t status = DS_ACCEL_OK;
+    int32_t status = ds_accel__context_check(context);
 
+    if (status < 0) {
+        return status;
+    }
     pthread_mutex_lock(&context->lock);
     if (context->known == NULL) {
         struct ds_accel__known *known = NULL;

@@ -410,9 +410,13 @@ static int32_t record(ds_accel_t *context, json_t *files, json_t **tree_out)
 int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
 {
     static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* a context has one recorder */
-    struct ds_accel__recorder recorder = {.files = json_object()};
-    int32_t status;
+    struct ds_accel__recorder recorder = {.files = NULL};
+    int32_t status = ds_accel__context_check(context);
 
+    if (status < 0) {
+        return status;
+    }
+    recorder.files = json_object();
     if (recorder.files == NULL) {
         return ds_accel__no_memory();
     }

@@ -467,10 +467,12 @@ static void *hold_lock(void *argument)
 
 static void use_locked(void)
 {
+    struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
     char name[32];
 
     CHECK(ds_accel_device_name(context, 0, name, sizeof(name)) == DS_ACCEL_OK);
     CHECK(ds_accel_candidate_count(context) > 0);
+    CHECK(ds_accel_candidate_get(context, 0, &candidate) == DS_ACCEL_ERR_STATE);
     use_device();
 }
 
@@ -564,6 +566,7 @@ static void count_lazy(void *user_data, int32_t status)
 static void use_torn(void)
 {
     struct ds_accel_options options = test_options();
+    struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
     ds_accel_t *made = NULL;
     char *text = NULL;
 
@@ -575,6 +578,9 @@ static void use_torn(void)
     REFUSED_AS_TORN(ds_accel_set_default(context));
     REFUSED_AS_TORN(
         ds_accel_report(context, DS_ACCEL_REPORT_LIST, NULL, DS_ACCEL_FORMAT_JSON, &text));
+    REFUSED_AS_TORN(
+        ds_accel_report(context, DS_ACCEL_REPORT_RECORDING, NULL, DS_ACCEL_FORMAT_JSON, &text));
+    REFUSED_AS_TORN(ds_accel_candidate_get(context, 0, &candidate));
     REFUSED_AS_TORN(ds_accel_cache_clear(context));
     REFUSED_AS_TORN(ds_accel_quarantine_clear(context, NULL));
     REFUSED_AS_TORN(ds_accel_apply_env(context, NULL, &(uint32_t){0}));
