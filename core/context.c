@@ -289,6 +289,16 @@ int32_t ds_accel__context_check(const ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
+void ds_accel__context_change_begin(ds_accel_t *context)
+{
+    __atomic_add_fetch(&context->watch.changing, 1, __ATOMIC_SEQ_CST);
+}
+
+void ds_accel__context_change_end(ds_accel_t *context)
+{
+    __atomic_sub_fetch(&context->watch.changing, 1, __ATOMIC_SEQ_CST);
+}
+
 int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **context_out)
 {
     struct ds_accel_options options;
@@ -451,6 +461,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
                                    ? "the machine is a recorded one: no plugin is run on it"
                                    : "the context has chosen already");
     }
+    ds_accel__context_change_begin(context);
     shadowed = ds_accel__registry_find(&context->registry, name);
     status = ds_accel__registry_add(&context->registry, candidate);
     if (status >= 0 && shadowed != NULL) {
@@ -460,6 +471,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     if (status >= 0) {
         status = ds_accel__registry_sort(context);
     }
+    ds_accel__context_change_end(context);
     pthread_mutex_unlock(&context->lock);
     return status;
 }
@@ -599,8 +611,10 @@ int32_t ds_accel__context_topology(ds_accel_t *context,
     }
     pthread_mutex_lock(&context->topology_lock);
     if (!context->has_topology) {
+        ds_accel__context_change_begin(context);
         status = ds_accel__topology_read(&machine, &context->topology);
         context->has_topology = status >= 0;
+        ds_accel__context_change_end(context);
     }
     pthread_mutex_unlock(&context->topology_lock);
     *topology_out = &context->topology;
@@ -612,7 +626,9 @@ int32_t ds_accel__context_load_ops(ds_accel_t *context)
     int32_t status;
 
     pthread_mutex_lock(&context->config_lock);
+    ds_accel__context_change_begin(context);
     status = ds_accel__config_load_ops(&context->config);
+    ds_accel__context_change_end(context);
     pthread_mutex_unlock(&context->config_lock);
     return status;
 }
@@ -623,7 +639,9 @@ int32_t ds_accel__context_load_origins(ds_accel_t *context)
 
     pthread_mutex_lock(&context->config_lock);
     if (context->config.is_snapshot) {
+        ds_accel__context_change_begin(context);
         status = ds_accel__config_read(&context->config, false);
+        ds_accel__context_change_end(context);
     }
     pthread_mutex_unlock(&context->config_lock);
     return status;

@@ -89,6 +89,10 @@ void ds_accel__context_end(ds_accel_t *context);
 /* For who wants to change it: ERR_INVALID where it is NULL; ERR_STATE in a forked child, where a
  * thread that the child does not have was changing it. */
 int32_t ds_accel__context_check(const ds_accel_t *context);
+/* Around what changes it in more than one store, with the lock of that held: a child that is forked
+ * in between is not to use it. They nest. */
+void ds_accel__context_change_begin(ds_accel_t *context);
+void ds_accel__context_change_end(ds_accel_t *context);
 /* Options as this library knows them, from a caller of any age; ERR_INVALID. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options);

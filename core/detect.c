@@ -40,6 +40,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_o
 
 int32_t ds_accel__asking_begin(ds_accel_t *context)
 {
+    ds_accel__context_change_begin(context);
     ds_accel__trust_reset(context->trust);
     ds_accel__survey_clear(&context->survey);
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -55,6 +56,7 @@ void ds_accel__asking_end(ds_accel_t *context)
     ds_accel__probe_finish(context);
     ds_accel__trust_reset(context->trust);
     ds_accel__survey_clear(&context->survey);
+    ds_accel__context_change_end(context);
 }
 
 /*
@@ -960,6 +962,7 @@ static int32_t decide(ds_accel_t *context, bool only_chooses)
 {
     int32_t status;
 
+    ds_accel__context_change_begin(context);
     if (context->has_failed) {
         forget_failures(context);
     }
@@ -970,6 +973,7 @@ static int32_t decide(ds_accel_t *context, bool only_chooses)
     context->only_chooses = false;
     snprintf(context->failure, sizeof(context->failure), "%s",
              status < 0 ? ds_accel_last_error() : "");
+    ds_accel__context_change_end(context);
     return status;
 }
 

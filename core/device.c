@@ -449,7 +449,9 @@ static int32_t open_locked(ds_accel_t *context, struct ds_accel__candidate *cand
         device->context = context;
         device->candidate = candidate;
         device->index = device_index;
+        ds_accel__context_change_begin(context);
         status = start(device);
+        ds_accel__context_change_end(context);
         if (status < 0) {
             ds_accel__handle_put(DS_ACCEL__HANDLE_DEVICE, device);
             return status;
@@ -523,9 +525,13 @@ int32_t ds_accel_device_get(ds_accel_t *context, uint32_t device_index,
 static void close_unheld(struct ds_accel__device *device)
 {
     if (device->open_count == 0 && device->storage_count == 0) {
-        device->context->devices[device->index] = NULL;
+        ds_accel_t *context = device->context;
+
+        ds_accel__context_change_begin(context);
+        context->devices[device->index] = NULL;
         stop(device);
         ds_accel__handle_put(DS_ACCEL__HANDLE_DEVICE, device);
+        ds_accel__context_change_end(context);
     }
 }
 

@@ -143,7 +143,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_set_default(ds_accel_t *context);
  *
  * @param[in] entry  as DS_ACCEL_PLUGIN() defines it; called now
  * @return DS_ACCEL_OK; ERR_ABI with the rule that its table breaks; ERR_STATE after
- * ds_accel_detect()
+ *         ds_accel_detect(), or as that returns it after fork()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry);
 
@@ -157,7 +157,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1
  *         can; ERR_UNTRUSTED nothing can, since all were refused for security; ERR_LIMIT no
  *         descriptor or process is left to ask with; ERR_NO_MEMORY; ERR_STATE it would be one that
  *         the process which this one was forked from has started, and does not survive that, or a
- *         thread of that process was detecting with this context
+ *         thread of that process was changing this context: ds_accel_destroy()
  * @threads any; one thread detects, the others wait for its answer
  * @source DeepSpeed accelerator/real_accelerator.py, get_accelerator()
  */
@@ -166,7 +166,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_detect(ds_accel_t *context);
 /**
  * Take candidates through every gate up to the probe, without choosing.
  * @param[in] name  one backend, or NULL for all but the demand-only ones
- * @return DS_ACCEL_OK whatever the verdicts are; ERR_NOT_FOUND no such candidate; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK whatever the verdicts are; ERR_NOT_FOUND no such candidate; ERR_NO_MEMORY;
+ *         ERR_STATE as ds_accel_detect() returns it after fork()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_check(ds_accel_t *context, const char *name);
 
@@ -259,7 +260,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
  * @param[out] text_out  ends in a newline unless empty
  * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the
  *         report needs the choice; ERR_NO_MEMORY. DETECT is written even if detection fails.
- *         ERR_STATE DOCTOR found a problem; it is written then too.
+ *         ERR_STATE DOCTOR found a problem; it is written then too. ERR_STATE with nothing written
+ *         as ds_accel_detect() returns it after fork()
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name,
@@ -271,7 +273,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, co
  *
  * @return DS_ACCEL_OK, also if there is no folder and so nothing to forget; ERR_IO the folder or
  * its file can't be written; ERR_BUSY another process has been asking plugins for too long;
- *         ERR_STATE the context uses no cache, or only reads it; ERR_INVALID NULL; ERR_NO_MEMORY
+ *         ERR_STATE the context uses no cache, or only reads it, or as ds_accel_detect() returns it
+ *         after fork(); ERR_INVALID NULL; ERR_NO_MEMORY
  * @threads any; waits for others who are asking plugins
  */
 DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
@@ -1572,8 +1575,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_apply_visible_devices(ds_accel_t *context, cons
  *
  * @param[in]  name         a backend; NULL: the chosen one
  * @param[out] applied_out  how many variables were set or removed; may be NULL
- * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; ERR_STATE NULL before ds_accel_detect();
- *         ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; ERR_STATE NULL before ds_accel_detect(),
+ *         or as that returns it after fork(); ERR_NO_MEMORY
  * @threads not while another thread uses the environment: it is setenv()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_apply_env(ds_accel_t *context, const char *name,

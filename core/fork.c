@@ -6,11 +6,12 @@
  * held which the child does not have are free again. The parent pays nothing: the tables are the
  * child's own copies, written once, by the handler that fork() calls there.
  *
- * A lock that was held guarded something that was being changed; the child sees it half done.
- * That is why only those are renewed that stand in the way of calls that must answer, and why a
- * module of before is never closed in the child. A context whose lock was held is torn: it is not
- * changed in the child, nor ended, since the helper processes and the file that a detection uses
- * are the parent's.
+ * A lock that was held may have guarded something that was being changed; the child sees it half
+ * done. That is why only those are renewed that stand in the way of calls that must answer, and why
+ * a module of before is never closed in the child. Changes of a context are marked while they go on
+ * (ds_accel__context_change_begin()), since a lock is held by readers, too. A context that was
+ * being changed is torn: it is not changed in the child, nor ended, since the helper processes and
+ * the file that a detection uses are the parent's.
  *
  * Most runtimes cannot be started again in the child either: they abort, hang, or do nothing. Which
  * were started is remembered by name, so that a new context there refuses them before it asks or
@@ -56,11 +57,12 @@ static void in_parent(void)
     pthread_mutex_unlock(&fork_lock);
 }
 
+/* Who only read under a lock left nothing half written. */
 static void renew(struct ds_accel__fork_watch *watch)
 {
+    watch->is_torn = watch->is_torn || __atomic_load_n(&watch->changing, __ATOMIC_SEQ_CST) != 0;
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(watch->locks); i++) {
         if (watch->locks[i] != NULL) {
-            watch->is_torn = watch->is_torn || pthread_mutex_trylock(watch->locks[i]) != 0;
             pthread_mutex_init(watch->locks[i], NULL);
         }
     }

@@ -33,7 +33,8 @@ struct ds_accel__fork_watch {
     pthread_mutex_t *locks[5];     /* made anew; NULL: none */
     pid_t pid;                     /* who started it, or made it */
     bool is_forked;                /* this process is a child of that one, which has a table */
-    bool is_torn;                  /* a lock was held then: what it guards is half written */
+    uint32_t changing;             /* changes of what the locks guard that go on; atomic */
+    bool is_torn;                  /* one went on then: what they guard is half written */
 };
 
 void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);

@@ -17,10 +17,17 @@ struct ds_accel__lazy {
     void *user_data;
 };
 
-/* Lock held: a child that is forked in between finds the list half written. */
-static void mark(ds_accel_t *context, bool is_changing)
+/* Lock held: a child that is forked before change_end() finds the list half written. */
+static void change_begin(ds_accel_t *context)
 {
-    __atomic_store_n(&context->lazy.is_changing, is_changing, __ATOMIC_SEQ_CST);
+    ds_accel__context_change_begin(context);
+    __atomic_store_n(&context->lazy.is_changing, true, __ATOMIC_SEQ_CST);
+}
+
+static void change_end(ds_accel_t *context)
+{
+    __atomic_store_n(&context->lazy.is_changing, false, __ATOMIC_SEQ_CST);
+    ds_accel__context_change_end(context);
 }
 
 /* The first of the list; lock held. */
@@ -29,12 +36,12 @@ static struct ds_accel__lazy *take_first(ds_accel_t *context)
     struct ds_accel__lazy *first = context->lazy.first;
 
     if (first != NULL) {
-        mark(context, true);
+        change_begin(context);
         context->lazy.first = first->next;
         if (context->lazy.first == NULL) {
             context->lazy.last = NULL;
         }
-        mark(context, false);
+        change_end(context);
     }
     return first;
 }
@@ -91,10 +98,10 @@ static bool add(ds_accel_t *context, struct ds_accel__lazy *lazy)
     pthread_mutex_lock(&context->lazy.lock);
     is_added = !context->lazy.is_over;
     if (is_added) {
-        mark(context, true);
+        change_begin(context);
         *(context->lazy.last != NULL ? context->lazy.last : &context->lazy.first) = lazy;
         context->lazy.last = &lazy->next;
-        mark(context, false);
+        change_end(context);
     }
     pthread_mutex_unlock(&context->lazy.lock);
     return is_added;

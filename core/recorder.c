@@ -429,6 +429,7 @@ int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
     ds_accel__fork_renew(&turn);
     pthread_mutex_lock(&turn);
     pthread_mutex_lock(&context->lock);
+    ds_accel__context_change_begin(context); /* the recorder is this thread's */
     context->asks_anew = true;
     context->machine.recorder = &recorder;
     pthread_mutex_unlock(&context->lock);
@@ -436,6 +437,7 @@ int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
     pthread_mutex_lock(&context->lock);
     status = status < 0 ? status : record(context, recorder.files, tree_out);
     context->machine.recorder = NULL;
+    ds_accel__context_change_end(context);
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_unlock(&turn);
     if (status >= 0 && recorder.failed) {

@@ -104,10 +104,17 @@ static int32_t begin(ds_accel_t *context)
 {
     int32_t status;
 
+    ds_accel__context_change_begin(context);
     context->cache.is_looked_at = true;
     status = ds_accel__verdicts_begin(context, true);
     context->cache.is_looked_at = false;
     return status;
+}
+
+static void end(ds_accel_t *context)
+{
+    ds_accel__verdicts_end(context);
+    ds_accel__context_change_end(context);
 }
 
 /* What is remembered, read anew: a report of it is no asking. */
@@ -118,7 +125,7 @@ static int32_t report(ds_accel_t *context,
     int32_t status = begin(context);
 
     status = status < 0 ? status : make_tree(context, tree_out);
-    ds_accel__verdicts_end(context);
+    end(context);
     return status;
 }
 
@@ -265,7 +272,7 @@ int32_t ds_accel_cache_clear(ds_accel_t *context)
             ds_accel__snapshot_forget(context);
         }
     }
-    ds_accel__verdicts_end(context);
+    end(context);
     pthread_mutex_unlock(&context->lock);
     return status;
 }
@@ -306,7 +313,7 @@ int32_t ds_accel_quarantine_clear(ds_accel_t *context, const char *name)
         count = forgive(&context->cache.table, name);
         status = count > 0 ? end_change(context, status) : DS_ACCEL_OK;
     }
-    ds_accel__verdicts_end(context);
+    end(context);
     pthread_mutex_unlock(&context->lock);
     if (status >= 0 && count == 0 && name != NULL) {
         status = ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,

@@ -523,8 +523,10 @@ int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed)
         return status;
     }
     pthread_mutex_lock(&context->device_lock);
+    ds_accel__context_change_begin(context);
     context->has_default_seed = true;
     context->default_seed = seed;
+    ds_accel__context_change_end(context);
     for (uint32_t i = 0; i < count && context->devices != NULL && status >= 0; i++) {
         if (context->devices[i] != NULL && context->devices[i]->default_rng != NULL) {
             status =

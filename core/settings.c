@@ -100,7 +100,9 @@ static int32_t set(ds_accel_t *context, enum ds_accel__setting setting, const ch
         return status;
     }
     pthread_mutex_lock(&context->lock);
+    ds_accel__context_change_begin(context);
     status = set_locked(context, setting, own(known, setting), name);
+    ds_accel__context_change_end(context);
     pthread_mutex_unlock(&context->lock);
     return status;
 }

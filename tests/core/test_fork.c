@@ -662,6 +662,50 @@ Test(core_fork, context_that_nobody_was_using_is_the_childs_too)
     detect_here();
 }
 
+/* ---- a context that another thread reads ------------------------------------------------------
+ */
+
+static bool reads_no_more; /* atomic */
+
+static void *read_on(void *argument)
+{
+    struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+    (void)argument;
+    while (!__atomic_load_n(&reads_no_more, __ATOMIC_ACQUIRE)) {
+        (void)ds_accel_candidate_count(context);
+        (void)ds_accel_candidate_get(context, 0, &candidate);
+    }
+    return NULL;
+}
+
+static void use_read(void)
+{
+    struct ds_accel_candidate candidate = {.struct_size = sizeof(candidate)};
+
+    CHECK(ds_accel_candidate_get(context, 0, &candidate) == DS_ACCEL_OK);
+    CHECK(ds_accel_check(context, NULL) == DS_ACCEL_OK);
+    ds_accel_destroy(context);
+}
+
+/* Of so many, some are forked while the thread holds the lock. */
+Test(core_fork, context_that_a_thread_only_reads_is_the_childs_too)
+{
+    struct ds_accel_options options = test_options();
+    pthread_t thread;
+
+    options.accelerator = "mock";
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_check(context, NULL), DS_ACCEL_OK);
+    pthread_create(&thread, NULL, read_on, NULL);
+    for (int i = 0; i < 100; i++) {
+        in_child(use_read);
+    }
+    __atomic_store_n(&reads_no_more, true, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    detect_here();
+}
+
 /* The helper process that asks for the parent is the parent's to end. */
 Test(core_fork, destroying_in_the_child_leaves_detection_of_the_parent_alone, .timeout = 120)
 {
