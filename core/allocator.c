@@ -176,14 +176,27 @@ static uint32_t kind_of(const struct ds_accel__allocator *allocator, uint64_t fi
 
 /* ---- pending blocks ------------------------------------------------------------------------- */
 
-void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__change *changes)
+/* The last ones of the list are the oldest, and behind the first that is not done few are asked. */
+void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
+                               struct ds_accel__change *changes)
 {
+    struct ds_accel__busy own;
     struct ds_accel__block *block = arena->pending;
 
+    if (block == NULL) {
+        return;
+    }
+    if (busy == NULL) {
+        own.count = 0;
+        busy = &own;
+    }
+    while (block->link_next != NULL) {
+        block = block->link_next;
+    }
     while (block != NULL) {
-        struct ds_accel__block *next = block->link_next;
+        struct ds_accel__block *newer = block->link_previous;
 
-        if (!block->is_deferred && ds_accel__waits_are_done(arena->allocator, block->waits)) {
+        if (!block->is_deferred && ds_accel__waits_are_done(arena->allocator, block->waits, busy)) {
             struct ds_accel__change *change = &changes[block->kind];
 
             ds_accel__pending_unlink(arena, block);
@@ -193,7 +206,7 @@ void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__c
             change->removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += (int64_t)block->size_bytes;
             ds_accel__block_release(arena, block, changes);
         }
-        block = next;
+        block = newer;
     }
 }
 
@@ -282,7 +295,7 @@ static struct ds_accel__block *take_own(const struct request *request)
 
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&arena->latch);
-    ds_accel__pending_collect(arena, changes);
+    ds_accel__pending_collect(arena, NULL, changes);
     block = ds_accel__block_take(arena, request->kind, request->fit_bytes, request->align_bytes,
                                  changes);
     if (block == NULL) {
@@ -320,7 +333,7 @@ static struct ds_accel__block *take_from(const struct request *request,
 {
     struct ds_accel__block *block;
 
-    ds_accel__pending_collect(victim, changes);
+    ds_accel__pending_collect(victim, NULL, changes);
     block = ds_accel__block_take(victim, kind, request->fit_bytes, request->align_bytes, changes);
     if (block == NULL) {
         block = take_pending(victim, request->arena, kind, request->fit_bytes, request->align_bytes,

@@ -242,7 +242,18 @@ struct ds_accel__mark {
     struct ds_accel__mark *next; /* of those that wait for their next use */
     ds_accel_plugin_event_t *event;
     uint64_t arena_id; /* where it was recorded */
+    uint64_t order;    /* of two of one arena's, the greater one is no earlier */
     uint32_t reference_count;
+};
+
+/* Streams that were found busy in one pass over pending blocks: marks of one are reached in their
+ * order, so that none behind the first that was not is asked for. More streams are asked again. */
+struct ds_accel__busy {
+    uint32_t count;
+    struct {
+        uint64_t arena_id;
+        uint64_t order; /* of a mark that is not reached */
+    } streams[16];
 };
 
 /* Address to block: open addressing, read without a lock. */
@@ -325,6 +336,7 @@ struct ds_accel__allocator {
 
     pthread_mutex_t mark_lock; /* a leaf: guards marks and the counts of references to them */
     struct ds_accel__mark *marks;
+    uint64_t mark_count;                     /* recorded ever; atomic */
     struct ds_accel__history *history;       /* allocator_history.c */
     struct ds_accel__quarantine *quarantine; /* allocator_debug.c */
 };
@@ -496,7 +508,9 @@ bool ds_accel__mark_is_done(struct ds_accel__allocator *allocator, struct ds_acc
 void ds_accel__waits_get(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits);
 void ds_accel__waits_put(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits);
 int32_t ds_accel__waits_wait(struct ds_accel__arena *arena, struct ds_accel__waits *waits);
-bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits);
+/* busy: what this pass knows, and learns. */
+bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits,
+                              struct ds_accel__busy *busy);
 int32_t ds_accel__waits_synchronize(struct ds_accel__allocator *allocator,
                                     struct ds_accel__waits *waits);
 /* Marks for all streams that use the block but its home's: NULL in *waits_out: none is needed. */
@@ -536,9 +550,9 @@ bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t
 void ds_accel__segments_collect(struct ds_accel__allocator *allocator, uint64_t enough_bytes);
 /* In all arenas, what nobody waits for any more is free. No lock is held. */
 void ds_accel__pending_settle(struct ds_accel__allocator *allocator);
-/* Wait for what is pending and keeps free memory apart, or from the driver; not while a stream
- * captures. No lock is held. */
-void ds_accel__pending_finish(struct ds_accel__allocator *allocator);
+/* Wait for what is pending and keeps free memory apart, or from the driver, if more than that is
+ * reserved; not while a stream captures. No lock is held. */
+void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
 /* Give one back that nobody uses; it is in no arena. No lock is held. */
 int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
                                   struct ds_accel__segment *segment);
@@ -623,7 +637,9 @@ const struct ds_accel__block *ds_accel__block_around(const struct ds_accel__allo
  * held. */
 int32_t ds_accel__allocator_refuse(struct ds_accel__allocator *allocator, const char *call,
                                    const void *pointer);
-/* Pending blocks whose waits are over go to the free lists. The arena's lock is held. */
-void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__change *changes);
+/* Pending blocks whose waits are over go to the free lists. The arena's lock is held. busy: of a
+ * pass over many arenas, else NULL. */
+void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
+                               struct ds_accel__change *changes);
 
 #endif

@@ -150,7 +150,7 @@ int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t
     allocator->sync_count++;
     pthread_mutex_unlock(&allocator->lock);
     ds_accel__deferred_settle(allocator);
-    ds_accel__pending_finish(allocator);
+    ds_accel__pending_finish(allocator, keep_bytes);
     ds_accel__segments_release(allocator, keep_bytes, UINT64_MAX);
     return status;
 }

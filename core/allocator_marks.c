@@ -133,6 +133,8 @@ int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__ma
     if (mark == NULL) {
         return synchronize(arena);
     }
+    /* Before: of two threads at once, the other's may be recorded first, and is asked for later. */
+    mark->order = __atomic_add_fetch(&allocator->mark_count, 1, __ATOMIC_RELAXED);
     if (allocator->table->event_record(mark->event, arena->stream, &error) != DS_ACCEL_OK) {
         ds_accel__mark_put(allocator, mark);
         return synchronize(arena);
@@ -224,10 +226,31 @@ int32_t ds_accel__waits_wait(struct ds_accel__arena *arena, struct ds_accel__wai
     return status;
 }
 
-bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits)
+/* Is it behind one that was not reached? */
+static bool is_behind(const struct ds_accel__busy *busy, const struct ds_accel__mark *mark)
+{
+    for (uint32_t i = 0; i < busy->count; i++) {
+        if (busy->streams[i].arena_id == mark->arena_id && busy->streams[i].order <= mark->order) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ds_accel__waits_are_done(struct ds_accel__allocator *allocator, struct ds_accel__waits *waits,
+                              struct ds_accel__busy *busy)
 {
     for (uint32_t i = 0; waits != NULL && i < waits->count; i++) {
+        const struct ds_accel__mark *mark = waits->marks[i];
+
+        if (is_behind(busy, mark)) {
+            return false;
+        }
         if (!ds_accel__mark_is_done(allocator, waits->marks[i])) {
+            if (busy->count < DS_ACCEL__ARRAY_SIZE(busy->streams)) {
+                busy->streams[busy->count].arena_id = mark->arena_id;
+                busy->streams[busy->count++].order = mark->order;
+            }
             return false;
         }
     }

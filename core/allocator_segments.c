@@ -556,13 +556,16 @@ static bool is_idle(const struct ds_accel__segment *segment)
 /* All locks are held: what was undone, and what nobody waits for any more, goes to the lists. */
 static void settle_all(struct ds_accel__allocator *allocator)
 {
+    struct ds_accel__busy busy;
+
+    busy.count = 0;
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
         struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
 
         if (is_open(arena)) {
             memset(changes, 0, sizeof(changes));
             ds_accel__arena_flush(arena);
-            ds_accel__pending_collect(arena, changes);
+            ds_accel__pending_collect(arena, &busy, changes);
             ds_accel__figures_count(arena, changes);
         }
     }
@@ -883,24 +886,41 @@ static bool keeps_apart(const struct ds_accel__block *pending)
     return is_whole || (pending->segment->reserved_bytes != 0 && pages_within(pending, &start) > 0);
 }
 
-/* All locks are held: a reference to what one of such blocks waits for, of how many. NULL: none. */
-static struct ds_accel__waits *find_waits(struct ds_accel__allocator *allocator,
-                                          uint64_t *count_out)
-{
-    struct ds_accel__waits *found = NULL;
+/* What pending blocks wait for, each with a reference. */
+struct found {
+    struct ds_accel__waits **waits; /* NULL: they are only counted */
+    uint64_t count;
+};
 
-    *count_out = 0;
+/* All locks are held. */
+static void find_waits(struct ds_accel__allocator *allocator, struct found *found)
+{
+    found->count = 0;
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
         for (struct ds_accel__block *block = arena->pending; block != NULL && is_open(arena);
              block = block->link_next) {
             if (block->is_deferred == DS_ACCEL__DEFERRED_NOT && keeps_apart(block)) {
-                found = found == NULL ? block->waits : found;
-                ++*count_out;
+                if (found->waits != NULL) {
+                    ds_accel__waits_get(allocator, block->waits);
+                    found->waits[found->count] = block->waits;
+                }
+                found->count++;
             }
         }
     }
-    ds_accel__waits_get(allocator, found);
-    return found;
+}
+
+/* All locks are held. Without memory for the list nothing is waited for. */
+static void list_waits(struct ds_accel__allocator *allocator, struct found *found)
+{
+    find_waits(allocator, found);
+    if (found->count > 0) {
+        found->waits = calloc(found->count, sizeof(struct ds_accel__waits *));
+        found->count = 0;
+    }
+    if (found->waits != NULL) {
+        find_waits(allocator, found);
+    }
 }
 
 void ds_accel__pending_settle(struct ds_accel__allocator *allocator)
@@ -912,30 +932,28 @@ void ds_accel__pending_settle(struct ds_accel__allocator *allocator)
     pthread_mutex_unlock(&allocator->lock);
 }
 
-void ds_accel__pending_finish(struct ds_accel__allocator *allocator)
+void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
 {
-    uint64_t limit = 1; /* no more often than there are blocks at first */
+    struct found found = {.waits = NULL};
     int32_t status = DS_ACCEL_OK;
 
-    for (uint64_t turn = 0; turn < limit && status >= 0; turn++) {
-        struct ds_accel__waits *waits = NULL;
-        uint64_t count = 0;
-
-        pthread_mutex_lock(&allocator->lock);
-        if (allocator->capture_count == 0) { /* waiting could break it */
-            ds_accel__arenas_lock(allocator);
-            settle_all(allocator);
-            waits = find_waits(allocator, &count);
-            ds_accel__arenas_unlock(allocator);
-        }
-        pthread_mutex_unlock(&allocator->lock);
-        if (waits == NULL) {
-            break;
-        }
-        limit = turn == 0 ? count : limit;
-        status = ds_accel__waits_synchronize(allocator, waits);
-        ds_accel__waits_put(allocator, waits);
+    pthread_mutex_lock(&allocator->lock);
+    if (allocator->capture_count == 0 && /* waiting could break it */
+        (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current > keep_bytes) {
+        ds_accel__arenas_lock(allocator);
+        settle_all(allocator);
+        list_waits(allocator, &found);
+        ds_accel__arenas_unlock(allocator);
     }
+    pthread_mutex_unlock(&allocator->lock);
+    for (uint64_t i = 0; i < found.count; i++) {
+        status = status < 0 ? status : ds_accel__waits_synchronize(allocator, found.waits[i]);
+        ds_accel__waits_put(allocator, found.waits[i]);
+    }
+    if (found.count > 0) {
+        ds_accel__pending_settle(allocator);
+    }
+    free(found.waits);
 }
 
 /* ---- as torch does with max_split_size and garbage_collection_threshold --------------------- */

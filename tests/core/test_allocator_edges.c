@@ -7,6 +7,8 @@
  */
 #include "fixture.h"
 
+#include <dlfcn.h>
+
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)
 #define SLOW "400000000" /* a copy takes so many nanoseconds: longer than any call here */
@@ -424,6 +426,131 @@ Test(core_allocator, gives_as_many_whole_blocks_back_as_the_request_needs)
     EXPECT_STAT(scene.device, "num_alloc_retries", 0);
     EXPECT_STAT(scene.device, "num_device_free", 2);
     cr_expect_eq(take(scene.device, NULL, 32 * MIB), pointers[0]);
+    stop(&scene);
+}
+
+/* ---- what the driver is asked ---------------------------------------------------------------- */
+
+static struct {
+    struct ds_accel_plugin table;
+    int32_t (*query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
+    int32_t (*synchronize)(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
+                           struct ds_accel_error *error);
+    uint32_t query_count;
+    uint32_t synchronize_count;
+} counting;
+
+static int32_t count_query(ds_accel_plugin_event_t *event, struct ds_accel_error *error)
+{
+    counting.query_count++;
+    return counting.query(event, error);
+}
+
+static int32_t count_synchronize(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
+                                 struct ds_accel_error *error)
+{
+    counting.synchronize_count++;
+    return counting.synchronize(event, timeout_ns, error);
+}
+
+static const struct ds_accel_plugin *counting_entry(const struct ds_accel_host *host)
+{
+    void *module = dlopen(TEST_MOCKS "/ds_accel_alpha.so", RTLD_NOW | RTLD_LOCAL);
+    ds_accel_entry_v1_t entry =
+        module != NULL ? (ds_accel_entry_v1_t)dlsym(module, DS_ACCEL_ENTRY_V1_SYMBOL) : NULL;
+
+    cr_assert_not_null(entry);
+    counting.table = *entry(host);
+    counting.table.name = "counting";
+    counting.query = counting.table.event_query;
+    counting.synchronize = counting.table.event_synchronize;
+    counting.table.event_query = count_query;
+    counting.table.event_synchronize = count_synchronize;
+    return &counting.table;
+}
+
+/* A device whose calls are counted from here on. */
+static struct scene start_counting(const char *settings, const char *latency_ns)
+{
+    struct ds_accel_options options = test_options();
+    struct scene scene;
+
+    setenv("DS_ACCEL_ALLOCATOR", settings, 1);
+    setenv("DS_ACCEL_COUNTING_COPY_LATENCY_NS", latency_ns, 1);
+    options.accelerator = "counting";
+    scene.context = test_create_with(&options);
+    MUST(ds_accel_register(scene.context, counting_entry));
+    MUST(ds_accel_detect(scene.context));
+    MUST(ds_accel_device_open(scene.context, 0, &scene.device));
+    scene.a = make_stream(scene.device);
+    scene.b = make_stream(scene.device);
+    return scene;
+}
+
+#define CROWD 12
+
+/* So many blocks of stream a, given back by a stream that is busy. */
+static void cache_crowd(const struct scene *scene)
+{
+    void *pointers[CROWD];
+
+    for (int i = 0; i < CROWD; i++) {
+        pointers[i] = take(scene->device, scene->a, 20 * MIB);
+    }
+    occupy(scene->b, pointers[0]);
+    for (int i = 0; i < CROWD; i++) {
+        give(scene->device, scene->b, pointers[i]);
+    }
+    counting.query_count = counting.synchronize_count = 0;
+}
+
+Test(core_allocator, asks_a_busy_stream_once_whatever_waits_for_it)
+{
+    struct scene scene = start_counting("limit_bytes=1000MiB,gc_threshold=0.9", SLOW);
+
+    cache_crowd(&scene);
+    (void)take(scene.device, scene.a, 512);
+    cr_expect_leq(counting.query_count, 3, "%u", counting.query_count);
+    MUST(ds_accel_stream_synchronize(scene.b));
+    (void)take(scene.device, scene.a, 512);
+    EXPECT_STAT(scene.device, "active.all.current", 2);
+    stop(&scene);
+}
+
+/* They are done one after another, the latest in the list first. */
+Test(core_allocator, asks_no_stream_again_for_each_that_is_done)
+{
+    struct scene scene = start_counting("caching", "20000000");
+    ds_accel_stream_t *streams[CROWD];
+    void *pointers[CROWD];
+
+    for (int i = 0; i < CROWD; i++) {
+        streams[i] = make_stream(scene.device);
+        pointers[i] = take(scene.device, scene.a, 20 * MIB);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        for (int k = i; k < CROWD; k++) {
+            MUST(ds_accel_mem_set_async(streams[i], pointers[i], 1, 512));
+        }
+        give(scene.device, streams[i], pointers[i]);
+    }
+    counting.query_count = counting.synchronize_count = 0;
+    MUST(ds_accel_empty_cache(scene.device));
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 0);
+    cr_expect_leq(counting.query_count, 3 * CROWD, "%u", counting.query_count);
+    stop(&scene);
+}
+
+Test(core_allocator, waits_for_nobody_where_it_may_keep_all)
+{
+    struct scene scene = start_counting("caching", SLOW);
+
+    cache_crowd(&scene);
+    MUST(ds_accel_memory_trim(scene.device, CROWD * 20 * MIB));
+    cr_expect_eq(counting.synchronize_count, 0, "%u", counting.synchronize_count);
+    cr_expect_eq(ds_accel_stream_query(scene.b), DS_ACCEL_NOT_READY);
+    MUST(ds_accel_memory_trim(scene.device, CROWD * 20 * MIB - 1));
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", (CROWD - 1) * 20 * MIB);
     stop(&scene);
 }
 
