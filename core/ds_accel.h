@@ -601,6 +601,10 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_create(ds_accel_device_t *device,
  * replayed on other streams, it waits until the latest of these replays is done; where that cannot
  * be told, the memory is kept until the device is closed, and a warning says so. Some backends
  * (xpu) wait for a replay on the capture's stream as well. NULL is ignored.
+ *
+ * A graph that is being captured: the capture ends. In a mode other than RELAXED only the thread
+ * that began it can do that; in another thread it goes on until its stream is destroyed, and its
+ * memory is kept until the device is closed. A warning says so.
  */
 DS_ACCEL_EXPORT void ds_accel_graph_destroy(ds_accel_graph_t *graph);
 

@@ -141,7 +141,8 @@ static bool note_end(struct ds_accel__stream *stream, int32_t end_status)
     return capturing == DS_ACCEL_CAPTURING_YES;
 }
 
-void ds_accel__graph_cancel(struct ds_accel__stream *stream)
+/* True: the runtime refused, and it goes on. */
+static bool end_unwanted(struct ds_accel__stream *stream)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     ds_accel_plugin_graph_t *captured = NULL;
@@ -153,10 +154,20 @@ void ds_accel__graph_cancel(struct ds_accel__stream *stream)
     if (status >= 0) {
         stream->abi.table->graph_destroy(captured);
     }
-    note_end(stream, status);
+    return note_end(stream, status);
+}
+
+static void release_arena(struct ds_accel__stream *stream)
+{
     if (stream->arena != NULL && stream->child.device->allocator != NULL) {
         ds_accel__allocator_capture_end(stream->arena);
     }
+}
+
+void ds_accel__graph_cancel(struct ds_accel__stream *stream)
+{
+    end_unwanted(stream);
+    release_arena(stream); /* the stream ends, and with it the capture */
 }
 
 /* Lock held: end a capture whose graph nobody wants. */
@@ -166,8 +177,14 @@ static void cancel(struct ds_accel__graph *graph)
 
     if (graph->capturing != NULL) {
         pthread_mutex_lock(&device->lock);
-        if (has_stream(graph)) {
-            ds_accel__graph_cancel(graph->capturing);
+        if (has_stream(graph) && !end_unwanted(graph->capturing)) {
+            release_arena(graph->capturing);
+        } else if (has_stream(graph)) {
+            graph->memory = NULL; /* the stream allocates from it until it is destroyed */
+            ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
+                          "device %u keeps the memory of a graph that was destroyed: its capture "
+                          "goes on until its stream is destroyed",
+                          device->index);
         }
         pthread_mutex_unlock(&device->lock);
     }

@@ -111,3 +111,60 @@ Test(core_capturing, is_known_where_the_plugin_cannot_say)
     ds_accel_device_close(device);
     ds_accel_destroy(context);
 }
+
+/* ---- a capture that this thread may not end -------------------------------------------------- */
+
+static int32_t (*true_end)(ds_accel_plugin_stream_t *stream, ds_accel_plugin_graph_t **graph_out,
+                           struct ds_accel_error *error);
+static bool refuses_end;
+
+static int32_t end_or_refuse(ds_accel_plugin_stream_t *stream, ds_accel_plugin_graph_t **graph_out,
+                             struct ds_accel_error *error)
+{
+    return refuses_end ? DS_ACCEL_ERR_STATE : true_end(stream, graph_out, error);
+}
+
+static const struct ds_accel_plugin *refusing_entry(const struct ds_accel_host *host)
+{
+    static struct ds_accel_plugin refusing;
+
+    refusing = *dumb_entry(host);
+    refusing.name = "refusing";
+    refusing.graph_capture_status = ((ds_accel_entry_v1_t)dlsym(
+        dlopen(TEST_MOCKS "/ds_accel_alpha.so", RTLD_NOW), DS_ACCEL_ENTRY_V1_SYMBOL))(host)
+                                        ->graph_capture_status;
+    true_end = refusing.graph_capture_end;
+    refusing.graph_capture_end = end_or_refuse;
+    return &refusing;
+}
+
+Test(core_capturing, keeps_the_memory_of_a_capture_that_goes_on)
+{
+    struct ds_accel_options options = test_options();
+    ds_accel_t *context;
+    ds_accel_device_t *device;
+    ds_accel_stream_t *stream = NULL;
+    ds_accel_graph_t *graph = NULL;
+    void *pointer = NULL;
+    int64_t reserved = 0;
+
+    options.accelerator = "refusing";
+    context = test_create_with(&options);
+    MUST(ds_accel_register(context, refusing_entry));
+    MUST(ds_accel_detect(context));
+    MUST(ds_accel_device_open(context, 0, &device));
+    MUST(ds_accel_stream_create(device, 0, 0, &stream));
+    MUST(ds_accel_graph_create(device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, stream, NULL, DS_ACCEL_CAPTURE_GLOBAL));
+    MUST(ds_accel_mem_alloc(device, stream, 4096, &pointer));
+    MUST(ds_accel_mem_free(device, stream, pointer));
+    refuses_end = true;
+    ds_accel_graph_destroy(graph);
+    cr_expect_eq(capturing_of(stream), DS_ACCEL_CAPTURING_YES);
+    MUST(ds_accel_empty_cache(device));
+    MUST(ds_accel_memory_stat(device, "reserved_bytes.all.current", &reserved));
+    cr_expect_gt(reserved, 0);
+    refuses_end = false;
+    ds_accel_stream_destroy(stream);
+    test_finish(context, device);
+}
