@@ -198,9 +198,11 @@ const char *ds_accel__status_text(int32_t status);
     } while (0)
 /* Skip the check, and end the process, for want of a slot that it came to need. */
 void ds_accel__need(const struct ds_accel__run *run, bool is_there, const char *slot);
+/* The same by the slot's offset in the run's table. */
+void ds_accel__need_slot(const struct ds_accel__run *run, size_t offset);
 /* Call a slot with the error as its last argument. */
 #define CALL(run, slot, ...) \
-    (ds_accel__need(run, (run)->table.slot != NULL, #slot), \
+    (ds_accel__need_slot(run, SLOT(slot)), \
      (run)->table.slot(__VA_ARGS__, ds_accel__fresh_error(run)))
 #define WANT(run, wanted, slot, ...) \
     ds_accel__want(run, wanted, #slot, CALL(run, slot, __VA_ARGS__))

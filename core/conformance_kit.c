@@ -92,6 +92,14 @@ void ds_accel__need(const struct ds_accel__run *run, bool is_there, const char *
     }
 }
 
+void ds_accel__need_slot(const struct ds_accel__run *run, size_t offset)
+{
+    void *function;
+
+    memcpy(&function, (const char *)&run->table + offset, sizeof(function));
+    ds_accel__need(run, function != NULL, ds_accel__slot_name(offset));
+}
+
 void ds_accel__skip(struct ds_accel__run *run, const char *format, ...)
 {
     va_list arguments;
