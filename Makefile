@@ -84,7 +84,7 @@ VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
-CORE_SOURCES := $(sort $(wildcard core/*.c))
+CORE_SOURCES := $(sort $(wildcard core/*/*.c core/*/*/*.c))
 # One is a program of its own, one is run by the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
 UNIT_SOURCES := $(sort $(wildcard tests/core/*.c tests/plugins/*.c))
@@ -189,11 +189,11 @@ $(BUILD)/obj/core/%.o: core/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(CORE_CFLAGS) -c -o $@ $<
 
-$(BUILD)/obj/core/prefix.o: CORE_CFLAGS += $(PATHS)
-$(BUILD)/obj/core/prefix.o: $(PATH_SETTINGS)
+$(BUILD)/obj/core/config/prefix.o: CORE_CFLAGS += $(PATHS)
+$(BUILD)/obj/core/config/prefix.o: $(PATH_SETTINGS)
 
 # Loops for vector instructions; no flag changes a result.
-$(BUILD)/obj/core/philox.o: CORE_CFLAGS += -O3 -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/core/runtime/philox.o: CORE_CFLAGS += -O3 -fno-math-errno -fno-trapping-math
 
 $(BUILD)/obj/tools/%.o: tools/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)

@@ -3,7 +3,7 @@
 /*
  * The helper process in which plugins are asked. It is linked with the library's own objects and
  * not with the library: it starts sooner, and needs no search path, which the dynamic linker would
- * not follow where a set-uid program detects. core/probe_serve.c is all of it.
+ * not follow where a set-uid program detects. core/host/probe_serve.c is all of it.
  */
 int ds_accel__probe_main(int argc, char **argv);
 

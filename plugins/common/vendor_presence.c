@@ -448,7 +448,7 @@ static int tell_driver(const struct ds_accel_host *host, const struct vendor_tra
                               found->first_pci, driver, absent);
 }
 
-/* A host that knows the hardware note says the same of no device (core/hardware.c). */
+/* A host that knows the hardware note says the same of no device (core/host/hardware.c). */
 static int tell_absence(const struct ds_accel_host *host, const struct vendor_trace *trace,
                         const struct vendor_facts *facts, const struct vendor_hardware *found,
                         const char *absent, struct vendor_problem *problem)

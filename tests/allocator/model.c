@@ -11,6 +11,7 @@
  */
 #include "synthetic.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,12 @@
  * Copyright (c) 2026 the ds-accel authors */
 #include "synthetic.h"
 
+#include "base/fork.h"
+
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PIECES 65536u
 #define FIRST_ADDRESS (UINT64_C(1) << 40)

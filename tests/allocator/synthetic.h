@@ -7,7 +7,7 @@
 #ifndef DS_ACCEL_TEST_SYNTHETIC_H
 #define DS_ACCEL_TEST_SYNTHETIC_H
 
-#include "internal.h"
+#include "runtime/caching.h"
 
 #define SYNTHETIC_STREAMS 8
 

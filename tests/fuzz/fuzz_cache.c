@@ -8,7 +8,10 @@
  */
 #include "fuzz.h"
 
-#include "internal.h"
+#include "base/text.h"
+#include "host/cache.h"
+#include "host/registry.h"
+#include "host/verdict.h"
 
 #define MACHINE UINT64_C(0x5eed)
 

@@ -6,7 +6,8 @@
  */
 #include "fuzz.h"
 
-#include "internal.h"
+#include "base/text.h"
+#include "config/config.h"
 
 #define FILE_COUNT 4
 

@@ -4,7 +4,10 @@
  * reads of its dynamic section. */
 #include "fuzz.h"
 
-#include "internal.h"
+#include "base/text.h"
+#include "base/trust.h"
+#include "machine/elf_file.h"
+#include "machine/presence.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -7,7 +7,11 @@
  */
 #include "fuzz.h"
 
-#include "prober.h"
+#include "base/text.h"
+#include "host/context.h"
+#include "host/frame.h"
+#include "host/prober.h"
+#include "host/registry.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "internal.h"
+#include "base/text.h"
 
 #define LINE_LIMIT 1024 /* of the log */
 

@@ -3,7 +3,7 @@
 /* Any text as a snapshot of a caching allocator. */
 #include "fuzz.h"
 
-#include "memory_snapshot.h"
+#include "memtools/memory_snapshot.h"
 
 /* What the reader promises of every segment. */
 static void check_segment(json_t *segment)

@@ -6,7 +6,8 @@
  */
 #include "fuzz.h"
 
-#include "memory_snapshot.h"
+#include "base/text.h"
+#include "memtools/memory_snapshot.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -5,7 +5,9 @@
  */
 #include "fuzz.h"
 
-#include "recording.h"
+#include "base/text.h"
+#include "host/registry.h"
+#include "record/recording.h"
 
 #include <stdio.h>
 #include <unistd.h>

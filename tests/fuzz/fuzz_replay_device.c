@@ -3,7 +3,7 @@
 /* Any sequence of calls for memory on the device that only counts, against a plain list. */
 #include "fuzz.h"
 
-#include "memory_replay.h"
+#include "memtools/memory_replay.h"
 
 #define LIVE_LIMIT 64
 #define GRANULE DS_ACCEL__REPLAY_GRANULE_BYTES

@@ -6,7 +6,8 @@
  */
 #include "fuzz.h"
 
-#include "internal.h"
+#include "base/text.h"
+#include "host/cache.h"
 
 #define IDENTITY UINT64_C(0x1d)
 

@@ -15,9 +15,10 @@ shift
 passed=0
 failed=0
 
-# reached FILE: the functions of core/FILE.c of which a line was run.
+# reached FILE: the functions of core/*/FILE.c of which a line was run.
 reached() {
-    (cd "$build" && gcov -n -f -o obj/core "obj/core/$1.gcda" 2>/dev/null) |
+    counters=$(cd "$build" && find obj/core -name "$1.gcda")
+    (cd "$build" && gcov -n -f -o "$(dirname "$counters")" "$counters" 2>/dev/null) |
         sed -n "/^Function/{N;s/^Function '\\([^']*\\)'\\n[^:]*:\\([0-9.]*\\)%.*/\\1 \\2/p;}" | awk '$2 > 0 { print $1 }'
 }
 
@@ -37,7 +38,7 @@ for fuzzer in "$@"; do
                 passed=$((passed + 1))
             else
                 failed=$((failed + 1))
-                echo "FAILED: no input of corpus/$fuzzer gets fuzz_$fuzzer into $function() of core/$file.c"
+                echo "FAILED: no input of corpus/$fuzzer gets fuzz_$fuzzer into $function() of $file.c"
             fi
         done
     done <<LINES

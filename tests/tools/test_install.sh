@@ -21,7 +21,7 @@ touch -r "$build/obj/settings" "$dir/build/obj/settings" # warnings need not be 
 run make -C "$source" install BUILD="$dir/build" PREFIX="$prefix" NO_DEPS=1
 is "make install" 0 "$code"
 [ "$code" = 0 ] || printf '%s\n' "$out" "$err"
-is "what is compiled again for another prefix" "core/prefix.c" \
+is "what is compiled again for another prefix" "core/config/prefix.c" \
     "$(printf '%s\n' "$out" | sed -n 's/.* -c .* \([a-z_/]*\.c\)$/\1/p' | paste -sd ' ' -)"
 
 cat >"$dir/consumer.c" <<'END'

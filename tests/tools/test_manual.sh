@@ -84,8 +84,8 @@ empty "no remedy repeats its meaning" "$(printf '%s\n' "$table" | awk -F '\t' '$
 # What is given as a reason: also the two sides of a choice. What lint finds is not shown by code.
 quoted='"[a-z][a-z0-9_]*"'
 choice="([^,\"()?]*[?] *)?$quoted( *: *$quoted)?"
-used=$(cd "$source" && for file in core/*.c; do
-    case $file in core/lint.c | core/probe_lint.c) continue ;; esac; tr '\n' ' ' <"$file"
+used=$(cd "$source" && for file in core/*/*.c core/*/*/*.c; do
+    case $file in core/lint/lint.c | core/host/probe_lint.c) continue ;; esac; tr '\n' ' ' <"$file"
 done | tr -s ' ' |
     grep -oE "ds_accel__find\\([^,\"]*, *$choice|ds_accel__candidate_set\\([^,\"]*,[^,\"]*, *$choice|\
 ds_accel__reason\\($quoted|\\[DS_ACCEL_REASON_[A-Z_]*\\] = $quoted" | grep -oE "$quoted" | tr -d '"' |
@@ -93,7 +93,7 @@ ds_accel__reason\\($quoted|\\[DS_ACCEL_REASON_[A-Z_]*\\] = $quoted" | grep -oE "
 has "the code gives reasons" "$used" "elf_truncated"
 empty "every reason that the code gives is in reasons.def" "$(without "$used" "$codes")"
 
-literals=$(cd "$source" && grep -hoE "$quoted" core/*.c | tr -d '"' | sort -u)
+literals=$(cd "$source" && grep -hoE "$quoted" core/*/*.c core/*/*/*.c | tr -d '"' | sort -u)
 unused=
 for word in $(without "$codes" "$literals"); do
     # load_segv and the like are put together when they happen.
@@ -239,7 +239,7 @@ has "the schema has keys" "$(cat "$dir/keys")" "The file${tab}detection_order"
 is "ds-accel.json(5) has every key of the schema, and no other" "$(cut -f 1,2 "$dir/keys" | sort)" \
     "$(cat "$dir/documented")"
 is "the schema has every key of config_rules.c" \
-    "$(grep -o '\.key = "[a-z0-9_]*"' "$source/core/config_rules.c" | cut -d '"' -f 2 | sort -u)" \
+    "$(grep -o '\.key = "[a-z0-9_]*"' "$source/core/config/config_rules.c" | cut -d '"' -f 2 | sort -u)" \
     "$(cut -f 2 "$dir/keys" | sort -u)"
 
 while IFS="$tab" read -r title key words; do

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * After fork(): no vendor's runtime survives it, and a call into one may hang for ever. So in the
+ * child every slot of every accelerator that was started before says so, and locks that a thread
+ * held which the child does not have are free again. The parent pays nothing: the tables are the
+ * child's own copies, written once, by the handler that fork() calls there.
+ *
+ * A lock that was held may have guarded something that was being changed; the child sees it half
+ * done. That is why only those are renewed that stand in the way of calls that must answer, and why
+ * a module of before is never closed in the child. Changes of a context are marked while they go on
+ * (ds_accel__context_change_begin()), since a lock is held by readers, too. A context that was
+ * being changed is torn: it is not changed in the child, nor ended, since the helper processes and
+ * the file that a detection uses are the parent's.
+ *
+ * Most runtimes cannot be started again in the child either: they abort, hang, or do nothing. Which
+ * were started is remembered by name, so that a new context there refuses them before it asks or
+ * loads anything; a plugin with DS_ACCEL_FEATURE_SURVIVES_FORK is not among them.
+ */
+#include "base/fork.h"
+#include "base/text.h"
+#include "runtime/caching.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOCK_LIMIT 32
+
+/* Guards the three below; held over fork(), so that the child finds them whole. */
+static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ds_accel__fork_watch *watches;
+static pthread_mutex_t *locks[LOCK_LIMIT];
+static size_t lock_count;
+
+/*
+ * What was started in this process, or in one that it is a child of, and does not survive a fork.
+ * Never forgotten, since no vendor's library is unloaded. Under the lock; a child adds to it.
+ */
+struct started {
+    struct started *next;
+    pid_t pid; /* of the process that started it */
+    bool is_inherited;
+    char name[DS_ACCEL__NAME_SIZE];
+};
+
+static struct started *all_started;
+
+/* Who started what this process has inherited; 0: it has inherited nothing. */
+static pid_t parent;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&fork_lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&fork_lock);
+}
+
+/* Who only read under a lock left nothing half written. */
+static void renew(struct ds_accel__fork_watch *watch)
+{
+    watch->is_torn = watch->is_torn || __atomic_load_n(&watch->changing, __ATOMIC_SEQ_CST) != 0;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(watch->locks); i++) {
+        if (watch->locks[i] != NULL) {
+            pthread_mutex_init(watch->locks[i], NULL);
+        }
+    }
+}
+
+static void in_child(void)
+{
+    struct ds_accel__fork_watch **place = &watches;
+
+    while (*place != NULL) {
+        struct ds_accel__fork_watch *watch = *place;
+
+        renew(watch);
+        if (watch->table == NULL) {
+            place = &watch->next;
+            continue;
+        }
+        parent = watch->pid;
+        watch->is_forked = true;
+        ds_accel__table_fill(watch->table, DS_ACCEL__STUB_FORKED);
+        *place = watch->next; /* stubs are all that a child of this one finds */
+    }
+    for (size_t i = 0; i < lock_count; i++) {
+        pthread_mutex_init(locks[i], NULL);
+    }
+    ds_accel__captures_renew();
+    ds_accel__pinned_renew();
+    for (struct started *entry = all_started; entry != NULL; entry = entry->next) {
+        entry->is_inherited = true;
+    }
+    pthread_mutex_init(&fork_lock, NULL);
+}
+
+static void install(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void make_ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, install);
+}
+
+void ds_accel__fork_renew(pthread_mutex_t *lock)
+{
+    size_t i = 0;
+
+    make_ready();
+    pthread_mutex_lock(&fork_lock);
+    while (i < lock_count && locks[i] != lock) {
+        i++;
+    }
+    if (i == lock_count && lock_count < LOCK_LIMIT) {
+        locks[lock_count++] = lock;
+    }
+    pthread_mutex_unlock(&fork_lock);
+}
+
+void ds_accel__fork_watch(struct ds_accel__fork_watch *watch)
+{
+    make_ready();
+    pthread_mutex_lock(&fork_lock);
+    watch->pid = getpid();
+    watch->next = watches;
+    watches = watch;
+    pthread_mutex_unlock(&fork_lock);
+}
+
+void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch)
+{
+    struct ds_accel__fork_watch **place = &watches;
+
+    pthread_mutex_lock(&fork_lock);
+    while (*place != NULL && *place != watch) {
+        place = &(*place)->next;
+    }
+    if (*place != NULL) {
+        *place = watch->next;
+    }
+    pthread_mutex_unlock(&fork_lock);
+}
+
+pid_t ds_accel__fork_parent(void)
+{
+    return parent;
+}
+
+/* The newest entry of a name; NULL: none. Lock held. */
+static struct started *find_started(const char *name)
+{
+    struct started *entry = all_started;
+
+    while (entry != NULL && strcmp(entry->name, name) != 0) {
+        entry = entry->next;
+    }
+    return entry;
+}
+
+int32_t ds_accel__fork_started(const char *name)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    make_ready();
+    pthread_mutex_lock(&fork_lock);
+    if (find_started(name) == NULL) {
+        struct started *entry = calloc(1, sizeof(*entry));
+
+        if (entry != NULL) {
+            entry->pid = getpid();
+            ds_accel__copy(entry->name, sizeof(entry->name), name);
+            entry->next = all_started;
+            all_started = entry;
+        } else {
+            status = ds_accel__no_memory();
+        }
+    }
+    pthread_mutex_unlock(&fork_lock);
+    return status;
+}
+
+pid_t ds_accel__fork_starter(const char *name)
+{
+    const struct started *entry;
+    pid_t pid = 0;
+
+    pthread_mutex_lock(&fork_lock);
+    entry = find_started(name);
+    /* A child that was made without the handlers has a number of its own. */
+    if (entry != NULL && (entry->is_inherited || entry->pid != getpid())) {
+        pid = entry->pid;
+    }
+    pthread_mutex_unlock(&fork_lock);
+    return pid;
+}

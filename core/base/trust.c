@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Who could have changed a plugin's file, decided before any of its code runs. The path is walked
+ * from "/" down, one name at a time, each looked up once and relative to a folder that was checked:
+ * what a name means cannot change between the check and the use. Symbolic links are resolved here,
+ * so that their targets take the same way. Every folder, link and file must belong to root or to
+ * the effective user, and nobody else may write to it. A process with more rights than its
+ * effective user trusts root's files alone: in set-group and file-capability programs the effective
+ * user is the unprivileged caller. In a folder with the sticky bit others may add names, but not
+ * replace those of root and the caller, so it passes; what lies in it is judged by its own owner.
+ * Folders stay open while a context asks its plugins: many plugins of one folder cost one walk.
+ * docs/decisions/0011 has the reasons.
+ */
+#include "base/trust.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sha2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#define LINK_LIMIT 40u                       /* as many as the kernel follows */
+#define MEMO_LIMIT 64u                       /* folders and links; a walk may go past it */
+#define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* as elf.c has it */
+#define HASH_STEP_BYTES 4096                 /* on the stack, which may be small */
+#define EXPECTED_MODE "expected no write permission for group and others"
+
+/* A folder or a link on the way. */
+struct node {
+    size_t parent; /* of nodes: the folder that has the name */
+    char *name;
+    char *path;   /* without symbolic links; "" for the root */
+    char *target; /* of a link; NULL: a folder */
+    int fd;       /* of a folder, O_PATH; -1: a link */
+    struct stat info;
+};
+
+struct ds_accel__trust {
+    struct node *nodes; /* the first is the root */
+    size_t count;
+    /* The last folder that a file was found in, without a link of its own: most files share it. */
+    char *last_dir;     /* as it was spelt, with its slash; NULL: none */
+    size_t last_folder; /* of the nodes */
+};
+
+struct walk {
+    struct ds_accel__trust *trust;
+    size_t folder; /* where we are, of the nodes */
+    char *way;     /* the path, or what a link made of it; ours */
+    char *rest;    /* of way: what is still to go */
+    char *name;    /* in way: of the file, when the walk has ended well */
+    char *link;    /* the first link followed; NULL: none */
+    uint32_t link_count;
+    struct stat info; /* of the file */
+    struct ds_accel__finding *finding;
+};
+
+/* ---- owners and modes ----------------------------------------------------------------------- */
+
+/*
+ * AT_SECURE stays set for the life of the process, also after the program gave its rights up. User
+ * ids that differ are those of a process that lowered its rights for a while: loaded code can raise
+ * them again.
+ */
+bool ds_accel__has_raised_rights(void)
+{
+    uid_t real;
+    uid_t effective;
+    uid_t saved;
+
+    return getauxval(AT_SECURE) != 0 || getresuid(&real, &effective, &saved) != 0 ||
+           real != effective || saved != effective;
+}
+
+uid_t ds_accel__trusted_user(void)
+{
+    return ds_accel__has_raised_rights() ? 0 : geteuid();
+}
+
+static bool is_own(const struct stat *info)
+{
+    return info->st_uid == 0 || info->st_uid == ds_accel__trusted_user();
+}
+
+/* A group that only its owner is in: root's, or the caller's private one of the same number. */
+static bool is_private_group(const struct stat *info)
+{
+    uid_t user = ds_accel__trusted_user();
+
+    return (info->st_uid == 0 && info->st_gid == 0) ||
+           (info->st_uid == user && info->st_gid == user && info->st_gid == getegid());
+}
+
+static bool is_writable_by_others(const struct stat *info)
+{
+    return (info->st_mode & S_IWOTH) != 0 ||
+           ((info->st_mode & S_IWGRP) != 0 && !is_private_group(info));
+}
+
+/* The evidence names what the remedy is applied to. */
+static void find_mode(struct ds_accel__finding *finding, const char *reason, const char *dir,
+                      const char *name, const struct stat *info, const char *expected)
+{
+    ds_accel__find(finding, reason, "%.300s%s%.100s has owner %u, group %u, mode %04o%s%s", dir,
+                   name[0] != '\0' || dir[0] == '\0' ? "/" : "", name, (unsigned)info->st_uid,
+                   (unsigned)info->st_gid, (unsigned)(info->st_mode & 07777),
+                   expected[0] != '\0' ? "; " : "", expected);
+}
+
+static void find_owner(struct ds_accel__finding *finding, const char *reason, const char *dir,
+                       const char *name, const struct stat *info)
+{
+    char expected[96] = "expected owner 0";
+    uid_t user = ds_accel__trusted_user();
+
+    if (user != 0) {
+        snprintf(expected, sizeof(expected), "expected owner 0 or %u", (unsigned)user);
+    } else if (geteuid() != 0) {
+        snprintf(expected, sizeof(expected), "expected owner 0: the program has raised rights");
+    }
+    find_mode(finding, reason, dir, name, info, expected);
+}
+
+static void check_folder(const struct node *node, bool is_plugins,
+                         struct ds_accel__finding *finding)
+{
+    if (!is_own(&node->info)) {
+        find_owner(finding, "dir_owner", node->path, "", &node->info);
+    } else if ((node->info.st_mode & S_ISVTX) == 0 && is_writable_by_others(&node->info)) {
+        find_mode(finding, is_plugins ? "dir_writable" : "parent_writable", node->path, "",
+                  &node->info, EXPECTED_MODE);
+    }
+}
+
+static void check_file(const struct walk *walk, const struct stat *info)
+{
+    const char *dir = walk->trust->nodes[walk->folder].path;
+
+    if (!is_own(info)) {
+        find_owner(walk->finding, "file_owner", dir, walk->name, info);
+    } else if (is_writable_by_others(info)) {
+        find_mode(walk->finding, "file_writable", dir, walk->name, info, EXPECTED_MODE);
+    }
+}
+
+/* ---- looking up names ----------------------------------------------------------------------- */
+
+/* A system call failed on a name of the folder we are in. */
+static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
+{
+    const struct node *folder = &walk->trust->nodes[walk->folder];
+
+    switch (error) {
+    case ENOMEM:
+        return ds_accel__no_memory();
+    case EMFILE:
+    case ENFILE:
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "%s/%s: %s", folder->path, name,
+                               strerror(error));
+    case ENOENT:
+    case ENOTDIR:
+        if (walk->link != NULL) {
+            ds_accel__find(walk->finding, "dangling_link", "%.200s leads to %.150s/%.100s: %s",
+                           walk->link, folder->path, name, strerror(error));
+        } else {
+            ds_accel__find(walk->finding, "file_changed", "%.300s/%.100s: %s", folder->path, name,
+                           strerror(error));
+        }
+        break;
+    case EACCES:
+        find_mode(walk->finding, "not_readable", folder->path, "", &folder->info,
+                  "it may not be searched");
+        break;
+    default:
+        ds_accel__find(walk->finding, "not_readable", "%.300s/%.100s: %s", folder->path, name,
+                       strerror(error));
+    }
+    return DS_ACCEL_OK;
+}
+
+/* The text of the link that fd is, new; NULL with errno. */
+static char *read_target(int fd)
+{
+    char text[PATH_MAX];
+    ssize_t length = readlinkat(fd, "", text, sizeof(text));
+
+    if (length == (ssize_t)sizeof(text)) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    return length < 0 ? NULL : strndup(text, (size_t)length);
+}
+
+static void clear_node(struct node *node)
+{
+    if (node->fd >= 0) {
+        close(node->fd);
+    }
+    free(node->name);
+    free(node->path);
+    free(node->target);
+}
+
+/*
+ * Look a name up: a folder, open, or a link with its target. DS_ACCEL_OK with *node_out cleared if
+ * finding says why not; the caller's otherwise.
+ */
+static int32_t look_up(const struct walk *walk, const char *name, struct node *node_out)
+{
+    const struct node *folder = &walk->trust->nodes[walk->folder];
+    struct node node = {.parent = walk->folder};
+    int error = 0;
+
+    node.fd = openat(folder->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (node.fd < 0 || fstat(node.fd, &node.info) != 0) {
+        error = errno;
+    } else if (S_ISLNK(node.info.st_mode)) {
+        node.target = read_target(node.fd);
+        error = node.target == NULL ? errno : 0;
+        close(node.fd);
+        node.fd = -1;
+    } else if (!S_ISDIR(node.info.st_mode)) {
+        error = ENOTDIR;
+    }
+    if (error != 0) {
+        clear_node(&node);
+        return fail_lookup(walk, name, error);
+    }
+    node.name = strdup(name);
+    node.path = ds_accel__format("%s/%s", folder->path, name);
+    if (node.name == NULL || node.path == NULL) {
+        clear_node(&node);
+        return ds_accel__no_memory();
+    }
+    *node_out = node;
+    return DS_ACCEL_OK;
+}
+
+/* The memo's node of a folder and name, or count. */
+static size_t find_node(const struct ds_accel__trust *trust, size_t parent, const char *name)
+{
+    size_t i = 1;
+
+    while (i < trust->count &&
+           (trust->nodes[i].parent != parent || strcmp(trust->nodes[i].name, name) != 0)) {
+        i++;
+    }
+    return i;
+}
+
+/* Take the node into the memo. */
+static int32_t keep_node(struct ds_accel__trust *trust, struct node *node)
+{
+    struct node *larger = realloc(trust->nodes, (trust->count + 1) * sizeof(*larger));
+
+    if (larger == NULL) {
+        clear_node(node);
+        return ds_accel__no_memory();
+    }
+    trust->nodes = larger;
+    larger[trust->count++] = *node;
+    return DS_ACCEL_OK;
+}
+
+/* ---- the walk ------------------------------------------------------------------------------- */
+
+/* True if the file's name is all that is left: the folder we are in is the plugin's own. */
+static bool is_last_folder(const char *rest)
+{
+    return strchr(rest, '/') == NULL;
+}
+
+/* Go on where a link leads. rest: what comes after its name. */
+static int32_t follow(struct walk *walk, const struct node *link, const char *rest)
+{
+    char *way;
+
+    if (!is_own(&link->info)) {
+        find_owner(walk->finding, "link_owner", link->path, "", &link->info);
+        return DS_ACCEL_OK;
+    }
+    if (walk->link == NULL && (walk->link = strdup(link->path)) == NULL) {
+        return ds_accel__no_memory();
+    }
+    if (++walk->link_count > LINK_LIMIT) {
+        ds_accel__find(walk->finding, "link_loop", "%.300s: %u links and no file yet", walk->link,
+                       LINK_LIMIT);
+        return DS_ACCEL_OK;
+    }
+    way = ds_accel__format("%s%s%s", link->target, rest[0] != '\0' ? "/" : "", rest);
+    if (way == NULL) {
+        return ds_accel__no_memory();
+    }
+    free(walk->way);
+    walk->way = way;
+    walk->rest = way;
+    if (way[0] == '/') {
+        walk->folder = 0;
+        check_folder(&walk->trust->nodes[0], is_last_folder(way + strspn(way, "/")), walk->finding);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* A name with more after it: a folder, or a link to one, looked up once. */
+static int32_t enter(struct walk *walk, const char *name, char *rest)
+{
+    struct ds_accel__trust *trust = walk->trust;
+    struct node node;
+    size_t i = find_node(trust, walk->folder, name);
+    int32_t status;
+
+    if (i == trust->count) {
+        status = look_up(walk, name, &node);
+        if (status < 0 || walk->finding->reason != NULL) {
+            return status;
+        }
+        status = keep_node(trust, &node);
+        if (status < 0) {
+            return status;
+        }
+    }
+    if (trust->nodes[i].target != NULL) {
+        return follow(walk, &trust->nodes[i], rest);
+    }
+    check_folder(&trust->nodes[i], is_last_folder(rest), walk->finding);
+    walk->folder = i;
+    walk->rest = rest;
+    return DS_ACCEL_OK;
+}
+
+static const char *kind_reason(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "is_directory"
+           : S_ISFIFO(mode) ? "is_fifo"
+           : S_ISSOCK(mode) ? "is_socket"
+                            : "not_regular_file";
+}
+
+/* The last name: the file, or a link to it. On the file walk->name is set. */
+static int32_t reach(struct walk *walk, char *name)
+{
+    const struct node *folder = &walk->trust->nodes[walk->folder];
+    struct stat info;
+    struct node link = {.fd = -1};
+    int32_t status;
+
+    if (fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        return fail_lookup(walk, name, errno);
+    }
+    if (S_ISLNK(info.st_mode)) {
+        status = look_up(walk, name, &link);
+        if (status >= 0 && walk->finding->reason == NULL) {
+            if (link.target != NULL) {
+                status = follow(walk, &link, "");
+            } else {
+                ds_accel__find(walk->finding, "file_changed", "%.400s was a link before",
+                               link.path);
+            }
+            clear_node(&link);
+        }
+        return status;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        ds_accel__find(walk->finding, kind_reason(info.st_mode), "%.300s/%.100s", folder->path,
+                       name);
+        return DS_ACCEL_OK;
+    }
+    walk->name = name;
+    walk->info = info;
+    check_file(walk, &info);
+    return DS_ACCEL_OK;
+}
+
+/* One name. On the file walk->name is set. */
+static int32_t step(struct walk *walk)
+{
+    char *name = walk->rest + strspn(walk->rest, "/");
+    size_t length = strcspn(name, "/");
+    char *rest = name + length + strspn(name + length, "/");
+    bool is_last = name[length] == '\0';
+
+    if (length == 0 || (is_last && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0))) {
+        ds_accel__find(walk->finding, "is_directory", "%.400s/%s",
+                       walk->trust->nodes[walk->folder].path, name);
+        return DS_ACCEL_OK;
+    }
+    if (is_last) {
+        return reach(walk, name);
+    }
+    name[length] = '\0';
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+        walk->folder = name[1] == '.' ? walk->trust->nodes[walk->folder].parent : walk->folder;
+        check_folder(&walk->trust->nodes[walk->folder], is_last_folder(rest), walk->finding);
+        walk->rest = rest;
+        return DS_ACCEL_OK;
+    }
+    return enter(walk, name, rest);
+}
+
+/* The first node of the memo. */
+static int32_t open_root(struct ds_accel__trust *trust)
+{
+    struct node root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    int32_t status;
+
+    if (root.fd < 0 || fstat(root.fd, &root.info) != 0) {
+        status = ds_accel__error(DS_ACCEL_ERR_LIMIT, "/: %s", strerror(errno));
+        clear_node(&root);
+        return status;
+    }
+    root.name = strdup("");
+    root.path = strdup("");
+    if (root.name == NULL || root.path == NULL) {
+        clear_node(&root);
+        return ds_accel__no_memory();
+    }
+    return keep_node(trust, &root);
+}
+
+/* To the file, which walk->name then names in walk->folder, unless finding says why not. */
+static int32_t walk_path(struct walk *walk, const char *path)
+{
+    struct ds_accel__trust *trust = walk->trust;
+    int32_t status = DS_ACCEL_OK;
+
+    if (path[0] != '/') {
+        return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "trust: \"%s\" is not absolute", path);
+    }
+    if (trust->count > MEMO_LIMIT) {
+        ds_accel__trust_reset(trust);
+    }
+    if (trust->count == 0) {
+        status = open_root(trust);
+    }
+    if (status < 0) {
+        return status;
+    }
+    walk->way = ds_accel__format("%s", path);
+    walk->rest = walk->way;
+    if (walk->way == NULL) {
+        return ds_accel__no_memory();
+    }
+    check_folder(&trust->nodes[0], is_last_folder(path + strspn(path, "/")), walk->finding);
+    while (status >= 0 && walk->finding->reason == NULL && walk->name == NULL) {
+        status = step(walk);
+    }
+    return status;
+}
+
+static int32_t open_file(const struct walk *walk, int *fd_out, struct stat *info_out)
+{
+    const struct node *folder = &walk->trust->nodes[walk->folder];
+    struct stat info;
+    int error;
+    int fd =
+        openat(folder->fd, walk->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0) {
+        error = errno;
+        if (error == EACCES) {
+            find_mode(walk->finding, "not_readable", folder->path, walk->name, &walk->info, "");
+            return DS_ACCEL_OK;
+        }
+        if (error == ELOOP || error == ENXIO || error == ENOENT) {
+            ds_accel__find(walk->finding, "file_changed", "%.300s/%.100s: %s", folder->path,
+                           walk->name, strerror(error));
+            return DS_ACCEL_OK;
+        }
+        return fail_lookup(walk, walk->name, error);
+    }
+    if (fstat(fd, &info) != 0) {
+        ds_accel__find(walk->finding, "not_readable", "%.300s/%.100s: %s", folder->path, walk->name,
+                       strerror(errno));
+    } else if (info.st_dev != walk->info.st_dev || info.st_ino != walk->info.st_ino) {
+        ds_accel__find(walk->finding, "file_changed", "%.300s/%.100s is another file now",
+                       folder->path, walk->name);
+    } else {
+        check_file(walk, &info);
+    }
+    if (walk->finding->reason != NULL) {
+        close(fd);
+        return DS_ACCEL_OK;
+    }
+    *info_out = info;
+    *fd_out = fd;
+    return DS_ACCEL_OK;
+}
+
+/* ---- for the other files -------------------------------------------------------------------- */
+
+struct ds_accel__trust *ds_accel__trust_create(void)
+{
+    return calloc(1, sizeof(struct ds_accel__trust));
+}
+
+void ds_accel__trust_reset(struct ds_accel__trust *trust)
+{
+    free(trust->last_dir);
+    trust->last_dir = NULL;
+    for (size_t i = 0; i < trust->count; i++) {
+        clear_node(&trust->nodes[i]);
+    }
+    free(trust->nodes);
+    memset(trust, 0, sizeof(*trust));
+}
+
+void ds_accel__trust_destroy(struct ds_accel__trust *trust)
+{
+    if (trust != NULL) {
+        ds_accel__trust_reset(trust);
+        free(trust);
+    }
+}
+
+int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, int *fd_out,
+                             struct stat *info_out, struct ds_accel__finding *finding)
+{
+    struct walk walk = {.trust = trust, .finding = finding};
+    int32_t status = walk_path(&walk, path);
+
+    *fd_out = -1;
+    if (walk.name != NULL && finding->reason == NULL) {
+        status = open_file(&walk, fd_out, info_out);
+    }
+    free(walk.way);
+    free(walk.link);
+    return status;
+}
+
+/* One more file of the folder that was walked to last: true if that is all it takes. */
+static bool stat_beside(struct ds_accel__trust *trust, const char *path, struct stat *info_out)
+{
+    size_t length = trust->last_dir != NULL ? strlen(trust->last_dir) : 0;
+
+    /* What is not in order goes the long way, which says so. */
+    return length > 0 && strncmp(path, trust->last_dir, length) == 0 &&
+           strchr(path + length, '/') == NULL &&
+           fstatat(trust->nodes[trust->last_folder].fd, path + length, info_out,
+                   AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(info_out->st_mode) && is_own(info_out) && !is_writable_by_others(info_out);
+}
+
+/* For want of memory the next one goes the long way too. */
+static void keep_last(struct ds_accel__trust *trust, const struct walk *walk, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    free(trust->last_dir);
+    trust->last_dir = walk->link_count == 0
+                          ? strndup(path, slash != NULL ? (size_t)(slash - path) + 1 : 0)
+                          : NULL;
+    trust->last_folder = walk->folder;
+}
+
+int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, struct stat *info_out,
+                             struct ds_accel__finding *finding)
+{
+    struct walk walk = {.trust = trust, .finding = finding};
+    int32_t status;
+
+    if (stat_beside(trust, path, info_out)) {
+        return DS_ACCEL_OK;
+    }
+    status = walk_path(&walk, path);
+    if (walk.name != NULL && finding->reason == NULL) {
+        *info_out = walk.info;
+        keep_last(trust, &walk, path);
+    }
+    free(walk.way);
+    free(walk.link);
+    return status;
+}
+
+void ds_accel__trust_compare(const char *path, const struct stat *checked,
+                             struct ds_accel__finding *finding)
+{
+    struct stat now;
+
+    if (stat(path, &now) != 0) {
+        ds_accel__find(finding, "file_changed", "%.400s: %s", path, strerror(errno));
+    } else if (now.st_dev != checked->st_dev || now.st_ino != checked->st_ino) {
+        ds_accel__find(finding, "file_changed", "%.400s is another file than the one checked",
+                       path);
+    } else if (now.st_size != checked->st_size || now.st_mtim.tv_sec != checked->st_mtim.tv_sec ||
+               now.st_mtim.tv_nsec != checked->st_mtim.tv_nsec ||
+               now.st_ctim.tv_sec != checked->st_ctim.tv_sec ||
+               now.st_ctim.tv_nsec != checked->st_ctim.tv_nsec) {
+        ds_accel__find(finding, "file_changed", "%.400s was written to after it was checked", path);
+    }
+}
+
+int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out)
+{
+    unsigned char step[HASH_STEP_BYTES];
+    uint64_t at = 0;
+    SHA2_CTX hash;
+
+    SHA256Init(&hash);
+    while (true) {
+        ssize_t count = pread(fd, step, sizeof(step), (off_t)at);
+
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count < 0) {
+            *cause_out = strerror(errno);
+            return DS_ACCEL_ERR_IO;
+        }
+        if (count == 0) {
+            break;
+        }
+        SHA256Update(&hash, step, (size_t)count);
+        at += (uint64_t)count;
+        if (at > FILE_LIMIT_BYTES) {
+            *cause_out = "the file has over 2 GiB";
+            return DS_ACCEL_ERR_IO;
+        }
+    }
+    SHA256End(&hash, hex_out);
+    return DS_ACCEL_OK;
+}

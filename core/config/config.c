@@ -1,0 +1,806 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Configuration: layers of JSON files, checked one by one and merged key by key.
+ *
+ *   PREFIX/share/ds-accel/ *.json  <  /etc/ds-accel/ds-accel.json  <  /etc/ds-accel/conf.d/ *.json
+ *       <  $XDG_CONFIG_HOME/ds-accel/ *.json, or the one file of DS_ACCEL_CONFIG
+ *
+ * Within a folder the order is byte-wise, except that the files we ship come before other
+ * packages'. Objects merge, arrays and scalars replace, null masks. Nothing is merged before every
+ * file has passed. A file named ops.json or *.ops.json holds op builders only and is read when
+ * somebody asks for them: they are by far the largest part, and detection does not need them.
+ */
+#include "config/config.h"
+#include "base/text.h"
+#include "base/trust.h"
+#include "config/env.h"
+#include "host/cache.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* The shipped files together have 100 KiB. */
+#define FILE_LIMIT_BYTES (1024 * 1024)
+
+const char *ds_accel__layer_name(enum ds_accel__layer layer)
+{
+    static const char *const names[] = {"package", "system", "user", "explicit"};
+
+    return names[layer];
+}
+
+/* ---- which files ---------------------------------------------------------------------------- */
+
+static bool is_json(const char *name)
+{
+    size_t length = strlen(name);
+
+    return name[0] != '.' && length > 5 && strcmp(name + length - 5, ".json") == 0;
+}
+
+static bool is_ops_file(const char *name)
+{
+    size_t length = strlen(name);
+
+    return strcmp(name, "ops.json") == 0 ||
+           (length > 9 && strcmp(name + length - 9, ".ops.json") == 0);
+}
+
+static bool is_shipped(const char *name)
+{
+    return strcmp(name, "ds-accel.json") == 0 || strcmp(name, "ops.json") == 0;
+}
+
+/* Takes path, which may be NULL after a failed allocation. */
+static int32_t add_file(struct ds_accel__config *config, char *path, enum ds_accel__layer layer)
+{
+    struct ds_accel__config_file *files;
+
+    if (path == NULL) {
+        return ds_accel__no_memory();
+    }
+    files = realloc(config->files, (config->file_count + 1) * sizeof(*files));
+    if (files == NULL) {
+        free(path);
+        return ds_accel__no_memory();
+    }
+    config->files = files;
+    files[config->file_count++] = (struct ds_accel__config_file){
+        .path = path,
+        .layer = layer,
+        .is_ops = is_ops_file(strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path),
+    };
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__config_add_file(struct ds_accel__config *config, const char *path,
+                                  enum ds_accel__layer layer, const char *text)
+{
+    struct ds_accel__config_file *file;
+    int32_t status = add_file(config, strdup(path), layer);
+
+    if (status < 0 || text == NULL) {
+        return status;
+    }
+    file = &config->files[config->file_count - 1];
+    file->text = strdup(text);
+    file->size_bytes = strlen(text);
+    file->is_given = true;
+    return file->text != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+static int32_t add_problem(struct ds_accel__config *config, const char *file, int line, int column,
+                           const char *message)
+{
+    struct ds_accel__config_problem *problems;
+    struct ds_accel__config_problem problem = {.line = line, .column = column};
+
+    problems = realloc(config->problems, (config->problem_count + 1) * sizeof(*problems));
+    if (problems == NULL) {
+        return ds_accel__no_memory();
+    }
+    config->problems = problems;
+    problem.file = strdup(file);
+    problem.message = strdup(message);
+    if (problem.file == NULL || problem.message == NULL) {
+        free(problem.file);
+        free(problem.message);
+        return ds_accel__no_memory();
+    }
+    ds_accel__sanitize(problem.message, strlen(problem.message) + 1);
+    problems[config->problem_count++] = problem;
+    return DS_ACCEL_OK;
+}
+
+static int32_t add_dir(struct ds_accel__config *config, const char *dir, enum ds_accel__layer layer)
+{
+    char **names;
+    size_t count;
+    const char *cause;
+    int32_t status = ds_accel__dir_list(dir, is_json, &names, &count, &cause);
+
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return status;
+    }
+    if (status < 0 && layer == DS_ACCEL__LAYER_USER) {
+        /* A service with another user's HOME, say: nothing is wrong with the configuration. */
+        snprintf(config->unread, sizeof(config->unread), "%.200s: %.50s", dir, cause);
+        return DS_ACCEL_OK;
+    }
+    if (status < 0) {
+        char *message = ds_accel__format("cannot read the folder: %s", cause);
+
+        status = message == NULL ? ds_accel__no_memory() : add_problem(config, dir, 1, 1, message);
+        free(message);
+        return status;
+    }
+    /* What we ship lies below what other packages add, whatever these are called. */
+    for (int shipped = layer == DS_ACCEL__LAYER_PACKAGE; shipped >= 0; shipped--) {
+        for (size_t i = 0; i < count && status >= 0; i++) {
+            if (layer != DS_ACCEL__LAYER_PACKAGE || is_shipped(names[i]) == (shipped == 1)) {
+                status = add_file(config, ds_accel__format("%s/%s", dir, names[i]), layer);
+            }
+        }
+    }
+    ds_accel__names_free(names, count);
+    return status;
+}
+
+/* PREFIX/share/ds-accel of the running library if it is there, else where it was built to be. */
+static char *package_dir(void)
+{
+    char *library = ds_accel__library_dir();
+    char *beside = library != NULL ? ds_accel__format("%s/../share/ds-accel", library) : NULL;
+    char *dir = NULL;
+
+    if (beside != NULL) {
+        dir = realpath(beside, NULL);
+        if (dir == NULL && errno != ENOMEM) {
+            dir = strdup(ds_accel__built_for.data_dir);
+        }
+    }
+    free(beside);
+    free(library);
+    return dir;
+}
+
+static int32_t add_dir_below(struct ds_accel__config *config, const char *base, const char *below,
+                             enum ds_accel__layer layer)
+{
+    char *dir = ds_accel__format("%s%s", base, below);
+    int32_t status = dir == NULL ? ds_accel__no_memory() : add_dir(config, dir, layer);
+
+    free(dir);
+    return status;
+}
+
+static int32_t find_files(struct ds_accel__config *config, const struct ds_accel_options *options,
+                          const struct ds_accel__env *env)
+{
+    const char *system_dir = options->system_config_dir != NULL ? options->system_config_dir
+                                                                : ds_accel__built_for.config_dir;
+    const char *explicit_file = options->config_file != NULL
+                                    ? options->config_file
+                                    : env->values[DS_ACCEL__VARIABLE_CONFIG];
+    char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
+                                                        : package_dir();
+    char *path = ds_accel__format("%s/ds-accel.json", system_dir);
+    struct stat info;
+    int32_t status;
+
+    if (package == NULL || path == NULL) {
+        free(package);
+        free(path);
+        return ds_accel__no_memory();
+    }
+    status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
+    free(package);
+    if (status >= 0 && lstat(path, &info) == 0) { /* also a link to nothing: that is a mistake */
+        status = add_file(config, path, DS_ACCEL__LAYER_SYSTEM);
+        path = NULL;
+    }
+    free(path);
+    if (status >= 0) {
+        status = add_dir_below(config, system_dir, "/conf.d", DS_ACCEL__LAYER_SYSTEM);
+    }
+    if (status >= 0 && explicit_file != NULL) {
+        status = add_file(config, strdup(explicit_file), DS_ACCEL__LAYER_EXPLICIT);
+    } else if (status >= 0 && (options->flags & DS_ACCEL_OPTION_NO_USER_CONFIG) == 0) {
+        char *user = ds_accel__env_user_config_dir();
+
+        if (user != NULL) {
+            status = add_dir_below(config, user, "/ds-accel", DS_ACCEL__LAYER_USER);
+        }
+        free(user);
+    }
+    return status;
+}
+
+/* ---- reading and checking ------------------------------------------------------------------- */
+
+struct file_check {
+    struct ds_accel__config *config;
+    const struct ds_accel__config_file *file;
+};
+
+static int32_t on_problem(void *user_data, const char *pointer, bool is_key, const char *message)
+{
+    struct file_check *check = user_data;
+    int line;
+    int column;
+
+    ds_accel__config_locate(check->file->text, check->file->size_bytes, pointer, is_key, &line,
+                            &column);
+    return add_problem(check->config, check->file->path, line, column, message);
+}
+
+/*
+ * jansson's lexer does not look whether its own buffer could grow (2.14): short of memory it would
+ * cut a text or meet its own assertion. So ask for more than it can need, and leave if that is not
+ * to be had.
+ */
+static bool has_headroom(size_t size_bytes)
+{
+    void *headroom = malloc(16 * size_bytes + 65536);
+
+    free(headroom);
+    return headroom != NULL;
+}
+
+int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file)
+{
+    struct file_check check = {.config = config, .file = file};
+    json_error_t error;
+
+    if (!has_headroom(file->size_bytes)) {
+        return ds_accel__no_memory();
+    }
+    file->root = json_loadb(file->text, file->size_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (file->root == NULL) {
+        char *message;
+        int32_t status;
+
+        if (json_error_code(&error) == json_error_out_of_memory) {
+            return ds_accel__no_memory();
+        }
+        message = ds_accel__format("%s; expected one JSON object%s", error.text,
+                                   json_error_code(&error) == json_error_duplicate_key
+                                       ? " whose keys are all different"
+                                       : "");
+        if (message == NULL) {
+            return ds_accel__no_memory();
+        }
+        status = add_problem(config, file->path, error.line > 0 ? error.line : 1,
+                             error.column > 0 ? error.column : 1, message);
+        free(message);
+        return status;
+    }
+    return ds_accel__config_check_tree(file->root, file->is_ops, on_problem, &check);
+}
+
+static int32_t read_file(struct ds_accel__config *config, struct ds_accel__config_file *file)
+{
+    const char *cause;
+    int32_t status;
+
+    if (file->is_given) {
+        return ds_accel__config_parse(config, file);
+    }
+    free(file->text); /* of an earlier attempt */
+    file->text = NULL;
+    status =
+        ds_accel__file_read(file->path, FILE_LIMIT_BYTES, &file->text, &file->size_bytes, &cause);
+
+    if (status == DS_ACCEL_ERR_NO_MEMORY) {
+        return status;
+    }
+    if (status < 0) {
+        char *message = ds_accel__format(
+            "cannot read it: %s; expected a readable file of at most 1 MiB with one JSON object",
+            cause);
+
+        status = message == NULL ? ds_accel__no_memory()
+                                 : add_problem(config, file->path, 1, 1, message);
+        free(message);
+        return status;
+    }
+    return ds_accel__config_parse(config, file);
+}
+
+/* Is the option declared by a package, or does none declare any of this backend? */
+static bool is_declared(const struct ds_accel__config *config, const char *backend, const char *key,
+                        const char **names, size_t limit, size_t *count_out)
+{
+    bool found = false;
+    bool has_any = false;
+
+    *count_out = 0;
+    for (size_t i = 0; i < config->file_count && !found; i++) {
+        json_t *backends = json_object_get(config->files[i].root, "backends");
+        json_t *declared = json_object_get(json_object_get(backends, backend), "options");
+        const char *name;
+        json_t *ignored;
+
+        if (config->files[i].layer != DS_ACCEL__LAYER_PACKAGE) {
+            continue;
+        }
+        has_any = has_any || json_object_size(declared) > 0;
+        found = json_object_get(declared, key) != NULL;
+        json_object_foreach(declared, name, ignored)
+        {
+            if (*count_out < limit) {
+                names[(*count_out)++] = name;
+            }
+        }
+    }
+    return found || !has_any;
+}
+
+static int32_t check_option(struct file_check *check, const char *backend, const char *key)
+{
+    const char *names[64];
+    size_t count;
+    const char *nearest;
+    char pointer[1024] = "/backends";
+    char message[256];
+
+    if (is_declared(check->config, backend, key, names, DS_ACCEL__ARRAY_SIZE(names), &count)) {
+        return DS_ACCEL_OK;
+    }
+    if (!ds_accel__pointer_append(pointer, sizeof(pointer), backend) ||
+        !ds_accel__pointer_append(pointer, sizeof(pointer), "options") ||
+        !ds_accel__pointer_append(pointer, sizeof(pointer), key)) {
+        return DS_ACCEL_OK; /* there is a message about so long a key */
+    }
+    nearest = ds_accel__nearest(key, names, count);
+    snprintf(message, sizeof(message), "unknown option \"%.64s\" of %s%s%s%s", key, backend,
+             nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+             nearest != NULL ? "\"?" : "");
+    return on_problem(check, pointer, true, message);
+}
+
+/* Options of a backend must be among those that packages declare, if these declare any. */
+static int32_t check_options(struct ds_accel__config *config)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        struct file_check check = {.config = config, .file = &config->files[i]};
+        const char *backend;
+        json_t *entry;
+
+        if (check.file->layer == DS_ACCEL__LAYER_PACKAGE) {
+            continue;
+        }
+        json_object_foreach(json_object_get(check.file->root, "backends"), backend, entry)
+        {
+            const char *key;
+            json_t *value;
+
+            json_object_foreach(json_object_get(entry, "options"), key, value)
+            {
+                status = check_option(&check, backend, key);
+                if (status < 0) {
+                    return status;
+                }
+            }
+        }
+    }
+    return status;
+}
+
+/* ---- merging -------------------------------------------------------------------------------- */
+
+/* Objects are copied, so that merging never changes a file's own tree; the rest is shared. */
+static json_t *copy_objects(json_t *value)
+{
+    json_t *copy;
+    const char *key;
+    json_t *member;
+
+    if (!json_is_object(value)) {
+        return json_incref(value);
+    }
+    copy = json_object();
+    if (copy == NULL) {
+        return NULL;
+    }
+    json_object_foreach(value, key, member)
+    {
+        if (json_object_set_new(copy, key, copy_objects(member)) != 0) {
+            json_decref(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+static int merge_object(json_t *into, json_t *from)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(from, key, value)
+    {
+        json_t *existing = json_object_get(into, key);
+        int failed;
+
+        if (json_is_object(existing) && json_is_object(value)) {
+            failed = merge_object(existing, value);
+        } else {
+            failed = json_object_set_new(into, key, copy_objects(value));
+        }
+        if (failed != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The only file that was read, or NULL: there is nothing to merge then, and nothing to copy. */
+static json_t *only_root(const struct ds_accel__config *config)
+{
+    json_t *only = NULL;
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        if (config->files[i].root != NULL && only != NULL) {
+            return NULL;
+        }
+        only = config->files[i].root != NULL ? config->files[i].root : only;
+    }
+    return only;
+}
+
+static int32_t merge_files(struct ds_accel__config *config)
+{
+    json_t *only = only_root(config);
+    json_t *merged = only != NULL ? json_incref(only) : json_object();
+
+    for (size_t i = 0; i < config->file_count && merged != NULL && only == NULL; i++) {
+        if (config->files[i].root != NULL && merge_object(merged, config->files[i].root) != 0) {
+            json_decref(merged);
+            merged = NULL;
+        }
+    }
+    if (merged == NULL) {
+        return ds_accel__no_memory();
+    }
+    json_decref(config->merged);
+    config->merged = merged;
+    return DS_ACCEL_OK;
+}
+
+static void forget_problems(struct ds_accel__config *config)
+{
+    for (size_t i = 0; i < config->problem_count; i++) {
+        free(config->problems[i].file);
+        free(config->problems[i].message);
+    }
+    free(config->problems);
+    config->problems = NULL;
+    config->problem_count = 0;
+}
+
+int32_t ds_accel__config_merge(struct ds_accel__config *config)
+{
+    int32_t status = check_options(config);
+
+    if (status < 0) {
+        return status;
+    }
+    if (config->problem_count > 0) {
+        struct ds_accel__text text = {0};
+
+        for (size_t i = 0; i < config->file_count; i++) {
+            if (config->files[i].is_ops) { /* to be read again by the next attempt */
+                json_decref(config->files[i].root);
+                config->files[i].root = NULL;
+            }
+        }
+        ds_accel__config_problems_text(config, &text);
+        ds_accel__error_lines(DS_ACCEL_ERR_CONFIG, text.failed ? "" : text.data);
+        ds_accel__text_clear(&text);
+        return DS_ACCEL_ERR_CONFIG;
+    }
+    return merge_files(config);
+}
+
+static int32_t read_files(struct ds_accel__config *config, bool with_ops)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < config->file_count && status >= 0; i++) {
+        struct ds_accel__config_file *file = &config->files[i];
+
+        if (file->root == NULL && (with_ops || !file->is_ops)) {
+            status = read_file(config, file);
+        }
+    }
+    if (status >= 0) {
+        status = ds_accel__config_merge(config);
+    }
+    if (status >= 0) {
+        config->has_ops = with_ops;
+    }
+    return status;
+}
+
+int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
+                                     const char *message)
+{
+    return add_problem(config, source, 1, 1, message);
+}
+
+/* Read already, as one that a package brought. */
+static bool is_found(const struct ds_accel__config *config, const struct stat *info)
+{
+    struct stat other;
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        if (!config->files[i].is_given && stat(config->files[i].path, &other) == 0 &&
+            other.st_dev == info->st_dev && other.st_ino == info->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int32_t add_named(struct ds_accel__config *config, const char *path, const char *text)
+{
+    struct stat info;
+    bool is_here = text == NULL && stat(path, &info) == 0;
+
+    if (is_here && S_ISDIR(info.st_mode)) {
+        return add_dir(config, path, DS_ACCEL__LAYER_EXPLICIT);
+    }
+    if (is_here && is_found(config, &info)) {
+        return DS_ACCEL_OK;
+    }
+    return ds_accel__config_add_file(config, path, DS_ACCEL__LAYER_EXPLICIT, text);
+}
+
+int32_t ds_accel__config_find_named(struct ds_accel__config *config,
+                                    const struct ds_accel_options *options,
+                                    const char *const *paths, const char *const *texts,
+                                    uint32_t count)
+{
+    char *package = options->package_config_dir != NULL ? strdup(options->package_config_dir)
+                                                        : package_dir();
+    int32_t status;
+
+    memset(config, 0, sizeof(*config));
+    if (package == NULL) {
+        return ds_accel__no_memory();
+    }
+    status = add_dir(config, package, DS_ACCEL__LAYER_PACKAGE);
+    free(package);
+    for (uint32_t i = 0; i < count && status >= 0; i++) {
+        status = add_named(config, paths[i], texts != NULL ? texts[i] : NULL);
+    }
+    return status;
+}
+
+int32_t ds_accel__config_find(struct ds_accel__config *config,
+                              const struct ds_accel_options *options,
+                              const struct ds_accel__env *env)
+{
+    memset(config, 0, sizeof(*config));
+    return find_files(config, options, env);
+}
+
+int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops)
+{
+    int32_t status = read_files(config, with_ops);
+
+    if (status >= 0) {
+        config->is_snapshot = false;
+    }
+    return status;
+}
+
+int32_t ds_accel__config_load_ops(struct ds_accel__config *config)
+{
+    if (config->has_ops) {
+        return DS_ACCEL_OK;
+    }
+    forget_problems(config); /* of an earlier attempt */
+    return ds_accel__config_read(config, true);
+}
+
+void ds_accel__config_clear(struct ds_accel__config *config)
+{
+    for (size_t i = 0; i < config->file_count; i++) {
+        free(config->files[i].path);
+        free(config->files[i].text);
+        json_decref(config->files[i].root);
+    }
+    forget_problems(config);
+    free(config->files);
+    json_decref(config->merged);
+    if (config->later != NULL) {
+        json_decref(config->later->whole);
+        free(config->later->data);
+        free(config->later);
+    }
+    memset(config, 0, sizeof(*config));
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+void ds_accel__config_problems_text(const struct ds_accel__config *config,
+                                    struct ds_accel__text *text)
+{
+    for (size_t i = 0; i < config->problem_count; i++) {
+        const struct ds_accel__config_problem *problem = &config->problems[i];
+        char *line = ds_accel__format("%s:%d:%d: %s", problem->file, problem->line, problem->column,
+                                      problem->message);
+
+        if (line == NULL) {
+            text->failed = true;
+            return;
+        }
+        ds_accel__sanitize(line, strlen(line) + 1);
+        ds_accel__text_add(text, "%s%s", i > 0 ? "\n" : "", line);
+        free(line);
+    }
+}
+
+static json_t *present(json_t *value)
+{
+    return json_is_null(value) ? NULL : value;
+}
+
+/* All of the configuration; NULL: no memory. Any thread may be the first to ask. */
+static json_t *whole_of(const struct ds_accel__config *config)
+{
+    struct ds_accel__config_later *later = config->later;
+    json_t *other = NULL;
+    json_t *whole;
+
+    if (!config->is_snapshot || later == NULL) {
+        return config->merged;
+    }
+    whole = __atomic_load_n(&later->whole, __ATOMIC_ACQUIRE);
+    if (whole == NULL) {
+        whole = ds_accel__snapshot_parse(later->data, later->size_bytes, config->identity, false);
+        if (whole != NULL && !__atomic_compare_exchange_n(&later->whole, &other, whole, false,
+                                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            json_decref(whole);
+            whole = other;
+        }
+    }
+    return whole;
+}
+
+int32_t ds_accel__config_complete(const struct ds_accel__config *config)
+{
+    return config->merged == NULL || whole_of(config) != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* What a path is looked up in: its first keys say whether detection asks for it. */
+static json_t *tree_of(const struct ds_accel__config *config, va_list keys)
+{
+    const char *key = va_arg(keys, const char *);
+    json_t *whole;
+
+    if (key != NULL && strcmp(key, "backends") == 0) {
+        key = va_arg(keys, const char *);
+        key = key != NULL ? va_arg(keys, const char *) : NULL;
+        if (key == NULL || !ds_accel__snapshot_is_early(key)) {
+            whole = whole_of(config);
+            return whole != NULL ? whole : config->merged;
+        }
+    }
+    return config->merged;
+}
+
+json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
+{
+    json_t *value = config->merged;
+    const char *key;
+    va_list keys;
+
+    if (config->is_snapshot) {
+        va_start(keys, config);
+        value = tree_of(config, keys);
+        va_end(keys);
+    }
+    va_start(keys, config);
+    while ((key = va_arg(keys, const char *)) != NULL) {
+        value = json_object_get(value, key);
+    }
+    va_end(keys);
+    return present(value);
+}
+
+json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend)
+{
+    json_t *backends = json_object_get(config->merged, "backends");
+
+    return present(backend != NULL ? json_object_get(backends, backend) : backends);
+}
+
+json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
+                                 const char *key)
+{
+    return ds_accel__config_get(config, "backends", backend, key, NULL);
+}
+
+const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
+                                    const char *reason)
+{
+    const struct ds_accel__reason *known = ds_accel__reason(reason);
+    json_t *own;
+
+    if (known == NULL) {
+        return "";
+    }
+    own = ds_accel__config_get(config, "backends", backend, "remedies", reason, NULL);
+    return own != NULL ? json_string_value(own) : known->remedy;
+}
+
+const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key)
+{
+    return json_string_value(ds_accel__config_get(config, key, NULL));
+}
+
+/* The value at a JSON pointer, or NULL. */
+static json_t *resolve(json_t *value, const char *pointer)
+{
+    while (value != NULL && *pointer == '/') {
+        size_t length = strcspn(++pointer, "/");
+        char key[256]; /* what was checked has none that is longer */
+        size_t at = 0;
+
+        for (size_t i = 0; i < length && at + 1 < sizeof(key); i++) {
+            if (pointer[i] == '~' && i + 1 < length) {
+                key[at++] = pointer[++i] == '1' ? '/' : '~';
+            } else {
+                key[at++] = pointer[i];
+            }
+        }
+        key[at] = '\0';
+        value = json_is_array(value) ? json_array_get(value, strtoul(key, NULL, 10))
+                                     : json_object_get(value, key);
+        pointer += length;
+    }
+    return value;
+}
+
+/* The topmost file that sets the value at a JSON pointer, or NULL. */
+static const struct ds_accel__config_file *find_origin(const struct ds_accel__config *config,
+                                                       const char *pointer)
+{
+    for (size_t i = config->file_count; i-- > 0;) {
+        const struct ds_accel__config_file *file = &config->files[i];
+
+        if (file->root != NULL && resolve(file->root, pointer) != NULL) {
+            return file;
+        }
+    }
+    return NULL;
+}
+
+char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer)
+{
+    const struct ds_accel__config_file *file = find_origin(config, pointer);
+    int line;
+    int column;
+
+    if (file == NULL) {
+        return NULL;
+    }
+    ds_accel__config_locate(file->text, file->size_bytes, pointer, false, &line, &column);
+    return ds_accel__format("%s:%d", file->path, line);
+}
+
+bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer)
+{
+    const struct ds_accel__config_file *file = find_origin(config, pointer);
+
+    return file == NULL || file->layer == DS_ACCEL__LAYER_PACKAGE;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Configuration: config.c, config_rules.c, config_locate.c. */
+#ifndef DS_ACCEL_CORE_CONFIG_H
+#define DS_ACCEL_CORE_CONFIG_H
+
+#include "ds_accel.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct ds_accel__env;
+struct ds_accel__text;
+
+/* NULL, or what was expected of a fact: "10de:03", "/dev/nvidia[0-9]*". */
+const char *ds_accel__check_pci_fact(const char *text);
+const char *ds_accel__check_node_fact(const char *text);
+
+enum ds_accel__layer {
+    DS_ACCEL__LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
+    DS_ACCEL__LAYER_SYSTEM,  /* /etc/ds-accel */
+    DS_ACCEL__LAYER_USER,    /* $XDG_CONFIG_HOME/ds-accel */
+    DS_ACCEL__LAYER_EXPLICIT /* DS_ACCEL_CONFIG or an option; replaces the user's */
+};
+
+struct ds_accel__config_file {
+    char *path;
+    enum ds_accel__layer layer;
+    bool is_ops;   /* op builders only, read when somebody asks for them */
+    bool is_given; /* text is there before it is read: of a recorded machine */
+    char *text;    /* NULL until read */
+    size_t size_bytes;
+    json_t *root; /* NULL until read */
+};
+
+struct ds_accel__config_problem {
+    char *file;
+    int line;
+    int column;
+    char *message;
+};
+
+/* A remembered configuration, of which merged is what detection asks. */
+struct ds_accel__config_later {
+    char *data; /* snapshot.c */
+    size_t size_bytes;
+    json_t *whole; /* NULL: nobody has asked for the rest yet */
+};
+
+struct ds_accel__config {
+    struct ds_accel__config_file *files; /* lowest layer first */
+    size_t file_count;
+    json_t *merged;
+    bool has_ops;
+    struct ds_accel__config_problem *problems;
+    size_t problem_count;
+    uint64_t identity; /* of the files as they are now; 0: not known (snapshot.c) */
+    bool is_settled;   /* and none has changed just before */
+    bool is_snapshot;  /* merged is what was read by an earlier process: no file has a root */
+    struct ds_accel__config_later *later; /* with is_snapshot, and until it is cleared; or NULL */
+    bool is_kept;                         /* it was kept for later processes */
+    char unread[256]; /* the user's folder and why it was left out; "" if it was not */
+};
+
+/* List the files of every layer. ERR_NO_MEMORY. Clear it in every case. */
+int32_t ds_accel__config_find(struct ds_accel__config *config,
+                              const struct ds_accel_options *options,
+                              const struct ds_accel__env *env);
+/* The packages' files, and those named or in the folders named; texts[i] in place of the i-th's. */
+int32_t ds_accel__config_find_named(struct ds_accel__config *config,
+                                    const struct ds_accel_options *options,
+                                    const char *const *paths, const char *const *texts,
+                                    uint32_t count);
+/* Add one behind the others; text: what is in it, NULL: it is read when it is needed.
+ * ERR_NO_MEMORY. */
+int32_t ds_accel__config_add_file(struct ds_accel__config *config, const char *path,
+                                  enum ds_accel__layer layer, const char *text);
+/*
+ * Read, check and merge them. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and nothing
+ * is merged; ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
+/*
+ * The two halves of loading, for files whose text is there: check one file, adding what is wrong
+ * with it to the problems, and merge those that were checked. OK; ERR_CONFIG (merge), as above;
+ * ERR_NO_MEMORY.
+ */
+int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel__config_file *file);
+int32_t ds_accel__config_merge(struct ds_accel__config *config);
+/* A problem outside of the files, such as a variable's value. */
+int32_t ds_accel__config_add_problem(struct ds_accel__config *config, const char *source,
+                                     const char *message);
+/* Read the op builders too, if not yet done. */
+int32_t ds_accel__config_load_ops(struct ds_accel__config *config);
+void ds_accel__config_clear(struct ds_accel__config *config);
+/* One line per problem: file:line:column: message. */
+void ds_accel__config_problems_text(const struct ds_accel__config *config,
+                                    struct ds_accel__text *text);
+/* The merged value at a path of keys ending in NULL; NULL if absent or masked by null. Borrowed. */
+json_t *ds_accel__config_get(const struct ds_accel__config *config, ...) __attribute__((sentinel));
+/* What detection asks of a backend (ds_accel__snapshot_is_early()), and perhaps more; NULL: of all
+ * of them. As above. */
+json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
+/* That all of it can be asked for: ERR_NO_MEMORY. Without, some of it may seem absent. */
+int32_t ds_accel__config_complete(const struct ds_accel__config *config);
+json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
+                                 const char *key);
+const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
+/* The topmost file that sets the value at a JSON pointer, as "file:line" in a new string, or NULL.
+ */
+char *ds_accel__config_origin(const struct ds_accel__config *config, const char *pointer);
+/* False if a file above the package layer sets it. */
+bool ds_accel__config_is_package(const struct ds_accel__config *config, const char *pointer);
+/*
+ * What turns a backend's "no" into a "yes": as the configuration's facts have it for this backend,
+ * else as the table of reasons has it for all; "" if the code is none. Borrowed.
+ */
+const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
+                                    const char *reason);
+const char *ds_accel__layer_name(enum ds_accel__layer layer);
+
+/* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
+typedef int32_t (*ds_accel__problem_t)(void *user_data, const char *pointer, bool is_key,
+                                       const char *message);
+/* Check a file's tree against the table of keys. DS_ACCEL_OK, or what report returned first < 0. */
+int32_t ds_accel__config_check_tree(json_t *root, bool is_ops, ds_accel__problem_t report,
+                                    void *user_data);
+/* Append "/key", escaped, to a JSON pointer in a buffer; false if it does not fit. */
+bool ds_accel__pointer_append(char *pointer, size_t pointer_size, const char *key);
+/* Find the value (or its key) at a JSON pointer in a text that is known to be valid JSON. */
+bool ds_accel__config_locate(const char *text, size_t size_bytes, const char *pointer, bool is_key,
+                             int *line_out, int *column_out);
+
+/* How much of a backend's name is that of its devices: xpu.external has devices of the name xpu. */
+static inline int ds_accel__device_name_length(const char *backend)
+{
+    return (int)strcspn(backend, ".");
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The environment (env.c) and files (file.c). */
+#ifndef DS_ACCEL_CORE_ENV_H
+#define DS_ACCEL_CORE_ENV_H
+
+#include "ds_accel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ds_accel__log;
+
+enum ds_accel__variable {
+    DS_ACCEL__VARIABLE_ACCELERATOR,
+    DS_ACCEL__VARIABLE_PLUGIN_PATH,
+    DS_ACCEL__VARIABLE_CONFIG,
+    DS_ACCEL__VARIABLE_LOG,
+    DS_ACCEL__VARIABLE_PROBE,
+    DS_ACCEL__VARIABLE_CACHE,
+    DS_ACCEL__VARIABLE_CACHE_DIR,
+    DS_ACCEL__VARIABLE_ALLOCATOR,
+    DS_ACCEL__VARIABLE_DECISION,
+    DS_ACCEL__VARIABLE_LAYERS,
+    DS_ACCEL__VARIABLE_TRACE_FILE,
+    DS_ACCEL__VARIABLE_RACE_FILE,
+    DS_ACCEL__VARIABLE_ROOT,
+    DS_ACCEL__VARIABLE_COUNT
+};
+
+struct ds_accel__variable_info {
+    const char *name;
+    const char *default_value; /* NULL: unset */
+    const char *help;
+};
+
+/* A copy of the DS_* variables, taken when the context was made. */
+struct ds_accel__env {
+    char *values[DS_ACCEL__VARIABLE_COUNT]; /* NULL: unset or ignored */
+    bool ignored;                           /* by option, or because the program runs set-uid */
+};
+
+extern const struct ds_accel__variable_info ds_accel__variables[DS_ACCEL__VARIABLE_COUNT];
+
+int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore);
+void ds_accel__env_clear(struct ds_accel__env *env);
+/* DS_ACCEL_<NAME>_<KEY>, a plugin's option; NULL if unset or ignored. */
+const char *ds_accel__env_option(const struct ds_accel__env *env, const char *backend,
+                                 const char *key);
+/* Its name: "DS_ACCEL_XPU_EXTERNAL_KEY"; false if it does not fit. */
+bool ds_accel__env_option_name(const char *backend, const char *key, char *name, size_t name_size);
+/* What is wrong with a variable's value, and which one's; NULL if none is. */
+const char *ds_accel__env_problem(const struct ds_accel__env *env,
+                                  enum ds_accel__variable *variable_out);
+/* Any variable of the job's environment, for env rules; NULL if unset. */
+const char *ds_accel__env_job(const char *name);
+/* [A-Z_][A-Z0-9_]*, the names variables have here. */
+bool ds_accel__is_variable_name(const char *name);
+/* One that configuration and plugins may set: neither LD_* nor ours. */
+bool ds_accel__is_settable_variable(const char *name);
+/*
+ * Warn about each DS_ACCEL_* that is neither in the table nor one of the names, and does not begin
+ * with one of the names that end in '_' (backends whose options nobody declared).
+ */
+void ds_accel__env_warn_unknown(const struct ds_accel__env *env, const struct ds_accel__log *log,
+                                char *const *names, size_t name_count);
+/* True if there is a DS_ACCEL_* that is not of the table: an option of a backend, or a mistake. */
+bool ds_accel__env_has_others(const struct ds_accel__env *env);
+/* The user's configuration folder, without ds-accel; new string, NULL if there is none or set-uid.
+ */
+char *ds_accel__env_user_config_dir(void);
+/* $TMPDIR, unless it is below the home; else /tmp. New string, "" in a set-uid program; NULL when
+ * memory is exhausted. */
+char *ds_accel__env_temporary_dir(void);
+/* $XDG_RUNTIME_DIR; new string, NULL if there is none or set-uid. */
+char *ds_accel__env_runtime_dir(void);
+/* True if the name of this length is one of the table's. */
+bool ds_accel__env_is_ours(const char *name, size_t length);
+
+/*
+ * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer.
+ * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO with the cause, such as "Is a directory", in *cause_out
+ * (static or strerror's); ERR_NO_MEMORY. Files of /proc and /sys, which have no size, work too.
+ */
+int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
+                            const char **cause_out);
+/* Names in a folder that pass the filter, byte-wise sorted. A missing folder has none. */
+int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
+                           size_t *count_out, const char **cause_out);
+void ds_accel__names_free(char **names, size_t count);
+/* False: a file of that size would be past RLIMIT_FSIZE, and writing it a deadly SIGXFSZ. */
+bool ds_accel__file_may_have(size_t size_bytes);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Where this installation lies: plugins, helper and configuration are found from the folder of the
+ * library. The command has the library's objects in it and is itself where the library would be
+ * asked for its place: there the library beside it is meant, as $ORIGIN/../lib would name it. The
+ * paths that it was built for are in this file alone.
+ */
+#include "base/text.h"
+#include "base/trust.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#ifndef DS_ACCEL_LIBDIR
+#define DS_ACCEL_LIBDIR "/usr/lib"
+#endif
+#ifndef DS_ACCEL_LIBEXECDIR
+#define DS_ACCEL_LIBEXECDIR "/usr/libexec"
+#endif
+#ifndef DS_ACCEL_PLUGINDIR
+#define DS_ACCEL_PLUGINDIR "/usr/lib/ds-accel"
+#endif
+#ifndef DS_ACCEL_DATADIR
+#define DS_ACCEL_DATADIR "/usr/share"
+#endif
+#ifndef DS_ACCEL_SYSCONFDIR
+#define DS_ACCEL_SYSCONFDIR "/etc"
+#endif
+#ifndef DS_ACCEL_CACHEDIR
+#define DS_ACCEL_CACHEDIR "/var/cache"
+#endif
+#ifndef DS_ACCEL_SONAME
+#define DS_ACCEL_SONAME "libds_accel.so.0"
+#endif
+
+const struct ds_accel__built_for ds_accel__built_for = {
+    .plugin_dir = DS_ACCEL_PLUGINDIR,
+    .data_dir = DS_ACCEL_DATADIR "/ds-accel",
+    .config_dir = DS_ACCEL_SYSCONFDIR "/ds-accel",
+    .cache_dir = DS_ACCEL_CACHEDIR "/ds-accel",
+    .helper = DS_ACCEL_LIBEXECDIR "/ds-accel/ds-accel-probe",
+};
+
+/* Take so many names off the end; false if there are fewer. */
+static bool cut_names(char *path, int count)
+{
+    char *slash = path;
+
+    for (; count > 0 && slash != NULL; count--) {
+        slash = strrchr(path, '/');
+        if (slash != NULL) {
+            *slash = '\0';
+        }
+    }
+    return slash != NULL;
+}
+
+/* The file, without symbolic links; NULL: no memory. */
+static char *resolve(const char *path)
+{
+    char *resolved = realpath(path, NULL);
+
+    /* Where a folder on the way is closed to this user, as it was called. */
+    return resolved == NULL && errno != ENOMEM ? strdup(path) : resolved;
+}
+
+/* The program comes first and has no name to be linked by; a library is first in what dlmopen()
+ * makes. */
+static bool is_program(const struct link_map *map)
+{
+    const ElfW(Dyn) *entry = map->l_ld;
+
+    while (entry->d_tag != DT_NULL && entry->d_tag != DT_SONAME) {
+        entry++;
+    }
+    return map->l_prev == NULL && entry->d_tag == DT_NULL;
+}
+
+/*
+ * The program's own file: the kernel knows it, unless it was asked to run the dynamic linker, which
+ * was asked to run the program. name: as dladdr() has it.
+ */
+static char *find_program(const char *name)
+{
+    char path[PATH_MAX];
+    ssize_t length;
+
+    if (getauxval(AT_BASE) == 0) {
+        return resolve(name);
+    }
+    length = readlink("/proc/self/exe", path, sizeof(path));
+    return strndup(path, length > 0 && length < (ssize_t)sizeof(path) ? (size_t)length : 0);
+}
+
+/*
+ * A hard link to a program with raised rights, in a directory of the caller, must not find what the
+ * caller has put beside it: only root may own and write to what lies there (trust.c).
+ */
+static bool is_beyond_doubt(const char *path)
+{
+    struct ds_accel__finding finding = {0};
+
+    return ds_accel__trust_if_raised(path, &finding) >= 0 && finding.reason == NULL;
+}
+
+/* The folder of the library beside the program, or where it was built to be. */
+static char *find_beside(const char *name)
+{
+    char *program = find_program(name);
+    char *library = NULL;
+    char *resolved;
+    struct stat info;
+
+    if (program == NULL) {
+        return NULL;
+    }
+    if (cut_names(program, 2)) {
+        library = ds_accel__format("%s/lib/" DS_ACCEL_SONAME, program);
+    } else {
+        library = strdup("");
+    }
+    free(program);
+    if (library != NULL && stat(library, &info) == 0 && is_beyond_doubt(library)) {
+        resolved = resolve(library); /* as programs that are linked with it find it */
+        free(library);
+        cut_names(resolved, 1);
+        return resolved;
+    }
+    if (library != NULL) {
+        free(library);
+        library = strdup(DS_ACCEL_LIBDIR);
+    }
+    return library;
+}
+
+static char *find_library_dir(void)
+{
+    struct link_map *map = NULL;
+    Dl_info info;
+    char *path;
+
+    if (dladdr1((void *)(uintptr_t)&ds_accel__library_dir, &info, (void **)&map, RTLD_DL_LINKMAP) ==
+            0 ||
+        map == NULL) {
+        return NULL;
+    }
+    if (is_program(map)) {
+        return find_beside(info.dli_fname);
+    }
+    path = resolve(map->l_name);
+    cut_names(path, 1);
+    return path;
+}
+
+char *ds_accel__library_dir(void)
+{
+    static char *found; /* for the life of the process: it does not move */
+    char *dir = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+
+    if (dir == NULL) {
+        char *other = NULL;
+
+        dir = find_library_dir();
+        if (dir != NULL && !__atomic_compare_exchange_n(&found, &other, dir, false,
+                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            free(dir);
+            dir = other;
+        }
+    }
+    return dir != NULL ? strdup(dir) : NULL;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The merged configuration as it was read last, beside the verdicts: parsing and checking the files
+ * is the largest part of a start, and they hardly ever change. It holds for exactly the files it
+ * was made of (path, device, inode, size, times), and only if none of them had changed just before,
+ * so that two changes in one tick of the clock are not taken for one. Whoever wants to know where a
+ * value comes from has the files read all the same (ds_accel__config_read()).
+ *
+ * A tree takes longer to build than to read, and detection asks for a third of it. So what it does
+ * not ask of a backend stands behind the rest of that, and is passed over until somebody asks for
+ * it (ds_accel__config_get()).
+ *
+ *     value   := 'n' | 't' | 'f' | 'i' int64 | 'r' double | 's' text | 'a' count value*
+ *              | 'o' members | 'p' members size members      a backend: size bytes are for later
+ *     members := count (text value)*
+ *     text    := length bytes NUL                             count, length, size: uint32_t
+ */
+#include "base/text.h"
+#include "config/config.h"
+#include "host/cache.h"
+#include "host/context.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_NAME "config"
+#define FORMAT 1u
+#define FILE_LIMIT_BYTES (8 * 1024 * 1024u)
+#define DEPTH_LIMIT 16
+#define SETTLED_S 2 /* a file younger than this may change again within its own time stamp */
+static const char magic[8] = "DSCONFG";
+
+struct head {
+    char magic[8];
+    uint64_t identity;
+    uint64_t size_bytes; /* of what follows */
+    uint64_t checksum;   /* of what follows */
+};
+
+/*
+ * What detection asks of a backend, and what decides rather than explains: want of memory later on
+ * must not give it its default.
+ */
+static const char *const early_keys[] = {
+    "pci",
+    "device_nodes",
+    "other_device_nodes",
+    "visible_devices_envs",
+    "export_envs",
+    "env",
+    "options",
+    "defers_to",
+    "demand_only",
+    "tolerate",
+    "indexed_device_names",
+};
+
+bool ds_accel__snapshot_is_early(const char *key)
+{
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(early_keys); i++) {
+        if (strcmp(early_keys[i], key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void put_count(struct ds_accel__text *text, size_t count)
+{
+    uint32_t size = (uint32_t)count;
+
+    ds_accel__text_add_bytes(text, &size, sizeof(size));
+}
+
+static void put_text(struct ds_accel__text *text, const char *value, size_t length)
+{
+    put_count(text, length);
+    ds_accel__text_add_bytes(text, value, length + 1);
+}
+
+static void put_head(struct ds_accel__text *text, char tag, size_t count)
+{
+    ds_accel__text_add_bytes(text, &tag, 1);
+    put_count(text, count);
+}
+
+static void put_value(struct ds_accel__text *text, json_t *value)
+{
+    json_int_t integer = json_integer_value(value);
+    double real = json_real_value(value);
+    const char *key;
+    json_t *member;
+
+    switch (json_typeof(value)) {
+    case JSON_NULL:
+        ds_accel__text_add_bytes(text, "n", 1);
+        break;
+    case JSON_TRUE:
+        ds_accel__text_add_bytes(text, "t", 1);
+        break;
+    case JSON_FALSE:
+        ds_accel__text_add_bytes(text, "f", 1);
+        break;
+    case JSON_INTEGER:
+        ds_accel__text_add_bytes(text, "i", 1);
+        ds_accel__text_add_bytes(text, &integer, sizeof(integer));
+        break;
+    case JSON_REAL:
+        ds_accel__text_add_bytes(text, "r", 1);
+        ds_accel__text_add_bytes(text, &real, sizeof(real));
+        break;
+    case JSON_STRING:
+        ds_accel__text_add_bytes(text, "s", 1);
+        put_text(text, json_string_value(value), json_string_length(value));
+        break;
+    case JSON_ARRAY:
+        put_head(text, 'a', json_array_size(value));
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            put_value(text, json_array_get(value, i));
+        }
+        break;
+    case JSON_OBJECT:
+        put_head(text, 'o', json_object_size(value));
+        json_object_foreach(value, key, member)
+        {
+            put_text(text, key, strlen(key));
+            put_value(text, member);
+        }
+        break;
+    }
+}
+
+/* The members of a backend that are early, or those that are not. */
+static void put_members(struct ds_accel__text *text, json_t *backend, bool is_early)
+{
+    const char *key;
+    json_t *member;
+
+    json_object_foreach(backend, key, member)
+    {
+        if (ds_accel__snapshot_is_early(key) == is_early) {
+            put_text(text, key, strlen(key));
+            put_value(text, member);
+        }
+    }
+}
+
+static void put_backend(struct ds_accel__text *text, json_t *backend)
+{
+    const char *key;
+    json_t *ignored;
+    size_t early = 0;
+    size_t begin;
+    uint32_t size;
+
+    json_object_foreach(backend, key, ignored)
+    {
+        early += ds_accel__snapshot_is_early(key);
+    }
+    put_head(text, 'p', early);
+    put_members(text, backend, true);
+    put_count(text, 0); /* its size, when it is known */
+    begin = text->size_bytes;
+    put_count(text, json_object_size(backend) - early);
+    put_members(text, backend, false);
+    if (!text->failed) {
+        size = (uint32_t)(text->size_bytes - begin);
+        memcpy(text->data + begin - sizeof(size), &size, sizeof(size));
+    }
+}
+
+static void put_backends(struct ds_accel__text *text, json_t *backends)
+{
+    const char *name;
+    json_t *backend;
+
+    put_head(text, 'o', json_object_size(backends));
+    json_object_foreach(backends, name, backend)
+    {
+        put_text(text, name, strlen(name));
+        if (json_is_object(backend)) {
+            put_backend(text, backend);
+        } else {
+            put_value(text, backend);
+        }
+    }
+}
+
+static void put_tree(struct ds_accel__text *text, json_t *tree)
+{
+    const char *key;
+    json_t *member;
+
+    put_head(text, 'o', json_object_size(tree));
+    json_object_foreach(tree, key, member)
+    {
+        put_text(text, key, strlen(key));
+        if (strcmp(key, "backends") == 0 && json_is_object(member)) {
+            put_backends(text, member);
+        } else {
+            put_value(text, member);
+        }
+    }
+}
+
+int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text)
+{
+    struct head head = {.identity = identity};
+
+    memcpy(head.magic, magic, sizeof(magic));
+    ds_accel__text_add_bytes(text, &head, sizeof(head));
+    put_tree(text, tree);
+    if (text->failed) {
+        return ds_accel__no_memory();
+    }
+    head.size_bytes = text->size_bytes - sizeof(head);
+    head.checksum = ds_accel__hash(text->data + sizeof(head), head.size_bytes, FORMAT);
+    memcpy(text->data, &head, sizeof(head));
+    return DS_ACCEL_OK;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+struct input {
+    const char *at;
+    size_t left;
+    bool is_early; /* what is for later is passed over */
+};
+
+static const void *take(struct input *input, size_t size)
+{
+    const char *at = input->at;
+
+    if (size > input->left) {
+        return NULL;
+    }
+    input->at += size;
+    input->left -= size;
+    return at;
+}
+
+static bool take_count(struct input *input, uint32_t *count)
+{
+    const void *bytes = take(input, sizeof(*count));
+
+    if (bytes != NULL) {
+        memcpy(count, bytes, sizeof(*count));
+    }
+    return bytes != NULL;
+}
+
+/* A text with its NUL, and none before it. */
+static const char *take_text(struct input *input, size_t *length_out)
+{
+    uint32_t length;
+    const char *text = take_count(input, &length) ? take(input, (size_t)length + 1) : NULL;
+
+    if (text == NULL || memchr(text, '\0', (size_t)length + 1) != text + length) {
+        return NULL;
+    }
+    *length_out = length;
+    return text;
+}
+
+static json_t *take_value(struct input *input, int depth);
+
+static json_t *take_array(struct input *input, int depth)
+{
+    json_t *array = json_array();
+    uint32_t count;
+
+    if (array == NULL || !take_count(input, &count)) {
+        json_decref(array);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        json_t *value = take_value(input, depth + 1);
+
+        if (value == NULL || json_array_append_new(array, value) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+static bool take_members(struct input *input, json_t *object, int depth)
+{
+    uint32_t count;
+
+    if (!take_count(input, &count)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        size_t length;
+        const char *key = take_text(input, &length);
+        json_t *value = key != NULL ? take_value(input, depth + 1) : NULL;
+
+        /* Keys and texts were checked to be UTF-8 when the files were read. */
+        if (value == NULL || json_object_set_new_nocheck(object, key, value) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_later(struct input *input, json_t *object, int depth)
+{
+    uint32_t size;
+    size_t left;
+
+    if (!take_count(input, &size) || size > input->left) {
+        return false;
+    }
+    left = input->left - size;
+    return input->is_early ? take(input, size) != NULL
+                           : take_members(input, object, depth) && input->left == left;
+}
+
+/* A backend may have two parts. */
+static json_t *take_object(struct input *input, char tag, int depth)
+{
+    json_t *object = json_object();
+
+    if (object == NULL || !take_members(input, object, depth) ||
+        (tag == 'p' && !take_later(input, object, depth))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static json_t *take_scalar(struct input *input, char tag)
+{
+    json_int_t integer = 0;
+    double real = 0;
+    size_t length = 0;
+    const void *bytes;
+
+    switch (tag) {
+    case 'n':
+        return json_null();
+    case 't':
+        return json_true();
+    case 'f':
+        return json_false();
+    case 'i':
+        bytes = take(input, sizeof(integer));
+        if (bytes != NULL) {
+            memcpy(&integer, bytes, sizeof(integer));
+        }
+        return bytes != NULL ? json_integer(integer) : NULL;
+    case 'r':
+        bytes = take(input, sizeof(real));
+        if (bytes != NULL) {
+            memcpy(&real, bytes, sizeof(real));
+        }
+        return bytes != NULL ? json_real(real) : NULL;
+    case 's':
+        bytes = take_text(input, &length);
+        return bytes != NULL ? json_stringn_nocheck(bytes, length) : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static json_t *take_value(struct input *input, int depth)
+{
+    const char *tag = take(input, 1);
+
+    if (tag == NULL || depth > DEPTH_LIMIT) {
+        return NULL;
+    }
+    if (*tag == 'a') {
+        return take_array(input, depth);
+    }
+    return *tag == 'o' || *tag == 'p' ? take_object(input, *tag, depth) : take_scalar(input, *tag);
+}
+
+json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
+                                 bool is_early)
+{
+    struct input input = {.at = data, .left = size_bytes, .is_early = is_early};
+    struct head head;
+    const void *bytes = take(&input, sizeof(head));
+    json_t *tree;
+
+    if (bytes == NULL) {
+        return NULL;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    if (memcmp(head.magic, magic, sizeof(magic)) != 0 || head.identity != identity ||
+        head.size_bytes != input.left ||
+        head.checksum != ds_accel__hash(input.at, input.left, FORMAT)) {
+        return NULL;
+    }
+    tree = take_value(&input, 0);
+    if (tree != NULL && (input.left != 0 || !json_is_object(tree))) {
+        json_decref(tree);
+        tree = NULL;
+    }
+    return tree;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+/* What the files are, 0 if that cannot be said. *settled_out: none has changed just now. */
+static uint64_t identify(const struct ds_accel__config *config, bool *settled_out)
+{
+    uint64_t identity = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
+    time_t now = time(NULL);
+
+    /* Builds of one version may still differ in what they keep for later. */
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(early_keys); i++) {
+        identity = ds_accel__hash_text(early_keys[i], identity);
+    }
+    *settled_out = true;
+    for (size_t i = 0; i < config->file_count; i++) {
+        const struct ds_accel__config_file *file = &config->files[i];
+        struct stat info;
+        struct {
+            uint64_t layer, device, inode, size;
+            struct timespec modified, changed;
+        } parts;
+
+        if (file->is_ops) {
+            continue;
+        }
+        if (stat(file->path, &info) != 0) {
+            return 0;
+        }
+        memset(&parts, 0, sizeof(parts));
+        parts.layer = file->layer;
+        parts.device = info.st_dev;
+        parts.inode = info.st_ino;
+        parts.size = (uint64_t)info.st_size;
+        parts.modified = info.st_mtim;
+        parts.changed = info.st_ctim;
+        identity = ds_accel__hash_text(file->path, identity);
+        identity = ds_accel__hash(&parts, sizeof(parts), identity);
+        *settled_out = *settled_out && info.st_ctim.tv_sec < now - SETTLED_S &&
+                       info.st_mtim.tv_sec < now - SETTLED_S;
+    }
+    return identity != 0 ? identity : 1;
+}
+
+int32_t ds_accel__snapshot_take(ds_accel_t *context)
+{
+    struct ds_accel__config *config = &context->config;
+    struct ds_accel__config_later *later;
+    char *data;
+    size_t size;
+    int32_t status;
+
+    config->identity = identify(config, &config->is_settled);
+    if (config->identity == 0) {
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__cache_read_file(context, FILE_NAME, FILE_LIMIT_BYTES, &data, &size);
+    if (status < 0 || data == NULL) {
+        return status;
+    }
+    later = calloc(1, sizeof(*later));
+    config->merged = later != NULL ? ds_accel__snapshot_parse(data, size, config->identity, true)
+                                   : NULL;
+    config->is_snapshot = config->merged != NULL;
+    if (!config->is_snapshot) {
+        /* For want of memory it is read from the files, which will say so. */
+        free(data);
+        free(later);
+        return DS_ACCEL_OK;
+    }
+    later->data = data;
+    later->size_bytes = size;
+    config->later = later;
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__snapshot_forget(const ds_accel_t *context)
+{
+    unlinkat(context->cache.folder_fd, FILE_NAME, 0);
+}
+
+int32_t ds_accel__snapshot_keep(ds_accel_t *context)
+{
+    struct ds_accel__config *config = &context->config;
+    struct ds_accel__text text = {0};
+    bool settled;
+    int32_t status;
+
+    if (config->is_snapshot || config->is_kept || config->identity == 0 || !config->is_settled ||
+        config->has_ops || !context->cache.is_open || !context->cache.is_writable ||
+        identify(config, &settled) != config->identity) {
+        return DS_ACCEL_OK;
+    }
+    config->is_kept = true;
+    status = ds_accel__snapshot_format(config->merged, config->identity, &text);
+    if (status >= 0) {
+        ds_accel__cache_write_file(context, &context->cache, FILE_NAME, &text);
+    }
+    ds_accel__text_clear(&text);
+    return status;
+}

@@ -1,0 +1,919 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The conformance suite, seen from the caller: the processes that the checks run in, and the
+ * report.
+ *
+ *     ds_accel_conformance() -> spawn ds-accel-probe --conformance     {"begin": 7}
+ *              ^                   | request: one line of JSON   -->   {"check": 7, "result": ...}
+ *              |                   | answers: a line each        <--   ... end of file
+ *              +-- next process, from the check behind the last one, until all were made
+ *
+ * A process ends with the first check that fails, before and behind a check that wants to be alone,
+ * and wherever the plugin ends it: what became of it is judged here. The process is not forked: the
+ * runtimes of vendors do not survive that.
+ */
+#include "conformance/conformance.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/trust.h"
+#include "config/config.h"
+#include "conformance/conformance_suite.h"
+#include "host/context.h"
+#include "host/detect.h"
+#include "host/probe.h"
+#include "host/prober.h"
+#include "host/registry.h"
+#include "machine/elf_file.h"
+#include "report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LINE_LIMIT_BYTES 65536u
+#define CHECK_LIMIT_NS 30000000000ull /* where the configuration says nothing */
+#define FRUITLESS_LIMIT 3             /* processes in a row that began no check */
+#define TERM_GRACE_MS 200             /* from SIGTERM to SIGKILL */
+#define LATE_LIMIT 5                  /* processes without an end; then no more checks are made */
+#define SLOT_LATE_LIMIT 2  /* the same in one slot that came back before; then it is not called */
+#define SLOT_DEATH_LIMIT 8 /* the same for processes that ended */
+
+/* ---- a process ------------------------------------------------------------------------------ */
+
+/* What it prints goes into a file without a name. */
+static int spawn_helper(struct ds_accel__suite *suite, int channel)
+{
+    const int descriptors[] = {suite->output, suite->output, channel, suite->page_fd};
+    const char *containment = ds_accel__probe_containment(suite->context);
+
+    /* Two processes that share memory find each other by their numbers in /proc. */
+    if (strcmp(containment, "auto") == 0) {
+        containment = "outside";
+    }
+    return ds_accel__helper_spawn(&suite->pid, suite->program, containment, "--conformance",
+                                  descriptors, (int)DS_ACCEL__ARRAY_SIZE(descriptors));
+}
+
+static int32_t start(struct ds_accel__suite *suite)
+{
+    int ends[2] = {-1, -1};
+    int error = 0;
+
+    memset(suite->page, 0, sizeof(*suite->page));
+    suite->printed = 0;
+    suite->has_answered = false;
+    suite->output = ds_accel__suite_open_output();
+    if (suite->output < 0 || !ds_accel__helper_raise(&suite->output) ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0 ||
+        !ds_accel__helper_raise(&ends[0]) || !ds_accel__helper_raise(&ends[1])) {
+        error = errno;
+    } else {
+        error = spawn_helper(suite, ends[1]);
+    }
+    if (ends[1] >= 0) {
+        close(ends[1]);
+    }
+    suite->channel = ends[0];
+    if (error != 0) {
+        return ds_accel__error(error == ENOMEM   ? DS_ACCEL_ERR_NO_MEMORY
+                               : error == ENOENT ? DS_ACCEL_ERR_IO
+                                                 : DS_ACCEL_ERR_LIMIT,
+                               "%s cannot be started: %s", suite->program, strerror(error));
+    }
+    return DS_ACCEL_OK;
+}
+
+/* The slots that are not called any more, as [slot, why]. */
+static json_t *refused_slots(const struct ds_accel__suite *suite, bool *failed)
+{
+    json_t *slots = json_array();
+
+    for (size_t i = 0; i < DS_ACCEL__WITNESS_SLOTS; i++) {
+        if (suite->slots[i].why != NULL &&
+            json_array_append_new(slots,
+                                  json_pack("[I, s]", (json_int_t)i * (json_int_t)sizeof(void *),
+                                            suite->slots[i].why)) != 0) {
+            *failed = true;
+        }
+    }
+    return slots;
+}
+
+static json_t *refused_steps(const struct ds_accel__suite *suite, bool *failed)
+{
+    json_t *steps = json_array();
+
+    for (size_t i = 0; i < DS_ACCEL__WITNESS_STEPS; i++) {
+        if (suite->steps[i] && json_array_append_new(steps, json_integer((json_int_t)i)) != 0) {
+            *failed = true;
+        }
+    }
+    return steps;
+}
+
+/* What the process is to do, as one line. */
+static char *request(const struct ds_accel__suite *suite, const char *task, size_t slot)
+{
+    const ds_accel_t *context = suite->context;
+    const char *name = suite->candidate->name;
+    json_t *options = ds_accel__config_backend(&context->config, name, "options");
+    json_t *tolerate = ds_accel__config_backend(&context->config, name, "tolerate");
+    bool failed = false;
+    json_t *tree = json_object();
+    char *line;
+
+    ds_accel__json_set(tree, "version", json_string(DS_ACCEL_VERSION), &failed);
+    ds_accel__json_set(tree, "name", json_string(suite->candidate->name), &failed);
+    /* Byte by byte: a path need not be UTF-8. */
+    ds_accel__json_set(tree, "device", json_integer(suite->pass->device_index), &failed);
+    ds_accel__json_set(tree, "first", json_integer((json_int_t)suite->next), &failed);
+    ds_accel__json_set(tree, "root", ds_accel__json_text(context->machine_root), &failed);
+    ds_accel__json_set(tree, "only", ds_accel__json_text(suite->only), &failed);
+    ds_accel__json_set(tree, "ignores_env", json_boolean(context->env.ignored), &failed);
+    ds_accel__json_set(tree, "task", json_string(task), &failed);
+    ds_accel__json_set(tree, "slot", json_integer((json_int_t)slot), &failed);
+    ds_accel__json_set(tree, "refused", refused_slots(suite, &failed), &failed);
+    ds_accel__json_set(tree, "steps", refused_steps(suite, &failed), &failed);
+    ds_accel__json_set(tree, "tolerate", tolerate != NULL ? json_deep_copy(tolerate) : json_array(),
+                       &failed);
+    ds_accel__json_set(tree, "is_first", json_boolean(suite->pass == &suite->passes[0]), &failed);
+    if (suite->pass->is_shown) {
+        ds_accel__json_set(tree, "variable", ds_accel__json_text(suite->variable), &failed);
+        ds_accel__json_set(tree, "value", ds_accel__json_text(suite->value), &failed);
+    }
+    ds_accel__json_set(tree, "options", options != NULL ? json_deep_copy(options) : json_object(),
+                       &failed);
+    line = failed ? NULL : ds_accel__json_dump(tree, JSON_COMPACT);
+    json_decref(tree);
+    return line;
+}
+
+static int32_t send_request(struct ds_accel__suite *suite, const char *task, size_t slot)
+{
+    char *line = request(suite, task, slot);
+    char *message = line != NULL ? ds_accel__format("%s\n%s\n", suite->candidate->path, line)
+                                 : NULL;
+    size_t size = message != NULL ? strlen(message) : 0;
+    size_t sent = 0;
+
+    free(line);
+    if (message == NULL) {
+        return ds_accel__no_memory();
+    }
+    while (sent < size) {
+        ssize_t count = send(suite->channel, message + sent, size - sent, MSG_NOSIGNAL);
+
+        if (count < 0 && errno != EINTR) {
+            break; /* it has ended: seen by whoever waits for its answer */
+        }
+        sent += count > 0 ? (size_t)count : 0;
+    }
+    free(message);
+    return DS_ACCEL_OK;
+}
+
+/* printed: how far the process had come with what it prints; -1: it does not say. */
+__attribute__((format(printf, 5, 6))) static void set_outcome(struct ds_accel__suite *suite,
+                                                              const char *result, uint32_t rule,
+                                                              off_t printed, const char *format,
+                                                              ...)
+{
+    struct ds_accel__outcome *outcome = &suite->pass->outcomes[suite->next];
+    va_list arguments;
+
+    outcome->result = result;
+    outcome->rule = rule;
+    outcome->elapsed_us = (ds_accel__now_ns() - suite->begin_ns) / 1000;
+    va_start(arguments, format);
+    vsnprintf(outcome->detail, sizeof(outcome->detail), format, arguments);
+    va_end(arguments);
+    ds_accel__sanitize(outcome->detail, sizeof(outcome->detail));
+    if (printed >= 0) {
+        ds_accel__suite_take_output(suite, outcome, printed);
+    }
+    suite->is_inside = false;
+    suite->next++;
+}
+
+/* {"begin": 7}, {"begin": 7, "starts": 2} */
+static bool take_begin(struct ds_accel__suite *suite, json_t *tree)
+{
+    json_t *begin = json_object_get(tree, "begin");
+    json_t *stage = json_object_get(tree, "starts");
+
+    if ((size_t)json_integer_value(begin) >= suite->check_count) {
+        return false;
+    }
+    suite->next = (size_t)json_integer_value(begin);
+    suite->is_inside = true;
+    suite->starting = json_is_integer(stage) ? (int)json_integer_value(stage) : -1;
+    suite->begin_ns = ds_accel__now_ns();
+    return true;
+}
+
+/* {"check": 7, "result": "failed", "rule": 0, "printed": 120, "detail": "..."} */
+static bool take_result(struct ds_accel__suite *suite, json_t *tree)
+{
+    static const char *const results[] = {"passed", "failed", "skipped"};
+    const char *result = json_string_value(json_object_get(tree, "result"));
+    const char *detail = json_string_value(json_object_get(tree, "detail"));
+    uint32_t rule = (uint32_t)json_integer_value(json_object_get(tree, "rule"));
+
+    if (!suite->is_inside || result == NULL ||
+        (size_t)json_integer_value(json_object_get(tree, "check")) != suite->next) {
+        return false;
+    }
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(results); i++) {
+        if (strcmp(results[i], result) == 0) {
+            set_outcome(suite, results[i], rule != 0 ? rule : ds_accel__check_at(suite->next)->rule,
+                        (off_t)json_integer_value(json_object_get(tree, "printed")), "%s",
+                        detail != NULL ? detail : "");
+            return true;
+        }
+    }
+    return false;
+}
+
+/* {"devices": 2, "variable": "X_VISIBLE", "value": "1,0"} or {"has_trial": true} */
+static bool take_answer(struct ds_accel__suite *suite, json_t *tree)
+{
+    json_t *devices = json_object_get(tree, "devices");
+    const char *variable = json_string_value(json_object_get(tree, "variable"));
+    const char *value = json_string_value(json_object_get(tree, "value"));
+
+    suite->has_answered = true;
+    suite->has_trial = json_is_true(json_object_get(tree, "has_trial"));
+    if (json_is_integer(devices) && variable != NULL && value != NULL) {
+        suite->device_count = (uint32_t)json_integer_value(devices);
+        ds_accel__copy(suite->variable, sizeof(suite->variable), variable);
+        ds_accel__copy(suite->value, sizeof(suite->value), value);
+    }
+    return devices != NULL || json_object_get(tree, "has_trial") != NULL;
+}
+
+static bool take_line(struct ds_accel__suite *suite, const char *line)
+{
+    json_t *tree = json_loads(line, 0, NULL);
+    const char *unusable = json_string_value(json_object_get(tree, "unusable"));
+    bool is_valid = true;
+
+    if (unusable != NULL) {
+        ds_accel__copy(suite->unusable, sizeof(suite->unusable), unusable);
+        ds_accel__sanitize(suite->unusable, sizeof(suite->unusable));
+    } else if (json_is_integer(json_object_get(tree, "begin"))) {
+        is_valid = take_begin(suite, tree);
+    } else if (json_is_integer(json_object_get(tree, "check"))) {
+        is_valid = take_result(suite, tree);
+    } else {
+        is_valid = take_answer(suite, tree);
+    }
+    json_decref(tree);
+    return is_valid;
+}
+
+enum ended {
+    ENDED_ITSELF,
+    ENDED_LATE,
+    ENDED_GARBLED
+};
+
+/* Take lines until the process closes its end, or a check lasts too long. */
+static enum ended listen_to(struct ds_accel__suite *suite)
+{
+    char buffer[LINE_LIMIT_BYTES];
+    size_t size = 0;
+
+    suite->begin_ns = ds_accel__now_ns();
+    for (;;) {
+        struct pollfd wait = {.fd = suite->channel, .events = POLLIN};
+        uint64_t now = ds_accel__now_ns();
+        uint64_t end = suite->begin_ns + suite->limit_ns;
+        int ready = poll(&wait, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0);
+        ssize_t count;
+        char *newline;
+
+        if (ready == 0) {
+            return ENDED_LATE;
+        }
+        count = recv(suite->channel, buffer + size, sizeof(buffer) - 1 - size, MSG_DONTWAIT);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+            continue;
+        }
+        if (count <= 0) {
+            return size > 0 ? ENDED_GARBLED : ENDED_ITSELF;
+        }
+        size += (size_t)count;
+        buffer[size] = '\0';
+        while ((newline = memchr(buffer, '\n', size)) != NULL) {
+            size_t length = (size_t)(newline - buffer) + 1;
+
+            *newline = '\0';
+            if (!take_line(suite, buffer)) {
+                return ENDED_GARBLED;
+            }
+            size -= length;
+            memmove(buffer, buffer + length, size);
+        }
+        if (size == sizeof(buffer) - 1) {
+            return ENDED_GARBLED;
+        }
+    }
+}
+
+/* End the process with all that it started; how it ended by itself, for people. True: as it was to
+ * end. */
+static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size_t text_size)
+{
+    int status = 0;
+    pid_t pid;
+
+    if (is_killed) { /* asked first, so that it can end what it started, wherever that is */
+        struct pollfd end = {.fd = suite->channel, .events = 0};
+
+        kill(suite->pid, SIGTERM);
+        poll(&end, 1, TERM_GRACE_MS);
+        kill(suite->pid, SIGKILL);
+    }
+    do {
+        pid = waitpid(suite->pid, &status, 0);
+    } while (pid < 0 && errno == EINTR);
+    kill(-suite->pid, SIGKILL);
+    close(suite->channel);
+    if (pid != suite->pid) {
+        snprintf(text, text_size, "its process ended");
+    } else if (WIFSIGNALED(status)) {
+        const char *name = sigabbrev_np(WTERMSIG(status));
+
+        snprintf(text, text_size, "SIG%s ended the process", name != NULL ? name : "?");
+    } else {
+        snprintf(text, text_size, "exit code %d ended the process", WEXITSTATUS(status));
+    }
+    return pid != suite->pid || status == 0;
+}
+
+/* Begin a process with a task and end it. How it ended by itself goes to text, if it was not as it
+ * was to end. */
+static int32_t run_helper(struct ds_accel__suite *suite, const char *task, size_t slot,
+                          enum ended *ended_out, char *text, size_t text_size)
+{
+    int32_t status = start(suite);
+
+    if (status < 0) {
+        if (suite->channel >= 0) {
+            close(suite->channel);
+        }
+        if (suite->output >= 0) {
+            close(suite->output);
+        }
+        return status;
+    }
+    status = send_request(suite, task, slot);
+    *ended_out = status >= 0 ? listen_to(suite) : ENDED_LATE;
+    if (reap(suite, *ended_out != ENDED_ITSELF, text, text_size) && !suite->is_inside) {
+        text[0] = '\0';
+    }
+    if (status < 0) {
+        close(suite->output);
+    }
+    return status;
+}
+
+/* ---- slots that end the process ------------------------------------------------------------- */
+
+static const char *reason_of(enum ended ended)
+{
+    return ended == ENDED_LATE ? "did not come back in an earlier check"
+                               : "ended the process of an earlier check";
+}
+
+/* Does a valid call of the slot end a process, too? What comes back there is called further on. */
+static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_deadly_out)
+{
+    char text[128];
+    char where[256];
+    enum ended ended;
+    int32_t status = run_helper(suite, "trial", slot, &ended, text, sizeof(text));
+
+    if (status < 0) {
+        return status;
+    }
+    suite->late_count += ended == ENDED_LATE;
+    *is_deadly_out = !suite->has_answered &&
+                     ds_accel__witness_read(suite->page, 0, where, sizeof(where)) == slot;
+    if (suite->has_answered && !suite->has_trial) {
+        *is_deadly_out = suite->slots[slot / sizeof(void *)].deaths > 1;
+    }
+    close(suite->output);
+    return DS_ACCEL_OK;
+}
+
+/* Slots without which the plugin is not brought up to a stage. */
+static int stage_of(size_t slot)
+{
+    return slot == SLOT(device_open) ? DS_ACCEL__STAGE_DEVICE
+           : slot == SLOT(probe) || slot == SLOT(init) || slot == SLOT(device_count)
+               ? DS_ACCEL__STAGE_INSTANCE
+               : -1;
+}
+
+/*
+ * A process ended in a slot. If the slot never came back, or too often did not, no check calls it
+ * any more, so that it costs one check and not all of them; where the plugin can't be brought up
+ * without it, the checks that need that are not begun.
+ */
+static int32_t judge_slot(struct ds_accel__suite *suite, size_t slot, enum ended ended,
+                          bool was_starting)
+{
+    size_t at = slot / sizeof(void *);
+    bool is_deadly;
+    int32_t status = DS_ACCEL_OK;
+
+    suite->slots[at].deaths++;
+    suite->slots[at].lates += ended == ENDED_LATE;
+    is_deadly = suite->slots[at].lates >= SLOT_LATE_LIMIT ||
+                suite->slots[at].deaths >= SLOT_DEATH_LIMIT ||
+                (was_starting && suite->slots[at].has_returned == 0);
+    if (!is_deadly && suite->slots[at].has_returned == 0) {
+        status = try_slot(suite, slot, &is_deadly);
+    }
+    if (is_deadly) {
+        suite->slots[at].why = reason_of(ended);
+        if (stage_of(slot) >= 0 &&
+            (suite->broken_stage < 0 || stage_of(slot) < suite->broken_stage)) {
+            suite->broken_stage = stage_of(slot);
+        }
+    }
+    return status;
+}
+
+static void note_returns(struct ds_accel__suite *suite)
+{
+    for (size_t i = 0; i < DS_ACCEL__WITNESS_SLOTS; i++) {
+        suite->slots[i].has_returned |=
+            ds_accel__witness_has_returned(suite->page, i * sizeof(void *));
+    }
+}
+
+/* The check that the process was in when it ended is broken, whatever it was about. */
+static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const char *how)
+{
+    const struct ds_accel__check *check = ds_accel__check_at(suite->next);
+    bool was_starting = suite->starting >= 0;
+    bool is_own = (check->flags & DS_ACCEL__CHECK_TRAP) != 0 && !was_starting;
+    uint32_t rule = is_own ? check->rule : 26;
+    off_t end = lseek(suite->output, 0, SEEK_CUR);
+    char printed[256];
+    char where[256];
+    size_t slot = ds_accel__witness_read(suite->page, 0, where, sizeof(where));
+    unsigned step = atomic_load(&suite->page->step);
+    int32_t status = DS_ACCEL_OK;
+
+    suite->late_count += ended == ENDED_LATE;
+    suite->pass->outcomes[suite->next].slot = slot;
+    ds_accel__suite_last_line(suite, printed, sizeof(printed));
+    if (ended == ENDED_LATE) {
+        set_outcome(suite, "failed", check->rule, end, "no answer within %llu ms%s%s",
+                    (unsigned long long)(suite->limit_ns / 1000000), where, printed);
+    } else if (ended == ENDED_GARBLED) {
+        set_outcome(suite, "failed", 28, end, "something else wrote to the suite's channel%s%s",
+                    where, printed);
+    } else {
+        set_outcome(suite, "failed", rule, end, "%s%s%s", how, where, printed);
+    }
+    close(suite->output);
+    if (step > 0 && step < DS_ACCEL__WITNESS_STEPS) {
+        suite->steps[step] = true;
+    } else if (slot != 0) {
+        status = judge_slot(suite, slot, ended, was_starting);
+    } else if (was_starting) {
+        suite->broken_stage = suite->starting;
+    }
+    return status;
+}
+
+/* It ended after its last check, in another way than it had to. */
+static void judge_late_end(struct ds_accel__suite *suite, const char *how)
+{
+    struct ds_accel__outcome *last = suite->next > 0 ? &suite->pass->outcomes[suite->next - 1]
+                                                     : NULL;
+
+    if (last != NULL && last->result != NULL) {
+        ds_accel__suite_take_output(suite, last, lseek(suite->output, 0, SEEK_CUR));
+        if (how[0] != '\0' && strcmp(last->result, "failed") != 0) {
+            last->result = "failed";
+            last->rule = 26;
+            snprintf(last->detail, sizeof(last->detail), "%s after the check", how);
+        }
+    }
+    close(suite->output);
+}
+
+/* ---- the checks of a device ----------------------------------------------------------------- */
+
+/* False, or why it makes no sense to begin a check. */
+static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_accel__check *check,
+                         char *why, size_t why_size)
+{
+    if (suite->late_count >= LATE_LIMIT) {
+        snprintf(why, why_size, "too many checks did not end");
+        return true;
+    }
+    for (size_t i = 0; i < DS_ACCEL__CHECK_SLOTS && check->slots[i] != 0; i++) {
+        const char *reason = suite->slots[check->slots[i] / sizeof(void *)].why;
+
+        if (reason != NULL) {
+            snprintf(why, why_size, "%s %s", ds_accel__slot_name(check->slots[i]), reason);
+            return true;
+        }
+    }
+    snprintf(why, why_size, "the plugin ends, or holds up, the process that starts it");
+    return suite->broken_stage >= 0 && (int)check->stage >= suite->broken_stage;
+}
+
+/* To the first check from here that is to be made, or behind the last. */
+static void find_next(struct ds_accel__suite *suite)
+{
+    bool is_first = suite->pass == &suite->passes[0];
+    char why[128];
+
+    while (suite->next < suite->check_count) {
+        const struct ds_accel__check *check = ds_accel__check_at(suite->next);
+
+        if (!ds_accel__check_is_chosen(check, suite->only) ||
+            !(is_first || ds_accel__check_is_each(check))) {
+            suite->next++;
+        } else if (cannot_begin(suite, check, why, sizeof(why))) {
+            suite->begin_ns = ds_accel__now_ns();
+            set_outcome(suite, "skipped", check->rule, -1, "%s", why);
+        } else {
+            return;
+        }
+    }
+}
+
+static int32_t run_process(struct ds_accel__suite *suite)
+{
+    char how[128];
+    enum ended ended;
+    int32_t status = run_helper(suite, "checks", 0, &ended, how, sizeof(how));
+
+    if (status < 0) {
+        return status;
+    }
+    note_returns(suite);
+    if (suite->is_inside) {
+        return judge_end(suite, ended, how);
+    }
+    judge_late_end(suite, ended == ENDED_ITSELF ? how : "");
+    return DS_ACCEL_OK;
+}
+
+/* On a device that the survey found: it is the plugin that fails, and no other device does. */
+static void lose_device(struct ds_accel__suite *suite)
+{
+    const struct ds_accel__check *check = ds_accel__check_at(suite->next);
+
+    suite->begin_ns = ds_accel__now_ns();
+    set_outcome(suite, "failed", suite->pass->is_shown ? 103 : 39, -1, "%s: %s", check->name,
+                suite->unusable);
+    suite->unusable[0] = '\0';
+    suite->next = suite->check_count;
+}
+
+static int32_t run_pass(struct ds_accel__suite *suite)
+{
+    int fruitless = 0;
+
+    suite->next = 0;
+    suite->broken_stage = -1;
+    for (size_t i = 0; i < DS_ACCEL__WITNESS_SLOTS; i++) {
+        /* What never came back does not on another device, and what did not end is not waited for
+         * again. */
+        if (suite->slots[i].why == NULL ||
+            (suite->slots[i].has_returned != 0 && suite->slots[i].lates == 0)) {
+            memset(&suite->slots[i], 0, sizeof(suite->slots[i]));
+        } else if (stage_of(i * sizeof(void *)) >= 0) {
+            suite->broken_stage = stage_of(i * sizeof(void *));
+        }
+    }
+    find_next(suite);
+    while (suite->next < suite->check_count && suite->unusable[0] == '\0') {
+        size_t before = suite->next;
+        int32_t status = run_process(suite);
+
+        if (status < 0) {
+            return status;
+        }
+        if (suite->unusable[0] != '\0' && suite->pass != &suite->passes[0]) {
+            lose_device(suite);
+        }
+        find_next(suite);
+        fruitless = suite->next == before ? fruitless + 1 : 0;
+        if (fruitless == FRUITLESS_LIMIT) {
+            return ds_accel__error(DS_ACCEL_ERR_IO, "%s begins no check: is it of this library?",
+                                   suite->program);
+        }
+    }
+    if (suite->unusable[0] != '\0') {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s", suite->unusable);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t add_pass(struct ds_accel__suite *suite, uint32_t device_index, bool is_shown)
+{
+    struct ds_accel__pass *pass = &suite->passes[suite->pass_count];
+
+    pass->device_index = device_index;
+    pass->is_shown = is_shown;
+    pass->outcomes = calloc(suite->check_count, sizeof(*pass->outcomes));
+    suite->pass_count += pass->outcomes != NULL;
+    return pass->outcomes != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* Is there a check to be made on each device? */
+static bool has_each(const struct ds_accel__suite *suite)
+{
+    for (size_t i = 0; i < suite->check_count; i++) {
+        const struct ds_accel__check *check = ds_accel__check_at(i);
+
+        if (ds_accel__check_is_chosen(check, suite->only) && ds_accel__check_is_each(check)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The other devices, and what shows all of them in another order. A plugin that does not survive
+ * the question has failed a check already. */
+static int32_t find_devices(struct ds_accel__suite *suite)
+{
+    char text[128];
+    enum ended ended;
+    int32_t status;
+
+    if (!has_each(suite) || suite->broken_stage >= 0 || suite->late_count >= LATE_LIMIT) {
+        return DS_ACCEL_OK;
+    }
+    status = run_helper(suite, "survey", 0, &ended, text, sizeof(text));
+    if (status < 0) {
+        return status;
+    }
+    close(suite->output);
+    suite->late_count += ended == ENDED_LATE;
+    suite->unusable[0] = '\0';
+    for (uint32_t i = 1;
+         i < suite->device_count && suite->pass_count < DS_ACCEL__PASS_LIMIT - 1 && status >= 0;
+         i++) {
+        status = add_pass(suite, i, false);
+    }
+    return status >= 0 && suite->variable[0] != '\0' ? add_pass(suite, 0, true) : status;
+}
+
+static int32_t run_all(struct ds_accel__suite *suite, bool is_all)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < suite->pass_count && status >= 0; i++) {
+        suite->pass = &suite->passes[i];
+        status = run_pass(suite);
+        if (i == 0 && is_all && status >= 0) {
+            status = find_devices(suite);
+        }
+    }
+    return status;
+}
+
+/* ---- the plugin ----------------------------------------------------------------------------- */
+
+static bool is_file(const char *name_or_path)
+{
+    size_t length = strlen(name_or_path);
+
+    return strchr(name_or_path, '/') != NULL ||
+           (length > 3 && strcmp(name_or_path + length - 3, ".so") == 0);
+}
+
+/* A file that this host would not load, or without a note that it can go by, is not run. */
+static int32_t check_content(const char *path, const char *name)
+{
+    struct ds_accel__elf elf = {0};
+    struct ds_accel__finding finding = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int32_t status;
+
+    if (fd < 0) {
+        return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    status = ds_accel__elf_open(fd, &elf, &finding);
+    close(fd);
+    if (status >= 0 && finding.reason == NULL) {
+        ds_accel__elf_check_harm(&elf, &finding);
+        if (finding.reason == NULL) {
+            ds_accel__elf_check_note(&elf, name, &finding);
+        }
+        status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
+    }
+    ds_accel__elf_close(&elf);
+    if (status >= 0 && finding.reason != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path, finding.reason,
+                               finding.detail);
+    }
+    return status;
+}
+
+/* A vendor's build tree need not be trusted: whoever names a file knows it. */
+static int32_t take_file(struct ds_accel__suite *suite, const char *path)
+{
+    const char *base = strrchr(path, '/');
+    char name[DS_ACCEL__NAME_SIZE] = "";
+    char *real;
+    size_t length;
+    int32_t status;
+
+    base = base != NULL ? base + 1 : path;
+    length = strlen(base);
+    if (length > 12 && length - 12 < sizeof(name) && strncmp(base, "ds_accel_", 9) == 0) {
+        snprintf(name, sizeof(name), "%.*s", (int)length - 12, base + 9);
+    }
+    if (!ds_accel__is_backend_name(name)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: expected ds_accel_<name>.so", path);
+    }
+    status = check_content(path, name);
+    if (status < 0) {
+        return status;
+    }
+    real = realpath(path, NULL);
+    path = real != NULL ? real : path;
+    status = ds_accel__trust_named_file(path);
+    if (status >= 0) {
+        suite->candidate = ds_accel__candidate_create(suite->context, name, path);
+        status = suite->candidate != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
+    free(real);
+    return status;
+}
+
+static int32_t take_name(struct ds_accel__suite *suite, const char *name)
+{
+    struct ds_accel__candidate *found = ds_accel__registry_find(&suite->context->registry, name);
+    bool passed;
+    int32_t status;
+
+    if (found == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
+                               "there is no plugin of the name \"%s\"; see ds-accel list", name);
+    }
+    if (found->is_registered) {
+        return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
+                               "\"%s\" is part of the program and has no file to check", name);
+    }
+    status = ds_accel__asking_begin(suite->context);
+    if (status >= 0) {
+        status = ds_accel__candidate_check_file(found, &passed);
+    }
+    ds_accel__asking_end(suite->context);
+    if (status >= 0 && !passed) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s is not used: %s: %s", name,
+                               found->reason, found->detail != NULL ? found->detail : "");
+    }
+    if (status >= 0) {
+        suite->candidate = ds_accel__candidate_create(suite->context, name, found->path);
+        status = suite->candidate != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
+    return status;
+}
+
+/* Where its processes note what they call. */
+static int32_t open_page(struct ds_accel__suite *suite)
+{
+    void *memory = MAP_FAILED;
+
+    suite->page_fd = memfd_create("ds_accel_calls", MFD_CLOEXEC);
+    if (suite->page_fd >= 0 && ds_accel__helper_raise(&suite->page_fd) &&
+        ftruncate(suite->page_fd, sizeof(*suite->page)) == 0) {
+        memory =
+            mmap(NULL, sizeof(*suite->page), PROT_READ | PROT_WRITE, MAP_SHARED, suite->page_fd, 0);
+    }
+    if (memory == MAP_FAILED) {
+        return ds_accel__error(DS_ACCEL_ERR_LIMIT, "memory to share with %s can't be had: %s",
+                               suite->program, strerror(errno));
+    }
+    suite->page = memory;
+    return DS_ACCEL_OK;
+}
+
+static void clear_suite(struct ds_accel__suite *suite)
+{
+    for (size_t i = 0; i < suite->pass_count; i++) {
+        for (size_t k = 0; k < suite->check_count; k++) {
+            free(suite->passes[i].outcomes[k].output);
+        }
+        free(suite->passes[i].outcomes);
+    }
+    if (suite->page != NULL) {
+        munmap(suite->page, sizeof(*suite->page));
+    }
+    if (suite->page_fd >= 0) {
+        close(suite->page_fd);
+    }
+    free(suite->program);
+    ds_accel__candidate_destroy(suite->candidate);
+    ds_accel_destroy(suite->context);
+}
+
+static int32_t prepare(struct ds_accel__suite *suite, const struct ds_accel_options *options,
+                       const char *name_or_path)
+{
+    json_t *limit;
+    int32_t status = ds_accel_create(options, &suite->context);
+
+    if (status < 0) {
+        return status;
+    }
+    if (suite->context->recording != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "the machine is a recorded one: no plugin is run on it");
+    }
+    status = is_file(name_or_path) ? take_file(suite, name_or_path)
+                                   : take_name(suite, name_or_path);
+    if (status < 0) {
+        return status;
+    }
+    if (strchr(suite->candidate->path, '\n') != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the path of the plugin has a line end");
+    }
+    limit = ds_accel__config_get(&suite->context->config, "probe", "timeout_ms", NULL);
+    suite->limit_ns = json_is_integer(limit) && json_integer_value(limit) > 0
+                          ? (uint64_t)json_integer_value(limit) * 1000000u
+                          : CHECK_LIMIT_NS;
+    suite->program = ds_accel__probe_program();
+    return suite->program != NULL ? open_page(suite) : ds_accel__no_memory();
+}
+
+static int32_t check_only(const char *only)
+{
+    const struct ds_accel__check *check;
+
+    for (size_t i = 0; (check = ds_accel__check_at(i)) != NULL; i++) {
+        if (ds_accel__check_is_chosen(check, only)) {
+            return DS_ACCEL_OK;
+        }
+    }
+    return ds_accel__error(DS_ACCEL_ERR_INVALID, "no check is of the rule or group \"%s\"", only);
+}
+
+int32_t ds_accel_conformance(const struct ds_accel_options *options, const char *name_or_path,
+                             uint32_t device_index, const char *only, uint32_t format,
+                             char **text_out)
+{
+    bool is_all = device_index == DS_ACCEL_CONFORMANCE_ALL_DEVICES;
+    struct ds_accel__suite *suite;
+    size_t failed_count = 0;
+    int32_t status;
+
+    if (text_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "text_out is NULL");
+    }
+    status = check_only(only);
+    if (status >= 0 && name_or_path == NULL) {
+        return ds_accel__report_write(DS_ACCEL__REPORT_CONFORMANCE,
+                                      ds_accel__suite_tree(only, NULL, &failed_count), format,
+                                      text_out);
+    }
+    suite = status >= 0 ? calloc(1, sizeof(*suite)) : NULL;
+    if (suite == NULL) {
+        return status >= 0 ? ds_accel__no_memory() : status;
+    }
+    suite->only = only;
+    suite->channel = suite->output = suite->page_fd = -1;
+    while (ds_accel__check_at(suite->check_count) != NULL) {
+        suite->check_count++;
+    }
+    status = prepare(suite, options, name_or_path);
+    if (status >= 0) {
+        status = add_pass(suite, is_all ? 0 : device_index, false);
+    }
+    if (status >= 0) {
+        status = run_all(suite, is_all);
+    }
+    if (status >= 0) {
+        status = ds_accel__report_write(DS_ACCEL__REPORT_CONFORMANCE,
+                                        ds_accel__suite_tree(only, suite, &failed_count), format,
+                                        text_out);
+    }
+    if (status >= 0 && failed_count > 0) {
+        status = ds_accel__error(DS_ACCEL_ERR_ABI, "%s breaks rules of the plugin ABI",
+                                 suite->candidate->path);
+    }
+    clear_suite(suite);
+    free(suite);
+    return status;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Conformance checks: what is left in the process, of lives that are over and after all the other
+ * checks. */
+#include "base/text.h"
+#include "conformance/conformance.h"
+#include "host/guard.h"
+#include "host/probe.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <time.h>
+
+#define GROUP "left"
+#define ROUNDS 8
+/* Of ROUNDS each: what grows in every one of them but the first is a leak. Where memory still grows
+ * in the last, there are more: on a busy machine threads of rounds that are over end late, and the
+ * C library maps heaps and stacks for the next ones, but not without end. */
+#define WINDOWS 4
+#define MOST_WINDOWS 12
+/* Of each round: a handle, or a queue. What runtimes lose of less with each context is not the
+   plugin's mistake; LeakSanitizer tells one from the other. */
+#define LEAK_BYTES 512u
+#define SETTLE_TRIES 200 /* of a millisecond: a thread that was joined is told a moment longer */
+
+/* ---- what is counted ------------------------------------------------------------------------ */
+
+struct counts {
+    size_t threads, descriptors, heap_bytes, mapped_pages;
+};
+
+static size_t heap_bytes(void)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    struct mallinfo2 heap = mallinfo2();
+
+    return heap.uordblks + heap.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+/* Of the process, those of the heap among them; 0: not known, or the heap is a sanitizer's, which
+ * keeps what was freed. */
+static size_t mapped_pages(void)
+{
+    FILE *file = heap_bytes() > 0 ? fopen("/proc/self/statm", "re") : NULL;
+    size_t pages = 0;
+
+    if (file != NULL) {
+        if (fscanf(file, "%zu", &pages) != 1) {
+            pages = 0;
+        }
+        fclose(file);
+    }
+    return pages;
+}
+
+/* Of threads, no more than limit, unless they stay. */
+static struct counts count(size_t thread_limit)
+{
+    for (int i = 0; i < SETTLE_TRIES && ds_accel__count_threads() > thread_limit; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return (struct counts){ds_accel__count_threads(), ds_accel__count_descriptors(), heap_bytes(),
+                           mapped_pages()};
+}
+
+/* Fewer than one of each round stayed, or the configuration tolerates that some do. */
+static bool has_no_growth(const struct ds_accel__run *run, const char *code, size_t rounds,
+                          size_t before, size_t after)
+{
+    return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, code);
+}
+
+/* Go through the rounds, and fail if something stays of each. What is made once is made in the
+   first window. */
+static void want_no_growth(struct ds_accel__run *run, const char *what,
+                           void (*round)(struct ds_accel__run *run))
+{
+    struct counts first = {0};
+    struct counts last = {0};
+    size_t rounds = 0; /* behind the first window */
+    bool has_leak = true;
+    bool maps_more = true;
+
+    for (int i = 0; i < WINDOWS || (i < MOST_WINDOWS && (has_leak || maps_more)); i++) {
+        struct counts before = last;
+
+        for (int k = 0; k < ROUNDS; k++) {
+            round(run);
+        }
+        last = count(i > 0 ? first.threads : SIZE_MAX);
+        if (i == 0) {
+            first = last;
+            continue;
+        }
+        rounds += ROUNDS;
+        has_leak = has_leak && last.heap_bytes >= before.heap_bytes + (size_t)ROUNDS * LEAK_BYTES;
+        maps_more = maps_more && last.mapped_pages >= before.mapped_pages + ROUNDS;
+    }
+    EXPECT(run, has_no_growth(run, "leaves_thread", rounds, first.threads, last.threads),
+           "%s %zu times: %zu threads before, %zu after", what, rounds, first.threads,
+           last.threads);
+    EXPECT(run,
+           has_no_growth(run, "leaves_descriptor", rounds, first.descriptors, last.descriptors),
+           "%s %zu times: %zu descriptors before, %zu after", what, rounds, first.descriptors,
+           last.descriptors);
+    EXPECT(run, !has_leak, "%s %zu times: %zu bytes of the heap before, %zu after", what, rounds,
+           first.heap_bytes, last.heap_bytes);
+    EXPECT(run, !maps_more, "%s %zu times: %zu pages mapped before, %zu after", what, rounds,
+           first.mapped_pages, last.mapped_pages);
+}
+
+/* ---- lives ---------------------------------------------------------------------------------- */
+
+/* A stream that does something, an event and memory. */
+static void work(struct ds_accel__run *run)
+{
+    ds_accel_plugin_stream_t *stream = NULL;
+    ds_accel_plugin_event_t *event = NULL;
+    void *memory = NULL;
+
+    if (run->table.mem_alloc != NULL && run->table.mem_free != NULL) {
+        memory = ds_accel__take(run, 4096);
+    }
+    if (run->table.event_create != NULL && ds_accel__has_slot(run, SLOT(event_destroy))) {
+        event = ds_accel__event(run, 0);
+    }
+    if (run->table.stream_create != NULL && ds_accel__has_slot(run, SLOT(stream_destroy))) {
+        stream = ds_accel__stream(run);
+        if (memory != NULL && run->table.mem_fill_async != NULL) {
+            WANT(run, DS_ACCEL_OK, mem_fill_async, stream, memory, "\0", 1, (uint64_t)4096);
+        }
+        if (event != NULL && run->table.event_record != NULL) {
+            WANT(run, DS_ACCEL_OK, event_record, event, stream);
+        }
+        if (run->table.stream_synchronize != NULL) {
+            ds_accel__wait(run, stream);
+        }
+        run->table.stream_destroy(stream);
+    }
+    if (event != NULL) {
+        run->table.event_destroy(event);
+    }
+    if (memory != NULL) {
+        ds_accel__give(run, memory);
+    }
+}
+
+static void live(struct ds_accel__run *run)
+{
+    ds_accel_plugin_instance_t *instance = ds_accel__run_init(run, run->host);
+    uint32_t count = 0;
+
+    WANT(run, DS_ACCEL_OK, device_count, instance, &count);
+    if (run->device_index < count) {
+        run->device = ds_accel__run_open(run, instance, run->device_index);
+        work(run);
+        run->table.device_close(run->device);
+        run->device = NULL;
+    }
+    run->table.shutdown(instance);
+}
+
+static void check_lives(struct ds_accel__run *run)
+{
+    want_no_growth(run, "started, used and shut down", live);
+}
+
+static void open_and_close(struct ds_accel__run *run)
+{
+    ds_accel_plugin_device_t *device = run->device;
+
+    run->device = ds_accel__run_open(run, run->instance, run->device_index);
+    work(run);
+    run->table.device_close(run->device);
+    run->device = device;
+}
+
+static void check_openings(struct ds_accel__run *run)
+{
+    want_no_growth(run, "a device opened, used and closed", open_and_close);
+}
+
+/* What is asked for again and again, such as figures for a monitor. */
+static void ask_all(struct ds_accel__run *run)
+{
+    ds_accel__tour(run, NULL, NULL);
+}
+
+static void check_asked(struct ds_accel__run *run)
+{
+    want_no_growth(run, "each slot called", ask_all);
+}
+
+/* ---- the process ---------------------------------------------------------------------------- */
+
+static void report_change(void *user_data, const char *code, const char *detail)
+{
+    ds_accel__check_fail(user_data, "%s: %s", code, detail);
+}
+
+/* Of the slots that nothing else calls in a process that goes on. */
+static void check_life(struct ds_accel__run *run)
+{
+    live(run);
+    ds_accel__guard_compare(run->guard, report_change, run);
+}
+
+/* Of whatever was called in this process until now. */
+static void check_all(struct ds_accel__run *run)
+{
+    ds_accel__guard_compare(run->guard, report_change, run);
+    ds_accel__want_silence(run);
+}
+
+#define STARTS SLOT(init), SLOT(shutdown), SLOT(device_count), SLOT(device_open), SLOT(device_close)
+
+static const struct ds_accel__check checks[] = {
+    {28,
+     GROUP,
+     "the process is as it was after all other checks",
+     DS_ACCEL__STAGE_DEVICE,
+     0,
+     check_all,
+     {0}},
+    {30, GROUP, "each function is called many times", DS_ACCEL__STAGE_DEVICE, 0, check_asked, {0}},
+    {30, GROUP, "a device is opened many times", DS_ACCEL__STAGE_DEVICE, 0, check_openings, {0}},
+    {28,
+     GROUP,
+     "the process is as it was after a life",
+     DS_ACCEL__STAGE_TABLE,
+     DS_ACCEL__CHECK_ALONE,
+     check_life,
+     {STARTS}},
+    {30,
+     GROUP,
+     "many lives, one after another",
+     DS_ACCEL__STAGE_TABLE,
+     DS_ACCEL__CHECK_ALONE,
+     check_lives,
+     {STARTS}},
+};
+
+const struct ds_accel__check_list ds_accel__checks_left = {checks, DS_ACCEL__ARRAY_SIZE(checks)};

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Which functions of the plugin are being called: kept in memory that the suite's process shares,
+ * so that it can name the slot after a crash, an exit or a hang, on whichever thread.
+ *
+ *     check -> function of this file -> page: slot, process -> the plugin's function
+ *                                       page: free again   <-
+ *     conformance.c reads the page when the process has ended or has to be ended
+ *
+ * The checks get a table of these functions, one for each slot that the plugin has. A slot that
+ * ended a process each time is not called again (ds_accel__witness_refuse): the check that needs it
+ * is skipped, and the others go on. So is a check that comes to need a slot that the plugin does
+ * not have (ds_accel__need).
+ */
+#include "layers/layer.h" /* before conformance.h, which has a CALL of its own */
+
+#include "conformance/conformance.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LOAD 1u /* in the place of an offset, which is that of a slot or larger */
+#define ENTRY 2u
+
+static struct ds_accel__page own_page; /* until the suite's is there, or if there is none */
+static struct ds_accel__page *page = &own_page;
+static struct ds_accel_plugin plugin;                /* the true functions */
+static const char *refused[DS_ACCEL__WITNESS_SLOTS]; /* why not to call it; NULL: call it */
+static bool refused_steps[DS_ACCEL__WITNESS_STEPS];
+static const struct ds_accel__run *running;
+static int page_fd = -1;
+
+bool ds_accel__witness_open(int fd)
+{
+    void *memory = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    page = memory;
+    page_fd = fd;
+    return true;
+}
+
+int ds_accel__witness_descriptor(void)
+{
+    return page_fd;
+}
+
+/* ---- what is being called ------------------------------------------------------------------- */
+
+static unsigned enter(size_t slot)
+{
+    const char *why = refused[slot / sizeof(void *)];
+
+    if (why != NULL) {
+        ds_accel__say_skipped(running, "%s %s", ds_accel__witness_name(slot), why);
+    }
+    for (unsigned i = 0; i < DS_ACCEL__WITNESS_CALLS; i++) {
+        unsigned none = 0;
+
+        if (atomic_compare_exchange_strong(&page->calls[i].slot, &none, (unsigned)slot)) {
+            atomic_store(&page->calls[i].process, (int)getpid());
+            return i;
+        }
+    }
+    return DS_ACCEL__WITNESS_CALLS; /* too many threads at once: this one is not seen */
+}
+
+static void leave(unsigned call, size_t slot)
+{
+    if (call < DS_ACCEL__WITNESS_CALLS) {
+        atomic_store(&page->calls[call].slot, 0);
+    }
+    atomic_store(&page->last, (unsigned)slot);
+    atomic_store(&page->returned[slot / sizeof(void *)], 1);
+}
+
+/* A check has no stream where making one ends the process, and neither stream nor event where the
+ * plugin makes none. */
+static void want_handle(enum ds_accel__meaning meaning, bool is_lacking)
+{
+    const char *why = refused[SLOT(stream_create) / sizeof(void *)];
+
+    if (is_lacking && meaning == DS_ACCEL__STREAM) {
+        if (why != NULL) {
+            ds_accel__say_skipped(running, "stream_create %s", why);
+        }
+        ds_accel__need(running, plugin.stream_create != NULL, "stream_create");
+    }
+    if (is_lacking && meaning == DS_ACCEL__EVENT) {
+        ds_accel__need(running, plugin.event_create != NULL, "event_create");
+    }
+}
+
+unsigned ds_accel__witness_enter(enum ds_accel__witnessed what)
+{
+    return enter(what == DS_ACCEL__WITNESS_LOAD ? LOAD : ENTRY);
+}
+
+void ds_accel__witness_leave(unsigned call, enum ds_accel__witnessed what)
+{
+    leave(call, what == DS_ACCEL__WITNESS_LOAD ? LOAD : ENTRY);
+}
+
+const char *ds_accel__witness_name(size_t slot)
+{
+    return slot == LOAD ? "loading" : slot == ENTRY ? "the entry" : ds_accel__slot_name(slot);
+}
+
+/* ---- reading it ----------------------------------------------------------------------------- */
+
+/* The next slot that is being called and was not named before; 0: none. */
+static size_t next_call(const struct ds_accel__page *of, int process, unsigned *position)
+{
+    while (*position < DS_ACCEL__WITNESS_CALLS) {
+        unsigned at = (*position)++;
+        size_t slot = atomic_load(&of->calls[at].slot);
+        bool is_new = true;
+
+        for (unsigned i = 0; i < at && is_new; i++) {
+            is_new = atomic_load(&of->calls[i].slot) != slot;
+        }
+        if (slot != 0 && slot < sizeof(struct ds_accel_plugin) && is_new &&
+            (process == 0 || atomic_load(&of->calls[at].process) == process)) {
+            return slot;
+        }
+    }
+    return 0;
+}
+
+size_t ds_accel__witness_read(const struct ds_accel__page *of, int process, char *text,
+                              size_t text_size)
+{
+    size_t last = atomic_load(&of->last);
+    unsigned position = 0;
+    size_t first = next_call(of, process, &position);
+    size_t slot = first;
+    size_t length = 0;
+
+    text[0] = '\0';
+    while (slot != 0 && length < text_size) {
+        length += (size_t)snprintf(text + length, text_size - length, "%s%s",
+                                   length == 0 ? ", in " : " and ", ds_accel__witness_name(slot));
+        slot = next_call(of, process, &position);
+    }
+    if (first == 0 && process == 0 && last != 0 && last < sizeof(struct ds_accel_plugin)) {
+        snprintf(text, text_size, ", in no call, after %s", ds_accel__witness_name(last));
+    }
+    return first >= SLOT(probe) ? first : 0;
+}
+
+bool ds_accel__witness_has_returned(const struct ds_accel__page *of, size_t slot)
+{
+    return atomic_load(&of->returned[slot / sizeof(void *)]) != 0;
+}
+
+const char *ds_accel__witness_peer(int process)
+{
+    static char text[128];
+
+    ds_accel__witness_read(page, process, text, sizeof(text));
+    return text;
+}
+
+/* ---- slots that end the process ------------------------------------------------------------- */
+
+void ds_accel__witness_refuse(size_t slot, const char *why)
+{
+    if (slot < sizeof(struct ds_accel_plugin)) {
+        refused[slot / sizeof(void *)] = why;
+    }
+}
+
+bool ds_accel__witness_is_refused(size_t slot)
+{
+    return refused[slot / sizeof(void *)] != NULL;
+}
+
+bool ds_accel__witness_has(size_t slot)
+{
+    void *function;
+
+    memcpy(&function, (const char *)&plugin + slot, sizeof(function));
+    return function != NULL;
+}
+
+void ds_accel__witness_step(unsigned step)
+{
+    atomic_store(&page->step, step);
+}
+
+void ds_accel__witness_refuse_step(unsigned step)
+{
+    if (step < DS_ACCEL__WITNESS_STEPS) {
+        refused_steps[step] = true;
+    }
+}
+
+bool ds_accel__witness_is_refused_step(unsigned step)
+{
+    return step < DS_ACCEL__WITNESS_STEPS && refused_steps[step];
+}
+
+void ds_accel__witness_explain(size_t slot, char *why, size_t why_size)
+{
+    snprintf(why, why_size, "%s %s", ds_accel__witness_name(slot), refused[slot / sizeof(void *)]);
+}
+
+/* ---- one function per slot ------------------------------------------------------------------ */
+
+#undef CALL /* of conformance.h: here it is a row of slots.def */
+
+#define DECLARE_(storage, meaning, type, name) type name
+#define DECLARE(argument) DECLARE_ argument
+#define PASS_(storage, meaning, type, name) name
+#define PASS(argument) PASS_ argument
+#define WANT_HANDLE_(storage, meaning, type, name) \
+    want_handle(DS_ACCEL__##meaning, (uintptr_t)(name) == 0)
+#define WANT_HANDLE(argument) WANT_HANDLE_ argument
+#define EACH_1(do, a) \
+    do \
+    (a)
+#define EACH_2(do, a, b) \
+    do \
+    (a), do(b)
+#define EACH_3(do, a, b, c) EACH_2(do, a, b), do(c)
+#define EACH_4(do, a, b, c, d) EACH_3(do, a, b, c), do(d)
+#define EACH_5(do, a, b, c, d, e) EACH_4(do, a, b, c, d), do(e)
+#define EACH_6(do, a, b, c, d, e, f) EACH_5(do, a, b, c, d, e), do(f)
+#define EACH_7(do, a, b, c, d, e, f, g) EACH_6(do, a, b, c, d, e, f), do(g)
+
+static int32_t call_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                          struct ds_accel_error *error)
+{
+    unsigned call = enter(SLOT(probe));
+    int32_t status = plugin.probe(host, verdict, error);
+
+    leave(call, SLOT(probe));
+    return status;
+}
+
+#define CALL(name, n, ...) \
+    static int32_t call_##name(EACH_##n(DECLARE, __VA_ARGS__), struct ds_accel_error *error) \
+    { \
+        unsigned call = (EACH_##n(WANT_HANDLE, __VA_ARGS__), enter(SLOT(name))); \
+        int32_t status = plugin.name(EACH_##n(PASS, __VA_ARGS__), error); \
+\
+        leave(call, SLOT(name)); \
+        return status; \
+    }
+#define DROP(name, n, ...) \
+    static void call_##name(EACH_##n(DECLARE, __VA_ARGS__)) \
+    { \
+        unsigned call; \
+\
+        ds_accel__need(running, plugin.name != NULL, #name); \
+        call = enter(SLOT(name)); \
+        plugin.name(EACH_##n(PASS, __VA_ARGS__)); \
+        leave(call, SLOT(name)); \
+    }
+#include "slots.def"
+#undef CALL
+#undef DROP
+
+void ds_accel__witness_table(const struct ds_accel__run *run, struct ds_accel_plugin *table)
+{
+    running = run;
+    plugin = *table;
+#define CALL(name, ...) table->name = plugin.name != NULL ? call_##name : NULL;
+#define DROP(name, ...) table->name = call_##name;
+    CALL(probe)
+#include "slots.def"
+#undef CALL
+#undef DROP
+}

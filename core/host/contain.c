@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Nothing that a plugin starts outlives the question it was asked. A supervisor, which never runs a
+ * plugin's code, has one child for each plugin (probe_serve.c) and afterwards ends what is left of
+ * it: processes that left their group or session, that were started with CLONE_PARENT, that fork
+ * faster than anybody can list them. There are three ways, each with less than the one before:
+ *
+ *   namespace  The supervisor is process 1 of a pid namespace. One kill(-1) reaches all of it, no
+ *              process escapes, none can signal the supervisor, and the kernel ends all of them
+ *              when the supervisor ends. Needs CAP_SYS_ADMIN, or a user namespace, in which a user
+ *              maps to itself alone. Linux refuses that one in a chroot and where it was disabled.
+ *   cgroup     The child is in a cgroup (version 2) below ours, and cgroup.kill ends all of it.
+ *              Needs a cgroup that we may write to.
+ *   tree       The supervisor is a subreaper, so every orphan becomes its child. It stops all
+ *              descendants that /proc lists until it finds no new one, then kills them. Without
+ *              /proc it reaches the child's process group.
+ */
+#include "host/contain.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CLEAR_LIMIT_NS 1000000000ull /* until what does not end is left */
+#define PROCESS_LIMIT 65536u         /* that /proc is read for */
+#define STOP_PASSES 64               /* over processes that still fork while they are stopped */
+#define CGROUP_ROOT "/sys/fs/cgroup"
+
+static const char *const names[DS_ACCEL__CONTAIN_COUNT] = {"auto", "namespace", "cgroup", "tree",
+                                                           "outside"};
+
+const char *ds_accel__containment_name(uint32_t containment)
+{
+    return containment < DS_ACCEL__CONTAIN_COUNT ? names[containment] : "?";
+}
+
+enum ds_accel__containment ds_accel__containment_of(const char *name)
+{
+    for (int i = 0; name != NULL && i < DS_ACCEL__CONTAIN_COUNT; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return (enum ds_accel__containment)i;
+        }
+    }
+    return DS_ACCEL__CONTAIN_AUTO;
+}
+
+static void wait_a_moment(void)
+{
+    poll(NULL, 0, 1);
+}
+
+/* ---- namespace ------------------------------------------------------------------------------ */
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ssize_t size = (ssize_t)strlen(text);
+    bool done = fd >= 0 && write(fd, text, (size_t)size) == size;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return done;
+}
+
+/* Each ID is its own and there is no other: no process in there can become anybody else. */
+static bool map_user(uid_t user, gid_t group)
+{
+    char map[64];
+
+    if (!write_file("/proc/self/setgroups", "deny")) {
+        return false;
+    }
+    snprintf(map, sizeof(map), "%u %u 1", user, user);
+    if (!write_file("/proc/self/uid_map", map)) {
+        return false;
+    }
+    snprintf(map, sizeof(map), "%u %u 1", group, group);
+    return write_file("/proc/self/gid_map", map);
+}
+
+/* What a user namespace gives is not what the user has: a driver would see a mightier process. */
+static void drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2];
+
+    memset(none, 0, sizeof(none));
+    syscall(SYS_capset, &header, none);
+}
+
+/* What ended the one that works, where the process in between cannot end by a signal of its own. */
+static int *shared_signal;
+
+/* SIGTERM, as a descriptor: it ends what is supervised before the supervisor. */
+static int open_term(void)
+{
+    sigset_t term;
+
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    return signalfd(-1, &term, SFD_CLOEXEC);
+}
+
+/* Until the child ends, or is killed since the caller has ended or SIGTERM came. Reaps it. */
+static void wait_for(pid_t child, int caller_fd, siginfo_t *info)
+{
+    struct pollfd ends[3] = {{.fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN},
+                             {.fd = caller_fd, .events = POLLIN},
+                             {.fd = open_term(), .events = POLLIN}};
+    int result;
+
+    while (ends[0].fd >= 0) {
+        int count = poll(ends, 3, -1);
+
+        if (count > 0 && ends[0].revents == 0) {
+            kill(child, SIGKILL);
+            break;
+        }
+        if (count > 0 || (count < 0 && errno != EINTR)) {
+            break;
+        }
+    }
+    do {
+        result = waitid(P_PID, (id_t)child, info, WEXITED);
+    } while (result != 0 && errno == EINTR);
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(ends); i++) {
+        if (ends[i].fd >= 0 && i != 1) {
+            close(ends[i].fd);
+        }
+    }
+}
+
+/* How the child ended becomes how this process ends. */
+static _Noreturn void end_like(const siginfo_t *info)
+{
+    int signal = info->si_code == CLD_EXITED ? *shared_signal : info->si_status;
+    sigset_t one;
+
+    if (signal != 0 && getpid() == 1) {
+        *shared_signal = signal; /* process 1 of a namespace cannot */
+    } else if (signal != 0) {
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* its memory dump would show nothing */
+        sigemptyset(&one);
+        sigaddset(&one, signal);
+        sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        raise(signal);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+    }
+    _exit(info->si_code == CLD_EXITED ? info->si_status : 1);
+}
+
+/* Its readers wait for the end of the one that works, not for ours. */
+static void close_standard(void)
+{
+    syscall(SYS_close_range, 0u, (unsigned)DS_ACCEL__CONTAIN_DESCRIPTORS - 1, 0u);
+}
+
+/* The process outside: ends with the supervisor, and the supervisor with the caller. */
+static _Noreturn void keep_watch(pid_t supervisor, int caller_fd)
+{
+    siginfo_t info = {0};
+
+    close_standard();
+    wait_for(supervisor, caller_fd, &info);
+    end_like(&info);
+}
+
+static bool has_ended(int pidfd)
+{
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+    return pidfd >= 0 && poll(&end, 1, 0) > 0;
+}
+
+/* fork() whose child ends with its parent, also where it cannot see it. */
+static pid_t fork_bound(void)
+{
+    int self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    pid_t child = fork();
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (has_ended(self_fd)) {
+            _exit(1);
+        }
+    }
+    if (self_fd >= 0) {
+        close(self_fd);
+    }
+    return child;
+}
+
+/* The supervisor, in a namespace that this process has made for its children; it returns there. */
+static bool fork_supervisor(struct ds_accel__contained *contained)
+{
+    pid_t supervisor = fork_bound();
+
+    if (supervisor > 0) {
+        keep_watch(supervisor, contained->caller_fd);
+    }
+    contained->by = DS_ACCEL__CONTAIN_NAMESPACE;
+    return supervisor == 0;
+}
+
+/*
+ * In a process of its own: what is left of one whose user namespace was refused half-way (its IDs
+ * are mapped in a second step) is of no use. ready_fd is told once it will work.
+ */
+static bool enter_user_namespace(struct ds_accel__contained *contained, int ready_fd)
+{
+    uid_t user = geteuid();
+    gid_t group = getegid();
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0 || !map_user(user, group) ||
+        write(ready_fd, "y", 1) != 1) {
+        _exit(1);
+    }
+    close(ready_fd);
+    contained->has_user_namespace = true;
+    if (!fork_supervisor(contained)) {
+        _exit(1);
+    }
+    return true;
+}
+
+/*
+ * Root keeps what it has: a user namespace would take the rights from it that device nodes may
+ * need. Somebody with two user IDs is left alone, since only one of them can be mapped.
+ */
+static bool contain_by_user_namespace(struct ds_accel__contained *contained)
+{
+    int ready[2];
+    char yes = 'n';
+    pid_t child;
+
+    if (geteuid() == 0 || geteuid() != getuid() || getegid() != getgid()) {
+        errno = EPERM;
+        return false;
+    }
+    if (pipe2(ready, O_CLOEXEC) != 0) {
+        return false;
+    }
+    child = fork_bound();
+    if (child == 0) {
+        close(ready[0]);
+        return enter_user_namespace(contained, ready[1]);
+    }
+    close(ready[1]);
+    if (child > 0 && read(ready[0], &yes, 1) == 1) {
+        keep_watch(child, contained->caller_fd);
+    }
+    close(ready[0]);
+    if (child > 0) {
+        waitpid(child, NULL, 0);
+    }
+    errno = EPERM;
+    return false;
+}
+
+static bool contain_by_namespace(struct ds_accel__contained *contained)
+{
+    if (unshare(CLONE_NEWPID) == 0) {
+        return fork_supervisor(contained);
+    }
+    return contain_by_user_namespace(contained);
+}
+
+/* ---- cgroup --------------------------------------------------------------------------------- */
+
+/* The path of our cgroup of version 2 below where it is mounted; false: there is none. */
+static bool find_cgroup(char *path, size_t size)
+{
+    char line[1024];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    bool found = false;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "0::", 3) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(path, size, CGROUP_ROOT "%s%s",
+                     access(CGROUP_ROOT "/cgroup.procs", F_OK) == 0 ? "" : "/unified", line + 3);
+            found = true;
+            break;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
+/* An empty one of this name is of a process that had our number before, and was killed. */
+static bool make_cgroup(struct ds_accel__contained *contained)
+{
+    int error = EEXIST;
+
+    for (int i = 0; i < 8 && error == EEXIST; i++) {
+        snprintf(contained->cgroup, sizeof(contained->cgroup), "ds-accel-probe.%d.%d",
+                 (int)getpid(), i);
+        unlinkat(contained->cgroup_parent_fd, contained->cgroup, AT_REMOVEDIR);
+        error = mkdirat(contained->cgroup_parent_fd, contained->cgroup, 0755) == 0 ? 0 : errno;
+    }
+    errno = error;
+    return error == 0;
+}
+
+static bool contain_by_cgroup(struct ds_accel__contained *contained)
+{
+    char path[1200];
+
+    if (!find_cgroup(path, sizeof(path))) {
+        errno = ENOENT;
+        return false;
+    }
+    contained->cgroup_parent_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (contained->cgroup_parent_fd < 0) {
+        return false;
+    }
+    if (!make_cgroup(contained)) {
+        return false;
+    }
+    contained->cgroup_fd =
+        openat(contained->cgroup_parent_fd, contained->cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (contained->cgroup_fd < 0 || faccessat(contained->cgroup_fd, "cgroup.kill", W_OK, 0) != 0 ||
+        faccessat(contained->cgroup_fd, "cgroup.procs", W_OK, 0) != 0) {
+        int error = errno;
+
+        ds_accel__contain_leave(contained);
+        errno = error;
+        return false;
+    }
+    contained->by = DS_ACCEL__CONTAIN_CGROUP;
+    return true;
+}
+
+static bool write_cgroup(const struct ds_accel__contained *contained, const char *name,
+                         const char *text)
+{
+    int fd = openat(contained->cgroup_fd, name, O_WRONLY | O_CLOEXEC);
+    ssize_t size = (ssize_t)strlen(text);
+    bool done = fd >= 0 && write(fd, text, (size_t)size) == size;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return done;
+}
+
+/* ---- tree ----------------------------------------------------------------------------------- */
+
+struct process {
+    pid_t pid;
+    pid_t parent;
+    bool is_ours; /* a descendant */
+};
+
+struct processes {
+    struct process *list;
+    size_t count;
+};
+
+/* The parent in the text of a /proc/PID/stat; 0 if there is none. */
+static pid_t parent_of(const char *stat)
+{
+    const char *end = strrchr(stat, ')');
+
+    return end != NULL && strlen(end) >= 5 ? (pid_t)atoi(end + 4) : 0; /* ") S 123" */
+}
+
+static pid_t read_parent(const char *pid)
+{
+    char path[64];
+    char stat[512];
+    ssize_t size;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    size = read(fd, stat, sizeof(stat) - 1);
+    close(fd);
+    stat[size > 0 ? size : 0] = '\0';
+    return parent_of(stat);
+}
+
+static bool add_process(struct processes *processes, pid_t pid, pid_t parent)
+{
+    size_t count = processes->count;
+
+    if (count == PROCESS_LIMIT) {
+        return false;
+    }
+    if ((count & (count - 1)) == 0) { /* a power of two, or none */
+        struct process *larger =
+            realloc(processes->list, (count > 0 ? 2 * count : 64) * sizeof(*larger));
+
+        if (larger == NULL) {
+            return false;
+        }
+        processes->list = larger;
+    }
+    processes->list[processes->count++] = (struct process){.pid = pid, .parent = parent};
+    return true;
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+    pid_t a = ((const struct process *)left)->pid;
+    pid_t b = ((const struct process *)right)->pid;
+
+    return (a > b) - (a < b);
+}
+
+static void list_processes(struct processes *processes)
+{
+    DIR *dir = opendir("/proc");
+    const struct dirent *entry;
+
+    processes->count = 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        pid_t parent =
+            entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? read_parent(entry->d_name) : 0;
+
+        if (parent > 0 && !add_process(processes, (pid_t)atoi(entry->d_name), parent)) {
+            break;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    if (processes->count > 0) {
+        qsort(processes->list, processes->count, sizeof(*processes->list), compare_pids);
+    }
+}
+
+static bool is_ours(const struct processes *processes, pid_t pid)
+{
+    struct process key = {.pid = pid};
+    const struct process *found;
+
+    if (pid == getpid()) {
+        return true;
+    }
+    found = bsearch(&key, processes->list, processes->count, sizeof(key), compare_pids);
+    return found != NULL && found->is_ours;
+}
+
+/* Mark every descendant, generation after generation. */
+static void mark_ours(struct processes *processes)
+{
+    bool found = true;
+
+    while (found) {
+        found = false;
+        for (size_t i = 0; i < processes->count; i++) {
+            struct process *process = &processes->list[i];
+
+            if (!process->is_ours && is_ours(processes, process->parent)) {
+                process->is_ours = found = true;
+            }
+        }
+    }
+}
+
+static size_t signal_ours(const struct processes *processes, int signal)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < processes->count; i++) {
+        count += processes->list[i].is_ours && kill(processes->list[i].pid, signal) == 0;
+    }
+    return count;
+}
+
+/* Stopped first: what forks on cannot be listed faster than it forks. */
+static void kill_tree(pid_t child)
+{
+    struct processes processes = {0};
+    size_t before = 0;
+
+    kill(-child, SIGKILL);
+    for (int pass = 0; pass < STOP_PASSES; pass++) {
+        size_t count;
+
+        list_processes(&processes);
+        mark_ours(&processes);
+        count = signal_ours(&processes, SIGSTOP);
+        if (count == before) {
+            break;
+        }
+        before = count;
+    }
+    signal_ours(&processes, SIGKILL);
+    free(processes.list);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+/* Above the descriptors that are closed in the processes which only watch. */
+static int open_pidfd(pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int raised = fd >= 0 && fd < DS_ACCEL__CONTAIN_DESCRIPTORS
+                     ? fcntl(fd, F_DUPFD_CLOEXEC, DS_ACCEL__CONTAIN_DESCRIPTORS)
+                     : fd;
+
+    if (raised != fd) {
+        close(fd);
+    }
+    return raised;
+}
+
+bool ds_accel__contain(struct ds_accel__contained *contained, enum ds_accel__containment wanted,
+                       pid_t caller)
+{
+    bool is_auto = wanted == DS_ACCEL__CONTAIN_AUTO;
+
+    memset(contained, 0, sizeof(*contained));
+    contained->cgroup_fd = contained->cgroup_parent_fd = -1;
+    /* The signal may have been missed: the parent may have ended before it was asked for. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    contained->caller_fd = open_pidfd(caller);
+    if (getppid() != caller) {
+        _exit(1);
+    }
+    shared_signal = mmap(NULL, sizeof(*shared_signal), PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared_signal == MAP_FAILED) {
+        return false;
+    }
+    if ((is_auto || wanted == DS_ACCEL__CONTAIN_NAMESPACE) && contain_by_namespace(contained)) {
+        return true;
+    }
+    if (wanted == DS_ACCEL__CONTAIN_NAMESPACE) {
+        return false;
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (wanted != DS_ACCEL__CONTAIN_TREE && contain_by_cgroup(contained)) {
+        return true;
+    }
+    if (wanted == DS_ACCEL__CONTAIN_CGROUP) {
+        return false;
+    }
+    contained->by = DS_ACCEL__CONTAIN_TREE;
+    return true;
+}
+
+void ds_accel__contain_join(const struct ds_accel__contained *contained, pid_t supervisor)
+{
+    sigset_t none;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor) {
+        _exit(1);
+    }
+    setpgid(0, 0);
+    munmap(shared_signal, sizeof(*shared_signal));
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (contained->by == DS_ACCEL__CONTAIN_CGROUP) {
+        write_cgroup(contained, "cgroup.procs", "0");
+    }
+    if (contained->has_user_namespace) {
+        drop_capabilities();
+    }
+    if (contained->caller_fd >= 0) {
+        close(contained->caller_fd);
+    }
+    if (contained->cgroup_fd >= 0) {
+        close(contained->cgroup_fd);
+        close(contained->cgroup_parent_fd);
+    }
+}
+
+/* Reap what has ended. True if a child lives. */
+static bool has_children(void)
+{
+    pid_t pid;
+
+    do {
+        pid = waitpid(-1, NULL, WNOHANG | __WALL);
+    } while (pid > 0 || (pid < 0 && errno == EINTR));
+    return pid == 0;
+}
+
+static void kill_all(const struct ds_accel__contained *contained, pid_t child)
+{
+    switch (contained->by) {
+    case DS_ACCEL__CONTAIN_NAMESPACE:
+        kill(-1, SIGKILL);
+        break;
+    case DS_ACCEL__CONTAIN_CGROUP:
+        if (write_cgroup(contained, "cgroup.kill", "1")) {
+            break;
+        }
+        /* fall through */
+    default:
+        kill_tree(child);
+    }
+}
+
+bool ds_accel__contain_clear(const struct ds_accel__contained *contained, pid_t child,
+                             bool *gone_out)
+{
+    uint64_t limit_ns = ds_accel__now_ns() + CLEAR_LIMIT_NS;
+    bool has_left = has_children();
+    bool is_there = has_left;
+
+    while (is_there && ds_accel__now_ns() < limit_ns) {
+        kill_all(contained, child);
+        wait_a_moment();
+        is_there = has_children();
+    }
+    *gone_out = !is_there;
+    return has_left;
+}
+
+void ds_accel__contain_leave(const struct ds_accel__contained *contained)
+{
+    if (contained->cgroup_parent_fd >= 0) {
+        unlinkat(contained->cgroup_parent_fd, contained->cgroup, AT_REMOVEDIR);
+    }
+}
+
+/* ---- a program of one child ----------------------------------------------------------------- */
+
+int ds_accel__contain_run(enum ds_accel__containment wanted, pid_t caller, int (*work)(void))
+{
+    struct ds_accel__contained contained;
+    siginfo_t info = {0};
+    pid_t supervisor;
+    pid_t child;
+    bool is_gone;
+
+    if (!ds_accel__contain(&contained, wanted, caller)) {
+        fprintf(stderr, "nothing contains what plugins start by \"%s\": %s\n",
+                ds_accel__containment_name(wanted), strerror(errno));
+        return 1;
+    }
+    supervisor = getpid();
+    child = fork();
+    if (child == 0) {
+        ds_accel__contain_join(&contained, supervisor);
+        return work();
+    }
+    close_standard();
+    if (child > 0) {
+        wait_for(child, contained.caller_fd, &info);
+        ds_accel__contain_clear(&contained, child, &is_gone);
+    }
+    ds_accel__contain_leave(&contained);
+    end_like(&info);
+}

@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Contexts: made of options, environment, configuration and the plugins found; and the default one.
+ */
+#include "host/context.h"
+#include "base/fork.h"
+#include "base/text.h"
+#include "base/trust.h"
+#include "config/config.h"
+#include "config/env.h"
+#include "host/cache.h"
+#include "host/loader.h"
+#include "host/probe.h"
+#include "host/registry.h"
+#include "layers/layers.h"
+#include "machine/machine.h"
+#include "machine/presence.h"
+#include "machine/topology.h"
+#include "record/recording.h"
+#include "runtime/facts.h"
+#include "runtime/handle.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+ds_accel_t *ds_accel__default;
+
+/* Guards the making of the default context. */
+static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *ds_accel_version(void)
+{
+    return DS_ACCEL_VERSION;
+}
+
+/* Options as this library knows them, from a caller of any age. */
+int32_t ds_accel__options_read(const struct ds_accel_options *given,
+                               struct ds_accel_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->struct_size = sizeof(*options);
+    if (given == NULL) {
+        return DS_ACCEL_OK;
+    }
+    if (given->struct_size < DS_ACCEL_SIZE_THROUGH(struct ds_accel_options, flags)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "options: struct_size is %u",
+                               given->struct_size);
+    }
+    ds_accel_write(options, given, given->struct_size);
+    if (options->plugin_dir_count > 0 && options->plugin_dirs == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "options: plugin_dirs is NULL, its count %u",
+                               options->plugin_dir_count);
+    }
+    return DS_ACCEL_OK;
+}
+
+static int32_t copy_text(const char *text, char **copy_out)
+{
+    if (text != NULL && (*copy_out = strdup(text)) == NULL) {
+        return ds_accel__no_memory();
+    }
+    return DS_ACCEL_OK;
+}
+
+/* The program's option, or the environment's; NULL: this machine. */
+static const char *root_of(const ds_accel_t *context, const struct ds_accel_options *options)
+{
+    return options->machine_root != NULL ? options->machine_root
+                                         : context->env.values[DS_ACCEL__VARIABLE_ROOT];
+}
+
+static int32_t keep_options(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    const char *root = root_of(context, options);
+    int32_t status = copy_text(options->accelerator, &context->forced);
+
+    if (status >= 0) {
+        status = copy_text(root != NULL ? root : "", &context->machine_root);
+    }
+    context->machine.root = context->machine_root;
+    context->survey.machine = &context->machine;
+    if (status >= 0) {
+        status = copy_text(options->cache_dir, &context->cache_dir);
+    }
+    context->has_no_cache = (options->flags & DS_ACCEL_OPTION_NO_CACHE) != 0;
+    if (status >= 0 && options->plugin_dir_count > 0) {
+        context->plugin_dirs = calloc(options->plugin_dir_count, sizeof(char *));
+        if (context->plugin_dirs == NULL) {
+            return ds_accel__no_memory();
+        }
+    }
+    for (uint32_t i = 0; i < options->plugin_dir_count && status >= 0; i++) {
+        status = copy_text(options->plugin_dirs[i], &context->plugin_dirs[i]);
+        context->plugin_dir_count += context->plugin_dirs[i] != NULL;
+    }
+    return status;
+}
+
+static void set_log(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    const char *levels = options->log_levels;
+
+    context->log.sink = options->log_sink;
+    context->log.user_data = options->log_user_data;
+    context->log.level = DS_ACCEL_LOG_WARN;
+    if (levels == NULL) {
+        levels = context->env.values[DS_ACCEL__VARIABLE_LOG];
+    }
+    if (levels != NULL) {
+        ds_accel__log_set_levels(&context->log, levels);
+    }
+}
+
+static int32_t check_root(const char *root)
+{
+    struct stat info;
+
+    if (root == NULL || root[0] == '\0') {
+        return DS_ACCEL_OK;
+    }
+    if (stat(root, &info) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s: %s", root, strerror(errno));
+    }
+    return S_ISDIR(info.st_mode)
+               ? DS_ACCEL_OK
+               : ds_accel__error(DS_ACCEL_ERR_INVALID, "machine root %s is not a folder", root);
+}
+
+static int32_t check_env(const struct ds_accel__env *env)
+{
+    enum ds_accel__variable variable;
+    const char *problem = ds_accel__env_problem(env, &variable);
+    char text[256];
+
+    if (problem == NULL && env->values[DS_ACCEL__VARIABLE_LAYERS] != NULL &&
+        ds_accel__layers_problem(env->values[DS_ACCEL__VARIABLE_LAYERS], text, sizeof(text))) {
+        variable = DS_ACCEL__VARIABLE_LAYERS;
+        problem = text;
+    }
+
+    return problem == NULL ? DS_ACCEL_OK
+                           : ds_accel__error(DS_ACCEL_ERR_CONFIG, "%s:1:1: it is \"%s\"; %s",
+                                             ds_accel__variables[variable].name,
+                                             env->values[variable], problem);
+}
+
+/* Add a variable's name to a list; what does not fit is left out. */
+static int32_t add_name(char ***names, size_t *count, const char *backend, const char *key)
+{
+    char name[128];
+    char **larger;
+
+    if (!ds_accel__env_option_name(backend, key, name, sizeof(name))) {
+        return DS_ACCEL_OK;
+    }
+    larger = realloc(*names, (*count + 1) * sizeof(char *));
+    if (larger == NULL) {
+        return ds_accel__no_memory();
+    }
+    *names = larger;
+    larger[*count] = strdup(name);
+    if (larger[*count] == NULL) {
+        return ds_accel__no_memory();
+    }
+    (*count)++;
+    return DS_ACCEL_OK;
+}
+
+/* A backend's declared options, or its prefix if none are. */
+static int32_t add_backend(const ds_accel_t *context, const char *backend, char ***names,
+                           size_t *count)
+{
+    json_t *options = ds_accel__config_backend(&context->config, backend, "options");
+    const char *key;
+    json_t *ignored;
+    int32_t status = DS_ACCEL_OK;
+
+    if (json_object_size(options) == 0) {
+        return add_name(names, count, backend, "");
+    }
+    json_object_foreach(options, key, ignored)
+    {
+        if (status >= 0) {
+            status = add_name(names, count, backend, key);
+        }
+    }
+    return status;
+}
+
+int32_t ds_accel__context_check_variables(const ds_accel_t *context,
+                                          const struct ds_accel__log *log)
+{
+    json_t *backends = ds_accel__config_facts(&context->config, NULL);
+    char **names = NULL;
+    size_t count = 0;
+    const char *backend;
+    json_t *ignored;
+    int32_t status = DS_ACCEL_OK;
+
+    if (!ds_accel__env_has_others(&context->env)) {
+        return DS_ACCEL_OK;
+    }
+    json_object_foreach(backends, backend, ignored)
+    {
+        if (status >= 0) {
+            status = add_backend(context, backend, &names, &count);
+        }
+    }
+    for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
+        status = add_backend(context, context->registry.candidates[i]->name, &names, &count);
+    }
+    if (status >= 0) {
+        ds_accel__env_warn_unknown(&context->env, log, names, count);
+    }
+    ds_accel__names_free(names, count);
+    return status;
+}
+
+/* From the files, or as they were read last if they are still the same. */
+static int32_t load_config(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    int32_t status = ds_accel__config_find(&context->config, options, &context->env);
+
+    if (status >= 0 && !context->has_no_cache) {
+        status = ds_accel__snapshot_take(context);
+    }
+    return status < 0 || context->config.is_snapshot
+               ? status
+               : ds_accel__config_read(&context->config, false);
+}
+
+/* Contexts are told apart by numbers that never return, addresses do. */
+static uint64_t next_id(void)
+{
+    static uint64_t last;
+
+    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
+static int32_t build(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    int32_t status =
+        ds_accel__env_read(&context->env, (options->flags & DS_ACCEL_OPTION_NO_ENVIRONMENT) != 0);
+
+    if (status < 0) {
+        return status;
+    }
+    set_log(context, options);
+    status = check_env(&context->env);
+    if (status < 0) {
+        return status;
+    }
+    status = check_root(root_of(context, options));
+    if (status >= 0) {
+        status = keep_options(context, options);
+    }
+    if (status >= 0) {
+        status = options->machine_file != NULL ? ds_accel__recording_open(context, options)
+                                               : load_config(context, options);
+    }
+    if (status >= 0 && context->config.unread[0] != '\0') {
+        ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN, "left out %s",
+                      context->config.unread);
+    }
+    if (status >= 0 && context->config.file_count == 0) {
+        ds_accel__log(&context->log, "config", DS_ACCEL_LOG_WARN,
+                      "no configuration file was found, not even the shipped defaults");
+    }
+    if (status >= 0) {
+        status = context->recording != NULL ? ds_accel__recording_scan(context)
+                                            : ds_accel__scan(context);
+    }
+    if (status >= 0) {
+        status = ds_accel__registry_sort(context);
+    }
+    if (status >= 0) {
+        status = ds_accel__context_check_variables(context, &context->log);
+    }
+    return status;
+}
+
+static void watch(ds_accel_t *context)
+{
+    context->watch.locks[0] = &context->lock;
+    context->watch.locks[1] = &context->config_lock;
+    context->watch.locks[2] = &context->topology_lock;
+    context->watch.locks[3] = &context->device_lock;
+    context->watch.locks[4] = &context->lazy.lock;
+    ds_accel__fork_watch(&context->watch);
+}
+
+int32_t ds_accel__context_check(const ds_accel_t *context)
+{
+    if (context == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the context is NULL");
+    }
+    if (context->watch.is_torn) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "a thread of process %ld was at work in this context at fork(), and "
+                               "left it half done here: make one of this process's own",
+                               (long)context->watch.pid);
+    }
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__context_change_begin(ds_accel_t *context)
+{
+    __atomic_add_fetch(&context->watch.changing, 1, __ATOMIC_SEQ_CST);
+}
+
+void ds_accel__context_change_end(ds_accel_t *context)
+{
+    __atomic_sub_fetch(&context->watch.changing, 1, __ATOMIC_SEQ_CST);
+}
+
+int32_t ds_accel_create(const struct ds_accel_options *given, ds_accel_t **context_out)
+{
+    struct ds_accel_options options;
+    ds_accel_t *context;
+    int32_t status = ds_accel__options_read(given, &options);
+
+    if (context_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "context_out is NULL");
+    }
+    if (status < 0) {
+        return status;
+    }
+    context = calloc(1, sizeof(*context));
+    if (context == NULL) {
+        return ds_accel__no_memory();
+    }
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->config_lock, NULL);
+    pthread_mutex_init(&context->topology_lock, NULL);
+    pthread_mutex_init(&context->device_lock, NULL);
+    pthread_mutex_init(&context->lazy.lock, NULL);
+    watch(context);
+    context->id = next_id();
+    context->trust = ds_accel__trust_create();
+    status = context->trust != NULL ? build(context, &options) : ds_accel__no_memory();
+    if (status < 0) {
+        ds_accel_destroy(context);
+        return status;
+    }
+    *context_out = context;
+    return DS_ACCEL_OK;
+}
+
+ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env)
+{
+    ds_accel_t *context = calloc(1, sizeof(*context));
+
+    if (context == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->config_lock, NULL);
+    pthread_mutex_init(&context->topology_lock, NULL);
+    pthread_mutex_init(&context->device_lock, NULL);
+    pthread_mutex_init(&context->lazy.lock, NULL);
+    context->id = next_id();
+    context->machine_root = strdup(machine_root);
+    if (context->machine_root == NULL || ds_accel__env_read(&context->env, ignores_env) < 0) {
+        ds_accel_destroy(context);
+        return NULL;
+    }
+    context->machine.root = context->machine_root;
+    context->survey.machine = &context->machine;
+    return context;
+}
+
+void ds_accel_destroy(ds_accel_t *context)
+{
+    /* Memory that a tensor holds, perhaps for another library, keeps plugin and device alive. */
+    if (context != NULL && !ds_accel__end_is_refused(context, "destroy") &&
+        __atomic_sub_fetch(&context->storage_count, 1, __ATOMIC_ACQ_REL) < 0) {
+        ds_accel__context_end(context);
+    }
+}
+
+void ds_accel__context_end(ds_accel_t *context)
+{
+    if (context->watch.is_torn) {
+        ds_accel__lazy_drop(context);
+        return; /* half of it is written, and its helper processes and its file are the parent's */
+    }
+    ds_accel__fork_unwatch(&context->watch);
+    ds_accel__lazy_drop(context);
+    ds_accel__devices_close(context);
+    ds_accel__known_clear(context);
+    ds_accel__probe_finish(context);
+    ds_accel__registry_clear(&context->registry);
+    ds_accel__config_clear(&context->config);
+    ds_accel__topology_clear(&context->topology);
+    ds_accel__survey_clear(&context->survey);
+    ds_accel__cache_clear(&context->cache);
+    free(context->cache_dir);
+    ds_accel__trust_destroy(context->trust);
+    ds_accel__text_clear(&context->searched);
+    ds_accel__env_clear(&context->env);
+    ds_accel__names_free(context->plugin_dirs, context->plugin_dir_count);
+    free(context->machine_root);
+    json_decref(context->recording);
+    free(context->forced);
+    pthread_mutex_destroy(&context->lazy.lock);
+    pthread_mutex_destroy(&context->device_lock);
+    pthread_mutex_destroy(&context->topology_lock);
+    pthread_mutex_destroy(&context->config_lock);
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+}
+
+int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
+{
+    struct ds_accel__finding finding = {0};
+    struct ds_accel__candidate *candidate;
+    struct ds_accel__candidate *shadowed;
+    const struct ds_accel_plugin *theirs;
+    char name[DS_ACCEL__NAME_SIZE] = "";
+    int32_t status;
+
+    if (context == NULL || entry == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or entry is NULL");
+    }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
+    }
+    candidate = ds_accel__candidate_create(context, "", "");
+    if (candidate == NULL) {
+        return ds_accel__no_memory();
+    }
+    candidate->is_registered = true;
+    ds_accel__plugin_lock();
+    theirs = entry(&candidate->host.abi);
+    if (theirs == NULL) {
+        ds_accel__find(&finding, "entry_refused", "the entry returned NULL");
+    } else {
+        uint32_t size;
+
+        memcpy(&size, theirs, sizeof(size));
+        if (size >= DS_ACCEL_SIZE_THROUGH(struct ds_accel_plugin, name) && theirs->name != NULL) {
+            snprintf(name, sizeof(name), "%.*s",
+                     (int)strnlen(theirs->name, DS_ACCEL__NAME_SIZE - 1), theirs->name);
+        }
+        memcpy(candidate->name, name, sizeof(name));
+        candidate->name_hash = ds_accel__hash_text(name, 0);
+        ds_accel__table_import(theirs, name, &candidate->table, &finding);
+    }
+    ds_accel__plugin_unlock();
+    if (finding.reason == NULL && !ds_accel__is_backend_name(name)) {
+        ds_accel__find(&finding, "bad_name", "\"%s\" is not [a-z][a-z0-9_.]{0,30}", name);
+    }
+    if (finding.reason != NULL) {
+        ds_accel__candidate_destroy(candidate);
+        return ds_accel__error(DS_ACCEL_ERR_ABI, "%s: %s: %s", name[0] != '\0' ? name : "(no name)",
+                               finding.reason, finding.detail);
+    }
+    candidate->has_table = true;
+    candidate->note_features = candidate->table.required_features;
+    snprintf(candidate->vendor, sizeof(candidate->vendor), "%s",
+             candidate->table.vendor != NULL ? candidate->table.vendor : "");
+    snprintf(candidate->version, sizeof(candidate->version), "%s",
+             candidate->table.version != NULL ? candidate->table.version : "");
+    snprintf(candidate->abi, sizeof(candidate->abi), "%u.%u", candidate->table.abi_major,
+             candidate->table.abi_minor);
+    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NAME, "registered by the program");
+    ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ENTRY, "called by ds_accel_register()");
+    pthread_mutex_lock(&context->lock);
+    if (context->selected != NULL || context->recording != NULL) {
+        pthread_mutex_unlock(&context->lock);
+        ds_accel__candidate_destroy(candidate);
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               context->recording != NULL
+                                   ? "the machine is a recorded one: no plugin is run on it"
+                                   : "the context has chosen already");
+    }
+    ds_accel__context_change_begin(context);
+    shadowed = ds_accel__registry_find(&context->registry, name);
+    status = ds_accel__registry_add(&context->registry, candidate);
+    if (status >= 0 && shadowed != NULL) {
+        ds_accel__find(&finding, "shadowed", "by a backend that the program registered");
+        ds_accel__candidate_fail(shadowed, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_SHADOWED, &finding);
+    }
+    if (status >= 0) {
+        status = ds_accel__registry_sort(context);
+    }
+    ds_accel__context_change_end(context);
+    pthread_mutex_unlock(&context->lock);
+    return status;
+}
+
+/* ---- the default context -------------------------------------------------------------------- */
+
+ds_accel_t *ds_accel__get_first(void)
+{
+    ds_accel_t *context;
+
+    ds_accel__fork_renew(&default_lock);
+    pthread_mutex_lock(&default_lock);
+    context = __atomic_load_n(&ds_accel__default, __ATOMIC_ACQUIRE);
+    if (context == NULL && ds_accel_create(NULL, &context) >= 0) {
+        if (ds_accel_detect(context) >= 0) {
+            __atomic_store_n(&ds_accel__default, context, __ATOMIC_RELEASE);
+        } else {
+            ds_accel_destroy(context);
+            context = NULL;
+        }
+    }
+    pthread_mutex_unlock(&default_lock);
+    return context;
+}
+
+int32_t ds_accel_set_default(ds_accel_t *context)
+{
+    int32_t status = ds_accel_detect(context);
+
+    if (status < 0) {
+        return status;
+    }
+    ds_accel__fork_renew(&default_lock);
+    pthread_mutex_lock(&default_lock);
+    if (ds_accel__default != NULL && ds_accel__default != context) {
+        status = ds_accel__error(DS_ACCEL_ERR_STATE, "another context is the default already");
+    } else {
+        __atomic_store_n(&ds_accel__default, context, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&default_lock);
+    return status;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static const struct ds_accel__candidate *chosen(const ds_accel_t *context)
+{
+    return context != NULL ? __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE) : NULL;
+}
+
+const char *ds_accel_name(const ds_accel_t *context)
+{
+    const struct ds_accel__candidate *candidate = chosen(context);
+
+    return candidate != NULL ? candidate->name : NULL;
+}
+
+const char *ds_accel_set_method(const ds_accel_t *context)
+{
+    return chosen(context) != NULL ? context->set_method : NULL;
+}
+
+/* One number: right also in a child whose context is torn. */
+uint32_t ds_accel_candidate_count(ds_accel_t *context)
+{
+    uint32_t count;
+
+    if (context == NULL) {
+        return 0;
+    }
+    pthread_mutex_lock(&context->lock);
+    count = (uint32_t)context->registry.count;
+    pthread_mutex_unlock(&context->lock);
+    return count;
+}
+
+int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
+                               struct ds_accel_candidate *candidate_out)
+{
+    struct ds_accel__candidate *candidate;
+    struct ds_accel_candidate answer = {.struct_size = sizeof(answer)};
+    int32_t status;
+
+    if (context == NULL || candidate_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or candidate_out is NULL");
+    }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&context->lock);
+    if (position >= context->registry.count) {
+        pthread_mutex_unlock(&context->lock);
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no candidate at position %u",
+                               position);
+    }
+    candidate = context->registry.candidates[position];
+    /* Callers borrow it for longer than the configuration stays as it is. */
+    answer.remedy = ds_accel__candidate_keep(
+        candidate, ds_accel__config_remedy(&context->config, candidate->name, candidate->reason));
+    if (answer.remedy == NULL) {
+        pthread_mutex_unlock(&context->lock);
+        return ds_accel__no_memory();
+    }
+    answer.state = candidate->state;
+    answer.device_count = candidate == context->selected ? context->device_count
+                                                         : candidate->verdict.device_count;
+    answer.elapsed_us = candidate->elapsed_us;
+    answer.name = candidate->name;
+    answer.path = candidate->path;
+    answer.vendor = candidate->vendor;
+    answer.version = candidate->version;
+    answer.abi = candidate->abi;
+    answer.state_name = ds_accel__state_name(candidate->state);
+    answer.reason = candidate->reason;
+    answer.detail = candidate->detail != NULL ? candidate->detail : "";
+    answer.stage = candidate->stage;
+    ds_accel_write(candidate_out, &answer, sizeof(answer));
+    pthread_mutex_unlock(&context->lock);
+    return DS_ACCEL_OK;
+}
+
+struct ds_accel__machine ds_accel__context_machine(const ds_accel_t *context)
+{
+    return (struct ds_accel__machine){.root = context->machine.root,
+                                      .files = context->machine.files};
+}
+
+int32_t ds_accel__context_topology(ds_accel_t *context,
+                                   const struct ds_accel__topology **topology_out)
+{
+    const struct ds_accel__machine machine = ds_accel__context_machine(context);
+    int32_t status = ds_accel__context_check(context);
+
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&context->topology_lock);
+    if (!context->has_topology) {
+        ds_accel__context_change_begin(context);
+        status = ds_accel__topology_read(&machine, &context->topology);
+        context->has_topology = status >= 0;
+        ds_accel__context_change_end(context);
+    }
+    pthread_mutex_unlock(&context->topology_lock);
+    *topology_out = &context->topology;
+    return status;
+}
+
+int32_t ds_accel__context_load_ops(ds_accel_t *context)
+{
+    int32_t status;
+
+    pthread_mutex_lock(&context->config_lock);
+    ds_accel__context_change_begin(context);
+    status = ds_accel__config_load_ops(&context->config);
+    ds_accel__context_change_end(context);
+    pthread_mutex_unlock(&context->config_lock);
+    return status;
+}
+
+int32_t ds_accel__context_load_origins(ds_accel_t *context)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    pthread_mutex_lock(&context->config_lock);
+    if (context->config.is_snapshot) {
+        ds_accel__context_change_begin(context);
+        status = ds_accel__config_read(&context->config, false);
+        ds_accel__context_change_end(context);
+    }
+    pthread_mutex_unlock(&context->config_lock);
+    return status;
+}
+
+const char *ds_accel__context_variable(const ds_accel_t *context, const char *name)
+{
+    return context->recording == NULL
+               ? ds_accel__env_job(name)
+               : json_string_value(
+                     json_object_get(json_object_get(context->recording, "environment"), name));
+}
+
+json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key)
+{
+    json_t *value = ds_accel__config_backend(&context->config, backend, key);
+    char pointer[128] = "/backends";
+
+    if (value == NULL) {
+        return NULL;
+    }
+    ds_accel__pointer_append(pointer, sizeof(pointer), backend);
+    ds_accel__pointer_append(pointer, sizeof(pointer), key);
+    return ds_accel__config_is_package(&context->config, pointer) ? NULL : value;
+}
+
+const char *ds_accel__setting(const ds_accel_t *context, const char *backend, const char *key)
+{
+    static const char *const keys[DS_ACCEL__SETTING_COUNT] = {
+        [DS_ACCEL__SETTING_COMMUNICATION] = "communication_backend",
+        [DS_ACCEL__SETTING_COMPILE] = "compile_backend",
+    };
+
+    if (context->selected == NULL || strcmp(context->selected->name, backend) != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < DS_ACCEL__SETTING_COUNT; i++) {
+        if (strcmp(keys[i], key) == 0 && context->settings[i][0] != '\0') {
+            return context->settings[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What hardware a plugin is for, as its second note says: lines "pci 10de:03" and
+ * "node /dev/nvidiactl". Where the machine shows nothing of all this, "no device" is what the
+ * plugin would find out too, and it is not loaded for that: most machines have the hardware of one
+ * vendor, and the plugins of all.
+ */
+#include "base/text.h"
+#include "base/trust.h"
+#include "config/config.h"
+#include "config/env.h"
+#include "host/context.h"
+#include "host/registry.h"
+#include "machine/machine.h"
+#include "machine/presence.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define LINE_LIMIT 256u
+
+/* ---- the note ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    const char *key; /* of the facts */
+    const char *(*check)(const char *text);
+} kinds[] = {
+    {"pci ", "pci", ds_accel__check_pci_fact},
+    {"node ", "device_nodes", ds_accel__check_node_fact},
+};
+
+/* JSON takes no other bytes than UTF-8, and people's terminals take some for orders. */
+static const char *check_text(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text < ' ' || *text > '~') {
+            return "expected printable ASCII";
+        }
+    }
+    return NULL;
+}
+
+/* One line into the facts, if there are any; *is_known_out: it is of a kind that this host has. */
+static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
+                         struct ds_accel__finding *finding)
+{
+    *is_known_out = false;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds); i++) {
+        size_t length = strlen(kinds[i].word);
+        const char *problem;
+
+        if (strncmp(line, kinds[i].word, length) != 0) {
+            continue;
+        }
+        problem = check_text(line + length);
+        problem = problem != NULL ? problem : kinds[i].check(line + length);
+        if (problem != NULL) {
+            ds_accel__find(finding, "bad_note", "hardware: \"%.64s\": %s", line, problem);
+            ds_accel__sanitize(finding->detail, sizeof(finding->detail));
+            return DS_ACCEL_OK;
+        }
+        *is_known_out = true;
+        return facts == NULL || json_array_append_new(json_object_get(facts, kinds[i].key),
+                                                      json_string(line + length)) == 0
+                   ? DS_ACCEL_OK
+                   : ds_accel__no_memory();
+    }
+    return DS_ACCEL_OK;
+}
+
+/* *is_known_out: this host knows all of it. */
+static int32_t take_lines(const char *note, json_t *facts, bool *is_known_out,
+                          struct ds_accel__finding *finding)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    *is_known_out = note[0] != '\0';
+    while (*note != '\0' && status >= 0 && finding->reason == NULL) {
+        size_t length = strcspn(note, "\n");
+        char line[LINE_LIMIT];
+        bool is_known = false;
+
+        if (note[length] == '\0') {
+            ds_accel__find(finding, "bad_note", "hardware: its last line has no end");
+            return DS_ACCEL_OK;
+        }
+        if (length < sizeof(line)) {
+            memcpy(line, note, length);
+            line[length] = '\0';
+            status = take_line(line, facts, &is_known, finding);
+        }
+        *is_known_out = *is_known_out && is_known;
+        note += length + 1;
+    }
+    return status;
+}
+
+int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding *finding)
+{
+    bool is_known;
+
+    return take_lines(note, NULL, &is_known, finding);
+}
+
+/* A new object with the keys of the configuration, or NULL: one cannot tell. */
+static int32_t read_facts(const char *note, json_t **facts_out)
+{
+    struct ds_accel__finding finding = {0};
+    json_t *facts = json_pack("{s:[], s:[]}", kinds[0].key, kinds[1].key);
+    bool is_known = false;
+    int32_t status = facts != NULL ? take_lines(note, facts, &is_known, &finding)
+                                   : ds_accel__no_memory();
+
+    if (status < 0 || !is_known || finding.reason != NULL) {
+        json_decref(facts);
+        facts = NULL;
+    }
+    *facts_out = facts;
+    return status;
+}
+
+/* ---- the gate ------------------------------------------------------------------------------- */
+
+/* The option "presence", as the plugin would read it, leaves the looking to the host. */
+static bool may_look(const struct ds_accel__candidate *candidate)
+{
+    ds_accel_t *context = candidate->host.context;
+    const char *text = ds_accel__env_option(&context->env, candidate->name, "presence");
+    const json_t *option;
+
+    if (text != NULL) {
+        return strcmp(text, "on") == 0;
+    }
+    option = ds_accel__config_get(&context->config, "backends", candidate->name, "options",
+                                  "presence", NULL);
+    return option == NULL || json_is_null(option) ||
+           (json_is_string(option) && strcmp(json_string_value(option), "on") == 0);
+}
+
+static bool is_among(json_t *facts, const char *line, size_t length)
+{
+    for (size_t i = 0; i < json_array_size(facts); i++) {
+        const char *fact = json_string_value(json_array_get(facts, i));
+
+        if (strncmp(fact, line, length) == 0 && fact[length] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate)
+{
+    json_t *backend = ds_accel__config_facts(&candidate->host.context->config, candidate->name);
+    const char *note = candidate->hardware_note;
+
+    while (note != NULL && *note != '\0') {
+        size_t length = strcspn(note, "\n");
+        bool is_known = false;
+
+        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds) && !is_known; i++) {
+            size_t word = strlen(kinds[i].word);
+
+            is_known =
+                strncmp(note, kinds[i].word, word) == 0 &&
+                (is_among(json_object_get(backend, kinds[i].key), note + word, length - word) ||
+                 (strcmp(kinds[i].key, "device_nodes") == 0 &&
+                  is_among(json_object_get(backend, "other_device_nodes"), note + word,
+                           length - word)));
+        }
+        if (!is_known) {
+            return false;
+        }
+        note += length + (note[length] != '\0');
+    }
+    return true;
+}
+
+/* "no PCI device 1002:03 or 1002:12 and no /dev/kfd" */
+static void tell_absence(json_t *facts, struct ds_accel__finding *finding)
+{
+    json_t *pci = json_object_get(facts, "pci");
+    const char *node = json_string_value(json_array_get(json_object_get(facts, "device_nodes"), 0));
+    char ids[128] = "";
+    size_t at = 0;
+
+    for (size_t i = 0; i < json_array_size(pci) && at < sizeof(ids); i++) {
+        at += (size_t)snprintf(ids + at, sizeof(ids) - at, "%s%s", i > 0 ? " or " : "PCI device ",
+                               json_string_value(json_array_get(pci, i)));
+    }
+    ds_accel__find(finding, "no_device", "no %s%s%s", ids, at > 0 && node != NULL ? " and no " : "",
+                   node != NULL ? node : "");
+}
+
+/* The first place where this process may not look, or NULL. */
+static const char *find_closed(const struct ds_accel__machine *machine, json_t *facts, char *folder,
+                               size_t folder_size)
+{
+    json_t *nodes = json_object_get(facts, "device_nodes");
+    bool has_pci = json_array_size(json_object_get(facts, "pci")) > 0;
+
+    if (has_pci && ds_accel__machine_is_closed(machine, DS_ACCEL__PCI_BUS, R_OK | X_OK)) {
+        return DS_ACCEL__PCI_BUS;
+    }
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const char *node = json_string_value(json_array_get(nodes, i));
+        bool has_wildcards = strpbrk(node, "*?[\\") != NULL;
+
+        /* Whose the nodes of a folder are that vendors share, the bus has told. */
+        if (has_pci && ds_accel__node_class(node) != NULL) {
+            continue;
+        }
+        snprintf(folder, folder_size, "%.*s", (int)(strrchr(node, '/') - node), node);
+        if (has_wildcards ? ds_accel__machine_is_closed(machine, folder, R_OK | X_OK)
+                          : ds_accel__machine_is_closed(machine, node, F_OK)) {
+            return folder;
+        }
+    }
+    return NULL;
+}
+
+static void judge(struct ds_accel__candidate *candidate, json_t *facts,
+                  const struct ds_accel__presence *presence)
+{
+    struct ds_accel__finding finding = {0};
+    char folder[128];
+    const char *closed;
+
+    if (presence->device_count > 0) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "PCI device %s",
+                                 presence->devices[0].address);
+    } else if (presence->node_count > 0) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE, "%s", presence->nodes[0].path);
+    } else if (candidate->has_hardware) { /* what the configuration names */
+        return;
+    } else if ((closed = find_closed(candidate->host.context->survey.machine, facts, folder,
+                                     sizeof(folder))) != NULL) {
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HARDWARE,
+                                 "no permission to look into %s", closed);
+    } else {
+        tell_absence(facts, &finding);
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_HARDWARE, DS_ACCEL_STATE_UNAVAILABLE,
+                                 &finding);
+        candidate->verdict = (struct ds_accel_verdict){.struct_size = sizeof(candidate->verdict),
+                                                       .state = DS_ACCEL_PROBE_UNAVAILABLE,
+                                                       .reason = DS_ACCEL_REASON_NO_DEVICE};
+        ds_accel__copy(candidate->verdict.detail, sizeof(candidate->verdict.detail),
+                       finding.detail);
+    }
+}
+
+int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__presence presence;
+    json_t *facts;
+    int32_t status;
+
+    if (candidate->hardware_note == NULL || candidate->hardware_note[0] == '\0' ||
+        !may_look(candidate)) {
+        return DS_ACCEL_OK;
+    }
+    status = read_facts(candidate->hardware_note, &facts);
+    if (status < 0 || facts == NULL) {
+        return status;
+    }
+    status = ds_accel__presence_read(&candidate->host.context->survey, facts, &presence);
+    if (status >= 0) {
+        judge(candidate, facts, &presence);
+        ds_accel__presence_clear(&presence);
+    }
+    json_decref(facts);
+    return status;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Opening plugin files: the only file that does. libltdl keeps the handles, with a loader of ours
+ * put before its own, which says "file not found" for every bad file, binds lazily, so that a
+ * missing symbol kills the process at the first call, and follows a stray .la file (measured
+ * on 2.4.7). Ours opens by absolute path, binds at once, keeps symbols local, never unmaps (GPU
+ * runtimes leave threads behind) and keeps the dynamic linker's own words.
+ *
+ * The loader of libltdl stays where it is: its state is the whole process's, and a program may use
+ * libltdl for modules of its own. So ours never fails, since libltdl would go on to the next
+ * loader: it gives a module that holds the error. And it answers only the thread that is in
+ * ds_accel__module_open(). docs/decisions/0003 has the reasons.
+ */
+#include "host/loader.h"
+#include "base/fork.h"
+#include "base/text.h"
+#include "base/trust.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libltdl/lt_dlloader.h>
+#include <ltdl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Guards everything of libltdl, which has state for the whole process, the variable below, and
+ * entry calls: a plugin's entry is called by one thread at a time (DSA-H8).
+ */
+static pthread_mutex_t ltdl_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool has_loader; /* libltdl is started and has our loader, for the life of the process */
+
+/* Guards calls of any plugin's entry (and the copying of its table), probe, init and shutdown. */
+static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct ds_accel__module {
+    lt_dlhandle handle;
+};
+
+/* What libltdl keeps for us as the module. */
+struct opened {
+    void *library; /* NULL: it could not be opened */
+    char error[512];
+};
+
+/* What this thread's ds_accel__module_open() wants opened; taken by our loader. */
+static _Thread_local struct opened *wanted;
+
+static lt_module module_open(lt_user_data data, const char *filename, lt_dladvise advise)
+{
+    struct opened *opened = wanted;
+    const char *error;
+
+    (void)data;
+    (void)advise;
+    if (opened == NULL || filename == NULL || filename[0] != '/') {
+        return NULL;
+    }
+    wanted = NULL;
+    opened->library = dlopen(filename, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (opened->library == NULL) {
+        error = dlerror();
+        snprintf(opened->error, sizeof(opened->error), "%s",
+                 error != NULL ? error : "dlopen failed");
+    }
+    return opened;
+}
+
+static int module_close(lt_user_data data, lt_module module)
+{
+    struct opened *opened = module;
+    int failed = opened->library != NULL ? dlclose(opened->library) : 0;
+
+    (void)data;
+    free(opened);
+    return failed;
+}
+
+static void *find_symbol(lt_user_data data, lt_module module, const char *name)
+{
+    struct opened *opened = module;
+
+    (void)data;
+    return opened->library != NULL ? dlsym(opened->library, name) : NULL;
+}
+
+static const char loader_name[] = "ds-accel";
+
+/*
+ * Start libltdl and add our loader, once per process and for good: what lt_dlexit() does when
+ * memory is short leaves freed loaders in its list. Lock held.
+ */
+static int32_t start_ltdl(void)
+{
+    lt_dlvtable *vtable;
+
+    if (has_loader) {
+        return DS_ACCEL_OK;
+    }
+    ds_accel__fork_renew(&ltdl_lock);
+    ds_accel__fork_renew(&plugin_lock);
+    if (lt_dlinit() != 0) {
+        return ds_accel__no_memory();
+    }
+    vtable = calloc(1, sizeof(*vtable)); /* libltdl's from then on */
+    if (vtable == NULL) {
+        return ds_accel__no_memory();
+    }
+    vtable->name = loader_name;
+    vtable->module_open = module_open;
+    vtable->module_close = module_close;
+    vtable->find_sym = find_symbol;
+    vtable->priority = LT_DLLOADER_PREPEND;
+    if (lt_dlloader_add(vtable) != 0) {
+        free(vtable);
+        return ds_accel__no_memory();
+    }
+    has_loader = true;
+    return DS_ACCEL_OK;
+}
+
+/* Name the cause in the dynamic linker's words; glibc does not translate the parts looked for. */
+static int32_t explain(const char *error, struct ds_accel__finding *finding)
+{
+    const char *missing = strstr(error, ": cannot open shared object file");
+
+    /* Before the next: it says "cannot allocate memory", and means the plugin's wish. */
+    if (strstr(error, "static TLS block") != NULL) {
+        ds_accel__find(finding, "tls_exhausted", "%s", error);
+        return DS_ACCEL_OK;
+    }
+    if (strstr(error, "annot allocate memory") != NULL || strstr(error, "out of memory") != NULL) {
+        return ds_accel__no_memory();
+    }
+    if (strstr(error, "undefined symbol") != NULL) {
+        ds_accel__find(finding, "symbol_undefined", "%s", error);
+    } else if (strstr(error, strerror(EMFILE)) != NULL || strstr(error, strerror(ENFILE)) != NULL) {
+        ds_accel__find(finding, "helper_refused", "%s", error);
+    } else if (missing != NULL && strstr(missing, strerror(ENOENT)) != NULL) {
+        ds_accel__find(finding, "dependency_missing", "%.*s is not installed",
+                       (int)(missing - error), error);
+    } else {
+        ds_accel__find(finding, "load_failed", "%s", error);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Lock held. On success module->handle is set, or finding says why not. */
+static int32_t open_locked(const char *path, ds_accel__module_t *module,
+                           struct ds_accel__finding *finding)
+{
+    struct opened *opened;
+    bool is_open_already;
+    int32_t status = start_ltdl();
+
+    if (status < 0) {
+        return status;
+    }
+    opened = calloc(1, sizeof(*opened));
+    if (opened == NULL) {
+        return ds_accel__no_memory();
+    }
+    wanted = opened;
+    module->handle = lt_dlopen(path);
+    is_open_already = wanted != NULL; /* libltdl gave its handle once more, or nothing at all */
+    wanted = NULL;
+    if (is_open_already) {
+        free(opened);
+        return module->handle != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    }
+    if (module->handle == NULL) {
+        return ds_accel__no_memory(); /* libltdl closed what our loader had opened */
+    }
+    if (opened->library == NULL) {
+        status = explain(opened->error, finding);
+        lt_dlclose(module->handle);
+        module->handle = NULL;
+    }
+    return status;
+}
+
+int32_t ds_accel__module_open(const char *path, ds_accel__module_t **module_out,
+                              struct ds_accel__finding *finding)
+{
+    ds_accel__module_t *module = calloc(1, sizeof(*module));
+    int32_t status;
+
+    *module_out = NULL;
+    if (module == NULL) {
+        return ds_accel__no_memory();
+    }
+    pthread_mutex_lock(&ltdl_lock);
+    status = open_locked(path, module, finding);
+    pthread_mutex_unlock(&ltdl_lock);
+    if (module->handle == NULL) {
+        free(module);
+    } else {
+        *module_out = module;
+    }
+    return status;
+}
+
+void ds_accel__plugin_lock(void)
+{
+    pthread_mutex_lock(&plugin_lock);
+}
+
+void ds_accel__plugin_unlock(void)
+{
+    pthread_mutex_unlock(&plugin_lock);
+}
+
+void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_host *host,
+                            const struct ds_accel_plugin **table_out,
+                            struct ds_accel__finding *finding)
+{
+    union {
+        void *address;
+        ds_accel_entry_v1_t call;
+    } entry;
+
+    *table_out = NULL;
+    pthread_mutex_lock(&ltdl_lock);
+    /* Newest generation first; there is one so far. */
+    entry.address = lt_dlsym(module->handle, DS_ACCEL_ENTRY_V1_SYMBOL);
+    pthread_mutex_unlock(&ltdl_lock);
+    if (entry.address == NULL) {
+        ds_accel__find(finding, "no_entry", "it has no symbol %s", DS_ACCEL_ENTRY_V1_SYMBOL);
+    } else {
+        *table_out = entry.call(host);
+        if (*table_out == NULL) {
+            ds_accel__find(finding, "entry_refused", "%s(host %s) returned NULL",
+                           DS_ACCEL_ENTRY_V1_SYMBOL, host->host_version);
+        }
+    }
+}
+
+void ds_accel__module_abandon(ds_accel__module_t *module)
+{
+    free(module);
+}
+
+void ds_accel__module_close(ds_accel__module_t *module)
+{
+    if (module == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&ltdl_lock);
+    lt_dlclose(module->handle);
+    pthread_mutex_unlock(&ltdl_lock);
+    free(module);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Asking plugins without letting their code into this process. Helpers (ds-accel-probe,
+ * probe_serve.c) are told candidates one by one over a socket and answer with sealed frames; this
+ * file watches channel, output and death of each with one poll(). Whatever happens becomes a
+ * verdict: an answer, a crash with the stage it happened in, a deadline, an answer that cannot be
+ * believed, or conduct that would harm the process the plugin is loaded into next.
+ *
+ *     detect.c -> probe_all(candidates) -> ask: idle helper, else spawn   supervisor: HELLO ENDED
+ *                        ^                      |                         child: STAGE* CONDUCT*
+ *                        |                poll: both channels, stdout,           RESULT END
+ *                        |                stderr, pidfd, deadline
+ *                        +-- verdicts <-- finish | lose -> end it, ask again
+ *
+ * probe_helper.c starts and ends helpers, probe_hear.c turns what they say into verdicts.
+ */
+#include "host/probe.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/env.h"
+#include "host/context.h"
+#include "host/prober.h"
+#include "host/registry.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WIDTH_LIMIT 64
+#define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
+#define QUICK_NS 10000000ull          /* within which most answer */
+#define STOP_LIMIT_NS 5000000000ull   /* for the supervisor to end what it was told to stop */
+#define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
+#define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
+
+void ds_accel__probe_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
+bool ds_accel__probe_is_isolated(const ds_accel_t *context)
+{
+    const char *mode = context->env.values[DS_ACCEL__VARIABLE_PROBE];
+
+    if (mode == NULL) {
+        mode = json_string_value(ds_accel__config_get(&context->config, "probe", "mode", NULL));
+    }
+    return mode == NULL || strcmp(mode, "isolated") == 0;
+}
+
+long long ds_accel__probe_setting(const ds_accel_t *context, const char *key, long long otherwise)
+{
+    json_t *value = ds_accel__config_get(&context->config, "probe", key, NULL);
+
+    return json_is_integer(value) ? (long long)json_integer_value(value) : otherwise;
+}
+
+size_t ds_accel__probe_width(const ds_accel_t *context)
+{
+    long long width =
+        ds_accel__probe_is_isolated(context) ? ds_accel__probe_setting(context, "parallel", 1) : 1;
+
+    return width < 1 ? 1 : width > WIDTH_LIMIT ? WIDTH_LIMIT : (size_t)width;
+}
+
+const char *ds_accel__probe_containment(const ds_accel_t *context)
+{
+    const char *name =
+        json_string_value(ds_accel__config_get(&context->config, "probe", "containment", NULL));
+
+    return name != NULL ? name : "auto";
+}
+
+bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code)
+{
+    json_t *codes =
+        ds_accel__config_backend(&candidate->host.context->config, candidate->name, "tolerate");
+
+    for (size_t i = 0; i < json_array_size(codes); i++) {
+        if (strcmp(json_string_value(json_array_get(codes, i)), code) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+#define POLLED (3 + DS_ACCEL__OUTPUT_COUNT) /* descriptors of one helper */
+
+/*
+ * Most answer at once and then end, of which the supervisor tells. What a child says before that is
+ * waited for only once it takes longer: to be woken for every stage costs more than most stages.
+ */
+static bool is_quick(const struct ds_accel__helper *helper, uint64_t now_ns)
+{
+    return now_ns < helper->start_ns + QUICK_NS;
+}
+
+static void fill_polled(const struct ds_accel__helper *helper, struct pollfd *polled)
+{
+    bool is_heard = !is_quick(helper, ds_accel__now_ns());
+
+    polled[0] = (struct pollfd){.fd = helper->channel, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = helper->pidfd, .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = is_heard ? helper->answers : -1, .events = POLLIN};
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
+        polled[3 + i] = (struct pollfd){.fd = helper->output[i].fd, .events = POLLIN};
+    }
+}
+
+/* Milliseconds until one is to be attended to unasked, rounded up; -1 if nobody is being asked. */
+static int time_left(const struct ds_accel__prober *prober)
+{
+    uint64_t now = ds_accel__now_ns();
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < prober->width; i++) {
+        const struct ds_accel__helper *helper = &prober->helpers[i];
+        uint64_t limit = is_quick(helper, now) && helper->start_ns + QUICK_NS < helper->deadline_ns
+                             ? helper->start_ns + QUICK_NS
+                             : helper->deadline_ns;
+
+        if (helper->pid != 0 && helper->candidate != NULL && limit < next) {
+            next = limit;
+        }
+    }
+    if (next == UINT64_MAX) {
+        return -1;
+    }
+    next = next > now ? (next - now) / 1000000 + 1 : 0;
+    return next > 1000 ? 1000 : (int)next;
+}
+
+/* The supervisor is told to end the process that asks; until then it ends everything itself. */
+static void stop(struct ds_accel__helper *helper, bool is_asked_first)
+{
+    ds_accel__helper_stop(helper, is_asked_first);
+    helper->is_stopped = true;
+    helper->deadline_ns = ds_accel__now_ns() + STOP_LIMIT_NS;
+}
+
+/* After poll(): hear one helper, and judge. */
+static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
+                      const struct pollfd *polled)
+{
+    bool has_died = polled[1].revents != 0;
+    int32_t status;
+
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
+        if (polled[3 + i].revents != 0) {
+            ds_accel__helper_take_output(&helper->output[i]);
+        }
+    }
+    /* What was said last may stand behind much that was logged. */
+    status = ds_accel__helper_hear(context, helper, has_died ? READS_AT_END : READS_AT_ONCE);
+    if (status < 0) {
+        return status;
+    }
+    if (helper->has_ended) {
+        return ds_accel__helper_finish(context, helper);
+    }
+    if (!has_died && helper->channel < 0) {
+        ds_accel__helper_wait(helper, CLOSED_GRACE_NS);
+    }
+    if (has_died || helper->channel < 0) {
+        return ds_accel__helper_lose(context, helper);
+    }
+    if (!helper->is_stopped && helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+        stop(helper, false);
+    } else if (ds_accel__now_ns() >= helper->deadline_ns) {
+        helper->is_hung = helper->is_hung || helper->nonsense == DS_ACCEL__HEARD_SOMETHING;
+        if (helper->is_stopped || !helper->has_said_hello) {
+            return ds_accel__helper_lose(context, helper);
+        }
+        stop(helper, true);
+    }
+    return DS_ACCEL_OK;
+}
+
+static bool is_asked(const struct ds_accel__prober *prober,
+                     const struct ds_accel__candidate *candidate)
+{
+    for (size_t i = 0; i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate == candidate) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True if one is available, all before it have a verdict, and all behind it were asked ahead. */
+static bool is_decided(const struct ds_accel__prober *prober,
+                       struct ds_accel__candidate *const *candidates, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i++) {
+        if (!candidates[i]->has_verdict || is_asked(prober, candidates[i])) {
+            return false;
+        }
+        if (candidates[i]->state == DS_ACCEL_STATE_AVAILABLE) {
+            return candidates[i + 1]->is_ahead;
+        }
+    }
+    return false;
+}
+
+/* Those that are still asked were asked for nothing: one that hangs must not delay the choice. */
+static void drop_asked(struct ds_accel__prober *prober)
+{
+    for (size_t i = 0; i < prober->width; i++) {
+        struct ds_accel__helper *helper = &prober->helpers[i];
+
+        if (helper->pid != 0 && helper->candidate != NULL) {
+            ds_accel__candidate_unask(helper->candidate);
+            ds_accel__helper_dismiss(helper);
+            helper->candidate = NULL;
+        }
+    }
+}
+
+static size_t count_busy(const struct ds_accel__prober *prober)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < prober->width; i++) {
+        count += prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL;
+    }
+    return count;
+}
+
+static bool is_refused(const struct ds_accel__candidate *candidate)
+{
+    return candidate->has_verdict && strcmp(candidate->reason, "helper_refused") == 0;
+}
+
+/*
+ * Ask the next ones, as many as helpers are free. Where no further helper can be started, those
+ * that are there do the work.
+ */
+static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count,
+                        size_t *next)
+{
+    struct ds_accel__prober *prober = context->prober;
+    bool is_full = false;
+
+    for (size_t i = 0; i < prober->width && *next < count; i++) {
+        struct ds_accel__helper *helper = &prober->helpers[i];
+        int32_t status;
+
+        if (helper->candidate != NULL || (is_full && helper->pid == 0)) {
+            continue;
+        }
+        status = ds_accel__helper_ask(context, helper, candidates[*next]);
+        if (status < 0) {
+            return status;
+        }
+        if (is_refused(candidates[*next]) && count_busy(prober) > 0) {
+            ds_accel__candidate_unask(candidates[*next]);
+            is_full = true;
+        } else {
+            (*next)++;
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Wait until one of those that are asked says or does something, and hear them. */
+static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
+{
+    struct ds_accel__prober *prober = context->prober;
+    struct pollfd polled[WIDTH_LIMIT * POLLED];
+    struct ds_accel__helper *busy[WIDTH_LIMIT];
+    int32_t status = DS_ACCEL_OK;
+    size_t count = 0;
+
+    /* No more than there are: the limit of descriptors is one of entries as well. */
+    for (size_t i = 0; i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
+            fill_polled(&prober->helpers[i], &polled[count * POLLED]);
+            busy[count++] = &prober->helpers[i];
+        }
+    }
+    if (poll(polled, count * POLLED, left_ms) < 0 && errno != EINTR) {
+        return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "poll: %s", strerror(errno));
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        status = attend(context, busy[i], &polled[i * POLLED]);
+    }
+    return status;
+}
+
+/*
+ * Ask the candidates, each in the first helper that is free, until all have a verdict, or those
+ * that were asked ahead of their turn are not needed.
+ */
+static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates, size_t count)
+{
+    struct ds_accel__prober *prober = context->prober;
+    int32_t status = DS_ACCEL_OK;
+    size_t next = 0;
+
+    for (;;) {
+        int left;
+
+        if (status >= 0) {
+            status = ask_next(context, candidates, count, &next);
+        }
+        if (status >= 0 && context->meanwhile != NULL) {
+            context->meanwhile(context);
+            context->meanwhile = NULL;
+        }
+        if (status >= 0 && is_decided(prober, candidates, count)) {
+            drop_asked(prober);
+            return status;
+        }
+        left = time_left(prober);
+        if (status < 0 || (left < 0 && next >= count)) {
+            return status;
+        }
+        if (left < 0) {
+            continue; /* no helper could be started for the last one */
+        }
+        status = wait_and_attend(context, left);
+    }
+}
+
+int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
+                            size_t count)
+{
+    bool isolated = ds_accel__probe_is_isolated(context);
+    int32_t status = DS_ACCEL_OK;
+    size_t left = 0;
+
+    /* What the program registered is its own code already. */
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        if (!isolated || candidates[i]->is_registered) {
+            status = ds_accel__probe_here(candidates[i]);
+        } else {
+            struct ds_accel__candidate *candidate = candidates[i];
+
+            candidates[i] = candidates[left]; /* each stays in the array once */
+            candidates[left++] = candidate;
+        }
+    }
+    if (status >= 0 && left > 0) {
+        ds_accel__helpers_reap();
+        status = ds_accel__prober_make(context);
+        status = status < 0 ? status : run(context, candidates, left);
+    }
+    return status;
+}
+
+void ds_accel__probe_begin(ds_accel_t *context)
+{
+    if (ds_accel__probe_is_isolated(context) && ds_accel__prober_make(context) >= 0) {
+        ds_accel__helper_begin(context, &context->prober->helpers[0]);
+    }
+}
+
+void ds_accel__probe_release(ds_accel_t *context)
+{
+    struct ds_accel__prober *prober = context->prober;
+
+    for (size_t i = 0; prober != NULL && i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0) {
+            ds_accel__helper_dismiss(&prober->helpers[i]);
+        }
+    }
+}
+
+void ds_accel__probe_finish(ds_accel_t *context)
+{
+    struct ds_accel__prober *prober = context->prober;
+    siginfo_t info;
+
+    ds_accel__probe_release(context);
+    for (size_t i = 0; prober != NULL && i < prober->width; i++) {
+        if (prober->helpers[i].pid != 0) {
+            ds_accel__helper_end(context, &prober->helpers[i], &info);
+        }
+    }
+    if (prober != NULL) {
+        free(prober->program);
+        free(prober);
+        context->prober = NULL;
+    }
+}

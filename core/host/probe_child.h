@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The processes in which plugins are asked: probe_child.c, probe_conduct.c. */
+#ifndef DS_ACCEL_CORE_PROBE_CHILD_H
+#define DS_ACCEL_CORE_PROBE_CHILD_H
+
+#include "host/guard.h"
+
+struct ds_accel__frame;
+
+/* In the supervisor, once: what all children have in common. */
+void ds_accel__child_prepare(ds_accel_t *context);
+/* In a child: do what an ASK says, and end. */
+_Noreturn void ds_accel__child_run(const struct ds_accel__frame *frame, bool has_user_namespace);
+
+/* probe_conduct.c: what a plugin leaves behind in its process (DSA-P32). */
+
+#define DS_ACCEL__DESCRIPTOR_LIMIT 1024
+
+struct ds_accel__left {
+    size_t thread_count;
+    bool has_threads; /* where /proc does not count them */
+    bool has_timers;
+    uint32_t reported; /* kinds, as bits: each is reported once */
+    uint8_t is_open[DS_ACCEL__DESCRIPTOR_LIMIT / 8];
+};
+
+/* What is there before the plugin's code runs. */
+void ds_accel__left_take(struct ds_accel__left *left);
+/* Report what is there in addition, after a moment for what is just ending. */
+void ds_accel__left_compare(struct ds_accel__left *left, ds_accel__conduct_t report,
+                            void *user_data);
+
+/* Look at the lines that are logged through the host from now on (conformance_log.c). One at a time
+ * in a process, and for good. */
+void ds_accel__log_watch(struct ds_accel_host *host);
+/* True if one of them broke DSA-P25, and which. */
+bool ds_accel__log_offence(char *text, size_t text_size);
+
+#endif

@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What helpers say to probe.c, and what becomes of it: frames fill in the candidate that is being
+ * asked; the end of a helper, a deadline or nonsense becomes a reason with the stage it happened
+ * in, since the frames tell how far the candidate's code had come.
+ */
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/trust.h"
+#include "host/contain.h"
+#include "host/context.h"
+#include "host/frame.h"
+#include "host/probe.h"
+#include "host/prober.h"
+#include "host/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OUTPUT_FLOOD_BYTES 65536u /* more than this is conduct */
+#define LOG_LIMIT_BYTES 65536u    /* of one candidate */
+#define READS_AT_END 4096         /* of one whose process has ended: more than a socket holds */
+
+/* ---- hearing -------------------------------------------------------------------------------- */
+
+void ds_accel__helper_take_output(struct ds_accel__captured *capture)
+{
+    char data[4096];
+    ssize_t count = 0;
+
+    /* Never to the end of the file: a grandchild may hold the other end for ever. */
+    while (capture->fd >= 0 &&
+           ((count = read(capture->fd, data, sizeof(data))) > 0 || (count < 0 && errno == EINTR))) {
+        size_t room = DS_ACCEL__OUTPUT_KEPT_BYTES - capture->kept_bytes;
+        size_t kept = count > 0 && (size_t)count < room ? (size_t)count : room;
+
+        if (count > 0) {
+            memcpy(capture->kept + capture->kept_bytes, data, kept);
+            capture->kept_bytes += kept;
+            capture->total_bytes += (uint64_t)count;
+        }
+        if (capture->total_bytes > 64 * OUTPUT_FLOOD_BYTES && count == (ssize_t)sizeof(data)) {
+            return; /* it writes as fast as this reads: deadlines come first */
+        }
+    }
+    if (capture->fd >= 0 && count == 0) {
+        ds_accel__probe_close(&capture->fd);
+    }
+}
+
+static void note_conduct(struct ds_accel__helper *helper, const char *code, const char *detail)
+{
+    const struct ds_accel__reason *reason = ds_accel__reason(code);
+    struct ds_accel__conduct *conduct = &helper->conduct;
+    size_t length = strlen(conduct->tolerated);
+
+    if (reason == NULL) {
+        return;
+    }
+    helper->candidate->has_conduct = true;
+    conduct->has_process = conduct->has_process || strcmp(code, "leaves_process") == 0;
+    if (helper->candidate->lint != NULL) {
+        helper->candidate->lint->conduct(helper->candidate->lint->user_data,
+                                         helper->stage >= DS_ACCEL__GATE_START, reason->code,
+                                         detail);
+    }
+    if (ds_accel__conduct_is_tolerated(helper->candidate, code)) {
+        snprintf(conduct->tolerated + length, sizeof(conduct->tolerated) - length, "%s%s",
+                 length > 0 ? ", " : "", code);
+    } else if (conduct->code == NULL) {
+        conduct->code = reason->code;
+        snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
+        ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
+    } else {
+        /* All at once: who accepts the first would only meet the next. */
+        length = strlen(conduct->detail);
+        snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
+                 conduct->has_more ? ", " : "; also ", code);
+        conduct->has_more = true;
+    }
+}
+
+static void sanitize_info(struct ds_accel_backend_info *info)
+{
+    ds_accel__sanitize(info->communication_backend, sizeof(info->communication_backend));
+    ds_accel__sanitize(info->compile_backend, sizeof(info->compile_backend));
+}
+
+/* The state a helper may report; any other would be a defect or a forgery. */
+static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__frame *frame)
+{
+    static const enum ds_accel__gate gates[] = {DS_ACCEL__GATE_LOAD, DS_ACCEL__GATE_ENTRY,
+                                                DS_ACCEL__GATE_PROBE, DS_ACCEL__GATE_START};
+    struct ds_accel__candidate *candidate = helper->candidate;
+    struct ds_accel__probe_result result;
+    const struct ds_accel__reason *reason;
+    const char *code = ds_accel__frame_text(frame, sizeof(result), 0);
+    const char *detail = ds_accel__frame_text(frame, sizeof(result), 1);
+
+    reason = ds_accel__reason(code);
+    if (!ds_accel__frame_struct(frame, &result, sizeof(result)) ||
+        result.state < DS_ACCEL_STATE_AVAILABLE || result.state > DS_ACCEL_STATE_REJECTED ||
+        (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT ||
+        (result.state == DS_ACCEL_STATE_AVAILABLE &&
+         (result.verdict.device_count == 0 ||
+          result.verdict.device_count > DS_ACCEL__DEVICE_LIMIT ||
+          result.start.device_count > DS_ACCEL__DEVICE_LIMIT))) {
+        return false;
+    }
+    candidate->verdict = result.verdict;
+    ds_accel__sanitize(candidate->verdict.detail, sizeof(candidate->verdict.detail));
+    ds_accel__sanitize(candidate->verdict.variant, sizeof(candidate->verdict.variant));
+    candidate->start = result.start;
+    sanitize_info(&candidate->start.info);
+    candidate->is_inconclusive = result.start.is_inconclusive != 0;
+    candidate->optional_features = result.optional_features;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(gates); i++) {
+        const char *evidence = ds_accel__frame_text(frame, sizeof(result), (unsigned)i + 2);
+
+        if (result.gates[gates[i]] == DS_ACCEL__GATE_PASSED) {
+            ds_accel__candidate_pass(candidate, gates[i], "%s", evidence);
+        } else if (result.gates[gates[i]] == DS_ACCEL__GATE_FAILED && reason != NULL) {
+            struct ds_accel__finding finding = {0};
+
+            ds_accel__find(&finding, reason->code, "%s", evidence);
+            ds_accel__candidate_fail(candidate, gates[i], result.state, &finding);
+        }
+    }
+    ds_accel__candidate_set(candidate, result.state, reason != NULL ? reason->code : "", "%s",
+                            detail);
+    candidate->stage = ds_accel__gate_name((enum ds_accel__gate)result.stage);
+    candidate->has_verdict = true;
+    helper->has_result = true;
+    return true;
+}
+
+/* What it logs is the caller's to print and keep: that is not without an end either. */
+static void take_log(const ds_accel_t *context, struct ds_accel__helper *helper,
+                     const struct ds_accel__frame *frame)
+{
+    uint32_t level;
+    char line[1024];
+    char topic[DS_ACCEL__NAME_SIZE];
+
+    if (helper->logged_bytes > LOG_LIMIT_BYTES) {
+        return;
+    }
+    helper->logged_bytes += frame->payload_bytes;
+    if (helper->logged_bytes > LOG_LIMIT_BYTES) {
+        ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_WARN,
+                      "%s: it logs more than %u bytes: the rest is left out",
+                      helper->candidate->name, LOG_LIMIT_BYTES);
+    } else if (ds_accel__frame_struct(frame, &level, sizeof(level))) {
+        snprintf(topic, sizeof(topic), "%s", ds_accel__frame_text(frame, sizeof(level), 0));
+        snprintf(line, sizeof(line), "%s", ds_accel__frame_text(frame, sizeof(level), 1));
+        ds_accel__sanitize(topic, sizeof(topic));
+        ds_accel__sanitize(line, sizeof(line));
+        ds_accel__log(&context->log, topic, level, "%s", line);
+    }
+}
+
+static void take_signal(struct ds_accel__helper *helper, const struct ds_accel__frame *frame)
+{
+    struct {
+        int32_t signal;
+        int32_t code;
+        uint64_t address;
+    } payload;
+
+    if (ds_accel__frame_struct(frame, &payload, sizeof(payload))) {
+        helper->signal = payload.signal;
+        /* Sent by a program, a signal has no address. */
+        helper->address = payload.code > 0 ? payload.address : UINT64_MAX;
+    }
+}
+
+static void take_rule(const struct ds_accel__helper *helper, const struct ds_accel__frame *frame)
+{
+    const struct ds_accel__lint_sink *lint = helper->candidate->lint;
+    uint32_t rule[2];
+
+    if (lint != NULL && ds_accel__frame_struct(frame, rule, sizeof(rule))) {
+        lint->judge(lint->user_data, rule[0], rule[1],
+                    ds_accel__frame_text(frame, sizeof(rule), 0));
+    }
+}
+
+enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
+                                                 struct ds_accel__helper *helper,
+                                                 const struct ds_accel__frame *frame)
+{
+    uint32_t stage;
+
+    if (helper->has_end) {
+        return DS_ACCEL__HEARD_FORGERY;
+    }
+    switch (frame->kind) {
+    case DS_ACCEL__FRAME_STAGE:
+        if (!ds_accel__frame_struct(frame, &stage, sizeof(stage)) || stage < DS_ACCEL__GATE_LOAD ||
+            stage > DS_ACCEL__GATE_START) {
+            return DS_ACCEL__HEARD_FORGERY;
+        }
+        helper->stage = stage;
+        break;
+    case DS_ACCEL__FRAME_LOG:
+        take_log(context, helper, frame);
+        break;
+    case DS_ACCEL__FRAME_RESULT:
+        return take_result(helper, frame) ? DS_ACCEL__HEARD_SOMETHING : DS_ACCEL__HEARD_FORGERY;
+    case DS_ACCEL__FRAME_CONDUCT:
+        note_conduct(helper, ds_accel__frame_text(frame, 0, 0), ds_accel__frame_text(frame, 0, 1));
+        break;
+    case DS_ACCEL__FRAME_RULE:
+        take_rule(helper, frame);
+        break;
+    case DS_ACCEL__FRAME_EXIT:
+        helper->called_exit = true;
+        break;
+    case DS_ACCEL__FRAME_SIGNAL:
+        take_signal(helper, frame);
+        break;
+    case DS_ACCEL__FRAME_END:
+        if (!helper->has_result) {
+            return DS_ACCEL__HEARD_FORGERY;
+        }
+        helper->has_end = true;
+        break;
+    default:
+        return DS_ACCEL__HEARD_FORGERY;
+    }
+    return DS_ACCEL__HEARD_SOMETHING;
+}
+
+bool ds_accel__helper_take_supervisor_frame(const ds_accel_t *context,
+                                            struct ds_accel__helper *helper,
+                                            const struct ds_accel__frame *frame)
+{
+    struct ds_accel__probe_ended ended;
+
+    if (frame->kind == DS_ACCEL__FRAME_HELLO && !helper->has_said_hello &&
+        ds_accel__frame_struct(frame, &helper->hello, sizeof(helper->hello))) {
+        helper->has_said_hello = true;
+        helper->deadline_ns = ds_accel__now_ns() +
+                              (uint64_t)ds_accel__probe_setting(context, "timeout_ms", 30000) *
+                                  1000000u;
+        return true;
+    }
+    if (frame->kind != DS_ACCEL__FRAME_ENDED ||
+        !ds_accel__frame_struct(frame, &ended, sizeof(ended)) || ended.number != helper->number ||
+        helper->has_ended) {
+        return false;
+    }
+    helper->ended = ended;
+    helper->has_ended = true;
+    return true;
+}
+
+/* What the reader holds by now. False: it is not from the other end. */
+static bool take_frames(ds_accel_t *context, struct ds_accel__helper *helper,
+                        struct ds_accel__frame_reader *reader)
+{
+    struct ds_accel__frame frame;
+    enum ds_accel__frame_result result;
+
+    while ((result = ds_accel__frame_next(reader, &frame)) == DS_ACCEL__FRAME_READY) {
+        if (reader == &helper->from_supervisor) {
+            if (!ds_accel__helper_take_supervisor_frame(context, helper, &frame)) {
+                return false;
+            }
+            continue;
+        }
+        helper->nonsense = ds_accel__helper_take_frame(context, helper, &frame);
+        if (helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+            return false;
+        }
+    }
+    if (result != DS_ACCEL__FRAME_MORE && reader == &helper->from_child) {
+        helper->nonsense = result == DS_ACCEL__FRAME_GARBLED ? DS_ACCEL__HEARD_GARBAGE
+                                                             : DS_ACCEL__HEARD_FORGERY;
+    }
+    return result == DS_ACCEL__FRAME_MORE;
+}
+
+/* At most so many reads: one that logs as fast as this reads must not put deadlines off. */
+static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, int *fd,
+                        struct ds_accel__frame_reader *reader, int reads)
+{
+    while (*fd >= 0 && reads-- > 0) {
+        size_t room;
+        void *data = ds_accel__frame_room(reader, &room);
+        ssize_t count;
+
+        if (data == NULL) {
+            return ds_accel__no_memory();
+        }
+        count = recv(*fd, data, room, 0);
+        if (count < 0 && errno == EAGAIN) {
+            return DS_ACCEL_OK;
+        }
+        if (count > 0 && reader == &helper->from_child &&
+            helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+            continue; /* the rest of it */
+        }
+        if (count > 0) {
+            reader->size_bytes += (size_t)count;
+        }
+        if (count == 0 || (count < 0 && errno != EINTR) ||
+            (count > 0 && !take_frames(context, helper, reader) &&
+             reader == &helper->from_supervisor)) {
+            ds_accel__probe_close(fd);
+        }
+    }
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *helper, int reads)
+{
+    bool had_ended = helper->has_ended;
+    int32_t status = hear_one(context, helper, &helper->answers, &helper->from_child, reads);
+
+    if (status >= 0) {
+        status = hear_one(context, helper, &helper->channel, &helper->from_supervisor, reads);
+    }
+    /* What the child said last may have come between the two. */
+    if (status >= 0 && helper->has_ended && !had_ended) {
+        status = hear_one(context, helper, &helper->answers, &helper->from_child, READS_AT_END);
+    }
+    return status;
+}
+
+/* ---- verdicts ------------------------------------------------------------------------------- */
+
+static const char *stage_reason(uint32_t stage, const char *what)
+{
+    char code[64];
+    const struct ds_accel__reason *reason;
+
+    snprintf(code, sizeof(code), "%s_%s", ds_accel__gate_name((enum ds_accel__gate)stage), what);
+    reason = ds_accel__reason(code);
+    return reason != NULL ? reason->code : "helper_failed";
+}
+
+static const char *signal_code(int signal)
+{
+    return signal == SIGSEGV   ? "segv"
+           : signal == SIGILL  ? "ill"
+           : signal == SIGABRT ? "abort"
+                               : "signal";
+}
+
+/* What C++ runtimes print before they give up on an exception. */
+static bool has_thrown(const struct ds_accel__helper *helper)
+{
+    static const char *const words[] = {"terminate called after throwing",
+                                        "terminating with uncaught exception",
+                                        "terminating due to uncaught exception"};
+    const struct ds_accel__captured *output = &helper->output[DS_ACCEL__OUTPUT_STDERR];
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(words); i++) {
+        if (memmem(output->kept, output->kept_bytes, words[i], strlen(words[i])) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge_signal(const struct ds_accel__helper *helper, int signal,
+                         struct ds_accel__finding *finding)
+{
+    const char *name = sigabbrev_np(signal);
+    const char *what = signal_code(signal);
+
+    if (signal == SIGABRT && has_thrown(helper)) {
+        what = "exception";
+    }
+    if (helper->signal == signal && helper->address != UINT64_MAX && signal != SIGABRT) {
+        ds_accel__find(finding, stage_reason(helper->stage, what), "SIG%s at address 0x%llx",
+                       name != NULL ? name : "?", (unsigned long long)helper->address);
+    } else {
+        ds_accel__find(finding, stage_reason(helper->stage, what), "SIG%s",
+                       name != NULL ? name : "?");
+    }
+}
+
+/* The supervisor's own end, which somebody else may have reaped: a SIGCHLD handler of the
+ * program's. */
+static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, const siginfo_t *info,
+                      struct ds_accel__finding *finding)
+{
+    const struct ds_accel__captured *said = &helper->output[DS_ACCEL__OUTPUT_HELPER];
+
+    if (was_reaped && info->si_code != CLD_EXITED) {
+        const char *name = sigabbrev_np(info->si_status);
+
+        ds_accel__find(finding, "helper_failed", "SIG%s ended it", name != NULL ? name : "?");
+    } else if (was_reaped) {
+        ds_accel__find(finding, "helper_failed", "exit code %d", info->si_status);
+    } else {
+        ds_accel__find(finding, "helper_failed", "its exit code was taken by this program");
+    }
+    if (said->kept_bytes > 0) {
+        size_t length = strlen(finding->detail);
+
+        snprintf(finding->detail + length, sizeof(finding->detail) - length, ": %.*s",
+                 (int)(said->kept_bytes < 300 ? said->kept_bytes : 300), said->kept);
+    }
+}
+
+/* The process that asked the candidate ended before it said END. */
+static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__finding *finding)
+{
+    const struct ds_accel__probe_ended *ended = &helper->ended;
+
+    if (ended->error != 0) {
+        ds_accel__find(finding, "helper_refused", "no process can be forked: %s",
+                       strerror(ended->error));
+    } else if (helper->signal != 0) {
+        judge_signal(helper, helper->signal, finding);
+    } else if (ended->code == CLD_KILLED || ended->code == CLD_DUMPED) {
+        judge_signal(helper, ended->status, finding);
+    } else if (helper->called_exit) {
+        ds_accel__find(finding, stage_reason(helper->stage, "exit"), "exit code %d", ended->status);
+    } else if (ended->status == DS_ACCEL__PROBE_EXIT_FAILED) {
+        ds_accel__find(finding, "helper_failed", "it ran out of memory in %s",
+                       ds_accel__gate_name(helper->stage));
+    } else if (ended->status == DS_ACCEL__PROBE_EXIT_CLOSED) {
+        ds_accel__find(finding, "result_closed", "in or after %s",
+                       ds_accel__gate_name(helper->stage));
+    } else {
+        ds_accel__find(finding, stage_reason(helper->stage, "ended"), "exit code %d",
+                       ended->status);
+    }
+}
+
+static void keep_output(struct ds_accel__helper *helper)
+{
+    struct ds_accel__text text = {0};
+
+    for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
+        struct ds_accel__captured *capture = &helper->output[i];
+
+        ds_accel__helper_take_output(capture);
+        if (capture->kept_bytes > 0) {
+            ds_accel__text_add(&text, "%s%.*s", text.size_bytes > 0 ? "\n" : "",
+                               (int)capture->kept_bytes, capture->kept);
+            if (capture->total_bytes > capture->kept_bytes) {
+                ds_accel__text_add(
+                    &text, "... (%llu bytes more)",
+                    (unsigned long long)(capture->total_bytes - capture->kept_bytes));
+            }
+        }
+    }
+    if (text.size_bytes > 0 && !text.failed) {
+        ds_accel__candidate_keep_output(helper->candidate, text.data);
+    }
+    ds_accel__text_clear(&text);
+}
+
+static void note_floods(struct ds_accel__helper *helper)
+{
+    static const char *const codes[] = {"prints_stdout", "prints_stderr"};
+    char detail[64];
+
+    for (int i = 0; i < 2; i++) {
+        ds_accel__helper_take_output(&helper->output[i]);
+        if (helper->output[i].total_bytes > OUTPUT_FLOOD_BYTES) {
+            snprintf(detail, sizeof(detail), "over %u bytes", OUTPUT_FLOOD_BYTES);
+            note_conduct(helper, codes[i], detail);
+        }
+    }
+}
+
+/* Conduct matters where the plugin would be used: in the caller's process. */
+void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    const struct ds_accel__conduct *conduct = &helper->conduct;
+    struct ds_accel__finding finding = {0};
+
+    if (candidate->state != DS_ACCEL_STATE_AVAILABLE) {
+        return;
+    }
+    if (conduct->code != NULL) {
+        ds_accel__find(&finding, conduct->code, "%s", conduct->detail);
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_CONDUCT, DS_ACCEL_STATE_REJECTED,
+                                 &finding);
+    } else {
+        const char *stage = candidate->stage;
+
+        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_CONDUCT, "%s%s",
+                                 conduct->tolerated[0] != '\0' ? "tolerated: "
+                                                               : "the process is as it was",
+                                 conduct->tolerated);
+        candidate->stage = stage; /* where its own answer came from */
+    }
+}
+
+static void set_elapsed(struct ds_accel__helper *helper)
+{
+    helper->candidate->elapsed_us += (ds_accel__now_ns() - helper->start_ns) / 1000;
+}
+
+/* What it had behind it when it was lost. */
+static void pass_before(struct ds_accel__candidate *candidate, uint32_t stage)
+{
+    if (stage > DS_ACCEL__GATE_LOAD) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_LOAD, "opened by ds-accel-probe");
+    }
+    if (stage > DS_ACCEL__GATE_ENTRY) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_ENTRY_V1_SYMBOL);
+    }
+    if (stage > DS_ACCEL__GATE_PROBE) {
+        ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_PROBE, "available");
+    }
+}
+
+/* It did not answer. */
+static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__finding *finding)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    uint32_t state = helper->is_hung ? DS_ACCEL_STATE_TIMED_OUT : DS_ACCEL_STATE_CRASHED;
+    bool is_result = strncmp(finding->reason, "result_", 7) == 0;
+
+    if (strncmp(finding->reason, "helper_", 7) == 0) {
+        state = DS_ACCEL_STATE_ERROR;
+    }
+    ds_accel__sanitize(finding->detail, sizeof(finding->detail));
+    pass_before(candidate, helper->stage);
+    ds_accel__candidate_fail(candidate, is_result ? DS_ACCEL__GATE_CONDUCT : helper->stage, state,
+                             finding);
+}
+
+static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *helper,
+                      struct ds_accel__finding *finding)
+{
+    ds_accel__find(finding, stage_reason(helper->stage, "hung"), "no answer within %lld ms",
+                   ds_accel__probe_setting(context, "timeout_ms", 30000));
+}
+
+/* How it went wrong; false: the answer stands. */
+static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *helper,
+                     struct ds_accel__finding *finding)
+{
+    if (helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
+        ds_accel__find(finding,
+                       helper->nonsense == DS_ACCEL__HEARD_GARBAGE ? "result_garbled"
+                                                                   : "result_forged",
+                       "in %s", ds_accel__gate_name(helper->stage));
+    } else if (helper->is_hung && !helper->has_end) {
+        find_hung(context, helper, finding);
+    } else if (!helper->has_end) {
+        judge_end(helper, finding);
+    }
+    return finding->reason != NULL;
+}
+
+/*
+ * In a namespace a process has another number than /proc says, and in a user namespace no program
+ * with a set-user-ID bit works, by which some drivers make their device nodes. Where there is
+ * hardware of the plugin's, a "no" from there may be the namespace's.
+ */
+static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel__helper *helper)
+{
+    const struct ds_accel__candidate *candidate = helper->candidate;
+    bool is_no = candidate->state == DS_ACCEL_STATE_UNAVAILABLE ||
+                 candidate->state == DS_ACCEL_STATE_ERROR ||
+                 candidate->state == DS_ACCEL_STATE_CRASHED;
+
+    return is_no && helper->hello.containment == DS_ACCEL__CONTAIN_NAMESPACE &&
+           candidate->lint == NULL && strncmp(candidate->reason, "helper_", 7) != 0 &&
+           (candidate->has_hardware || candidate->hardware_count > 0 ||
+            candidate->gates[DS_ACCEL__GATE_HARDWARE].result == DS_ACCEL__GATE_PASSED) &&
+           strcmp(ds_accel__probe_containment(context), "auto") == 0;
+}
+
+/* Then it is asked again outside, and so is all that follows. */
+static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    siginfo_t info;
+
+    ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
+                  "%s: %s in a namespace; asking again outside", candidate->name,
+                  candidate->reason);
+    context->prober->is_outside = true;
+    ds_accel__helper_end(context, helper, &info);
+    ds_accel__candidate_unask(candidate);
+    return ds_accel__helper_ask(context, helper, candidate);
+}
+
+int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    struct ds_accel__finding finding = {0};
+    siginfo_t info;
+
+    set_elapsed(helper);
+    if (find_end(context, helper, &finding)) {
+        keep_output(helper);
+        fail_candidate(helper, &finding);
+    } else {
+        note_floods(helper);
+        if (helper->ended.has_left != 0 && !helper->conduct.has_process) {
+            note_conduct(helper, "leaves_process", "a process that it started outlived it");
+        }
+        keep_output(helper);
+        ds_accel__helper_judge_conduct(helper);
+    }
+    context->containment = helper->hello.containment;
+    if (may_be_of_namespace(context, helper)) {
+        return ask_outside(context, helper);
+    }
+    helper->candidate = NULL;
+    helper->is_used = true;
+    if (helper->ended.is_stuck != 0 || helper->ended.is_changed != 0 || helper->is_deaf) {
+        ds_accel__helper_end(context, helper, &info);
+    }
+    return DS_ACCEL_OK;
+}
+
+/*
+ * The supervisor runs no plugin's code, but what runs beside it may have ended it, or hold it up.
+ * If it has asked others before, one of them may be to blame: then the candidate is asked once
+ * more, by a new one.
+ */
+int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *helper)
+{
+    struct ds_accel__candidate *candidate = helper->candidate;
+    struct ds_accel__helper before;
+    struct ds_accel__finding finding = {0};
+    bool was_reaped;
+    siginfo_t info;
+
+    keep_output(helper);
+    set_elapsed(helper);
+    before = *helper;
+    was_reaped = ds_accel__helper_end(context, helper, &info);
+    if (before.is_used) {
+        ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
+                      "%s: its helper, which asked others before, is lost; asking again by a new "
+                      "one",
+                      candidate->name);
+        return ds_accel__helper_ask(context, helper, candidate);
+    }
+    if (!before.has_said_hello) {
+        find_lost(&before, was_reaped, &info, &finding);
+    } else if (before.is_hung) {
+        find_hung(context, &before, &finding);
+    } else {
+        ds_accel__find(&finding, stage_reason(before.stage, "ended"),
+                       "it ended the process that watches it");
+    }
+    fail_candidate(&before, &finding);
+    return DS_ACCEL_OK;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The rules of docs/plugin-abi.md that a plugin's own code has to be run for, judged where it runs:
+ * in ds-accel-probe (probe_serve.c), for lint.c. Each is said as soon as it is known, since the
+ * next may be the end of the process.
+ */
+#include "base/trust.h"
+#include "host/context.h"
+#include "host/loader.h"
+#include "host/probe.h"
+#include "host/registry.h"
+#include "machine/elf_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+struct run {
+    struct ds_accel__candidate *candidate; /* who the host logs for, and who is probed */
+    ds_accel__rule_t judge;
+    void *user_data;
+    struct ds_accel_note_desc note;
+    const struct ds_accel_plugin *theirs;
+};
+
+static void judge(const struct run *run, uint32_t number, bool can_check,
+                  const struct ds_accel__finding *finding)
+{
+    uint32_t result = !can_check                ? DS_ACCEL__RULE_SKIPPED
+                      : finding->reason != NULL ? DS_ACCEL__RULE_FAILED
+                                                : DS_ACCEL__RULE_PASSED;
+
+    run->judge(run->user_data, number, result, can_check ? finding->detail : "");
+}
+
+static void enter(const struct run *run, enum ds_accel__gate gate)
+{
+    ds_accel_t *context = run->candidate->host.context;
+
+    if (context->on_stage != NULL) {
+        context->on_stage(context, gate);
+    }
+}
+
+static int32_t read_note(struct run *run, struct ds_accel__finding *finding)
+{
+    struct ds_accel__elf elf = {0};
+    int fd = open(run->candidate->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int32_t status;
+
+    if (fd < 0) {
+        ds_accel__find(finding, "load_failed", "%s: %s", run->candidate->path, strerror(errno));
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__elf_open(fd, &elf, finding);
+    close(fd);
+    if (status >= 0 && finding->reason == NULL) {
+        struct ds_accel__finding note = {0}; /* was judged already, in the caller */
+
+        ds_accel__elf_check_note(&elf, run->candidate->name, &note);
+        run->note = elf.desc;
+    }
+    ds_accel__elf_close(&elf);
+    return status;
+}
+
+static int32_t check_load(struct run *run)
+{
+    struct ds_accel__finding finding = {0};
+    int32_t status = read_note(run, &finding);
+
+    if (status >= 0 && finding.reason == NULL) {
+        enter(run, DS_ACCEL__GATE_LOAD);
+        status = ds_accel__module_open(run->candidate->path, &run->candidate->module, &finding);
+    }
+    if (status >= 0) {
+        judge(run, 6, true, &finding);
+    }
+    return status;
+}
+
+/* Note and table, both of the plugin, must agree in all that both say. */
+static void compare_note(const struct run *run, const struct ds_accel_plugin *table,
+                         struct ds_accel__finding *finding)
+{
+    const struct ds_accel_note_desc *note = &run->note;
+    uint64_t required = note->required_features[0] | (uint64_t)note->required_features[1] << 32;
+    uint64_t optional = note->optional_features[0] | (uint64_t)note->optional_features[1] << 32;
+    uint32_t table_size;
+
+    memcpy(&table_size, run->theirs, sizeof(table_size));
+    if (table->vendor == NULL || table->version == NULL) {
+        ds_accel__find(finding, "broken", "vendor or version is NULL");
+    } else if (strncmp(table->vendor, note->vendor, sizeof(note->vendor)) != 0 ||
+               strncmp(table->version, note->version, sizeof(note->version)) != 0) {
+        ds_accel__find(finding, "broken", "note and table differ in vendor or version");
+    } else if (table->required_features != required || table->optional_features != optional) {
+        ds_accel__find(finding, "broken", "note and table differ in features");
+    } else if (table_size != note->table_size) {
+        ds_accel__find(finding, "broken", "the note says a table of %u bytes, the table %u",
+                       note->table_size, table_size);
+    }
+}
+
+static void check_entry(struct run *run)
+{
+    struct ds_accel__candidate *candidate = run->candidate;
+    struct ds_accel__finding finding = {0};
+    struct ds_accel__finding table = {0};
+    struct ds_accel__finding none = {0};
+    const struct ds_accel_plugin *second = NULL;
+    bool has_all_slots;
+
+    enter(run, DS_ACCEL__GATE_ENTRY);
+    ds_accel__plugin_lock();
+    ds_accel__module_entry(candidate->module, &candidate->host.abi, &run->theirs, &finding);
+    if (run->theirs != NULL) {
+        ds_accel__module_entry(candidate->module, &candidate->host.abi, &second, &finding);
+        if (second != run->theirs) {
+            ds_accel__find(&finding, "broken", "two calls gave two tables");
+        }
+        /* By the note's name: whether the file has it is another rule's matter. */
+        ds_accel__table_import(run->theirs, run->note.name, &candidate->table, &table);
+        if (table.reason == NULL || strcmp(table.reason, "feature_unknown") == 0) {
+            table.reason = NULL;
+            table.detail[0] = '\0';
+            compare_note(run, &candidate->table, &table);
+        }
+    }
+    ds_accel__plugin_unlock();
+    judge(run, 9, true, &finding);
+    has_all_slots = table.reason == NULL || strcmp(table.reason, "slot_missing") != 0;
+    candidate->has_table = run->theirs != NULL && table.reason == NULL;
+    judge(run, 10, run->theirs != NULL, has_all_slots ? &table : &none);
+    judge(run, 11, candidate->has_table || !has_all_slots, has_all_slots ? &none : &table);
+}
+
+static int32_t check_probe(struct run *run)
+{
+    struct ds_accel__candidate *candidate = run->candidate;
+    struct ds_accel__finding finding = {0};
+    int32_t status = ds_accel__probe_here(candidate);
+
+    if (status >= 0 && strcmp(candidate->reason, "bad_verdict") == 0) {
+        ds_accel__find(&finding, "broken", "%s",
+                       candidate->detail != NULL ? candidate->detail : "");
+    }
+    if (status >= 0) {
+        judge(run, 13, true, &finding);
+    }
+    return status;
+}
+
+int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate, ds_accel__rule_t judge_rule,
+                             void *user_data)
+{
+    struct run run = {.candidate = candidate, .judge = judge_rule, .user_data = user_data};
+    int32_t status = check_load(&run);
+
+    if (status >= 0 && candidate->module != NULL) {
+        check_entry(&run);
+    }
+    return status >= 0 && candidate->has_table ? check_probe(&run) : status;
+}

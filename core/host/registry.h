@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Candidates and their gates: registry.c, scan.c. */
+#ifndef DS_ACCEL_CORE_REGISTRY_H
+#define DS_ACCEL_CORE_REGISTRY_H
+
+#include "base/fork.h"
+#include "base/text.h"
+#include "host/loader.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+struct ds_accel__stack;
+
+enum ds_accel__gate {
+    DS_ACCEL__GATE_NAME,
+    DS_ACCEL__GATE_TRUST,
+    DS_ACCEL__GATE_ELF,
+    DS_ACCEL__GATE_NOTE,
+    DS_ACCEL__GATE_HASH,
+    DS_ACCEL__GATE_ALLOW,
+    DS_ACCEL__GATE_POWER,
+    DS_ACCEL__GATE_QUARANTINE,
+    DS_ACCEL__GATE_HARDWARE,
+    DS_ACCEL__GATE_LOAD,
+    DS_ACCEL__GATE_ENTRY,
+    DS_ACCEL__GATE_PROBE,
+    DS_ACCEL__GATE_START,
+    DS_ACCEL__GATE_CONDUCT,
+    DS_ACCEL__GATE_COUNT
+};
+
+enum ds_accel__gate_result {
+    DS_ACCEL__GATE_SKIPPED, /* not reached, or does not apply */
+    DS_ACCEL__GATE_PASSED,
+    DS_ACCEL__GATE_FAILED
+};
+
+struct ds_accel__candidate;
+struct ds_accel__lint_sink;
+
+/* The host table that one candidate's plugin sees. */
+struct ds_accel__host {
+    struct ds_accel_host abi;
+    ds_accel_t *context;
+    struct ds_accel__candidate *candidate;
+};
+
+/* A text that callers may have borrowed. */
+struct ds_accel__detail {
+    struct ds_accel__detail *next;
+    char text[];
+};
+
+/* What came of starting it (start.c), in this process or rehearsed in a helper. */
+struct ds_accel__start {
+    uint32_t is_done;         /* 0: nobody has tried */
+    uint32_t is_inconclusive; /* it was busy: another time it may succeed */
+    int32_t status;
+    uint32_t device_count;
+    struct ds_accel_backend_info info; /* zeroed: it did not say */
+};
+
+struct ds_accel__candidate {
+    char name[DS_ACCEL__NAME_SIZE];
+    uint64_t name_hash; /* so that hundreds are told apart quickly */
+    char *path;         /* "" for a registered one */
+    bool is_registered;
+    bool is_demand_only;
+    bool has_verdict; /* gates up to the probe are done, or one failed */
+    bool is_cached;   /* it is of an earlier process */
+    bool is_named;    /* somebody asks for it by name: it may be woken, and tried again */
+    bool is_forced;   /* and will have no other: quarantine does not hold */
+    bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
+    bool has_look;    /* at its hardware, since the asking began */
+    bool has_file;
+    bool has_table;
+    bool has_conduct;       /* it does to its process what the configuration tolerates */
+    bool is_inconclusive;   /* its start was busy: nothing of it is remembered */
+    const json_t *recorded; /* of a recorded machine: what became of it; NULL: it is a file here */
+    uint32_t state;         /* DS_ACCEL_STATE_* */
+    const char *reason;
+    const char *detail; /* one of details */
+    struct ds_accel__detail *details;
+    const char *stage;
+    uint64_t elapsed_us;
+    uint64_t hardware;               /* fingerprint of it */
+    bool has_hardware;               /* a device or a node that the configuration names */
+    uint32_t hardware_count;         /* devices on the bus */
+    uint32_t strikes;                /* times that it crashed or hung of late */
+    struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
+    struct stat file;                /* as it was checked; with has_file */
+    uint64_t key[2];                 /* of its record; with has_file */
+    char vendor[64];
+    char version[32];
+    char abi[16];
+    const char *hardware_note; /* lines, one of details; NULL: none */
+    uint64_t note_features;    /* required ones */
+    uint64_t note_optional;
+    uint64_t optional_features; /* of the table */
+    struct {
+        enum ds_accel__gate_result result;
+        const char *evidence; /* NULL: none; one of details */
+    } gates[DS_ACCEL__GATE_COUNT];
+    struct ds_accel__host host;
+    ds_accel__module_t *module;
+    struct ds_accel_plugin table; /* complete: absent slots are stubs */
+    struct ds_accel_verdict verdict;
+    struct ds_accel__start start;
+    const char *output; /* what it printed while it was probed; one of details, or NULL */
+    const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
+    ds_accel_plugin_instance_t *instance;   /* of the selected one */
+    struct ds_accel__fork_watch watch;      /* while it is started */
+    struct ds_accel__stack *layers;         /* while it is started; NULL: none are on */
+};
+
+struct ds_accel__registry {
+    struct ds_accel__candidate **candidates; /* in detection order */
+    size_t count;
+};
+
+/*
+ * Copy a plugin's table into ours: as much as both know, absent slots as stubs. Reads no byte past
+ * the plugin's struct_size. finding says what is wrong with it. DSA-H3, DSA-H4.
+ */
+void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *name,
+                            struct ds_accel_plugin *ours, struct ds_accel__finding *finding);
+
+struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__registry *registry,
+                                                    const char *name);
+/* Take the candidate; on failure it is destroyed. */
+int32_t ds_accel__registry_add(struct ds_accel__registry *registry,
+                               struct ds_accel__candidate *candidate);
+void ds_accel__registry_clear(struct ds_accel__registry *registry);
+struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, const char *name,
+                                                       const char *path);
+void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
+/* Before init: fork() is watched from now on, until it is stopped. */
+void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
+/* shutdown (NULL: init gave no instance); nothing in a child of the process that started it. */
+void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
+                              ds_accel_plugin_instance_t *instance);
+const char *ds_accel__state_name(uint32_t state);
+const char *ds_accel__gate_name(enum ds_accel__gate gate);
+/* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */
+void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              uint32_t state, const struct ds_accel__finding *finding);
+void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same with a text that lives for ever. */
+void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                                    const char *evidence);
+/* Back to before load: nobody has asked it. */
+void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
+/* State, reason and detail outside the gates: selected, deferred, not needed ... */
+void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
+                             const char *reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* A copy of the text that lives as long as the candidate; NULL: no memory, and the text is lost. */
+const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text);
+/* Look at its hardware, waking nothing, once while plugins are asked. ERR_NO_MEMORY. */
+int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
+/* What it printed while it was probed, for explain. */
+void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text);
+/* By the configuration if it says, else by the features that the plugin asks for. */
+void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
+                                    uint64_t optional_features);
+/* Take a candidate through the gates before load. *passed_out false: one failed. */
+int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
+/* Fill the registry from the search path; registered candidates are there already. */
+int32_t ds_accel__scan(ds_accel_t *context);
+/* Put the candidates in detection order. */
+int32_t ds_accel__registry_sort(ds_accel_t *context);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What is remembered, as verdicts: verdict.c. */
+#ifndef DS_ACCEL_CORE_VERDICT_H
+#define DS_ACCEL_CORE_VERDICT_H
+
+#include "ds_accel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ds_accel__candidate;
+struct ds_accel__record;
+
+/* How long a record's verdict still holds; 0: it does not. */
+uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms);
+/* How long the plugin is still left alone. */
+uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms);
+bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms);
+
+/* Open and close what is remembered; ERR_NO_MEMORY. Lock held, as for all of these. */
+int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated);
+int32_t ds_accel__verdicts_lock(ds_accel_t *context);
+/* The same without waiting: what is found out is kept only if nobody else asks. */
+int32_t ds_accel__verdicts_try_lock(ds_accel_t *context);
+int32_t ds_accel__verdicts_store(ds_accel_t *context);
+void ds_accel__verdicts_end(ds_accel_t *context);
+/* What the gates trust to hash found, for the file as ds_accel__trust_stat() saw it. */
+bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate);
+/* The verdict, if one still holds; only_good: and is AVAILABLE. */
+bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good);
+/* Remember a verdict that was just made, or a strike. */
+int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate);
+int32_t ds_accel__verdict_forget(struct ds_accel__candidate *candidate);
+/* It was loaded and started in this process: strikes of that kind are forgiven, if they can be. */
+void ds_accel__verdict_loaded(struct ds_accel__candidate *candidate);
+/* The gate: it is left alone after two strikes, unless it is forced by name. */
+int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_forced,
+                                   bool *passed_out);
+/* A record's text; "" if it has none. */
+const char *ds_accel__record_text(const struct ds_accel__record *record, int text);
+/* Back to no strikes. */
+void ds_accel__record_forgive(struct ds_accel__record *record);
+
+/* A trail for the next process, in case this one ends while it loads a plugin. */
+struct ds_accel__crumb {
+    int fd; /* -1: none */
+    char name[64];
+};
+
+void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
+void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
+
+#endif

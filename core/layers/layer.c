@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Layers: how they get between a caller and a plugin, and what they all go by.
+ *
+ * Installing one overwrites entries of the host's own table, so that a program without layers has
+ * nothing to pay for, and a plugin of any age can have them. Slots that the plugin lacks stay the
+ * stub they are: their absence stays visible.
+ *
+ * Handles are the plugin's own. A registry for the whole process tells which of them are live,
+ * whose they are and where they were made, and registers of address ranges tell the same of
+ * memory.
+ *
+ * A handle that nobody knows leads to no plugin. As long as one accelerator has layers it is that
+ * one's; with several, the call is refused. (A plugin whose handles are small numbers can therefore
+ * be layered once in a process.)
+ */
+#include "layers/layer.h"
+#include "base/fork.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/env.h"
+#include "host/context.h"
+#include "host/registry.h"
+#include "layers/layers.h"
+#include "runtime/handle.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+uint32_t ds_accel__layers_on;
+
+/* Guarded by the layers' lock. */
+static struct ds_accel__stack *stacks;
+static uint64_t next_id = 1;
+
+/* ---- slots ---------------------------------------------------------------------------------- */
+
+#define MEANING_(storage, meaning, type, name) DS_ACCEL__##meaning
+#define MEANING(argument) MEANING_ argument
+#define NAME_(storage, meaning, type, name) #name
+#define NAME(argument) NAME_ argument
+#define EACH_1(do, a) \
+    do \
+    (a)
+#define EACH_2(do, a, b) \
+    do \
+    (a), do(b)
+#define EACH_3(do, a, b, c) \
+    do \
+    (a), do(b), do(c)
+#define EACH_4(do, a, b, c, d) \
+    do \
+    (a), do(b), do(c), do(d)
+#define EACH_5(do, a, b, c, d, e) \
+    do \
+    (a), do(b), do(c), do(d), do(e)
+#define EACH_6(do, a, b, c, d, e, f) \
+    do \
+    (a), do(b), do(c), do(d), do(e), do(f)
+#define EACH_7(do, a, b, c, d, e, f, g) \
+    do \
+    (a), do(b), do(c), do(d), do(e), do(f), do(g)
+
+const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT] = {
+#define CALL(name, n, ...) \
+    {#name, offsetof(struct ds_accel_plugin, name), n, \
+     false, {EACH_##n(MEANING, __VA_ARGS__)},       {EACH_##n(NAME, __VA_ARGS__)}},
+#define DROP(name, n, ...) \
+    {#name, offsetof(struct ds_accel_plugin, name), n, \
+     true,  {EACH_##n(MEANING, __VA_ARGS__)},       {EACH_##n(NAME, __VA_ARGS__)}},
+#include "slots.def"
+#undef CALL
+#undef DROP
+};
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static void vrefuse(struct ds_accel__call *call, int32_t status, const char *format,
+                    va_list arguments)
+{
+    struct ds_accel_error *error = &call->own.error;
+    int length =
+        snprintf(error->message, sizeof(error->message), "%s: ", ds_accel__slots[call->slot].name);
+
+    vsnprintf(error->message + length, sizeof(error->message) - (size_t)length, format, arguments);
+    error->code = status;
+    error->vendor_code = 0;
+    error->vendor_text[0] = '\0';
+    call->status = status;
+    call->is_refused = true;
+}
+
+void ds_accel__layer_refuse(struct ds_accel__call *call, int32_t status, const char *format, ...)
+{
+    va_list arguments;
+    char site[256];
+
+    va_start(arguments, format);
+    vrefuse(call, status, format, arguments);
+    va_end(arguments);
+    if (ds_accel__slots[call->slot].is_void && call->stack != NULL) {
+        ds_accel__layer_site(call->site, site, sizeof(site));
+        ds_accel__log(&call->stack->context->log, "validate", DS_ACCEL_LOG_ERROR,
+                      "%s, at %s; the call was left out", call->own.error.message, site);
+    }
+}
+
+/*
+ * The stack that a call goes through, and the instance. No stack: nobody knows its handle, and
+ * there is not just one stack.
+ */
+static void find_stack(struct ds_accel__call *call)
+{
+    const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
+    const void *first = DS_ACCEL__POINTER(call, 0);
+    const struct ds_accel__object *object;
+
+    ds_accel__layer_lock();
+    object = slot->meanings[0] < DS_ACCEL__OBJECT_COUNT
+                 ? ds_accel__object_find(slot->meanings[0], first)
+                 : NULL;
+    if (object != NULL) {
+        call->stack = object->stack;
+        call->instance = object->instance;
+    } else if (stacks != NULL && stacks->next == NULL) {
+        call->stack = stacks;
+    }
+    for (struct ds_accel__stack *stack = stacks; stack != NULL && object == NULL;
+         stack = stack->next) {
+        if (slot->meanings[0] == DS_ACCEL__HOST && first == &stack->candidate->host.abi) {
+            call->stack = stack;
+        }
+    }
+    ds_accel__layer_unlock();
+}
+
+/* True: the plugin is to be called. */
+static bool begin_call(struct ds_accel__call *call)
+{
+    struct ds_accel_error *error = &call->own.error;
+
+    error->struct_size = sizeof(*error);
+    memset(call->own.canary, 0xc5, sizeof(call->own.canary));
+    call->site = ds_accel__layer_caller(call->site);
+    if (call->slot == DS_ACCEL__SLOT_stream_host_task) {
+        call->race.work = ds_accel__work_take();
+    }
+    find_stack(call);
+    if (call->stack == NULL) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
+                               "%p is not a live handle of any accelerator here",
+                               DS_ACCEL__POINTER(call, 0));
+        return false;
+    }
+    call->plugin = &call->stack->plugin;
+    while (call->depth < call->stack->layer_count && !call->is_refused) {
+        const struct ds_accel__layer_ops *layer = call->stack->layers[call->depth];
+
+        if (layer->before != NULL) {
+            layer->before(call);
+        }
+        call->depth++;
+    }
+    if (!call->is_refused && !ds_accel__track_reserve(call)) {
+        ds_accel__layer_refuse(call, DS_ACCEL_ERR_NO_MEMORY,
+                               "host memory for the layers is exhausted");
+    }
+    if (!call->is_refused) {
+        ds_accel__track_before(call);
+    }
+    return !call->is_refused;
+}
+
+static int32_t end_call(struct ds_accel__call *call)
+{
+    if (!call->is_refused) {
+        ds_accel__track_after(call);
+    }
+    while (call->depth > 0) {
+        const struct ds_accel__layer_ops *layer = call->stack->layers[--call->depth];
+
+        if (layer->after != NULL) {
+            layer->after(call);
+        }
+    }
+    free(call->spare_object);
+    free(call->spare_range);
+    if (call->status < 0 && call->given != NULL && call->given->struct_size >= sizeof(uint32_t)) {
+        ds_accel_write(call->given, &call->own.error, sizeof(call->own.error));
+    }
+    return call->status;
+}
+
+/*
+ * One function per slot. The address it returns to is the program's own place, since the public
+ * calls are inline.
+ */
+#define DECLARE_(storage, meaning, type, name) type name
+#define DECLARE(argument) DECLARE_ argument
+#define PUT_P(name) \
+    { \
+        .pointer = (uintptr_t)(name) \
+    }
+#define PUT_U(name) \
+    { \
+        .number = (uint64_t)(name) \
+    }
+#define PUT_D(name) \
+    { \
+        .real = (name) \
+    }
+#define PUT_(storage, meaning, type, name) PUT_##storage(name)
+#define PUT(argument) PUT_ argument
+#define GET_P(type, at) (type)(at).pointer
+#define GET_U(type, at) (type)(at).number
+#define GET_D(type, at) (at).real
+#define TAKE_(storage, meaning, type, name, at) GET_##storage(type, at)
+#define TAKE(argument, at) TAKE_SPLIT(at, UNPACK argument)
+#define UNPACK(storage, meaning, type, name) storage, meaning, type, name
+#define TAKE_SPLIT(at, ...) TAKE_ORDER(__VA_ARGS__, at)
+#define TAKE_ORDER(storage, meaning, type, name, at) TAKE_(storage, meaning, type, name, at)
+#define AT(i) call.arguments[i]
+#define PASS_1(a) TAKE(a, AT(0))
+#define PASS_2(a, b) PASS_1(a), TAKE(b, AT(1))
+#define PASS_3(a, b, c) PASS_2(a, b), TAKE(c, AT(2))
+#define PASS_4(a, b, c, d) PASS_3(a, b, c), TAKE(d, AT(3))
+#define PASS_5(a, b, c, d, e) PASS_4(a, b, c, d), TAKE(e, AT(4))
+#define PASS_6(a, b, c, d, e, f) PASS_5(a, b, c, d, e), TAKE(f, AT(5))
+#define PASS_7(a, b, c, d, e, f, g) PASS_6(a, b, c, d, e, f), TAKE(g, AT(6))
+
+#define CALL(name, n, ...) \
+    static int32_t layered_##name(EACH_##n(DECLARE, __VA_ARGS__), struct ds_accel_error *error) \
+    { \
+        struct ds_accel__call call = { \
+            .slot = DS_ACCEL__SLOT_##name, \
+            .given = error, \
+            .site = __builtin_return_address(0), \
+            .arguments = {EACH_##n(PUT, __VA_ARGS__)}, \
+        }; \
+\
+        if (begin_call(&call)) { \
+            call.status = call.plugin->name(PASS_##n(__VA_ARGS__), &call.own.error); \
+        } \
+        return end_call(&call); \
+    }
+#define DROP(name, n, ...) \
+    static void layered_##name(EACH_##n(DECLARE, __VA_ARGS__)) \
+    { \
+        struct ds_accel__call call = { \
+            .slot = DS_ACCEL__SLOT_##name, \
+            .site = __builtin_return_address(0), \
+            .arguments = {EACH_##n(PUT, __VA_ARGS__)}, \
+        }; \
+\
+        if (begin_call(&call)) { \
+            call.plugin->name(PASS_##n(__VA_ARGS__)); \
+        } \
+        end_call(&call); \
+    }
+#include "slots.def"
+#undef CALL
+#undef DROP
+
+static void put_in_front(struct ds_accel_plugin *table)
+{
+#define CALL(name, ...) \
+    if (!ds_accel__slot_is_absent(table, offsetof(struct ds_accel_plugin, name))) { \
+        table->name = layered_##name; \
+    }
+#define DROP(name, ...) CALL(name)
+#include "slots.def"
+#undef CALL
+#undef DROP
+}
+
+/* ---- installing ----------------------------------------------------------------------------- */
+
+static const char *const layer_names[] = {"validate", "race", "leak", "trace"};
+
+bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size)
+{
+    const char *item;
+    size_t length;
+
+    while ((item = ds_accel__list_next(&list, ',', &length)) != NULL) {
+        char name[32];
+        const char *nearest;
+        bool is_known = false;
+
+        snprintf(name, sizeof(name), "%.*s", (int)(length < 31 ? length : 31), item);
+        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(layer_names); i++) {
+            is_known = is_known || strcmp(name, layer_names[i]) == 0;
+        }
+        if (!is_known) {
+            ds_accel__sanitize(name, sizeof(name));
+            nearest = ds_accel__nearest(name, layer_names, DS_ACCEL__ARRAY_SIZE(layer_names));
+            snprintf(problem, problem_size,
+                     "\"%s\" is no layer: expected \"validate\", \"race\", \"leak\" or \"trace\", "
+                     "separated by commas%s%s%s",
+                     name, nearest != NULL ? "; did you mean \"" : "",
+                     nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_layer(struct ds_accel__stack *stack, const struct ds_accel__layer_ops *layer)
+{
+    for (size_t i = 0; i < stack->layer_count; i++) {
+        if (stack->layers[i] == layer) {
+            return;
+        }
+    }
+    if (stack->layer_count < DS_ACCEL__LAYER_LIMIT) {
+        stack->layers[stack->layer_count++] = layer;
+    }
+}
+
+static void add_layer_named(struct ds_accel__stack *stack, const char *name, size_t length)
+{
+    static const struct ds_accel__layer_ops *const known[] = {
+        &ds_accel__layer_validate, &ds_accel__layer_race, &ds_accel__layer_leak,
+        &ds_accel__layer_trace};
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(known); i++) {
+        if (strlen(known[i]->name) == length && strncmp(known[i]->name, name, length) == 0) {
+            add_layer(stack, known[i]);
+            if (known[i] == &ds_accel__layer_validate) {
+                add_layer(stack, &ds_accel__layer_race); /* is a part of it */
+            }
+        }
+    }
+}
+
+static void choose_layers(struct ds_accel__stack *stack)
+{
+    ds_accel_t *context = stack->context;
+    const char *list = context->env.values[DS_ACCEL__VARIABLE_LAYERS];
+    const char *item;
+    size_t length;
+    json_t *names;
+
+    while (list != NULL && (item = ds_accel__list_next(&list, ',', &length)) != NULL) {
+        add_layer_named(stack, item, length);
+    }
+    pthread_mutex_lock(&context->config_lock);
+    if (context->env.values[DS_ACCEL__VARIABLE_LAYERS] == NULL) {
+        names = ds_accel__config_get(&context->config, "layers", NULL);
+        for (size_t i = 0; i < json_array_size(names); i++) {
+            const char *name = json_string_value(json_array_get(names, i));
+
+            add_layer_named(stack, name, strlen(name));
+        }
+    }
+    names = ds_accel__config_get(&context->config, "validate", "races", NULL);
+    stack->fails_on_races = json_is_string(names) && strcmp(json_string_value(names), "fail") == 0;
+    names = ds_accel__config_get(&context->config, "validate", "threads", NULL);
+    stack->separates_threads = json_is_string(names) &&
+                               strcmp(json_string_value(names), "separate") == 0;
+    pthread_mutex_unlock(&context->config_lock);
+}
+
+static void stop_layers(struct ds_accel__stack *stack, size_t count)
+{
+    while (count > 0) {
+        const struct ds_accel__layer_ops *layer = stack->layers[--count];
+
+        if (layer->stop != NULL) {
+            layer->stop(stack);
+        }
+    }
+}
+
+/* One that cannot work here, as a trace that can't be written, is left out. ERR_NO_MEMORY. */
+static int32_t start_layers(struct ds_accel__stack *stack)
+{
+    size_t started = 0;
+    size_t count = stack->layer_count;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct ds_accel__layer_ops *layer = stack->layers[i];
+        int32_t status = layer->start != NULL ? layer->start(stack) : DS_ACCEL_OK;
+
+        if (status == DS_ACCEL_ERR_NO_MEMORY) {
+            stop_layers(stack, started);
+            return status;
+        }
+        if (status < 0) {
+            ds_accel__log(&stack->context->log, layer->name, DS_ACCEL_LOG_WARN,
+                          "layer %s is left out: %s", layer->name, ds_accel_last_error());
+        } else {
+            stack->layers[started++] = layer;
+        }
+    }
+    stack->layer_count = started;
+    return DS_ACCEL_OK;
+}
+
+static void prepare(void)
+{
+    ds_accel__layer_registry_open();
+    ds_accel__layer_site_open();
+}
+
+int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct ds_accel__stack chosen = {.candidate = candidate, .context = candidate->host.context};
+    struct ds_accel__stack *stack;
+    int32_t status;
+
+    choose_layers(&chosen);
+    if (chosen.layer_count == 0 || candidate->layers != NULL) {
+        return DS_ACCEL_OK;
+    }
+    stack = malloc(sizeof(*stack));
+    if (stack == NULL) {
+        return ds_accel__no_memory();
+    }
+    pthread_once(&once, prepare);
+    *stack = chosen;
+    status = start_layers(stack);
+    if (status < 0) {
+        free(stack);
+        return status;
+    }
+    stack->plugin = candidate->table;
+    put_in_front(&candidate->table);
+    ds_accel__layer_lock();
+    stack->id = next_id++;
+    stack->next = stacks;
+    stacks = stack;
+    ds_accel__layer_unlock();
+    candidate->layers = stack;
+    __atomic_fetch_add(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
+    return DS_ACCEL_OK;
+}
+
+void ds_accel__layers_remove(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__stack *stack = candidate->layers;
+    struct ds_accel__stack **place = &stacks;
+
+    if (stack == NULL || candidate->watch.is_forked) {
+        return; /* in a forked child nothing is told of what the parent still has */
+    }
+    __atomic_fetch_sub(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
+    ds_accel__layer_lock();
+    while (*place != stack) {
+        place = &(*place)->next;
+    }
+    *place = stack->next;
+    ds_accel__objects_end(stack, NULL, NULL, NULL);
+    ds_accel__ranges_end(stack, NULL, NULL);
+    ds_accel__layer_unlock();
+    stop_layers(stack, stack->layer_count);
+    candidate->table = stack->plugin;
+    candidate->layers = NULL;
+    free(stack);
+}
+
+const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate)
+{
+    return candidate->layers != NULL ? &candidate->layers->plugin : &candidate->table;
+}
+
+void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
+                                 const char *name)
+{
+    if (candidate->layers != NULL) {
+        ds_accel__trace_begin(candidate->layers, category, name);
+    }
+}
+
+void ds_accel__layers_span_end(struct ds_accel__candidate *candidate)
+{
+    if (candidate->layers != NULL) {
+        ds_accel__trace_end(candidate->layers);
+    }
+}
+
+struct ds_accel__stack *ds_accel__layer_any_stack(void)
+{
+    struct ds_accel__stack *stack = stacks;
+
+    while (stack != NULL && stack->races == NULL) {
+        stack = stack->next;
+    }
+    return stack;
+}
+
+/* ---- what is told from outside -------------------------------------------------------------- */
+
+static bool has_layer(const struct ds_accel__stack *stack, const char *name)
+{
+    for (size_t i = 0; i < stack->layer_count; i++) {
+        if (strcmp(stack->layers[i]->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A block of an allocator's. Lock held. */
+static void keep_block(const struct ds_accel__object *device, uint64_t space, const void *pointer,
+                       uint64_t size_bytes, const void *site, struct ds_accel__range **spare)
+{
+    struct ds_accel__range range = {
+        .space = space,
+        .begin = (uintptr_t)pointer,
+        .size_bytes = size_bytes,
+        .stack = device->stack,
+        .instance = device->instance,
+        .device = device->handle,
+        .device_index = device->device_index,
+        .slot = DS_ACCEL__SLOT_COUNT,
+        .site = site,
+    };
+    uint64_t end = range.begin + size_bytes;
+    struct ds_accel__range *whole = ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, range.begin);
+
+    if (ds_accel__ranges_make_room(DS_ACCEL__BLOCKS)) {
+        ds_accel__range_add(DS_ACCEL__BLOCKS, &range, spare);
+    }
+    while (whole != NULL && whole->begin < end) { /* several that were mapped, or one */
+        whole->is_divided = true;
+        whole =
+            ds_accel__range_find(DS_ACCEL__ALLOCATIONS, space, whole->begin + whole->size_bytes);
+    }
+}
+
+static void end_block(uint64_t space, const void *pointer, const void *site)
+{
+    const struct ds_accel__range *range =
+        ds_accel__range_find(DS_ACCEL__BLOCKS, space, (uintptr_t)pointer);
+
+    if (range != NULL && range->begin == (uintptr_t)pointer) {
+        ds_accel__range_end(DS_ACCEL__BLOCKS, range, site);
+    }
+}
+
+/* False: a handle is not live, or not of that device's accelerator. Lock held. */
+static bool find_pair(const void *device, const void *stream,
+                      const struct ds_accel__object **device_out,
+                      struct ds_accel__object **stream_out)
+{
+    *device_out = ds_accel__object_find(DS_ACCEL__DEVICE, device);
+    *stream_out = stream != NULL ? ds_accel__object_find(DS_ACCEL__STREAM, stream) : NULL;
+    return *device_out != NULL && (stream == NULL || *stream_out != NULL) &&
+           (stream == NULL || (*stream_out)->stack == (*device_out)->stack);
+}
+
+static int32_t refuse_note(const struct ds_accel__device *device, const void *pointer,
+                           uint64_t size_bytes, const char *problem,
+                           const struct ds_accel__range *grave, const void *site)
+{
+    char freed[256] = "";
+    char here[256];
+
+    if (grave->freed_at != NULL) {
+        ds_accel__layer_site(grave->freed_at, freed, sizeof(freed));
+    }
+    ds_accel__layer_site(site, here, sizeof(here));
+    ds_accel__log(&device->candidate->host.context->log, "validate", DS_ACCEL_LOG_ERROR,
+                  "note_access: %p with %llu bytes %s%s%s, noted at %s", pointer,
+                  (unsigned long long)size_bytes, problem, freed[0] != '\0' ? ", at " : "", freed,
+                  here);
+    return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: %p with %llu bytes %s%s%s", pointer,
+                           (unsigned long long)size_bytes, problem, freed[0] != '\0' ? ", at " : "",
+                           freed);
+}
+
+extern inline int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                           const void *pointer, uint64_t size_bytes,
+                                           uint32_t access);
+
+int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
+                                    const void *pointer, uint64_t size_bytes, uint32_t access)
+{
+    const void *site = ds_accel__layer_caller(__builtin_return_address(0));
+    const struct ds_accel__object *device_object;
+    struct ds_accel__object *stream_object;
+    struct ds_accel__device *ours = ds_accel__device_check(device, "note_access");
+    struct ds_accel__range grave = {0};
+    enum ds_accel__reach reach = DS_ACCEL__REACH_UNKNOWN;
+    const char *problem = NULL;
+    int32_t status;
+    bool is_known;
+    bool is_refused = false;
+
+    if (ours == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    if (stream != NULL && (!ds_accel__handle_is_live(stream) || stream->table != device->table)) {
+        return ds_accel__refuse("note_access", "stream", stream);
+    }
+    if (!ds_accel__layers_in_task() && (status = ds_accel__device_fork_check(ours)) < 0) {
+        return status;
+    }
+    if (access != DS_ACCEL_ACCESS_READ && access != DS_ACCEL_ACCESS_WRITE) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: no kind of access %u", access);
+    }
+    if ((uintptr_t)pointer > UINT64_MAX - size_bytes) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "note_access: %p with %llu bytes is no range",
+                               pointer, (unsigned long long)size_bytes);
+    }
+    ds_accel__layer_lock();
+    is_known = find_pair(device->handle, stream != NULL ? stream->handle : NULL, &device_object,
+                         &stream_object);
+    if (is_known && size_bytes > 0 && has_layer(device_object->stack, "validate")) {
+        problem = ds_accel__validate_noted(device_object,
+                                           stream != NULL && !ds_accel__layers_in_task(),
+                                           (uintptr_t)pointer, size_bytes, &grave, &reach);
+    }
+    if (is_known && size_bytes > 0 && problem == NULL) {
+        is_refused = ds_accel__race_note(device_object, stream_object, pointer, size_bytes, access,
+                                         site, &reach);
+    }
+    ds_accel__layer_unlock();
+    if (problem != NULL) {
+        return refuse_note(ours, pointer, size_bytes, problem, &grave, site);
+    }
+    if (is_known) {
+        ds_accel__race_tell(ours->candidate->layers);
+    }
+    if (is_refused) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "note_access: it would race with earlier work; the log and "
+                               "ds_accel_layer_report(\"race\") tell with which");
+    }
+    return DS_ACCEL_OK; /* one of an accelerator without layers is nobody's concern */
+}
+
+void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
+                                 uint64_t size_bytes, ds_accel_plugin_stream_t *stream)
+{
+    const void *site = ds_accel__layer_caller(__builtin_return_address(0));
+    const struct ds_accel__object *device_object;
+    struct ds_accel__object *stream_object;
+    struct ds_accel__stack *stack = NULL;
+    struct ds_accel__range *spare;
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0 || size_bytes == 0) {
+        return;
+    }
+    spare = malloc(sizeof(*spare)); /* without it the block is not known: nothing is refused */
+    ds_accel__layer_lock();
+    if (find_pair(device, stream, &device_object, &stream_object)) {
+        uint64_t space = ds_accel__space_of(device_object);
+        struct ds_accel__range *block;
+
+        stack = device_object->stack;
+        ds_accel__race_block(device_object, stream_object, pointer, size_bytes, site);
+        keep_block(device_object, space, pointer, size_bytes, site, &spare);
+        block = ds_accel__range_find(DS_ACCEL__BLOCKS, space, (uintptr_t)pointer);
+        if (block != NULL && stream_object != NULL) {
+            block->pool = ds_accel__race_captures(stream_object) ? stream_object->pool : 0;
+        }
+    }
+    ds_accel__layer_unlock();
+    free(spare);
+    ds_accel__race_tell(stack);
+}
+
+void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
+                                ds_accel_plugin_stream_t *stream)
+{
+    const void *site = ds_accel__layer_caller(__builtin_return_address(0));
+    const struct ds_accel__object *object;
+
+    (void)stream; /* who reuses it is checked against all that used it: see layer_race.c */
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    ds_accel__layer_lock();
+    object = ds_accel__object_find(DS_ACCEL__DEVICE, device);
+    if (object != NULL) {
+        end_block(ds_accel__space_of(object), pointer, site);
+    }
+    ds_accel__layer_unlock();
+}
+
+void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
+{
+    struct ds_accel__object *object;
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    ds_accel__layer_lock();
+    object = ds_accel__object_find(DS_ACCEL__STREAM, stream);
+    if (object != NULL) {
+        object->is_ours = true;
+    }
+    ds_accel__layer_unlock();
+}
+
+void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
+                                  ds_accel_plugin_stream_t *stream, uint64_t pool)
+{
+    const struct ds_accel__object *device_object;
+    struct ds_accel__object *stream_object;
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    ds_accel__layer_lock();
+    if (find_pair(device, stream, &device_object, &stream_object) && stream_object != NULL) {
+        stream_object->pool = pool;
+    }
+    ds_accel__layer_unlock();
+}
+
+void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
+                                uint64_t size_bytes)
+{
+    const void *site = ds_accel__layer_caller(__builtin_return_address(0));
+    const struct ds_accel__object *object;
+    struct ds_accel__range *spare;
+
+    if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) == 0) {
+        return;
+    }
+    spare = size_bytes > 0 ? malloc(sizeof(*spare)) : NULL;
+    ds_accel__layer_lock();
+    object = ds_accel__object_find(DS_ACCEL__DEVICE, device);
+    if (object != NULL && size_bytes > 0) {
+        ds_accel__race_block(object, NULL, pointer, size_bytes, site);
+        keep_block(object, 0, pointer, size_bytes, site, &spare);
+    } else if (object != NULL) {
+        end_block(0, pointer, site);
+    }
+    ds_accel__layer_unlock();
+    free(spare);
+}
+
+/* ---- for programs --------------------------------------------------------------------------- */
+
+/* The chosen accelerator's stack; a status if there is none. */
+static int32_t get_stack(const ds_accel_t *context, const void *out,
+                         struct ds_accel__stack **stack_out)
+{
+    const struct ds_accel__candidate *chosen;
+
+    if (context == NULL || out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "the %s is NULL",
+                               context == NULL ? "context" : "output");
+    }
+    chosen = __atomic_load_n(&context->selected, __ATOMIC_ACQUIRE);
+    if (chosen == NULL || chosen->watch.is_forked || chosen->layers == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "no layer is on: name some in DS_ACCEL_LAYERS, and choose the "
+                               "accelerator in this process");
+    }
+    *stack_out = chosen->layers;
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count_out)
+{
+    struct ds_accel__stack *stack = NULL;
+    int32_t status = get_stack(context, count_out, &stack);
+
+    if (stack == NULL) {
+        return status;
+    }
+    if (!has_layer(stack, "race")) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "neither layer validate nor race is on");
+    }
+    *count_out = ds_accel__race_total(stack);
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer, char **text_out)
+{
+    struct ds_accel__stack *stack = NULL;
+    int32_t status = get_stack(context, layer != NULL ? (const void *)text_out : NULL, &stack);
+    char *text;
+
+    if (stack == NULL || layer == NULL) {
+        return status;
+    }
+    if (strcmp(layer, "race") != 0 && strcmp(layer, "leak") != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
+                               "\"%s\" is no layer that reports: expected \"race\" or \"leak\"",
+                               layer);
+    }
+    if (!has_layer(stack, layer)) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "layer %s is not on", layer);
+    }
+    text = strcmp(layer, "race") == 0 ? ds_accel__race_text(stack)
+                                      : ds_accel__leak_text(stack, NULL, NULL);
+    if (text == NULL) {
+        return ds_accel__no_memory();
+    }
+    *text_out = text;
+    return DS_ACCEL_OK;
+}

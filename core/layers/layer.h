@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What the files of the layers share. Below device.c, above the registry of plugins.
+ *
+ * A started accelerator with layers has a *stack*. Each slot of its table holds a small function
+ * (made of slots.def) that notes slot, arguments and call site in a *call*, lets each layer look at
+ * it before and after, and calls the plugin in between. Layers refuse a call, or are told what
+ * came of it; they know nothing of each other, so that they can stand in any order.
+ */
+#ifndef DS_ACCEL_LAYER_H
+#define DS_ACCEL_LAYER_H
+
+#include "config/env.h"
+
+#include <pthread.h>
+
+struct ds_accel__candidate;
+struct ds_accel__work;
+
+/* What an argument is. Kinds of handles come first: they are also the kinds of objects. */
+enum ds_accel__meaning {
+    DS_ACCEL__INSTANCE,
+    DS_ACCEL__DEVICE,
+    DS_ACCEL__STREAM,
+    DS_ACCEL__EVENT,
+    DS_ACCEL__GRAPH,
+    DS_ACCEL__EXEC,
+    DS_ACCEL__VMEM,
+    DS_ACCEL__OBJECT_COUNT,
+    DS_ACCEL__INSTANCE_OUT = DS_ACCEL__OBJECT_COUNT, /* the same order: *_OUT - COUNT is the kind */
+    DS_ACCEL__DEVICE_OUT,
+    DS_ACCEL__STREAM_OUT,
+    DS_ACCEL__EVENT_OUT,
+    DS_ACCEL__GRAPH_OUT,
+    DS_ACCEL__EXEC_OUT,
+    DS_ACCEL__VMEM_OUT,
+    DS_ACCEL__POINTER_OUT, /* never NULL on success */
+    DS_ACCEL__U32_OUT,
+    DS_ACCEL__U64_OUT,
+    DS_ACCEL__F64_OUT,
+    DS_ACCEL__STRUCT_OUT, /* begins with struct_size */
+    DS_ACCEL__NEEDED_OUT, /* uint32_t, may be NULL, written with ERR_LIMIT too */
+    DS_ACCEL__ARRAY,      /* elements; stride and capacity follow */
+    DS_ACCEL__BUFFER,     /* a text to be written; its size follows; NULL with size 0 */
+    DS_ACCEL__HOST,
+    DS_ACCEL__DEVICE_OR_NULL,
+    DS_ACCEL__EVENTS,   /* handles; their count follows */
+    DS_ACCEL__TEXT,     /* not NULL */
+    DS_ACCEL__MEMORY,   /* not NULL */
+    DS_ACCEL__FUNCTION, /* not NULL */
+    DS_ACCEL__ANY,      /* a pointer that may be NULL, or that its slot checks */
+    DS_ACCEL__INDEX,    /* of a device */
+    DS_ACCEL__SIZE,     /* > 0 */
+    DS_ACCEL__ALIGN,    /* 0 or a power of two */
+    DS_ACCEL__FLAGS,
+    DS_ACCEL__NUMBER,
+    DS_ACCEL__REAL
+};
+
+#define DS_ACCEL__ARGUMENTS 7
+
+enum ds_accel__slot {
+#define CALL(name, ...) DS_ACCEL__SLOT_##name,
+#define DROP(name, ...) DS_ACCEL__SLOT_##name,
+#include "slots.def"
+#undef CALL
+#undef DROP
+    DS_ACCEL__SLOT_COUNT
+};
+
+struct ds_accel__slot_info {
+    const char *name;
+    size_t offset; /* in the table */
+    uint32_t count;
+    bool is_void;
+    unsigned char meanings[DS_ACCEL__ARGUMENTS]; /* enum ds_accel__meaning */
+    const char *names[DS_ACCEL__ARGUMENTS];
+};
+
+extern const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT];
+
+union ds_accel__argument {
+    uint64_t number;
+    uintptr_t pointer;
+    double real;
+};
+
+struct ds_accel__call;
+struct ds_accel__stack;
+struct ds_accel__clock;         /* layer_race.c */
+struct ds_accel__race_object;   /* likewise, of one object */
+struct ds_accel__race_findings; /* likewise, of one stack */
+struct ds_accel__trace_file;    /* layer_trace.c */
+struct ds_accel__task_mark;     /* layer_rules.c */
+struct ds_accel__race_task;     /* layer_race.c */
+struct ds_accel__launch;        /* likewise */
+
+/* What one layer does. Every function may be NULL. */
+struct ds_accel__layer_ops {
+    const char *name;
+    int32_t (*start)(struct ds_accel__stack *stack);
+    void (*stop)(struct ds_accel__stack *stack);
+    void (*before)(struct ds_accel__call *call); /* may refuse the call */
+    void (*after)(struct ds_accel__call *call);  /* only if its before ran */
+};
+
+extern const struct ds_accel__layer_ops ds_accel__layer_validate;
+extern const struct ds_accel__layer_ops ds_accel__layer_race;
+extern const struct ds_accel__layer_ops ds_accel__layer_leak;
+extern const struct ds_accel__layer_ops ds_accel__layer_trace;
+
+#define DS_ACCEL__LAYER_LIMIT 8
+
+/* The layers of one started accelerator. */
+struct ds_accel__stack {
+    struct ds_accel__stack *next;
+    struct ds_accel__candidate *candidate;
+    ds_accel_t *context;
+    struct ds_accel_plugin plugin; /* what lay in the table before */
+    const struct ds_accel__layer_ops *layers[DS_ACCEL__LAYER_LIMIT]; /* the outermost first */
+    size_t layer_count;
+    uint64_t id; /* never reused */
+    uint32_t device_count;
+    bool has_flags;
+    uint64_t flags;         /* DS_ACCEL_FLAG_* of the backend */
+    bool fails_on_races;    /* validate.races is "fail" */
+    bool separates_threads; /* validate.threads is "separate" */
+    struct ds_accel__race_findings *races;
+    struct ds_accel__trace_file *trace;
+    struct ds_accel__task_mark *tasks;      /* layer_rules.c: host tasks of captures */
+    struct ds_accel__race_task *race_tasks; /* layer_race.c: likewise */
+};
+
+/* One live handle. Lock held wherever it is touched. */
+struct ds_accel__object {
+    struct ds_accel__object *next; /* in its bucket */
+    uint32_t kind;
+    uint32_t device_index;
+    const void *handle;
+    struct ds_accel__stack *stack;
+    const void *instance;
+    const void *device; /* the handle of its device; NULL for an instance */
+    const void *site;   /* where it was made */
+    uint64_t number;    /* counts the objects of its stack: "stream 3" */
+    uint32_t opens;     /* of a device */
+    uint32_t flags;     /* that it was created with */
+    bool is_lent;       /* a default or current stream: not the caller's to destroy */
+    bool is_default;
+    bool is_created; /* of a stream: the vendor's ends with this handle */
+    bool is_ours;    /* of a stream: the library has a handle of it */
+    uint64_t native; /* of a stream or event: the vendor's, once it is known by native_*; else 0 */
+    bool is_capturing;
+    uint32_t capture_mode;    /* DS_ACCEL_CAPTURE_*, of the capture that began on it */
+    pthread_t capture_thread; /* who began it */
+    uint64_t pool;            /* of a stream that captures: its allocator's number; 0: none */
+    bool has_device_flags;
+    uint64_t device_flags;
+    struct ds_accel__race_object *race; /* NULL: none */
+};
+
+/* One live range of addresses. */
+struct ds_accel__range {
+    uint64_t space; /* of addresses: 0 is the process's, others are of one device */
+    uint64_t begin;
+    uint64_t size_bytes;
+    struct ds_accel__stack *stack;
+    const void *instance;
+    const void *device;
+    const void *site;     /* where it was made */
+    const void *freed_at; /* only in what is remembered of freed ones */
+    uint64_t number;      /* counts the ranges of the process: no two have the same */
+    uint64_t pool;        /* of a block that a stream got while it captured: whence; 0: none */
+    uint32_t device_index;
+    uint32_t slot;   /* that made it */
+    uint32_t flags;  /* of pinned memory: DS_ACCEL_PINNED_* */
+    bool is_divided; /* an allocator gives out parts of it */
+    bool is_unsized; /* another process's or the vendor's: nobody said how large it is */
+};
+
+enum ds_accel__register {
+    DS_ACCEL__ALLOCATIONS, /* memory of every kind, mapped ranges too */
+    DS_ACCEL__RESERVATIONS,
+    DS_ACCEL__BLOCKS, /* parts of allocations that an allocator gave out */
+    DS_ACCEL__REGISTER_COUNT
+};
+
+#define DS_ACCEL__CANARY_BYTES 64
+
+/* One call on its way through the layers. */
+struct ds_accel__call {
+    uint32_t slot;
+    int32_t status;
+    const void *site;             /* the program's */
+    struct ds_accel_error *given; /* the program's, or NULL */
+    struct ds_accel__stack *stack;
+    const void *instance; /* of the first argument; NULL: not known */
+    const struct ds_accel_plugin *plugin;
+    union ds_accel__argument arguments[DS_ACCEL__ARGUMENTS];
+    size_t depth; /* layers that were asked before */
+    bool is_refused;
+    bool capture_goes_on; /* graph_capture_end failed, and the stream captures as before */
+    struct ds_accel__object *spare_object; /* for what the call gives: memory for it is had first */
+    struct ds_accel__range *spare_range;
+    struct ds_accel__range removed; /* what goes with this call; size 0: nothing */
+    struct {
+        struct ds_accel_error error; /* what the plugin is given */
+        unsigned char canary[DS_ACCEL__CANARY_BYTES];
+    } own;
+    struct {
+        union ds_accel__argument given[DS_ACCEL__ARGUMENTS]; /* before it was redirected */
+        uint64_t cells[DS_ACCEL__ARGUMENTS][3];
+        unsigned char *copies[DS_ACCEL__ARGUMENTS]; /* of structs */
+        bool is_redirected;
+        void *task; /* a host task, as it is wrapped */
+    } validate;
+    struct {
+        struct ds_accel__clock *clock; /* as it was when the call began */
+        void *task; /* once queued it is the plugin's, and may be done and gone */
+        const struct ds_accel__work *work; /* of a host task of ours; NULL: not known */
+        struct ds_accel__launch *launch;   /* of a graph; NULL: nothing is known of it */
+        bool is_captured;                  /* the task: it stays */
+    } race;
+    struct {
+        uint64_t begin_ns;
+        uint64_t number; /* of a handle that the call ends */
+    } trace;
+};
+
+/* Guards the registry, the registers and what the race detector keeps. No plugin is called and
+ * nothing is logged under it. */
+void ds_accel__layer_lock(void);
+void ds_accel__layer_unlock(void);
+
+/* Refuse the call with a message; for a slot without a status it is logged. */
+void ds_accel__layer_refuse(struct ds_accel__call *call, int32_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "module+0x1234 (function+0x12)" of a call site. */
+void ds_accel__layer_site(const void *site, char *text, size_t text_size);
+/* The program's own place on the way to a function of ours that returns to address. */
+const void *ds_accel__layer_caller(const void *address);
+
+/* Lock held for all of these. NULL: not a live one. */
+struct ds_accel__object *ds_accel__object_find(uint32_t kind, const void *handle);
+void ds_accel__objects_visit(void (*visit)(void *user_data, struct ds_accel__object *object),
+                             void *user_data);
+/* Where a handle was destroyed that is not live; NULL: not known. */
+const void *ds_accel__object_grave(uint32_t kind, const void *handle);
+const char *ds_accel__kind_name(uint32_t kind);
+/* The range that holds an address; and the first one that begins at it or later. */
+struct ds_accel__range *ds_accel__range_find(enum ds_accel__register in, uint64_t space,
+                                             uint64_t address);
+/* One that was freed of late and held the address. */
+const struct ds_accel__range *ds_accel__range_grave(uint64_t space, uint64_t address);
+/* "freed", or "unregistered": what became of a range that is remembered. */
+const char *ds_accel__ended(const struct ds_accel__range *grave);
+void ds_accel__ranges_visit(enum ds_accel__register in,
+                            void (*visit)(void *user_data, const struct ds_accel__range *range),
+                            void *user_data);
+/* The number of the newest range among those that hold these bytes; 0: not all are in one. */
+uint64_t ds_accel__range_newest(enum ds_accel__register in, uint64_t space, uint64_t begin,
+                                uint64_t size_bytes);
+/* The new object, or the one that is there already. */
+struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
+                                              const void *handle, const void *device);
+void ds_accel__object_end(struct ds_accel__object *object, const void *site);
+/* All of a stack, or those of an instance, or of a device (not NULL). */
+void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
+                           const void *device, const void *site);
+void ds_accel__ranges_end(const struct ds_accel__stack *stack, const void *instance,
+                          const void *device);
+/* Room for what calls that are under way may add. False: no memory. */
+bool ds_accel__ranges_make_room(enum ds_accel__register in);
+/* Put it in *spare, which is taken. What lay there before is no more. */
+void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__range *range,
+                         struct ds_accel__range **spare);
+void ds_accel__range_end(enum ds_accel__register in, const struct ds_accel__range *range,
+                         const void *site);
+/* The address space of a device's memory. */
+uint64_t ds_accel__space_of(const struct ds_accel__object *device);
+/* Flags of an object's device; asked of the plugin in ds_accel__layer_before. */
+uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
+
+/* A pointer argument as T *. */
+#define DS_ACCEL__POINTER(call, position) ((void *)(call)->arguments[position].pointer)
+/* What an output argument holds, NULL for a NULL argument. */
+void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
+
+/* One whose layers look for races; NULL: there is none. Lock held. */
+struct ds_accel__stack *ds_accel__layer_any_stack(void);
+
+/* layer_file.c: where a layer writes: the variable, or "file" of an object of the configuration, or
+ * else usual, with the process for %p. A new text; NULL: nowhere. ERR_NO_MEMORY. */
+int32_t ds_accel__layer_path(ds_accel_t *context, enum ds_accel__variable variable,
+                             const char *object, const char *usual, char **path_out);
+/* A descriptor, or -1: none is wanted, or it can't be had, which is logged. */
+int ds_accel__race_file_open(ds_accel_t *context);
+void ds_accel__race_file_add(int fd, const char *line, size_t length);
+
+/* Once per process, before the first call. */
+void ds_accel__layer_registry_open(void);
+void ds_accel__layer_site_open(void);
+/* layer_track.c: memory for what the call will give (false: there is none, and the plugin is not
+ * asked), what it ends, and what came of it. No lock held. */
+bool ds_accel__track_reserve(struct ds_accel__call *call);
+void ds_accel__track_before(struct ds_accel__call *call);
+void ds_accel__track_after(struct ds_accel__call *call);
+
+/* race_access.c: a stream is in a capture, also one that it was drawn into. Lock held. */
+bool ds_accel__race_captures(const struct ds_accel__object *stream);
+/* The vendor's handle of a stream or an event is known now: all that stand for one are one. */
+void ds_accel__race_native(struct ds_accel__object *object);
+/* It is not, or no longer, one with others. */
+void ds_accel__race_part(struct ds_accel__object *object);
+
+/* layer_rules.c: what layer validate knows of more than one call. No lock held. */
+void ds_accel__rules_check(struct ds_accel__call *call);
+/* The task of a stream_host_task that is let through is marked while it runs. */
+void ds_accel__rules_wrap_task(struct ds_accel__call *call);
+void ds_accel__rules_drop_task(const struct ds_accel__call *call);
+void ds_accel__rules_stop(struct ds_accel__stack *stack);
+
+/* What is known of an address within one call: the system is asked once. */
+enum ds_accel__reach {
+    DS_ACCEL__REACH_UNKNOWN,
+    DS_ACCEL__REACH_READABLE,
+    DS_ACCEL__REACH_NONE
+};
+
+/* layer_validate.c: what is wrong with memory that a stream (NULL: the host) is said to use, with
+ * where it was freed in *grave_out; NULL: nothing. Lock held. */
+const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
+                                     uint64_t address, uint64_t size_bytes,
+                                     struct ds_accel__range *grave_out,
+                                     enum ds_accel__reach *reach);
+
+/* Can the process read there? True, too, where nobody can be asked. */
+bool ds_accel__layer_can_read(uint64_t address, enum ds_accel__reach *reach);
+/* Does a slot that gives memory back take what this one made? */
+bool ds_accel__may_free(uint32_t slot, uint32_t made_by);
+/* Is all that work of the library's own touches there, as far as layer validate, if it is on,
+ * knows? False: what is wrong is in the text. No lock held. */
+bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,
+                             char *text, size_t text_size);
+/* race_work.c: what the host task touches that this thread is queueing, once; NULL: it is the
+ * program's. */
+const struct ds_accel__work *ds_accel__work_take(void);
+
+/* layer_race.c: what is to be done with an object and a range that end. Lock held. */
+void ds_accel__race_object_end(struct ds_accel__object *object);
+/* Report of races; every race in the stack. New texts. */
+char *ds_accel__race_text(struct ds_accel__stack *stack);
+uint64_t ds_accel__race_total(struct ds_accel__stack *stack);
+/* Log what a stack's calls have found, and write it to the file. NULL: nothing. No lock held. */
+void ds_accel__race_tell(struct ds_accel__stack *stack);
+/* True: it races, and races are refused. Lock held. */
+bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
+                         const void *pointer, uint64_t size_bytes, uint32_t access,
+                         const void *site, enum ds_accel__reach *reach);
+void ds_accel__race_block(const struct ds_accel__object *device, struct ds_accel__object *stream,
+                          const void *pointer, uint64_t size_bytes, const void *site);
+/* layer_leak.c: what is live, of an instance and device or (NULL) of all; a new text, "" if nothing
+ * is. */
+char *ds_accel__leak_text(const struct ds_accel__stack *stack, const void *instance,
+                          const void *device);
+/* layer_trace.c: spans of the plugin's own. */
+void ds_accel__trace_begin(struct ds_accel__stack *stack, const char *category, const char *name);
+void ds_accel__trace_end(struct ds_accel__stack *stack);
+
+#endif

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The vendor's gate: the rules of docs/plugin-abi.md that can be checked on a file, by number. A
+ * rule that depends on a broken one is skipped, so that one mistake is reported once. Those that
+ * need the plugin's code are judged in a helper (probe_lint.c), which it may take along.
+ */
+#include "base/text.h"
+#include "base/trust.h"
+#include "host/context.h"
+#include "host/guard.h"
+#include "host/probe.h"
+#include "host/registry.h"
+#include "machine/elf_file.h"
+#include "report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RULE_LIMIT 109
+
+struct lint {
+    struct {
+        const char *title; /* NULL: not a rule for files */
+        const char *result;
+        char detail[512];
+    } rules[RULE_LIMIT]; /* by number */
+    bool is_broken;
+    const char *path;
+    char name[DS_ACCEL__NAME_SIZE];
+    struct ds_accel__elf elf;
+    bool has_elf;
+    bool has_note;
+    struct ds_accel__elf_harm harm; /* if it has_elf */
+    ds_accel_t *context;
+    struct ds_accel__candidate *candidate; /* who the host logs for, and who is probed */
+};
+
+/* The rules that need its code. */
+static const struct {
+    int number;
+    const char *title;
+} code_rules[] = {
+    {6, "it loads by itself, with every symbol bound"},
+    {9, "its entry gives the same static table each time"},
+    {10, "its table is complete and says what its note says"},
+    {11, "its required functions are there"},
+    {13, "its probe gives a complete verdict"},
+    {25, "Texts are UTF-8, end with a NUL, and have one line"},
+    {26, "No exception, longjmp() or thread cancellation crosses, and nothing ends the process"},
+    {28, "The process is left alone"},
+    {30, "Instances are independent"},
+    {32, "Probe leaves nothing behind and wakes no device"},
+};
+
+/* The first failure of a rule is the one that is told. */
+__attribute__((format(printf, 4, 5))) static void
+set_result(struct lint *lint, int number, uint32_t result, const char *format, ...)
+{
+    bool has_failed = strcmp(lint->rules[number].result, "failed") == 0;
+    va_list arguments;
+
+    if (has_failed) {
+        return;
+    }
+    lint->rules[number].result = result == DS_ACCEL__RULE_FAILED   ? "failed"
+                                 : result == DS_ACCEL__RULE_PASSED ? "passed"
+                                                                   : "skipped";
+    lint->is_broken = lint->is_broken || result == DS_ACCEL__RULE_FAILED;
+    va_start(arguments, format);
+    vsnprintf(lint->rules[number].detail, sizeof(lint->rules[number].detail), format, arguments);
+    va_end(arguments);
+    ds_accel__sanitize(lint->rules[number].detail, sizeof(lint->rules[number].detail));
+}
+
+/* What was said of it before stays: that something was tolerated. */
+static void pass_rule(struct lint *lint, int number)
+{
+    if (strcmp(lint->rules[number].result, "passed") != 0) {
+        set_result(lint, number, DS_ACCEL__RULE_PASSED, "%s", "");
+    }
+}
+
+static void judge(struct lint *lint, int number, const char *title, bool can_check,
+                  const struct ds_accel__finding *finding)
+{
+    lint->rules[number].title = title;
+    lint->rules[number].result = "skipped";
+    if (can_check) {
+        lint->rules[number].result = finding->reason != NULL ? "failed" : "passed";
+        memcpy(lint->rules[number].detail, finding->detail, sizeof(finding->detail));
+        lint->is_broken = lint->is_broken || finding->reason != NULL;
+    }
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static void check_name(struct lint *lint)
+{
+    const char *file = strrchr(lint->path, '/');
+    struct ds_accel__finding finding = {0};
+    size_t length;
+
+    file = file != NULL ? file + 1 : lint->path;
+    length = strlen(file);
+    if (length > 12 && length - 12 < sizeof(lint->name) && strncmp(file, "ds_accel_", 9) == 0 &&
+        strcmp(file + length - 3, ".so") == 0) {
+        snprintf(lint->name, sizeof(lint->name), "%.*s", (int)length - 12, file + 9);
+    }
+    memcpy(lint->candidate->name, lint->name, sizeof(lint->name));
+    if (!ds_accel__is_backend_name(lint->name)) {
+        ds_accel__find(&finding, "bad_name", "\"%.200s\"; expected ds_accel_<name>.so", file);
+    }
+    judge(lint, 1, "the file is named ds_accel_<name>.so", true, &finding);
+}
+
+/* The file's two gates in one; a note that fails for its name breaks P4, not P3. */
+static int32_t check_file(struct lint *lint)
+{
+    struct ds_accel__finding elf = {0};
+    struct ds_accel__finding note = {0};
+    struct ds_accel__finding none = {0};
+    bool bad_name;
+    bool bad_feature;
+    int32_t status;
+    int fd;
+
+    /* Whoever owns it and its folders: a vendor's build tree need not be trusted. */
+    fd = open(lint->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", lint->path, strerror(errno));
+    }
+    status = ds_accel__elf_open(fd, &lint->elf, &elf);
+    close(fd);
+    if (status < 0) {
+        return status;
+    }
+    if (elf.reason == NULL) {
+        ds_accel__elf_read_harm(&lint->elf, &lint->harm);
+        elf = lint->harm.dynamic;
+        if (lint->elf.is_short_of_memory) {
+            return ds_accel__no_memory();
+        }
+    }
+    lint->has_elf = elf.reason == NULL;
+    judge(lint, 2, "it is a shared object of this machine", true, &elf);
+    if (lint->has_elf) {
+        ds_accel__elf_check_note(&lint->elf, lint->name, &note);
+        if (lint->elf.is_short_of_memory) {
+            return ds_accel__no_memory();
+        }
+    }
+    bad_name = note.reason != NULL && strcmp(note.reason, "name_mismatch") == 0;
+    bad_feature = note.reason != NULL && strcmp(note.reason, "feature_unknown") == 0;
+    lint->has_note = lint->has_elf && (note.reason == NULL || bad_name || bad_feature);
+    judge(lint, 3, "it has one well-formed ds-accel note", lint->has_elf,
+          lint->has_note ? &none : &note);
+    judge(lint, 4, "file and note say the same name",
+          lint->has_note && ds_accel__is_backend_name(lint->name), bad_name ? &note : &none);
+    judge(lint, 12, "its required features are known here", lint->has_note,
+          bad_feature ? &note : &none);
+    return DS_ACCEL_OK;
+}
+
+/* Lines of text other than those that are as expected, as a list in detail. */
+static void list_lines(const struct ds_accel__text *text, bool (*is_fine)(const char *line),
+                       struct ds_accel__finding *finding, const char *head)
+{
+    const char *at = text->data != NULL ? text->data : "";
+    struct ds_accel__text list = {0};
+
+    while (*at != '\0') {
+        char line[256];
+        size_t length = strcspn(at, "\n");
+
+        snprintf(line, sizeof(line), "%.*s", (int)(length < 255 ? length : 255), at);
+        if (!is_fine(line)) {
+            ds_accel__text_add(&list, " %s", line);
+        }
+        at += length + (at[length] == '\n');
+    }
+    if (list.size_bytes > 0) {
+        ds_accel__find(finding, "broken", "%s%s", head, list.data);
+    }
+    ds_accel__text_clear(&list);
+}
+
+static bool is_our_export(const char *symbol)
+{
+    /* Linkers of old binutils define the last three in every object. */
+    return strncmp(symbol, "ds_accel_entry_v", 16) == 0 || strcmp(symbol, "_init") == 0 ||
+           strcmp(symbol, "_fini") == 0 || strcmp(symbol, "__bss_start") == 0 ||
+           strcmp(symbol, "_edata") == 0 || strcmp(symbol, "_end") == 0;
+}
+
+static bool is_allowed_library(const char *library)
+{
+    static const char *const vendors[] = {
+        "libcuda.so", "libcudart",    "libnvidia-ml", "libamdhip64", "librocm_smi64",
+        "libamd_smi", "libze_loader", "libascendcl",  "libdcmi",     "libSynapse",
+        "libhlml",    "libcnrt",      "libcndev",     "libsdaart",   "libtcml",
+        "libsupa",    "libbiren",     "libOpenCL",    "libnccl",     "librccl",
+    };
+
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(vendors); i++) {
+        if (strncmp(library, vendors[i], strlen(vendors[i])) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int32_t check_dynamic(struct lint *lint)
+{
+    struct ds_accel__elf_dynamic dynamic = {0};
+    struct ds_accel__finding exports = {0};
+    struct ds_accel__finding needed = {0};
+    struct ds_accel__finding flags = {0};
+    int32_t status = DS_ACCEL_OK;
+
+    if (lint->has_elf) {
+        ds_accel__elf_read_dynamic(&lint->elf, &dynamic);
+    }
+    list_lines(&dynamic.exports, is_our_export, &exports, "also exported:");
+    judge(lint, 5, "it exports its entry and nothing else", lint->has_elf, &exports);
+    list_lines(&dynamic.needed, is_allowed_library, &needed, "linked:");
+    judge(lint, 7, "it opens its vendor's runtime itself, and links none", lint->has_elf, &needed);
+    if (!dynamic.has_bind_now || !dynamic.has_nodelete || lint->harm.text.reason != NULL) {
+        ds_accel__find(
+            &flags, "broken", "%s%s%s", dynamic.has_bind_now ? "" : "not linked with -z now. ",
+            dynamic.has_nodelete ? "" : "not linked with -z nodelete. ",
+            lint->harm.text.reason != NULL ? "has text relocations: build with -fPIC. " : "");
+    }
+    judge(lint, 8, "it is linked with -z now and -z nodelete, position-independent", lint->has_elf,
+          &flags);
+    judge(lint, 107, "it needs no executable stack", lint->has_elf, &lint->harm.stack);
+    judge(lint, 108, "its libraries are found from / or $ORIGIN", lint->has_elf, &lint->harm.paths);
+    if (dynamic.exports.failed || dynamic.needed.failed) {
+        status = ds_accel__no_memory();
+    }
+    ds_accel__elf_dynamic_clear(&dynamic);
+    return status;
+}
+
+/* ---- its code, in a helper ------------------------------------------------------------------ */
+
+static void take_rule(void *user_data, uint32_t number, uint32_t result, const char *detail)
+{
+    struct lint *lint = user_data;
+
+    if (number < RULE_LIMIT && lint->rules[number].title != NULL) {
+        set_result(lint, (int)number, result, "%s", detail);
+    }
+}
+
+/* A rule for each code of the gate conduct. A vendor's runtime that the configuration tolerates is
+ * not the plugin's mistake. */
+static void take_conduct(void *user_data, bool is_started, const char *code, const char *detail)
+{
+    struct lint *lint = user_data;
+    bool is_left = strncmp(code, "leaves_", 7) == 0;
+    bool is_tolerated = ds_accel__conduct_is_tolerated(lint->candidate, code);
+
+    set_result(lint, is_left ? is_started ? 30 : 32 : 28,
+               is_tolerated ? DS_ACCEL__RULE_PASSED : DS_ACCEL__RULE_FAILED, "%s%s: %s",
+               is_tolerated ? "tolerated: " : "", code, detail);
+}
+
+static void take_change(void *user_data, const char *code, const char *detail)
+{
+    take_conduct(user_data, false, code, detail);
+}
+
+/* What it printed, by its first line; in the process of the caller it is not seen. */
+static void judge_output(struct lint *lint)
+{
+    const char *output = lint->candidate->output;
+
+    if (output != NULL && output[0] != '\0') {
+        set_result(lint, 28, DS_ACCEL__RULE_FAILED, "written to stdout or stderr: %.*s",
+                   (int)strcspn(output, "\n"), output);
+    }
+}
+
+/* It was not the plugin's fault that there is no answer. */
+static bool has_no_helper(const struct ds_accel__candidate *candidate)
+{
+    return strcmp(candidate->reason, "helper_missing") == 0 ||
+           strcmp(candidate->reason, "helper_failed") == 0;
+}
+
+/* What became of the process that the plugin's code ran in. */
+static void judge_process(struct lint *lint)
+{
+    const struct ds_accel__candidate *candidate = lint->candidate;
+    const char *detail = candidate->detail != NULL ? candidate->detail : "";
+    bool is_whole = candidate->state != DS_ACCEL_STATE_CRASHED &&
+                    candidate->state != DS_ACCEL_STATE_TIMED_OUT;
+
+    if (is_whole) {
+        judge_output(lint);
+        pass_rule(lint, 26);
+        pass_rule(lint, 28);
+        pass_rule(lint, 30);
+        pass_rule(lint, 32);
+    } else if (strncmp(candidate->reason, "result_", 7) == 0) {
+        pass_rule(lint, 26);
+        set_result(lint, 28, DS_ACCEL__RULE_FAILED, "%s: %s", candidate->reason, detail);
+    } else {
+        set_result(lint, 26, DS_ACCEL__RULE_FAILED, "%s: %s", candidate->reason, detail);
+    }
+}
+
+/* In this process there is no telling what it leaves behind, and nothing that would survive it. */
+static int32_t check_code_here(struct lint *lint)
+{
+    struct ds_accel__guard guard;
+    int32_t status;
+
+    ds_accel__guard_take(&guard);
+    status = ds_accel__probe_lint(lint->candidate, take_rule, lint);
+    ds_accel__guard_compare(&guard, take_change, lint);
+    ds_accel__guard_restore(&guard, NULL, NULL);
+    pass_rule(lint, 26);
+    pass_rule(lint, 28);
+    return status;
+}
+
+static int32_t check_code(struct lint *lint)
+{
+    struct ds_accel__candidate *candidate = lint->candidate;
+    const struct ds_accel__lint_sink sink = {take_rule, take_conduct, lint};
+    int32_t status;
+
+    if (!ds_accel__probe_is_isolated(lint->context)) {
+        return check_code_here(lint);
+    }
+    candidate->lint = &sink;
+    status = ds_accel__probe_all(lint->context, &candidate, 1);
+    ds_accel__probe_finish(lint->context);
+    candidate->lint = NULL;
+    if (status >= 0 && has_no_helper(candidate)) {
+        status = ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", candidate->reason,
+                                 candidate->detail != NULL ? candidate->detail : "");
+    }
+    if (status >= 0) {
+        judge_process(lint);
+    }
+    return status;
+}
+
+/* What no host loads is not loaded here either: the rules that need its code are skipped. */
+static bool is_harmful(const struct lint *lint)
+{
+    return lint->harm.stack.reason != NULL || lint->harm.text.reason != NULL ||
+           lint->harm.paths.reason != NULL;
+}
+
+static int32_t run_checks(struct lint *lint)
+{
+    int32_t status;
+
+    check_name(lint);
+    status = check_file(lint);
+    if (status >= 0) {
+        status = check_dynamic(lint);
+    }
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(code_rules); i++) {
+        lint->rules[code_rules[i].number].title = code_rules[i].title;
+        lint->rules[code_rules[i].number].result = "skipped";
+    }
+    return status >= 0 && lint->has_note && !is_harmful(lint) ? check_code(lint) : status;
+}
+
+static json_t *lint_tree(const struct lint *lint)
+{
+    bool failed = false;
+    json_t *tree = json_object();
+    json_t *rules = json_array();
+
+    ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
+    ds_accel__json_set(tree, "path", ds_accel__json_text(lint->path), &failed);
+    ds_accel__json_set(tree, "ok", json_boolean(!lint->is_broken), &failed);
+    for (int number = 1; number < RULE_LIMIT; number++) {
+        json_t *rule;
+        char id[16];
+
+        if (lint->rules[number].title == NULL) {
+            continue;
+        }
+        rule = json_object();
+        snprintf(id, sizeof(id), "DSA-P%d", number);
+        ds_accel__json_set(rule, "rule", ds_accel__json_text(id), &failed);
+        ds_accel__json_set(rule, "title", ds_accel__json_text(lint->rules[number].title), &failed);
+        ds_accel__json_set(rule, "result", ds_accel__json_text(lint->rules[number].result),
+                           &failed);
+        ds_accel__json_set(rule, "detail", ds_accel__json_text(lint->rules[number].detail),
+                           &failed);
+        if (json_array_append_new(rules, rule) != 0) {
+            failed = true;
+        }
+    }
+    ds_accel__json_set(tree, "rules", rules, &failed);
+    if (failed) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
+}
+
+int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path, uint32_t format,
+                      char **text_out)
+{
+    struct lint lint = {.path = path};
+    int32_t status;
+    char *real;
+
+    if (path == NULL || text_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "path or text_out is NULL");
+    }
+    if (access(path, R_OK) != 0) {
+        return ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    status = ds_accel_create(options, &lint.context);
+    if (status < 0) {
+        return status;
+    }
+    if (lint.context->recording != NULL) {
+        ds_accel_destroy(lint.context);
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "the machine is a recorded one: no plugin is run on it");
+    }
+    real = realpath(path, NULL);
+    status = ds_accel__trust_named_file(real != NULL ? real : path);
+    if (status < 0) {
+        free(real);
+        ds_accel_destroy(lint.context);
+        return status;
+    }
+    lint.candidate = ds_accel__candidate_create(lint.context, "", real != NULL ? real : path);
+    free(real);
+    status = lint.candidate != NULL ? run_checks(&lint) : ds_accel__no_memory();
+    if (status >= 0) {
+        status = ds_accel__report_write(DS_ACCEL__REPORT_LINT, lint_tree(&lint), format, text_out);
+    }
+    if (status >= 0 && lint.is_broken) {
+        status = ds_accel__error(DS_ACCEL_ERR_ABI, "%s breaks rules of the plugin ABI", path);
+    }
+    ds_accel__candidate_destroy(lint.candidate);
+    ds_accel__elf_close(&lint.elf);
+    ds_accel_destroy(lint.context);
+    return status;
+}

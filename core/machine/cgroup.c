@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The memory limit of this process's control group, v1 and v2. The group's path in
+ * /proc/self/cgroup is relative to the mount that /proc/self/mountinfo names; in a container that
+ * path may not exist below the mount, and then the mount's own root is the group. Limits of parents
+ * hold too, so every level up to the mount is asked and the smallest wins.
+ */
+#include "machine/machine.h"
+#include "machine/topology.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct group {
+    char mount[256]; /* "/sys/fs/cgroup/memory" */
+    char path[512];  /* "/system.slice/job", "" at the root */
+    bool is_v2;
+};
+
+/* True if a comma-separated list has the word. */
+static bool has_word(const char *list, size_t length, const char *word)
+{
+    size_t word_length = strlen(word);
+
+    for (size_t i = 0; i + word_length <= length; i++) {
+        bool starts = i == 0 || list[i - 1] == ',';
+        bool ends = i + word_length == length || list[i + word_length] == ',';
+
+        if (starts && ends && strncmp(list + i, word, word_length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "4:memory:/job" of v1, "0::/job" of v2. */
+static bool find_path(const char *cgroup, bool is_v2, const char *controller, char *path,
+                      size_t path_size)
+{
+    for (const char *line = cgroup; *line != '\0'; line += strcspn(line, "\n")) {
+        const char *controllers;
+        const char *group;
+
+        line += *line == '\n';
+        controllers = strchr(line, ':');
+        group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+        if (group == NULL || group > line + strcspn(line, "\n")) {
+            continue;
+        }
+        controllers++;
+        if (is_v2 ? group == controllers
+                  : has_word(controllers, (size_t)(group - controllers), controller)) {
+            int length = (int)strcspn(group + 1, "\n");
+
+            snprintf(path, path_size, "%.*s", length, group + 1);
+            if (strcmp(path, "/") == 0) {
+                path[0] = '\0';
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+/* mountinfo: "36 25 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory" */
+static bool find_mount(const char *mountinfo, bool is_v2, const char *controller, char *mount,
+                       size_t mount_size)
+{
+    for (const char *line = mountinfo; *line != '\0'; line += strcspn(line, "\n")) {
+        char point[256];
+        char type[32];
+        char options[256];
+        const char *dash;
+        size_t length;
+
+        line += *line == '\n';
+        length = strcspn(line, "\n");
+        dash = strstr(line, " - ");
+        if (dash == NULL || dash > line + length ||
+            sscanf(line, "%*s %*s %*s %*s %255s", point) != 1 ||
+            sscanf(dash, " - %31s %*s %255s", type, options) != 2) {
+            continue;
+        }
+        if (is_v2 ? strcmp(type, "cgroup2") == 0
+                  : strcmp(type, "cgroup") == 0 && has_word(options, strlen(options), controller)) {
+            snprintf(mount, mount_size, "%s", point);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The group that a controller of a version has this process in. */
+static bool find_group(const char *cgroup, const char *mountinfo, bool is_v2,
+                       const char *controller, struct group *group)
+{
+    *group = (struct group){.is_v2 = is_v2};
+    return find_path(cgroup, is_v2, controller, group->path, sizeof(group->path)) &&
+           (group->path[0] == '/' || group->path[0] == '\0') &&
+           find_mount(mountinfo, is_v2, controller, group->mount, sizeof(group->mount));
+}
+
+/* A number in a group's file; false if it is absent, "max", or v1's "no limit" near 2^63. */
+static int32_t read_number(const struct ds_accel__machine *machine, const struct group *group,
+                           const char *path, const char *file, uint64_t *value_out, bool *found_out)
+{
+    char *text;
+    char name[1024];
+    int32_t status;
+
+    *found_out = false;
+    snprintf(name, sizeof(name), "%s%s/%s", group->mount, path, file);
+    status = ds_accel__machine_read(machine, name, &text);
+    if (status < 0 || text == NULL) {
+        return status;
+    }
+    if (text[0] >= '0' && text[0] <= '9') {
+        *value_out = strtoull(text, NULL, 10);
+        *found_out = *value_out < UINT64_C(0x7000000000000000);
+    }
+    free(text);
+    return DS_ACCEL_OK;
+}
+
+/*
+ * What a group's usage counts but would give up when asked: file pages not used lately. The
+ * container's data set, once read, is most of it.
+ */
+static int32_t read_reclaimable(const struct ds_accel__machine *machine, const struct group *group,
+                                const char *path, uint64_t *bytes_out)
+{
+    const char *key = group->is_v2 ? "inactive_file " : "total_inactive_file ";
+    char name[1024];
+    char *text;
+    const char *line;
+    int32_t status;
+
+    *bytes_out = 0;
+    snprintf(name, sizeof(name), "%s%s/memory.stat", group->mount, path);
+    status = ds_accel__machine_read(machine, name, &text);
+    if (status < 0 || text == NULL) {
+        return status;
+    }
+    for (line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, strlen(key)) == 0) {
+            *bytes_out = strtoull(line + strlen(key), NULL, 10);
+            break;
+        }
+    }
+    free(text);
+    return DS_ACCEL_OK;
+}
+
+/* "/sys/fs/cgroup/a/b/memory.max"; a longer one keeps its end. */
+static void name_source(char *source, size_t source_size, const struct group *group,
+                        const char *path, const char *file)
+{
+    char full[1024];
+    int length = snprintf(full, sizeof(full), "%s%s/%s", group->mount, path, file);
+
+    if (length >= 0 && (size_t)length < source_size) {
+        memcpy(source, full, (size_t)length + 1);
+    } else {
+        snprintf(source, source_size, "...%s", full + strlen(full) - (source_size - 4));
+    }
+}
+
+static int32_t take_smallest(const struct ds_accel__machine *machine, struct group *group,
+                             uint64_t machine_bytes, struct ds_accel__cgroup_limit *limit)
+{
+    const char *limit_file = group->is_v2 ? "memory.max" : "memory.limit_in_bytes";
+    const char *used_file = group->is_v2 ? "memory.current" : "memory.usage_in_bytes";
+    char path[512];
+
+    memcpy(path, group->path, sizeof(path));
+    for (;;) {
+        uint64_t value = 0;
+        uint64_t used = 0;
+        uint64_t left;
+        uint64_t reclaimable = 0;
+        bool found;
+        bool has_used = false;
+        int32_t status = read_number(machine, group, path, limit_file, &value, &found);
+
+        found = found && value < machine_bytes;
+        if (status >= 0 && found) {
+            status = read_number(machine, group, path, used_file, &used, &has_used);
+        }
+        if (status >= 0 && found) {
+            status = read_reclaimable(machine, group, path, &reclaimable);
+        }
+        if (status < 0) {
+            return status;
+        }
+        used -= reclaimable < used ? reclaimable : used;
+        left = value > used ? value - used : 0;
+        if (found && left < limit->left_bytes) {
+            limit->left_bytes = left;
+        }
+        if (found && (limit->limit_bytes == 0 || value < limit->limit_bytes)) {
+            limit->limit_bytes = value;
+            name_source(limit->source, sizeof(limit->source), group, path, limit_file);
+        }
+        if (path[0] == '\0') {
+            return DS_ACCEL_OK;
+        }
+        *strrchr(path, '/') = '\0';
+    }
+}
+
+/* Both files are read before either is asked: NULL is one that cannot be read. */
+static int32_t read_groups(const struct ds_accel__machine *machine, char **cgroup_out,
+                           char **mountinfo_out)
+{
+    int32_t status = ds_accel__machine_read(machine, "/proc/self/cgroup", cgroup_out);
+
+    *mountinfo_out = NULL;
+    return status < 0 ? status
+                      : ds_accel__machine_read(machine, "/proc/self/mountinfo", mountinfo_out);
+}
+
+/* The uppermost group whose list has as many numbers as the process was left. */
+static int32_t find_list(const struct ds_accel__machine *machine, struct group *group,
+                         const char *file, uint32_t count, char *source, size_t source_size)
+{
+    char path[512];
+
+    memcpy(path, group->path, sizeof(path));
+    for (;;) {
+        char name[1024];
+        char *list;
+        int32_t status;
+
+        snprintf(name, sizeof(name), "%s%s/%s", group->mount, path, file);
+        status = ds_accel__machine_read(machine, name, &list);
+        if (status < 0) {
+            return status;
+        }
+        if (list != NULL && ds_accel__list_count(list) == count) {
+            name_source(source, source_size, group, path, file);
+        }
+        free(list);
+        if (path[0] == '\0') {
+            return DS_ACCEL_OK;
+        }
+        *strrchr(path, '/') = '\0';
+    }
+}
+
+int32_t ds_accel__cgroup_cpuset(const struct ds_accel__machine *machine, const char *file,
+                                uint32_t count, char *source, size_t source_size)
+{
+    char *cgroup = NULL;
+    char *mountinfo = NULL;
+    int32_t status = read_groups(machine, &cgroup, &mountinfo);
+
+    source[0] = '\0';
+    for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
+         version++) {
+        struct group group;
+
+        if (find_group(cgroup, mountinfo, version == 2, "cpuset", &group)) {
+            status = find_list(machine, &group, file, count, source, source_size);
+        }
+    }
+    free(cgroup);
+    free(mountinfo);
+    return status;
+}
+
+int32_t ds_accel__cgroup_limit(const struct ds_accel__machine *machine, uint64_t machine_bytes,
+                               struct ds_accel__cgroup_limit *limit_out)
+{
+    struct ds_accel__cgroup_limit limit = {.left_bytes = UINT64_MAX};
+    char *cgroup = NULL;
+    char *mountinfo = NULL;
+    int32_t status = read_groups(machine, &cgroup, &mountinfo);
+
+    for (int version = 1; version <= 2 && status >= 0 && cgroup != NULL && mountinfo != NULL;
+         version++) {
+        struct group group;
+
+        if (find_group(cgroup, mountinfo, version == 2, "memory", &group)) {
+            status = take_smallest(machine, &group, machine_bytes, &limit);
+        }
+    }
+    free(cgroup);
+    free(mountinfo);
+    if (status >= 0) {
+        *limit_out = limit;
+    }
+    return status;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the machine shows of hardware: presence.c, hardware.c. */
+#ifndef DS_ACCEL_CORE_PRESENCE_H
+#define DS_ACCEL_CORE_PRESENCE_H
+
+#include "machine/machine.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ds_accel__finding;
+struct ds_accel__survey_device;
+struct ds_accel__survey_folder;
+struct ds_accel__survey_slot;
+
+/* What the machine shows of a backend's hardware, without waking it (presence.c). */
+#define DS_ACCEL__PCI_ADDRESS_SIZE 32
+
+struct ds_accel__pci_device {
+    char address[DS_ACCEL__PCI_ADDRESS_SIZE]; /* "0000:01:00.0" */
+    char runtime_status[16];                  /* "active", "suspended" ...; "unknown" */
+};
+
+struct ds_accel__device_node {
+    char path[128]; /* as the machine has it, without the root */
+    bool is_other;  /* of other_device_nodes: it stands for those that are not there */
+    struct ds_accel__machine_node info;
+};
+
+struct ds_accel__presence {
+    bool has_pci_facts; /* the configuration says what to look for */
+    bool has_node_facts;
+    struct ds_accel__pci_device *devices; /* that match, by address */
+    uint32_t device_count;
+    struct ds_accel__device_node *nodes; /* by path */
+    uint32_t node_count;
+};
+
+/*
+ * What was read of a machine for one backend serves the others: the bus and each folder of nodes is
+ * listed once. Zero it and set machine; clear it when the machine may have changed.
+ */
+struct ds_accel__survey {
+    const struct ds_accel__machine *machine; /* borrowed; survives clear() */
+    bool has_slots;
+    bool is_listed; /* the kernel has one list of the bus; else slots is empty */
+    struct ds_accel__survey_slot *slots;
+    size_t slot_count;
+    bool has_bus;
+    struct ds_accel__survey_device *bus; /* by address */
+    size_t bus_count;
+    struct ds_accel__survey_folder *folders;
+    size_t folder_count;
+};
+
+#define DS_ACCEL__PCI_BUS "/sys/bus/pci/devices"
+
+/* "drm", for what lies in /dev/dri, or "accel"; NULL: it is in no folder that vendors share. */
+const char *ds_accel__node_class(const char *path);
+void ds_accel__survey_clear(struct ds_accel__survey *survey);
+/*
+ * Look for what backend (its object of the configuration, or NULL) names as "pci", "device_nodes"
+ * and "other_device_nodes". Without these facts no system call is made. Clear it after success.
+ */
+int32_t ds_accel__presence_read(struct ds_accel__survey *survey, json_t *backend,
+                                struct ds_accel__presence *presence);
+void ds_accel__presence_clear(struct ds_accel__presence *presence);
+/* True if there are devices and all are suspended. */
+bool ds_accel__presence_is_asleep(const struct ds_accel__presence *presence);
+/* Another number whenever a node, its owner, mode or use, a device or sleep has changed. */
+uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presence);
+/* The gate power: "asleep" and the devices, or no reason and those that are awake. */
+void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
+                                    struct ds_accel__finding *finding);
+
+/* What a plugin's note says of its hardware (hardware.c): lines; finding->reason if one is bad. */
+int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding *finding);
+struct ds_accel__candidate;
+/*
+ * The gate hardware, on a candidate that nobody has asked yet: it fails, as a verdict that there is
+ * no device, if the machine shows nothing of what the note names. ERR_NO_MEMORY.
+ */
+int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate);
+/* Does the configuration name all that its note does? The key of its record then tells changes. */
+bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate);
+
+#endif

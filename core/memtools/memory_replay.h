@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Layer 5: a recorded history of allocations, run again with other settings. */
+#ifndef DS_ACCEL_MEMORY_REPLAY_H
+#define DS_ACCEL_MEMORY_REPLAY_H
+
+#include "ds_accel.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* Addresses to values: open addressing. Zero it; neither address nor value is 0. */
+struct ds_accel__address_map {
+    struct ds_accel__address_entry {
+        uint64_t address;
+        uintptr_t value;
+    } * entries;
+    size_t capacity; /* a power of two */
+    size_t count;
+};
+
+/* Takes the place of what was there. False: no memory. */
+bool ds_accel__address_put(struct ds_accel__address_map *map, uint64_t address, uintptr_t value);
+/* Take it out; 0: it is not there. */
+uintptr_t ds_accel__address_take(struct ds_accel__address_map *map, uint64_t address);
+uintptr_t ds_accel__address_find(const struct ds_accel__address_map *map, uint64_t address);
+void ds_accel__address_clear(struct ds_accel__address_map *map);
+
+/*
+ * A device that only counts (replay_device.c): its memory are numbers, its streams and events are
+ * always done. An allocation fails when less than it asks for is left. One thread.
+ */
+struct ds_accel__replay_device {
+    struct ds_accel_plugin table; /* complete */
+    uint64_t capacity_bytes;
+    uint64_t used_bytes;
+    uint64_t peak_bytes;
+    uint64_t next_address;
+    uint64_t alloc_count; /* calls for memory that succeeded */
+    uint64_t failure_count;
+    bool has_vmem;
+    struct ds_accel__address_map pieces; /* live memory: what mem_alloc gave, what is mapped */
+};
+
+#define DS_ACCEL__REPLAY_GRANULE_BYTES (UINT64_C(2) << 20) /* of its virtual memory */
+
+int32_t ds_accel__replay_device_create(uint64_t capacity_bytes, bool has_vmem,
+                                       struct ds_accel__replay_device **device_out);
+void ds_accel__replay_device_destroy(struct ds_accel__replay_device *device);
+/* As the table's functions take it. */
+ds_accel_plugin_device_t *ds_accel__replay_device_handle(struct ds_accel__replay_device *device);
+/* One of 65536 streams, by number. */
+ds_accel_plugin_stream_t *ds_accel__replay_device_stream(struct ds_accel__replay_device *device,
+                                                         uint32_t number);
+
+/*
+ * memory_replay.c: run a snapshot's longest trace with the recorded settings and with each of the
+ * tries, "key=value,...", or with alternatives of its own if there are none. A report's tree.
+ * ERR_INVALID no trace, or a try that is none; ERR_NO_MEMORY.
+ */
+int32_t ds_accel__memory_replay(json_t *tree, const char *const *tries, uint32_t try_count,
+                                json_t **report_out);
+char *ds_accel__memory_replay_text(json_t *report); /* NULL: no memory */
+
+#endif

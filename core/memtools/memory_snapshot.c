@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* One snapshot, five formats. */
+#include "memtools/memory_snapshot.h"
+#include "base/text.h"
+
+#include <stdlib.h>
+
+static int32_t write_json(json_t *tree, struct ds_accel__text *out)
+{
+    char *dump = ds_accel__json_dump(tree, JSON_INDENT(2));
+
+    if (dump != NULL) {
+        ds_accel__text_add_printable_json(out, dump);
+        ds_accel__text_add(out, "\n");
+    }
+    free(dump);
+    return dump != NULL && !out->failed ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format, void **data_out,
+                                        size_t *size_bytes_out)
+{
+    struct ds_accel__text text = {0};
+    size_t size_bytes;
+    int32_t status;
+
+    switch (format) {
+    case DS_ACCEL_SNAPSHOT_JSON:
+        status = write_json(tree, &text);
+        break;
+    case DS_ACCEL_SNAPSHOT_SVG:
+        status = ds_accel__memory_map_svg(tree, &text);
+        break;
+    case DS_ACCEL_SNAPSHOT_PICKLE:
+        status = ds_accel__pickle_write(tree, &text);
+        break;
+    case DS_ACCEL_SNAPSHOT_PICKLE_SEGMENTS:
+        status = ds_accel__pickle_write(json_object_get(tree, "segments"), &text);
+        break;
+    case DS_ACCEL_SNAPSHOT_TEXT:
+        status = ds_accel__memory_map_text(tree, &text);
+        break;
+    default:
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no snapshot format %u", format);
+    }
+    if (status < 0) {
+        ds_accel__text_clear(&text);
+        return status;
+    }
+    size_bytes = text.size_bytes;
+    *data_out = ds_accel__text_take(&text);
+    if (*data_out == NULL) {
+        return ds_accel__no_memory();
+    }
+    *size_bytes_out = size_bytes;
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel_memory_snapshot_convert(const char *path, uint32_t format, void **data_out,
+                                         size_t *size_bytes_out)
+{
+    json_t *tree;
+    int32_t status;
+
+    if (path == NULL || data_out == NULL || size_bytes_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "path, data_out or size_bytes_out is NULL");
+    }
+    status = ds_accel__memory_snapshot_read(path, &tree);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel__memory_snapshot_write(tree, format, data_out, size_bytes_out);
+    json_decref(tree);
+    return status;
+}
+
+void ds_accel_free_data(void *data)
+{
+    free(data);
+}

@@ -1,0 +1,817 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Reports as trees of JSON: what detect, list, explain and config print. Text is made from the same
+ * trees (report_text.c), so that both forms always say the same.
+ */
+#include "report/report.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "config/env.h"
+#include "host/context.h"
+#include "host/detect.h"
+#include "host/registry.h"
+#include "memtools/memory_snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+json_t *ds_accel__json_text(const char *text)
+{
+    json_t *value;
+    char *copy;
+
+    if (text == NULL) {
+        text = "";
+    }
+    value = json_string(text);
+    if (value != NULL) {
+        return value;
+    }
+    copy = strdup(text);
+    if (copy == NULL) {
+        return NULL;
+    }
+    for (char *c = copy; *c != '\0'; c++) {
+        *c = (unsigned char)*c >= 0x80 ? '?' : *c;
+    }
+    value = json_string(copy);
+    free(copy);
+    return value;
+}
+
+void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed)
+{
+    /* jansson takes value even when it fails, and refuses NULL. */
+    if (json_object_set_new(object, key, value) != 0) {
+        *failed = true;
+    }
+}
+
+static void set_text(json_t *object, const char *key, const char *text, bool *failed)
+{
+    ds_accel__json_set(object, key, ds_accel__json_text(text), failed);
+}
+
+static void append(json_t *array, json_t *value, bool *failed)
+{
+    if (json_array_append_new(array, value) != 0) {
+        *failed = true;
+    }
+}
+
+static json_t *new_report(bool *failed)
+{
+    json_t *tree = json_object();
+
+    ds_accel__json_set(tree, "schema_version", json_integer(1), failed);
+    return tree;
+}
+
+static json_t *finish(json_t *tree, bool failed)
+{
+    if (failed) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
+}
+
+/* ---- detect, list, explain ------------------------------------------------------------------ */
+
+static json_t *plugin_tree(const struct ds_accel__candidate *candidate, bool *failed)
+{
+    json_t *tree = json_object();
+
+    set_text(tree, "path", candidate->path, failed);
+    set_text(tree, "version", candidate->version, failed);
+    set_text(tree, "vendor", candidate->vendor, failed);
+    set_text(tree, "abi", candidate->abi, failed);
+    return tree;
+}
+
+static json_t *detect_candidates(const ds_accel_t *context, bool *failed)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < context->registry.count; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+        json_t *tree = json_object();
+
+        set_text(tree, "name", candidate->name, failed);
+        set_text(tree, "state", ds_accel__state_name(candidate->state), failed);
+        set_text(tree, "reason", candidate->reason, failed);
+        set_text(tree, "detail", candidate->detail, failed);
+        set_text(tree, "stage", candidate->stage, failed);
+        ds_accel__json_set(tree, "elapsed_us", json_integer((json_int_t)candidate->elapsed_us),
+                           failed);
+        append(array, tree, failed);
+    }
+    return array;
+}
+
+/* Text shows no more than the name, so the facts, which ask the plugin, are only for JSON. */
+static json_t *report_detect(ds_accel_t *context, bool is_json)
+{
+    struct ds_accel__candidate *chosen = context->chosen;
+    struct ds_accel__facts facts;
+    bool failed = false;
+    json_t *tree = new_report(&failed);
+
+    if (!is_json) {
+        set_text(tree, "accelerator", chosen != NULL ? chosen->name : "", &failed);
+        return finish(tree, failed);
+    }
+    if (chosen != NULL) {
+        ds_accel__facts_read(&facts, context, chosen->name, chosen, chosen->instance);
+        set_text(tree, "accelerator", chosen->name, &failed);
+        set_text(tree, "set_method", context->set_method, &failed);
+        ds_accel__json_set(tree, "device_count", json_integer(context->device_count), &failed);
+        ds_accel__json_set(
+            tree, "communication_backend",
+            ds_accel__fact(&facts, "communication_backend",
+                           facts.info.communication_backend[0] != '\0'
+                               ? ds_accel__json_text(facts.info.communication_backend)
+                               : NULL),
+            &failed);
+        ds_accel__json_set(tree, "compile_backend",
+                           ds_accel__fact(&facts, "compile_backend",
+                                          facts.info.compile_backend[0] != '\0'
+                                              ? ds_accel__json_text(facts.info.compile_backend)
+                                              : NULL),
+                           &failed);
+        ds_accel__json_set(tree, "plugin", plugin_tree(chosen, &failed), &failed);
+    } else {
+        static const char *const keys[] = {"accelerator",     "set_method",
+                                           "device_count",    "communication_backend",
+                                           "compile_backend", "plugin"};
+
+        for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(keys); i++) {
+            ds_accel__json_set(tree, keys[i], json_null(), &failed);
+        }
+    }
+    set_text(tree, "failure", context->failure, &failed);
+    ds_accel__json_set(tree, "candidates", detect_candidates(context, &failed), &failed);
+    return finish(tree, failed);
+}
+
+static void set_head(json_t *tree, const struct ds_accel__candidate *candidate, bool *failed)
+{
+    set_text(tree, "name", candidate->name, failed);
+    set_text(tree, "path", candidate->path, failed);
+    set_text(tree, "vendor", candidate->vendor, failed);
+    set_text(tree, "version", candidate->version, failed);
+    set_text(tree, "abi", candidate->abi, failed);
+    set_text(tree, "state", ds_accel__state_name(candidate->state), failed);
+    set_text(tree, "reason", candidate->reason, failed);
+    set_text(tree, "detail", candidate->detail, failed);
+}
+
+static json_t *report_list(const ds_accel_t *context)
+{
+    bool failed = false;
+    json_t *tree = new_report(&failed);
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < context->registry.count; i++) {
+        json_t *plugin = json_object();
+
+        set_head(plugin, context->registry.candidates[i], &failed);
+        append(array, plugin, &failed);
+    }
+    ds_accel__json_set(tree, "plugins", array, &failed);
+    return finish(tree, failed);
+}
+
+static json_t *gates_tree(const struct ds_accel__candidate *candidate, bool *failed)
+{
+    static const char *const results[] = {"skipped", "passed", "failed"};
+    json_t *array = json_array();
+
+    for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        json_t *tree = json_object();
+
+        set_text(tree, "gate", ds_accel__gate_name(gate), failed);
+        set_text(tree, "result", results[candidate->gates[gate].result], failed);
+        set_text(tree, "evidence", candidate->gates[gate].evidence, failed);
+        append(array, tree, failed);
+    }
+    return array;
+}
+
+/* Backends in the detection order that no file stands for: the likeliest answer to "why not". */
+static json_t *without_plugin(const ds_accel_t *context, const char *name, bool *failed)
+{
+    json_t *order = ds_accel__config_get(&context->config, "detection_order", NULL);
+    json_t *array = json_array();
+
+    if (name != NULL) {
+        if (ds_accel__registry_find(&context->registry, name) == NULL) {
+            append(array, ds_accel__json_text(name), failed);
+        }
+        return array;
+    }
+    for (size_t i = 0; i < json_array_size(order); i++) {
+        json_t *listed = json_array_get(order, i);
+
+        if (ds_accel__registry_find(&context->registry, json_string_value(listed)) == NULL) {
+            append(array, json_incref(listed), failed);
+        }
+    }
+    return array;
+}
+
+static json_t *searched_tree(const ds_accel_t *context, bool *failed)
+{
+    const char *at = context->searched.data != NULL ? context->searched.data : "";
+    json_t *array = json_array();
+
+    while (*at != '\0') {
+        size_t length = strcspn(at, "\n");
+        char *dir = strndup(at, length);
+
+        append(array, dir != NULL ? ds_accel__json_text(dir) : NULL, failed);
+        free(dir);
+        at += length + (at[length] == '\n');
+    }
+    return array;
+}
+
+static json_t *report_explain(const ds_accel_t *context, const char *name)
+{
+    bool failed = false;
+    json_t *tree = new_report(&failed);
+    json_t *array = json_array();
+
+    ds_accel__json_set(tree, "accelerator",
+                       context->chosen != NULL ? ds_accel__json_text(context->chosen->name)
+                                               : json_null(),
+                       &failed);
+    ds_accel__json_set(
+        tree, "set_method",
+        context->chosen != NULL ? ds_accel__json_text(context->set_method) : json_null(), &failed);
+    set_text(tree, "failure", context->failure, &failed);
+    for (size_t i = 0; i < context->registry.count; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+        const struct ds_accel__reason *reason = ds_accel__reason(candidate->reason);
+        json_t *entry;
+
+        if (name != NULL && strcmp(name, candidate->name) != 0) {
+            continue;
+        }
+        entry = json_object();
+        set_head(entry, candidate, &failed);
+        set_text(entry, "meaning", reason != NULL ? reason->meaning : "", &failed);
+        set_text(entry, "remedy",
+                 ds_accel__config_remedy(&context->config, candidate->name, candidate->reason),
+                 &failed);
+        set_text(entry, "stage", candidate->stage, &failed);
+        ds_accel__json_set(entry, "elapsed_us", json_integer((json_int_t)candidate->elapsed_us),
+                           &failed);
+        ds_accel__json_set(entry, "demand_only", json_boolean(candidate->is_demand_only), &failed);
+        ds_accel__json_set(entry, "cached", json_boolean(candidate->is_cached), &failed);
+        ds_accel__json_set(entry, "strikes", json_integer(candidate->strikes), &failed);
+        ds_accel__json_set(entry, "gates", gates_tree(candidate, &failed), &failed);
+        set_text(entry, "output", candidate->output, &failed);
+        append(array, entry, &failed);
+    }
+    ds_accel__json_set(tree, "candidates", array, &failed);
+    ds_accel__json_set(tree, "without_plugin", without_plugin(context, name, &failed), &failed);
+    set_text(tree, "remedy",
+             name != NULL && ds_accel__registry_find(&context->registry, name) == NULL
+                 ? ds_accel__config_remedy(&context->config, name, "no_plugin")
+                 : "",
+             &failed);
+    ds_accel__json_set(tree, "searched", searched_tree(context, &failed), &failed);
+    return finish(tree, failed);
+}
+
+/* ---- configuration -------------------------------------------------------------------------- */
+
+/* first: the first layer that is of interest. */
+static json_t *files_tree(const struct ds_accel__config *config, enum ds_accel__layer first,
+                          bool *failed)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < config->file_count; i++) {
+        json_t *file;
+
+        if (config->files[i].layer < first) {
+            continue;
+        }
+        file = json_object();
+
+        set_text(file, "path", config->files[i].path, failed);
+        set_text(file, "layer", ds_accel__layer_name(config->files[i].layer), failed);
+        append(array, file, failed);
+    }
+    return array;
+}
+
+struct config_walk {
+    const struct ds_accel__config *config;
+    json_t *values;
+    bool failed;
+};
+
+static void walk_config(struct config_walk *walk, json_t *value, const char *key,
+                        const char *pointer);
+
+static void walk_members(struct config_walk *walk, json_t *object, const char *key,
+                         const char *pointer)
+{
+    const char *name;
+    json_t *member;
+
+    json_object_foreach(object, name, member)
+    {
+        const char *quote = strpbrk(name, ".\" ") != NULL ? "\"" : "";
+        char *below =
+            ds_accel__format("%s%s%s%s%s", key, key[0] != '\0' ? "." : "", quote, name, quote);
+        char path[1024];
+
+        snprintf(path, sizeof(path), "%s", pointer);
+        if (below == NULL) {
+            walk->failed = true;
+        } else if (ds_accel__pointer_append(path, sizeof(path), name)) {
+            walk_config(walk, member, below, path);
+        }
+        free(below);
+    }
+}
+
+/* Add a leaf, or walk an object's members. key is for people, pointer for looking the origin up. */
+static void walk_config(struct config_walk *walk, json_t *value, const char *key,
+                        const char *pointer)
+{
+    char *origin;
+    json_t *entry;
+
+    if (json_is_object(value) && (json_object_size(value) > 0 || key[0] == '\0')) {
+        walk_members(walk, value, key, pointer);
+        return;
+    }
+    origin = ds_accel__config_origin(walk->config, pointer);
+    entry = json_object();
+    set_text(entry, "key", key, &walk->failed);
+    ds_accel__json_set(entry, "value", json_incref(value), &walk->failed);
+    set_text(entry, "origin", origin, &walk->failed);
+    append(walk->values, entry, &walk->failed);
+    free(origin);
+}
+
+static json_t *report_config(const ds_accel_t *context)
+{
+    struct config_walk walk = {.config = &context->config, .values = json_array()};
+    json_t *tree = new_report(&walk.failed);
+
+    ds_accel__json_set(tree, "files",
+                       files_tree(&context->config, DS_ACCEL__LAYER_PACKAGE, &walk.failed),
+                       &walk.failed);
+    walk_config(&walk, context->config.merged, "", "");
+    ds_accel__json_set(tree, "values", walk.values, &walk.failed);
+    return finish(tree, walk.failed);
+}
+
+static json_t *report_config_env(const ds_accel_t *context)
+{
+    bool failed = false;
+    json_t *tree = new_report(&failed);
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT; i++) {
+        const struct ds_accel__variable_info *info = &ds_accel__variables[i];
+        const char *value = context->env.values[i];
+        const char *shown = value != NULL ? value : info->default_value;
+        json_t *entry = json_object();
+
+        set_text(entry, "name", info->name, &failed);
+        ds_accel__json_set(entry, "value", shown != NULL ? ds_accel__json_text(shown) : json_null(),
+                           &failed);
+        set_text(entry, "origin",
+                 value != NULL          ? "environment"
+                 : context->env.ignored ? "ignored"
+                                        : "default",
+                 &failed);
+        ds_accel__json_set(entry, "default",
+                           info->default_value != NULL ? ds_accel__json_text(info->default_value)
+                                                       : json_null(),
+                           &failed);
+        set_text(entry, "help", info->help, &failed);
+        append(array, entry, &failed);
+    }
+    ds_accel__json_set(tree, "variables", array, &failed);
+    return finish(tree, failed);
+}
+
+static json_t *report_config_check(const struct ds_accel__config *config,
+                                   enum ds_accel__layer first)
+{
+    bool failed = false;
+    json_t *tree = new_report(&failed);
+    json_t *array = json_array();
+
+    ds_accel__json_set(tree, "valid", json_boolean(config->problem_count == 0), &failed);
+    ds_accel__json_set(tree, "files", files_tree(config, first, &failed), &failed);
+    for (size_t i = 0; i < config->problem_count; i++) {
+        const struct ds_accel__config_problem *problem = &config->problems[i];
+        json_t *entry = json_object();
+
+        set_text(entry, "file", problem->file, &failed);
+        ds_accel__json_set(entry, "line", json_integer(problem->line), &failed);
+        ds_accel__json_set(entry, "column", json_integer(problem->column), &failed);
+        set_text(entry, "message", problem->message, &failed);
+        append(array, entry, &failed);
+    }
+    ds_accel__json_set(tree, "problems", array, &failed);
+    return finish(tree, failed);
+}
+
+/* The verdict on what was found; clears config. */
+static int32_t write_check(struct ds_accel__config *config, int32_t status,
+                           enum ds_accel__layer first, uint32_t format, char **text_out)
+{
+    if (status >= 0 || status == DS_ACCEL_ERR_CONFIG) {
+        int32_t written = ds_accel__report_write(
+            DS_ACCEL__REPORT_CONFIG_CHECK, report_config_check(config, first), format, text_out);
+
+        status = written < 0 ? written : status;
+    }
+    ds_accel__config_clear(config);
+    return status;
+}
+
+int32_t ds_accel_config_check(const struct ds_accel_options *given, uint32_t format,
+                              char **text_out)
+{
+    struct ds_accel_options options;
+    struct ds_accel__config config;
+    struct ds_accel__env env;
+    enum ds_accel__variable variable;
+    const char *problem;
+    int32_t status;
+
+    if (text_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "text_out is NULL");
+    }
+    status = ds_accel__options_read(given, &options);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel__env_read(&env, (options.flags & DS_ACCEL_OPTION_NO_ENVIRONMENT) != 0);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel__config_find(&config, &options, &env);
+    status = status < 0 ? status : ds_accel__config_read(&config, true);
+    problem = ds_accel__env_problem(&env, &variable);
+    if ((status >= 0 || status == DS_ACCEL_ERR_CONFIG) && problem != NULL) {
+        int32_t added =
+            ds_accel__config_add_problem(&config, ds_accel__variables[variable].name, problem);
+
+        status = added < 0 ? added : DS_ACCEL_ERR_CONFIG;
+    }
+    status = write_check(&config, status, DS_ACCEL__LAYER_PACKAGE, format, text_out);
+    ds_accel__env_clear(&env);
+    return status;
+}
+
+int32_t ds_accel_config_check_files(const struct ds_accel_options *given, const char *const *paths,
+                                    const char *const *texts, uint32_t count, uint32_t format,
+                                    char **text_out)
+{
+    struct ds_accel_options options;
+    struct ds_accel__config config;
+    int32_t status;
+
+    if (text_out == NULL || (paths == NULL && count > 0)) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "paths or text_out is NULL");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (paths[i] == NULL) {
+            return ds_accel__error(DS_ACCEL_ERR_INVALID, "a path is NULL");
+        }
+    }
+    status = ds_accel__options_read(given, &options);
+    if (status < 0) {
+        return status;
+    }
+    status = ds_accel__config_find_named(&config, &options, paths, texts, count);
+    status = status < 0 ? status : ds_accel__config_read(&config, true);
+    return write_check(&config, status, DS_ACCEL__LAYER_EXPLICIT, format, text_out);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out)
+{
+    struct ds_accel__text text = {0};
+    char *dump;
+
+    if (tree == NULL) {
+        return ds_accel__no_memory();
+    }
+    if ((format & DS_ACCEL_FORMAT_JSON) != 0) {
+        dump = ds_accel__json_dump(tree, JSON_INDENT(2));
+        if (dump != NULL) {
+            ds_accel__text_add_printable_json(&text, dump);
+            ds_accel__text_add(&text, "\n");
+        }
+        free(dump);
+        *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
+    } else if (report == DS_ACCEL_REPORT_MEMORY ||
+               (report == DS_ACCEL_REPORT_TOPO && (format & DS_ACCEL_FORMAT_SVG) != 0)) {
+        *text_out = NULL;
+        if ((report == DS_ACCEL_REPORT_TOPO ? ds_accel__topo_svg(tree, &text)
+                                            : ds_accel__memory_tree_svg(tree, &text)) >= 0) {
+            *text_out = ds_accel__text_take(&text);
+        }
+        ds_accel__text_clear(&text);
+    } else {
+        *text_out = ds_accel__report_text(report, tree, format);
+    }
+    json_decref(tree);
+    return *text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* Reports that tell of a failed detection are written in spite of it. */
+static bool tells_failure(uint32_t report)
+{
+    return report == DS_ACCEL_REPORT_DETECT || report == DS_ACCEL_REPORT_EXPLAIN ||
+           report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE;
+}
+
+/* Is one accelerator asked for by name: the option, the environment's or the configuration's? */
+static bool is_forced(ds_accel_t *context)
+{
+    bool is_configured;
+
+    pthread_mutex_lock(&context->config_lock);
+    is_configured = ds_accel__config_string(&context->config, "accelerator") != NULL;
+    pthread_mutex_unlock(&context->config_lock);
+    return context->forced != NULL || context->env.values[DS_ACCEL__VARIABLE_ACCELERATOR] != NULL ||
+           is_configured;
+}
+
+/* Without a name, topo is of all that can be used, or of the one that is asked for. */
+static bool is_topo_of_all(ds_accel_t *context, uint32_t report, const char *name)
+{
+    return report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_forced(context);
+}
+
+/* Only these need more of the chosen plugin than what its rehearsal in a helper showed. */
+static bool opens_devices(uint32_t report)
+{
+    return report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_MEMORY ||
+           report == DS_ACCEL_REPORT_BUNDLE || report == DS_ACCEL_REPORT_TOPO ||
+           report == DS_ACCEL_REPORT_ENV;
+}
+
+/* What a report needs to have happened before it is written. */
+static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
+{
+    int32_t status = DS_ACCEL_OK;
+    bool needs_choice = tells_failure(report) ||
+                        ((report == DS_ACCEL_REPORT_INFO || report == DS_ACCEL_REPORT_ENV ||
+                          report == DS_ACCEL_REPORT_MEMORY || report == DS_ACCEL_REPORT_TOPO) &&
+                         name == NULL && !is_topo_of_all(context, report, name));
+
+    if (needs_choice) {
+        status = opens_devices(report) ? ds_accel_detect(context) : ds_accel__choose(context);
+        if (status == DS_ACCEL_ERR_NO_MEMORY || (status < 0 && !tells_failure(report))) {
+            return status;
+        }
+    }
+    if (report == DS_ACCEL_REPORT_LIST || report == DS_ACCEL_REPORT_EXPLAIN ||
+        report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_BUNDLE ||
+        is_topo_of_all(context, report, name)) {
+        /* To explain a device's sleep is no reason to end it. */
+        int32_t checked = ds_accel__check(context, name, false);
+
+        /* A backend that only the configuration knows: that it has no plugin is the explanation. */
+        if (checked == DS_ACCEL_ERR_NOT_FOUND && report == DS_ACCEL_REPORT_EXPLAIN) {
+            pthread_mutex_lock(&context->config_lock);
+            if (ds_accel__config_get(&context->config, "backends", name, NULL) != NULL) {
+                checked = DS_ACCEL_OK;
+            }
+            pthread_mutex_unlock(&context->config_lock);
+        }
+        return checked < 0 ? checked : (tells_failure(report) ? status : DS_ACCEL_OK);
+    }
+    return status;
+}
+
+static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out);
+
+static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
+                         json_t **tree_out)
+{
+    int32_t status;
+
+    *tree_out = NULL;
+    if (report != DS_ACCEL_REPORT_DETECT || (format & DS_ACCEL_FORMAT_JSON) != 0) {
+        status = ds_accel__context_load_origins(context);
+        if (status < 0) {
+            return status;
+        }
+    }
+    switch (report) {
+    case DS_ACCEL_REPORT_DETECT:
+        *tree_out = report_detect(context, (format & DS_ACCEL_FORMAT_JSON) != 0);
+        break;
+    case DS_ACCEL_REPORT_LIST:
+        *tree_out = report_list(context);
+        break;
+    case DS_ACCEL_REPORT_EXPLAIN:
+        *tree_out = report_explain(context, name);
+        break;
+    case DS_ACCEL_REPORT_CONFIG_ENV:
+        *tree_out = report_config_env(context);
+        break;
+    case DS_ACCEL_REPORT_CONFIG:
+        status = ds_accel__context_load_ops(context);
+        if (status < 0) {
+            return status;
+        }
+        *tree_out = report_config(context);
+        break;
+    case DS_ACCEL_REPORT_INFO:
+        status = ds_accel__context_load_ops(context);
+        return status < 0 ? status : ds_accel__report_info(context, name, tree_out);
+    case DS_ACCEL_REPORT_MEMORY:
+        return ds_accel__report_memory(context, name, tree_out);
+    case DS_ACCEL_REPORT_ENV:
+        return ds_accel__report_env(context, name, tree_out);
+    case DS_ACCEL_REPORT_DOCTOR:
+        return ds_accel__report_doctor(context, tree_out);
+    case DS_ACCEL_REPORT_BUNDLE:
+        return report_bundle(context, format, tree_out);
+    case DS_ACCEL_REPORT_TOPO:
+        return ds_accel__report_topo(context, name, tree_out);
+    case DS_ACCEL_REPORT_CACHE:
+        return ds_accel__report_cache(context, tree_out);
+    case DS_ACCEL_REPORT_QUARANTINE:
+        return ds_accel__report_quarantine(context, tree_out);
+    default:
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no report %u", report);
+    }
+    return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+/* One report, or several of those that are about one backend, as a member of the bundle. */
+static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
+{
+    bool failed = false;
+    json_t *tree;
+    int32_t status = make_tree(context, report, NULL, DS_ACCEL_FORMAT_JSON, &tree);
+
+    if (status >= 0) {
+        ds_accel__json_set(bundle, key, tree, &failed);
+    }
+    return failed ? ds_accel__no_memory() : status;
+}
+
+static int32_t add_reports(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
+{
+    bool failed = false;
+    json_t *array = json_array();
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+        json_t *tree;
+
+        if (candidate->state == DS_ACCEL_STATE_AVAILABLE ||
+            candidate->state == DS_ACCEL_STATE_SELECTED) {
+            status = make_tree(context, report, candidate->name, DS_ACCEL_FORMAT_JSON, &tree);
+            if (status >= 0) {
+                append(array, tree, &failed);
+            }
+        }
+    }
+    ds_accel__json_set(bundle, key, array, &failed);
+    return failed ? ds_accel__no_memory() : status;
+}
+
+static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out)
+{
+    static const struct {
+        const char *key;
+        uint32_t report;
+        bool is_of_each; /* backend that can be used */
+    } parts[] = {
+        {"detect", DS_ACCEL_REPORT_DETECT, false},
+        {"list", DS_ACCEL_REPORT_LIST, false},
+        {"explain", DS_ACCEL_REPORT_EXPLAIN, false},
+        {"info", DS_ACCEL_REPORT_INFO, true},
+        {"env", DS_ACCEL_REPORT_ENV, true},
+        {"doctor", DS_ACCEL_REPORT_DOCTOR, false},
+        {"topo", DS_ACCEL_REPORT_TOPO, false},
+        {"config", DS_ACCEL_REPORT_CONFIG, false},
+        {"config_env", DS_ACCEL_REPORT_CONFIG_ENV, false},
+    };
+    bool failed = false;
+    json_t *tree = new_report(&failed);
+    int32_t status;
+
+    set_text(tree, "version", DS_ACCEL_VERSION, &failed);
+    ds_accel__json_set(tree, "redacted", json_boolean((format & DS_ACCEL_FORMAT_UNREDACTED) == 0),
+                       &failed);
+    ds_accel__json_set(tree, "machine", ds_accel__machine_tree(context), &failed);
+    status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(parts) && status >= 0; i++) {
+        status = parts[i].is_of_each ? add_reports(context, tree, parts[i].key, parts[i].report)
+                                     : add_report(context, tree, parts[i].key, parts[i].report);
+    }
+    if (status >= 0 && (format & DS_ACCEL_FORMAT_UNREDACTED) == 0) {
+        const char *host =
+            json_string_value(json_object_get(json_object_get(tree, "machine"), "host"));
+        bool has_host = host != NULL && host[0] != '\0';
+
+        status = ds_accel__redact(context, &tree);
+        if (status >= 0 && has_host) { /* however short it is */
+            set_text(json_object_get(tree, "machine"), "host", "HOST", &failed);
+            status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+        }
+    }
+    if (status < 0) {
+        json_decref(tree);
+        return status;
+    }
+    *tree_out = tree;
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
+                        char **text_out)
+{
+    json_t *tree;
+    int32_t status;
+    int32_t written;
+
+    if (context == NULL || text_out == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "context or text_out is NULL");
+    }
+    status = ds_accel__context_check(context);
+    if (status < 0) {
+        return status;
+    }
+    if (report == DS_ACCEL_REPORT_MEMORY &&
+        (format & (DS_ACCEL_FORMAT_JSON | DS_ACCEL_FORMAT_SVG)) == 0) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID, "memory is written as JSON or SVG");
+    }
+    if (report == DS_ACCEL_REPORT_MEMORY && context->recording != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
+                               "the machine is a recorded one: the memory of its devices as it is "
+                               "now cannot be shown");
+    }
+    if (report == DS_ACCEL_REPORT_BUNDLE || report == DS_ACCEL_REPORT_RECORDING) {
+        format |= DS_ACCEL_FORMAT_JSON;
+    }
+    if (report == DS_ACCEL_REPORT_RECORDING) {
+        status = ds_accel__report_recording(context, &tree);
+        return status < 0 ? status : ds_accel__report_write(report, tree, format, text_out);
+    }
+    /* Only detect's own answer needs no more than detection does. */
+    if (report != DS_ACCEL_REPORT_DETECT) {
+        pthread_mutex_lock(&context->config_lock);
+        status = ds_accel__config_complete(&context->config);
+        pthread_mutex_unlock(&context->config_lock);
+        if (status < 0) {
+            return status;
+        }
+    }
+    pthread_mutex_lock(&context->lock);
+    context->asks_anew = context->asks_anew || report == DS_ACCEL_REPORT_LIST ||
+                         report == DS_ACCEL_REPORT_EXPLAIN || report == DS_ACCEL_REPORT_DOCTOR ||
+                         report == DS_ACCEL_REPORT_BUNDLE;
+    pthread_mutex_unlock(&context->lock);
+    status = prepare(context, report, name);
+    if (status < 0 && (status == DS_ACCEL_ERR_NO_MEMORY || status == DS_ACCEL_ERR_NOT_FOUND ||
+                       !tells_failure(report))) {
+        return status;
+    }
+    pthread_mutex_lock(&context->lock);
+    if (report == DS_ACCEL_REPORT_TOPO && name == NULL && !is_topo_of_all(context, report, name) &&
+        context->selected != NULL) {
+        name = context->selected->name;
+    }
+    written = make_tree(context, report, name, format, &tree);
+    pthread_mutex_unlock(&context->lock);
+    if (written >= 0) {
+        bool is_sick = json_is_false(json_object_get(tree, "ok"));
+
+        written = ds_accel__report_write(report, tree, format, text_out);
+        if (written >= 0 && report == DS_ACCEL_REPORT_DOCTOR && is_sick) {
+            return ds_accel__error(DS_ACCEL_ERR_STATE, "problems were found");
+        }
+    }
+    /* An explanation of a failure is a success; detect's own answer is the failure. */
+    return written < 0 || report != DS_ACCEL_REPORT_DETECT ? written : status;
+}
+
+void ds_accel_free_text(char *text)
+{
+    free(text);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Memory: the caching allocator (allocator*.c with allocator.h), pinned memory (pinned*.c). */
+#ifndef DS_ACCEL_CORE_CACHING_H
+#define DS_ACCEL_CORE_CACHING_H
+
+#include "ds_accel.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ds_accel__device;
+struct ds_accel__stream;
+
+enum ds_accel__pinned_place {
+    DS_ACCEL__PINNED_FOREIGN, /* of no pool */
+    DS_ACCEL__PINNED_LIVE,
+    DS_ACCEL__PINNED_FREE /* kept for later */
+};
+
+/* Another stream uses memory of the pool. ERR_NOT_FOUND, with no error said: it is not the pool's.
+ */
+int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
+                                struct ds_accel__stream *stream);
+/* Whether an address is a pool's, by the base of its allocation, or by itself if that is NULL. */
+enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
+                                                  const void *address);
+/* Give all of it back to the runtime, what is still in use too. */
+void ds_accel__pinned_close(struct ds_accel__device *device);
+/* pinned_uses.c: a device is open, and will be closed; streams of it may use any pool's memory. */
+void ds_accel__pinned_attach(struct ds_accel__device *device);
+void ds_accel__pinned_detach(struct ds_accel__device *device);
+/* In a forked child, which has none of the open devices. */
+void ds_accel__pinned_renew(void);
+/* A stream is about to be destroyed. Lock of its device held. */
+void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
+                                  const struct ds_accel__stream *stream);
+
+/* ---- captures.c: captures of this process ---------------------------------------------------- */
+
+/* Around the call that begins one: nobody asks meanwhile what would break it. */
+uint32_t ds_accel__captures_begin(void);
+void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun);
+/* The stream's has ended, if there was one. */
+void ds_accel__captures_end(struct ds_accel__stream *stream);
+/* Another library may capture on a stream of the device, until that is forgotten. */
+void ds_accel__captures_may_be_foreign(struct ds_accel__device *device);
+void ds_accel__captures_forget(struct ds_accel__device *device);
+bool ds_accel__captures_are_foreign(void);
+/* Hold: until the release, none begins. False: one goes on, and nothing may be asked that would
+ * break it. Try: holds only if none goes on, not even another library's; false: it does not. */
+bool ds_accel__captures_hold(void);
+bool ds_accel__captures_try_hold(void);
+void ds_accel__captures_release(void);
+/* In a forked child. */
+void ds_accel__captures_renew(void);
+
+enum ds_accel__allocator_mode {
+    DS_ACCEL__ALLOCATOR_CACHING,
+    DS_ACCEL__ALLOCATOR_OFF,
+    DS_ACCEL__ALLOCATOR_DEBUG
+};
+
+#define DS_ACCEL__HISTORY_ON 1u
+#define DS_ACCEL__HISTORY_STACKS 2u
+
+/* Settings; bytes. ds_accel__allocator_defaults() fills them. */
+struct ds_accel__allocator_options {
+    enum ds_accel__allocator_mode mode;
+    uint32_t roundup_power2_divisions; /* 0: sizes are rounded to 512 bytes only */
+    uint64_t small_limit_bytes;        /* requests up to it come from small segments */
+    uint64_t small_segment_bytes;
+    uint64_t medium_limit_bytes; /* requests below it come from segments of one size */
+    uint64_t medium_segment_bytes;
+    uint64_t large_step_bytes; /* others from one of their own, rounded to this */
+    uint64_t max_split_bytes;  /* blocks from it on are never split; 0: all are */
+    double gc_threshold;       /* of the limit, from where on idle segments go; 0: never */
+    bool growable_segments;
+    uint64_t limit_bytes;      /* of reserved memory; 0: none */
+    double fraction;           /* the same as a part of the device's memory; 0: none */
+    uint32_t history_flags;    /* DS_ACCEL__HISTORY_* */
+    uint64_t history_entries;  /* at most */
+    uint64_t quarantine_bytes; /* debug: kept from being used again */
+};
+
+void ds_accel__allocator_defaults(struct ds_accel__allocator_options *options);
+/* Over what is there: "debug", "growable_segments=true,limit_bytes=8GiB". ERR_CONFIG. */
+int32_t ds_accel__allocator_parse_options(const char *text,
+                                          struct ds_accel__allocator_options *options);
+const char *ds_accel__allocator_mode_name(enum ds_accel__allocator_mode mode);
+/* As the configuration and the environment say. ERR_CONFIG: the variable can't be read. */
+int32_t ds_accel__allocator_read_options(ds_accel_t *context,
+                                         struct ds_accel__allocator_options *options);
+
+/*
+ * An allocator over a backend's raw calls; nothing else of the library is needed, so that one can
+ * run over a table that only pretends. Streams are known by their arenas.
+ */
+struct ds_accel__allocator;
+struct ds_accel__arena;
+struct ds_accel__private;
+int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
+                                   ds_accel_plugin_device_t *device,
+                                   const struct ds_accel__allocator_options *options,
+                                   struct ds_accel__allocator **allocator_out);
+/* The public handle that callbacks get, and the number that texts have. */
+void ds_accel__allocator_attach(struct ds_accel__allocator *allocator, ds_accel_device_t *handle,
+                                uint32_t device_index);
+/* Memory that is still allocated goes too: how many blocks. NULL is ignored. */
+uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator);
+/* A stream's arena, for ds_accel__allocator_stream_gone() to end. NULL: no memory. */
+struct ds_accel__arena *ds_accel__allocator_arena(struct ds_accel__allocator *allocator,
+                                                  ds_accel_plugin_stream_t *stream);
+int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_bytes,
+                                  uint64_t align_bytes, void **pointer_out);
+/* ERR_NOT_FOUND: nothing of this allocator's is there; ERR_INVALID: not a live block's start.
+ * freeing: NULL: the stream that it was allocated on. */
+int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
+                                 struct ds_accel__arena *freeing, void *pointer);
+/* A live block of its begins there. */
+bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void *pointer);
+int32_t ds_accel__allocator_record(struct ds_accel__allocator *allocator, void *pointer,
+                                   struct ds_accel__arena *arena);
+/* The stream is about to be destroyed. */
+void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena);
+/* Private pools: a reference for who makes it. NULL: no memory. */
+struct ds_accel__private *ds_accel__private_create(struct ds_accel__allocator *allocator);
+void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_accel__private *pool);
+/* The last one opens its memory for everybody. NULL is ignored. */
+void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_accel__private *pool);
+/* This thread's allocations come from it, until it is ended. ERR_STATE: from another already, or
+ * not from it. */
+int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_accel__private *pool,
+                              bool is_begun);
+/* The stream captures from now on, with memory of the pool; and has ended it. False: it captures
+ * already. */
+bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
+                                       struct ds_accel__private *pool);
+bool ds_accel__allocator_is_capturing(struct ds_accel__arena *arena);
+void ds_accel__allocator_capture_end(struct ds_accel__arena *arena);
+/* flags: DS_ACCEL__HISTORY_*; 0 forgets what was kept. */
+int32_t ds_accel__allocator_record_history(struct ds_accel__allocator *allocator, uint32_t flags,
+                                           uint64_t max_entries);
+/* Snapshot: add segments, trace and statistics to a tree's arrays. ERR_NO_MEMORY. */
+int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json_t *segments,
+                                     json_t *traces, json_t *stats);
+/* Its statistics as one flat object, and its settings; NULL: no memory. */
+json_t *ds_accel__allocator_stats_tree(struct ds_accel__allocator *allocator);
+json_t *ds_accel__allocator_settings(const struct ds_accel__allocator *allocator);
+/* Every statistic in turn, until visit says no. */
+typedef bool (*ds_accel__stat_visit_t)(void *user_data, const char *key, int64_t value);
+void ds_accel__allocator_visit_stats(struct ds_accel__allocator *allocator,
+                                     ds_accel__stat_visit_t visit, void *user_data);
+/* which: DS_ACCEL_PEAK_* */
+void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint32_t which);
+/* Give cached memory back until at most keep_bytes are reserved. ERR_INVALID: debug found memory
+ * that was written after it was freed. */
+int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
+/* Cached memory, and the largest piece of it. */
+void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint64_t *free_bytes_out,
+                                    uint64_t *largest_bytes_out);
+/* The live block that an address lies in: its start and the size that was asked for. */
+bool ds_accel__allocator_find(struct ds_accel__allocator *allocator, const void *pointer,
+                              uint64_t *address_out, uint64_t *size_bytes_out);
+/* Of what the device has, and what the cache could give back, within the limit. */
+uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator,
+                                       uint64_t device_bytes);
+void ds_accel__allocator_set_limit(struct ds_accel__allocator *allocator, uint64_t limit_bytes);
+void ds_accel__allocator_set_callback(struct ds_accel__allocator *allocator,
+                                      ds_accel_memory_failure_t callback, void *user_data);
+/* Walk and verify all blocks of all arenas: "" or what is wrong. For tests. */
+void ds_accel__allocator_verify(struct ds_accel__allocator *allocator, char *problem,
+                                size_t problem_size);
+
+/* memory.c: a device's allocator, a stream's arena; made when they are first needed. */
+int32_t ds_accel__device_allocator(struct ds_accel__device *device,
+                                   struct ds_accel__allocator **allocator_out);
+int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel__arena **arena_out);
+
+/* memory_stats.c: a snapshot of one device's memory, or of all that are open (NULL), as a tree. */
+int32_t ds_accel__memory_snapshot_tree(ds_accel_t *context, struct ds_accel__device *device,
+                                       json_t **tree_out);
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Graphs: capture once, replay often. One handle holds what was captured and its launchable form,
+ * as programs that come from DeepSpeed expect; some runtimes have one object for both.
+ */
+#include "base/fork.h"
+#include "base/text.h"
+#include "host/context.h"
+#include "host/registry.h"
+#include "layers/layers.h"
+#include "runtime/allocator/allocator.h"
+#include "runtime/caching.h"
+#include "runtime/handle.h"
+
+static struct ds_accel__graph *check(ds_accel_graph_t *graph, const char *call)
+{
+    if (!ds_accel__handle_is_live(graph)) {
+        ds_accel__refuse(call, "graph", graph);
+        return NULL;
+    }
+    if (ds_accel__device_fork_check(((struct ds_accel__graph *)graph)->child.device) < 0) {
+        return NULL;
+    }
+    return (struct ds_accel__graph *)graph;
+}
+
+/* What check() returned NULL for. */
+static int32_t refused(const ds_accel_graph_t *graph)
+{
+    return ds_accel__handle_is_live(graph) ? DS_ACCEL_ERR_STATE : DS_ACCEL_ERR_INVALID;
+}
+
+int32_t ds_accel_graph_create(ds_accel_device_t *device, ds_accel_graph_t **graph_out)
+{
+    struct ds_accel__device *ours = ds_accel__device_check(device, "graph_create");
+    struct ds_accel__graph *graph;
+    int32_t status;
+
+    if (ours == NULL || graph_out == NULL) {
+        return ours == NULL ? DS_ACCEL_ERR_INVALID
+                            : ds_accel__refuse("graph_create", "output", NULL);
+    }
+    status = ds_accel__device_fork_check(ours);
+    if (status < 0) {
+        return status;
+    }
+    if (ds_accel__slot_is_absent(device->table,
+                                 offsetof(struct ds_accel_plugin, graph_capture_begin))) {
+        return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED, "%s has no graphs", ours->candidate->name);
+    }
+    graph = ds_accel__handle_take(DS_ACCEL__HANDLE_GRAPH, ours);
+    if (graph == NULL) {
+        return DS_ACCEL_ERR_NO_MEMORY;
+    }
+    graph->table = device->table;
+    pthread_mutex_init(&graph->lock, NULL);
+    ds_accel__child_add(&graph->child);
+    *graph_out = (ds_accel_graph_t *)graph;
+    return DS_ACCEL_OK;
+}
+
+/*
+ * Memory of the graph goes back in the order of the stream it was captured on, and a replay on
+ * another stream may use it still: remember where that ends. Launches of one graph are in order, so
+ * that the latest stands for all. Lock held.
+ */
+static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel__stream *stream)
+{
+    const struct ds_accel_plugin *table = graph->table;
+    ds_accel_plugin_device_t *device = graph->child.device->abi.handle;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status = DS_ACCEL_OK;
+
+    if (graph->memory == NULL || stream->child.id == graph->capturing_id) {
+        return DS_ACCEL_OK;
+    }
+    if (graph->replayed == NULL) {
+        status = table->event_create(device, 0, &graph->replayed, &error);
+    }
+    if (status == DS_ACCEL_OK && graph->replayed != NULL &&
+        table->event_record(graph->replayed, stream->abi.handle, &error) == DS_ACCEL_OK) {
+        graph->is_replaying = true;
+        return DS_ACCEL_OK;
+    }
+    status = table->stream_synchronize(stream->abi.handle, UINT64_MAX, &error); /* without events */
+    return status < 0 && status != DS_ACCEL_ERR_UNSUPPORTED ? ds_accel__fail(status, &error)
+                                                            : DS_ACCEL_OK;
+}
+
+/* Lock held: wait for what note_replay() noted. It is still noted where it cannot be waited for. */
+static void wait_for_replay(struct ds_accel__graph *graph)
+{
+    const struct ds_accel__device *device = graph->child.device;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+    char text[400];
+
+    if (!graph->is_replaying) {
+        return;
+    }
+    ds_accel__layers_own_begin();
+    status = graph->table->event_synchronize(graph->replayed, UINT64_MAX, &error);
+    ds_accel__layers_own_end();
+    graph->is_replaying = status != DS_ACCEL_OK;
+    if (graph->is_replaying) {
+        ds_accel__describe(status, &error, text, sizeof(text));
+        ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
+                      "device %u keeps a graph's memory until it is closed, for nothing tells when "
+                      "the latest replay is done: %s",
+                      device->index, text);
+    }
+}
+
+/* Lock held; wait_for_replay() was called. */
+static void drop(struct ds_accel__graph *graph)
+{
+    graph->table->graph_exec_destroy(graph->exec);
+    graph->table->graph_destroy(graph->captured);
+    graph->exec = NULL;
+    graph->captured = NULL;
+    if (graph->memory != NULL) { /* what was captured refers to it */
+        if (!graph->is_replaying) {
+            ds_accel__private_put(graph->child.device->allocator, graph->memory);
+        }
+        graph->memory = NULL;
+        graph->is_replaying = false;
+    }
+}
+
+/* Lock held: is the stream still there? Under the device's lock it stays. */
+static bool has_stream(const struct ds_accel__graph *graph)
+{
+    return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
+}
+
+/* A runtime may leave a capture as it is that this thread did not begin. True: it goes on. */
+static bool note_end(struct ds_accel__stream *stream, int32_t end_status)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
+
+    if (end_status >= 0 ||
+        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error) < 0 ||
+        capturing == DS_ACCEL_CAPTURING_NO) {
+        ds_accel__captures_end(stream);
+    }
+    return capturing == DS_ACCEL_CAPTURING_YES;
+}
+
+/* True: the runtime refused, and it goes on. */
+static bool end_unwanted(struct ds_accel__stream *stream)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    ds_accel_plugin_graph_t *captured = NULL;
+    int32_t status;
+
+    ds_accel__layers_own_begin();
+    status = stream->abi.table->graph_capture_end(stream->abi.handle, &captured, &error);
+    ds_accel__layers_own_end();
+    if (status >= 0) {
+        stream->abi.table->graph_destroy(captured);
+    }
+    return note_end(stream, status);
+}
+
+static void release_arena(struct ds_accel__stream *stream)
+{
+    if (stream->arena != NULL && stream->child.device->allocator != NULL) {
+        ds_accel__allocator_capture_end(stream->arena);
+    }
+}
+
+void ds_accel__graph_cancel(struct ds_accel__stream *stream)
+{
+    end_unwanted(stream);
+    release_arena(stream); /* the stream ends, and with it the capture */
+}
+
+/* Lock held: end a capture whose graph nobody wants. */
+static void cancel(struct ds_accel__graph *graph)
+{
+    struct ds_accel__device *device = graph->child.device;
+
+    if (graph->capturing != NULL) {
+        pthread_mutex_lock(&device->lock);
+        if (has_stream(graph) && !end_unwanted(graph->capturing)) {
+            release_arena(graph->capturing);
+        } else if (has_stream(graph)) {
+            graph->memory = NULL; /* the stream allocates from it until it is destroyed */
+            ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
+                          "device %u keeps the memory of a graph that was destroyed: its capture "
+                          "goes on until its stream is destroyed",
+                          device->index);
+        }
+        pthread_mutex_unlock(&device->lock);
+    }
+    graph->capturing = NULL;
+}
+
+void ds_accel__graph_destroy(struct ds_accel__graph *graph)
+{
+    if (!ds_accel__child_remove(&graph->child)) {
+        return;
+    }
+    pthread_mutex_lock(&graph->lock);
+    cancel(graph);
+    wait_for_replay(graph);
+    drop(graph);
+    graph->table->event_destroy(graph->replayed);
+    pthread_mutex_unlock(&graph->lock);
+    pthread_mutex_destroy(&graph->lock);
+    ds_accel__handle_put(DS_ACCEL__HANDLE_GRAPH, graph);
+}
+
+void ds_accel_graph_destroy(ds_accel_graph_t *graph)
+{
+    if (ds_accel__handle_is_live(graph) &&
+        ds_accel__device_lets_end(((struct ds_accel__graph *)graph)->child.device,
+                                  "graph_destroy")) {
+        ds_accel__graph_destroy((struct ds_accel__graph *)graph);
+    }
+}
+
+/* The memory that a capture allocates from, with a reference for the graph; NULL: a new pool. */
+static int32_t get_memory(struct ds_accel__device *device, ds_accel_pool_t *pool,
+                          struct ds_accel__private **memory_out)
+{
+    struct ds_accel__pool *ours = (struct ds_accel__pool *)pool;
+    struct ds_accel__allocator *allocator;
+    int32_t status = ds_accel__device_allocator(device, &allocator);
+
+    if (status < 0) {
+        return status;
+    }
+    if (pool == NULL) {
+        *memory_out = ds_accel__private_create(allocator);
+        return *memory_out != NULL ? DS_ACCEL_OK : DS_ACCEL_ERR_NO_MEMORY;
+    }
+    if (!ds_accel__handle_is_live(pool)) {
+        return ds_accel__refuse("graph_capture_begin", "pool", pool);
+    }
+    if (ours->child.device != device) {
+        return ds_accel__error(DS_ACCEL_ERR_INVALID,
+                               "graph_capture_begin: the pool is of device %u, not %u",
+                               ours->child.device->index, device->index);
+    }
+    ds_accel__private_get(allocator, ours->memory);
+    *memory_out = ours->memory;
+    return DS_ACCEL_OK;
+}
+
+/* Lock held. */
+static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__stream *stream,
+                             struct ds_accel__private *memory, uint32_t mode)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel__arena *arena = NULL;
+    uint32_t process;
+    int32_t status;
+
+    if (graph->capturing != NULL && has_stream(graph)) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_begin: the graph is being captured already");
+    }
+    wait_for_replay(graph); /* before the capture, which a wait might break */
+    status = ds_accel__stream_arena(stream, &arena);
+    if (status < 0) {
+        return status;
+    }
+    /* Before the stream does: what the allocator records on it meanwhile would be captured. */
+    if (!ds_accel__allocator_capture_begin(arena, memory)) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_begin: the stream captures already");
+    }
+    process = ds_accel__captures_begin();
+    status = graph->table->graph_capture_begin(stream->abi.handle, mode, &error);
+    ds_accel__captures_begun(stream, process, status >= 0);
+    if (status < 0) {
+        ds_accel__allocator_capture_end(arena);
+        return ds_accel__fail(status, &error);
+    }
+    drop(graph);
+    graph->capturing = stream;
+    graph->capturing_id = stream->child.id;
+    graph->memory = memory;
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph, ds_accel_stream_t *stream,
+                                     ds_accel_pool_t *pool, uint32_t mode)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_capture_begin");
+    struct ds_accel__private *memory = NULL;
+    struct ds_accel__stream *queue;
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    if (stream == NULL) {
+        return ds_accel__refuse("graph_capture_begin", "stream", NULL);
+    }
+    queue = ds_accel__stream_of(ours->child.device, stream, "graph_capture_begin");
+    if (queue == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    status = get_memory(ours->child.device, pool, &memory);
+    if (status < 0) {
+        return status;
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = begin_capture(ours, queue, memory, mode);
+    pthread_mutex_unlock(&ours->lock);
+    if (status < 0) {
+        ds_accel__private_put(ours->child.device->allocator, memory);
+    }
+    return status;
+}
+
+/* Lock held. */
+static int32_t end_capture(struct ds_accel__graph *graph)
+{
+    struct ds_accel__device *device = graph->child.device;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (graph->capturing == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_end: the graph is not being captured");
+    }
+    pthread_mutex_lock(&device->lock);
+    if (!has_stream(graph)) {
+        pthread_mutex_unlock(&device->lock);
+        graph->capturing = NULL;
+        return ds_accel__error(DS_ACCEL_ERR_STATE,
+                               "graph_capture_end: the stream was destroyed while it captured");
+    }
+    status =
+        graph->table->graph_capture_end(graph->capturing->abi.handle, &graph->captured, &error);
+    if (!note_end(graph->capturing, status)) {
+        ds_accel__allocator_capture_end(graph->capturing->arena);
+        graph->capturing = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+}
+
+int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_capture_end");
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = end_capture(ours);
+    pthread_mutex_unlock(&ours->lock);
+    return status;
+}
+
+/* Lock held. */
+static int32_t check_captured(const struct ds_accel__graph *graph, const char *call)
+{
+    if (graph->capturing != NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "%s: the graph is still being captured", call);
+    }
+    if (graph->captured == NULL && graph->exec == NULL) {
+        return ds_accel__error(DS_ACCEL_ERR_STATE, "%s: nothing was captured", call);
+    }
+    return DS_ACCEL_OK;
+}
+
+/* Lock held. */
+static int32_t instantiate(struct ds_accel__graph *graph)
+{
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (graph->exec != NULL) {
+        return DS_ACCEL_OK;
+    }
+    status = graph->table->graph_instantiate(graph->captured, 0, &graph->exec, &error);
+    return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+}
+
+int32_t ds_accel_graph_instantiate(ds_accel_graph_t *graph)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_instantiate");
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_instantiate");
+    status = status < 0 ? status : instantiate(ours);
+    pthread_mutex_unlock(&ours->lock);
+    return status;
+}
+
+int32_t ds_accel_graph_replay(ds_accel_graph_t *graph, ds_accel_stream_t *stream)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_replay");
+    struct ds_accel__stream *queue;
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (ours == NULL) {
+        return refused(graph);
+    }
+    queue = ds_accel__stream_of(ours->child.device, stream, "graph_replay");
+    if (queue == NULL) {
+        return DS_ACCEL_ERR_INVALID;
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_replay");
+    status = status < 0 ? status : instantiate(ours);
+    if (status >= 0) {
+        status = ours->table->graph_launch(ours->exec, queue->abi.handle, &error);
+        status = status < 0 ? ds_accel__fail(status, &error) : note_replay(ours, queue);
+    }
+    pthread_mutex_unlock(&ours->lock);
+    return status;
+}
+
+int32_t ds_accel_graph_node_count(ds_accel_graph_t *graph, uint64_t *count_out)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_node_count");
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    int32_t status;
+
+    if (ours == NULL || count_out == NULL) {
+        return ours == NULL ? refused(graph) : ds_accel__refuse("graph_node_count", "output", NULL);
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_node_count");
+    if (status >= 0) {
+        status = ours->table->graph_node_count(ours->captured, count_out, &error);
+        status = status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+    }
+    pthread_mutex_unlock(&ours->lock);
+    return status;
+}
+
+static int32_t collect(void *user_data, const char *text, uint64_t text_bytes)
+{
+    struct ds_accel__text *all = user_data;
+
+    ds_accel__text_add_bytes(all, text, (size_t)text_bytes);
+    return all->failed ? DS_ACCEL_ERR_NO_MEMORY : DS_ACCEL_OK;
+}
+
+int32_t ds_accel_graph_dump(ds_accel_graph_t *graph, char **text_out)
+{
+    struct ds_accel__graph *ours = check(graph, "graph_dump");
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    struct ds_accel__text text = {0};
+    int32_t status;
+
+    if (ours == NULL || text_out == NULL) {
+        return ours == NULL ? refused(graph) : ds_accel__refuse("graph_dump", "output", NULL);
+    }
+    pthread_mutex_lock(&ours->lock);
+    status = check_captured(ours, "graph_dump");
+    if (status >= 0) {
+        status = ours->table->graph_dump(ours->captured, collect, &text, &error);
+        status = status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
+    }
+    pthread_mutex_unlock(&ours->lock);
+    if (status < 0) {
+        ds_accel__text_clear(&text);
+        return status;
+    }
+    *text_out = ds_accel__text_take(&text);
+    return *text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}

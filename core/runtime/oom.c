@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * What is said when memory is exhausted. Three things can be short: memory itself, room below the
+ * allocator's own limit, and room in one piece. Only the last two have a setting that helps:
+ *
+ *   enough is free, in pieces   growable segments put pages together, where the backend has virtual
+ *                               memory; elsewhere max_split_bytes keeps large blocks whole
+ *   the device has room         a higher limit, if one is set and stands in the way
+ *
+ * Some drivers give only so much in one allocation, whatever is free. What exceeds that is not a
+ * matter of pieces, and no setting helps: the program has to ask for less at a time.
+ *
+ * Growable segments go first: they need no more memory than there is. Whole free segments were
+ * given back before this is asked, so that collecting them earlier, which is what a threshold for
+ * garbage collection does, would not have helped. Free blocks of other streams and pools help
+ * nobody else.
+ */
+#include "memtools/memory_snapshot.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The difference, or 0. */
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Free bytes in segments, whoever could have them. */
+static uint64_t free_bytes(const struct ds_accel__oom_facts *facts)
+{
+    return less(facts->reserved_bytes, add(facts->allocated_bytes, facts->pending_bytes));
+}
+
+static uint64_t usable_bytes(const struct ds_accel__oom_facts *facts)
+{
+    return less(free_bytes(facts), facts->elsewhere_bytes);
+}
+
+/* What the driver could still give, whether the limit allows it or not. */
+static uint64_t device_room(const struct ds_accel__oom_facts *facts)
+{
+    return facts->device_total_bytes != 0 ? facts->device_free_bytes : 0;
+}
+
+static uint64_t room(const struct ds_accel__oom_facts *facts)
+{
+    uint64_t device = device_room(facts);
+    uint64_t below = less(facts->limit_bytes, facts->reserved_bytes);
+
+    return facts->limit_bytes != 0 && below < device ? below : device;
+}
+
+enum ds_accel__oom_advice ds_accel__oom_advise(const struct ds_accel__oom_facts *facts)
+{
+    uint64_t asked = facts->asked_bytes;
+    uint64_t usable = usable_bytes(facts);
+    bool is_in_pieces = usable > 0 && facts->largest_free_bytes < asked;
+
+    if (facts->largest_bytes != 0 && asked > facts->largest_bytes &&
+        (facts->device_total_bytes == 0 || asked <= facts->device_total_bytes)) {
+        return DS_ACCEL__OOM_ADVICE_SMALLER;
+    }
+    if (!facts->is_growable && facts->can_grow && is_in_pieces &&
+        add(usable, room(facts)) >= asked) {
+        return DS_ACCEL__OOM_ADVICE_GROWABLE;
+    }
+    if (facts->limit_bytes != 0 && room(facts) < device_room(facts) &&
+        add(device_room(facts), facts->is_growable ? usable : 0) >= asked) {
+        return DS_ACCEL__OOM_ADVICE_LIMIT;
+    }
+    if (!facts->is_growable && !facts->can_grow && facts->max_split_bytes == 0 && is_in_pieces &&
+        add(usable, room(facts)) >= asked) {
+        return DS_ACCEL__OOM_ADVICE_SPLIT;
+    }
+    return DS_ACCEL__OOM_ADVICE_NONE;
+}
+
+/* ---- the text ------------------------------------------------------------------------------- */
+
+struct line {
+    char *text;
+    size_t size;
+    size_t length;
+};
+
+static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct line *line, const char *format, ...)
+{
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(line->text + line->length, line->size - line->length, format, arguments);
+    va_end(arguments);
+    if (length > 0) {
+        line->length += (size_t)length;
+        line->length = line->length < line->size ? line->length : line->size - 1;
+    }
+}
+
+static void put_size(struct line *line, const char *before, uint64_t bytes, const char *behind)
+{
+    char size[32];
+
+    ds_accel__size_text(bytes, size, sizeof(size));
+    put(line, "%s%s%s", before, size, behind);
+}
+
+static void put_advice(struct line *line, const struct ds_accel__oom_facts *facts)
+{
+    uint64_t have = add(usable_bytes(facts), room(facts));
+    uint64_t needed;
+
+    switch (ds_accel__oom_advise(facts)) {
+    case DS_ACCEL__OOM_ADVICE_GROWABLE:
+        put(line, "; enough is free, but in pieces: growable_segments would have helped, and is "
+                  "off");
+        break;
+    case DS_ACCEL__OOM_ADVICE_LIMIT:
+        needed = less(facts->asked_bytes, facts->is_growable ? usable_bytes(facts) : 0);
+        put_size(line, "; the device has room: limit_bytes of at least ",
+                 add(facts->reserved_bytes, needed), " would have helped");
+        break;
+    case DS_ACCEL__OOM_ADVICE_SPLIT:
+        put(line, "; enough is free, but in pieces: max_split_bytes would have kept large blocks "
+                  "whole, and is off");
+        break;
+    case DS_ACCEL__OOM_ADVICE_SMALLER:
+        put_size(line, "; the driver gives at most ", facts->largest_bytes,
+                 " in one allocation (max_allocation_bytes): ask for several smaller ones");
+        break;
+    case DS_ACCEL__OOM_ADVICE_NONE:
+        if (have < facts->asked_bytes) {
+            put_size(line, "; ", facts->asked_bytes - have, " more would be needed");
+        } else {
+            put(line, "; enough is free, but in pieces");
+        }
+        break;
+    }
+}
+
+void ds_accel__oom_describe(const struct ds_accel__oom_facts *facts, char *text, size_t text_size)
+{
+    struct line line = {text, text_size, 0};
+    struct ds_accel__memory_sums sums = {.free_bytes = free_bytes(facts),
+                                         .largest_free_bytes = facts->largest_free_bytes};
+
+    if (text_size == 0) {
+        return;
+    }
+    text[0] = '\0';
+    sums.largest_free_bytes = sums.largest_free_bytes < sums.free_bytes ? sums.largest_free_bytes
+                                                                        : sums.free_bytes;
+    put(&line, "%s: out of memory: ", facts->device != NULL ? facts->device : "the device");
+    put_size(&line, "", facts->asked_bytes, " asked");
+    put_size(&line, ", ", facts->allocated_bytes, " allocated");
+    if (facts->pending_bytes > 0) {
+        put_size(&line, ", ", facts->pending_bytes, " waiting for streams");
+    }
+    put_size(&line, ", ", facts->reserved_bytes, " reserved");
+    put_size(&line, ", largest free block ", facts->largest_free_bytes, "");
+    put(&line, ", fragmentation %u %%", ds_accel__fragmentation_percent(&sums));
+    if (facts->elsewhere_bytes > 0) {
+        put_size(&line, ", ", facts->elsewhere_bytes, " free in other streams or pools");
+    }
+    if (facts->limit_bytes > 0) {
+        put_size(&line, ", limit ", facts->limit_bytes, "");
+    }
+    if (facts->device_total_bytes > 0) {
+        put_size(&line, ", device ", facts->device_free_bytes, "");
+        put_size(&line, " of ", facts->device_total_bytes, " free");
+    }
+    put_advice(&line, facts);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Random numbers: philox.c, rng.c, rng_fill.c. */
+#ifndef DS_ACCEL_CORE_RNG_H
+#define DS_ACCEL_CORE_RNG_H
+
+#include "ds_accel.h"
+
+#include <stddef.h>
+
+struct ds_accel__rng;
+
+enum ds_accel__numbers_kind {
+    DS_ACCEL__NUMBERS_BITS,
+    DS_ACCEL__NUMBERS_UNIFORM,
+    DS_ACCEL__NUMBERS_NORMAL
+};
+
+/* What numbers are made of; philox.c says how. Seed, place, kind and dtype are the caller's. */
+struct ds_accel__numbers {
+    uint64_t seed;
+    uint64_t subsequence;
+    uint64_t block;
+    uint32_t word; /* of the block; 4: the subsequence is used up */
+    uint32_t dtype;
+    enum ds_accel__numbers_kind kind;
+    size_t element_bytes;
+    double base; /* + scale * a number of the standard distribution, then kept within bounds */
+    double scale;
+    double least;
+    double most;
+};
+
+/* Fill in the rest. first, second: low and high, or mean and standard deviation. ERR_INVALID. */
+int32_t ds_accel__numbers_prepare(struct ds_accel__numbers *numbers, double first, double second,
+                                  const char *call);
+/* Move to the first place that count elements can begin at; *end_out: the place behind them.
+ * ERR_LIMIT: the subsequence has no such place. */
+int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t count,
+                                struct ds_accel__numbers *end_out);
+/* Elements [first, first + count) of those that begin at the place. */
+void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t first, uint64_t count,
+                            void *out);
+void ds_accel__rng_destroy(struct ds_accel__rng *rng);
+/* NULL with the error said: it is NULL, destroyed, or of a process that this is a child of. */
+struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
+/* The status that goes with that NULL. */
+int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);
+
+#endif
