@@ -69,7 +69,9 @@ STAGE_PROGRAM := $(STAGE)/program
 PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)"' \
     -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"' -DDS_ACCEL_CACHEDIR='"$(CACHEDIR)"' -DDS_ACCEL_LIBEXECDIR='"$(LIBEXECDIR)"' \
     -DDS_ACCEL_LIBDIR='"$(LIBDIR)"' -DDS_ACCEL_SONAME='"libds_accel.so.$(SOVERSION)"'
-CORE_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Icore $(DEPENDS_CFLAGS) $(CFLAGS)
+CORE_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) $(DEPENDS_CFLAGS) $(CFLAGS)
+# Tests of what is not exported see all rooms.
+INSIDE_CFLAGS = $(CORE_CFLAGS) -Icore
 PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
@@ -84,7 +86,9 @@ VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
-CORE_SOURCES := $(sort $(wildcard core/*/*.c core/*/*/*.c))
+# The rooms of core/, in the order of use: each sees the headers of those before it, and its own.
+ROOMS := base config machine host runtime layers report record memtools conformance lint
+CORE_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
 # One is a program of its own, one is run by the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
 UNIT_SOURCES := $(sort $(wildcard tests/core/*.c tests/plugins/*.c))
@@ -185,9 +189,22 @@ FORCE:
 
 STAGED := $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(STAGE_PROGRAM)/ds_accel.h
 
-$(BUILD)/obj/core/%.o: core/%.c Makefile $(SETTINGS) | $(STAGED)
-	@mkdir -p $(@D)
-	$(CC) $(CORE_CFLAGS) -c -o $@ $<
+# A folder per room with links to the rooms it may see: an include of a later room does not compile.
+define room_rule
+SEEN := $$(SEEN) $(1)
+$(STAGE)/rooms/$(1)/complete: SEEN := $$(SEEN)
+$(STAGE)/rooms/$(1)/complete: Makefile
+	@rm -rf $$(@D)
+	@mkdir -p $$(@D)
+	@ln -s $$(addprefix $(CURDIR)/core/,$$(SEEN) reasons.def slots.def) $$(@D)
+	@touch $$@
+
+$(BUILD)/obj/core/$(1)/%.o: core/$(1)/%.c Makefile $(SETTINGS) | $(STAGED) $(STAGE)/rooms/$(1)/complete
+	@mkdir -p $$(@D)
+	$$(CC) $$(CORE_CFLAGS) -I$(STAGE)/rooms/$(1) -c -o $$@ $$<
+endef
+SEEN :=
+$(foreach room,$(ROOMS),$(eval $(call room_rule,$(room))))
 
 $(BUILD)/obj/core/config/prefix.o: CORE_CFLAGS += $(PATHS)
 $(BUILD)/obj/core/config/prefix.o: $(PATH_SETTINGS)
@@ -366,7 +383,7 @@ test-caller: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
 BLOCKS := $(BUILD)/tests/blocks
 $(BUILD)/obj/tests/layer/%.o: tests/layer/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
-	$(CC) $(CORE_CFLAGS) -c -o $@ $<
+	$(CC) $(INSIDE_CFLAGS) -c -o $@ $<
 $(BLOCKS): $(BUILD)/obj/tests/layer/blocks.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)

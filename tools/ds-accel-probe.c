@@ -5,7 +5,8 @@
  * not with the library: it starts sooner, and needs no search path, which the dynamic linker would
  * not follow where a set-uid program detects. core/host/probe_serve.c is all of it.
  */
-int ds_accel__probe_main(int argc, char **argv);
+int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void));
+int ds_accel__conformance_main(void);
 
 #if defined(__SANITIZE_ADDRESS__)
 /* In a pid namespace the leak checker looks in /proc for its process under another number, and
@@ -20,5 +21,5 @@ const char *__asan_default_options(void)
 
 int main(int argc, char **argv)
 {
-    return ds_accel__probe_main(argc, argv);
+    return ds_accel__probe_main(argc, argv, ds_accel__conformance_main);
 }

@@ -3,6 +3,7 @@
 /* Status names and the thread's last error. */
 #include "base/fork.h"
 #include "base/text.h"
+#include "base/trust.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,6 +68,16 @@ int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error)
 
     ds_accel__describe(status, error, text, sizeof(text));
     return ds_accel__error(status, "%s", text);
+}
+
+void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
+{
+    va_list arguments;
+
+    finding->reason = reason;
+    va_start(arguments, format);
+    vsnprintf(finding->detail, sizeof(finding->detail), format, arguments);
+    va_end(arguments);
 }
 
 const char *ds_accel_status_name(int32_t status)

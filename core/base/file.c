@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Reading whole files and folders, bounded, without blocking on a pipe or following surprises. */
+#include "base/file.h"
 #include "base/text.h"
-#include "config/env.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -19,19 +19,21 @@
  */
 #include "base/fork.h"
 #include "base/text.h"
-#include "runtime/caching.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LOCK_LIMIT 32
+#define HOOK_LIMIT 8
 
-/* Guards the three below; held over fork(), so that the child finds them whole. */
+/* Guards what is below; held over fork(), so that the child finds them whole. */
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ds_accel__fork_watch *watches;
 static pthread_mutex_t *locks[LOCK_LIMIT];
 static size_t lock_count;
+static ds_accel__fork_hook_t hooks[HOOK_LIMIT];
+static size_t hook_count;
 
 /*
  * What was started in this process, or in one that it is a child of, and does not survive a fork.
@@ -90,8 +92,9 @@ static void in_child(void)
     for (size_t i = 0; i < lock_count; i++) {
         pthread_mutex_init(locks[i], NULL);
     }
-    ds_accel__captures_renew();
-    ds_accel__pinned_renew();
+    for (size_t i = 0; i < hook_count; i++) {
+        hooks[i]();
+    }
     for (struct started *entry = all_started; entry != NULL; entry = entry->next) {
         entry->is_inherited = true;
     }
@@ -121,6 +124,21 @@ void ds_accel__fork_renew(pthread_mutex_t *lock)
     }
     if (i == lock_count && lock_count < LOCK_LIMIT) {
         locks[lock_count++] = lock;
+    }
+    pthread_mutex_unlock(&fork_lock);
+}
+
+void ds_accel__fork_hook(ds_accel__fork_hook_t hook)
+{
+    size_t i = 0;
+
+    make_ready();
+    pthread_mutex_lock(&fork_lock);
+    while (i < hook_count && hooks[i] != hook) {
+        i++;
+    }
+    if (i == hook_count && hook_count < HOOK_LIMIT) {
+        hooks[hook_count++] = hook;
     }
     pthread_mutex_unlock(&fork_lock);
 }

@@ -41,6 +41,9 @@ void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);
 void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch);
 /* Make a static lock anew in every child. */
 void ds_accel__fork_renew(pthread_mutex_t *lock);
+/* Call a function in every child, before fork() returns there. */
+typedef void (*ds_accel__fork_hook_t)(void);
+void ds_accel__fork_hook(ds_accel__fork_hook_t hook);
 /* Who started what this process inherited; 0: it inherited nothing. */
 pid_t ds_accel__fork_parent(void);
 /* A plugin is about to be started whose runtime does not survive a fork: for good. ERR_NO_MEMORY */

@@ -354,3 +354,21 @@ bool ds_accel__is_backend_name(const char *name)
     }
     return name[length] == '\0' && length < DS_ACCEL__NAME_SIZE;
 }
+
+bool ds_accel__is_clean_text(const char *text, size_t text_size)
+{
+    size_t length = strnlen(text, text_size);
+    json_t *value;
+
+    if (length == text_size) {
+        return false;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            return false;
+        }
+    }
+    value = json_stringn(text, length); /* refuses what is not UTF-8 */
+    json_decref(value);
+    return value != NULL;
+}

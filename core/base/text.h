@@ -58,6 +58,8 @@ void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char
 size_t ds_accel__character(const char *text, uint32_t *code_out);
 /* True if a terminal shows all of it on one line: UTF-8 without control and format characters. */
 bool ds_accel__is_printable(const char *text);
+/* True if a text ends within text_size, is one line and UTF-8. */
+bool ds_accel__is_clean_text(const char *text, size_t text_size);
 /* End a text that came from outside, and make it so: it never gets longer. */
 void ds_accel__sanitize(char *text, size_t text_size);
 /* Add JSON as a writer wrote it, but with every character of it printable, or escaped. */

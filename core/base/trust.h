@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Findings of the gates; who may have written a file (trust.c); where we are (prefix.c). */
+/* Findings of the gates; who may have written a file: trust.c, trust_raised.c. */
 #ifndef DS_ACCEL_CORE_TRUST_H
 #define DS_ACCEL_CORE_TRUST_H
 
@@ -58,17 +58,5 @@ void ds_accel__trust_compare(const char *path, const struct stat *checked,
                              struct ds_accel__finding *finding);
 /* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
 int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
-
-/* The folder of the library, also where its objects are in a program (prefix.c); new string. */
-char *ds_accel__library_dir(void);
-/* Where the parts of this installation are when nothing is found from there: as it was built. */
-struct ds_accel__built_for {
-    const char *plugin_dir;
-    const char *data_dir;
-    const char *config_dir;
-    const char *cache_dir;
-    const char *helper;
-};
-extern const struct ds_accel__built_for ds_accel__built_for;
 
 #endif

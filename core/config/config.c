@@ -12,10 +12,11 @@
  * somebody asks for them: they are by far the largest part, and detection does not need them.
  */
 #include "config/config.h"
+#include "base/file.h"
 #include "base/text.h"
-#include "base/trust.h"
 #include "config/env.h"
-#include "host/cache.h"
+#include "config/prefix.h"
+#include "config/snapshot.h"
 
 #include <errno.h>
 #include <stdarg.h>

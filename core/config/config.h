@@ -64,6 +64,10 @@ struct ds_accel__config {
     char unread[256]; /* the user's folder and why it was left out; "" if it was not */
 };
 
+/* Sizes of names that programs get, NUL included: a setting, a directory of op builders. */
+#define DS_ACCEL__SETTING_SIZE 32
+#define DS_ACCEL__OP_BUILDER_DIR_SIZE 64
+
 /* List the files of every layer. ERR_NO_MEMORY. Clear it in every case. */
 int32_t ds_accel__config_find(struct ds_accel__config *config,
                               const struct ds_accel_options *options,

@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"
-#include "host/context.h"
-#include "runtime/facts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,14 +53,14 @@ static const char *check_backend_name(const char *text)
 /* As long as the structs of the public interface hold: a name cut short is another one. */
 static const char *check_library_name(const char *text)
 {
-    return text[0] != '\0' && strlen(text) < sizeof(((ds_accel_t *)0)->settings[0])
+    return text[0] != '\0' && strlen(text) < DS_ACCEL__SETTING_SIZE
                ? NULL
                : "expected a name of 1 to 31 bytes";
 }
 
 static const char *check_op_builder_dir(const char *text)
 {
-    return text[0] != '\0' && strlen(text) < sizeof(((struct ds_accel__known *)0)->op_builder_dir)
+    return text[0] != '\0' && strlen(text) < DS_ACCEL__OP_BUILDER_DIR_SIZE
                ? NULL
                : "expected a name of 1 to 63 bytes";
 }

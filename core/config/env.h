@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The environment (env.c) and files (file.c). */
+/* The environment: env.c. */
 #ifndef DS_ACCEL_CORE_ENV_H
 #define DS_ACCEL_CORE_ENV_H
 
@@ -76,19 +76,5 @@ char *ds_accel__env_temporary_dir(void);
 char *ds_accel__env_runtime_dir(void);
 /* True if the name of this length is one of the table's. */
 bool ds_accel__env_is_ours(const char *name, size_t length);
-
-/*
- * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer.
- * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO with the cause, such as "Is a directory", in *cause_out
- * (static or strerror's); ERR_NO_MEMORY. Files of /proc and /sys, which have no size, work too.
- */
-int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
-                            const char **cause_out);
-/* Names in a folder that pass the filter, byte-wise sorted. A missing folder has none. */
-int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
-                           size_t *count_out, const char **cause_out);
-void ds_accel__names_free(char **names, size_t count);
-/* False: a file of that size would be past RLIMIT_FSIZE, and writing it a deadly SIGXFSZ. */
-bool ds_accel__file_may_have(size_t size_bytes);
 
 #endif

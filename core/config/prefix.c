@@ -6,6 +6,7 @@
  * asked for its place: there the library beside it is meant, as $ORIGIN/../lib would name it. The
  * paths that it was built for are in this file alone.
  */
+#include "config/prefix.h"
 #include "base/text.h"
 #include "base/trust.h"
 

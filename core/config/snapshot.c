@@ -16,21 +16,16 @@
  *     members := count (text value)*
  *     text    := length bytes NUL                             count, length, size: uint32_t
  */
+#include "config/snapshot.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "host/cache.h"
-#include "host/context.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#define FILE_NAME "config"
 #define FORMAT 1u
-#define FILE_LIMIT_BYTES (8 * 1024 * 1024u)
 #define DEPTH_LIMIT 16
 #define SETTLED_S 2 /* a file younger than this may change again within its own time stamp */
 static const char magic[8] = "DSCONFG";
@@ -409,10 +404,9 @@ json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t i
     return tree;
 }
 
-/* ---- the file ------------------------------------------------------------------------------- */
+/* ---- identity ------------------------------------------------------------------------------- */
 
-/* What the files are, 0 if that cannot be said. *settled_out: none has changed just now. */
-static uint64_t identify(const struct ds_accel__config *config, bool *settled_out)
+uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool *settled_out)
 {
     uint64_t identity = ds_accel__hash_text(DS_ACCEL_VERSION, FORMAT);
     time_t now = time(NULL);
@@ -449,62 +443,4 @@ static uint64_t identify(const struct ds_accel__config *config, bool *settled_ou
                        info.st_mtim.tv_sec < now - SETTLED_S;
     }
     return identity != 0 ? identity : 1;
-}
-
-int32_t ds_accel__snapshot_take(ds_accel_t *context)
-{
-    struct ds_accel__config *config = &context->config;
-    struct ds_accel__config_later *later;
-    char *data;
-    size_t size;
-    int32_t status;
-
-    config->identity = identify(config, &config->is_settled);
-    if (config->identity == 0) {
-        return DS_ACCEL_OK;
-    }
-    status = ds_accel__cache_read_file(context, FILE_NAME, FILE_LIMIT_BYTES, &data, &size);
-    if (status < 0 || data == NULL) {
-        return status;
-    }
-    later = calloc(1, sizeof(*later));
-    config->merged = later != NULL ? ds_accel__snapshot_parse(data, size, config->identity, true)
-                                   : NULL;
-    config->is_snapshot = config->merged != NULL;
-    if (!config->is_snapshot) {
-        /* For want of memory it is read from the files, which will say so. */
-        free(data);
-        free(later);
-        return DS_ACCEL_OK;
-    }
-    later->data = data;
-    later->size_bytes = size;
-    config->later = later;
-    return DS_ACCEL_OK;
-}
-
-void ds_accel__snapshot_forget(const ds_accel_t *context)
-{
-    unlinkat(context->cache.folder_fd, FILE_NAME, 0);
-}
-
-int32_t ds_accel__snapshot_keep(ds_accel_t *context)
-{
-    struct ds_accel__config *config = &context->config;
-    struct ds_accel__text text = {0};
-    bool settled;
-    int32_t status;
-
-    if (config->is_snapshot || config->is_kept || config->identity == 0 || !config->is_settled ||
-        config->has_ops || !context->cache.is_open || !context->cache.is_writable ||
-        identify(config, &settled) != config->identity) {
-        return DS_ACCEL_OK;
-    }
-    config->is_kept = true;
-    status = ds_accel__snapshot_format(config->merged, config->identity, &text);
-    if (status >= 0) {
-        ds_accel__cache_write_file(context, &context->cache, FILE_NAME, &text);
-    }
-    ds_accel__text_clear(&text);
-    return status;
 }

@@ -15,6 +15,7 @@
  */
 #include "conformance/conformance.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"

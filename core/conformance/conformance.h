@@ -400,7 +400,7 @@ typedef void (*ds_accel__refusal_t)(struct ds_accel__run *run,
 /* Make every call that is to be refused and whose slot is there. */
 void ds_accel__refuse_all(struct ds_accel__run *run, ds_accel__refusal_t visit, void *user_data);
 
-/* True if a text ends within its field, is one line and UTF-8. */
-bool ds_accel__is_clean_text(const char *text, size_t text_size);
+/* The part of ds-accel-probe that runs the checks. */
+int ds_accel__conformance_main(void);
 
 #endif

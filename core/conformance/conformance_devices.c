@@ -4,9 +4,9 @@
  * Conformance checks: whether what is made on a device is on that device, as far as it shows beside
  * the other devices, and which devices there are to run the suite on.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "conformance/conformance.h"
-#include "report/report.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* What the checks of the conformance suite are written with; conformance.h explains it. */
+#include "base/json.h"
 #include "base/text.h"
 #include "conformance/conformance.h"
 #include "host/probe.h"
-#include "report/report.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -386,24 +386,4 @@ void ds_accel__want_silence(const struct ds_accel__run *run)
     EXPECT(run, lseek(STDOUT_FILENO, 0, SEEK_CUR) >= 0, "stdout was closed");
     EXPECT(run, lseek(STDERR_FILENO, 0, SEEK_CUR) >= 0, "stderr was closed");
     EXPECT(run, printed == 0, "%lld bytes were written to stdout or stderr", (long long)printed);
-}
-
-/* ---- texts ---------------------------------------------------------------------------------- */
-
-bool ds_accel__is_clean_text(const char *text, size_t text_size)
-{
-    size_t length = strnlen(text, text_size);
-    json_t *value;
-
-    if (length == text_size) {
-        return false;
-    }
-    for (size_t i = 0; i < length; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            return false;
-        }
-    }
-    value = json_stringn(text, length); /* refuses what is not UTF-8 */
-    json_decref(value);
-    return value != NULL;
 }

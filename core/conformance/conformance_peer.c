@@ -4,10 +4,10 @@
  * The plugin in another process, for checks of what a process does to one that it starts. It is the
  * same program with the same request, and told not to check anything (conformance_serve.c).
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "conformance/conformance.h"
 #include "host/probe.h"
-#include "report/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

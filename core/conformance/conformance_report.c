@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* What the conformance suite found, as one tree for JSON and text: each check once, with how it
  * went on each device. */
+#include "base/json.h"
 #include "conformance/conformance.h"
 #include "conformance/conformance_suite.h"
 #include "host/registry.h"
-#include "report/report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,6 +9,7 @@
  * program. So what a check does to the plugin is there for the next one: nothing, unless one of
  * them failed, and then this process ends.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "conformance/conformance.h"
@@ -18,7 +19,6 @@
 #include "host/probe.h"
 #include "host/probe_child.h"
 #include "host/registry.h"
-#include "report/report.h"
 
 #include <dlfcn.h>
 #include <errno.h>

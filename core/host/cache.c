@@ -18,9 +18,11 @@
  */
 #include "host/cache.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/env.h"
+#include "config/prefix.h"
 #include "host/context.h"
 #include "host/registry.h"
 #include "host/verdict.h"

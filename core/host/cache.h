@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is remembered, in files: cache.c, snapshot.c. */
+/* What is remembered, in files: cache.c, config_cache.c. */
 #ifndef DS_ACCEL_CORE_CACHE_H
 #define DS_ACCEL_CORE_CACHE_H
 
@@ -136,15 +136,10 @@ int32_t ds_accel__cache_read_file(const ds_accel_t *context, const char *name, s
 void ds_accel__cache_write_file(const ds_accel_t *context, struct ds_accel__cache *cache,
                                 const char *name, const struct ds_accel__text *text);
 
-/* The merged configuration of the files found, if it is remembered (snapshot.c). ERR_NO_MEMORY. */
+/* The merged configuration of the files found, if it is remembered (config_cache.c). ERR_NO_MEMORY.
+ */
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);
 void ds_accel__snapshot_forget(const ds_accel_t *context);
-/* is_early: without what detection does not ask of a backend. NULL: no memory, or not believable.
- */
-json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
-                                 bool is_early);
-bool ds_accel__snapshot_is_early(const char *key);
-int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
 
 #endif

@@ -3,22 +3,21 @@
 /* Contexts: made of options, environment, configuration and the plugins found; and the default one.
  */
 #include "host/context.h"
+#include "base/file.h"
 #include "base/fork.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
 #include "config/env.h"
 #include "host/cache.h"
+#include "host/hooks.h"
+#include "host/layers.h"
 #include "host/loader.h"
 #include "host/probe.h"
 #include "host/registry.h"
-#include "layers/layers.h"
 #include "machine/machine.h"
 #include "machine/presence.h"
 #include "machine/topology.h"
-#include "record/recording.h"
-#include "runtime/facts.h"
-#include "runtime/handle.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -257,7 +256,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = keep_options(context, options);
     }
     if (status >= 0) {
-        status = options->machine_file != NULL ? ds_accel__recording_open(context, options)
+        status = options->machine_file != NULL ? ds_accel__recorded_source->open(context, options)
                                                : load_config(context, options);
     }
     if (status >= 0 && context->config.unread[0] != '\0') {
@@ -269,7 +268,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
                       "no configuration file was found, not even the shipped defaults");
     }
     if (status >= 0) {
-        status = context->recording != NULL ? ds_accel__recording_scan(context)
+        status = context->recording != NULL ? ds_accel__recorded_source->scan(context)
                                             : ds_accel__scan(context);
     }
     if (status >= 0) {
@@ -383,13 +382,11 @@ void ds_accel_destroy(ds_accel_t *context)
 void ds_accel__context_end(ds_accel_t *context)
 {
     if (context->watch.is_torn) {
-        ds_accel__lazy_drop(context);
+        ds_accel__runtime_hooks->ended(context, true);
         return; /* half of it is written, and its helper processes and its file are the parent's */
     }
     ds_accel__fork_unwatch(&context->watch);
-    ds_accel__lazy_drop(context);
-    ds_accel__devices_close(context);
-    ds_accel__known_clear(context);
+    ds_accel__runtime_hooks->ended(context, false);
     ds_accel__probe_finish(context);
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);

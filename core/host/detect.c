@@ -13,14 +13,14 @@
 #include "config/env.h"
 #include "host/context.h"
 #include "host/guard.h"
+#include "host/hardware.h"
+#include "host/hooks.h"
+#include "host/layers.h"
 #include "host/loader.h"
 #include "host/probe.h"
 #include "host/registry.h"
 #include "host/verdict.h"
-#include "layers/layers.h"
 #include "machine/presence.h"
-#include "record/recording.h"
-#include "runtime/facts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,13 +151,13 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     }
     if (status >= 0 && passed) {
         if (candidate->recorded != NULL) {
-            ds_accel__recorded_quarantine(candidate, &passed);
+            ds_accel__recorded_source->quarantine(candidate, &passed);
         } else {
             status = ds_accel__quarantine_check(candidate, candidate->is_forced, &passed);
         }
     }
     candidate->elapsed_us = candidate->recorded != NULL
-                                ? ds_accel__recorded_elapsed_us(candidate)
+                                ? ds_accel__recorded_source->elapsed_us(candidate)
                                 : candidate->elapsed_us + (ds_accel__now_ns() - start_ns) / 1000;
     if (status >= 0 && passed) {
         bool is_known;
@@ -222,7 +222,7 @@ static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, 
 
     if (context->recording != NULL) {
         for (size_t i = 0; i < count; i++) {
-            ds_accel__recorded_ask(open[i]);
+            ds_accel__recorded_source->ask(open[i]);
         }
         return DS_ACCEL_OK;
     }
@@ -379,7 +379,7 @@ int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
     int32_t status;
 
     if (candidate->recorded != NULL) {
-        return ds_accel__recorded_start(candidate, instance_out, count_out);
+        return ds_accel__recorded_source->start(candidate, instance_out, count_out);
     }
     if (inherited_from(candidate) != 0) {
         return fail_inherited(candidate);
@@ -1007,7 +1007,7 @@ int32_t ds_accel_detect(ds_accel_t *context)
     }
     pthread_mutex_unlock(&context->lock);
     if (status >= 0) {
-        ds_accel__lazy_run(context);
+        ds_accel__runtime_hooks->started(context);
     }
     return status;
 }

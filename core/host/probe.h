@@ -83,9 +83,8 @@ struct ds_accel__probe_ended {
     uint32_t is_changed;  /* the supervisor is not as it was, and so would its next child be */
 };
 
-/* All of the program ds-accel-probe; its part that runs the conformance suite's checks. */
-int ds_accel__probe_main(int argc, char **argv);
-int ds_accel__conformance_main(void);
+/* All of the program ds-accel-probe; conformance: its part that runs the checks of the suite. */
+int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void));
 /* Where that program is; new string, NULL: no memory. */
 char *ds_accel__probe_program(void);
 

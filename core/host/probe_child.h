@@ -31,8 +31,10 @@ void ds_accel__left_take(struct ds_accel__left *left);
 void ds_accel__left_compare(struct ds_accel__left *left, ds_accel__conduct_t report,
                             void *user_data);
 
-/* Look at the lines that are logged through the host from now on (conformance_log.c). One at a time
- * in a process, and for good. */
+#define DS_ACCEL__LOG_OFFENCE_SIZE 160
+
+/* Look at the lines that are logged through the host from now on (log_watch.c). One at a time in a
+ * process, and for good. */
 void ds_accel__log_watch(struct ds_accel_host *host);
 /* True if one of them broke DSA-P25, and which. */
 bool ds_accel__log_offence(char *text, size_t text_size);

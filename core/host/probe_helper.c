@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
+#include "config/prefix.h"
 #include "host/contain.h"
 #include "host/context.h"
 #include "host/frame.h"

@@ -383,7 +383,7 @@ static int refuse(void)
     return 2;
 }
 
-int ds_accel__probe_main(int argc, char **argv)
+int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void))
 {
     struct ds_accel__frame frame;
     enum ds_accel__containment wanted;
@@ -393,7 +393,7 @@ int ds_accel__probe_main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--peer") == 0 &&
         fcntl(DS_ACCEL__PROBE_CHANNEL, F_GETFD) >= 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        return ds_accel__conformance_main();
+        return conformance();
     }
     if (!is_started_by_library(is_conformance ? 3 : argc, argv)) {
         return refuse();
@@ -401,7 +401,7 @@ int ds_accel__probe_main(int argc, char **argv)
     wanted = ds_accel__containment_of(argv[2]);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     if (is_conformance) {
-        return ds_accel__contain_run(wanted, atoi(argv[1]), ds_accel__conformance_main);
+        return ds_accel__contain_run(wanted, atoi(argv[1]), conformance);
     }
     if (!ds_accel__contain(&server.contained, wanted, atoi(argv[1]))) {
         fprintf(stderr, "nothing contains what plugins start by \"%s\": %s\n",

@@ -10,13 +10,13 @@
 #include "base/trust.h"
 #include "config/config.h"
 #include "host/context.h"
+#include "host/hooks.h"
+#include "host/layers.h"
 #include "host/loader.h"
 #include "host/probe.h"
 #include "host/verdict.h"
-#include "layers/layers.h"
 #include "machine/elf_file.h"
 #include "machine/presence.h"
-#include "record/recording.h"
 
 #include <fnmatch.h>
 #include <stdarg.h>
@@ -465,7 +465,7 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
         return DS_ACCEL_OK;
     }
     if (candidate->recorded != NULL) {
-        status = ds_accel__recorded_check_file(candidate, passed_out);
+        status = ds_accel__recorded_source->check_file(candidate, passed_out);
     } else if (!candidate->is_registered) {
         status = check_file(candidate, passed_out);
     }

@@ -170,6 +170,9 @@ void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                     uint64_t optional_features);
 /* Take a candidate through the gates before load. *passed_out false: one failed. */
 int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
+/* What trust.mode makes of a file's SHA-256. */
+void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const char *hex,
+                                    struct ds_accel__finding *finding);
 /* Fill the registry from the search path; registered candidates are there already. */
 int32_t ds_accel__scan(ds_accel_t *context);
 /* Put the candidates in detection order. */

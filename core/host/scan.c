@@ -4,10 +4,12 @@
  * The search path and the plugin files on it. First match of a name wins, later ones are listed as
  * shadowed. Byte-wise order, so that the answer depends on neither the file system nor the locale.
  */
+#include "base/file.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
 #include "config/env.h"
+#include "config/prefix.h"
 #include "host/context.h"
 #include "host/registry.h"
 

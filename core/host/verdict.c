@@ -10,6 +10,7 @@
  */
 #include "host/verdict.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"

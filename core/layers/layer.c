@@ -21,15 +21,13 @@
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
+#include "host/layers.h"
 #include "host/registry.h"
-#include "layers/layers.h"
 #include "runtime/handle.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-uint32_t ds_accel__layers_on;
 
 /* Guarded by the layers' lock. */
 static struct ds_accel__stack *stacks;
@@ -279,7 +277,7 @@ static void put_in_front(struct ds_accel_plugin *table)
 
 static const char *const layer_names[] = {"validate", "race", "leak", "trace"};
 
-bool ds_accel__layers_problem(const char *list, char *problem, size_t problem_size)
+bool ds_accel__hook_problem(const char *list, char *problem, size_t problem_size)
 {
     const char *item;
     size_t length;
@@ -405,7 +403,7 @@ static void prepare(void)
     ds_accel__layer_site_open();
 }
 
-int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate)
+int32_t ds_accel__hook_install(struct ds_accel__candidate *candidate)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct ds_accel__stack chosen = {.candidate = candidate, .context = candidate->host.context};
@@ -439,7 +437,7 @@ int32_t ds_accel__layers_install(struct ds_accel__candidate *candidate)
     return DS_ACCEL_OK;
 }
 
-void ds_accel__layers_remove(struct ds_accel__candidate *candidate)
+void ds_accel__hook_remove(struct ds_accel__candidate *candidate)
 {
     struct ds_accel__stack *stack = candidate->layers;
     struct ds_accel__stack **place = &stacks;
@@ -462,20 +460,20 @@ void ds_accel__layers_remove(struct ds_accel__candidate *candidate)
     free(stack);
 }
 
-const struct ds_accel_plugin *ds_accel__layers_below(const struct ds_accel__candidate *candidate)
+const struct ds_accel_plugin *ds_accel__hook_below(const struct ds_accel__candidate *candidate)
 {
     return candidate->layers != NULL ? &candidate->layers->plugin : &candidate->table;
 }
 
-void ds_accel__layers_span_begin(struct ds_accel__candidate *candidate, const char *category,
-                                 const char *name)
+void ds_accel__hook_span_begin(struct ds_accel__candidate *candidate, const char *category,
+                               const char *name)
 {
     if (candidate->layers != NULL) {
         ds_accel__trace_begin(candidate->layers, category, name);
     }
 }
 
-void ds_accel__layers_span_end(struct ds_accel__candidate *candidate)
+void ds_accel__hook_span_end(struct ds_accel__candidate *candidate)
 {
     if (candidate->layers != NULL) {
         ds_accel__trace_end(candidate->layers);
@@ -634,8 +632,8 @@ int32_t ds_accel__layer_note_access(ds_accel_device_t *device, ds_accel_stream_t
     return DS_ACCEL_OK; /* one of an accelerator without layers is nobody's concern */
 }
 
-void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
-                                 uint64_t size_bytes, ds_accel_plugin_stream_t *stream)
+void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
+                                uint64_t size_bytes, ds_accel_plugin_stream_t *stream)
 {
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *device_object;
@@ -665,8 +663,8 @@ void ds_accel__layer_block_alloc(ds_accel_plugin_device_t *device, void *pointer
     ds_accel__race_tell(stack);
 }
 
-void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
-                                ds_accel_plugin_stream_t *stream)
+void ds_accel__hook_block_free(ds_accel_plugin_device_t *device, void *pointer,
+                               ds_accel_plugin_stream_t *stream)
 {
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *object;
@@ -683,7 +681,7 @@ void ds_accel__layer_block_free(ds_accel_plugin_device_t *device, void *pointer,
     ds_accel__layer_unlock();
 }
 
-void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
+void ds_accel__hook_stream_ours(ds_accel_plugin_stream_t *stream)
 {
     struct ds_accel__object *object;
 
@@ -698,8 +696,8 @@ void ds_accel__layer_stream_ours(ds_accel_plugin_stream_t *stream)
     ds_accel__layer_unlock();
 }
 
-void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
-                                  ds_accel_plugin_stream_t *stream, uint64_t pool)
+void ds_accel__hook_capture_pool(ds_accel_plugin_device_t *device, ds_accel_plugin_stream_t *stream,
+                                 uint64_t pool)
 {
     const struct ds_accel__object *device_object;
     struct ds_accel__object *stream_object;
@@ -714,8 +712,7 @@ void ds_accel__layer_capture_pool(ds_accel_plugin_device_t *device,
     ds_accel__layer_unlock();
 }
 
-void ds_accel__layer_host_block(ds_accel_plugin_device_t *device, void *pointer,
-                                uint64_t size_bytes)
+void ds_accel__hook_host_block(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes)
 {
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *object;
@@ -798,4 +795,33 @@ int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer, char **tex
     }
     *text_out = text;
     return DS_ACCEL_OK;
+}
+
+/* ---- hooks --------------------------------------------------------------------------------------
+ */
+
+static const struct ds_accel__layer_hooks hooks = {
+    .install = ds_accel__hook_install,
+    .remove = ds_accel__hook_remove,
+    .problem = ds_accel__hook_problem,
+    .in_task = ds_accel__hook_in_task,
+    .end_is_refused = ds_accel__hook_end_is_refused,
+    .own = ds_accel__hook_own,
+    .below = ds_accel__hook_below,
+    .host_idle = ds_accel__hook_host_idle,
+    .stream_ours = ds_accel__hook_stream_ours,
+    .span_begin = ds_accel__hook_span_begin,
+    .span_end = ds_accel__hook_span_end,
+    .block_alloc = ds_accel__hook_block_alloc,
+    .block_free = ds_accel__hook_block_free,
+    .capture_pool = ds_accel__hook_capture_pool,
+    .host_block = ds_accel__hook_host_block,
+    .host_task = ds_accel__hook_host_task,
+    .host_work = ds_accel__hook_host_work,
+};
+
+/* Before main(), so that a table that is started finds its layers. */
+__attribute__((constructor)) static void set_hooks(void)
+{
+    ds_accel__layer_hooks = &hooks;
 }

@@ -15,6 +15,9 @@
 
 #include <pthread.h>
 
+struct ds_accel__device;
+struct ds_accel__stream;
+
 struct ds_accel__candidate;
 struct ds_accel__work;
 
@@ -366,5 +369,33 @@ char *ds_accel__leak_text(const struct ds_accel__stack *stack, const void *insta
 /* layer_trace.c: spans of the plugin's own. */
 void ds_accel__trace_begin(struct ds_accel__stack *stack, const char *category, const char *name);
 void ds_accel__trace_end(struct ds_accel__stack *stack);
+
+/* The hooks of host/layers.h, which says what each does. */
+int32_t ds_accel__hook_install(struct ds_accel__candidate *candidate);
+void ds_accel__hook_remove(struct ds_accel__candidate *candidate);
+bool ds_accel__hook_problem(const char *list, char *problem, size_t problem_size);
+bool ds_accel__hook_in_task(void);
+bool ds_accel__hook_end_is_refused(const ds_accel_t *context, const char *call);
+void ds_accel__hook_own(bool is_begun);
+const struct ds_accel_plugin *ds_accel__hook_below(const struct ds_accel__candidate *candidate);
+void ds_accel__hook_host_idle(ds_accel_plugin_device_t *device, const void *pointer,
+                              uint64_t size_bytes);
+void ds_accel__hook_stream_ours(ds_accel_plugin_stream_t *stream);
+void ds_accel__hook_span_begin(struct ds_accel__candidate *candidate, const char *category,
+                               const char *name);
+void ds_accel__hook_span_end(struct ds_accel__candidate *candidate);
+void ds_accel__hook_block_alloc(ds_accel_plugin_device_t *device, void *pointer,
+                                uint64_t size_bytes, ds_accel_plugin_stream_t *stream);
+void ds_accel__hook_block_free(ds_accel_plugin_device_t *device, void *pointer,
+                               ds_accel_plugin_stream_t *stream);
+void ds_accel__hook_capture_pool(ds_accel_plugin_device_t *device, ds_accel_plugin_stream_t *stream,
+                                 uint64_t pool);
+void ds_accel__hook_host_block(ds_accel_plugin_device_t *device, void *pointer,
+                               uint64_t size_bytes);
+int32_t ds_accel__hook_host_task(struct ds_accel__stream *stream, ds_accel_host_task_t task,
+                                 void *user_data, const struct ds_accel__work *work,
+                                 struct ds_accel_error *error);
+int32_t ds_accel__hook_host_work(struct ds_accel__device *device,
+                                 const struct ds_accel__work *work);
 
 #endif

@@ -5,6 +5,7 @@
  * ask for a report. It grows by one line for each race, written whole and at once, so that several
  * processes can have the same one.
  */
+#include "base/file.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"

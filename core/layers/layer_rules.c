@@ -11,7 +11,6 @@
 #include "host/context.h"
 #include "host/registry.h"
 #include "layers/layer.h"
-#include "layers/layers.h"
 #include "layers/race.h"
 
 #include <stdio.h>
@@ -28,12 +27,12 @@ struct ds_accel__task_mark {
 
 static _Thread_local uint32_t tasks_here; /* that this thread runs now */
 
-bool ds_accel__layers_in_task(void)
+bool ds_accel__hook_in_task(void)
 {
     return tasks_here > 0;
 }
 
-bool ds_accel__end_is_refused(const ds_accel_t *context, const char *call)
+bool ds_accel__hook_end_is_refused(const ds_accel_t *context, const char *call)
 {
     char site[256];
 
@@ -129,7 +128,7 @@ static const struct {
 
 static _Thread_local uint32_t own_waits; /* that this thread is in */
 
-void ds_accel__layers_own(bool is_begun)
+void ds_accel__hook_own(bool is_begun)
 {
     own_waits += is_begun ? 1 : own_waits > 0 ? -1u : 0;
 }

@@ -10,6 +10,7 @@
  * and none for longer than FLUSH_NS if calls go on. Accelerators that name the same file share it.
  */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/fork.h"
 #include "base/text.h"
 #include "config/env.h"

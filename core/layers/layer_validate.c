@@ -13,9 +13,9 @@
  */
 #include "base/text.h"
 #include "host/context.h"
+#include "host/layers.h"
 #include "host/registry.h"
 #include "layers/layer.h"
-#include "layers/layers.h"
 #include "layers/race.h"
 
 #include <errno.h>

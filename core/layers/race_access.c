@@ -4,8 +4,8 @@
  * Accesses of the race detector: who makes them, at which time of which clock, and what calls
  * touch. All of it is guarded by the layers' lock.
  */
+#include "host/layers.h"
 #include "layers/layer.h"
-#include "layers/layers.h"
 #include "layers/race.h"
 
 #include <stdlib.h>

@@ -11,8 +11,8 @@
  * between is then missed, and none is reported wrongly.
  */
 #include "base/text.h"
+#include "host/layers.h"
 #include "layers/layer.h"
-#include "layers/layers.h"
 #include "layers/race.h"
 #include "runtime/handle.h"
 
@@ -174,9 +174,9 @@ bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__ac
 
 /* ---- for the rest of the library ------------------------------------------------------------ */
 
-int32_t ds_accel__layer_host_task(struct ds_accel__stream *stream, ds_accel_host_task_t task,
-                                  void *user_data, const struct ds_accel__work *work,
-                                  struct ds_accel_error *error)
+int32_t ds_accel__hook_host_task(struct ds_accel__stream *stream, ds_accel_host_task_t task,
+                                 void *user_data, const struct ds_accel__work *work,
+                                 struct ds_accel_error *error)
 {
     int32_t status;
 
@@ -211,8 +211,8 @@ static bool note_host_work(struct ds_accel__stack *stack, const struct ds_accel_
     return is_refused;
 }
 
-void ds_accel__layer_host_idle(ds_accel_plugin_device_t *device, const void *pointer,
-                               uint64_t size_bytes)
+void ds_accel__hook_host_idle(ds_accel_plugin_device_t *device, const void *pointer,
+                              uint64_t size_bytes)
 {
     const struct ds_accel__object *object;
 
@@ -245,8 +245,7 @@ static bool note_without_device(const struct ds_accel__work *work, const void *s
     return stack != NULL && !ds_accel__race_is_blind && note_host_work(stack, work, site);
 }
 
-int32_t ds_accel__layer_host_work(struct ds_accel__device *device,
-                                  const struct ds_accel__work *work)
+int32_t ds_accel__hook_host_work(struct ds_accel__device *device, const struct ds_accel__work *work)
 {
     const void *site = ds_accel__layer_caller(__builtin_return_address(0));
     const struct ds_accel__object *object;

@@ -5,6 +5,7 @@
  * rule that depends on a broken one is skipped, so that one mistake is reported once. Those that
  * need the plugin's code are judged in a helper (probe_lint.c), which it may take along.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "host/context.h"

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "machine/elf_file.h"
-#include "machine/presence.h"
+#include "machine/hardware_note.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -67,16 +67,6 @@
 #define NAME_BUDGET_BYTES (256 * 1024u)      /* libraries and lists of directories, together */
 #define TLS_LIMIT_BYTES (16 * 1024 * 1024u)  /* each thread of the process pays for it */
 #define FILE_LIMIT_BYTES (UINT64_C(1) << 31) /* a plugin, not a runtime */
-
-void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
-{
-    va_list arguments;
-
-    finding->reason = reason;
-    va_start(arguments, format);
-    vsnprintf(finding->detail, sizeof(finding->detail), format, arguments);
-    va_end(arguments);
-}
 
 int ds_accel__unknown_feature(uint64_t required_features)
 {

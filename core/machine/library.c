@@ -6,6 +6,7 @@
  * ld.so(8): the needing object's own path, LD_LIBRARY_PATH, the cache, the standard folders. Like
  * everything of the machine, all of it is below a root.
  */
+#include "base/file.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/env.h"

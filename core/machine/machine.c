@@ -7,9 +7,9 @@
  * what is read is noted in it: so it has what readers look at, whoever they are.
  */
 #include "machine/machine.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
-#include "config/env.h"
-#include "report/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,9 +7,9 @@
  * space, or opening its node, would wake it.
  */
 #include "machine/presence.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/trust.h"
-#include "config/env.h"
 #include "machine/machine.h"
 
 #include <fnmatch.h>

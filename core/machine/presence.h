@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the machine shows of hardware: presence.c, hardware.c. */
+/* What the machine shows of hardware: presence.c. */
 #ifndef DS_ACCEL_CORE_PRESENCE_H
 #define DS_ACCEL_CORE_PRESENCE_H
 
@@ -74,16 +74,5 @@ uint64_t ds_accel__presence_fingerprint(const struct ds_accel__presence *presenc
 /* The gate power: "asleep" and the devices, or no reason and those that are awake. */
 void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
                                     struct ds_accel__finding *finding);
-
-/* What a plugin's note says of its hardware (hardware.c): lines; finding->reason if one is bad. */
-int32_t ds_accel__hardware_check_note(const char *note, struct ds_accel__finding *finding);
-struct ds_accel__candidate;
-/*
- * The gate hardware, on a candidate that nobody has asked yet: it fails, as a verdict that there is
- * no device, if the machine shows nothing of what the note names. ERR_NO_MEMORY.
- */
-int32_t ds_accel__hardware_check(struct ds_accel__candidate *candidate);
-/* Does the configuration name all that its note does? The key of its record then tells changes. */
-bool ds_accel__hardware_is_configured(const struct ds_accel__candidate *candidate);
 
 #endif

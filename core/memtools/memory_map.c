@@ -12,8 +12,10 @@
  *
  * The background is the page's: colours come from a style that knows light and dark.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "memtools/memory_snapshot.h"
+#include "runtime/oom.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,41 +63,6 @@ struct map {
 };
 
 /* ---- texts ---------------------------------------------------------------------------------- */
-
-void ds_accel__xml_add(struct ds_accel__text *out, const char *text)
-{
-    char character[8];
-    uint32_t code;
-    size_t length;
-
-    for (const char *c = text; *c != '\0'; c += length) {
-        length = ds_accel__character(c, &code);
-        switch (*c) {
-        case '&':
-            ds_accel__text_add(out, "&amp;");
-            break;
-        case '<':
-            ds_accel__text_add(out, "&lt;");
-            break;
-        case '>':
-            ds_accel__text_add(out, "&gt;");
-            break;
-        case '"':
-            ds_accel__text_add(out, "&quot;");
-            break;
-        case '\n':
-        case '\t':
-            ds_accel__text_add_bytes(out, c, 1);
-            break;
-        default:
-            /* XML has no control characters, and a picture's source is read on terminals too. */
-            memcpy(character, c, length);
-            character[length] = '\0';
-            ds_accel__sanitize(character, sizeof(character));
-            ds_accel__text_add(out, "%s", character);
-        }
-    }
-}
 
 static json_int_t get_number(const json_t *object, const char *key)
 {

@@ -9,11 +9,11 @@
  * Keys that torch's snapshots lack are filled in, keys that nobody here knows are left out: newer
  * writers add some. A key that is known has to be right.
  */
+#include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "config/env.h"
 #include "memtools/memory_snapshot.h"
-#include "report/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,11 +12,12 @@
  * recorded failure happened; without one there is no end to it.
  */
 #include "memtools/memory_replay.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "memtools/memory_snapshot.h"
-#include "report/report.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
+#include "runtime/oom.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,38 +2,16 @@
  * Copyright (c) 2026 the ds-accel authors */
 /* Snapshots as a table for terminals, and the sums that the table and the picture have in common.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "memtools/memory_snapshot.h"
+#include "runtime/oom.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define BAR_CELLS 32
 #define ROW_LIMIT 1000 /* further segments are only counted */
-
-uint64_t ds_accel__json_size(const json_t *object, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(object, key));
-
-    return value > 0 ? (uint64_t)value : 0;
-}
-
-void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    size_t unit = 0;
-    uint64_t divisor = 1;
-
-    while (bytes / divisor >= 1024) {
-        divisor *= 1024;
-        unit++;
-    }
-    if (bytes % divisor == 0) {
-        snprintf(text, text_size, "%llu %s", (unsigned long long)(bytes / divisor), units[unit]);
-    } else {
-        snprintf(text, text_size, "%.1f %s", (double)bytes / (double)divisor, units[unit]);
-    }
-}
 
 enum ds_accel__piece_state ds_accel__piece_state(const json_t *block)
 {
@@ -73,16 +51,6 @@ void ds_accel__memory_sum(const json_t *segment, struct ds_accel__memory_sums *s
             break;
         }
     }
-}
-
-unsigned ds_accel__fragmentation_percent(const struct ds_accel__memory_sums *sums)
-{
-    if (sums->free_bytes == 0) {
-        return 0;
-    }
-    return (unsigned)(100.0 * (double)(sums->free_bytes - sums->largest_free_bytes) /
-                          (double)sums->free_bytes +
-                      0.5);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

@@ -6,11 +6,12 @@
  * read of the machine meanwhile is noted. Beside that, what readers would look at with another
  * configuration is looked at: all of the bus, all nodes, every network card and NUMA node.
  */
+#include "base/file.h"
 #include "base/fork.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
-#include "config/env.h"
 #include "host/context.h"
 #include "host/detect.h"
 #include "host/registry.h"
@@ -418,7 +419,7 @@ static int32_t record(ds_accel_t *context, json_t *files, json_t **tree_out)
     return status;
 }
 
-int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
+static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
 {
     static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* a context has one recorder */
     struct ds_accel__recorder recorder = {.files = NULL};
@@ -459,4 +460,9 @@ int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out)
     pthread_mutex_destroy(&recorder.lock);
     json_decref(recorder.files);
     return status;
+}
+
+__attribute__((constructor)) static void set_recorder(void)
+{
+    ds_accel__report_recording = report_recording;
 }

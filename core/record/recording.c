@@ -10,12 +10,14 @@
  * plugin is run.
  */
 #include "record/recording.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
 #include "host/detect.h"
+#include "host/hooks.h"
 #include "host/registry.h"
 
 #include <ctype.h>
@@ -518,7 +520,7 @@ static int32_t take_environment(ds_accel_t *context)
     return DS_ACCEL_OK;
 }
 
-int32_t ds_accel__recording_open(ds_accel_t *context, const struct ds_accel_options *options)
+static int32_t open_recording(ds_accel_t *context, const struct ds_accel_options *options)
 {
     const char *explicit_file = options->config_file != NULL
                                     ? options->config_file
@@ -596,7 +598,7 @@ static bool repeat_gate(struct ds_accel__candidate *candidate, enum ds_accel__ga
     }
 }
 
-int32_t ds_accel__recording_scan(ds_accel_t *context)
+static int32_t scan(ds_accel_t *context)
 {
     json_t *plugins = json_object_get(context->recording, "plugins");
     int32_t status = DS_ACCEL_OK;
@@ -619,7 +621,7 @@ int32_t ds_accel__recording_scan(ds_accel_t *context)
 
 /* ---- in the place of a plugin --------------------------------------------------------------- */
 
-int32_t ds_accel__recorded_check_file(struct ds_accel__candidate *candidate, bool *passed_out)
+static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
     const json_t *plugin = candidate->recorded;
     const char *mode = json_string_value(
@@ -648,7 +650,7 @@ int32_t ds_accel__recorded_check_file(struct ds_accel__candidate *candidate, boo
     return DS_ACCEL_OK;
 }
 
-void ds_accel__recorded_quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
+static void quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
 {
     const json_t *plugin = candidate->recorded;
 
@@ -721,7 +723,7 @@ static void rehearse(struct ds_accel__candidate *candidate)
                    get_text(info, "compile_backend"));
 }
 
-void ds_accel__recorded_ask(struct ds_accel__candidate *candidate)
+static void ask(struct ds_accel__candidate *candidate)
 {
     const json_t *plugin = candidate->recorded;
     const struct ds_accel__reason *reason = ds_accel__reason(get_text(plugin, "reason"));
@@ -753,7 +755,7 @@ void ds_accel__recorded_ask(struct ds_accel__candidate *candidate)
     candidate->has_verdict = true;
 }
 
-uint64_t ds_accel__recorded_elapsed_us(const struct ds_accel__candidate *candidate)
+static uint64_t elapsed_us(const struct ds_accel__candidate *candidate)
 {
     return get_number(candidate->recorded, "elapsed_us");
 }
@@ -771,8 +773,8 @@ static int32_t fail_start(struct ds_accel__candidate *candidate, const json_t *s
     return is_known ? status : DS_ACCEL_ERR_NOT_FOUND;
 }
 
-int32_t ds_accel__recorded_start(struct ds_accel__candidate *candidate,
-                                 ds_accel_plugin_instance_t **instance_out, uint32_t *count_out)
+static int32_t start(struct ds_accel__candidate *candidate,
+                     ds_accel_plugin_instance_t **instance_out, uint32_t *count_out)
 {
     const json_t *start = json_object_get(candidate->recorded, "start");
     const json_t *answers = json_object_get(candidate->recorded, "answers");
@@ -796,4 +798,19 @@ int32_t ds_accel__recorded_start(struct ds_accel__candidate *candidate,
     *instance_out = handle;
     *count_out = (uint32_t)get_number(answers, "device_count");
     return DS_ACCEL_OK;
+}
+
+static const struct ds_accel__source source = {
+    .open = open_recording,
+    .scan = scan,
+    .check_file = check_file,
+    .quarantine = quarantine,
+    .ask = ask,
+    .start = start,
+    .elapsed_us = elapsed_us,
+};
+
+__attribute__((constructor)) static void set_source(void)
+{
+    ds_accel__recorded_source = &source;
 }

@@ -25,27 +25,10 @@ struct ds_accel__finding;
 int32_t ds_accel__recording_read(const char *path, json_t **root_out);
 int32_t ds_accel__recording_parse(const char *path, const char *text, size_t size_bytes,
                                   json_t **root_out);
-/* Take files, environment and configuration from the file that the options name. */
-int32_t ds_accel__recording_open(ds_accel_t *context, const struct ds_accel_options *options);
-/* Make its candidates, in the place of a scan. */
-int32_t ds_accel__recording_scan(ds_accel_t *context);
-
-/* In the place of looking at a file, of quarantine, of asking and of starting. */
-int32_t ds_accel__recorded_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
-void ds_accel__recorded_quarantine(struct ds_accel__candidate *candidate, bool *passed_out);
-void ds_accel__recorded_ask(struct ds_accel__candidate *candidate);
-int32_t ds_accel__recorded_start(struct ds_accel__candidate *candidate,
-                                 ds_accel_plugin_instance_t **instance_out, uint32_t *count_out);
-uint64_t ds_accel__recorded_elapsed_us(const struct ds_accel__candidate *candidate);
-
 /* recording_answers.c: what a plugin answers to the questions of reports; NULL: no memory. */
 json_t *ds_accel__answers_take(const struct ds_accel_plugin *table,
                                ds_accel_plugin_instance_t *instance, uint32_t device_count);
 /* A table that answers from such a tree, which is its instance. */
 void ds_accel__answers_table(struct ds_accel_plugin *table);
-
-/* registry.c: what trust.mode makes of a file's SHA-256. */
-void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const char *hex,
-                                    struct ds_accel__finding *finding);
 
 #endif

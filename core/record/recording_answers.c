@@ -6,9 +6,9 @@
  * call; a failure has the plugin's own words. What was never asked says so when somebody asks it.
  */
 #include "base/fork.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "record/recording.h"
-#include "report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,9 +6,10 @@
  * later; info explains a difference to other machines. Devices are neither opened nor woken, and no
  * vendor's library is loaded: what can be known by looking is known by looking.
  */
+#include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "config/env.h"
 #include "host/cache.h"
 #include "host/contain.h"
 #include "host/context.h"

@@ -5,48 +5,19 @@
  * trees (report_text.c), so that both forms always say the same.
  */
 #include "report/report.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
 #include "host/detect.h"
 #include "host/registry.h"
-#include "memtools/memory_snapshot.h"
+#include "runtime/facts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-json_t *ds_accel__json_text(const char *text)
-{
-    json_t *value;
-    char *copy;
-
-    if (text == NULL) {
-        text = "";
-    }
-    value = json_string(text);
-    if (value != NULL) {
-        return value;
-    }
-    copy = strdup(text);
-    if (copy == NULL) {
-        return NULL;
-    }
-    for (char *c = copy; *c != '\0'; c++) {
-        *c = (unsigned char)*c >= 0x80 ? '?' : *c;
-    }
-    value = json_string(copy);
-    free(copy);
-    return value;
-}
-
-void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed)
-{
-    /* jansson takes value even when it fails, and refuses NULL. */
-    if (json_object_set_new(object, key, value) != 0) {
-        *failed = true;
-    }
-}
+int32_t (*ds_accel__report_recording)(ds_accel_t *context, json_t **tree_out);
 
 static void set_text(json_t *object, const char *key, const char *text, bool *failed)
 {

@@ -13,39 +13,10 @@
 struct ds_accel__candidate;
 struct ds_accel__text;
 
-/* A JSON text from anywhere: NULL is "", bytes that are not UTF-8 become '?'. */
-json_t *ds_accel__json_text(const char *text);
-/* Set a member, taking value; a NULL value makes *failed true. */
-void ds_accel__json_set(json_t *object, const char *key, json_t *value, bool *failed);
-/* What is known of a backend from its plugin's instance and the configuration. */
-struct ds_accel__facts {
-    ds_accel_t *context;
-    const char *name;
-    const struct ds_accel__candidate *candidate; /* NULL: no plugin */
-    ds_accel_plugin_instance_t *instance;        /* NULL: not available */
-    struct ds_accel_backend_info info;
-};
-
-/* A fact by the program's setting, else by the operator's configuration, else by the plugin, else
- * by the package; never NULL but for exhausted memory. plugin_value is taken. Lock held. */
-json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value);
-void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
-                          const struct ds_accel__candidate *candidate,
-                          ds_accel_plugin_instance_t *instance);
-/* The members of the info report that no device's state changes. Lock held. */
-void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
-/*
- * Evaluate a backend by name (NULL: the chosen one), start it if it is not, lend make_tree what it
- * asks, and stop it again. ERR_NOT_FOUND: nobody knows the name. Lock held.
- */
-int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
-                             json_t *(*make_tree)(const struct ds_accel__facts *facts,
-                                                  uint32_t count),
-                             json_t **tree_out);
-int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 /* names: separated by commas; NULL: of all that can be used. Every plugin was asked before then. */
 int32_t ds_accel__report_topo(ds_accel_t *context, const char *names, json_t **tree_out);
-int32_t ds_accel__report_recording(ds_accel_t *context, json_t **tree_out); /* no lock held */
+/* A recording of the machine as a tree; no lock held. Set by record/recorder.c. */
+extern int32_t (*ds_accel__report_recording)(ds_accel_t *context, json_t **tree_out);
 /* Take out what tells who and where this is; *tree is NULL without memory (report_bundle.c). */
 int32_t ds_accel__redact(const ds_accel_t *context, json_t **tree);
 json_t *ds_accel__who_tree(void); /* names of this host and user, for recordings; NULL: no memory */
@@ -53,8 +24,9 @@ json_t *ds_accel__machine_tree(const ds_accel_t *context); /* NULL: no memory */
 void ds_accel__topo_write(struct ds_accel__text *out, json_t *tree, bool has_colour);
 int32_t ds_accel__topo_svg(json_t *tree, struct ds_accel__text *out);
 
+/* report_memory.c: a backend's devices as they are now, as a tree, and that as a picture. */
+int32_t ds_accel__memory_tree_svg(json_t *tree, struct ds_accel__text *out);
 int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out);
-int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_cache(ds_accel_t *context, json_t **tree_out);
 int32_t ds_accel__report_quarantine(ds_accel_t *context, json_t **tree_out);
 /* What stands in the way of the accelerators here. Every plugin was asked before. Lock held. */

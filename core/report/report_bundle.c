@@ -5,6 +5,7 @@
  * where this is (names of host and user, the home folder, network addresses) is taken out of each
  * text, unless the one who sends it wants it in.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"

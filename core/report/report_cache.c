@@ -3,6 +3,7 @@
 /* What is remembered of plugins, shown and forgotten: so that nobody has to remove files by hand.
  */
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "config/env.h"
 #include "host/cache.h"

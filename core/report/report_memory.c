@@ -4,10 +4,11 @@
  * The memory of a backend's devices as it is now: total, available, and by process where the vendor
  * tells. As a tree, and that as a picture: one bar for each device.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "host/registry.h"
-#include "memtools/memory_snapshot.h"
 #include "report/report.h"
+#include "runtime/facts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static json_t *device_tree(const struct ds_accel__facts *facts, uint32_t index, 
     return tree;
 }
 
-json_t *ds_accel__memory_tree(const struct ds_accel__facts *facts, uint32_t count)
+static json_t *memory_tree(const struct ds_accel__facts *facts, uint32_t count)
 {
     bool failed = false;
     json_t *tree = json_object();
@@ -137,6 +138,11 @@ json_t *ds_accel__memory_tree(const struct ds_accel__facts *facts, uint32_t coun
         return NULL;
     }
     return tree;
+}
+
+int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out)
+{
+    return ds_accel__with_facts(context, name, memory_tree, tree_out);
 }
 
 /* ---- the picture ---------------------------------------------------------------------------- */

@@ -17,14 +17,16 @@
  *      machine      anything else
  *      unknown      nobody says where one of them is
  */
+#include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
-#include "config/env.h"
 #include "host/context.h"
 #include "host/registry.h"
 #include "machine/machine.h"
 #include "machine/presence.h"
 #include "machine/topology.h"
 #include "report/report.h"
+#include "runtime/facts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

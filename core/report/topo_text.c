@@ -4,8 +4,8 @@
  * The report topo for people: a matrix of who is how near to whom, and a picture of it. Both show a
  * link between two devices where there is one, and else what they have in common.
  */
+#include "base/json.h"
 #include "base/text.h"
-#include "memtools/memory_snapshot.h"
 #include "report/report.h"
 
 #include <stdio.h>

@@ -10,10 +10,12 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "host/context.h"
+#include "host/hooks.h"
+#include "host/layers.h"
 #include "host/registry.h"
-#include "layers/layers.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
+#include "runtime/facts.h"
 #include "runtime/handle.h"
 #include "runtime/rng.h"
 
@@ -605,4 +607,25 @@ uint32_t ds_accel_device_index(const ds_accel_device_t *device)
 {
     return ds_accel__handle_is_live(device) ? ((const struct ds_accel__device *)device)->index
                                             : UINT32_MAX;
+}
+
+/* ---- the host's events ---------------------------------------------------------------------- */
+
+static void end_context(ds_accel_t *context, bool is_torn)
+{
+    ds_accel__lazy_drop(context);
+    if (!is_torn) {
+        ds_accel__devices_close(context);
+        ds_accel__known_clear(context);
+    }
+}
+
+static const struct ds_accel__runtime_hooks hooks = {
+    .started = ds_accel__lazy_run,
+    .ended = end_context,
+};
+
+__attribute__((constructor)) static void set_hooks(void)
+{
+    ds_accel__runtime_hooks = &hooks;
 }

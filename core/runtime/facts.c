@@ -12,7 +12,6 @@
 #include "config/config.h"
 #include "host/context.h"
 #include "host/registry.h"
-#include "report/report.h"
 #include "runtime/handle.h"
 
 #include <stdio.h>

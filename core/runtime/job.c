@@ -9,7 +9,6 @@
 #include "config/env.h"
 #include "host/context.h"
 #include "host/registry.h"
-#include "report/report.h"
 #include "runtime/facts.h"
 
 #include <errno.h>

@@ -6,12 +6,10 @@
  * called, but no memory.
  */
 #include "base/clock.h"
-#include "base/fork.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "host/context.h"
 #include "host/registry.h"
-#include "memtools/memory_snapshot.h"
-#include "report/report.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 #include "runtime/handle.h"
@@ -377,56 +375,6 @@ int32_t ds_accel__memory_snapshot_tree(ds_accel_t *context, struct ds_accel__dev
     }
     *tree_out = tree;
     return DS_ACCEL_OK;
-}
-
-/* What the two arguments of ds_accel_memory_snapshot() mean together. */
-static int32_t find_whole(ds_accel_t **context, ds_accel_device_t *device,
-                          struct ds_accel__device **device_out)
-{
-    if (device != NULL) {
-        *device_out = ds_accel__device_check(device, "memory_snapshot");
-        if (*device_out == NULL) {
-            return DS_ACCEL_ERR_INVALID;
-        }
-        *context = (*device_out)->context;
-        return ds_accel__device_fork_check(*device_out);
-    }
-    if (*context == NULL) {
-        return ds_accel__refuse("memory_snapshot", "context", NULL);
-    }
-    if (ds_accel__fork_parent() != 0 && (*context)->selected != NULL &&
-        (*context)->selected->watch.is_forked) {
-        return ds_accel__error(DS_ACCEL_ERR_STATE,
-                               "memory_snapshot: the accelerator was started before fork()");
-    }
-    return DS_ACCEL_OK;
-}
-
-int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device, uint32_t format,
-                                 void **data_out, size_t *size_bytes_out)
-{
-    struct ds_accel__device *ours = NULL;
-    json_t *tree = NULL;
-    json_t *complete = NULL;
-    int32_t status = find_whole(&context, device, &ours);
-
-    if (status < 0) {
-        return status;
-    }
-    if (data_out == NULL || size_bytes_out == NULL) {
-        return ds_accel__refuse("memory_snapshot", "output", NULL);
-    }
-    status = ds_accel__memory_snapshot_tree(context, ours, &tree);
-    if (status < 0) {
-        return status;
-    }
-    status = ds_accel__memory_snapshot_complete(tree, &complete);
-    json_decref(tree);
-    if (status >= 0) {
-        status = ds_accel__memory_snapshot_write(complete, format, data_out, size_bytes_out);
-        json_decref(complete);
-    }
-    return status;
 }
 
 /* ---- private pools -------------------------------------------------------------------------- */

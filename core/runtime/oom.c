@@ -16,7 +16,8 @@
  * garbage collection does, would not have helped. Free blocks of other streams and pools help
  * nobody else.
  */
-#include "memtools/memory_snapshot.h"
+#include "runtime/oom.h"
+#include "base/json.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -179,4 +180,14 @@ void ds_accel__oom_describe(const struct ds_accel__oom_facts *facts, char *text,
         put_size(&line, " of ", facts->device_total_bytes, " free");
     }
     put_advice(&line, facts);
+}
+
+unsigned ds_accel__fragmentation_percent(const struct ds_accel__memory_sums *sums)
+{
+    if (sums->free_bytes == 0) {
+        return 0;
+    }
+    return (unsigned)(100.0 * (double)(sums->free_bytes - sums->largest_free_bytes) /
+                          (double)sums->free_bytes +
+                      0.5);
 }

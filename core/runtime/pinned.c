@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "host/context.h"
+#include "host/layers.h"
 #include "host/registry.h"
-#include "layers/layers.h"
 #include "runtime/caching.h"
 #include "runtime/handle.h"
 

@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "host/context.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/caching.h"
 #include "runtime/handle.h"
 #include "runtime/pinned.h"

@@ -7,8 +7,8 @@
  * it was noted to be used on.
  */
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
-#include "report/report.h"
 #include "runtime/handle.h"
 #include "runtime/pinned.h"
 

@@ -18,9 +18,10 @@
  * then the gate of captures.c. All questions go below the layers: they order nothing for the
  * program.
  */
+#include "base/fork.h"
 #include "base/text.h"
 #include "host/context.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/caching.h"
 #include "runtime/handle.h"
 #include "runtime/pinned.h"
@@ -462,6 +463,8 @@ void ds_accel__pinned_attach(struct ds_accel__device *device)
     device->has_ended_work = false;
     device->may_capture = 0;
     device->ends = NULL;
+    ds_accel__fork_hook(ds_accel__captures_renew);
+    ds_accel__fork_hook(ds_accel__pinned_renew);
     pthread_mutex_lock(&open_lock);
     device->next_open = all_open;
     all_open = device;

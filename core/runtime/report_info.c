@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* The reports on one backend: info and env. They work for backends that are not here, too. */
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
 #include "host/detect.h"
 #include "host/registry.h"
-#include "memtools/memory_snapshot.h"
-#include "report/report.h"
+#include "runtime/facts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -574,11 +574,6 @@ int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out)
 {
     return ds_accel__with_facts(context, name, info_tree, tree_out);
-}
-
-int32_t ds_accel__report_memory(ds_accel_t *context, const char *name, json_t **tree_out)
-{
-    return ds_accel__with_facts(context, name, ds_accel__memory_tree, tree_out);
 }
 
 /* ---- env ------------------------------------------------------------------------------------ */

@@ -8,8 +8,8 @@
 #include "base/fork.h"
 #include "base/text.h"
 #include "host/context.h"
+#include "host/layers.h"
 #include "host/registry.h"
-#include "layers/layers.h"
 #include "runtime/handle.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
  * stream's order; a block is written again only after the event behind its last copy.
  */
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/handle.h"
 #include "runtime/rng.h"
 

@@ -8,7 +8,7 @@
  * the vendor's own calls and ours agree; otherwise here, by thread.
  */
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 #include "runtime/handle.h"

@@ -10,8 +10,8 @@
  */
 #include "runtime/tensor.h"
 #include "base/text.h"
+#include "host/layers.h"
 #include "host/registry.h"
-#include "layers/layers.h"
 #include "runtime/handle.h"
 
 #include <stdlib.h>

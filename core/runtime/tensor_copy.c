@@ -13,7 +13,7 @@
  * the stream gets there; device and pinned memory is kept by its allocator.
  */
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/handle.h"
 #include "runtime/tensor.h"
 

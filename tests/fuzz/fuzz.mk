@@ -18,7 +18,7 @@ LIBFUZZERS := $(FUZZERS:%=$(FUZZ_DIR)/fuzz_%)
 $(BUILD)/obj/$(FUZZ_SOURCE)/%.o: $(FUZZ_SOURCE)/%.c $(FUZZ_SOURCE)/fuzz.mk Makefile $(SETTINGS) \
     | $(STAGED)
 	@mkdir -p $(@D)
-	$(CC) $(CORE_CFLAGS) -I$(FUZZ_SOURCE) -c -o $@ $<
+	$(CC) $(INSIDE_CFLAGS) -I$(FUZZ_SOURCE) -c -o $@ $<
 
 $(REPLAYS): $(FUZZ_DIR)/replay/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o \
     $(BUILD)/obj/$(FUZZ_SOURCE)/fuzz_main.o $(CORE_OBJECTS)

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "machine/elf_file.h"
-#include "machine/presence.h"
+#include "machine/hardware_note.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

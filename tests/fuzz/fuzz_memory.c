@@ -3,7 +3,9 @@
 /* Any text as a snapshot of a caching allocator. */
 #include "fuzz.h"
 
+#include "base/json.h"
 #include "memtools/memory_snapshot.h"
+#include "runtime/oom.h"
 
 /* What the reader promises of every segment. */
 static void check_segment(json_t *segment)

@@ -7,7 +7,7 @@
 #include "fuzz.h"
 
 #include "base/text.h"
-#include "memtools/memory_snapshot.h"
+#include "runtime/oom.h"
 
 #define MIB (UINT64_C(1) << 20)
 

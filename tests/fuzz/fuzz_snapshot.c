@@ -7,7 +7,7 @@
 #include "fuzz.h"
 
 #include "base/text.h"
-#include "host/cache.h"
+#include "config/snapshot.h"
 
 #define IDENTITY UINT64_C(0x1d)
 

@@ -4,7 +4,7 @@
  * What layers know of blocks that an allocator gives out: calls within the library, so this program
  * is linked with the core's own objects.  blocks PLUGINS
  */
-#include "layers/layers.h"
+#include "host/layers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@
  */
 #include "runtime/allocator/allocator.h"
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/caching.h"
 
 #include <stdlib.h>

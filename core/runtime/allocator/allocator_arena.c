@@ -6,7 +6,7 @@
  */
 #include "base/fork.h"
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 

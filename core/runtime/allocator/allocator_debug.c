@@ -11,7 +11,7 @@
  * memory of backends that cannot fill or copy.
  */
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 

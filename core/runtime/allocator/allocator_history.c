@@ -8,8 +8,8 @@
  * that memory viewers for PyTorch read.
  */
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
-#include "report/report.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 

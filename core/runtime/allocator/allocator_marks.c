@@ -11,7 +11,7 @@
  * part of the graph. Blocks that need one are deferred until the capture has ended.
  */
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 
 #include <stdlib.h>

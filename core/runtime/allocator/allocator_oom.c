@@ -6,8 +6,8 @@
  */
 #include "base/fork.h"
 #include "base/text.h"
-#include "memtools/memory_snapshot.h"
 #include "runtime/allocator/allocator.h"
+#include "runtime/oom.h"
 
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
  * breaks captures.
  */
 #include "base/text.h"
-#include "layers/layers.h"
+#include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 

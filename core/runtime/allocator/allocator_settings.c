@@ -5,11 +5,11 @@
  * variable DS_ACCEL_ALLOCATOR, which beats it. A setting more is a row here and one in the
  * configuration's table of keys, its schema and its manual.
  */
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
-#include "report/report.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 

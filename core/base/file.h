@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Reading whole files and directories: file.c. */
+#ifndef DS_ACCEL_CORE_FILE_H
+#define DS_ACCEL_CORE_FILE_H
+
+#include "ds_accel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Read a regular file of at most limit_bytes into a new, NUL-terminated buffer.
+ * DS_ACCEL_OK; ERR_NOT_FOUND; ERR_IO with the cause, such as "Is a directory", in *cause_out
+ * (static or strerror's); ERR_NO_MEMORY. Files of /proc and /sys, which have no size, work too.
+ */
+int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
+                            const char **cause_out);
+/* Names in a folder that pass the filter, byte-wise sorted. A missing folder has none. */
+int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
+                           size_t *count_out, const char **cause_out);
+void ds_accel__names_free(char **names, size_t count);
+/* False: a file of that size would be past RLIMIT_FSIZE, and writing it a deadly SIGXFSZ. */
+bool ds_accel__file_may_have(size_t size_bytes);
+
+#endif

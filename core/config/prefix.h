@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Where this installation lies: prefix.c. */
+#ifndef DS_ACCEL_CORE_PREFIX_H
+#define DS_ACCEL_CORE_PREFIX_H
+
+/* The folder of the library, also where its objects are in a program (prefix.c); new string. */
+char *ds_accel__library_dir(void);
+/* Where the parts of this installation are when nothing is found from there: as it was built. */
+struct ds_accel__built_for {
+    const char *plugin_dir;
+    const char *data_dir;
+    const char *config_dir;
+    const char *cache_dir;
+    const char *helper;
+};
+extern const struct ds_accel__built_for ds_accel__built_for;
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The merged configuration as bytes: snapshot.c. */
+#ifndef DS_ACCEL_CORE_SNAPSHOT_H
+#define DS_ACCEL_CORE_SNAPSHOT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ds_accel__config;
+struct ds_accel__text;
+
+/* is_early: without what detection does not ask of a backend. NULL: no memory, or not believable.
+ */
+json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t identity,
+                                 bool is_early);
+bool ds_accel__snapshot_is_early(const char *key);
+int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
+/* What the files are, 0 if that cannot be said. *settled_out: none has changed just now. */
+uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool *settled_out);
+
+#endif

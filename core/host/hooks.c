@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The tables through which the host and the runtime reach rooms above them. */
+#include "host/hooks.h"
+#include "host/layers.h"
+
+uint32_t ds_accel__layers_on;
+const struct ds_accel__layer_hooks *ds_accel__layer_hooks;
+const struct ds_accel__runtime_hooks *ds_accel__runtime_hooks;
+const struct ds_accel__source *ds_accel__recorded_source;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* The message when memory is exhausted, and sums of what an allocator holds: oom.c. */
+#ifndef DS_ACCEL_CORE_OOM_H
+#define DS_ACCEL_CORE_OOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sums over segments. */
+struct ds_accel__memory_sums {
+    uint64_t reserved_bytes;
+    uint64_t allocated_bytes;
+    uint64_t requested_bytes; /* of what is allocated */
+    uint64_t pending_bytes;
+    uint64_t free_bytes;
+    uint64_t largest_free_bytes; /* one block */
+    size_t segment_count;
+    size_t block_count;
+};
+
+/* How much of the free bytes is not in the largest free block. */
+unsigned ds_accel__fragmentation_percent(const struct ds_accel__memory_sums *sums);
+
+/* What the allocator knows when it gives up: after it returned all that it could to the driver. */
+struct ds_accel__oom_facts {
+    const char *device;          /* "cuda:1" */
+    uint64_t asked_bytes;        /* rounded, as it was looked for */
+    uint64_t allocated_bytes;    /* held by live allocations */
+    uint64_t pending_bytes;      /* freed, waiting for a stream */
+    uint64_t reserved_bytes;     /* held from the driver: those two and what is free */
+    uint64_t elsewhere_bytes;    /* of the free ones: of streams or pools other than the asker's */
+    uint64_t largest_free_bytes; /* the largest block that the asker could have had */
+    uint64_t limit_bytes;        /* the allocator's own; 0: none */
+    uint64_t device_total_bytes; /* 0: not known */
+    uint64_t device_free_bytes;  /* with device_total_bytes: what the driver could still give */
+    uint64_t max_split_bytes;    /* 0: off */
+    uint64_t largest_bytes;      /* that the driver gives in one allocation; 0: not known */
+    bool can_grow;               /* the backend has virtual memory */
+    bool is_growable;            /* growable segments are on */
+};
+
+/* What would have helped and is not on. */
+enum ds_accel__oom_advice {
+    DS_ACCEL__OOM_ADVICE_NONE,     /* too little memory, or nothing is left to switch on */
+    DS_ACCEL__OOM_ADVICE_GROWABLE, /* growable_segments */
+    DS_ACCEL__OOM_ADVICE_LIMIT,    /* a higher limit_bytes */
+    DS_ACCEL__OOM_ADVICE_SPLIT,    /* max_split_bytes */
+    DS_ACCEL__OOM_ADVICE_SMALLER   /* several allocations instead of one */
+};
+
+enum ds_accel__oom_advice ds_accel__oom_advise(const struct ds_accel__oom_facts *facts);
+/* One line: all of the facts, and the advice or how much is missing. Allocates nothing. */
+void ds_accel__oom_describe(const struct ds_accel__oom_facts *facts, char *text, size_t text_size);
+
+#endif
