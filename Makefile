@@ -91,13 +91,15 @@ ROOMS := base config machine host runtime layers report record memtools conforma
 CORE_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
 # One is a program of its own, one is run by the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
-UNIT_SOURCES := $(sort $(wildcard tests/core/*.c tests/plugins/*.c))
+# tests/ROOM/test_NOUN.c, and what several of them share.
+UNIT_SOURCES := $(sort $(wildcard tests/*/test_*.c))
+UNIT_SHARED := $(sort $(wildcard tests/*.c))
 CONF_FILES := $(sort $(wildcard conf/*.json))
 SCHEMA_FILES := $(sort $(wildcard conf/schema/*.json))
 
 CORE_OBJECTS := $(CORE_SOURCES:%.c=$(BUILD)/obj/%.o)
 TOOL_OBJECTS := $(TOOL_SOURCES:%.c=$(BUILD)/obj/%.o)
-UNIT_OBJECTS := $(UNIT_SOURCES:%.c=$(BUILD)/obj/%.o)
+UNIT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(UNIT_SOURCES) $(UNIT_SHARED))
 PLUGIN_FILES := $(PLUGINS:%=$(BUILD)/lib/ds-accel/ds_accel_%.so)
 LIBRARY := $(BUILD)/lib/libds_accel.so
 LIBRARY_FILE := $(LIBRARY).$(VERSION)
@@ -313,9 +315,9 @@ $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(TEST_CFLAGS) -c -o $@ $<
 
-$(UNIT): $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o $(LIBRARY)
+$(UNIT): $(UNIT_OBJECTS) $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(UNIT_OBJECTS) $(BUILD)/obj/tests/fixture.o -L$(BUILD)/lib -lds_accel \
+	$(CC) -o $@ $(UNIT_OBJECTS) -L$(BUILD)/lib -lds_accel \
 	    $(TESTBED_RPATH) $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl -lm \
 	    $(SANFLAGS) $(LDFLAGS)
 
@@ -381,10 +383,10 @@ test-caller: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
 
 # With the core's own objects: what it tests is not exported.
 BLOCKS := $(BUILD)/tests/blocks
-$(BUILD)/obj/tests/layer/%.o: tests/layer/%.c Makefile $(SETTINGS) | $(STAGED)
+$(BUILD)/obj/tests/layers/blocks.o: tests/layers/blocks.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(INSIDE_CFLAGS) -c -o $@ $<
-$(BLOCKS): $(BUILD)/obj/tests/layer/blocks.o $(CORE_OBJECTS)
+$(BLOCKS): $(BUILD)/obj/tests/layers/blocks.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 

@@ -112,9 +112,9 @@ cut -f 2 "$scratch/chosen" | sort -u >"$scratch/tests"
 
 # The unit program of a copy has only the files that the chosen tests are in.
 sed -n 's/^unit \([a-z_0-9]*\).*/\1/p' "$scratch/tests" | sort -u | while read -r suite; do
-    (cd "$source" && grep -lE "^(Parameterized)?Test\\((.*, )?$suite," tests/core/*.c tests/plugins/*.c)
+    (cd "$source" && grep -lE "^(Parameterized)?Test\\((.*, )?$suite," tests/*/test_*.c)
 done >"$scratch/units"
-units=$({ echo tests/core/far.c && cat "$scratch/units"; } | sort -u | tr '\n' ' ')
+units=$(sort -u "$scratch/units" | tr '\n' ' ')
 
 # ---- one test -----------------------------------------------------------------------------------
 
@@ -161,8 +161,9 @@ prepare() {
     mkdir -p "$1/build" "$1.tmp"
     tar -C "$source" --exclude=./.git --exclude='./build*' -c . | tar -C "$1" -x
     if [ -d "$build/obj" ]; then
-        tar -C "$build" --exclude=./tests/abi --exclude=./obj/tests/core --exclude=./obj/tests/plugins \
-            --exclude=./obj/tests/fixture.o --exclude=./tests/unit --exclude=./bench -c . | tar -C "$1/build" -x
+        tar -C "$build" --exclude=./tests/abi --exclude='./obj/tests/*/test_*' \
+            --exclude=./obj/tests/fixture.o --exclude=./obj/tests/far.o --exclude=./tests/unit \
+            --exclude=./bench -c . | tar -C "$1/build" -x
         # Warnings need not be errors here, and that alone is no reason to compile everything.
         make_in "$1" build/obj/settings
         touch -r "$build/obj/settings" "$1/build/obj/settings"

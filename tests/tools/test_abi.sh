@@ -204,7 +204,7 @@ END
 # header VERSION: its constants, and the offsets of its structs, are those of today.
 header() {
     header=$frozen/$1/plugin-api.h
-    layout=$source/tests/core/abi_layout_$(echo "$1" | tr . _).h
+    layout=$source/tests/host/abi_layout_$(echo "$1" | tr . _).h
 
     constant_names "$header" >"$dir/names"
     has "constants of $1" "$(paste -sd ' ' "$dir/names")" " DS_ACCEL_ERR_TIMEOUT "
