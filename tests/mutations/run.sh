@@ -162,7 +162,7 @@ prepare() {
     tar -C "$source" --exclude=./.git --exclude='./build*' -c . | tar -C "$1" -x
     if [ -d "$build/obj" ]; then
         tar -C "$build" --exclude=./tests/abi --exclude='./obj/tests/*/test_*' \
-            --exclude=./obj/tests/fixture.o --exclude=./obj/tests/far.o --exclude=./tests/unit \
+            --exclude=./obj/tests/fixture.o --exclude=./obj/tests/far.o --exclude=./obj/tests/bad.o --exclude=./tests/unit \
             --exclude=./bench -c . | tar -C "$1/build" -x
         # Warnings need not be errors here, and that alone is no reason to compile everything.
         make_in "$1" build/obj/settings

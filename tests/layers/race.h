@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the tests of races share: two streams, two events, memory, and calls at known places. */
+#ifndef DS_ACCEL_TEST_RACE_H
+#define DS_ACCEL_TEST_RACE_H
+
+#include "layer.h"
+
+/* The public handle of a plugin's stream, as far as inline calls look at it. */
+#define ON(stream) (&(struct ds_accel_stream){device->table, stream})
+
+static ds_accel_plugin_stream_t *first;
+static ds_accel_plugin_stream_t *second;
+static ds_accel_plugin_event_t *event_a;
+static ds_accel_plugin_event_t *event_b;
+static char *memory_a;
+
+/* Call sites of known functions: offsets in this program, as addr2line takes them. */
+static __attribute__((noinline, unused)) int32_t write_from_here(ds_accel_plugin_stream_t *stream)
+{
+    int32_t status = table->mem_fill_async(stream, memory_a, "x", 1, 16, &error);
+
+    __asm__ volatile("" ::: "memory"); /* no tail call: there would be no frame to return to */
+    return status;
+}
+
+#endif
