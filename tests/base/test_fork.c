@@ -443,6 +443,27 @@ Test(core_fork, every_call_on_a_device_is_refused_in_the_child, .init = make_all
     in_child(use_all);
 }
 
+Test(core_fork, every_accelerator_of_the_parent_is_out_of_use_in_the_child)
+{
+    ds_accel_device_t *devices[2];
+    ds_accel_t *contexts[2] = {test_start("mock", &devices[0]), test_start("cpu", &devices[1])};
+    int result = -1;
+    pid_t child = fork();
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        alarm(10);
+        _exit(ds_accel_device_synchronize(devices[0]) == DS_ACCEL_ERR_STATE &&
+                      ds_accel_device_synchronize(devices[1]) == DS_ACCEL_ERR_STATE
+                  ? 0
+                  : 1);
+    }
+    cr_assert_eq(waitpid(child, &result, 0), child);
+    cr_expect_eq(result, 0);
+    test_finish(contexts[1], devices[1]);
+    test_finish(contexts[0], devices[0]);
+}
+
 /* ---- a lock that a thread holds which the child does not have -------------------------------- */
 
 static sem_t is_held;

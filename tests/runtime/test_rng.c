@@ -610,6 +610,33 @@ Test(core_rng, seeds_devices_as_deepspeed_does)
     EXPECT_REFUSED(ds_accel_rng_manual_seed(rng, 1), DS_ACCEL_ERR_INVALID, "destroyed");
 }
 
+Test(core_rng, begins_at_the_first_word_when_it_is_seeded)
+{
+    struct ds_accel_rng_position place = {.struct_size = sizeof(place), .subsequence = 5};
+    unsigned char state[128];
+    ds_accel_device_t *device;
+    ds_accel_t *context = test_start("mock", &device);
+    ds_accel_rng_t *rng = NULL;
+    ds_accel_rng_t *other = NULL;
+    uint64_t needed = 0;
+
+    place.word = 3;
+    place.block = 7;
+    MUST(ds_accel_rng_create(device, 11, 0, &rng));
+    MUST(ds_accel_rng_create(device, 12, 0, &other));
+    MUST(ds_accel_rng_set_position(rng, &place));
+    MUST(ds_accel_rng_get_state(rng, state, sizeof(state), &needed));
+    MUST(ds_accel_rng_manual_seed(rng, 11));
+    MUST(ds_accel_rng_position(rng, &place));
+    cr_expect(place.word == 0 && place.block == 0 && place.subsequence == 0);
+    MUST(ds_accel_rng_set_state(other, state, needed)); /* all of the place is in the state */
+    MUST(ds_accel_rng_position(other, &place));
+    cr_expect(place.word == 3 && place.block == 7 && place.subsequence == 5);
+    ds_accel_rng_destroy(other);
+    ds_accel_rng_destroy(rng);
+    test_finish(context, device);
+}
+
 /* ---- where numbers go ----------------------------------------------------------------------- */
 
 Test(core_rng, refuses_memory_streams_and_types_that_cannot_be_filled)

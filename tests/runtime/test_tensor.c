@@ -298,6 +298,32 @@ Test(core_tensor, refuses_views_outside_of_the_memory)
     ds_accel_tensor_put(tensor);
 }
 
+Test(core_tensor, views_end_with_the_memory_and_stay_read_only)
+{
+    static uint8_t bytes[10];
+    const int64_t ten = 10;
+    const int64_t eleven = 11;
+    struct ds_accel_tensor_memory memory = {.struct_size = sizeof(memory),
+                                            .data = bytes,
+                                            .dtype = DS_ACCEL_DTYPE_UINT8,
+                                            .ndim = 1,
+                                            .shape = &ten,
+                                            .flags = DS_ACCEL_TENSOR_READ_ONLY};
+    struct ds_accel_tensor_info info = {.struct_size = sizeof(info)};
+    ds_accel_tensor_t *tensor = NULL;
+    ds_accel_tensor_t *view = NULL;
+
+    MUST(ds_accel_tensor_from_memory(NULL, &memory, &tensor));
+    EXPECT_STATUS(ds_accel_tensor_view(tensor, 0, 1, &eleven, NULL, &view), DS_ACCEL_ERR_INVALID);
+    EXPECT_STATUS(ds_accel_tensor_view(tensor, 1, 1, &ten, NULL, &view), DS_ACCEL_ERR_INVALID);
+    MUST(ds_accel_tensor_slice(tensor, 0, 4, 10, 1, &view));
+    MUST(ds_accel_tensor_info(view, &info));
+    cr_expect_neq(info.flags & DS_ACCEL_TENSOR_READ_ONLY, 0);
+    cr_expect_eq(info.data, bytes + 4);
+    ds_accel_tensor_put(view);
+    ds_accel_tensor_put(tensor);
+}
+
 /* ---- copies --------------------------------------------------------------------------------- */
 
 static uint64_t random_state = 1;
