@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the tests of random numbers share: memory of a device, and what is in it. */
+#ifndef DS_ACCEL_TEST_RNG_H
+#define DS_ACCEL_TEST_RNG_H
+
+#include "fixture.h"
+
+static inline void *allocate(ds_accel_device_t *device, uint64_t size_bytes)
+{
+    void *pointer = NULL;
+
+    MUST(ds_accel_mem_alloc(device, NULL, size_bytes, &pointer));
+    return pointer;
+}
+
+/* To the host, after all that is queued. */
+static inline void read_back(ds_accel_device_t *device, void *to, const void *from,
+                             uint64_t size_bytes)
+{
+    MUST(ds_accel_device_synchronize(device));
+    MUST(ds_accel_mem_copy(device, to, from, size_bytes, DS_ACCEL_COPY_DEVICE_TO_HOST));
+}
+
+#endif
