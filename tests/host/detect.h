@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What the tests of detection share: the shipped configuration. */
+#ifndef DS_ACCEL_TEST_DETECT_H
+#define DS_ACCEL_TEST_DETECT_H
+
+#include "fixture.h"
+
+static inline void use_shipped_defaults(void)
+{
+    test_copy(TEST_SOURCE "/conf/ds-accel.json", "share/ds-accel.json");
+}
+
+#endif

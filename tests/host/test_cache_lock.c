@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Processes that ask at the same time: one asks, the others wait for what it finds out. */
+#include "cache.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RACE_SECONDS 3
+
+/* ---- quarantine ----------------------------------------------------------------------------- */
+
+static pid_t left_child;
+
+static int32_t forking_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
+                             struct ds_accel_error *error)
+{
+    left_child = fork();
+    if (left_child == 0) {
+        for (;;) {
+            pause();
+        }
+    }
+    return no_device_probe(host, verdict, error);
+}
+
+static const struct ds_accel_plugin *forking_entry(const struct ds_accel_host *host)
+{
+    static struct ds_accel_plugin table;
+
+    memcpy(&table, no_device_entry(host), sizeof(table));
+    table.probe = forking_probe;
+    return &table;
+}
+
+/* A child that the program forks meanwhile has the lock's descriptor too. */
+Test(core_cache, the_lock_is_not_inherited)
+{
+    struct ds_accel_options options = options_with_cache();
+    ds_accel_t *context;
+    time_t begin = time(NULL);
+
+    test_write("etc/ds-accel.json", "{\"detection_order\": [\"absent\", \"counted\"]}");
+    context = test_create_with(&options);
+    cr_assert_eq(ds_accel_register(context, forking_entry), DS_ACCEL_OK);
+    cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
+    ds_accel_destroy(context);
+    cr_assert_gt(left_child, 0);
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_OK);
+    cr_expect_lt(time(NULL) - begin, 10);
+    kill(left_child, SIGKILL);
+    waitpid(left_child, NULL, 0);
+}
+
+/* ---- who waits for whom ---------------------------------------------------------------------- */
+
+#define LONG_TIMEOUT "{\"probe\": {\"timeout_ms\": 3600000}, \"detection_order\": [\"faulty\"]}"
+
+static pid_t left_asking;
+
+static void end_asking(void)
+{
+    if (left_asking > 0) {
+        kill(left_asking, SIGCONT);
+        kill(left_asking, SIGKILL);
+        waitpid(left_asking, NULL, 0);
+        left_asking = 0;
+    }
+}
+
+/* A process that asks a plugin which does not answer for an hour, and so holds the lock. */
+static void start_asking(void)
+{
+    char path[160];
+    struct stat info = {.st_size = 0};
+
+    test_write("etc/ds-accel.json", LONG_TIMEOUT);
+    put("probe_hang", "faulty");
+    fflush(NULL);
+    left_asking = fork();
+    cr_assert_geq(left_asking, 0);
+    if (left_asking == 0) {
+        struct ds_accel_options options = options_with_cache();
+        char name[64];
+
+        setpgid(0, 0);
+        try_detect(&options, name, sizeof(name));
+        _exit(0);
+    }
+    atexit(end_asking);
+    snprintf(path, sizeof(path), "%s/lock", cache_dir);
+    while (info.st_size == 0) { /* signed */
+        usleep(1000);
+        if (stat(path, &info) != 0) {
+            info.st_size = 0;
+        }
+    }
+}
+
+/* It finds nothing out, whatever time is left. Without the change this waits for an hour. */
+Test(core_cache, a_stopped_process_is_not_waited_for, .timeout = 60)
+{
+    struct ds_accel_options options;
+
+    start_asking();
+    cr_assert_eq(kill(left_asking, SIGSTOP), 0);
+    cr_assert_eq(waitpid(left_asking, NULL, WUNTRACED), left_asking);
+    test_write("etc/ds-accel.json", "{\"deny\": [\"faulty\"], \"detection_order\": [\"counted\"], "
+                                    "\"probe\": {\"timeout_ms\": 3600000}}");
+    options = options_with_cache();
+    options.log_levels = "info";
+    expect_chosen_with(&options, "counted");
+    EXPECT_HAS(test_log, "is stopped while it asks plugins; not waiting for it");
+    cr_expect_eq(probes(), 1);
+    expect_chosen("counted");
+    cr_expect_eq(probes(), 1, "what it found out is remembered");
+    cr_expect_eq(clear_cache(&options), DS_ACCEL_ERR_BUSY);
+    EXPECT_HAS(ds_accel_last_error(), "is stopped while it asks plugins, and holds ");
+    end_asking();
+}
+
+/* One that runs may find out what others want to know: they wait for as long as a plugin may take,
+ * and ask themselves then. */
+Test(core_cache, a_running_process_is_waited_for, .timeout = 60)
+{
+    struct ds_accel_options options;
+
+    start_asking();
+    test_write("etc/ds-accel.json", "{\"deny\": [\"faulty\"], \"detection_order\": [\"counted\"], "
+                                    "\"probe\": {\"timeout_ms\": 2000}}");
+    options = options_with_cache();
+    options.log_levels = "info";
+    expect_chosen_with(&options, "counted");
+    EXPECT_HAS(test_log, "not waiting for it any longer");
+    end_asking();
+}
+
+/* cpu, and plugins whose hardware is not here, have no answer that another could find out first. */
+Test(core_cache, nobody_waits_where_only_cpu_is_asked, .timeout = 60)
+{
+    struct ds_accel_options options;
+
+    start_asking();
+    test_write("etc/ds-accel.json", "{\"deny\": [\"faulty\", \"counted\"], "
+                                    "\"probe\": {\"timeout_ms\": 3600000}}");
+    options = options_with_cache();
+    options.log_levels = "info";
+    expect_chosen_with(&options, "cpu");
+    EXPECT_HAS(test_log, "another process is still asking plugins; not waiting for it\n");
+    cr_expect_neq(access(file, F_OK), 0, "what was found out beside the lock is not stored");
+    end_asking();
+    expect_chosen("cpu");
+    cr_expect_eq(access(file, F_OK), 0, "with the lock it is");
+}
+
+/* ---- many at once --------------------------------------------------------------------------- */
+
+/* Children that do something each, until a time; how many did it wrong. */
+static int run_children(int count, bool (*act)(int child))
+{
+    pid_t children[64];
+    int wrong = 0;
+
+    for (int i = 0; i < count; i++) {
+        children[i] = fork();
+        cr_assert_geq(children[i], 0);
+        if (children[i] == 0) {
+            test_log[0] = '\0';
+            _exit(act(i) ? 0 : 1);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        int status = 0;
+
+        waitpid(children[i], &status, 0);
+        wrong += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }
+    return wrong;
+}
+
+static bool detect_right(void)
+{
+    struct ds_accel_options options = options_with_cache();
+    char name[64];
+
+    return try_detect(&options, name, sizeof(name)) >= 0 && strcmp(name, "counted") == 0;
+}
+
+static bool detect_once(int child)
+{
+    (void)child;
+    return detect_right() && test_log[0] == '\0';
+}
+
+Test(core_cache, many_processes_ask_once, .timeout = 120)
+{
+    cr_expect_eq(run_children(64, detect_once), 0);
+    cr_expect_leq(probes(), 3, "%d probes", probes());
+    cr_expect_geq(probes(), 1);
+    cr_expect_eq(run_children(64, detect_once), 0);
+    cr_expect_leq(probes(), 3, "%d probes", probes());
+}
+
+static bool is_valid_report(char *text)
+{
+    bool valid = strstr(text, "\"unused\":\"\"") != NULL;
+
+    ds_accel_free_text(text);
+    return valid;
+}
+
+/* Two write, each in another way, two read, one asks; none of them may see anything wrong. */
+static bool race(int child)
+{
+    struct ds_accel_options options = options_with_cache();
+    FILE *tally = fopen(tally_file, "a");
+    time_t end = time(NULL) + RACE_SECONDS;
+    bool right = tally != NULL;
+    long rounds = 0;
+
+    while (right && time(NULL) < end) {
+        if (child == 0) {
+            right = clear_cache(&options) >= 0;
+        } else if (child == 1) {
+            setenv("DS_ACCEL_COUNTED_ROUND", rounds % 2 == 0 ? "1" : "2", 1);
+            right = detect_right();
+        } else {
+            right = detect_right() && is_valid_report(report(DS_ACCEL_REPORT_CACHE));
+        }
+        right = right && strstr(test_log, "left out") == NULL && strstr(test_log, "cannot") == NULL;
+        test_log[0] = '\0';
+        rounds++;
+    }
+    fprintf(tally, "%ld\n", rounds);
+    fclose(tally);
+    return right;
+}
+
+Test(core_cache, writers_and_readers_agree, .timeout = 120)
+{
+    char shared[] = "/dev/shm/ds-accel-test-XXXXXX";
+    long total = 0;
+    long rounds;
+    FILE *tally;
+
+    /* fsync() takes its time on a disk. */
+    if (mkdtemp(shared) != NULL) {
+        snprintf(cache_dir, sizeof(cache_dir), "%s", shared);
+        snprintf(file, sizeof(file), "%s/verdicts", cache_dir);
+    }
+    cr_expect_eq(run_children(5, race), 0);
+    expect_chosen("counted");
+    tally = fopen(tally_file, "r");
+    while (tally != NULL && fscanf(tally, "%ld", &rounds) == 1) {
+        total += rounds;
+    }
+    if (tally != NULL) {
+        fclose(tally);
+    }
+    cr_log_info("%ld rounds", total);
+    cr_expect_gt(total, 500, "%ld rounds", total);
+    if (strncmp(cache_dir, "/dev/shm/", 9) == 0) {
+        char path[160];
+
+        unlink(file);
+        snprintf(path, sizeof(path), "%s/lock", cache_dir);
+        unlink(path);
+        snprintf(path, sizeof(path), "%s/config", cache_dir);
+        unlink(path);
+        cr_expect_eq(rmdir(cache_dir), 0, "something is left in %s", cache_dir);
+    }
+}
