@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of races share: two streams, two events, memory, and calls at known places. */
+/* What the tests of races among calls of the table share: two streams, two events, memory. */
 #ifndef DS_ACCEL_TEST_RACE_H
 #define DS_ACCEL_TEST_RACE_H
 
