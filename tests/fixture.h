@@ -58,6 +58,8 @@ char *test_report(ds_accel_t *context, uint32_t report, const char *name, uint32
  * json. */
 char *test_compact(char *json);
 
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
 /* A call of the library that has to succeed for the test to make sense. */
 #define MUST(call) cr_assert_eq((call), DS_ACCEL_OK, "%s: %s", #call, ds_accel_last_error())
 #define EXPECT_STATUS(call, status) \

@@ -6,8 +6,7 @@
 
 #include "bad.h"
 #include "fixture.h"
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#include "table.h"
 
 static ds_accel_t *context;
 static ds_accel_device_t *device;
@@ -15,17 +14,6 @@ static const struct ds_accel_plugin *table;
 static ds_accel_plugin_instance_t *instance;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-#define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define EXPECT_FAIL(call, status, part) \
-    do { \
-        memset(&error, 0, sizeof(error)); \
-        error.struct_size = sizeof(error); \
-        cr_expect_eq(call, status, "%s", error.message); \
-        cr_expect_eq(error.code, status); \
-        EXPECT_HAS(error.message, part); \
-    } while (0)
 
 static inline void start_named(const char *accelerator, const char *layers)
 {

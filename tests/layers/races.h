@@ -6,7 +6,6 @@
 
 #include "fixture.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define SIZE 4096
 
 static const char *const accelerators[] = {"mock", "cpu"};

@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define ROWS 16
 #define COLUMNS 8
 

@@ -5,6 +5,7 @@
 #define DS_ACCEL_TEST_CPU_H
 
 #include "fixture.h"
+#include "table.h"
 
 /* The device at hand; what open_cpu() makes and close_cpu() takes away. */
 static ds_accel_t *context;
@@ -12,19 +13,6 @@ static ds_accel_device_t *device;
 static const struct ds_accel_plugin *table;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-#define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
-
-/* The call fails with this status, and says so in words that hold part. */
-#define EXPECT_FAIL(call, status, part) \
-    do { \
-        memset(&error, 0, sizeof(error)); \
-        error.struct_size = sizeof(error); \
-        cr_expect_eq(call, status, "%s", error.message); \
-        cr_expect_eq(error.code, status); \
-        EXPECT_HAS(error.message, part); \
-    } while (0)
 
 static inline ds_accel_t *create_cpu(const char *machine_root)
 {

@@ -8,6 +8,7 @@
 #define DS_ACCEL_TEST_CPU_ASYNC_H
 
 #include "fixture.h"
+#include "table.h"
 
 #include <pthread.h>
 
@@ -16,17 +17,6 @@ static ds_accel_device_t *device;
 static const struct ds_accel_plugin *table;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-#define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define EXPECT_FAIL(call, status, part) \
-    do { \
-        memset(&error, 0, sizeof(error)); \
-        error.struct_size = sizeof(error); \
-        cr_expect_eq(call, status, "%s", error.message); \
-        cr_expect_eq(error.code, status); \
-        EXPECT_HAS(error.message, part); \
-    } while (0)
 
 static inline void create_context(const char *machine_root)
 {

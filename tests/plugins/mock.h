@@ -5,6 +5,7 @@
 #define DS_ACCEL_TEST_MOCK_H
 
 #include "fixture.h"
+#include "table.h"
 
 #include <ctype.h>
 #include <time.h>
@@ -12,7 +13,6 @@
 #define MIB (UINT64_C(1) << 20)
 #define MS UINT64_C(1000000)
 #define HOUR_NS "3600000000000"
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The device at hand; what open_mock() makes and close_mock() takes away. */
 static ds_accel_t *context;
@@ -21,19 +21,6 @@ static const struct ds_accel_plugin *table;
 static ds_accel_plugin_instance_t *instance;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-#define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
-
-/* The call fails with this status, and says so in words that hold part. */
-#define EXPECT_FAIL(call, status, part) \
-    do { \
-        memset(&error, 0, sizeof(error)); \
-        error.struct_size = sizeof(error); \
-        cr_expect_eq(call, status, "%s", error.message); \
-        cr_expect_eq(error.code, status); \
-        EXPECT_HAS(error.message, part); \
-    } while (0)
 
 /* Set an option by the environment; NULL unsets it. */
 static inline void option(const char *key, const char *value)

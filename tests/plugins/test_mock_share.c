@@ -5,6 +5,7 @@
  * this one starts the plugin, and starts it for itself; handles go through a pipe.
  */
 #include "fixture.h"
+#include "table.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,17 +20,6 @@ static ds_accel_device_t *device;
 static const struct ds_accel_plugin *table;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
-
-#define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
-#define EXPECT_FAIL(call, status, part) \
-    do { \
-        memset(&error, 0, sizeof(error)); \
-        error.struct_size = sizeof(error); \
-        cr_expect_eq(call, status, "%s", error.message); \
-        cr_expect_eq(error.code, status); \
-        EXPECT_HAS(error.message, part); \
-    } while (0)
 
 /* DS_ACCEL_OK, or why not: also for the child, where no assertion can be made. */
 static int32_t start_mock(void)

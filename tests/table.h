@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Checks of a call of a plugin table that is given &error, a struct ds_accel_error of the test. */
+#ifndef DS_ACCEL_TEST_TABLE_H
+#define DS_ACCEL_TEST_TABLE_H
+
+#include "fixture.h"
+
+#define EXPECT_OK(call) cr_expect_eq(call, DS_ACCEL_OK, "%s", error.message)
+#define ASSERT_OK(call) cr_assert_eq(call, DS_ACCEL_OK, "%s", error.message)
+
+/* The call fails with this status, and says so in words that hold part. */
+#define EXPECT_FAIL(call, status, part) \
+    do { \
+        memset(&error, 0, sizeof(error)); \
+        error.struct_size = sizeof(error); \
+        cr_expect_eq(call, status, "%s", error.message); \
+        cr_expect_eq(error.code, status); \
+        EXPECT_HAS(error.message, part); \
+    } while (0)
+
+#endif
