@@ -406,7 +406,7 @@ asan: deps-check  ## unit, thread, fuzz and command tests under address+undefine
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \
 	    $(MAKE) check-all CHECKS="$(filter-out test-alloc test-threads-sim,$(CHECKS))" BUILD=$(BUILD)-asan SAN=address,undefined CFLAGS='$(SAN_CFLAGS)' \
 	    SHELL_TESTS="tests/tools/test_cli.sh tests/tools/test_docs.sh tests/tools/test_doctor.sh tests/tools/test_faults.sh \
-	        tests/tools/test_record.sh"
+	        tests/tools/test_config.sh tests/tools/test_record.sh tests/tools/test_reports.sh"
 	@# The leak checker's tracer crashes on device memory, which nobody may read; valgrind looks there.
 	ASAN_OPTIONS=detect_leaks=0:log_path=$(abspath $(BUILD)-asan)/reports/asan \
 	    UBSAN_OPTIONS=halt_on_error=1:log_path=$(abspath $(BUILD)-asan)/reports/ubsan \

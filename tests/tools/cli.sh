@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright (c) 2026 the ds-accel authors
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154 # for the scripts that source this, and from them
+#
+# What the tests of the command line share: checks of an answer, a refusal and a report, folders of
+# plugins, and configurations. Source it behind lib.sh, with $build and $source.
+
+unset NO_COLOR TERM
+program=$build/bin/ds-accel
+schemas=$source/conf/schema
+mocks=$build/tests/fixtures/mocks
+broken=$build/tests/fixtures
+here=$(cd "$dir" && pwd -P)
+
+validate() {
+    "${PYTHON:-/usr/bin/python3}" "$source/tests/tools/validate.py" "$@"
+}
+
+# lacks NAME TEXT PART: a text does not hold a part.
+lacks() {
+    case $2 in
+    *"$3"*) fail "$1" "wanted a text without: $3
+given: $2" ;;
+    *) pass ;;
+    esac
+}
+
+# answers OUT COMMAND...: exit code 0, that on stdout, nothing on stderr.
+answers() {
+    wanted=$1
+    shift
+    run "$@"
+    is "$*" "0 $wanted " "$code $out $err"
+}
+
+# refuses CODE PART COMMAND...: that exit code, nothing on stdout, a message with PART on stderr.
+refuses() {
+    wanted=$1
+    part=$2
+    shift 2
+    run "$@"
+    is "$*" "$wanted " "$code $out"
+    has "message of $*" "$err" "ds-accel: "
+    has "message of $*" "$err" "$part"
+}
+
+# report SCHEMA CODE COMMAND...: that exit code, and JSON of that shape on stdout, kept for `at`.
+report() {
+    shape=$1
+    wanted=$2
+    shift 2
+    run "$@"
+    is "exit code of $*" "$wanted" "$code"
+    printf '%s\n' "$out" >"$dir/json"
+    if message=$(validate "$schemas/$shape.json" <"$dir/json" 2>&1); then
+        pass
+    else
+        fail "$* has the shape of $shape.json" "$message"
+    fi
+}
+
+# at PATH...: values of the last report, with blanks between them.
+at() {
+    validate - "$@" <"$dir/json" 2>&1 | paste -sd ' ' -
+}
+
+# plugins FOLDER NAME...: a folder with the mock under other names.
+plugins() {
+    folder=$1
+    shift
+    mkdir -p "$folder"
+    for plugin; do
+        cp "$mocks/ds_accel_$plugin.so" "$folder/"
+    done
+}
+
+# count TEXT PATTERN: lines of a text that match.
+count() {
+    printf '%s\n' "$1" | grep -c -- "$2" || true
+}
+
+escape=$(printf '\033')
+plugins "$dir/cuda" cuda
+plugins "$dir/two" npu cuda
+echo '{"deny": ["*"]}' >"$dir/deny.json"
+echo '{"accelerator": "mock"}' >"$dir/mock.json"
+printf '{\n  "deny": [],\n  "acelerator": "cpu"\n}\n' >"$dir/bad.json"
