@@ -101,6 +101,10 @@ struct ds_accel_plugin_vmem {
  * DS_ACCEL_OK for the vendor's success code. Otherwise fills *error with the code, the vendor's
  * name for it and "CALL(ARGUMENTS): NAME (CODE)", marks a lost device, and returns the status that
  * the backend's describe() gave it. device may be NULL.
+ *
+ * A backend's macros around it have the same order of arguments: NAME_CHECK(device, code, error,
+ * format, ...) is the status, NAME_TRY(device, code, error, format, ...) returns from the function
+ * with the status of a failure, NAME_END(device, code, format, ...) is for destroying.
  */
 __attribute__((format(printf, 5, 6))) int32_t
 vendor_check(ds_accel_plugin_instance_t *instance, ds_accel_plugin_device_t *device, int64_t code,

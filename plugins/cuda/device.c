@@ -73,13 +73,12 @@ int32_t cuda_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_i
     char pci[32] = "";
     size_t total = 0;
 
-    CUDA_TRY(device, error, api->cuDeviceGet(&native, (int)device->index), "cuDeviceGet(%u)",
+    CUDA_TRY(device, api->cuDeviceGet(&native, (int)device->index), error, "cuDeviceGet(%u)",
              device->index);
     device->native_device = (uint64_t)native;
-    CUDA_TRY(device, error,
-             api->cuDeviceGetName(identity->name, (int)sizeof(identity->name), native),
-             "cuDeviceGetName(device %u)", device->index);
-    CUDA_TRY(device, error, api->cuDeviceTotalMem_v2(&total, native), "cuDeviceTotalMem(device %u)",
+    CUDA_TRY(device, api->cuDeviceGetName(identity->name, (int)sizeof(identity->name), native),
+             error, "cuDeviceGetName(device %u)", device->index);
+    CUDA_TRY(device, api->cuDeviceTotalMem_v2(&total, native), error, "cuDeviceTotalMem(device %u)",
              device->index);
     identity->total_memory_bytes = total;
     if (api->cuDeviceGetUuid_v2 != NULL && api->cuDeviceGetUuid_v2(&uuid, native) == CU_SUCCESS) {
@@ -145,11 +144,11 @@ static int32_t borrow_context(ds_accel_plugin_device_t *device, struct cuda_devi
     cu_device_t of = -1;
     cu_result_t code;
 
-    CUDA_TRY(device, error, api->cuCtxPushCurrent_v2(context), "cuCtxPushCurrent(%p)",
+    CUDA_TRY(device, api->cuCtxPushCurrent_v2(context), error, "cuCtxPushCurrent(%p)",
              (void *)context);
     code = api->cuCtxGetDevice(&of);
     api->cuCtxPopCurrent_v2(&popped);
-    CUDA_TRY(device, error, code, "cuCtxGetDevice()");
+    CUDA_TRY(device, code, error, "cuCtxGetDevice()");
     if (of != state->device) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
                            "device_open_native: context %p is of CUDA device %d, not of %d",
@@ -166,7 +165,7 @@ static int32_t get_context(ds_accel_plugin_device_t *device, struct cuda_device 
     if (native_context != 0) {
         return borrow_context(device, state, native_context, error);
     }
-    CUDA_TRY(device, error, state->api->cuDevicePrimaryCtxRetain(&state->context, state->device),
+    CUDA_TRY(device, state->api->cuDevicePrimaryCtxRetain(&state->context, state->device), error,
              "cuDevicePrimaryCtxRetain(device %u)", device->index);
     return DS_ACCEL_OK;
 }
@@ -225,7 +224,7 @@ int32_t cuda_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
         *saved_out = 0;
         return DS_ACCEL_OK;
     }
-    CUDA_TRY(device, error, state->api->cuCtxPushCurrent_v2(state->context),
+    CUDA_TRY(device, state->api->cuCtxPushCurrent_v2(state->context), error,
              "cuCtxPushCurrent(device %u)", device->index);
     *saved_out = 1;
     return DS_ACCEL_OK;
@@ -268,14 +267,14 @@ int32_t cuda_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error
 {
     const struct cuda_device *state = device->state;
 
-    CUDA_TRY(device, error, state->api->cuCtxSetCurrent(state->context),
+    CUDA_TRY(device, state->api->cuCtxSetCurrent(state->context), error,
              "cuCtxSetCurrent(device %u)", device->index);
     return DS_ACCEL_OK;
 }
 
 int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
-    CUDA_TRY(device, error, cuda_api_of(device)->cuCtxSynchronize(), "cuCtxSynchronize(device %u)",
+    CUDA_TRY(device, cuda_api_of(device)->cuCtxSynchronize(), error, "cuCtxSynchronize(device %u)",
              device->index);
     return DS_ACCEL_OK;
 }
@@ -286,7 +285,7 @@ int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_err
     size_t free_bytes = 0;
     size_t total_bytes = 0;
 
-    CUDA_TRY(device, error, cuda_api_of(device)->cuMemGetInfo_v2(&free_bytes, &total_bytes),
+    CUDA_TRY(device, cuda_api_of(device)->cuMemGetInfo_v2(&free_bytes, &total_bytes), error,
              "cuMemGetInfo(device %u)", device->index);
     return DS_ACCEL_OK;
 }

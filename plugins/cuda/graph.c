@@ -26,7 +26,7 @@ int32_t cuda_capture_begin(ds_accel_plugin_device_t *device, void *native_stream
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, error, api->cuStreamBeginCapture_v2(native_stream, (int)mode),
+    CUDA_TRY(device, api->cuStreamBeginCapture_v2(native_stream, (int)mode), error,
              "cuStreamBeginCapture(%p, mode %u)", native_stream, mode);
     return DS_ACCEL_OK;
 }
@@ -41,7 +41,7 @@ int32_t cuda_capture_end(ds_accel_plugin_device_t *device, void *native_stream, 
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, error, api->cuStreamEndCapture(native_stream, &graph),
+    CUDA_TRY(device, api->cuStreamEndCapture(native_stream, &graph), error,
              "cuStreamEndCapture(%p)", native_stream);
     *native_out = graph;
     return DS_ACCEL_OK;
@@ -57,7 +57,7 @@ int32_t cuda_capture_status(ds_accel_plugin_device_t *device, void *native_strea
         return vendor_unsupported(error, "graph_capture_status",
                                   "libcuda.so.1 has no cuStreamIsCapturing (CUDA 10.0)");
     }
-    CUDA_TRY(device, error, api->cuStreamIsCapturing(native_stream, &capturing),
+    CUDA_TRY(device, api->cuStreamIsCapturing(native_stream, &capturing), error,
              "cuStreamIsCapturing(%p)", native_stream);
     *status_out = capturing == CU_CAPTURE_ACTIVE        ? DS_ACCEL_CAPTURING_YES
                   : capturing == CU_CAPTURE_INVALIDATED ? DS_ACCEL_CAPTURING_BROKEN
@@ -75,7 +75,7 @@ int32_t cuda_graph_instantiate(ds_accel_plugin_device_t *device, void *native, v
 {
     cu_graph_exec_t exec = NULL;
 
-    CUDA_TRY(device, error, cuda_api_of(device)->cuGraphInstantiateWithFlags(&exec, native, 0),
+    CUDA_TRY(device, cuda_api_of(device)->cuGraphInstantiateWithFlags(&exec, native, 0), error,
              "cuGraphInstantiateWithFlags(%p)", native);
     *exec_out = exec;
     return DS_ACCEL_OK;
@@ -89,7 +89,7 @@ void cuda_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec)
 int32_t cuda_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *native_stream,
                           struct ds_accel_error *error)
 {
-    CUDA_TRY(device, error, cuda_api_of(device)->cuGraphLaunch(exec, native_stream),
+    CUDA_TRY(device, cuda_api_of(device)->cuGraphLaunch(exec, native_stream), error,
              "cuGraphLaunch(%p, stream %p)", exec, native_stream);
     return DS_ACCEL_OK;
 }
@@ -113,7 +113,7 @@ int32_t cuda_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, voi
     if (code == CU_GRAPH_EXEC_UPDATE_FAILURE) {
         return DS_ACCEL_OK;
     }
-    CUDA_TRY(device, error, code, "cuGraphExecUpdate(%p, %p)", exec, native);
+    CUDA_TRY(device, code, error, "cuGraphExecUpdate(%p, %p)", exec, native);
     *result_out = DS_ACCEL_GRAPH_UPDATED;
     return DS_ACCEL_OK;
 }
@@ -128,7 +128,7 @@ int32_t cuda_graph_node_count(ds_accel_plugin_device_t *device, void *native, ui
         return vendor_unsupported(error, "graph_node_count",
                                   "libcuda.so.1 has no cuGraphGetNodes (CUDA 10.0)");
     }
-    CUDA_TRY(device, error, api->cuGraphGetNodes(native, NULL, &count), "cuGraphGetNodes(%p)",
+    CUDA_TRY(device, api->cuGraphGetNodes(native, NULL, &count), error, "cuGraphGetNodes(%p)",
              native);
     *count_out = count;
     return DS_ACCEL_OK;

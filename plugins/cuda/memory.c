@@ -19,7 +19,7 @@ int32_t cuda_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void *
     cu_result_t code;
 
     CUDA_RELAXED(api, code, api->cuMemAlloc_v2(&pointer, (size_t)size_bytes));
-    CUDA_TRY(device, error, code, "cuMemAlloc(%llu bytes, device %u)",
+    CUDA_TRY(device, code, error, "cuMemAlloc(%llu bytes, device %u)",
              (unsigned long long)size_bytes, device->index);
     *pointer_out = (void *)(uintptr_t)pointer;
     return DS_ACCEL_OK;
@@ -31,7 +31,7 @@ int32_t cuda_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_acc
     cu_result_t code;
 
     CUDA_RELAXED(api, code, api->cuMemFree_v2(cuda_address(pointer)));
-    CUDA_TRY(device, error, code, "cuMemFree(%p)", pointer);
+    CUDA_TRY(device, code, error, "cuMemFree(%p)", pointer);
     return DS_ACCEL_OK;
 }
 
@@ -47,7 +47,7 @@ int32_t cuda_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes
                                   "libcuda.so.1 has no cuMemAllocManaged (CUDA 6.0)");
     }
     CUDA_RELAXED(api, code, api->cuMemAllocManaged(&pointer, (size_t)size_bytes, CU_ATTACH_GLOBAL));
-    CUDA_TRY(device, error, code, "cuMemAllocManaged(%llu bytes, device %u)",
+    CUDA_TRY(device, code, error, "cuMemAllocManaged(%llu bytes, device %u)",
              (unsigned long long)size_bytes, device->index);
     *pointer_out = (void *)(uintptr_t)pointer;
     return DS_ACCEL_OK;
@@ -59,7 +59,7 @@ int32_t cuda_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, u
     size_t free_bytes = 0;
     size_t total_bytes = 0;
 
-    CUDA_TRY(device, error, cuda_api_of(device)->cuMemGetInfo_v2(&free_bytes, &total_bytes),
+    CUDA_TRY(device, cuda_api_of(device)->cuMemGetInfo_v2(&free_bytes, &total_bytes), error,
              "cuMemGetInfo(device %u)", device->index);
     *free_out = free_bytes;
     *total_out = total_bytes;
@@ -87,10 +87,10 @@ int32_t cuda_alloc_async(ds_accel_plugin_device_t *device, void *native_stream, 
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, error,
+    CUDA_TRY(device,
              cuda_api_of(device)->cuMemAllocAsync(&pointer, (size_t)size_bytes, native_stream),
-             "cuMemAllocAsync(%llu bytes, stream %p, device %u)", (unsigned long long)size_bytes,
-             native_stream, device->index);
+             error, "cuMemAllocAsync(%llu bytes, stream %p, device %u)",
+             (unsigned long long)size_bytes, native_stream, device->index);
     *pointer_out = (void *)(uintptr_t)pointer;
     return DS_ACCEL_OK;
 }
@@ -103,9 +103,8 @@ int32_t cuda_free_async(ds_accel_plugin_device_t *device, void *native_stream, v
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, error,
-             cuda_api_of(device)->cuMemFreeAsync(cuda_address(pointer), native_stream),
-             "cuMemFreeAsync(%p, stream %p)", pointer, native_stream);
+    CUDA_TRY(device, cuda_api_of(device)->cuMemFreeAsync(cuda_address(pointer), native_stream),
+             error, "cuMemFreeAsync(%p, stream %p)", pointer, native_stream);
     return DS_ACCEL_OK;
 }
 
@@ -120,11 +119,11 @@ int32_t cuda_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
     if (!state->has_pools || api->cuDeviceGetMemPool == NULL || api->cuMemPoolTrimTo == NULL) {
         return DS_ACCEL_OK;
     }
-    CUDA_TRY(device, error, api->cuDeviceGetMemPool(&pool, state->device),
+    CUDA_TRY(device, api->cuDeviceGetMemPool(&pool, state->device), error,
              "cuDeviceGetMemPool(device %u)", device->index);
-    CUDA_TRY(device, error,
+    CUDA_TRY(device,
              api->cuMemPoolTrimTo(pool, keep_bytes > SIZE_MAX ? SIZE_MAX : (size_t)keep_bytes),
-             "cuMemPoolTrimTo(%llu bytes, device %u)", (unsigned long long)keep_bytes,
+             error, "cuMemPoolTrimTo(%llu bytes, device %u)", (unsigned long long)keep_bytes,
              device->index);
     return DS_ACCEL_OK;
 }
@@ -142,7 +141,7 @@ int32_t cuda_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     bits |= (flags & DS_ACCEL_PINNED_MAPPED) != 0 ? CU_HOST_MAPPED : 0;
     bits |= (flags & DS_ACCEL_PINNED_WRITE_COMBINED) != 0 ? CU_HOST_WRITE_COMBINED : 0;
     CUDA_RELAXED(api, code, api->cuMemHostAlloc(&pointer, (size_t)size_bytes, bits));
-    CUDA_TRY(device, error, code, "cuMemHostAlloc(%llu bytes, flags %u)",
+    CUDA_TRY(device, code, error, "cuMemHostAlloc(%llu bytes, flags %u)",
              (unsigned long long)size_bytes, bits);
     *pointer_out = pointer;
     return DS_ACCEL_OK;
@@ -155,7 +154,7 @@ int32_t cuda_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
     cu_result_t code;
 
     CUDA_RELAXED(api, code, api->cuMemFreeHost(pointer));
-    CUDA_TRY(device, error, code, "cuMemFreeHost(%p)", pointer);
+    CUDA_TRY(device, code, error, "cuMemFreeHost(%p)", pointer);
     return DS_ACCEL_OK;
 }
 
@@ -169,7 +168,7 @@ int32_t cuda_host_register(ds_accel_plugin_device_t *device, void *pointer, uint
 
     bits |= (flags & DS_ACCEL_PINNED_MAPPED) != 0 ? CU_HOST_MAPPED : 0;
     CUDA_RELAXED(api, code, api->cuMemHostRegister_v2(pointer, (size_t)size_bytes, bits));
-    CUDA_TRY(device, error, code, "cuMemHostRegister(%p, %llu bytes, flags %u)", pointer,
+    CUDA_TRY(device, code, error, "cuMemHostRegister(%p, %llu bytes, flags %u)", pointer,
              (unsigned long long)size_bytes, bits);
     return DS_ACCEL_OK;
 }
@@ -181,7 +180,7 @@ int32_t cuda_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
     cu_result_t code;
 
     CUDA_RELAXED(api, code, api->cuMemHostUnregister(pointer));
-    CUDA_TRY(device, error, code, "cuMemHostUnregister(%p)", pointer);
+    CUDA_TRY(device, code, error, "cuMemHostUnregister(%p)", pointer);
     return DS_ACCEL_OK;
 }
 
@@ -190,9 +189,8 @@ int32_t cuda_host_device_pointer(ds_accel_plugin_device_t *device, void *host_po
 {
     cu_pointer_t pointer = 0;
 
-    CUDA_TRY(device, error,
-             cuda_api_of(device)->cuMemHostGetDevicePointer_v2(&pointer, host_pointer, 0),
-             "cuMemHostGetDevicePointer(%p)", host_pointer);
+    CUDA_TRY(device, cuda_api_of(device)->cuMemHostGetDevicePointer_v2(&pointer, host_pointer, 0),
+             error, "cuMemHostGetDevicePointer(%p)", host_pointer);
     *device_pointer_out = (void *)(uintptr_t)pointer;
     return DS_ACCEL_OK;
 }
@@ -209,26 +207,26 @@ int32_t cuda_copy_async(ds_accel_plugin_device_t *device, void *native_stream, v
 
     switch (kind) {
     case DS_ACCEL_COPY_HOST_TO_DEVICE:
-        CUDA_TRY(device, error,
+        CUDA_TRY(device,
                  api->cuMemcpyHtoDAsync_v2(cuda_address(destination), source, size, native_stream),
-                 "cuMemcpyHtoDAsync(%p, %p, %zu bytes)", destination, source, size);
+                 error, "cuMemcpyHtoDAsync(%p, %p, %zu bytes)", destination, source, size);
         break;
     case DS_ACCEL_COPY_DEVICE_TO_HOST:
-        CUDA_TRY(device, error,
+        CUDA_TRY(device,
                  api->cuMemcpyDtoHAsync_v2(destination, cuda_address(source), size, native_stream),
-                 "cuMemcpyDtoHAsync(%p, %p, %zu bytes)", destination, source, size);
+                 error, "cuMemcpyDtoHAsync(%p, %p, %zu bytes)", destination, source, size);
         break;
     case DS_ACCEL_COPY_DEVICE_TO_DEVICE:
-        CUDA_TRY(device, error,
+        CUDA_TRY(device,
                  api->cuMemcpyDtoDAsync_v2(cuda_address(destination), cuda_address(source), size,
                                            native_stream),
-                 "cuMemcpyDtoDAsync(%p, %p, %zu bytes)", destination, source, size);
+                 error, "cuMemcpyDtoDAsync(%p, %p, %zu bytes)", destination, source, size);
         break;
     default:
-        CUDA_TRY(device, error,
+        CUDA_TRY(device,
                  api->cuMemcpyAsync(cuda_address(destination), cuda_address(source), size,
                                     native_stream),
-                 "cuMemcpyAsync(%p, %p, %zu bytes)", destination, source, size);
+                 error, "cuMemcpyAsync(%p, %p, %zu bytes)", destination, source, size);
         break;
     }
     return DS_ACCEL_OK;
@@ -242,11 +240,11 @@ int32_t cuda_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stre
     const struct cuda_device *to = destination_device->state;
     const struct cuda_device *from = source_device->state;
 
-    CUDA_TRY(device, error,
+    CUDA_TRY(device,
              cuda_api_of(device)->cuMemcpyPeerAsync(cuda_address(destination), to->context,
                                                     cuda_address(source), from->context,
                                                     (size_t)size_bytes, native_stream),
-             "cuMemcpyPeerAsync(%p of device %u, %p of device %u, %llu bytes)", destination,
+             error, "cuMemcpyPeerAsync(%p of device %u, %p of device %u, %llu bytes)", destination,
              destination_device->index, source, source_device->index,
              (unsigned long long)size_bytes);
     return DS_ACCEL_OK;
@@ -268,7 +266,7 @@ int32_t cuda_fill_async(ds_accel_plugin_device_t *device, void *native_stream, v
     } else {
         code = api->cuMemsetD32Async(address, pattern, (size_t)count, native_stream);
     }
-    CUDA_TRY(device, error, code, "cuMemsetD%uAsync(%p, 0x%x, %llu elements)", 8 * pattern_bytes,
+    CUDA_TRY(device, code, error, "cuMemsetD%uAsync(%p, 0x%x, %llu elements)", 8 * pattern_bytes,
              destination, pattern, (unsigned long long)count);
     return DS_ACCEL_OK;
 }

@@ -66,26 +66,26 @@ static inline cu_pointer_t cuda_address(const void *pointer)
 }
 
 /*
- * Make the call, and return from the function unless it succeeded, with what the arguments behind
- * it tell of the call: a success costs one comparison.
+ * Return from the function with a failed call's status; the arguments behind the error are the
+ * call's text. A success costs one comparison.
  */
-#define CUDA_TRY(device_, error_, call_, ...) \
+#define CUDA_TRY(device, code, error, ...) \
     do { \
-        cu_result_t cuda_code_ = (call_); \
+        cu_result_t cuda_code_ = (code); \
         if (cuda_code_ != CU_SUCCESS) { \
-            return vendor_check((device_)->instance, device_, cuda_code_, error_, __VA_ARGS__); \
+            return vendor_check((device)->instance, (device), cuda_code_, (error), __VA_ARGS__); \
         } \
     } while (0)
 
 /* Destroying has no status to return: a failure is logged, unless all of a lost device fails. */
-#define CUDA_END(device_, call_, ...) \
+#define CUDA_END(device, code, ...) \
     do { \
-        cu_result_t cuda_code_ = (call_); \
+        cu_result_t cuda_code_ = (code); \
         if (cuda_code_ != CU_SUCCESS) { \
             struct ds_accel_error cuda_error_ = {.struct_size = sizeof(cuda_error_)}; \
-            vendor_check((device_)->instance, device_, cuda_code_, &cuda_error_, __VA_ARGS__); \
-            if (atomic_load(&(device_)->is_lost) == 0) { \
-                vendor_log((device_)->instance->host, DS_ACCEL_LOG_WARN, "%s", \
+            vendor_check((device)->instance, (device), cuda_code_, &cuda_error_, __VA_ARGS__); \
+            if (atomic_load(&(device)->is_lost) == 0) { \
+                vendor_log((device)->instance->host, DS_ACCEL_LOG_WARN, "%s", \
                            cuda_error_.message); \
             } \
         } \

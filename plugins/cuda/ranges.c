@@ -176,7 +176,7 @@ static int32_t call_in(ds_accel_plugin_device_t *device, cu_result_t (*call)(voi
     }
     code = call();
     cuda_leave(device, saved);
-    CUDA_TRY(device, error, code, "%s(device %u)", name, device->index);
+    CUDA_TRY(device, code, error, "%s(device %u)", name, device->index);
     return DS_ACCEL_OK;
 }
 

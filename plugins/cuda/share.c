@@ -15,10 +15,10 @@ int32_t cuda_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_d
     int can = 0;
 
     if (api->cuDeviceCanAccessPeer != NULL) {
-        CUDA_TRY(device, error,
+        CUDA_TRY(device,
                  api->cuDeviceCanAccessPeer(&can, (cu_device_t)device->native_device,
                                             (cu_device_t)peer->native_device),
-                 "cuDeviceCanAccessPeer(device %u, device %u)", device->index, peer->index);
+                 error, "cuDeviceCanAccessPeer(device %u, device %u)", device->index, peer->index);
     }
     *can_out = can != 0;
     return DS_ACCEL_OK;
@@ -46,7 +46,7 @@ int32_t cuda_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
     }
     code = api->cuCtxEnablePeerAccess(other->context, 0);
     if (code != CU_PEER_ACCESS_ALREADY_ENABLED) {
-        CUDA_TRY(device, error, code, "cuCtxEnablePeerAccess(device %u to device %u)",
+        CUDA_TRY(device, code, error, "cuCtxEnablePeerAccess(device %u to device %u)",
                  device->index, peer->index);
     }
     return DS_ACCEL_OK;
@@ -65,7 +65,7 @@ int32_t cuda_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devi
     }
     code = api->cuCtxDisablePeerAccess(other->context);
     if (code != CU_PEER_ACCESS_NOT_ENABLED) {
-        CUDA_TRY(device, error, code, "cuCtxDisablePeerAccess(device %u to device %u)",
+        CUDA_TRY(device, code, error, "cuCtxDisablePeerAccess(device %u to device %u)",
                  device->index, peer->index);
     }
     return DS_ACCEL_OK;
@@ -96,7 +96,7 @@ int32_t cuda_ipc_memory_export(ds_accel_plugin_device_t *device, void *base, uin
         return status;
     }
     memset(&made, 0, sizeof(made));
-    CUDA_TRY(device, error, api->cuIpcGetMemHandle(&made, cuda_address(base)),
+    CUDA_TRY(device, api->cuIpcGetMemHandle(&made, cuda_address(base)), error,
              "cuIpcGetMemHandle(%p)", base);
     memcpy(handle, &made, sizeof(made));
     return DS_ACCEL_OK;
@@ -114,7 +114,7 @@ int32_t cuda_ipc_memory_open(ds_accel_plugin_device_t *device, const void *handl
         return status;
     }
     memcpy(&given, handle, sizeof(given));
-    CUDA_TRY(device, error, api->cuIpcOpenMemHandle_v2(&base, given, CU_IPC_LAZY_PEER),
+    CUDA_TRY(device, api->cuIpcOpenMemHandle_v2(&base, given, CU_IPC_LAZY_PEER), error,
              "cuIpcOpenMemHandle(%llu bytes, device %u)", (unsigned long long)size_bytes,
              device->index);
     *base_out = (void *)(uintptr_t)base;
@@ -125,7 +125,7 @@ int32_t cuda_ipc_memory_close(ds_accel_plugin_device_t *device, const void *hand
                               struct ds_accel_error *error)
 {
     (void)handle;
-    CUDA_TRY(device, error, cuda_api_of(device)->cuIpcCloseMemHandle(cuda_address(base)),
+    CUDA_TRY(device, cuda_api_of(device)->cuIpcCloseMemHandle(cuda_address(base)), error,
              "cuIpcCloseMemHandle(%p)", base);
     return DS_ACCEL_OK;
 }
@@ -141,7 +141,7 @@ int32_t cuda_ipc_event_export(ds_accel_plugin_device_t *device, void *native, vo
         return status;
     }
     memset(&made, 0, sizeof(made));
-    CUDA_TRY(device, error, api->cuIpcGetEventHandle(&made, native), "cuIpcGetEventHandle(%p)",
+    CUDA_TRY(device, api->cuIpcGetEventHandle(&made, native), error, "cuIpcGetEventHandle(%p)",
              native);
     memcpy(handle, &made, sizeof(made));
     return DS_ACCEL_OK;
@@ -159,7 +159,7 @@ int32_t cuda_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle
         return status;
     }
     memcpy(&given, handle, sizeof(given));
-    CUDA_TRY(device, error, api->cuIpcOpenEventHandle(&event, given),
+    CUDA_TRY(device, api->cuIpcOpenEventHandle(&event, given), error,
              "cuIpcOpenEventHandle(device %u)", device->index);
     *native_out = event;
     return DS_ACCEL_OK;
@@ -185,10 +185,10 @@ int32_t cuda_dmabuf_export(ds_accel_plugin_device_t *device, void *pointer, uint
             "%p would take their neighbours along",
             (unsigned long long)page, (unsigned long long)size_bytes, pointer);
     }
-    CUDA_TRY(device, error,
+    CUDA_TRY(device,
              state->api->cuMemGetHandleForAddressRange(&fd, cuda_address(pointer),
                                                        (size_t)size_bytes, CU_RANGE_DMA_BUF_FD, 0),
-             "cuMemGetHandleForAddressRange(%p, %llu bytes)", pointer,
+             error, "cuMemGetHandleForAddressRange(%p, %llu bytes)", pointer,
              (unsigned long long)size_bytes);
     *fd_out = fd;
     *offset_out = 0;

@@ -9,9 +9,8 @@ int32_t cuda_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int
     cu_stream_t stream = NULL;
     unsigned int bits = (flags & DS_ACCEL_STREAM_NON_BLOCKING) != 0 ? CU_STREAM_NON_BLOCKING : 0;
 
-    CUDA_TRY(device, error,
-             cuda_api_of(device)->cuStreamCreateWithPriority(&stream, bits, priority),
-             "cuStreamCreateWithPriority(flags %u, priority %d, device %u)", bits, priority,
+    CUDA_TRY(device, cuda_api_of(device)->cuStreamCreateWithPriority(&stream, bits, priority),
+             error, "cuStreamCreateWithPriority(flags %u, priority %d, device %u)", bits, priority,
              device->index);
     *native_out = stream;
     return DS_ACCEL_OK;
@@ -40,7 +39,7 @@ int32_t cuda_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *le
     int least = 0;
     int greatest = 0;
 
-    CUDA_TRY(device, error, cuda_api_of(device)->cuCtxGetStreamPriorityRange(&least, &greatest),
+    CUDA_TRY(device, cuda_api_of(device)->cuCtxGetStreamPriorityRange(&least, &greatest), error,
              "cuCtxGetStreamPriorityRange(device %u)", device->index);
     *least_out = least;
     *greatest_out = greatest;
@@ -50,7 +49,7 @@ int32_t cuda_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *le
 int32_t cuda_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
                                 struct ds_accel_error *error)
 {
-    CUDA_TRY(device, error, cuda_api_of(device)->cuStreamSynchronize(native),
+    CUDA_TRY(device, cuda_api_of(device)->cuStreamSynchronize(native), error,
              "cuStreamSynchronize(%p)", native);
     return DS_ACCEL_OK;
 }
@@ -63,14 +62,14 @@ int32_t cuda_stream_query(ds_accel_plugin_device_t *device, void *native,
     if (code == CU_NOT_READY) {
         return DS_ACCEL_NOT_READY;
     }
-    CUDA_TRY(device, error, code, "cuStreamQuery(%p)", native);
+    CUDA_TRY(device, code, error, "cuStreamQuery(%p)", native);
     return DS_ACCEL_OK;
 }
 
 int32_t cuda_stream_wait_event(ds_accel_plugin_device_t *device, void *native, void *native_event,
                                struct ds_accel_error *error)
 {
-    CUDA_TRY(device, error, cuda_api_of(device)->cuStreamWaitEvent(native, native_event, 0),
+    CUDA_TRY(device, cuda_api_of(device)->cuStreamWaitEvent(native, native_event, 0), error,
              "cuStreamWaitEvent(%p, %p)", native, native_event);
     return DS_ACCEL_OK;
 }
@@ -85,7 +84,7 @@ int32_t cuda_stream_host_task(ds_accel_plugin_device_t *device, void *native,
         return vendor_unsupported(error, "stream_host_task",
                                   "libcuda.so.1 has no cuLaunchHostFunc (CUDA 10.0)");
     }
-    CUDA_TRY(device, error, api->cuLaunchHostFunc(native, call, argument), "cuLaunchHostFunc(%p)",
+    CUDA_TRY(device, api->cuLaunchHostFunc(native, call, argument), error, "cuLaunchHostFunc(%p)",
              native);
     return DS_ACCEL_OK;
 }
@@ -100,7 +99,7 @@ int32_t cuda_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void
 
     bits |= (flags & DS_ACCEL_EVENT_BLOCKING_SYNC) != 0 ? CU_EVENT_BLOCKING_SYNC : 0;
     bits |= (flags & DS_ACCEL_EVENT_INTERPROCESS) != 0 ? CU_EVENT_INTERPROCESS : 0;
-    CUDA_TRY(device, error, cuda_api_of(device)->cuEventCreate(&event, bits),
+    CUDA_TRY(device, cuda_api_of(device)->cuEventCreate(&event, bits), error,
              "cuEventCreate(flags %u, device %u)", bits, device->index);
     *native_out = event;
     return DS_ACCEL_OK;
@@ -114,7 +113,7 @@ void cuda_event_destroy(ds_accel_plugin_device_t *device, void *native)
 int32_t cuda_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
                           struct ds_accel_error *error)
 {
-    CUDA_TRY(device, error, cuda_api_of(device)->cuEventRecord(native, native_stream),
+    CUDA_TRY(device, cuda_api_of(device)->cuEventRecord(native, native_stream), error,
              "cuEventRecord(%p, stream %p)", native, native_stream);
     return DS_ACCEL_OK;
 }
@@ -129,7 +128,7 @@ int32_t cuda_event_query(ds_accel_plugin_device_t *device, void *native,
     if (code == CU_NOT_READY) {
         return DS_ACCEL_NOT_READY;
     }
-    CUDA_TRY(device, error, code, "cuEventQuery(%p)", native);
+    CUDA_TRY(device, code, error, "cuEventQuery(%p)", native);
     return DS_ACCEL_OK;
 }
 
@@ -140,7 +139,7 @@ int32_t cuda_event_synchronize(ds_accel_plugin_device_t *device, void *native,
     cu_result_t code;
 
     CUDA_RELAXED(api, code, api->cuEventSynchronize(native));
-    CUDA_TRY(device, error, code, "cuEventSynchronize(%p)", native);
+    CUDA_TRY(device, code, error, "cuEventSynchronize(%p)", native);
     return DS_ACCEL_OK;
 }
 
@@ -149,7 +148,7 @@ int32_t cuda_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, voi
 {
     float milliseconds = 0;
 
-    CUDA_TRY(device, error, cuda_api_of(device)->cuEventElapsedTime(&milliseconds, start, end),
+    CUDA_TRY(device, cuda_api_of(device)->cuEventElapsedTime(&milliseconds, start, end), error,
              "cuEventElapsedTime(%p, %p)", start, end);
     *elapsed_ms_out = (double)milliseconds;
     return DS_ACCEL_OK;

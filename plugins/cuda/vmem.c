@@ -45,12 +45,11 @@ int32_t cuda_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, error,
-             api->cuMemGetAllocationGranularity(&minimum, &how, CU_GRANULARITY_MINIMUM),
-             "cuMemGetAllocationGranularity(device %u, minimum)", device->index);
-    CUDA_TRY(device, error,
+    CUDA_TRY(device, api->cuMemGetAllocationGranularity(&minimum, &how, CU_GRANULARITY_MINIMUM),
+             error, "cuMemGetAllocationGranularity(device %u, minimum)", device->index);
+    CUDA_TRY(device,
              api->cuMemGetAllocationGranularity(&recommended, &how, CU_GRANULARITY_RECOMMENDED),
-             "cuMemGetAllocationGranularity(device %u, recommended)", device->index);
+             error, "cuMemGetAllocationGranularity(device %u, recommended)", device->index);
     *minimum_out = minimum;
     *recommended_out = recommended;
     return DS_ACCEL_OK;
@@ -67,11 +66,11 @@ int32_t cuda_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, error,
+    CUDA_TRY(device,
              api->cuMemAddressReserve(&address, (size_t)size_bytes, (size_t)align_bytes,
                                       cuda_address(hint), 0),
-             "cuMemAddressReserve(%llu bytes, alignment %llu)", (unsigned long long)size_bytes,
-             (unsigned long long)align_bytes);
+             error, "cuMemAddressReserve(%llu bytes, alignment %llu)",
+             (unsigned long long)size_bytes, (unsigned long long)align_bytes);
     *address_out = (void *)(uintptr_t)address;
     return DS_ACCEL_OK;
 }
@@ -85,7 +84,7 @@ int32_t cuda_vmem_release(ds_accel_plugin_device_t *device, void *address, uint6
     if (status < 0) {
         return status;
     }
-    CUDA_TRY(device, error, api->cuMemAddressFree(cuda_address(address), (size_t)size_bytes),
+    CUDA_TRY(device, api->cuMemAddressFree(cuda_address(address), (size_t)size_bytes), error,
              "cuMemAddressFree(%p, %llu bytes)", address, (unsigned long long)size_bytes);
     return DS_ACCEL_OK;
 }
@@ -133,9 +132,8 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
     const cu_allocation_t how = describe(device, flags);
 
     for (uint64_t i = 0; i < count; i++) {
-        CUDA_TRY(device, error,
-                 api->cuMemCreate(&memory->pieces[i], (size_t)memory->piece_bytes, &how, 0),
-                 "cuMemCreate(%llu bytes, piece %llu of %llu, device %u)",
+        CUDA_TRY(device, api->cuMemCreate(&memory->pieces[i], (size_t)memory->piece_bytes, &how, 0),
+                 error, "cuMemCreate(%llu bytes, piece %llu of %llu, device %u)",
                  (unsigned long long)memory->piece_bytes, (unsigned long long)i + 1,
                  (unsigned long long)count, device->index);
         memory->piece_count++;
@@ -220,7 +218,7 @@ int32_t cuda_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
     if (code != CU_SUCCESS && done > 0) {
         api->cuMemUnmap(base, (size_t)done);
     }
-    CUDA_TRY(device, error, code, "cuMemMap(%p, %llu bytes of %llu at offset %llu)", address,
+    CUDA_TRY(device, code, error, "cuMemMap(%p, %llu bytes of %llu at offset %llu)", address,
              (unsigned long long)piece, (unsigned long long)size_bytes,
              (unsigned long long)offset_bytes);
     return DS_ACCEL_OK;
@@ -230,9 +228,8 @@ int32_t cuda_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
 int32_t cuda_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
 {
-    CUDA_TRY(device, error,
-             cuda_api_of(device)->cuMemUnmap(cuda_address(address), (size_t)size_bytes),
-             "cuMemUnmap(%p, %llu bytes)", address, (unsigned long long)size_bytes);
+    CUDA_TRY(device, cuda_api_of(device)->cuMemUnmap(cuda_address(address), (size_t)size_bytes),
+             error, "cuMemUnmap(%p, %llu bytes)", address, (unsigned long long)size_bytes);
     return DS_ACCEL_OK;
 }
 
@@ -243,9 +240,9 @@ int32_t cuda_vmem_set_access(ds_accel_plugin_device_t *accessor, void *address, 
     const struct cuda_device *state = accessor->state;
     const cu_access_t wanted = {{CU_LOCATION_DEVICE, state->device}, (int)access};
 
-    CUDA_TRY(accessor, error,
+    CUDA_TRY(accessor,
              state->api->cuMemSetAccess(cuda_address(address), (size_t)size_bytes, &wanted, 1),
-             "cuMemSetAccess(%p, %llu bytes, device %u, access %u)", address,
+             error, "cuMemSetAccess(%p, %llu bytes, device %u, access %u)", address,
              (unsigned long long)size_bytes, accessor->index, access);
     return DS_ACCEL_OK;
 }

@@ -112,7 +112,7 @@ static inline struct hpu_card *hpu_card(const ds_accel_plugin_device_t *device)
 
 /* vendor_check() of a call on an opened device. */
 #define HPU_CHECK(device, code, error, ...) \
-    vendor_check((device)->instance, device, code, error, __VA_ARGS__)
+    vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__)
 
 /* A device address as the ABI has it, and back. */
 static inline void *hpu_pointer(uint64_t address)

@@ -166,10 +166,9 @@ static inline struct xpu_state *xpu_state(const ds_accel_plugin_device_t *device
     return device->state;
 }
 
-/* vendor_check() of a call of Level Zero on a device: XPU_CHECK(device, result, error, "zeX(...)").
- */
-#define XPU_CHECK(device, result, error, ...) \
-    vendor_check((device)->instance, (device), (int64_t)(result), (error), __VA_ARGS__)
+/* Status of a call of Level Zero on a device: XPU_CHECK(device, code, error, "zeX(...)"). */
+#define XPU_CHECK(device, code, error, ...) \
+    vendor_check((device)->instance, (device), (int64_t)(code), (error), __VA_ARGS__)
 
 int32_t xpu_no_host_memory(struct ds_accel_error *error, const char *call);
 
