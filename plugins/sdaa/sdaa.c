@@ -6,8 +6,11 @@
  * is not verified.
  *
  *   sdaa.h     functions, numbers, layouts
- *   work.c     memory, streams, events
  *   sensors.c  TCML and TCPX
+ *
+ * Memory, streams and events are plugins/common/cuda_shaped.c's. The default stream is one that the
+ * frame makes: what the NULL handle stands for is not documented (sdaaStreamPerThread is 2, so
+ * handles are not addresses alone).
  *
  * A card is four devices, each with a node of its own, so a device is a part of something; the
  * card's UUID is its parent's. The runtime tells the bus of a card and neither domain nor slot:
@@ -20,37 +23,53 @@
 
 #include <dirent.h>
 
-#define SYMBOL(name) VENDOR_REQUIRED(struct sdaa_api, name)
+#define SHARED(symbol, call) CUDA_SHAPED_REQUIRED(symbol, call)
+#define OWN(symbol) \
+    { \
+#symbol, offsetof(struct sdaa, api.symbol), 1, NULL \
+    }
 
 static const struct vendor_symbol symbols[] = {
-    SYMBOL(sdaaGetDeviceCount),
-    SYMBOL(sdaaSetDevice),
-    SYMBOL(sdaaGetDevice),
-    SYMBOL(sdaaDeviceSynchronize),
-    SYMBOL(sdaaGetDeviceProperties),
-    SYMBOL(sdaaGetErrorName),
-    SYMBOL(sdaaGetLastError),
-    SYMBOL(sdaaMemGetInfo),
-    SYMBOL(sdaaMalloc),
-    SYMBOL(sdaaFree),
-    SYMBOL(sdaaMallocHost),
-    SYMBOL(sdaaFreeHost),
-    SYMBOL(sdaaMemcpyAsync),
-    SYMBOL(sdaaMemsetAsync),
-    SYMBOL(sdaaStreamCreateWithFlags),
-    SYMBOL(sdaaStreamDestroy),
-    SYMBOL(sdaaStreamSynchronize),
-    SYMBOL(sdaaStreamQuery),
-    SYMBOL(sdaaStreamWaitEvent),
-    SYMBOL(sdaaStreamAddCallback),
-    SYMBOL(sdaaEventCreateWithFlags),
-    SYMBOL(sdaaEventRecord),
-    SYMBOL(sdaaEventQuery),
-    SYMBOL(sdaaEventSynchronize),
-    SYMBOL(sdaaEventDestroy),
-    SYMBOL(sdaaEventElapsedTime),
-    SYMBOL(sdaaIpcGetEventHandle),
-    SYMBOL(sdaaIpcOpenEventHandle),
+    OWN(sdaaGetDeviceCount),
+    SHARED("sdaaSetDevice", set_device),
+    SHARED("sdaaGetDevice", get_device),
+    SHARED("sdaaDeviceSynchronize", device_synchronize),
+    OWN(sdaaGetDeviceProperties),
+    OWN(sdaaGetErrorName),
+    SHARED("sdaaGetLastError", last_error),
+    SHARED("sdaaMemGetInfo", memory_info),
+    SHARED("sdaaMalloc", alloc),
+    SHARED("sdaaFree", free),
+    OWN(sdaaMallocHost),
+    SHARED("sdaaFreeHost", host_free),
+    SHARED("sdaaMemcpyAsync", copy),
+    SHARED("sdaaMemsetAsync", fill),
+    SHARED("sdaaStreamCreateWithFlags", stream_create),
+    SHARED("sdaaStreamDestroy", stream_destroy),
+    SHARED("sdaaStreamSynchronize", stream_synchronize),
+    SHARED("sdaaStreamQuery", stream_query),
+    SHARED("sdaaStreamWaitEvent", stream_wait_event),
+    SHARED("sdaaStreamAddCallback", add_callback),
+    SHARED("sdaaEventCreateWithFlags", event_create),
+    SHARED("sdaaEventRecord", event_record),
+    SHARED("sdaaEventQuery", event_query),
+    SHARED("sdaaEventSynchronize", event_synchronize),
+    SHARED("sdaaEventDestroy", event_destroy),
+    SHARED("sdaaEventElapsedTime", event_elapsed),
+    SHARED("sdaaIpcGetEventHandle", ipc_event_export),
+    SHARED("sdaaIpcOpenEventHandle", ipc_event_open),
+};
+
+static enum cuda_shaped_meaning sdaa_meaning(void *runtime, int code)
+{
+    (void)runtime;
+    return code == SDAA_NOT_READY ? CUDA_SHAPED_NOT_READY : CUDA_SHAPED_FAILURE;
+}
+
+static const struct cuda_shaped_vendor shaped = {
+    .symbols = symbols,
+    .symbol_count = sizeof(symbols) / sizeof(symbols[0]),
+    .meaning = sdaa_meaning,
 };
 
 /* The vendor's PCI id is 0x0719 or 0x00a1: not verified, so the node alone is the trace. */
@@ -60,14 +79,6 @@ static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "teco"
 static const struct vendor_visible visible[] = {{"SDAA_VISIBLE_DEVICES", ",", 1, 0, 0, 0}};
 
 /* -- codes -- */
-
-sdaa_error_t sdaa_code(const struct sdaa *sdaa, sdaa_error_t code)
-{
-    if (code != SDAA_SUCCESS) {
-        (void)sdaa->api.sdaaGetLastError();
-    }
-    return code;
-}
 
 static void sdaa_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
 {
@@ -145,8 +156,7 @@ static int open_library(struct sdaa *sdaa, struct vendor_problem *problem)
                                   "which is not supported",
                                   sdaa->lib.path);
     }
-    return vendor_lib_bind(&sdaa->lib, symbols, sizeof(symbols) / sizeof(symbols[0]), &sdaa->api,
-                           problem);
+    return cuda_shaped_bind(sdaa, &shaped, &sdaa->lib, problem);
 }
 
 static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
@@ -203,7 +213,7 @@ static int sdaa_count(void *runtime, uint32_t *count_out, struct vendor_problem 
 {
     struct sdaa *sdaa = runtime;
     int count = 0;
-    sdaa_error_t code = sdaa_code(sdaa, sdaa->api.sdaaGetDeviceCount(&count));
+    sdaa_error_t code = cuda_shaped_code(&sdaa->shaped, sdaa->api.sdaaGetDeviceCount(&count));
 
     if (code == SDAA_NO_DEVICE || code == SDAA_INVALID_DEVICE) {
         return no_device(sdaa, code, problem);
@@ -359,9 +369,9 @@ static int32_t sdaa_identify(ds_accel_plugin_device_t *device,
     if (properties == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "device_identity: no memory for it");
     }
-    status = SDAA_CHECK(device,
-                        API_OF(device)->sdaaGetDeviceProperties(properties, (int)device->index),
-                        error, "sdaaGetDeviceProperties(device %u)", device->index);
+    status = SDAA_CHECK(
+        device, SDAA_OF(device)->api.sdaaGetDeviceProperties(properties, (int)device->index), error,
+        "sdaaGetDeviceProperties(device %u)", device->index);
     if (status == DS_ACCEL_OK) {
         device->native_device = device->index;
         identity->total_memory_bytes = properties->memory_bytes;
@@ -383,70 +393,12 @@ static int32_t sdaa_device_open(ds_accel_plugin_device_t *device, uint64_t nativ
     return DS_ACCEL_OK;
 }
 
-static void sdaa_device_close(ds_accel_plugin_device_t *device)
+static int32_t sdaa_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                                 uint32_t flags, void **pointer_out, struct ds_accel_error *error)
 {
-    (void)device; /* sdaaDeviceReset() would take the work of others in this process */
-}
-
-/* -- the thread's device -- */
-
-static int32_t sdaa_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
-                          struct ds_accel_error *error)
-{
-    int current = 0;
-    int32_t status =
-        SDAA_CHECK(device, API_OF(device)->sdaaGetDevice(&current), error, "sdaaGetDevice");
-
-    if (status == DS_ACCEL_OK && current != (int)device->index) {
-        status = SDAA_CHECK(device, API_OF(device)->sdaaSetDevice((int)device->index), error,
-                            "sdaaSetDevice(%u)", device->index);
-    }
-    if (status == DS_ACCEL_OK) {
-        *saved_out = (uint64_t)current;
-    }
-    return status;
-}
-
-static void sdaa_leave(ds_accel_plugin_device_t *device, uint64_t saved)
-{
-    if (saved != device->index) {
-        (void)sdaa_code(SDAA_OF(device), API_OF(device)->sdaaSetDevice((int)saved));
-    }
-}
-
-static int32_t sdaa_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
-                                struct ds_accel_error *error)
-{
-    const struct sdaa *sdaa = instance->runtime;
-    int current = 0;
-    int32_t status = vendor_check(
-        instance, NULL, sdaa_code(sdaa, sdaa->api.sdaaGetDevice(&current)), error, "sdaaGetDevice");
-
-    if (status == DS_ACCEL_OK) {
-        *index_out = (uint32_t)current;
-    }
-    return status;
-}
-
-static int32_t sdaa_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
-{
-    return SDAA_CHECK(device, API_OF(device)->sdaaSetDevice((int)device->index), error,
-                      "sdaaSetDevice(%u)", device->index);
-}
-
-static int32_t sdaa_device_synchronize(ds_accel_plugin_device_t *device,
-                                       struct ds_accel_error *error)
-{
-    return SDAA_CHECK(device, API_OF(device)->sdaaDeviceSynchronize(), error,
-                      "sdaaDeviceSynchronize(device %u)", device->index);
-}
-
-static int32_t sdaa_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
-{
-    uint64_t free_bytes;
-    uint64_t total_bytes;
-
-    return sdaa_memory_info(device, &free_bytes, &total_bytes, error);
+    (void)flags; /* the call has none */
+    return SDAA_CHECK(device, SDAA_OF(device)->api.sdaaMallocHost(pointer_out, size_bytes), error,
+                      "sdaaMallocHost(%llu bytes)", (unsigned long long)size_bytes);
 }
 
 /*
@@ -480,7 +432,7 @@ const struct vendor_backend vendor_backend = {
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = export_prefixes,
-    .event_handle_bytes = sizeof(struct sdaa_ipc_event),
+    .event_handle_bytes = sizeof(struct cuda_shaped_ipc),
     .allocation_align_bytes = 1, /* none is promised */
     .probes_in_child = 1,
     .open = sdaa_open,
@@ -490,43 +442,23 @@ const struct vendor_backend vendor_backend = {
     .backend_info = sdaa_backend_info,
     .identify = sdaa_identify,
     .device_open = sdaa_device_open,
-    .device_close = sdaa_device_close,
-    .enter = sdaa_enter,
-    .leave = sdaa_leave,
-    .enters_for_streams = 1,
-    .get_current = sdaa_get_current,
-    .set_current = sdaa_set_current,
-    .device_synchronize = sdaa_device_synchronize,
-    .device_health = sdaa_device_health,
-    .stream_create = sdaa_stream_create,
-    .stream_destroy = sdaa_stream_destroy,
-    .stream_synchronize = sdaa_stream_synchronize,
-    .stream_query = sdaa_stream_query,
-    .stream_wait_event = sdaa_stream_wait_event,
-    .stream_host_task = sdaa_stream_host_task,
-    .event_create = sdaa_event_create,
-    .event_destroy = sdaa_event_destroy,
-    .event_record = sdaa_event_record,
-    .event_query = sdaa_event_query,
-    .event_synchronize = sdaa_event_synchronize,
-    .event_elapsed_ms = sdaa_event_elapsed_ms,
-    .alloc = sdaa_alloc,
-    .free = sdaa_free,
+    CUDA_SHAPED_VERBS,
+    .stream_create = cuda_shaped_stream_create,
+    .stream_host_task = cuda_shaped_stream_host_task,
+    .event_create = cuda_shaped_event_create,
     .alloc_pinned = sdaa_alloc_pinned,
-    .free_pinned = sdaa_free_pinned,
     /* Every device copies from it; that it is pinned for each of them is not verified. */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
-    .copy_async = sdaa_copy_async,
-    .fill_async = sdaa_fill_async,
+    .copy_async = cuda_shaped_copy_async,
+    .fill_async = cuda_shaped_fill_async,
     .fill_widths = 1,
-    .memory_info = sdaa_memory_info,
     .dtype_support = sdaa_dtype_support,
     .telemetry = sdaa_telemetry,
     .range_push = sdaa_range_push,
     .range_pop = sdaa_range_pop,
     .visible_token = sdaa_visible_token,
-    .ipc_event_export = sdaa_ipc_event_export,
-    .ipc_event_open = sdaa_ipc_event_open,
+    .ipc_event_export = cuda_shaped_ipc_event_export,
+    .ipc_event_open = cuda_shaped_ipc_event_open,
 };
 
 DS_ACCEL_PLUGIN("sdaa", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,

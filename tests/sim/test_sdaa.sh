@@ -158,14 +158,15 @@ wrong_place() {
 
 # Each with the mistake made on purpose: the simulator has prototypes and numbers of its own.
 wrong "the stream before the kind, as in SUPA 1.x" \
-    's/API_OF(device)->sdaaMemcpyAsync(destination, source, size_bytes,$/((sdaa_error_t (*)(void *, const void *, size_t, void *, int))(void *)API_OF(device)->sdaaMemcpyAsync)(destination, source, size_bytes, native_stream, SDAA_COPY_KIND(kind)),/; /^ *SDAA_COPY_KIND(kind), native_stream),$/d' \
-    work.c wrong_works
-wrong "kinds numbered as the ABI does" 's/((int)(kind)-1)/((int)(kind))/; /^_Static_assert(SDAA_COPY_KIND/,/;$/d' sdaa.h wrong_works
-wrong "the event before the stream" 's/sdaaStreamWaitEvent(native, native_event, 0)/sdaaStreamWaitEvent(native_event, native, 0)/' \
-    work.c wrong_works
-wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' work.c wrong_works
+    's/CALL(device, copy(destination, source, size_bytes, native_kind, native_stream))/cuda_shaped_code(shaped_of(device), ((int (*)(void *, const void *, size_t, void *, int))(void *)shaped_of(device)->api.copy)(destination, source, size_bytes, native_stream, native_kind))/' \
+    common/cuda_shaped.c wrong_works
+wrong "kinds numbered as the ABI does" 's/= CUDA_SHAPED_COPY_KIND(kind)/= (int)kind/' common/cuda_shaped.c wrong_works
+wrong "the event before the stream" 's/stream_wait_event(native, native_event, 0)/stream_wait_event(native_event, native, 0)/' \
+    common/cuda_shaped.c wrong_works
+wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' common/cuda_shaped.c wrong_works
 wrong "not ready as in the first generation" 's/SDAA_NOT_READY = 600/SDAA_NOT_READY = 34/' sdaa.h wrong_conforms DSA-P49
-wrong "total before free" 's/sdaaMemGetInfo(&free_bytes, &total_bytes)/sdaaMemGetInfo(\&total_bytes, \&free_bytes)/' work.c wrong_works
+wrong "total before free" 's/, memory_info(&free_bytes, &total_bytes)/, memory_info(\&total_bytes, \&free_bytes)/' \
+    common/cuda_shaped.c wrong_works
 wrong "used before free, as HLML has it" 's/uint64_t total, free, used;/uint64_t total, used, free;/; /tcmlMemory_t.used is the last/d' \
     sensors.c wrong_says "facts 0" "memory_used 0 memory_total 1073741824"
 wrong "the address's text before its numbers" 's/char short_text\[16\]/char text[32]/; s/char text\[32\]; ..* "00000000.*/char short_text[16];/; /^_Static_assert(offsetof(struct tcml_pci/d' \
@@ -175,8 +176,8 @@ wrong "a device for a card" 's/SDAA_DEVICES_PER_CARD 4u/SDAA_DEVICES_PER_CARD 1u
     wrong_says facts "device 3 vendor 3 pci 0000:3d:00.0 uuid 7e1c0719-00a1-4b3d-8f20-6a5c9d7e1b03 node /dev/tcaicard3"
 wrong "properties of no more than is known" 's/SDAA_PROPERTIES_BYTES 4096/SDAA_PROPERTIES_BYTES 288/' sdaa.h wrong_works
 wrong "event handles by address" \
-    's/API_OF(device)->sdaaIpcOpenEventHandle(native_out, value)/((sdaa_error_t (*)(void **, void *))(void *)API_OF(device)->sdaaIpcOpenEventHandle)(native_out, (void *)(uintptr_t)handle)/' \
-    work.c wrong_says opened "event: opened"
-wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' sdaa.c wrong_conforms DSA-P38
+    's/CALL(device, ipc_event_open(native_out, value))/cuda_shaped_code(shaped_of(device), ((int (*)(void **, void *))(void *)shaped_of(device)->api.ipc_event_open)(native_out, (void *)(uintptr_t)handle))/' \
+    common/cuda_shaped.c wrong_says opened "event: opened"
+wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' common/cuda_shaped.c wrong_conforms DSA-P38
 
 finish

@@ -108,8 +108,8 @@ $err" ;;
     done
 }
 
-# wrong NAME SED FILE TEST...: the plugin with one mistake, made by sed in one of its files, does not
-# pass the test (a command, which finds the plugin in $wrong).
+# wrong NAME SED FILE TEST...: the plugin with one mistake, made by sed in one of its files or in a
+# source of the frame, common/NAME.c, does not pass the test (a command, which finds the plugin in $wrong).
 wrong() {
     name=$1
     edit=$2
@@ -119,8 +119,18 @@ wrong() {
     rm -rf "$dir/wrong"
     mkdir "$dir/wrong"
     cp "$here/../../plugins/$vendor"/*.[ch] "$dir/wrong"
+    right=$here/../../plugins/$vendor/$file
+    frame=$(ls "$build"/obj/plugins/common/*.o)
+    case $file in
+    common/*.c)
+        right=$here/../../plugins/$file
+        file=${file#common/}
+        cp "$right" "$dir/wrong"
+        frame=$(printf '%s\n' "$frame" | grep -v "/${file%.c}[.]o\$")
+        ;;
+    esac
     sed -i "$edit" "$dir/wrong/$file"
-    if cmp -s "$dir/wrong/$file" "$here/../../plugins/$vendor/$file"; then
+    if cmp -s "$dir/wrong/$file" "$right"; then
         fail "$name: the edit changes nothing"
         return 0
     fi
@@ -141,8 +151,8 @@ wrong() {
         objects="$objects $object"
     done
     wrong=$dir/wrong/ds_accel_$vendor.so
-    # shellcheck disable=SC2086 # a list
-    "$CC" -shared -Wl,-z,now,-z,nodelete -o "$wrong" $objects "$build"/obj/plugins/common/*.o -lpthread -ldl
+    # shellcheck disable=SC2086 # lists
+    "$CC" -shared -Wl,-z,now,-z,nodelete -o "$wrong" $objects $frame -lpthread -ldl
     if "$@" >"$dir/wrong.out" 2>&1; then
         fail "$name is not noticed" "$(cat "$dir/wrong.out")"
     else

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The verbs of runtimes whose functions have the arguments of CUDA's runtime API, under names of
+ * their own: HIP (rocm), SDAARuntime (sdaa), SUPA (supa).
+ *
+ *      vendor_backend.verb -> cuda_shaped_verb() -> cuda_shaped_api.call -> hipX, sdaaX, suX, supaX
+ *
+ * The runtime that such a backend's open() makes begins with a struct cuda_shaped: a table of
+ * functions, which vendor_lib_bind() fills under the vendor's names, and a struct
+ * cuda_shaped_vendor, which has what else differs: how messages name a function, and what three
+ * codes mean. A call has a member here if two of the runtimes have it with these arguments. What
+ * one vendor alone has, or has otherwise, stays in the vendor's directory: the other functions, the
+ * codes, which device is which, sensors.
+ *
+ * Handles of streams, events and graphs are pointers in all these runtimes, so they are void *
+ * here; errors and kinds of copies are enums. All else has the type of the vendor's header, which
+ * `make headers` compares, so that no function is called as what it is not.
+ *
+ * cuda, mlu and npu are not among them. CUDA's driver API takes addresses as numbers, keeps no last
+ * error, and its plugin logs what a failed destructor returns; CNRT has the arguments in another
+ * order; AscendCL returns through pointers what others return as a code.
+ */
+#ifndef DS_ACCEL_CUDA_SHAPED_H
+#define DS_ACCEL_CUDA_SHAPED_H
+
+#include "vendor.h"
+
+/* By value in the call that opens it. */
+struct cuda_shaped_ipc {
+    char bytes[64];
+};
+_Static_assert(sizeof(struct cuda_shaped_ipc) == 64, "hipIpcEventHandle_t, sdaaIpcEventHandle_t");
+
+enum {
+    CUDA_SHAPED_STREAM_NON_BLOCKING = 1
+};
+enum {
+    CUDA_SHAPED_EVENT_BLOCKING_SYNC = 1,
+    CUDA_SHAPED_EVENT_DISABLE_TIMING = 2,
+    CUDA_SHAPED_EVENT_INTERPROCESS = 4
+};
+enum {
+    CUDA_SHAPED_HOST_PORTABLE = 1,
+    CUDA_SHAPED_HOST_MAPPED = 2,
+    CUDA_SHAPED_HOST_WRITE_COMBINED = 4
+};
+enum {
+    CUDA_SHAPED_CAPTURE_RELAXED = 2
+};
+
+/* The kinds of copies count from 0 in the order of DS_ACCEL_COPY_*. */
+enum {
+    CUDA_SHAPED_COPY_HOST_TO_HOST,
+    CUDA_SHAPED_COPY_HOST_TO_DEVICE,
+    CUDA_SHAPED_COPY_DEVICE_TO_HOST,
+    CUDA_SHAPED_COPY_DEVICE_TO_DEVICE,
+    CUDA_SHAPED_COPY_DEFAULT
+};
+#define CUDA_SHAPED_COPY_KIND(kind) ((int)(kind)-1)
+_Static_assert(CUDA_SHAPED_COPY_KIND(DS_ACCEL_COPY_HOST_TO_HOST) == CUDA_SHAPED_COPY_HOST_TO_HOST &&
+                   CUDA_SHAPED_COPY_KIND(DS_ACCEL_COPY_HOST_TO_DEVICE) ==
+                       CUDA_SHAPED_COPY_HOST_TO_DEVICE &&
+                   CUDA_SHAPED_COPY_KIND(DS_ACCEL_COPY_DEVICE_TO_HOST) ==
+                       CUDA_SHAPED_COPY_DEVICE_TO_HOST &&
+                   CUDA_SHAPED_COPY_KIND(DS_ACCEL_COPY_DEVICE_TO_DEVICE) ==
+                       CUDA_SHAPED_COPY_DEVICE_TO_DEVICE &&
+                   CUDA_SHAPED_COPY_KIND(DS_ACCEL_COPY_INFER) == CUDA_SHAPED_COPY_DEFAULT,
+               "cudaMemcpyKind");
+
+/*
+ * Each function returns the vendor's code, 0 for success. A backend may use a verb if its runtime
+ * has the functions of that name; those marked "optional" may be NULL all the same.
+ */
+struct cuda_shaped_api {
+    int (*get_device)(int *device);
+    int (*set_device)(int device);
+    int (*device_synchronize)(void);
+    int (*last_error)(void); /* and forgets it */
+
+    int (*memory_info)(size_t *free, size_t *total);
+    int (*alloc)(void **pointer, size_t size);
+    int (*free)(void *pointer);
+    int (*host_alloc)(void **pointer, size_t size, unsigned int flags);
+    int (*host_free)(void *pointer);
+    int (*host_register)(void *pointer, size_t size, unsigned int flags);
+    int (*host_unregister)(void *pointer);
+    int (*host_device_pointer)(void **device, void *host, unsigned int flags);
+    int (*copy)(void *destination, const void *source, size_t size, int kind, void *stream);
+    int (*copy_peer)(void *destination, int destination_device, const void *source,
+                     int source_device, size_t size, void *stream);
+    int (*fill)(void *destination, int value, size_t size, void *stream);
+
+    int (*stream_create)(void **stream, unsigned int flags);
+    int (*stream_destroy)(void *stream);
+    int (*stream_synchronize)(void *stream);
+    int (*stream_query)(void *stream);
+    int (*stream_wait_event)(void *stream, void *event, unsigned int flags);
+    int (*launch_host_func)(void *stream, void (*call)(void *), void *argument); /* optional */
+    int (*add_callback)(void *stream, void (*call)(void *, int, void *), void *argument,
+                        unsigned int flags); /* without launch_host_func */
+
+    int (*event_create)(void **event, unsigned int flags);
+    int (*event_destroy)(void *event);
+    int (*event_record)(void *event, void *stream);
+    int (*event_query)(void *event);
+    int (*event_synchronize)(void *event);
+    int (*event_elapsed)(float *milliseconds, void *start, void *end);
+    int (*ipc_event_export)(struct cuda_shaped_ipc *handle, void *event);
+    int (*ipc_event_open)(void **event, struct cuda_shaped_ipc handle);
+
+    int (*exchange_capture_mode)(int *mode); /* optional */
+    int (*capture_begin)(void *stream, int mode);
+    int (*capture_end)(void *stream, void **graph);
+    int (*capture_status)(void *stream, int *status);
+    int (*graph_instantiate)(void **exec, void *graph, void **error_node, char *log,
+                             size_t log_size); /* optional: */
+    int (*graph_instantiate_flags)(void **exec, void *graph, unsigned long long flags);
+    int (*graph_launch)(void *exec, void *stream);
+    int (*graph_exec_destroy)(void *exec);
+    int (*graph_destroy)(void *graph);
+
+    int (*peer_can_access)(int *can, int device, int peer);
+    int (*peer_enable)(int peer, unsigned int flags);
+    int (*peer_disable)(int peer);
+};
+
+/* What a code other than 0 means, where a verb expects it. */
+enum cuda_shaped_meaning {
+    CUDA_SHAPED_FAILURE,
+    CUDA_SHAPED_NOT_READY,
+    CUDA_SHAPED_PEER_ENABLED,    /* already */
+    CUDA_SHAPED_PEER_NOT_ENABLED /* so that there is nothing to disable */
+};
+
+/* How messages name a function that they do not name by its symbol. */
+struct cuda_shaped_text {
+    size_t offset; /* as in the symbol's row */
+    const char *text;
+};
+
+struct cuda_shaped_vendor {
+    const struct vendor_symbol *symbols; /* of the table below, and of what the vendor adds to it */
+    size_t symbol_count;
+    const struct cuda_shaped_text *texts;
+    size_t text_count;
+    enum cuda_shaped_meaning (*meaning)(void *runtime, int code);
+};
+
+/* What the runtime of the backend begins with. */
+struct cuda_shaped {
+    struct cuda_shaped_api api;
+    const struct cuda_shaped_vendor *vendor;
+};
+
+/* Rows of a cuda_shaped_vendor: of its symbols, and of its texts. */
+#define CUDA_SHAPED_REQUIRED(symbol, call) \
+    { \
+        symbol, offsetof(struct cuda_shaped, api.call), 1, NULL \
+    }
+#define CUDA_SHAPED_OPTIONAL(symbol, call, since) \
+    { \
+        symbol, offsetof(struct cuda_shaped, api.call), 0, since \
+    }
+#define CUDA_SHAPED_TEXT(call, text) \
+    { \
+        offsetof(struct cuda_shaped, api.call), text \
+    }
+
+/* Bind the vendor's symbols into runtime, which begins with a struct cuda_shaped. */
+int cuda_shaped_bind(void *runtime, const struct cuda_shaped_vendor *vendor,
+                     const struct vendor_lib *lib, struct vendor_problem *problem);
+
+/*
+ * The code itself. A failed call leaves its code to last_error(); it is reported already, and a
+ * program that asks after its own launches must not find ours.
+ */
+int cuda_shaped_code(const struct cuda_shaped *shaped, int code);
+/* For a call that a capture of another stream takes for a mistake: the thread's mode is relaxed.
+ * The mode before, or -1, for the second. */
+int cuda_shaped_relax(const struct cuda_shaped *shaped);
+void cuda_shaped_restore(const struct cuda_shaped *shaped, int mode);
+
+/* ---- the verbs: rows of the backend's table ------------------------------------------------- */
+
+/* What each of these runtimes has. */
+#define CUDA_SHAPED_VERBS \
+    .device_close = cuda_shaped_device_close, .enter = cuda_shaped_enter, \
+    .leave = cuda_shaped_leave, .enters_for_streams = 1, .get_current = cuda_shaped_get_current, \
+    .set_current = cuda_shaped_set_current, .device_synchronize = cuda_shaped_device_synchronize, \
+    .device_health = cuda_shaped_device_health, .memory_info = cuda_shaped_memory_info, \
+    .alloc = cuda_shaped_alloc, .free = cuda_shaped_free, .free_pinned = cuda_shaped_free_pinned, \
+    .stream_destroy = cuda_shaped_stream_destroy, \
+    .stream_synchronize = cuda_shaped_stream_synchronize, \
+    .stream_query = cuda_shaped_stream_query, .stream_wait_event = cuda_shaped_stream_wait_event, \
+    .event_destroy = cuda_shaped_event_destroy, .event_record = cuda_shaped_event_record, \
+    .event_query = cuda_shaped_event_query, .event_synchronize = cuda_shaped_event_synchronize, \
+    .event_elapsed_ms = cuda_shaped_event_elapsed_ms
+/* Pinned memory with flags, memory of the program, and copies between devices. */
+#define CUDA_SHAPED_HOST_VERBS \
+    .alloc_pinned = cuda_shaped_alloc_pinned, .host_register = cuda_shaped_host_register, \
+    .host_unregister = cuda_shaped_host_unregister, \
+    .host_device_pointer = cuda_shaped_host_device_pointer
+#define CUDA_SHAPED_PEER_VERBS \
+    .copy_peer_async = cuda_shaped_copy_peer_async, \
+    .peer_can_access = cuda_shaped_peer_can_access, .peer_enable = cuda_shaped_peer_enable, \
+    .peer_disable = cuda_shaped_peer_disable
+#define CUDA_SHAPED_GRAPH_VERBS \
+    .capture_end = cuda_shaped_capture_end, .graph_destroy = cuda_shaped_graph_destroy, \
+    .graph_instantiate = cuda_shaped_graph_instantiate, \
+    .graph_exec_destroy = cuda_shaped_graph_exec_destroy, .graph_launch = cuda_shaped_graph_launch
+
+void cuda_shaped_device_close(ds_accel_plugin_device_t *device);
+int32_t cuda_shaped_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
+                          struct ds_accel_error *error);
+void cuda_shaped_leave(ds_accel_plugin_device_t *device, uint64_t saved);
+int32_t cuda_shaped_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
+                                struct ds_accel_error *error);
+int32_t cuda_shaped_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+int32_t cuda_shaped_device_synchronize(ds_accel_plugin_device_t *device,
+                                       struct ds_accel_error *error);
+int32_t cuda_shaped_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
+
+int32_t cuda_shaped_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out,
+                                uint64_t *total_out, struct ds_accel_error *error);
+int32_t cuda_shaped_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
+                          struct ds_accel_error *error);
+int32_t cuda_shaped_free(ds_accel_plugin_device_t *device, void *pointer,
+                         struct ds_accel_error *error);
+int32_t cuda_shaped_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
+                                 uint32_t flags, void **pointer_out, struct ds_accel_error *error);
+int32_t cuda_shaped_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
+                                struct ds_accel_error *error);
+int32_t cuda_shaped_host_register(ds_accel_plugin_device_t *device, void *pointer,
+                                  uint64_t size_bytes, uint32_t flags,
+                                  struct ds_accel_error *error);
+int32_t cuda_shaped_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
+                                    struct ds_accel_error *error);
+int32_t cuda_shaped_host_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
+                                        void **device_pointer_out, struct ds_accel_error *error);
+int32_t cuda_shaped_copy_async(ds_accel_plugin_device_t *device, void *native_stream,
+                               void *destination, const void *source, uint64_t size_bytes,
+                               uint32_t kind, struct ds_accel_error *error);
+int32_t cuda_shaped_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stream,
+                                    ds_accel_plugin_device_t *destination_device, void *destination,
+                                    ds_accel_plugin_device_t *source_device, const void *source,
+                                    uint64_t size_bytes, struct ds_accel_error *error);
+/* Patterns of one byte. */
+int32_t cuda_shaped_fill_async(ds_accel_plugin_device_t *device, void *native_stream,
+                               void *destination, uint32_t pattern, uint32_t pattern_bytes,
+                               uint64_t count, struct ds_accel_error *error);
+
+/* Without priorities. */
+int32_t cuda_shaped_stream_create(ds_accel_plugin_device_t *device, uint32_t flags,
+                                  int32_t priority, void **native_out,
+                                  struct ds_accel_error *error);
+void cuda_shaped_stream_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t cuda_shaped_stream_synchronize(ds_accel_plugin_device_t *device, void *native,
+                                       struct ds_accel_error *error);
+int32_t cuda_shaped_stream_query(ds_accel_plugin_device_t *device, void *native,
+                                 struct ds_accel_error *error);
+int32_t cuda_shaped_stream_wait_event(ds_accel_plugin_device_t *device, void *native,
+                                      void *native_event, struct ds_accel_error *error);
+int32_t cuda_shaped_stream_host_task(ds_accel_plugin_device_t *device, void *native,
+                                     void (*call)(void *argument), void *argument,
+                                     struct ds_accel_error *error);
+
+int32_t cuda_shaped_event_create(ds_accel_plugin_device_t *device, uint32_t flags,
+                                 void **native_out, struct ds_accel_error *error);
+void cuda_shaped_event_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t cuda_shaped_event_record(ds_accel_plugin_device_t *device, void *native,
+                                 void *native_stream, struct ds_accel_error *error);
+int32_t cuda_shaped_event_query(ds_accel_plugin_device_t *device, void *native,
+                                struct ds_accel_error *error);
+int32_t cuda_shaped_event_synchronize(ds_accel_plugin_device_t *device, void *native,
+                                      struct ds_accel_error *error);
+int32_t cuda_shaped_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
+                                     double *elapsed_ms_out, struct ds_accel_error *error);
+int32_t cuda_shaped_ipc_event_export(ds_accel_plugin_device_t *device, void *native, void *handle,
+                                     struct ds_accel_error *error);
+int32_t cuda_shaped_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle,
+                                   void **native_out, struct ds_accel_error *error);
+
+/* Modes and states have the ABI's numbers. */
+int32_t cuda_shaped_capture_begin(ds_accel_plugin_device_t *device, void *native_stream,
+                                  uint32_t mode, struct ds_accel_error *error);
+int32_t cuda_shaped_capture_end(ds_accel_plugin_device_t *device, void *native_stream,
+                                void **native_out, struct ds_accel_error *error);
+int32_t cuda_shaped_capture_status(ds_accel_plugin_device_t *device, void *native_stream,
+                                   uint32_t *status_out, struct ds_accel_error *error);
+void cuda_shaped_graph_destroy(ds_accel_plugin_device_t *device, void *native);
+int32_t cuda_shaped_graph_instantiate(ds_accel_plugin_device_t *device, void *native,
+                                      void **exec_out, struct ds_accel_error *error);
+void cuda_shaped_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec);
+int32_t cuda_shaped_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *native_stream,
+                                 struct ds_accel_error *error);
+
+int32_t cuda_shaped_peer_can_access(ds_accel_plugin_device_t *device,
+                                    ds_accel_plugin_device_t *peer, uint32_t *can_out,
+                                    struct ds_accel_error *error);
+int32_t cuda_shaped_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                                struct ds_accel_error *error);
+int32_t cuda_shaped_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
+                                 struct ds_accel_error *error);
+
+#endif
