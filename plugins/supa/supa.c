@@ -5,9 +5,11 @@
  * at hand: supa.h says what is known from where, and what an operator has to vouch for.
  *
  *   supa.h     functions and numbers
- *   memory.c   memory, copies, fills
- *   stream.c   streams, events, graphs
+ *   verbs.c    copies, and what else is not as in plugins/common/cuda_shaped.c
  *   sensors.c  BRML and BRTX
+ *
+ * The default stream is one that the frame makes: what the NULL handle stands for is not
+ * documented.
  *
  * The two generations have names in common that mean other functions: suDeviceGetAttribute is the
  * runtime's in 1.x and the driver's in 2.x. So the generation is told by one symbol of each
@@ -25,106 +27,141 @@ static const struct vendor_symbol generation_symbols[] = {
     {"suMallocDevice", offsetof(struct generation_api, first), 0, NULL},
 };
 
-#define REQUIRED(symbol, member) \
+#define SHARED(symbol, call) CUDA_SHAPED_REQUIRED(symbol, call)
+#define SHARED_OPTIONAL(symbol, call) CUDA_SHAPED_OPTIONAL(symbol, call, NULL)
+#define OWN(symbol, member) \
     { \
-        symbol, offsetof(struct supa_api, member), 1, NULL \
+        symbol, offsetof(struct supa, api.member), 1, NULL \
     }
-#define OPTIONAL(symbol, member) \
+#define OWN_OPTIONAL(symbol, member) \
     { \
-        symbol, offsetof(struct supa_api, member), 0, NULL \
+        symbol, offsetof(struct supa, api.member), 0, NULL \
     }
 
 /* By the vendor's manual. */
 static const struct vendor_symbol first_symbols[] = {
-    REQUIRED("suGetDeviceCount", get_device_count),
-    REQUIRED("suSetDevice", set_device),
-    REQUIRED("suGetDevice", get_device),
-    REQUIRED("suDeviceSynchronize", device_synchronize),
-    REQUIRED("suDeviceGetPCIBusId", get_pci_address),
-    REQUIRED("suGetErrorName", error_name),
-    REQUIRED("suGetLastError", last_error),
-    REQUIRED("suMemGetInfo", memory_info),
-    REQUIRED("suMallocDevice", alloc),
-    REQUIRED("suFree", free),
-    REQUIRED("suMallocHost", host_alloc),
-    OPTIONAL("suFreeHost", host_free),
-    REQUIRED("suRegisterHostMemory", host_register),
-    REQUIRED("suUnregisterHostMemory", host_unregister),
-    REQUIRED("suHostGetDevicePointer", host_device_pointer),
-    REQUIRED("suMemcpyAsync", copy_stream_kind),
-    REQUIRED("suMemcpyPeerAsync", copy_peer),
-    REQUIRED("suMemsetAsync", fill),
-    REQUIRED("suStreamCreateWithFlags", stream_create),
-    REQUIRED("suStreamDestroy", stream_destroy),
-    REQUIRED("suStreamSynchronize", stream_synchronize),
-    REQUIRED("suStreamQuery", stream_query),
-    REQUIRED("suStreamWaitEvent", stream_wait_event),
-    REQUIRED("suLaunchHostFunc", stream_task),
-    REQUIRED("suEventCreateWithFlags", event_create),
-    REQUIRED("suEventRecord", event_record),
-    REQUIRED("suEventQuery", event_query),
-    REQUIRED("suEventSynchronize", event_synchronize),
-    REQUIRED("suEventDestroy", event_destroy),
-    REQUIRED("suEventElapsedTime", event_elapsed),
-    REQUIRED("suStreamBeginCapture", capture_begin),
-    REQUIRED("suStreamEndCapture", capture_end),
-    REQUIRED("suStreamIsCapturing", capture_status),
-    REQUIRED("suTaskGraphInstantiate", graph_instantiate_log),
-    REQUIRED("suTaskGraphLaunch", graph_launch),
-    REQUIRED("suTaskGraphExecDestroy", graph_exec_destroy),
-    REQUIRED("suTaskGraphDestroy", graph_destroy),
-    REQUIRED("suDeviceCanAccessPeer", can_access_peer),
-    REQUIRED("suDeviceEnablePeerAccess", enable_peer),
-    REQUIRED("suDeviceDisablePeerAccess", disable_peer),
-    REQUIRED("suProfilerStart", profiler_start),
-    REQUIRED("suProfilerStop", profiler_stop),
+    OWN("suGetDeviceCount", get_device_count),
+    SHARED("suSetDevice", set_device),
+    SHARED("suGetDevice", get_device),
+    SHARED("suDeviceSynchronize", device_synchronize),
+    OWN("suDeviceGetPCIBusId", get_pci_address),
+    OWN("suGetErrorName", error_name),
+    SHARED("suGetLastError", last_error),
+    SHARED("suMemGetInfo", memory_info),
+    SHARED("suMallocDevice", alloc),
+    SHARED("suFree", free),
+    SHARED("suMallocHost", host_alloc),
+    SHARED_OPTIONAL("suFreeHost", host_free),
+    SHARED("suRegisterHostMemory", host_register),
+    SHARED("suUnregisterHostMemory", host_unregister),
+    SHARED("suHostGetDevicePointer", host_device_pointer),
+    OWN("suMemcpyAsync", copy_stream_kind),
+    SHARED("suMemcpyPeerAsync", copy_peer),
+    SHARED("suMemsetAsync", fill),
+    SHARED("suStreamCreateWithFlags", stream_create),
+    SHARED("suStreamDestroy", stream_destroy),
+    SHARED("suStreamSynchronize", stream_synchronize),
+    SHARED("suStreamQuery", stream_query),
+    SHARED("suStreamWaitEvent", stream_wait_event),
+    SHARED("suLaunchHostFunc", launch_host_func),
+    SHARED("suEventCreateWithFlags", event_create),
+    SHARED("suEventRecord", event_record),
+    SHARED("suEventQuery", event_query),
+    SHARED("suEventSynchronize", event_synchronize),
+    SHARED("suEventDestroy", event_destroy),
+    SHARED("suEventElapsedTime", event_elapsed),
+    SHARED("suStreamBeginCapture", capture_begin),
+    SHARED("suStreamEndCapture", capture_end),
+    SHARED("suStreamIsCapturing", capture_status),
+    SHARED("suTaskGraphInstantiate", graph_instantiate),
+    SHARED("suTaskGraphLaunch", graph_launch),
+    SHARED("suTaskGraphExecDestroy", graph_exec_destroy),
+    SHARED("suTaskGraphDestroy", graph_destroy),
+    SHARED("suDeviceCanAccessPeer", peer_can_access),
+    SHARED("suDeviceEnablePeerAccess", peer_enable),
+    SHARED("suDeviceDisablePeerAccess", peer_disable),
+    OWN("suProfilerStart", profiler_start),
+    OWN("suProfilerStop", profiler_stop),
 };
 
 /* By callers, and by analogy with CUDA's runtime where "analogy" says so. */
 static const struct vendor_symbol second_symbols[] = {
-    REQUIRED("supaGetDeviceCount", get_device_count),
-    REQUIRED("supaSetDevice", set_device),
-    REQUIRED("supaGetDevice", get_device),
-    REQUIRED("supaDeviceSynchronize", device_synchronize),
-    REQUIRED("supaDeviceGetPCIBusId", get_pci_address), /* analogy */
-    OPTIONAL("supaGetErrorName", error_name),           /* analogy; public nowhere */
-    REQUIRED("supaGetErrorString", error_text),
-    REQUIRED("supaGetLastError", last_error),
-    REQUIRED("supaMemGetInfo", memory_info),
-    REQUIRED("supaMalloc", alloc),
-    REQUIRED("supaFree", free),
-    REQUIRED("supaHostAlloc", host_alloc),
-    REQUIRED("supaFreeHost", host_free), /* analogy */
-    REQUIRED("supaHostRegister", host_register),
-    REQUIRED("supaHostUnregister", host_unregister),
-    REQUIRED("supaHostGetDevicePointer", host_device_pointer), /* analogy */
-    REQUIRED("supaMemcpyAsync", copy_kind_stream),
-    REQUIRED("supaMemcpyPeerAsync", copy_peer),
-    REQUIRED("supaMemsetAsync", fill),                    /* analogy */
-    REQUIRED("supaStreamCreateWithFlags", stream_create), /* analogy */
-    REQUIRED("supaStreamDestroy", stream_destroy),
-    REQUIRED("supaStreamSynchronize", stream_synchronize),
-    REQUIRED("supaStreamQuery", stream_query),          /* analogy */
-    REQUIRED("supaStreamWaitEvent", stream_wait_event), /* analogy */
-    REQUIRED("supaLaunchHostFunc", stream_task),        /* analogy */
-    REQUIRED("supaEventCreateWithFlags", event_create),
-    REQUIRED("supaEventRecord", event_record),           /* analogy */
-    REQUIRED("supaEventQuery", event_query),             /* analogy */
-    REQUIRED("supaEventSynchronize", event_synchronize), /* analogy */
-    REQUIRED("supaEventDestroy", event_destroy),         /* analogy */
-    REQUIRED("supaEventElapsedTime", event_elapsed),     /* analogy */
-    REQUIRED("supaStreamBeginCapture", capture_begin),
-    REQUIRED("supaStreamEndCapture", capture_end),
-    REQUIRED("supaStreamIsCapturing", capture_status), /* analogy */
-    REQUIRED("supaGraphInstantiateWithFlags", graph_instantiate_flags),
-    REQUIRED("supaGraphLaunch", graph_launch),
-    REQUIRED("supaGraphExecDestroy", graph_exec_destroy),
-    REQUIRED("supaGraphDestroy", graph_destroy),
-    REQUIRED("supaDeviceCanAccessPeer", can_access_peer),
-    REQUIRED("supaDeviceEnablePeerAccess", enable_peer),   /* analogy */
-    REQUIRED("supaDeviceDisablePeerAccess", disable_peer), /* analogy */
-    REQUIRED("supaProfilerStart", profiler_start),
-    REQUIRED("supaProfilerStop", profiler_stop),
+    OWN("supaGetDeviceCount", get_device_count),
+    SHARED("supaSetDevice", set_device),
+    SHARED("supaGetDevice", get_device),
+    SHARED("supaDeviceSynchronize", device_synchronize),
+    OWN("supaDeviceGetPCIBusId", get_pci_address), /* analogy */
+    OWN_OPTIONAL("supaGetErrorName", error_name),  /* analogy; public nowhere */
+    OWN("supaGetErrorString", error_text),
+    SHARED("supaGetLastError", last_error),
+    SHARED("supaMemGetInfo", memory_info),
+    SHARED("supaMalloc", alloc),
+    SHARED("supaFree", free),
+    SHARED("supaHostAlloc", host_alloc),
+    SHARED("supaFreeHost", host_free), /* analogy */
+    SHARED("supaHostRegister", host_register),
+    SHARED("supaHostUnregister", host_unregister),
+    SHARED("supaHostGetDevicePointer", host_device_pointer), /* analogy */
+    SHARED("supaMemcpyAsync", copy),
+    SHARED("supaMemcpyPeerAsync", copy_peer),
+    SHARED("supaMemsetAsync", fill),                    /* analogy */
+    SHARED("supaStreamCreateWithFlags", stream_create), /* analogy */
+    SHARED("supaStreamDestroy", stream_destroy),
+    SHARED("supaStreamSynchronize", stream_synchronize),
+    SHARED("supaStreamQuery", stream_query),          /* analogy */
+    SHARED("supaStreamWaitEvent", stream_wait_event), /* analogy */
+    SHARED("supaLaunchHostFunc", launch_host_func),   /* analogy */
+    SHARED("supaEventCreateWithFlags", event_create),
+    SHARED("supaEventRecord", event_record),           /* analogy */
+    SHARED("supaEventQuery", event_query),             /* analogy */
+    SHARED("supaEventSynchronize", event_synchronize), /* analogy */
+    SHARED("supaEventDestroy", event_destroy),         /* analogy */
+    SHARED("supaEventElapsedTime", event_elapsed),     /* analogy */
+    SHARED("supaStreamBeginCapture", capture_begin),
+    SHARED("supaStreamEndCapture", capture_end),
+    SHARED("supaStreamIsCapturing", capture_status), /* analogy */
+    SHARED("supaGraphInstantiateWithFlags", graph_instantiate_flags),
+    SHARED("supaGraphLaunch", graph_launch),
+    SHARED("supaGraphExecDestroy", graph_exec_destroy),
+    SHARED("supaGraphDestroy", graph_destroy),
+    SHARED("supaDeviceCanAccessPeer", peer_can_access),
+    SHARED("supaDeviceEnablePeerAccess", peer_enable),   /* analogy */
+    SHARED("supaDeviceDisablePeerAccess", peer_disable), /* analogy */
+    OWN("supaProfilerStart", profiler_start),
+    OWN("supaProfilerStop", profiler_stop),
+};
+
+/* Messages are the same for both generations, but of what allocates and copies. */
+static const struct cuda_shaped_text texts[] = {
+    CUDA_SHAPED_TEXT(get_device, "GetDevice"),
+    CUDA_SHAPED_TEXT(set_device, "SetDevice"),
+    CUDA_SHAPED_TEXT(device_synchronize, "DeviceSynchronize"),
+    CUDA_SHAPED_TEXT(memory_info, "MemGetInfo"),
+    CUDA_SHAPED_TEXT(free, "free"),
+    CUDA_SHAPED_TEXT(host_free, "free of host memory"),
+    CUDA_SHAPED_TEXT(host_register, "register host memory"),
+    CUDA_SHAPED_TEXT(host_unregister, "unregister host memory"),
+    CUDA_SHAPED_TEXT(host_device_pointer, "HostGetDevicePointer"),
+    CUDA_SHAPED_TEXT(copy_peer, "MemcpyPeerAsync"),
+    CUDA_SHAPED_TEXT(fill, "MemsetAsync"),
+    CUDA_SHAPED_TEXT(stream_create, "StreamCreateWithFlags"),
+    CUDA_SHAPED_TEXT(stream_synchronize, "StreamSynchronize"),
+    CUDA_SHAPED_TEXT(stream_query, "StreamQuery"),
+    CUDA_SHAPED_TEXT(stream_wait_event, "StreamWaitEvent"),
+    CUDA_SHAPED_TEXT(launch_host_func, "LaunchHostFunc"),
+    CUDA_SHAPED_TEXT(event_create, "EventCreateWithFlags"),
+    CUDA_SHAPED_TEXT(event_record, "EventRecord"),
+    CUDA_SHAPED_TEXT(event_query, "EventQuery"),
+    CUDA_SHAPED_TEXT(event_synchronize, "EventSynchronize"),
+    CUDA_SHAPED_TEXT(event_elapsed, "EventElapsedTime"),
+    CUDA_SHAPED_TEXT(capture_begin, "StreamBeginCapture"),
+    CUDA_SHAPED_TEXT(capture_end, "StreamEndCapture"),
+    CUDA_SHAPED_TEXT(capture_status, "StreamIsCapturing"),
+    CUDA_SHAPED_TEXT(graph_instantiate, "GraphInstantiate"),
+    CUDA_SHAPED_TEXT(graph_launch, "GraphLaunch"),
+    CUDA_SHAPED_TEXT(peer_can_access, "DeviceCanAccessPeer"),
+    CUDA_SHAPED_TEXT(peer_enable, "DeviceEnablePeerAccess"),
+    CUDA_SHAPED_TEXT(peer_disable, "DeviceDisablePeerAccess"),
 };
 
 /* The vendor's PCI id, 0x1ee0, is not verified: the nodes alone are the trace. */
@@ -134,14 +171,6 @@ static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "biren
 static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1, 0, 0, 0}};
 
 /* -- codes: by name, because their numbers are not verified -- */
-
-supa_error_t supa_code(const struct supa *supa, supa_error_t code)
-{
-    if (code != 0) {
-        (void)supa->api.last_error();
-    }
-    return code;
-}
 
 /* "NotReady" of "suErrorNotReady" and "supaErrorNotReady"; "" for what is no such name. */
 static const char *bare_name(const char *name)
@@ -218,7 +247,8 @@ static const char *supa_error_name(const struct supa *supa, supa_error_t code)
     return text != NULL ? text : "error";
 }
 
-int supa_is(const struct supa *supa, supa_error_t code, const char *name)
+/* Is it the error of that name, without "suError" or "supaError"? */
+static int is_named(const struct supa *supa, supa_error_t code, const char *name)
 {
     return strcmp(bare_name(supa_error_name(supa, code)), name) == 0;
 }
@@ -270,6 +300,55 @@ static void supa_describe(void *runtime, int64_t code, int32_t *status_out, cons
     }
 }
 
+/*
+ * The number that says "not yet" is not known, but its name is: the first failure whose name it is
+ * tells the number, which is compared from then on.
+ */
+static int is_not_ready(struct supa *supa, supa_error_t code)
+{
+    int known = atomic_load_explicit(&supa->not_ready, memory_order_relaxed);
+
+    if (known != 0) {
+        return code == known;
+    }
+    if (!is_named(supa, code, "NotReady")) {
+        return 0;
+    }
+    atomic_store_explicit(&supa->not_ready, code, memory_order_relaxed);
+    return 1;
+}
+
+static enum cuda_shaped_meaning supa_meaning(void *runtime, int code)
+{
+    struct supa *supa = runtime;
+
+    if (is_not_ready(supa, code)) {
+        return CUDA_SHAPED_NOT_READY;
+    }
+    if (is_named(supa, code, "PeerAccessAlreadyEnabled")) {
+        return CUDA_SHAPED_PEER_ENABLED;
+    }
+    return is_named(supa, code, "PeerAccessNotEnabled") ? CUDA_SHAPED_PEER_NOT_ENABLED
+                                                        : CUDA_SHAPED_FAILURE;
+}
+
+static const struct cuda_shaped_vendor generations[] = {
+    {
+        .symbols = first_symbols,
+        .symbol_count = sizeof(first_symbols) / sizeof(first_symbols[0]),
+        .texts = texts,
+        .text_count = sizeof(texts) / sizeof(texts[0]),
+        .meaning = supa_meaning,
+    },
+    {
+        .symbols = second_symbols,
+        .symbol_count = sizeof(second_symbols) / sizeof(second_symbols[0]),
+        .texts = texts,
+        .text_count = sizeof(texts) / sizeof(texts[0]),
+        .meaning = supa_meaning,
+    },
+};
+
 /* -- life -- */
 
 static void supa_close(void *runtime)
@@ -294,13 +373,13 @@ static int bind_generation(struct supa *supa, struct vendor_problem *problem)
                                   supa->lib.path);
     }
     supa->generation = found.second != NULL ? 2 : 1;
-    return supa->generation == 2
-               ? vendor_lib_bind(&supa->lib, second_symbols,
-                                 sizeof(second_symbols) / sizeof(second_symbols[0]), &supa->api,
-                                 problem)
-               : vendor_lib_bind(&supa->lib, first_symbols,
-                                 sizeof(first_symbols) / sizeof(first_symbols[0]), &supa->api,
-                                 problem);
+    if (cuda_shaped_bind(supa, &generations[supa->generation - 1], &supa->lib, problem) != 0) {
+        return -1;
+    }
+    if (supa->shaped.api.host_free == NULL) { /* early 1.x has one function for both */
+        supa->shaped.api.host_free = supa->shaped.api.free;
+    }
+    return 0;
 }
 
 static int open_library(struct supa *supa, struct vendor_problem *problem)
@@ -393,16 +472,16 @@ static int supa_count(void *runtime, uint32_t *count_out, struct vendor_problem 
     const char *call = supa->generation == 1 ? "suGetDeviceCount" : "supaGetDeviceCount";
     char cause[128];
     int count = 0;
-    supa_error_t code = supa_code(supa, supa->api.get_device_count(&count));
+    supa_error_t code = cuda_shaped_code(&supa->shaped, supa->api.get_device_count(&count));
 
-    if (code != 0 && (supa_is(supa, code, "NoDevice") || supa_is(supa, code, "InvalidDevice"))) {
+    if (code != 0 && (is_named(supa, code, "NoDevice") || is_named(supa, code, "InvalidDevice"))) {
         snprintf(cause, sizeof(cause), "%s: %.60s (%d)", call, supa_error_name(supa, code), code);
         no_device(supa, cause, problem);
         problem->vendor_code = code;
         return -1;
     }
     if (code != 0) {
-        int is_old = supa_is(supa, code, "InsufficientDriver");
+        int is_old = is_named(supa, code, "InsufficientDriver");
 
         return vendor_problem_code(
             problem, is_old ? DS_ACCEL_REASON_DRIVER_MISMATCH : DS_ACCEL_REASON_DRIVER_FAILED,
@@ -447,11 +526,11 @@ static int32_t supa_identify(ds_accel_plugin_device_t *device,
     char token[64];
     uint64_t number;
     char *at;
-    int32_t status = SUPA_CHECK(device,
-                                API_OF(device)->get_pci_address(identity->pci_address,
-                                                                (int)sizeof(identity->pci_address),
-                                                                (int)device->index),
-                                error, "DeviceGetPCIBusId(device %u)", device->index);
+    int32_t status = SUPA_CHECK(
+        device,
+        SUPA_OF(device)->api.get_pci_address(
+            identity->pci_address, (int)sizeof(identity->pci_address), (int)device->index),
+        error, "DeviceGetPCIBusId(device %u)", device->index);
 
     if (status < 0) {
         return status;
@@ -470,88 +549,25 @@ static int32_t supa_identify(ds_accel_plugin_device_t *device,
     return DS_ACCEL_OK;
 }
 
-static int32_t supa_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
-                          struct ds_accel_error *error)
-{
-    int current = 0;
-    int32_t status = SUPA_CHECK(device, API_OF(device)->get_device(&current), error, "GetDevice");
-
-    if (status == DS_ACCEL_OK && current != (int)device->index) {
-        status = SUPA_CHECK(device, API_OF(device)->set_device((int)device->index), error,
-                            "SetDevice(%u)", device->index);
-    }
-    if (status == DS_ACCEL_OK) {
-        *saved_out = (uint64_t)current;
-    }
-    return status;
-}
-
-static void supa_leave(ds_accel_plugin_device_t *device, uint64_t saved)
-{
-    if (saved != device->index) {
-        (void)supa_code(SUPA_OF(device), API_OF(device)->set_device((int)saved));
-    }
-}
-
 static int32_t supa_device_open(ds_accel_plugin_device_t *device, uint64_t native_context,
                                 struct ds_accel_error *error)
 {
     struct ds_accel_device_info *info = &device->info;
     uint64_t free_bytes = 0;
     uint64_t saved = 0;
-    int32_t status = supa_enter(device, &saved, error);
+    int32_t status = cuda_shaped_enter(device, &saved, error);
 
     (void)native_context;
     if (status < 0) {
         return status;
     }
     snprintf(info->name, sizeof(info->name), "%s", device->identity.name);
-    status = supa_memory_info(device, &free_bytes, &info->total_memory_bytes, error);
+    status = cuda_shaped_memory_info(device, &free_bytes, &info->total_memory_bytes, error);
     if (status == DS_ACCEL_OK) {
         status = supa_check_copies(device, error);
     }
-    supa_leave(device, saved);
+    cuda_shaped_leave(device, saved);
     return status;
-}
-
-static void supa_device_close(ds_accel_plugin_device_t *device)
-{
-    (void)device; /* a reset would take the work of others in this process */
-}
-
-static int32_t supa_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
-                                struct ds_accel_error *error)
-{
-    const struct supa *supa = instance->runtime;
-    int current = 0;
-    int32_t status = vendor_check(instance, NULL, supa_code(supa, supa->api.get_device(&current)),
-                                  error, "GetDevice");
-
-    if (status == DS_ACCEL_OK) {
-        *index_out = (uint32_t)current;
-    }
-    return status;
-}
-
-static int32_t supa_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
-{
-    return SUPA_CHECK(device, API_OF(device)->set_device((int)device->index), error,
-                      "SetDevice(%u)", device->index);
-}
-
-static int32_t supa_device_synchronize(ds_accel_plugin_device_t *device,
-                                       struct ds_accel_error *error)
-{
-    return SUPA_CHECK(device, API_OF(device)->device_synchronize(), error,
-                      "DeviceSynchronize(device %u)", device->index);
-}
-
-static int32_t supa_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
-{
-    uint64_t free_bytes;
-    uint64_t total_bytes;
-
-    return supa_memory_info(device, &free_bytes, &total_bytes, error);
 }
 
 /* What DeepSpeed's accelerator says of it; of the others it is known that they can be held. */
@@ -570,57 +586,13 @@ static int32_t supa_dtype_support(ds_accel_plugin_device_t *device, uint32_t dty
     return DS_ACCEL_OK;
 }
 
-/* -- peers -- */
-
-static int32_t supa_peer_can_access(ds_accel_plugin_device_t *device,
-                                    ds_accel_plugin_device_t *peer, uint32_t *can_out,
-                                    struct ds_accel_error *error)
-{
-    int can = 0;
-    int32_t status = SUPA_CHECK(
-        device, API_OF(device)->can_access_peer(&can, (int)device->index, (int)peer->index), error,
-        "DeviceCanAccessPeer(device %u, device %u)", device->index, peer->index);
-
-    if (status == DS_ACCEL_OK) {
-        *can_out = can != 0;
-    }
-    return status;
-}
-
-static int32_t supa_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
-                                struct ds_accel_error *error)
-{
-    supa_error_t code =
-        supa_code(SUPA_OF(device), API_OF(device)->enable_peer((int)peer->index, 0));
-
-    if (code != 0 && supa_is(SUPA_OF(device), code, "PeerAccessAlreadyEnabled")) {
-        return DS_ACCEL_OK;
-    }
-    return vendor_check(device->instance, device, code, error,
-                        "DeviceEnablePeerAccess(device %u, from device %u)", peer->index,
-                        device->index);
-}
-
-static int32_t supa_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
-                                 struct ds_accel_error *error)
-{
-    supa_error_t code = supa_code(SUPA_OF(device), API_OF(device)->disable_peer((int)peer->index));
-
-    if (code != 0 && supa_is(SUPA_OF(device), code, "PeerAccessNotEnabled")) {
-        return DS_ACCEL_OK;
-    }
-    return vendor_check(device->instance, device, code, error,
-                        "DeviceDisablePeerAccess(device %u, from device %u)", peer->index,
-                        device->index);
-}
-
 static int32_t supa_profiler_start(ds_accel_plugin_instance_t *instance,
                                    struct ds_accel_error *error)
 {
     const struct supa *supa = instance->runtime;
 
-    return vendor_check(instance, NULL, supa_code(supa, supa->api.profiler_start()), error,
-                        "ProfilerStart");
+    return vendor_check(instance, NULL, cuda_shaped_code(&supa->shaped, supa->api.profiler_start()),
+                        error, "ProfilerStart");
 }
 
 static int32_t supa_profiler_stop(ds_accel_plugin_instance_t *instance,
@@ -628,8 +600,8 @@ static int32_t supa_profiler_stop(ds_accel_plugin_instance_t *instance,
 {
     const struct supa *supa = instance->runtime;
 
-    return vendor_check(instance, NULL, supa_code(supa, supa->api.profiler_stop()), error,
-                        "ProfilerStop");
+    return vendor_check(instance, NULL, cuda_shaped_code(&supa->shaped, supa->api.profiler_stop()),
+                        error, "ProfilerStop");
 }
 
 static const char *const export_prefixes[] = {"BCCL", "BIREN", "SUPA", "LD_LIBRARY", "PATH", NULL};
@@ -650,46 +622,19 @@ const struct vendor_backend vendor_backend = {
     .backend_info = supa_backend_info,
     .identify = supa_identify,
     .device_open = supa_device_open,
-    .device_close = supa_device_close,
-    .enter = supa_enter,
-    .leave = supa_leave,
-    .enters_for_streams = 1,
-    .get_current = supa_get_current,
-    .set_current = supa_set_current,
-    .device_synchronize = supa_device_synchronize,
-    .device_health = supa_device_health,
-    .stream_create = supa_stream_create,
-    .stream_destroy = supa_stream_destroy,
-    .stream_synchronize = supa_stream_synchronize,
-    .stream_query = supa_stream_query,
-    .stream_wait_event = supa_stream_wait_event,
-    .stream_host_task = supa_stream_host_task,
+    CUDA_SHAPED_VERBS,
+    CUDA_SHAPED_HOST_VERBS,
+    CUDA_SHAPED_PEER_VERBS,
+    CUDA_SHAPED_GRAPH_VERBS,
+    .stream_create = cuda_shaped_stream_create,
+    .stream_host_task = cuda_shaped_stream_host_task,
     .event_create = supa_event_create,
-    .event_destroy = supa_event_destroy,
-    .event_record = supa_event_record,
-    .event_query = supa_event_query,
-    .event_synchronize = supa_event_synchronize,
-    .event_elapsed_ms = supa_event_elapsed_ms,
-    .alloc = supa_alloc,
-    .free = supa_free,
-    .alloc_pinned = supa_alloc_pinned,
-    .free_pinned = supa_free_pinned,
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED,
-    .host_register = supa_host_register,
-    .host_unregister = supa_host_unregister,
-    .host_device_pointer = supa_host_device_pointer,
     .copy_async = supa_copy_async,
-    .copy_peer_async = supa_copy_peer_async,
-    .fill_async = supa_fill_async,
+    .fill_async = cuda_shaped_fill_async,
     .fill_widths = 1,
-    .memory_info = supa_memory_info,
     .capture_begin = supa_capture_begin,
-    .capture_end = supa_capture_end,
     .capture_status = supa_capture_status,
-    .graph_destroy = supa_graph_destroy,
-    .graph_instantiate = supa_graph_instantiate,
-    .graph_exec_destroy = supa_graph_exec_destroy,
-    .graph_launch = supa_graph_launch,
     .dtype_support = supa_dtype_support,
     .telemetry = supa_telemetry,
     .range_push = supa_range_push,
@@ -697,9 +642,6 @@ const struct vendor_backend vendor_backend = {
     .profiler_start = supa_profiler_start,
     .profiler_stop = supa_profiler_stop,
     .visible_token = supa_visible_token,
-    .peer_can_access = supa_peer_can_access,
-    .peer_enable = supa_peer_enable,
-    .peer_disable = supa_peer_disable,
 };
 
 DS_ACCEL_PLUGIN("supa", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,

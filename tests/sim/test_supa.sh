@@ -204,22 +204,23 @@ wrong_fails_second() {
 
 # Each with the mistake made on purpose: the simulators have prototypes and numbers of their own.
 wrong "2.x's order for 1.x" \
-    's/? supa->api.copy_stream_kind(/? ((supa_error_t (*)(void *, const void *, size_t, int, void *))(void *)supa->api.copy_stream_kind)(/; s/native_stream, native_kind)$/native_kind, native_stream)/' \
-    memory.c wrong_works
+    's/supa->api.copy_stream_kind(destination, source, size_bytes, native_stream, native_kind)/((supa_error_t (*)(void *, const void *, size_t, int, void *))(void *)supa->api.copy_stream_kind)(destination, source, size_bytes, native_kind, native_stream)/' \
+    verbs.c wrong_works
 wrong "1.x's order for 2.x" \
-    's/: supa->api.copy_kind_stream(/: ((supa_error_t (*)(void *, const void *, size_t, void *, int))(void *)supa->api.copy_kind_stream)(/; s/native_kind, native_stream);$/native_stream, native_kind);/' \
-    memory.c wrong_works_second
+    's/CALL(device, copy(destination, source, size_bytes, native_kind, native_stream))/cuda_shaped_code(shaped_of(device), ((int (*)(void *, const void *, size_t, void *, int))(void *)shaped_of(device)->api.copy)(destination, source, size_bytes, native_stream, native_kind))/' \
+    common/cuda_shaped.c wrong_works_second
 wrong "the driver's names for the runtime's" 's/"supaGetErrorName", error_name/"suGetErrorName", error_name/' \
     supa.c wrong_fails_second
-wrong "not ready by CUDA's number" 's/if (!supa_is(supa, code, "NotReady"))/if (code != 600)/' stream.c wrong_conforms DSA-P49
+wrong "not ready by CUDA's number" 's/if (!is_named(supa, code, "NotReady"))/if (code != 600)/' supa.c wrong_conforms DSA-P49
 wrong "pinned memory freed by a function that 1.x may not have" \
-    's/api->host_free != NULL ? api->host_free(pointer) : api->free(pointer)/api->host_free(pointer)/' memory.c wrong_works
+    's/^        supa->shaped.api.host_free = supa->shaped.api.free;$//' supa.c wrong_works
 wrong "the event before the stream" 's/stream_wait_event(native, native_event, 0)/stream_wait_event(native_event, native, 0)/' \
-    stream.c wrong_works
-wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' stream.c wrong_works
-wrong "total before free" 's/memory_info(&free_bytes, &total_bytes)/memory_info(\&total_bytes, \&free_bytes)/' memory.c wrong_works
+    common/cuda_shaped.c wrong_works
+wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' common/cuda_shaped.c wrong_works
+wrong "total before free" 's/, memory_info(&free_bytes, &total_bytes)/, memory_info(\&total_bytes, \&free_bytes)/' \
+    common/cuda_shaped.c wrong_works
 wrong "used before free, as HLML has it" 's/uint64_t total, free, used;/uint64_t total, used, free;/; /brmlMemory_t.used is the last/d' \
     sensors.c wrong_says "facts 0" "memory_used 0 memory_total 1073741824"
-wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' supa.c wrong_conforms DSA-P38
+wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' common/cuda_shaped.c wrong_conforms DSA-P38
 
 finish
