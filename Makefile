@@ -247,7 +247,7 @@ $(HELPER): $(BUILD)/obj/tools/ds-accel-probe.o $(CORE_OBJECTS)
 VENDOR_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(filter-out %/cuda_shaped.c,$(wildcard plugins/common/*.c))))
 $(foreach plugin,$(VENDOR_PLUGINS),$(eval $(plugin)_FRAME := $(VENDOR_OBJECTS)))
 # Their runtimes have functions with the arguments of CUDA's (plugins/common/cuda_shaped.h).
-$(foreach plugin,sdaa supa,$(eval $(plugin)_FRAME += $(BUILD)/obj/plugins/common/cuda_shaped.o))
+$(foreach plugin,rocm sdaa supa,$(eval $(plugin)_FRAME += $(BUILD)/obj/plugins/common/cuda_shaped.o))
 
 define plugin_rule
 $(BUILD)/lib/ds-accel/ds_accel_$(1).so: $$(patsubst %.c,$$(BUILD)/obj/%.o,$$(sort $$(wildcard plugins/$(1)/*.c))) $$($(1)_FRAME)

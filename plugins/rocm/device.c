@@ -5,14 +5,6 @@
 
 /* -- codes -- */
 
-hip_error_t rocm_code(const struct rocm *rocm, hip_error_t code)
-{
-    if (code != HIP_SUCCESS) {
-        (void)rocm->hip.hipGetLastError();
-    }
-    return code;
-}
-
 static int32_t status_of(int64_t code)
 {
     switch (code) {
@@ -56,7 +48,8 @@ static int is_stuck(const struct rocm *rocm, int64_t code)
     int current = 0;
 
     return (code == HIP_UNKNOWN || code == HIP_ASSERT || code == HIP_LAUNCH_TIMEOUT) &&
-           rocm_code(rocm, rocm->hip.hipGetDevice(&current)) == (hip_error_t)code;
+           cuda_shaped_code(&rocm->shaped, rocm->shaped.api.get_device(&current)) ==
+               (hip_error_t)code;
 }
 
 void rocm_describe(void *runtime, int64_t code, int32_t *status_out, const char **name_out)
@@ -87,7 +80,7 @@ int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_
     } else {
         code = HIP_NOT_SUPPORTED;
     }
-    if (rocm_code(rocm, code) != HIP_SUCCESS) {
+    if (cuda_shaped_code(&rocm->shaped, code) != HIP_SUCCESS) {
         return -1;
     }
     snprintf(text, text_size, "%.*s", HIP_PROPERTIES_ARCH_BYTES - 1, properties.bytes + offset);
@@ -169,7 +162,7 @@ int32_t rocm_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_i
         return status;
     }
     if (rocm->hip.hipDeviceGetUuid != NULL &&
-        rocm_code(rocm, rocm->hip.hipDeviceGetUuid(&uuid, handle)) == HIP_SUCCESS) {
+        cuda_shaped_code(&rocm->shaped, rocm->hip.hipDeviceGetUuid(&uuid, handle)) == HIP_SUCCESS) {
         write_uuid(identity, &uuid);
     }
     status = ROCM_CHECK(device, rocm->hip.hipDeviceTotalMem(&bytes, handle), error,
@@ -193,8 +186,8 @@ static uint32_t attribute(const struct rocm *rocm, uint32_t index, int which)
 {
     int value = 0;
 
-    if (rocm_code(rocm, rocm->hip.hipDeviceGetAttribute(&value, which, (int)index)) !=
-            HIP_SUCCESS ||
+    if (cuda_shaped_code(&rocm->shaped, rocm->hip.hipDeviceGetAttribute(
+                                            &value, which, (int)index)) != HIP_SUCCESS ||
         value < 0) {
         return 0;
     }
@@ -205,8 +198,9 @@ static uint32_t attribute(const struct rocm *rocm, uint32_t index, int which)
 static int lacks_virtual_memory(const struct rocm *rocm, uint32_t index)
 {
     int value = 0;
-    hip_error_t code = rocm_code(
-        rocm, rocm->hip.hipDeviceGetAttribute(&value, HIP_ATTRIBUTE_VIRTUAL_MEMORY, (int)index));
+    hip_error_t code = cuda_shaped_code(
+        &rocm->shaped,
+        rocm->hip.hipDeviceGetAttribute(&value, HIP_ATTRIBUTE_VIRTUAL_MEMORY, (int)index));
 
     return code == HIP_INVALID_VALUE || (code == HIP_SUCCESS && value == 0);
 }
@@ -239,75 +233,6 @@ int32_t rocm_device_open(ds_accel_plugin_device_t *device, uint64_t native_conte
         info->flags &= ~DS_ACCEL_FLAG_VIRTUAL_MEMORY;
     }
     return DS_ACCEL_OK;
-}
-
-void rocm_device_close(ds_accel_plugin_device_t *device)
-{
-    (void)device; /* HIP has no context to give back; hipDeviceReset() would take others' work */
-}
-
-/* The thread's device is looked at first: most calls find it as it has to be. */
-int32_t rocm_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
-                   struct ds_accel_error *error)
-{
-    const struct hip_api *hip = HIP_OF(device);
-    int current = 0;
-    int32_t status = ROCM_CHECK(device, hip->hipGetDevice(&current), error, "hipGetDevice");
-
-    if (status < 0) {
-        return status;
-    }
-    if (current != (int)device->index) {
-        status = ROCM_CHECK(device, hip->hipSetDevice((int)device->index), error,
-                            "hipSetDevice(%u)", device->index);
-    }
-    if (status == DS_ACCEL_OK) {
-        *saved_out = (uint64_t)current;
-    }
-    return status;
-}
-
-void rocm_leave(ds_accel_plugin_device_t *device, uint64_t saved)
-{
-    if (saved != device->index) {
-        (void)rocm_code(ROCM_OF(device), HIP_OF(device)->hipSetDevice((int)saved));
-    }
-}
-
-int32_t rocm_get_current(ds_accel_plugin_instance_t *instance, uint32_t *index_out,
-                         struct ds_accel_error *error)
-{
-    const struct rocm *rocm = instance->runtime;
-    int current = 0;
-    int32_t status = vendor_check(instance, NULL, rocm_code(rocm, rocm->hip.hipGetDevice(&current)),
-                                  error, "hipGetDevice");
-
-    if (status == DS_ACCEL_OK) {
-        *index_out = (uint32_t)current;
-    }
-    return status;
-}
-
-int32_t rocm_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
-{
-    return ROCM_CHECK(device, HIP_OF(device)->hipSetDevice((int)device->index), error,
-                      "hipSetDevice(%u)", device->index);
-}
-
-int32_t rocm_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
-{
-    return ROCM_CHECK(device, HIP_OF(device)->hipDeviceSynchronize(), error,
-                      "hipDeviceSynchronize(device %u)", device->index);
-}
-
-/* A call that reaches the driver, waits for nothing and may be made while a stream captures. */
-int32_t rocm_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
-{
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-
-    return ROCM_CHECK(device, HIP_OF(device)->hipMemGetInfo(&free_bytes, &total_bytes), error,
-                      "hipMemGetInfo(device %u)", device->index);
 }
 
 /* "gfx90a:sramecc+:xnack-" is one of "908 90a 94? 95? 11?? 12??", without the features. */
@@ -376,42 +301,4 @@ int32_t rocm_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uin
     }
     *support_out = support;
     return DS_ACCEL_OK;
-}
-
-/* -- peers -- */
-
-int32_t rocm_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
-                             uint32_t *can_out, struct ds_accel_error *error)
-{
-    int can = 0;
-    int32_t status = ROCM_CHECK(
-        device, HIP_OF(device)->hipDeviceCanAccessPeer(&can, (int)device->index, (int)peer->index),
-        error, "hipDeviceCanAccessPeer(device %u, device %u)", device->index, peer->index);
-
-    if (status == DS_ACCEL_OK) {
-        *can_out = can != 0;
-    }
-    return status;
-}
-
-int32_t rocm_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
-                         struct ds_accel_error *error)
-{
-    hip_error_t code =
-        rocm_code(ROCM_OF(device), HIP_OF(device)->hipDeviceEnablePeerAccess((int)peer->index, 0));
-
-    return vendor_check(
-        device->instance, device, code == HIP_PEER_ACCESS_ALREADY_ENABLED ? HIP_SUCCESS : code,
-        error, "hipDeviceEnablePeerAccess(device %u, from device %u)", peer->index, device->index);
-}
-
-int32_t rocm_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
-                          struct ds_accel_error *error)
-{
-    hip_error_t code =
-        rocm_code(ROCM_OF(device), HIP_OF(device)->hipDeviceDisablePeerAccess((int)peer->index));
-
-    return vendor_check(
-        device->instance, device, code == HIP_PEER_ACCESS_NOT_ENABLED ? HIP_SUCCESS : code, error,
-        "hipDeviceDisablePeerAccess(device %u, from device %u)", peer->index, device->index);
 }

@@ -9,27 +9,22 @@
 #ifndef DS_ACCEL_ROCM_HIP_H
 #define DS_ACCEL_ROCM_HIP_H
 
-#include "vendor.h"
+#include "cuda_shaped.h"
 
 typedef int hip_error_t;
 typedef void *hip_stream_t;
-typedef void *hip_event_t;
 typedef void *hip_graph_t;
 typedef void *hip_graph_exec_t;
 typedef void *hip_pool_t;
 
-/* By value in the calls that open them. */
+/* By value in the call that opens it. */
 struct hip_ipc_memory {
-    char bytes[64];
-};
-struct hip_ipc_event {
     char bytes[64];
 };
 struct hip_uuid {
     char bytes[16];
 };
 _Static_assert(sizeof(struct hip_ipc_memory) == 64, "hipIpcMemHandle_t");
-_Static_assert(sizeof(struct hip_ipc_event) == 64, "hipIpcEventHandle_t");
 _Static_assert(sizeof(struct hip_uuid) == 16, "hipUUID");
 
 /*
@@ -105,39 +100,8 @@ enum {
     HIP_RUNTIME_MEMORY = 1052
 };
 
-/* hipMemcpyKind: one less than DS_ACCEL_COPY_*. */
-enum {
-    HIP_COPY_HOST_TO_HOST,
-    HIP_COPY_HOST_TO_DEVICE,
-    HIP_COPY_DEVICE_TO_HOST,
-    HIP_COPY_DEVICE_TO_DEVICE,
-    HIP_COPY_DEFAULT
-};
-_Static_assert(DS_ACCEL_COPY_HOST_TO_HOST - 1 == HIP_COPY_HOST_TO_HOST &&
-                   DS_ACCEL_COPY_HOST_TO_DEVICE - 1 == HIP_COPY_HOST_TO_DEVICE &&
-                   DS_ACCEL_COPY_DEVICE_TO_HOST - 1 == HIP_COPY_DEVICE_TO_HOST &&
-                   DS_ACCEL_COPY_DEVICE_TO_DEVICE - 1 == HIP_COPY_DEVICE_TO_DEVICE &&
-                   DS_ACCEL_COPY_INFER - 1 == HIP_COPY_DEFAULT,
-               "hipMemcpyKind");
-
-enum {
-    HIP_STREAM_NON_BLOCKING = 1
-};
-enum {
-    HIP_EVENT_BLOCKING_SYNC = 1,
-    HIP_EVENT_DISABLE_TIMING = 2,
-    HIP_EVENT_INTERPROCESS = 4
-};
-enum {
-    HIP_HOST_PORTABLE = 1,
-    HIP_HOST_MAPPED = 2,
-    HIP_HOST_WRITE_COMBINED = 4
-};
 enum {
     HIP_ATTACH_GLOBAL = 1
-};
-enum {
-    HIP_CAPTURE_MODE_RELAXED = 2
 };
 /* hipIpcMemLazyEnablePeerAccess, the only flag that is allowed, has a number per generation. */
 enum {
@@ -174,13 +138,12 @@ enum {
     HIP_ATTRIBUTE_VIRTUAL_MEMORY = 89
 };
 
+/* Besides those of struct cuda_shaped_api. */
 struct hip_api {
     hip_error_t (*hipInit)(unsigned int flags);
     hip_error_t (*hipDriverGetVersion)(int *version);
     hip_error_t (*hipRuntimeGetVersion)(int *version);
     hip_error_t (*hipGetDeviceCount)(int *count);
-    hip_error_t (*hipSetDevice)(int device);
-    hip_error_t (*hipGetDevice)(int *device);
     hip_error_t (*hipDeviceGet)(int *handle, int ordinal);
     hip_error_t (*hipDeviceGetName)(char *name, int length, int handle);
     hip_error_t (*hipDeviceGetUuid)(struct hip_uuid *uuid, int handle); /* since 5.1 */
@@ -189,24 +152,10 @@ struct hip_api {
     hip_error_t (*hipGetDevicePropertiesR0600)(void *properties, int device); /* since 6.0 */
     hip_error_t (*hipGetDeviceProperties)(void *properties, int device);
     hip_error_t (*hipDeviceGetPCIBusId)(char *address, int length, int device);
-    hip_error_t (*hipDeviceSynchronize)(void);
     hip_error_t (*hipDeviceGetStreamPriorityRange)(int *least, int *greatest);
-    hip_error_t (*hipGetLastError)(void);
     const char *(*hipGetErrorName)(hip_error_t code);
 
-    hip_error_t (*hipMemGetInfo)(size_t *free, size_t *total);
-    hip_error_t (*hipMalloc)(void **pointer, size_t size);
-    hip_error_t (*hipFree)(void *pointer);
-    hip_error_t (*hipHostMalloc)(void **pointer, size_t size, unsigned int flags);
-    hip_error_t (*hipHostFree)(void *pointer);
-    hip_error_t (*hipHostRegister)(void *pointer, size_t size, unsigned int flags);
-    hip_error_t (*hipHostUnregister)(void *pointer);
-    hip_error_t (*hipHostGetDevicePointer)(void **device, void *host, unsigned int flags);
     hip_error_t (*hipMallocManaged)(void **pointer, size_t size, unsigned int flags);
-    hip_error_t (*hipMemcpyAsync)(void *destination, const void *source, size_t size, int kind,
-                                  hip_stream_t stream);
-    hip_error_t (*hipMemcpyPeerAsync)(void *destination, int destination_device, const void *source,
-                                      int source_device, size_t size, hip_stream_t stream);
     hip_error_t (*hipMemsetD8Async)(void *destination, unsigned char value, size_t count,
                                     hip_stream_t stream);
     hip_error_t (*hipMemsetD16Async)(void *destination, unsigned short value, size_t count,
@@ -235,43 +184,15 @@ struct hip_api {
 
     hip_error_t (*hipStreamCreateWithPriority)(hip_stream_t *stream, unsigned int flags,
                                                int priority);
-    hip_error_t (*hipStreamDestroy)(hip_stream_t stream);
-    hip_error_t (*hipStreamQuery)(hip_stream_t stream);
-    hip_error_t (*hipStreamSynchronize)(hip_stream_t stream);
-    hip_error_t (*hipStreamWaitEvent)(hip_stream_t stream, hip_event_t event, unsigned int flags);
-    hip_error_t (*hipLaunchHostFunc)(hip_stream_t stream, void (*call)(void *), void *argument);
-    hip_error_t (*hipStreamAddCallback)(hip_stream_t stream,
-                                        void (*call)(hip_stream_t, hip_error_t, void *),
-                                        void *argument, unsigned int flags);
-    hip_error_t (*hipEventCreateWithFlags)(hip_event_t *event, unsigned int flags);
-    hip_error_t (*hipEventRecord)(hip_event_t event, hip_stream_t stream);
-    hip_error_t (*hipEventDestroy)(hip_event_t event);
-    hip_error_t (*hipEventSynchronize)(hip_event_t event);
-    hip_error_t (*hipEventElapsedTime)(float *milliseconds, hip_event_t start, hip_event_t stop);
-    hip_error_t (*hipEventQuery)(hip_event_t event);
 
-    hip_error_t (*hipThreadExchangeStreamCaptureMode)(int *mode); /* since 5.0 */
-    hip_error_t (*hipStreamBeginCapture)(hip_stream_t stream, int mode);
-    hip_error_t (*hipStreamEndCapture)(hip_stream_t stream, hip_graph_t *graph);
-    hip_error_t (*hipStreamIsCapturing)(hip_stream_t stream, int *status);
-    hip_error_t (*hipGraphInstantiate)(hip_graph_exec_t *exec, hip_graph_t graph, void **error_node,
-                                       char *log, size_t log_size);
-    hip_error_t (*hipGraphLaunch)(hip_graph_exec_t exec, hip_stream_t stream);
     hip_error_t (*hipGraphExecUpdate)(hip_graph_exec_t exec, hip_graph_t graph, void **error_node,
                                       int *result);
-    hip_error_t (*hipGraphExecDestroy)(hip_graph_exec_t exec);
-    hip_error_t (*hipGraphDestroy)(hip_graph_t graph);
     hip_error_t (*hipGraphGetNodes)(hip_graph_t graph, void **nodes, size_t *count);
 
-    hip_error_t (*hipDeviceCanAccessPeer)(int *can, int device, int peer);
-    hip_error_t (*hipDeviceEnablePeerAccess)(int peer, unsigned int flags);
-    hip_error_t (*hipDeviceDisablePeerAccess)(int peer);
     hip_error_t (*hipIpcGetMemHandle)(struct hip_ipc_memory *handle, void *pointer);
     hip_error_t (*hipIpcOpenMemHandle)(void **pointer, struct hip_ipc_memory handle,
                                        unsigned int flags);
     hip_error_t (*hipIpcCloseMemHandle)(void *pointer);
-    hip_error_t (*hipIpcGetEventHandle)(struct hip_ipc_event *handle, hip_event_t event);
-    hip_error_t (*hipIpcOpenEventHandle)(hip_event_t *event, struct hip_ipc_event handle);
 };
 
 #endif

@@ -1,104 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Memory: device, pinned, managed, pooled; copies and fills; sharing between processes. */
+/* Memory: managed and pooled; fills; sharing between processes. */
 #include "rocm.h"
-
-/*
- * Allocating, freeing and registering would break a capture in global mode, of whichever thread.
- * This thread's mode is relaxed around them, as PyTorch's allocators do.
- */
-int rocm_relax(const struct hip_api *hip)
-{
-    int mode = HIP_CAPTURE_MODE_RELAXED;
-
-    return hip->hipThreadExchangeStreamCaptureMode != NULL &&
-                   hip->hipThreadExchangeStreamCaptureMode(&mode) == HIP_SUCCESS
-               ? mode
-               : -1;
-}
-
-void rocm_restore(const struct rocm *rocm, int mode)
-{
-    if (mode >= 0) {
-        (void)rocm_code(rocm, rocm->hip.hipThreadExchangeStreamCaptureMode(&mode));
-    }
-}
-
-int32_t rocm_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
-                   struct ds_accel_error *error)
-{
-    int mode = rocm_relax(HIP_OF(device));
-    hip_error_t code =
-        rocm_code(ROCM_OF(device), HIP_OF(device)->hipMalloc(pointer_out, size_bytes));
-
-    rocm_restore(ROCM_OF(device), mode);
-    return vendor_check(device->instance, device, code, error, "hipMalloc(%llu bytes, device %u)",
-                        (unsigned long long)size_bytes, device->index);
-}
-
-int32_t rocm_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
-{
-    int mode = rocm_relax(HIP_OF(device));
-    hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipFree(pointer));
-
-    rocm_restore(ROCM_OF(device), mode);
-    return vendor_check(device->instance, device, code, error, "hipFree(%p)", pointer);
-}
-
-static unsigned int host_flags(uint32_t flags)
-{
-    return ((flags & DS_ACCEL_PINNED_PORTABLE) != 0 ? HIP_HOST_PORTABLE : 0u) |
-           ((flags & DS_ACCEL_PINNED_MAPPED) != 0 ? HIP_HOST_MAPPED : 0u) |
-           ((flags & DS_ACCEL_PINNED_WRITE_COMBINED) != 0 ? HIP_HOST_WRITE_COMBINED : 0u);
-}
-
-int32_t rocm_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
-                          void **pointer_out, struct ds_accel_error *error)
-{
-    int mode = rocm_relax(HIP_OF(device));
-    hip_error_t code = rocm_code(
-        ROCM_OF(device), HIP_OF(device)->hipHostMalloc(pointer_out, size_bytes, host_flags(flags)));
-
-    rocm_restore(ROCM_OF(device), mode);
-    return vendor_check(device->instance, device, code, error,
-                        "hipHostMalloc(%llu bytes, flags 0x%x)", (unsigned long long)size_bytes,
-                        host_flags(flags));
-}
-
-int32_t rocm_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
-                         struct ds_accel_error *error)
-{
-    int mode = rocm_relax(HIP_OF(device));
-    hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipHostFree(pointer));
-
-    rocm_restore(ROCM_OF(device), mode);
-    return vendor_check(device->instance, device, code, error, "hipHostFree(%p)", pointer);
-}
-
-int32_t rocm_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
-                           uint32_t flags, struct ds_accel_error *error)
-{
-    /* Memory that exists cannot be made write-combined: a hint, which is dropped. */
-    unsigned int native_flags = host_flags(flags & ~DS_ACCEL_PINNED_WRITE_COMBINED);
-    int mode = rocm_relax(HIP_OF(device));
-    hip_error_t code = rocm_code(
-        ROCM_OF(device), HIP_OF(device)->hipHostRegister(pointer, size_bytes, native_flags));
-
-    rocm_restore(ROCM_OF(device), mode);
-    return vendor_check(device->instance, device, code, error,
-                        "hipHostRegister(%p, %llu bytes, flags 0x%x)", pointer,
-                        (unsigned long long)size_bytes, native_flags);
-}
-
-int32_t rocm_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
-                             struct ds_accel_error *error)
-{
-    int mode = rocm_relax(HIP_OF(device));
-    hip_error_t code = rocm_code(ROCM_OF(device), HIP_OF(device)->hipHostUnregister(pointer));
-
-    rocm_restore(ROCM_OF(device), mode);
-    return vendor_check(device->instance, device, code, error, "hipHostUnregister(%p)", pointer);
-}
 
 int32_t rocm_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                            void **pointer_out, struct ds_accel_error *error)
@@ -118,45 +21,13 @@ int32_t rocm_alloc_managed(ds_accel_plugin_device_t *device, uint64_t size_bytes
     if (is_managed == 0) {
         return vendor_unsupported(error, "mem_alloc_managed", "the device has no managed memory");
     }
-    mode = rocm_relax(hip);
-    code = rocm_code(ROCM_OF(device),
-                     hip->hipMallocManaged(pointer_out, size_bytes, HIP_ATTACH_GLOBAL));
-    rocm_restore(ROCM_OF(device), mode);
+    mode = cuda_shaped_relax(&ROCM_OF(device)->shaped);
+    code = cuda_shaped_code(&ROCM_OF(device)->shaped,
+                            hip->hipMallocManaged(pointer_out, size_bytes, HIP_ATTACH_GLOBAL));
+    cuda_shaped_restore(&ROCM_OF(device)->shaped, mode);
     return vendor_check(device->instance, device, code, error,
                         "hipMallocManaged(%llu bytes, device %u)", (unsigned long long)size_bytes,
                         device->index);
-}
-
-int32_t rocm_host_device_pointer(ds_accel_plugin_device_t *device, void *host_pointer,
-                                 void **device_pointer_out, struct ds_accel_error *error)
-{
-    return ROCM_CHECK(device,
-                      HIP_OF(device)->hipHostGetDevicePointer(device_pointer_out, host_pointer, 0),
-                      error, "hipHostGetDevicePointer(%p)", host_pointer);
-}
-
-int32_t rocm_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
-                        const void *source, uint64_t size_bytes, uint32_t kind,
-                        struct ds_accel_error *error)
-{
-    return ROCM_CHECK(device,
-                      HIP_OF(device)->hipMemcpyAsync(destination, source, size_bytes, (int)kind - 1,
-                                                     native_stream),
-                      error, "hipMemcpyAsync(%p, %p, %llu bytes, kind %d)", destination, source,
-                      (unsigned long long)size_bytes, (int)kind - 1);
-}
-
-int32_t rocm_copy_peer_async(ds_accel_plugin_device_t *device, void *native_stream,
-                             ds_accel_plugin_device_t *destination_device, void *destination,
-                             ds_accel_plugin_device_t *source_device, const void *source,
-                             uint64_t size_bytes, struct ds_accel_error *error)
-{
-    return ROCM_CHECK(
-        device,
-        HIP_OF(device)->hipMemcpyPeerAsync(destination, (int)destination_device->index, source,
-                                           (int)source_device->index, size_bytes, native_stream),
-        error, "hipMemcpyPeerAsync(%p, device %u, %p, device %u, %llu bytes)", destination,
-        destination_device->index, source, source_device->index, (unsigned long long)size_bytes);
 }
 
 int32_t rocm_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
@@ -175,21 +46,6 @@ int32_t rocm_fill_async(ds_accel_plugin_device_t *device, void *native_stream, v
     }
     return ROCM_CHECK(device, code, error, "hipMemsetD%uAsync(%p, 0x%x, %llu elements)",
                       pattern_bytes * 8, destination, pattern, (unsigned long long)count);
-}
-
-int32_t rocm_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
-                         struct ds_accel_error *error)
-{
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    int32_t status = ROCM_CHECK(device, HIP_OF(device)->hipMemGetInfo(&free_bytes, &total_bytes),
-                                error, "hipMemGetInfo(device %u)", device->index);
-
-    if (status == DS_ACCEL_OK) {
-        *free_out = free_bytes;
-        *total_out = total_bytes;
-    }
-    return status;
 }
 
 /* -- the device's pool -- */
@@ -280,21 +136,4 @@ int32_t rocm_ipc_memory_close(ds_accel_plugin_device_t *device, const void *hand
     (void)handle;
     return ROCM_CHECK(device, HIP_OF(device)->hipIpcCloseMemHandle(base), error,
                       "hipIpcCloseMemHandle(%p)", base);
-}
-
-int32_t rocm_ipc_event_export(ds_accel_plugin_device_t *device, void *native, void *handle,
-                              struct ds_accel_error *error)
-{
-    return ROCM_CHECK(device, HIP_OF(device)->hipIpcGetEventHandle(handle, native), error,
-                      "hipIpcGetEventHandle(%p)", native);
-}
-
-int32_t rocm_ipc_event_open(ds_accel_plugin_device_t *device, const void *handle, void **native_out,
-                            struct ds_accel_error *error)
-{
-    struct hip_ipc_event value;
-
-    memcpy(&value, handle, sizeof(value));
-    return ROCM_CHECK(device, HIP_OF(device)->hipIpcOpenEventHandle(native_out, value), error,
-                      "hipIpcOpenEventHandle(device %u)", device->index);
 }

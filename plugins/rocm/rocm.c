@@ -5,12 +5,16 @@
  *
  *   hip.h       the functions, numbers and layouts that are used of it
  *   device.c    codes, count, identity, facts, peers
- *   stream.c    streams, events, graphs
- *   memory.c    memory, copies, fills, sharing
+ *   stream.c    streams' priorities and host tasks, updates of graphs
+ *   memory.c    managed and pooled memory, fills, sharing
  *   vmem.c      reserve, create, map
  *   links.c     XGMI between devices, PCI Express
  *   topology.c  the kernel driver's list of GPUs
  *   sensors.c   rocm_smi, amd_smi and sysfs; roctx
+ *
+ * What else HIP does as CUDA's runtime does it is plugins/common/cuda_shaped.c's. The default
+ * stream is HIP's NULL stream, which is one for each device and means that of the thread's current
+ * device: calls on streams are made with the device entered.
  *
  * Three variables choose devices. ROCR_VISIBLE_DEVICES is read first, by the layer below HIP, and
  * renumbers what is left from 0; HIP_VISIBLE_DEVICES counts in those numbers; CUDA_VISIBLE_DEVICES
@@ -24,85 +28,114 @@
 
 #include <sched.h>
 
-#define SYMBOL(name) VENDOR_REQUIRED(struct hip_api, name)
-#define OPTIONAL(name, since) VENDOR_OPTIONAL(struct hip_api, name, since)
+#define SHARED(symbol, call) CUDA_SHAPED_REQUIRED(symbol, call)
+#define SHARED_OPTIONAL(symbol, call, since) CUDA_SHAPED_OPTIONAL(symbol, call, since)
+#define OWN(symbol) \
+    { \
+#symbol, offsetof(struct rocm, hip.symbol), 1, NULL \
+    }
+#define OWN_OPTIONAL(symbol, since) \
+    { \
+#symbol, offsetof(struct rocm, hip.symbol), 0, since \
+    }
 
 static const struct vendor_symbol symbols[] = {
-    SYMBOL(hipInit),
-    SYMBOL(hipDriverGetVersion),
-    SYMBOL(hipRuntimeGetVersion),
-    SYMBOL(hipGetDeviceCount),
-    SYMBOL(hipSetDevice),
-    SYMBOL(hipGetDevice),
-    SYMBOL(hipDeviceGet),
-    SYMBOL(hipDeviceGetName),
-    OPTIONAL(hipDeviceGetUuid, "ROCm 5.1"),
-    SYMBOL(hipDeviceTotalMem),
-    SYMBOL(hipDeviceGetAttribute),
-    OPTIONAL(hipGetDevicePropertiesR0600, "ROCm 6.0"),
-    OPTIONAL(hipGetDeviceProperties, NULL),
-    SYMBOL(hipDeviceGetPCIBusId),
-    SYMBOL(hipDeviceSynchronize),
-    SYMBOL(hipDeviceGetStreamPriorityRange),
-    SYMBOL(hipGetLastError),
-    SYMBOL(hipGetErrorName),
-    SYMBOL(hipMemGetInfo),
-    SYMBOL(hipMalloc),
-    SYMBOL(hipFree),
-    SYMBOL(hipHostMalloc),
-    SYMBOL(hipHostFree),
-    SYMBOL(hipHostRegister),
-    SYMBOL(hipHostUnregister),
-    SYMBOL(hipHostGetDevicePointer),
-    SYMBOL(hipMallocManaged),
-    SYMBOL(hipMemcpyAsync),
-    SYMBOL(hipMemcpyPeerAsync),
-    SYMBOL(hipMemsetD8Async),
-    SYMBOL(hipMemsetD16Async),
-    SYMBOL(hipMemsetD32Async),
-    SYMBOL(hipMallocAsync),
-    SYMBOL(hipFreeAsync),
-    OPTIONAL(hipDeviceGetDefaultMemPool, "ROCm 5.1"),
-    OPTIONAL(hipMemPoolTrimTo, "ROCm 5.2"),
-    OPTIONAL(hipMemGetAllocationGranularity, "ROCm 5.2"),
-    OPTIONAL(hipMemAddressReserve, "ROCm 5.2"),
-    OPTIONAL(hipMemAddressFree, "ROCm 5.2"),
-    OPTIONAL(hipMemCreate, "ROCm 5.2"),
-    OPTIONAL(hipMemRelease, "ROCm 5.2"),
-    OPTIONAL(hipMemMap, "ROCm 5.2"),
-    OPTIONAL(hipMemUnmap, "ROCm 5.2"),
-    OPTIONAL(hipMemSetAccess, "ROCm 5.2"),
-    SYMBOL(hipStreamCreateWithPriority),
-    SYMBOL(hipStreamDestroy),
-    SYMBOL(hipStreamQuery),
-    SYMBOL(hipStreamSynchronize),
-    SYMBOL(hipStreamWaitEvent),
-    OPTIONAL(hipLaunchHostFunc, "ROCm 5.3"),
-    OPTIONAL(hipStreamAddCallback, NULL),
-    SYMBOL(hipEventCreateWithFlags),
-    SYMBOL(hipEventRecord),
-    SYMBOL(hipEventDestroy),
-    SYMBOL(hipEventSynchronize),
-    SYMBOL(hipEventElapsedTime),
-    SYMBOL(hipEventQuery),
-    OPTIONAL(hipThreadExchangeStreamCaptureMode, "ROCm 5.0"),
-    SYMBOL(hipStreamBeginCapture),
-    SYMBOL(hipStreamEndCapture),
-    SYMBOL(hipStreamIsCapturing),
-    SYMBOL(hipGraphInstantiate),
-    SYMBOL(hipGraphLaunch),
-    OPTIONAL(hipGraphExecUpdate, "ROCm 4.5"),
-    SYMBOL(hipGraphExecDestroy),
-    SYMBOL(hipGraphDestroy),
-    SYMBOL(hipGraphGetNodes),
-    SYMBOL(hipDeviceCanAccessPeer),
-    SYMBOL(hipDeviceEnablePeerAccess),
-    SYMBOL(hipDeviceDisablePeerAccess),
-    SYMBOL(hipIpcGetMemHandle),
-    SYMBOL(hipIpcOpenMemHandle),
-    SYMBOL(hipIpcCloseMemHandle),
-    SYMBOL(hipIpcGetEventHandle),
-    SYMBOL(hipIpcOpenEventHandle),
+    OWN(hipInit),
+    OWN(hipDriverGetVersion),
+    OWN(hipRuntimeGetVersion),
+    OWN(hipGetDeviceCount),
+    SHARED("hipSetDevice", set_device),
+    SHARED("hipGetDevice", get_device),
+    OWN(hipDeviceGet),
+    OWN(hipDeviceGetName),
+    OWN_OPTIONAL(hipDeviceGetUuid, "ROCm 5.1"),
+    OWN(hipDeviceTotalMem),
+    OWN(hipDeviceGetAttribute),
+    OWN_OPTIONAL(hipGetDevicePropertiesR0600, "ROCm 6.0"),
+    OWN_OPTIONAL(hipGetDeviceProperties, NULL),
+    OWN(hipDeviceGetPCIBusId),
+    SHARED("hipDeviceSynchronize", device_synchronize),
+    OWN(hipDeviceGetStreamPriorityRange),
+    SHARED("hipGetLastError", last_error),
+    OWN(hipGetErrorName),
+    SHARED("hipMemGetInfo", memory_info),
+    SHARED("hipMalloc", alloc),
+    SHARED("hipFree", free),
+    SHARED("hipHostMalloc", host_alloc),
+    SHARED("hipHostFree", host_free),
+    SHARED("hipHostRegister", host_register),
+    SHARED("hipHostUnregister", host_unregister),
+    SHARED("hipHostGetDevicePointer", host_device_pointer),
+    OWN(hipMallocManaged),
+    SHARED("hipMemcpyAsync", copy),
+    SHARED("hipMemcpyPeerAsync", copy_peer),
+    OWN(hipMemsetD8Async),
+    OWN(hipMemsetD16Async),
+    OWN(hipMemsetD32Async),
+    OWN(hipMallocAsync),
+    OWN(hipFreeAsync),
+    OWN_OPTIONAL(hipDeviceGetDefaultMemPool, "ROCm 5.1"),
+    OWN_OPTIONAL(hipMemPoolTrimTo, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemGetAllocationGranularity, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemAddressReserve, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemAddressFree, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemCreate, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemRelease, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemMap, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemUnmap, "ROCm 5.2"),
+    OWN_OPTIONAL(hipMemSetAccess, "ROCm 5.2"),
+    OWN(hipStreamCreateWithPriority),
+    SHARED("hipStreamDestroy", stream_destroy),
+    SHARED("hipStreamQuery", stream_query),
+    SHARED("hipStreamSynchronize", stream_synchronize),
+    SHARED("hipStreamWaitEvent", stream_wait_event),
+    SHARED_OPTIONAL("hipLaunchHostFunc", launch_host_func, "ROCm 5.3"),
+    SHARED_OPTIONAL("hipStreamAddCallback", add_callback, NULL),
+    SHARED("hipEventCreateWithFlags", event_create),
+    SHARED("hipEventRecord", event_record),
+    SHARED("hipEventDestroy", event_destroy),
+    SHARED("hipEventSynchronize", event_synchronize),
+    SHARED("hipEventElapsedTime", event_elapsed),
+    SHARED("hipEventQuery", event_query),
+    SHARED_OPTIONAL("hipThreadExchangeStreamCaptureMode", exchange_capture_mode, "ROCm 5.0"),
+    SHARED("hipStreamBeginCapture", capture_begin),
+    SHARED("hipStreamEndCapture", capture_end),
+    SHARED("hipStreamIsCapturing", capture_status),
+    SHARED("hipGraphInstantiate", graph_instantiate),
+    SHARED("hipGraphLaunch", graph_launch),
+    OWN_OPTIONAL(hipGraphExecUpdate, "ROCm 4.5"),
+    SHARED("hipGraphExecDestroy", graph_exec_destroy),
+    SHARED("hipGraphDestroy", graph_destroy),
+    OWN(hipGraphGetNodes),
+    SHARED("hipDeviceCanAccessPeer", peer_can_access),
+    SHARED("hipDeviceEnablePeerAccess", peer_enable),
+    SHARED("hipDeviceDisablePeerAccess", peer_disable),
+    OWN(hipIpcGetMemHandle),
+    OWN(hipIpcOpenMemHandle),
+    OWN(hipIpcCloseMemHandle),
+    SHARED("hipIpcGetEventHandle", ipc_event_export),
+    SHARED("hipIpcOpenEventHandle", ipc_event_open),
+};
+
+static enum cuda_shaped_meaning rocm_meaning(void *runtime, int code)
+{
+    (void)runtime;
+    switch (code) {
+    case HIP_NOT_READY:
+        return CUDA_SHAPED_NOT_READY;
+    case HIP_PEER_ACCESS_ALREADY_ENABLED:
+        return CUDA_SHAPED_PEER_ENABLED;
+    case HIP_PEER_ACCESS_NOT_ENABLED:
+        return CUDA_SHAPED_PEER_NOT_ENABLED;
+    default:
+        return CUDA_SHAPED_FAILURE;
+    }
+}
+
+static const struct cuda_shaped_vendor shaped = {
+    .symbols = symbols,
+    .symbol_count = sizeof(symbols) / sizeof(symbols[0]),
+    .meaning = rocm_meaning,
 };
 
 #define HARDWARE \
@@ -254,7 +287,7 @@ static int start(struct rocm *rocm, struct vendor_problem *problem)
     init_code = rocm->hip.hipInit(0);
     code = init_code == HIP_SUCCESS ? rocm->hip.hipGetDeviceCount(&count) : init_code;
     restore_affinity(rocm->host, &affinity);
-    (void)rocm_code(rocm, code);
+    (void)cuda_shaped_code(&rocm->shaped, code);
     if (code == HIP_NO_DEVICE || code == HIP_INVALID_DEVICE) {
         return no_device(rocm, init_code != HIP_SUCCESS ? "hipInit(0)" : "hipGetDeviceCount", code,
                          problem);
@@ -312,8 +345,7 @@ static int rocm_open(const struct ds_accel_host *host, void **runtime_out,
     pthread_mutex_init(&rocm->lock, NULL);
     make_names(names);
     failure = vendor_lib_open(&rocm->lib, host, "library", names->list, problem) != 0 ||
-              vendor_lib_bind(&rocm->lib, symbols, sizeof(symbols) / sizeof(symbols[0]), &rocm->hip,
-                              problem) != 0 ||
+              cuda_shaped_bind(rocm, &shaped, &rocm->lib, problem) != 0 ||
               start(rocm, problem) != 0;
     free(names);
     if (failure) {
@@ -349,9 +381,9 @@ static int32_t rocm_backend_info(ds_accel_plugin_instance_t *instance,
 {
     const struct rocm *rocm = instance->runtime;
     int version = 0;
-    int32_t status = vendor_check(instance, NULL,
-                                  rocm_code(rocm, rocm->hip.hipRuntimeGetVersion(&version)), error,
-                                  "hipRuntimeGetVersion");
+    int32_t status = vendor_check(
+        instance, NULL, cuda_shaped_code(&rocm->shaped, rocm->hip.hipRuntimeGetVersion(&version)),
+        error, "hipRuntimeGetVersion");
 
     if (status < 0) {
         return status;
@@ -433,7 +465,7 @@ const struct vendor_backend vendor_backend = {
     .visible_count = sizeof(visible) / sizeof(visible[0]),
     .export_prefixes = export_prefixes,
     .memory_handle_bytes = sizeof(struct hip_ipc_memory),
-    .event_handle_bytes = sizeof(struct hip_ipc_event),
+    .event_handle_bytes = sizeof(struct cuda_shaped_ipc),
     .allocation_align_bytes = 256,
     .frees_wait = 1,
     .probes_in_child = 1,
@@ -444,43 +476,21 @@ const struct vendor_backend vendor_backend = {
     .backend_info = rocm_backend_info,
     .identify = rocm_identify,
     .device_open = rocm_device_open,
-    .device_close = rocm_device_close,
-    .enter = rocm_enter,
-    .leave = rocm_leave,
-    .enters_for_streams = 1,
-    .get_current = rocm_get_current,
-    .set_current = rocm_set_current,
-    .device_synchronize = rocm_device_synchronize,
-    .device_health = rocm_device_health,
+    CUDA_SHAPED_VERBS,
+    CUDA_SHAPED_HOST_VERBS,
+    CUDA_SHAPED_PEER_VERBS,
+    CUDA_SHAPED_GRAPH_VERBS,
     .stream_create = rocm_stream_create,
-    .stream_destroy = rocm_stream_destroy,
     .stream_default = rocm_stream_default,
     .stream_priority_range = rocm_stream_priority_range,
-    .stream_synchronize = rocm_stream_synchronize,
-    .stream_query = rocm_stream_query,
-    .stream_wait_event = rocm_stream_wait_event,
     .stream_host_task = rocm_stream_host_task,
-    .event_create = rocm_event_create,
-    .event_destroy = rocm_event_destroy,
-    .event_record = rocm_event_record,
-    .event_query = rocm_event_query,
-    .event_synchronize = rocm_event_synchronize,
-    .event_elapsed_ms = rocm_event_elapsed_ms,
-    .alloc = rocm_alloc,
-    .free = rocm_free,
-    .alloc_pinned = rocm_alloc_pinned,
-    .free_pinned = rocm_free_pinned,
+    .event_create = cuda_shaped_event_create,
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED |
                     DS_ACCEL_PINNED_WRITE_COMBINED,
-    .host_register = rocm_host_register,
-    .host_unregister = rocm_host_unregister,
     .alloc_managed = rocm_alloc_managed,
-    .host_device_pointer = rocm_host_device_pointer,
-    .copy_async = rocm_copy_async,
-    .copy_peer_async = rocm_copy_peer_async,
+    .copy_async = cuda_shaped_copy_async,
     .fill_async = rocm_fill_async,
     .fill_widths = 1 | 2 | 4,
-    .memory_info = rocm_memory_info,
     .trim = rocm_trim,
     .alloc_async = rocm_alloc_async,
     .free_async = rocm_free_async,
@@ -492,13 +502,8 @@ const struct vendor_backend vendor_backend = {
     .vmem_map = rocm_vmem_map,
     .vmem_unmap = rocm_vmem_unmap,
     .vmem_set_access = rocm_vmem_set_access,
-    .capture_begin = rocm_capture_begin,
-    .capture_end = rocm_capture_end,
-    .capture_status = rocm_capture_status,
-    .graph_destroy = rocm_graph_destroy,
-    .graph_instantiate = rocm_graph_instantiate,
-    .graph_exec_destroy = rocm_graph_exec_destroy,
-    .graph_launch = rocm_graph_launch,
+    .capture_begin = cuda_shaped_capture_begin,
+    .capture_status = cuda_shaped_capture_status,
     .graph_exec_update = rocm_graph_exec_update,
     .graph_node_count = rocm_graph_node_count,
     .dtype_support = rocm_dtype_support,
@@ -507,14 +512,11 @@ const struct vendor_backend vendor_backend = {
     .range_push = rocm_range_push,
     .range_pop = rocm_range_pop,
     .visible_token = rocm_visible_token,
-    .peer_can_access = rocm_peer_can_access,
-    .peer_enable = rocm_peer_enable,
-    .peer_disable = rocm_peer_disable,
     .ipc_memory_export = rocm_ipc_memory_export,
     .ipc_memory_open = rocm_ipc_memory_open,
     .ipc_memory_close = rocm_ipc_memory_close,
-    .ipc_event_export = rocm_ipc_event_export,
-    .ipc_event_open = rocm_ipc_event_open,
+    .ipc_event_export = cuda_shaped_ipc_event_export,
+    .ipc_event_open = cuda_shaped_ipc_event_open,
 };
 
 DS_ACCEL_PLUGIN("rocm", "ds-accel", "0.1.0", DS_ACCEL_FEATURE_CONFIG | DS_ACCEL_FEATURE_MACHINE, 0,

@@ -152,7 +152,8 @@ static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, ui
         return status;
     }
     if (((uintptr_t)address & (align_bytes - 1)) != 0) {
-        (void)rocm_code(ROCM_OF(device), hip->hipMemAddressFree(address, size_bytes));
+        (void)cuda_shaped_code(&ROCM_OF(device)->shaped,
+                               hip->hipMemAddressFree(address, size_bytes));
         return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
                            "vmem_reserve: hipMemAddressReserve gave %p, not aligned to %llu",
                            address, (unsigned long long)align_bytes);
@@ -228,7 +229,8 @@ void rocm_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
     struct physical *memory = native;
 
     for (uint64_t i = 0; i < memory->piece_count; i++) {
-        (void)rocm_code(ROCM_OF(device), HIP_OF(device)->hipMemRelease(memory->pieces[i]));
+        (void)cuda_shaped_code(&ROCM_OF(device)->shaped,
+                               HIP_OF(device)->hipMemRelease(memory->pieces[i]));
     }
     free(memory);
 }
@@ -262,7 +264,7 @@ static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
     int32_t status = piece_size(device, "vmem_create", piece_bytes_out, error);
 
     if (status == DS_ACCEL_OK) {
-        status = rocm_memory_info(device, &free_bytes, &total_bytes, error);
+        status = cuda_shaped_memory_info(device, &free_bytes, &total_bytes, error);
     }
     if (status < 0 || *piece_bytes_out == 0) {
         return status;

@@ -369,19 +369,21 @@ wrong_pieces() {
 # Each with the mistake made on purpose: the simulator has prototypes and numbers of its own, so that
 # the wrong plugin is refused, misuses the library (which aborts), or moves the wrong bytes.
 wrong "the stream before the kind, as in SUPA 1.x" \
-    's/HIP_OF(device)->hipMemcpyAsync(destination, source, size_bytes, (int)kind - 1,$/((hip_error_t (*)(void *, const void *, size_t, void *, int))(void *)HIP_OF(device)->hipMemcpyAsync)(destination, source, size_bytes, native_stream, (int)kind - 1),/; /^ *native_stream),$/d' \
-    memory.c wrong_works
-wrong "kinds numbered as the ABI does" 's/(int)kind - 1,/(int)kind,/' memory.c wrong_works
-wrong "kinds numbered as CNRT does" 's/(int)kind - 1,/(int)((const int[]){0, 3, 0, 2, 1, 5})[kind],/' memory.c wrong_works
-wrong "the event before the stream" 's/hipStreamWaitEvent(native, native_event, 0)/hipStreamWaitEvent(native_event, native, 0)/' \
-    stream.c wrong_works
-wrong "the stream before the event" 's/hipEventRecord(native, native_stream)/hipEventRecord(native_stream, native)/' \
-    stream.c wrong_works
-wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' stream.c wrong_works
-wrong "an event without timing" 's/== 0 ? HIP_EVENT_DISABLE_TIMING/!= 0 ? HIP_EVENT_DISABLE_TIMING/' stream.c wrong_works
+    's/CALL(device, copy(destination, source, size_bytes, native_kind, native_stream))/cuda_shaped_code(shaped_of(device), ((int (*)(void *, const void *, size_t, void *, int))(void *)shaped_of(device)->api.copy)(destination, source, size_bytes, native_stream, native_kind))/' \
+    common/cuda_shaped.c wrong_works
+wrong "kinds numbered as the ABI does" 's/= CUDA_SHAPED_COPY_KIND(kind)/= (int)kind/' common/cuda_shaped.c wrong_works
+wrong "kinds numbered as CNRT does" 's/= CUDA_SHAPED_COPY_KIND(kind)/= (int)((const int[]){0, 3, 0, 2, 1, 5})[kind]/' \
+    common/cuda_shaped.c wrong_works
+wrong "the event before the stream" 's/stream_wait_event(native, native_event, 0)/stream_wait_event(native_event, native, 0)/' \
+    common/cuda_shaped.c wrong_works
+wrong "the stream before the event" 's/event_record(native, native_stream)/event_record(native_stream, native)/' \
+    common/cuda_shaped.c wrong_works
+wrong "the end before the start" 's/&milliseconds, start, end)/\&milliseconds, end, start)/' common/cuda_shaped.c wrong_works
+wrong "an event without timing" 's/== 0 ? CUDA_SHAPED_EVENT_DISABLE_TIMING/!= 0 ? CUDA_SHAPED_EVENT_DISABLE_TIMING/' \
+    common/cuda_shaped.c wrong_works
 wrong "not ready is another number" 's/HIP_NOT_READY = 600/HIP_NOT_READY = 34/' hip.h wrong_conforms DSA-P49
-wrong "total before free" 's/hipMemGetInfo(&free_bytes, &total_bytes)/hipMemGetInfo(\&total_bytes, \&free_bytes)/' \
-    memory.c wrong_works
+wrong "total before free" 's/, memory_info(&free_bytes, &total_bytes)/, memory_info(\&total_bytes, \&free_bytes)/' \
+    common/cuda_shaped.c wrong_works
 wrong "IPC handles by address" \
     's/hip->hipIpcOpenMemHandle(base_out, value, flags)/((hip_error_t (*)(void **, void *, unsigned int))(void *)hip->hipIpcOpenMemHandle)(base_out, (void *)(uintptr_t)handle, flags)/' \
     memory.c wrong_conforms DSA-P104
@@ -406,11 +408,11 @@ wrong "the most before the least" 's/(here, there, &least, &most)/(here, there, 
 wrong "the architecture at the old struct's place" \
     's/size_t offset = HIP_PROPERTIES_ARCH_R0600/size_t offset = HIP_PROPERTIES_ARCH/' device.c wrong_architecture
 wrong "a plain name for the new struct" \
-    's/OPTIONAL(hipGetDevicePropertiesR0600, "ROCm 6.0")/{"hipGetDeviceProperties", offsetof(struct hip_api, hipGetDevicePropertiesR0600), 0, NULL}/' \
+    's/OWN_OPTIONAL(hipGetDevicePropertiesR0600, "ROCm 6.0")/{"hipGetDeviceProperties", offsetof(struct rocm, hip.hipGetDevicePropertiesR0600), 0, NULL}/' \
     rocm.c wrong_architecture
 wrong "microwatts for milliwatts" 's|microwatts / 1000|microwatts|' sensors.c wrong_says "facts 0" "power 90000 power_limit 560000 "
 wrong "an affinity that is not put back" 's/^    restore_affinity(rocm->host, &affinity);$//' rocm.c wrong_affinity
-wrong "allocation in a strict capture" 's/int mode = HIP_CAPTURE_MODE_RELAXED/int mode = 0/' memory.c wrong_conforms DSA-P106
-wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' device.c wrong_conforms DSA-P38
+wrong "allocation in a strict capture" 's/int mode = CUDA_SHAPED_CAPTURE_RELAXED/int mode = 0/' common/cuda_shaped.c wrong_conforms DSA-P106
+wrong "the device is not put back" 's/^    if (saved != device->index) {$/    if (0) {/' common/cuda_shaped.c wrong_conforms DSA-P38
 
 finish
