@@ -156,6 +156,10 @@ int vendor_visible_each(const char *variable, int (*take)(void *user_data, const
    list has no name for it; -1: the variable is unset. */
 int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *variable, char *name,
                         size_t name_size);
+/* The same, or the device's index where variable is NULL or unset. 0; -1: the list has no name for
+   it. */
+int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *variable, char *token,
+                         size_t token_size);
 
 /* ---- what a backend is ---------------------------------------------------------------------- */
 

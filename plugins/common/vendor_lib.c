@@ -156,6 +156,13 @@ int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                               "%s: no such library is installed", list);
 }
 
+const char *vendor_lib_name(const struct vendor_lib *lib)
+{
+    const char *slash = strrchr(lib->path, '/');
+
+    return slash != NULL ? slash + 1 : lib->path;
+}
+
 /* ---- binding -------------------------------------------------------------------------------- */
 
 static void add_missing(const struct vendor_symbol *symbol, char *text, size_t text_size)

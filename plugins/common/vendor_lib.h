@@ -114,6 +114,8 @@ struct vendor_lib {
 int vendor_lib_open(struct vendor_lib *lib, const struct ds_accel_host *host,
                     const char *option_key, const char *const *names,
                     struct vendor_problem *problem);
+/* Its file's name, without the directory. */
+const char *vendor_lib_name(const struct vendor_lib *lib);
 /*
  * Look up symbols[count] and store them in *table, absent optional ones as NULL. -1:
  * SYMBOL_MISSING, with the library's path and every required name that it lacks.

@@ -159,6 +159,18 @@ int vendor_visible_name(const ds_accel_plugin_device_t *device, const char *vari
     return vendor_visible_each(variable, take_name, &one) == 1 ? 0 : 1;
 }
 
+int vendor_visible_token(const ds_accel_plugin_device_t *device, const char *variable, char *token,
+                         size_t token_size)
+{
+    int found = variable != NULL ? vendor_visible_name(device, variable, token, token_size) : -1;
+
+    if (found == -1) {
+        snprintf(token, token_size, "%u", device->index);
+        return 0;
+    }
+    return found == 0 ? 0 : -1;
+}
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 /* Name number position of a list; NULL past its end. */

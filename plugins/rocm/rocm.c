@@ -252,14 +252,6 @@ static const char *find_hiding(char *text, size_t text_size)
                : vendor_visible_is_hiding(visible, 2, text, text_size);
 }
 
-/* Without its folder. */
-static const char *library_name(const struct rocm *rocm)
-{
-    const char *slash = strrchr(rocm->lib.path, '/');
-
-    return slash != NULL ? slash + 1 : rocm->lib.path;
-}
-
 static int no_device(const struct rocm *rocm, const char *call, hip_error_t code,
                      struct vendor_problem *problem)
 {
@@ -270,7 +262,7 @@ static int no_device(const struct rocm *rocm, const char *call, hip_error_t code
         return vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN, "%s", hiding);
     }
     vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "%s finds no device: %s: %s (%d)",
-                       library_name(rocm), call, rocm->hip.hipGetErrorName(code), code);
+                       vendor_lib_name(&rocm->lib), call, rocm->hip.hipGetErrorName(code), code);
     problem->vendor_code = code;
     return -1;
 }
@@ -294,7 +286,7 @@ static int start(struct rocm *rocm, struct vendor_problem *problem)
     }
     if (code == HIP_INSUFFICIENT_DRIVER) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_MISMATCH, rocm, code, 0,
-                                   "%s: hipInit(0)", library_name(rocm));
+                                   "%s: hipInit(0)", vendor_lib_name(&rocm->lib));
     }
     if (code != HIP_SUCCESS) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, rocm, code, 1, "%s",
@@ -436,7 +428,6 @@ int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *t
                            : is_listed("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES"
                                                                : NULL;
     const char *list = which == 0 ? hip_list : "ROCR_VISIBLE_DEVICES";
-    int found;
 
     if (which > 0 && hip_list != NULL) {
         return -1;
@@ -445,12 +436,7 @@ int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *t
         snprintf(token, token_size, "%s", device->identity.uuid_text);
         return 0;
     }
-    found = list != NULL ? vendor_visible_name(device, list, token, token_size) : -1;
-    if (found == -1) {
-        snprintf(token, token_size, "%u", device->index);
-        return 0;
-    }
-    return found == 0 ? 0 : -1;
+    return vendor_visible_token(device, list, token, token_size);
 }
 
 static const char *const export_prefixes[] = {"NCCL", "RCCL", "HIP_", "HSA_", NULL};

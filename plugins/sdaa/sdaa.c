@@ -186,14 +186,6 @@ static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
     return 0;
 }
 
-/* Without its folder. */
-static const char *library_name(const struct sdaa *sdaa)
-{
-    const char *slash = strrchr(sdaa->lib.path, '/');
-
-    return slash != NULL ? slash + 1 : sdaa->lib.path;
-}
-
 static int no_device(const struct sdaa *sdaa, sdaa_error_t code, struct vendor_problem *problem)
 {
     char text[192];
@@ -203,8 +195,8 @@ static int no_device(const struct sdaa *sdaa, sdaa_error_t code, struct vendor_p
         return vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN, "%s", hiding);
     }
     vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE,
-                       "%s finds no device: sdaaGetDeviceCount: %s (%d)", library_name(sdaa),
-                       sdaa->api.sdaaGetErrorName(code), code);
+                       "%s finds no device: sdaaGetDeviceCount: %s (%d)",
+                       vendor_lib_name(&sdaa->lib), sdaa->api.sdaaGetErrorName(code), code);
     problem->vendor_code = code;
     return -1;
 }
@@ -220,7 +212,7 @@ static int sdaa_count(void *runtime, uint32_t *count_out, struct vendor_problem 
     }
     if (code == SDAA_INSUFFICIENT_DRIVER) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_MISMATCH, runtime, code, 0,
-                                   "%s: sdaaGetDeviceCount", library_name(sdaa));
+                                   "%s: sdaaGetDeviceCount", vendor_lib_name(&sdaa->lib));
     }
     if (code != SDAA_SUCCESS) {
         return vendor_problem_code(problem, DS_ACCEL_REASON_DRIVER_FAILED, runtime, code, 1,
@@ -250,13 +242,7 @@ static int32_t sdaa_backend_info(ds_accel_plugin_instance_t *instance,
 static int sdaa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                               size_t token_size)
 {
-    int found = vendor_visible_name(device, visible[which].variable, token, token_size);
-
-    if (found == -1) {
-        snprintf(token, token_size, "%u", device->index);
-        return 0;
-    }
-    return found == 0 ? 0 : -1;
+    return vendor_visible_token(device, visible[which].variable, token, token_size);
 }
 
 /* The number of a node by its place: the nodes of /dev in the order of their numbers. -1: none. */

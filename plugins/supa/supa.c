@@ -425,14 +425,6 @@ static int supa_open(const struct ds_accel_host *host, void **runtime_out,
     return 0;
 }
 
-/* Without its folder. */
-static const char *library_name(const struct supa *supa)
-{
-    const char *slash = strrchr(supa->lib.path, '/');
-
-    return slash != NULL ? slash + 1 : supa->lib.path;
-}
-
 /* Has somebody vouched for what is not verified? */
 static int check_numbering(const struct supa *supa, int count, struct vendor_problem *problem)
 {
@@ -447,7 +439,7 @@ static int check_numbering(const struct supa *supa, int count, struct vendor_pro
             problem, DS_ACCEL_REASON_BAD_OPTION,
             "%.40s (SDK %d.x, %d device%s): its numbers of copy kinds and flags are not verified; "
             "if the SDK's headers have CUDA's, set option numbering to cuda",
-            library_name(supa), supa->generation, count, count == 1 ? "" : "s");
+            vendor_lib_name(&supa->lib), supa->generation, count, count == 1 ? "" : "s");
     }
     return vendor_problem_set(problem, DS_ACCEL_REASON_BAD_OPTION,
                               "option numbering: \"%.32s\" is not cuda",
@@ -463,7 +455,7 @@ static int no_device(const struct supa *supa, const char *cause, struct vendor_p
         return vendor_problem_set(problem, DS_ACCEL_REASON_HIDDEN, "%s", hiding);
     }
     return vendor_problem_set(problem, DS_ACCEL_REASON_NO_DEVICE, "%s finds no device: %s",
-                              library_name(supa), cause);
+                              vendor_lib_name(&supa->lib), cause);
 }
 
 static int supa_count(void *runtime, uint32_t *count_out, struct vendor_problem *problem)
@@ -485,7 +477,7 @@ static int supa_count(void *runtime, uint32_t *count_out, struct vendor_problem 
 
         return vendor_problem_code(
             problem, is_old ? DS_ACCEL_REASON_DRIVER_MISMATCH : DS_ACCEL_REASON_DRIVER_FAILED,
-            runtime, code, !is_old, "%s: %s", library_name(supa), call);
+            runtime, code, !is_old, "%s: %s", vendor_lib_name(&supa->lib), call);
     }
     if (count <= 0) {
         snprintf(cause, sizeof(cause), "%s counts 0", call);
@@ -510,13 +502,7 @@ static int32_t supa_backend_info(ds_accel_plugin_instance_t *instance,
 static int supa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                               size_t token_size)
 {
-    int found = vendor_visible_name(device, visible[which].variable, token, token_size);
-
-    if (found == -1) {
-        snprintf(token, token_size, "%u", device->index);
-        return 0;
-    }
-    return found == 0 ? 0 : -1;
+    return vendor_visible_token(device, visible[which].variable, token, token_size);
 }
 
 static int32_t supa_identify(ds_accel_plugin_device_t *device,
