@@ -21,6 +21,21 @@ DS_ACCEL_STATIC_ASSERT(sizeof(slot_t) == sizeof(void *), "slots are pointers");
 DS_ACCEL_STATIC_ASSERT(FIRST_SLOT + SLOT_COUNT * sizeof(void *) == sizeof(struct ds_accel_plugin),
                        "nothing but slots from probe on");
 
+/* A member for each row of slots.def. */
+struct rows {
+#define CALL(name, ...) slot_t name;
+#define DROP(name, ...) slot_t name;
+#include "slots.def"
+};
+#define CALL(name, ...) \
+    DS_ACCEL_STATIC_ASSERT(FIRST_SLOT + offsetof(struct rows, name) == \
+                               offsetof(struct ds_accel_plugin, name), \
+                           "slots.def has " #name " where the table has it");
+#define DROP(name, ...) CALL(name)
+#include "slots.def"
+DS_ACCEL_STATIC_ASSERT(sizeof(struct rows) == SLOT_COUNT * sizeof(slot_t),
+                       "slots.def has every slot of the table");
+
 /* The status that a stub of this thread returned last, and nobody has put into words; 0: none. */
 static _Thread_local int32_t noted;
 

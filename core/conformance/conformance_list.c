@@ -119,117 +119,14 @@ static const struct {
     {126, "A stream waits for no other unless it is told to"},
 };
 
-static const struct {
-    const char *name;
-    size_t offset;
-} slot_names[] = {
-    {"probe", SLOT(probe)},
-    {"init", SLOT(init)},
-    {"shutdown", SLOT(shutdown)},
-    {"extension", SLOT(extension)},
-    {"backend_info", SLOT(backend_info)},
-    {"device_count", SLOT(device_count)},
-    {"device_identity", SLOT(device_identity)},
-    {"device_open", SLOT(device_open)},
-    {"device_open_native", SLOT(device_open_native)},
-    {"device_close", SLOT(device_close)},
-    {"device_info", SLOT(device_info)},
-    {"device_get_current", SLOT(device_get_current)},
-    {"device_set_current", SLOT(device_set_current)},
-    {"device_synchronize", SLOT(device_synchronize)},
-    {"device_health", SLOT(device_health)},
-    {"stream_create", SLOT(stream_create)},
-    {"stream_destroy", SLOT(stream_destroy)},
-    {"stream_get_default", SLOT(stream_get_default)},
-    {"stream_get_current", SLOT(stream_get_current)},
-    {"stream_set_current", SLOT(stream_set_current)},
-    {"stream_priority_range", SLOT(stream_priority_range)},
-    {"stream_synchronize", SLOT(stream_synchronize)},
-    {"stream_query", SLOT(stream_query)},
-    {"stream_wait_event", SLOT(stream_wait_event)},
-    {"stream_host_task", SLOT(stream_host_task)},
-    {"event_create", SLOT(event_create)},
-    {"event_destroy", SLOT(event_destroy)},
-    {"event_record", SLOT(event_record)},
-    {"event_query", SLOT(event_query)},
-    {"event_synchronize", SLOT(event_synchronize)},
-    {"event_elapsed_ms", SLOT(event_elapsed_ms)},
-    {"mem_alloc", SLOT(mem_alloc)},
-    {"mem_free", SLOT(mem_free)},
-    {"mem_alloc_pinned", SLOT(mem_alloc_pinned)},
-    {"mem_free_pinned", SLOT(mem_free_pinned)},
-    {"mem_register", SLOT(mem_register)},
-    {"mem_unregister", SLOT(mem_unregister)},
-    {"mem_alloc_managed", SLOT(mem_alloc_managed)},
-    {"mem_device_pointer", SLOT(mem_device_pointer)},
-    {"mem_copy", SLOT(mem_copy)},
-    {"mem_copy_async", SLOT(mem_copy_async)},
-    {"mem_copy_peer_async", SLOT(mem_copy_peer_async)},
-    {"mem_fill_async", SLOT(mem_fill_async)},
-    {"mem_info", SLOT(mem_info)},
-    {"mem_stats", SLOT(mem_stats)},
-    {"mem_reset_peaks", SLOT(mem_reset_peaks)},
-    {"mem_trim", SLOT(mem_trim)},
-    {"mem_set_limit", SLOT(mem_set_limit)},
-    {"mem_pointer_info", SLOT(mem_pointer_info)},
-    {"mem_alloc_async", SLOT(mem_alloc_async)},
-    {"mem_free_async", SLOT(mem_free_async)},
-    {"vmem_granularity", SLOT(vmem_granularity)},
-    {"vmem_reserve", SLOT(vmem_reserve)},
-    {"vmem_release", SLOT(vmem_release)},
-    {"vmem_create", SLOT(vmem_create)},
-    {"vmem_destroy", SLOT(vmem_destroy)},
-    {"vmem_map", SLOT(vmem_map)},
-    {"vmem_unmap", SLOT(vmem_unmap)},
-    {"vmem_set_access", SLOT(vmem_set_access)},
-    {"graph_capture_begin", SLOT(graph_capture_begin)},
-    {"graph_capture_end", SLOT(graph_capture_end)},
-    {"graph_capture_status", SLOT(graph_capture_status)},
-    {"graph_destroy", SLOT(graph_destroy)},
-    {"graph_instantiate", SLOT(graph_instantiate)},
-    {"graph_exec_destroy", SLOT(graph_exec_destroy)},
-    {"graph_launch", SLOT(graph_launch)},
-    {"graph_exec_update", SLOT(graph_exec_update)},
-    {"graph_node_count", SLOT(graph_node_count)},
-    {"graph_dump", SLOT(graph_dump)},
-    {"dtype_support", SLOT(dtype_support)},
-    {"telemetry_get", SLOT(telemetry_get)},
-    {"telemetry_processes", SLOT(telemetry_processes)},
-    {"range_push", SLOT(range_push)},
-    {"range_pop", SLOT(range_pop)},
-    {"profiler_start", SLOT(profiler_start)},
-    {"profiler_stop", SLOT(profiler_stop)},
-    {"peer_can_access", SLOT(peer_can_access)},
-    {"peer_enable", SLOT(peer_enable)},
-    {"peer_disable", SLOT(peer_disable)},
-    {"links_get", SLOT(links_get)},
-    {"ipc_memory_export", SLOT(ipc_memory_export)},
-    {"ipc_memory_unexport", SLOT(ipc_memory_unexport)},
-    {"ipc_memory_open", SLOT(ipc_memory_open)},
-    {"ipc_memory_close", SLOT(ipc_memory_close)},
-    {"ipc_event_export", SLOT(ipc_event_export)},
-    {"ipc_event_open", SLOT(ipc_event_open)},
-    {"dmabuf_export", SLOT(dmabuf_export)},
-    {"dmabuf_import", SLOT(dmabuf_import)},
-    {"dmabuf_release", SLOT(dmabuf_release)},
-    {"rng_seed", SLOT(rng_seed)},
-    {"rng_initial_seed", SLOT(rng_initial_seed)},
-    {"rng_state_size", SLOT(rng_state_size)},
-    {"rng_get_state", SLOT(rng_get_state)},
-    {"rng_set_state", SLOT(rng_set_state)},
-    {"rng_uniform", SLOT(rng_uniform)},
-    {"rng_normal", SLOT(rng_normal)},
-    {"op_builders_get", SLOT(op_builders_get)},
-    {"op_compatible", SLOT(op_compatible)},
-    {"env_rules_get", SLOT(env_rules_get)},
-    {"env_name_get", SLOT(env_name_get)},
-    {"visible_devices_value", SLOT(visible_devices_value)},
-    {"native_get", SLOT(native_get)},
-    {"native_wrap", SLOT(native_wrap)},
+#undef CALL /* of conformance.h: here it is a row of slots.def */
+
+/* In the order of the table. */
+static const char *const slot_names[] = {
+#define CALL(name, ...) #name,
+#define DROP(name, ...) #name,
+#include "slots.def"
 };
-DS_ACCEL_STATIC_ASSERT(DS_ACCEL__ARRAY_SIZE(slot_names) * sizeof(void *) ==
-                           DS_ACCEL_SIZE_THROUGH(struct ds_accel_plugin, native_wrap) - SLOT(probe),
-                       "every slot of 1.0 has a name");
 
 /* In the order in which they run: what others build on comes first. */
 static const struct ds_accel__check_list *const lists[] = {
@@ -279,10 +176,9 @@ const char *ds_accel__rule_title(uint32_t rule)
 
 const char *ds_accel__slot_name(size_t offset)
 {
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(slot_names); i++) {
-        if (slot_names[i].offset == offset) {
-            return slot_names[i].name;
-        }
-    }
-    return "?";
+    size_t position = (offset - SLOT(probe)) / sizeof(void *);
+
+    return offset >= SLOT(probe) && position < DS_ACCEL__ARRAY_SIZE(slot_names)
+               ? slot_names[position]
+               : "?";
 }

@@ -15,6 +15,7 @@
  */
 #include "layers/layer.h" /* before conformance.h, which has a CALL of its own */
 
+#include "base/slots.h"
 #include "conformance/conformance.h"
 
 #include <stdio.h>
@@ -214,57 +215,30 @@ void ds_accel__witness_explain(size_t slot, char *why, size_t why_size)
 
 #undef CALL /* of conformance.h: here it is a row of slots.def */
 
-#define DECLARE_(storage, meaning, type, name) type name
-#define DECLARE(argument) DECLARE_ argument
-#define PASS_(storage, meaning, type, name) name
-#define PASS(argument) PASS_ argument
 #define WANT_HANDLE_(storage, meaning, type, name) \
     want_handle(DS_ACCEL__##meaning, (uintptr_t)(name) == 0)
 #define WANT_HANDLE(argument) WANT_HANDLE_ argument
-#define EACH_1(do, a) \
-    do \
-    (a)
-#define EACH_2(do, a, b) \
-    do \
-    (a), do(b)
-#define EACH_3(do, a, b, c) EACH_2(do, a, b), do(c)
-#define EACH_4(do, a, b, c, d) EACH_3(do, a, b, c), do(d)
-#define EACH_5(do, a, b, c, d, e) EACH_4(do, a, b, c, d), do(e)
-#define EACH_6(do, a, b, c, d, e, f) EACH_5(do, a, b, c, d, e), do(f)
-#define EACH_7(do, a, b, c, d, e, f, g) EACH_6(do, a, b, c, d, e, f), do(g)
-
-static int32_t call_probe(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
-                          struct ds_accel_error *error)
-{
-    unsigned call = enter(SLOT(probe));
-    int32_t status = plugin.probe(host, verdict, error);
-
-    leave(call, SLOT(probe));
-    return status;
-}
 
 #define CALL(name, n, ...) \
-    static int32_t call_##name(EACH_##n(DECLARE, __VA_ARGS__), struct ds_accel_error *error) \
+    static int32_t call_##name(DS_ACCEL__PARAMETERS(n, __VA_ARGS__), struct ds_accel_error *error) \
     { \
-        unsigned call = (EACH_##n(WANT_HANDLE, __VA_ARGS__), enter(SLOT(name))); \
-        int32_t status = plugin.name(EACH_##n(PASS, __VA_ARGS__), error); \
+        unsigned call = (DS_ACCEL__EACH_##n(WANT_HANDLE, __VA_ARGS__), enter(SLOT(name))); \
+        int32_t status = plugin.name(DS_ACCEL__NAMES(n, __VA_ARGS__), error); \
 \
         leave(call, SLOT(name)); \
         return status; \
     }
 #define DROP(name, n, ...) \
-    static void call_##name(EACH_##n(DECLARE, __VA_ARGS__)) \
+    static void call_##name(DS_ACCEL__PARAMETERS(n, __VA_ARGS__)) \
     { \
         unsigned call; \
 \
         ds_accel__need(running, plugin.name != NULL, #name); \
         call = enter(SLOT(name)); \
-        plugin.name(EACH_##n(PASS, __VA_ARGS__)); \
+        plugin.name(DS_ACCEL__NAMES(n, __VA_ARGS__)); \
         leave(call, SLOT(name)); \
     }
 #include "slots.def"
-#undef CALL
-#undef DROP
 
 void ds_accel__witness_table(const struct ds_accel__run *run, struct ds_accel_plugin *table)
 {
@@ -272,8 +246,5 @@ void ds_accel__witness_table(const struct ds_accel__run *run, struct ds_accel_pl
     plugin = *table;
 #define CALL(name, ...) table->name = plugin.name != NULL ? call_##name : NULL;
 #define DROP(name, ...) table->name = call_##name;
-    CALL(probe)
 #include "slots.def"
-#undef CALL
-#undef DROP
 }

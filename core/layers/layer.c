@@ -17,6 +17,7 @@
  */
 #include "layers/layer.h"
 #include "base/fork.h"
+#include "base/slots.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"
@@ -37,40 +38,22 @@ static uint64_t next_id = 1;
 
 #define MEANING_(storage, meaning, type, name) DS_ACCEL__##meaning
 #define MEANING(argument) MEANING_ argument
-#define NAME_(storage, meaning, type, name) #name
-#define NAME(argument) NAME_ argument
-#define EACH_1(do, a) \
-    do \
-    (a)
-#define EACH_2(do, a, b) \
-    do \
-    (a), do(b)
-#define EACH_3(do, a, b, c) \
-    do \
-    (a), do(b), do(c)
-#define EACH_4(do, a, b, c, d) \
-    do \
-    (a), do(b), do(c), do(d)
-#define EACH_5(do, a, b, c, d, e) \
-    do \
-    (a), do(b), do(c), do(d), do(e)
-#define EACH_6(do, a, b, c, d, e, f) \
-    do \
-    (a), do(b), do(c), do(d), do(e), do(f)
-#define EACH_7(do, a, b, c, d, e, f, g) \
-    do \
-    (a), do(b), do(c), do(d), do(e), do(f), do(g)
+#define TEXT_(storage, meaning, type, name) #name
+#define TEXT(argument) TEXT_ argument
+#define ROW(name, n, is_void, ...) \
+    { \
+        #name, \
+        offsetof(struct ds_accel_plugin, name), \
+        n, \
+        is_void, \
+        {DS_ACCEL__EACH_##n(MEANING, __VA_ARGS__)}, \
+        {DS_ACCEL__EACH_##n(TEXT, __VA_ARGS__)}},
 
 const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT] = {
-#define CALL(name, n, ...) \
-    {#name, offsetof(struct ds_accel_plugin, name), n, \
-     false, {EACH_##n(MEANING, __VA_ARGS__)},       {EACH_##n(NAME, __VA_ARGS__)}},
-#define DROP(name, n, ...) \
-    {#name, offsetof(struct ds_accel_plugin, name), n, \
-     true,  {EACH_##n(MEANING, __VA_ARGS__)},       {EACH_##n(NAME, __VA_ARGS__)}},
+#define PROBE(...)
+#define CALL(name, n, ...) ROW(name, n, false, __VA_ARGS__)
+#define DROP(name, n, ...) ROW(name, n, true, __VA_ARGS__)
 #include "slots.def"
-#undef CALL
-#undef DROP
 };
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -195,8 +178,6 @@ static int32_t end_call(struct ds_accel__call *call)
  * One function per slot. The address it returns to is the program's own place, since the public
  * calls are inline.
  */
-#define DECLARE_(storage, meaning, type, name) type name
-#define DECLARE(argument) DECLARE_ argument
 #define PUT_P(name) \
     { \
         .pointer = (uintptr_t)(name) \
@@ -228,14 +209,16 @@ static int32_t end_call(struct ds_accel__call *call)
 #define PASS_6(a, b, c, d, e, f) PASS_5(a, b, c, d, e), TAKE(f, AT(5))
 #define PASS_7(a, b, c, d, e, f, g) PASS_6(a, b, c, d, e, f), TAKE(g, AT(6))
 
+#define PROBE(...)
 #define CALL(name, n, ...) \
-    static int32_t layered_##name(EACH_##n(DECLARE, __VA_ARGS__), struct ds_accel_error *error) \
+    static int32_t layered_##name(DS_ACCEL__PARAMETERS(n, __VA_ARGS__), \
+                                  struct ds_accel_error *error) \
     { \
         struct ds_accel__call call = { \
             .slot = DS_ACCEL__SLOT_##name, \
             .given = error, \
             .site = __builtin_return_address(0), \
-            .arguments = {EACH_##n(PUT, __VA_ARGS__)}, \
+            .arguments = {DS_ACCEL__EACH_##n(PUT, __VA_ARGS__)}, \
         }; \
 \
         if (begin_call(&call)) { \
@@ -244,12 +227,12 @@ static int32_t end_call(struct ds_accel__call *call)
         return end_call(&call); \
     }
 #define DROP(name, n, ...) \
-    static void layered_##name(EACH_##n(DECLARE, __VA_ARGS__)) \
+    static void layered_##name(DS_ACCEL__PARAMETERS(n, __VA_ARGS__)) \
     { \
         struct ds_accel__call call = { \
             .slot = DS_ACCEL__SLOT_##name, \
             .site = __builtin_return_address(0), \
-            .arguments = {EACH_##n(PUT, __VA_ARGS__)}, \
+            .arguments = {DS_ACCEL__EACH_##n(PUT, __VA_ARGS__)}, \
         }; \
 \
         if (begin_call(&call)) { \
@@ -258,19 +241,16 @@ static int32_t end_call(struct ds_accel__call *call)
         end_call(&call); \
     }
 #include "slots.def"
-#undef CALL
-#undef DROP
 
 static void put_in_front(struct ds_accel_plugin *table)
 {
+#define PROBE(...)
 #define CALL(name, ...) \
     if (!ds_accel__slot_is_absent(table, offsetof(struct ds_accel_plugin, name))) { \
         table->name = layered_##name; \
     }
 #define DROP(name, ...) CALL(name)
 #include "slots.def"
-#undef CALL
-#undef DROP
 }
 
 /* ---- installing ----------------------------------------------------------------------------- */

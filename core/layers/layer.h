@@ -64,11 +64,10 @@ enum ds_accel__meaning {
 #define DS_ACCEL__ARGUMENTS 7
 
 enum ds_accel__slot {
+#define PROBE(...)
 #define CALL(name, ...) DS_ACCEL__SLOT_##name,
 #define DROP(name, ...) DS_ACCEL__SLOT_##name,
 #include "slots.def"
-#undef CALL
-#undef DROP
     DS_ACCEL__SLOT_COUNT
 };
 
