@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Status names and the thread's last error. */
-#include "base/fork.h"
 #include "base/text.h"
 #include "base/trust.h"
 
@@ -48,9 +47,7 @@ void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char
 
     ds_accel__sanitize(copy.message, sizeof(copy.message));
     ds_accel__sanitize(copy.vendor_text, sizeof(copy.vendor_text));
-    if (message[0] == '\0' && ds_accel__stub_describe(status, copy.message, sizeof(copy.message))) {
-        message = copy.message;
-    } else if (message[0] == '\0') {
+    if (message[0] == '\0') {
         message = status == DS_ACCEL_ERR_UNSUPPORTED ? "this accelerator has no such function"
                                                      : ds_accel_status_name(status);
     }

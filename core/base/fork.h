@@ -23,8 +23,6 @@ void ds_accel__table_fill(struct ds_accel_plugin *table, enum ds_accel__stub kin
 bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset);
 /* A table for handles that were destroyed: static storage, every slot DESTROYED. */
 const struct ds_accel_plugin *ds_accel__table_destroyed(void);
-/* What this thread's last stub meant, if it returned this status and nobody has asked yet. */
-bool ds_accel__stub_describe(int32_t status, char *text, size_t text_size);
 
 /* A context, or an accelerator that is started here: what fork() makes of it in a child. */
 struct ds_accel__fork_watch {

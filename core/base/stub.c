@@ -4,19 +4,19 @@
  * What stands in a table's slot where no function of a plugin may be called: one that the plugin
  * does not have, any of a plugin that a forked child has inherited, any of a destroyed handle.
  *
- * A stub is called through pointers of other types: all slots return int32_t or nothing, and on
- * every ABI we build for the caller removes the arguments, so one function without parameters
- * serves them all. For the same reason it cannot fill the caller's error, so it leaves a note for
- * this thread, from which ds_accel__describe() makes the words of a failure that has none.
+ * Each slot has three stubs of its own type, made of slots.def, and each kind of stub has a table
+ * that holds them. A stub fills the caller's error as a plugin's function does.
  */
 #include "base/fork.h"
+#include "base/slots.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define FIRST_SLOT offsetof(struct ds_accel_plugin, probe)
 #define SLOT_COUNT ((sizeof(struct ds_accel_plugin) - FIRST_SLOT) / sizeof(void *))
-typedef int32_t (*slot_t)(void);
+typedef void (*slot_t)(void); /* converted to the slot's type before it is called */
 DS_ACCEL_STATIC_ASSERT(sizeof(slot_t) == sizeof(void *), "slots are pointers");
 DS_ACCEL_STATIC_ASSERT(FIRST_SLOT + SLOT_COUNT * sizeof(void *) == sizeof(struct ds_accel_plugin),
                        "nothing but slots from probe on");
@@ -36,89 +36,133 @@ struct rows {
 DS_ACCEL_STATIC_ASSERT(sizeof(struct rows) == SLOT_COUNT * sizeof(slot_t),
                        "slots.def has every slot of the table");
 
-/* The status that a stub of this thread returned last, and nobody has put into words; 0: none. */
-static _Thread_local int32_t noted;
+/* ---- what they return ----------------------------------------------------------------------- */
 
-static int32_t unsupported(void)
+/* One function for all slots: inlined, it would be there a hundred times. */
+#define SHARED __attribute__((noinline)) static
+
+/* Programs call slots too, and some give no error. */
+static int32_t fail(struct ds_accel_error *error, const struct ds_accel_error *cause)
 {
-    return DS_ACCEL_ERR_UNSUPPORTED;
-}
-
-static int32_t forked(void)
-{
-    return noted = DS_ACCEL_ERR_STATE;
-}
-
-static int32_t destroyed(void)
-{
-    return noted = DS_ACCEL_ERR_INVALID;
-}
-
-bool ds_accel__stub_describe(int32_t status, char *text, size_t text_size)
-{
-    int32_t last = noted;
-
-    noted = 0;
-    if (last != status || status == 0) {
-        return false;
+    if (error != NULL) {
+        ds_accel_write(error, cause, sizeof(*cause));
     }
-    if (status == DS_ACCEL_ERR_STATE) {
-        snprintf(text, text_size,
-                 "this accelerator was started by process %ld before fork(), and cannot be used in "
-                 "a child of it: start the child by posix_spawn() or exec(), or fork before the "
-                 "accelerator is started; a backend that survives it, as cpu, starts anew in a "
-                 "context of the child's own",
-                 (long)ds_accel__fork_parent());
-    } else {
-        snprintf(text, text_size, "this handle was destroyed");
+    return cause->code;
+}
+
+SHARED int32_t unsupported(struct ds_accel_error *error)
+{
+    static const struct ds_accel_error cause = {.code = DS_ACCEL_ERR_UNSUPPORTED,
+                                                .message = "this accelerator has no such function"};
+
+    return fail(error, &cause);
+}
+
+SHARED int32_t forked(struct ds_accel_error *error)
+{
+    struct ds_accel_error cause = {.code = DS_ACCEL_ERR_STATE};
+    char text[300];
+
+    snprintf(text, sizeof(text),
+             "this accelerator was started by process %ld before fork(), and cannot be used in "
+             "a child of it: start the child by posix_spawn() or exec(), or fork before the "
+             "accelerator is started; a backend that survives it, as cpu, starts anew in a "
+             "context of the child's own",
+             (long)ds_accel__fork_parent());
+    ds_accel__copy(cause.message, sizeof(cause.message), text);
+    return fail(error, &cause);
+}
+
+SHARED int32_t destroyed(struct ds_accel_error *error)
+{
+    static const struct ds_accel_error cause = {.code = DS_ACCEL_ERR_INVALID,
+                                                .message = "this handle was destroyed"};
+
+    return fail(error, &cause);
+}
+
+/* ---- one function per slot and kind --------------------------------------------------------- */
+
+#define IGNORE(argument) (void)DS_ACCEL__NAME(argument)
+#define CALL_STUB(kind, name, n, ...) \
+    static int32_t kind##_##name(DS_ACCEL__PARAMETERS(n, __VA_ARGS__), \
+                                 struct ds_accel_error *error) \
+    { \
+        DS_ACCEL__EACH_##n(IGNORE, __VA_ARGS__); \
+        return kind(error); \
     }
-    return true;
+#define DROP_STUB(kind, name, n, ...) \
+    static void kind##_##name(DS_ACCEL__PARAMETERS(n, __VA_ARGS__)) \
+    { \
+        DS_ACCEL__EACH_##n(IGNORE, __VA_ARGS__); \
+    }
+
+#define CALL(name, ...) \
+    CALL_STUB(unsupported, name, __VA_ARGS__) \
+    CALL_STUB(forked, name, __VA_ARGS__) \
+    CALL_STUB(destroyed, name, __VA_ARGS__)
+#define DROP(name, ...) \
+    DROP_STUB(unsupported, name, __VA_ARGS__) \
+    DROP_STUB(forked, name, __VA_ARGS__) \
+    DROP_STUB(destroyed, name, __VA_ARGS__)
+#include "slots.def"
+
+/* A stub of another type than its slot's does not pass here: the warning is an error in CI. */
+#define HEAD \
+    .struct_size = sizeof(struct ds_accel_plugin), .abi_major = DS_ACCEL_ABI_MAJOR, \
+    .abi_minor = DS_ACCEL_ABI_MINOR, .name = "", .vendor = "", .version = ""
+
+static const struct ds_accel_plugin tables[] = {
+    [DS_ACCEL__STUB_UNSUPPORTED] =
+        {
+            HEAD,
+#define CALL(slot, ...) .slot = unsupported_##slot,
+#define DROP(slot, ...) .slot = unsupported_##slot,
+#include "slots.def"
+        },
+    [DS_ACCEL__STUB_FORKED] =
+        {
+            HEAD,
+#define CALL(slot, ...) .slot = forked_##slot,
+#define DROP(slot, ...) .slot = forked_##slot,
+#include "slots.def"
+        },
+    [DS_ACCEL__STUB_DESTROYED] =
+        {
+            HEAD,
+#define CALL(slot, ...) .slot = destroyed_##slot,
+#define DROP(slot, ...) .slot = destroyed_##slot,
+#include "slots.def"
+        },
+};
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static slot_t slot_at(const struct ds_accel_plugin *table, size_t offset)
+{
+    slot_t slot;
+
+    memcpy(&slot, (const char *)table + offset, sizeof(slot));
+    return slot;
 }
 
 void ds_accel__table_fill(struct ds_accel_plugin *table, enum ds_accel__stub kind)
 {
-    static const slot_t stubs[] = {
-        [DS_ACCEL__STUB_UNSUPPORTED] = unsupported,
-        [DS_ACCEL__STUB_FORKED] = forked,
-        [DS_ACCEL__STUB_DESTROYED] = destroyed,
-    };
-
     for (size_t i = 0; i < SLOT_COUNT; i++) {
-        char *place = (char *)table + FIRST_SLOT + i * sizeof(slot_t);
-        slot_t slot;
+        size_t offset = FIRST_SLOT + i * sizeof(slot_t);
 
-        memcpy(&slot, place, sizeof(slot));
-        if (slot == NULL || kind != DS_ACCEL__STUB_UNSUPPORTED) {
-            memcpy(place, &stubs[kind], sizeof(slot));
+        if (kind != DS_ACCEL__STUB_UNSUPPORTED || slot_at(table, offset) == NULL) {
+            memcpy((char *)table + offset, (const char *)&tables[kind] + offset, sizeof(slot_t));
         }
     }
 }
 
 bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset)
 {
-    slot_t slot;
-
-    memcpy(&slot, (const char *)table + offset, sizeof(slot));
-    return slot == unsupported;
-}
-
-static struct ds_accel_plugin dead_table;
-
-static void make_dead_table(void)
-{
-    dead_table.struct_size = sizeof(dead_table);
-    dead_table.abi_major = DS_ACCEL_ABI_MAJOR;
-    dead_table.abi_minor = DS_ACCEL_ABI_MINOR;
-    dead_table.name = "";
-    dead_table.vendor = "";
-    dead_table.version = "";
-    ds_accel__table_fill(&dead_table, DS_ACCEL__STUB_DESTROYED);
+    return slot_at(table, offset) == slot_at(&tables[DS_ACCEL__STUB_UNSUPPORTED], offset);
 }
 
 const struct ds_accel_plugin *ds_accel__table_destroyed(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, make_dead_table);
-    return &dead_table;
+    return &tables[DS_ACCEL__STUB_DESTROYED];
 }

@@ -53,19 +53,19 @@ $(ABI_DIR)/%/built: $(ABI_SOURCE)/%/commit $(ABI_SOURCE)/calls.c $(ABI_SOURCE)/a
 	    git archive -o $(@D).tar "$$commit"; tar -x -f $(@D).tar -C $(@D); rm $(@D).tar; \
 	    (cd $(@D) && $(ABI_MAKE)); $(call abi_calls,$(@D)/build) -o $(@D)/build/calls; touch $@; fi
 
-# Our own tree, but for the two headers; links show it what changed here since.
+# Our own tree, but for the two headers and the list of slots; links show it what changed here since.
 .PHONY: abi-future
 abi-future:
 	@mkdir -p $(ABI_FUTURE)/core
 	@find $(ABI_FUTURE) -maxdepth 2 -type l -delete
 	@ln -s $(addprefix $(CURDIR)/,$(filter-out core plugin-api.h build%,$(wildcard *))) \
 	    $(ABI_FUTURE)/
-	@ln -s $(addprefix $(CURDIR)/,$(filter-out core/ds_accel.h,$(wildcard core/*))) \
+	@ln -s $(addprefix $(CURDIR)/,$(filter-out core/ds_accel.h core/slots.def,$(wildcard core/*))) \
 	    $(ABI_FUTURE)/core/
-	@for header in plugin-api.h core/ds_accel.h; do \
-	    $(ABI_SOURCE)/future.sh $$header >$(ABI_FUTURE)/new.h || exit; \
-	    cmp -s $(ABI_FUTURE)/new.h $(ABI_FUTURE)/$$header || \
-	        cp $(ABI_FUTURE)/new.h $(ABI_FUTURE)/$$header; done
+	@for file in plugin-api.h core/ds_accel.h core/slots.def; do \
+	    $(ABI_SOURCE)/future.sh $$file >$(ABI_FUTURE)/new.h || exit; \
+	    cmp -s $(ABI_FUTURE)/new.h $(ABI_FUTURE)/$$file || \
+	        cp $(ABI_FUTURE)/new.h $(ABI_FUTURE)/$$file; done
 	@cd $(ABI_FUTURE) && $(ABI_MAKE)
 	@$(call abi_calls,$(ABI_FUTURE)/build) -o $(ABI_FUTURE)/build/calls
 

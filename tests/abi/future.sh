@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# future.sh HEADER: print plugin-api.h, or ds_accel.h, as a later minor version might have it, by the
-# rules of "How the ABI grows". Every struct that begins with struct_size gets two members at its end,
-# the plugin's table two slots that every plugin fills and nobody calls, and the minor version is 99.
+# future.sh FILE: print plugin-api.h, ds_accel.h or slots.def as a later minor version might have it, by
+# the rules of "How the ABI grows". Every struct that begins with struct_size gets two members at its
+# end, the plugin's table two slots that every plugin fills and nobody calls, and the minor version is
+# 99.
 set -eu
 
 awk '
@@ -17,8 +18,8 @@ awk '
 name != "" && /^    uint32_t struct_size;/ { sized = 1 }
 /^};$/ && sized {
     if (name == "ds_accel_plugin") {
-        print "    int32_t (*future_first)(void);"
-        print "    int32_t (*future_second)(void);"
+        print "    int32_t (*future_first)(void *data, struct ds_accel_error *error);"
+        print "    int32_t (*future_second)(void *data, struct ds_accel_error *error);"
     } else if (name == "ds_accel_note_desc") {
         # Of the alignment that notes have.
         print "    uint32_t future_words[4];"
@@ -34,9 +35,11 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
 
 # The slots that came later do something, should anybody call them.
 /^#define DS_ACCEL_PLUGIN\(/ {
-    print "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void);"
-    print "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void)"
+    slot = "DS_ACCEL_INLINE int32_t ds_accel_future_slot_(void *data, struct ds_accel_error *error)"
+    print slot ";"
+    print slot
     print "{"
+    print "    (void)data, (void)error;"
     print "    __builtin_trap();"
     print "}"
     print ""
@@ -46,10 +49,15 @@ name != "" && /^    uint32_t struct_size;/ { sized = 1 }
     print "        ds_accel_table_.future_second = ds_accel_future_slot_; \\"
     filled = 1
 }
+/^#undef PROBE$/ {
+    print "CALL(future_first, 1, (P, ANY, void *, data))"
+    print "CALL(future_second, 1, (P, ANY, void *, data))"
+    grown++
+}
 { sub(/^         vendor_\}\}; \\$/, "         vendor_, {0}}}; \\") }
 sub(/== 24 \+ 160, "ABI: note layout"/, "== 24 + 176, \"ABI: note layout\"") { noted = 1 }
 { print }
 
-# A header that this script no longer fits must not pass for a future one.
+# A file that this script no longer fits must not pass for a future one.
 END { exit !(grown > 0 && (!is_abi || (filled && noted))) }
 ' "$1"

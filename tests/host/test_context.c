@@ -151,6 +151,11 @@ Test(core_context, opens_and_asks_a_device)
         cr_expect_eq(ds_accel_device_table(device)->rng_initial_seed(ds_accel_device_handle(device),
                                                                      &seed, &error),
                      DS_ACCEL_ERR_UNSUPPORTED);
+        cr_expect_eq(error.code, DS_ACCEL_ERR_UNSUPPORTED);
+        cr_expect_str_eq(error.message, "this accelerator has no such function");
+        cr_expect_eq(ds_accel_device_table(device)->rng_initial_seed(ds_accel_device_handle(device),
+                                                                     &seed, NULL),
+                     DS_ACCEL_ERR_UNSUPPORTED);
     }
     {
         const struct ds_accel_plugin *table;
