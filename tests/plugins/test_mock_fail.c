@@ -262,6 +262,19 @@ Test(plugin_mock, every_function_of_a_device_can_be_told_to_fail)
     EXPECT_SCRIPTED(native_wrap, handle, 0, 0, NULL);
 }
 
+Test(plugin_mock, every_function_that_shares_can_be_told_to_fail)
+{
+    EXPECT_SCRIPTED(ipc_memory_export, handle, NULL, NULL, 0);
+    EXPECT_SCRIPTED(ipc_memory_unexport, handle, NULL, 0);
+    EXPECT_SCRIPTED(ipc_memory_open, handle, NULL, 0, 0, NULL);
+    EXPECT_SCRIPTED(ipc_memory_close, handle, NULL);
+    EXPECT_SCRIPTED(ipc_event_export, made.event, NULL, 0);
+    EXPECT_SCRIPTED(ipc_event_open, handle, NULL, 0, NULL);
+    EXPECT_SCRIPTED(dmabuf_export, handle, NULL, 0, 0, NULL, NULL);
+    EXPECT_SCRIPTED(dmabuf_import, handle, 0, 0, 0, NULL);
+    EXPECT_SCRIPTED(dmabuf_release, handle, NULL);
+}
+
 Test(plugin_mock, every_function_of_memory_can_be_told_to_fail)
 {
     EXPECT_SCRIPTED(mem_alloc, handle, 0, 0, 0, NULL);

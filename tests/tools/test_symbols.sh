@@ -36,5 +36,11 @@ is "and so is what they have inline" "" "$(functions | grep -vxF "$listed" || tr
 for plugin in "$build"/lib/ds-accel/ds_accel_*.so; do
     is "exports of $(basename "$plugin")" ds_accel_entry_v1 "$(exported "$plugin")"
 done
+# The mock is compiled with plugin-api.h alone, so it has a list of its own of the functions that a
+# script may let fail.
+filled=$(sed -n 's/^ *table->\([a-z_]*\) = .*/\1/p' "$source"/plugins/mock/*.c)
+is "the mock's names are those of slots.def that it fills, in the order of the table" \
+    "$(sed -n 's/^\(CALL\|PROBE\)(\([a-z_]*\),.*/\2/p' "$source/core/slots.def" | grep -xF "$filled")" \
+    "$(sed -n '/ slot_names\[\] = {$/,/^};$/s/^    "\([a-z_]*\)",$/\1/p' "$source/plugins/mock/script.c")"
 has "soname" "$(readelf -d "$build/lib/libds_accel.so")" "soname: [libds_accel.so.0]"
 finish
