@@ -16,7 +16,7 @@
  */
 int32_t ds_accel__file_read(const char *path, size_t limit_bytes, char **data_out, size_t *size_out,
                             const char **cause_out);
-/* Names in a folder that pass the filter, byte-wise sorted. A missing folder has none. */
+/* The names in a directory that pass the filter, sorted by bytes; none if it does not exist. */
 int32_t ds_accel__dir_list(const char *path, bool (*filter)(const char *name), char ***names_out,
                            size_t *count_out, const char **cause_out);
 void ds_accel__names_free(char **names, size_t count);

@@ -4,7 +4,8 @@
 #ifndef DS_ACCEL_CORE_PREFIX_H
 #define DS_ACCEL_CORE_PREFIX_H
 
-/* The folder of the library, also where its objects are in a program (prefix.c); new string. */
+/* The directory of the library, or of the program that its objects are linked into. The caller
+ * frees the string; NULL when memory is exhausted. */
 char *ds_accel__library_dir(void);
 /* Where the parts of this installation are when nothing is found from there: as it was built. */
 struct ds_accel__built_for {

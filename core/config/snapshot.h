@@ -18,7 +18,8 @@ json_t *ds_accel__snapshot_parse(const void *data, size_t size_bytes, uint64_t i
                                  bool is_early);
 bool ds_accel__snapshot_is_early(const char *key);
 int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_accel__text *text);
-/* What the files are, 0 if that cannot be said. *settled_out: none has changed just now. */
+/* A hash of the files' identities; 0 if one cannot be read. *settled_out: none of them changed in
+ * the last two seconds. */
 uint64_t ds_accel__snapshot_identify(const struct ds_accel__config *config, bool *settled_out);
 
 #endif

@@ -34,7 +34,7 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
                                    : NULL;
     config->is_snapshot = config->merged != NULL;
     if (!config->is_snapshot) {
-        /* For want of memory it is read from the files, which will say so. */
+        /* Fall back to the files; if memory is exhausted, reading them reports it. */
         free(data);
         free(later);
         return DS_ACCEL_OK;

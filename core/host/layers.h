@@ -62,7 +62,7 @@ static inline int32_t ds_accel__layers_install(struct ds_accel__candidate *candi
     return ds_accel__layer_hooks->install(candidate);
 }
 
-/* Take them away, after shutdown: leaks are told, the trace is completed. */
+/* Remove the layers after shutdown: report leaks, complete the trace. */
 static inline void ds_accel__layers_remove(struct ds_accel__candidate *candidate)
 {
     ds_accel__layer_hooks->remove(candidate);
