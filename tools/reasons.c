@@ -15,7 +15,7 @@ struct line {
 
 static const struct line lines[] = {
 #define GATE(name, what) {name, what, NULL, NULL},
-#define REASON(code, meaning, remedy) {NULL, code, meaning, remedy},
+#define REASON(id, code, meaning, remedy) {NULL, code, meaning, remedy},
 #include "reasons.def"
 #undef REASON
 #undef GATE

@@ -67,7 +67,8 @@ int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error)
     return ds_accel__error(status, "%s", text);
 }
 
-void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
+void ds_accel__find(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
+                    const char *format, ...)
 {
     va_list arguments;
 

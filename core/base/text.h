@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Errors, texts and lists, reasons, log: error.c, text.c, list.c, reason.c, log.c. */
+/* Errors, texts and lists, log: error.c, text.c, list.c, log.c. */
 #ifndef DS_ACCEL_CORE_TEXT_H
 #define DS_ACCEL_CORE_TEXT_H
 
@@ -78,17 +78,6 @@ typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t
 bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
 /* The next item that is not empty, and *list behind it; NULL if there is none. Borrowed. */
 const char *ds_accel__list_next(const char **list, char separator, size_t *length_out);
-
-/* Why a candidate was not chosen: one table for code, meaning and remedy. */
-struct ds_accel__reason {
-    const char *code;
-    const char *meaning;
-    const char *remedy;
-};
-
-const struct ds_accel__reason *ds_accel__reason(const char *code); /* NULL if there is none */
-/* The code for a plugin's DS_ACCEL_REASON_*; NULL if the number is not one. */
-const char *ds_accel__reason_of_verdict(uint32_t reason);
 
 #define DS_ACCEL__LOG_TOPIC_MAX 16
 

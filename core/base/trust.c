@@ -103,8 +103,9 @@ static bool is_writable_by_others(const struct stat *info)
 }
 
 /* The evidence names what the remedy is applied to. */
-static void find_mode(struct ds_accel__finding *finding, const char *reason, const char *dir,
-                      const char *name, const struct stat *info, const char *expected)
+static void find_mode(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
+                      const char *dir, const char *name, const struct stat *info,
+                      const char *expected)
 {
     ds_accel__find(finding, reason, "%.300s%s%.100s has owner %u, group %u, mode %04o%s%s", dir,
                    name[0] != '\0' || dir[0] == '\0' ? "/" : "", name, (unsigned)info->st_uid,
@@ -112,8 +113,8 @@ static void find_mode(struct ds_accel__finding *finding, const char *reason, con
                    expected[0] != '\0' ? "; " : "", expected);
 }
 
-static void find_owner(struct ds_accel__finding *finding, const char *reason, const char *dir,
-                       const char *name, const struct stat *info)
+static void find_owner(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
+                       const char *dir, const char *name, const struct stat *info)
 {
     char expected[96] = "expected owner 0";
     uid_t user = ds_accel__trusted_user();
@@ -130,10 +131,11 @@ static void check_folder(const struct node *node, bool is_plugins,
                          struct ds_accel__finding *finding)
 {
     if (!is_own(&node->info)) {
-        find_owner(finding, "dir_owner", node->path, "", &node->info);
+        find_owner(finding, DS_ACCEL__REASON_DIR_OWNER, node->path, "", &node->info);
     } else if ((node->info.st_mode & S_ISVTX) == 0 && is_writable_by_others(&node->info)) {
-        find_mode(finding, is_plugins ? "dir_writable" : "parent_writable", node->path, "",
-                  &node->info, EXPECTED_MODE);
+        find_mode(finding,
+                  is_plugins ? DS_ACCEL__REASON_DIR_WRITABLE : DS_ACCEL__REASON_PARENT_WRITABLE,
+                  node->path, "", &node->info, EXPECTED_MODE);
     }
 }
 
@@ -142,9 +144,10 @@ static void check_file(const struct walk *walk, const struct stat *info)
     const char *dir = walk->trust->nodes[walk->folder].path;
 
     if (!is_own(info)) {
-        find_owner(walk->finding, "file_owner", dir, walk->name, info);
+        find_owner(walk->finding, DS_ACCEL__REASON_FILE_OWNER, dir, walk->name, info);
     } else if (is_writable_by_others(info)) {
-        find_mode(walk->finding, "file_writable", dir, walk->name, info, EXPECTED_MODE);
+        find_mode(walk->finding, DS_ACCEL__REASON_FILE_WRITABLE, dir, walk->name, info,
+                  EXPECTED_MODE);
     }
 }
 
@@ -165,20 +168,21 @@ static int32_t fail_lookup(const struct walk *walk, const char *name, int error)
     case ENOENT:
     case ENOTDIR:
         if (walk->link != NULL) {
-            ds_accel__find(walk->finding, "dangling_link", "%.200s leads to %.150s/%.100s: %s",
-                           walk->link, folder->path, name, strerror(error));
-        } else {
-            ds_accel__find(walk->finding, "file_changed", "%.300s/%.100s: %s", folder->path, name,
+            ds_accel__find(walk->finding, DS_ACCEL__REASON_DANGLING_LINK,
+                           "%.200s leads to %.150s/%.100s: %s", walk->link, folder->path, name,
                            strerror(error));
+        } else {
+            ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
+                           folder->path, name, strerror(error));
         }
         break;
     case EACCES:
-        find_mode(walk->finding, "not_readable", folder->path, "", &folder->info,
+        find_mode(walk->finding, DS_ACCEL__REASON_NOT_READABLE, folder->path, "", &folder->info,
                   "it may not be searched");
         break;
     default:
-        ds_accel__find(walk->finding, "not_readable", "%.300s/%.100s: %s", folder->path, name,
-                       strerror(error));
+        ds_accel__find(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
+                       folder->path, name, strerror(error));
     }
     return DS_ACCEL_OK;
 }
@@ -281,15 +285,15 @@ static int32_t follow(struct walk *walk, const struct node *link, const char *re
     char *way;
 
     if (!is_own(&link->info)) {
-        find_owner(walk->finding, "link_owner", link->path, "", &link->info);
+        find_owner(walk->finding, DS_ACCEL__REASON_LINK_OWNER, link->path, "", &link->info);
         return DS_ACCEL_OK;
     }
     if (walk->link == NULL && (walk->link = strdup(link->path)) == NULL) {
         return ds_accel__no_memory();
     }
     if (++walk->link_count > LINK_LIMIT) {
-        ds_accel__find(walk->finding, "link_loop", "%.300s: %u links and no file yet", walk->link,
-                       LINK_LIMIT);
+        ds_accel__find(walk->finding, DS_ACCEL__REASON_LINK_LOOP,
+                       "%.300s: %u links and no file yet", walk->link, LINK_LIMIT);
         return DS_ACCEL_OK;
     }
     way = ds_accel__format("%s%s%s", link->target, rest[0] != '\0' ? "/" : "", rest);
@@ -316,7 +320,7 @@ static int32_t enter(struct walk *walk, const char *name, char *rest)
 
     if (i == trust->count) {
         status = look_up(walk, name, &node);
-        if (status < 0 || walk->finding->reason != NULL) {
+        if (status < 0 || walk->finding->reason != DS_ACCEL__REASON_NONE) {
             return status;
         }
         status = keep_node(trust, &node);
@@ -333,12 +337,12 @@ static int32_t enter(struct walk *walk, const char *name, char *rest)
     return DS_ACCEL_OK;
 }
 
-static const char *kind_reason(mode_t mode)
+static enum ds_accel__reason_id kind_reason(mode_t mode)
 {
-    return S_ISDIR(mode)    ? "is_directory"
-           : S_ISFIFO(mode) ? "is_fifo"
-           : S_ISSOCK(mode) ? "is_socket"
-                            : "not_regular_file";
+    return S_ISDIR(mode)    ? DS_ACCEL__REASON_IS_DIRECTORY
+           : S_ISFIFO(mode) ? DS_ACCEL__REASON_IS_FIFO
+           : S_ISSOCK(mode) ? DS_ACCEL__REASON_IS_SOCKET
+                            : DS_ACCEL__REASON_NOT_REGULAR_FILE;
 }
 
 /* The last name: the file, or a link to it. On the file walk->name is set. */
@@ -354,12 +358,12 @@ static int32_t reach(struct walk *walk, char *name)
     }
     if (S_ISLNK(info.st_mode)) {
         status = look_up(walk, name, &link);
-        if (status >= 0 && walk->finding->reason == NULL) {
+        if (status >= 0 && walk->finding->reason == DS_ACCEL__REASON_NONE) {
             if (link.target != NULL) {
                 status = follow(walk, &link, "");
             } else {
-                ds_accel__find(walk->finding, "file_changed", "%.400s was a link before",
-                               link.path);
+                ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
+                               "%.400s was a link before", link.path);
             }
             clear_node(&link);
         }
@@ -385,7 +389,7 @@ static int32_t step(struct walk *walk)
     bool is_last = name[length] == '\0';
 
     if (length == 0 || (is_last && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0))) {
-        ds_accel__find(walk->finding, "is_directory", "%.400s/%s",
+        ds_accel__find(walk->finding, DS_ACCEL__REASON_IS_DIRECTORY, "%.400s/%s",
                        walk->trust->nodes[walk->folder].path, name);
         return DS_ACCEL_OK;
     }
@@ -446,7 +450,7 @@ static int32_t walk_path(struct walk *walk, const char *path)
         return ds_accel__no_memory();
     }
     check_folder(&trust->nodes[0], is_last_folder(path + strspn(path, "/")), walk->finding);
-    while (status >= 0 && walk->finding->reason == NULL && walk->name == NULL) {
+    while (status >= 0 && walk->finding->reason == DS_ACCEL__REASON_NONE && walk->name == NULL) {
         status = step(walk);
     }
     return status;
@@ -463,26 +467,27 @@ static int32_t open_file(const struct walk *walk, int *fd_out, struct stat *info
     if (fd < 0) {
         error = errno;
         if (error == EACCES) {
-            find_mode(walk->finding, "not_readable", folder->path, walk->name, &walk->info, "");
+            find_mode(walk->finding, DS_ACCEL__REASON_NOT_READABLE, folder->path, walk->name,
+                      &walk->info, "");
             return DS_ACCEL_OK;
         }
         if (error == ELOOP || error == ENXIO || error == ENOENT) {
-            ds_accel__find(walk->finding, "file_changed", "%.300s/%.100s: %s", folder->path,
-                           walk->name, strerror(error));
+            ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED, "%.300s/%.100s: %s",
+                           folder->path, walk->name, strerror(error));
             return DS_ACCEL_OK;
         }
         return fail_lookup(walk, walk->name, error);
     }
     if (fstat(fd, &info) != 0) {
-        ds_accel__find(walk->finding, "not_readable", "%.300s/%.100s: %s", folder->path, walk->name,
-                       strerror(errno));
+        ds_accel__find(walk->finding, DS_ACCEL__REASON_NOT_READABLE, "%.300s/%.100s: %s",
+                       folder->path, walk->name, strerror(errno));
     } else if (info.st_dev != walk->info.st_dev || info.st_ino != walk->info.st_ino) {
-        ds_accel__find(walk->finding, "file_changed", "%.300s/%.100s is another file now",
-                       folder->path, walk->name);
+        ds_accel__find(walk->finding, DS_ACCEL__REASON_FILE_CHANGED,
+                       "%.300s/%.100s is another file now", folder->path, walk->name);
     } else {
         check_file(walk, &info);
     }
-    if (walk->finding->reason != NULL) {
+    if (walk->finding->reason != DS_ACCEL__REASON_NONE) {
         close(fd);
         return DS_ACCEL_OK;
     }
@@ -524,7 +529,7 @@ int32_t ds_accel__trust_open(struct ds_accel__trust *trust, const char *path, in
     int32_t status = walk_path(&walk, path);
 
     *fd_out = -1;
-    if (walk.name != NULL && finding->reason == NULL) {
+    if (walk.name != NULL && finding->reason == DS_ACCEL__REASON_NONE) {
         status = open_file(&walk, fd_out, info_out);
     }
     free(walk.way);
@@ -567,7 +572,7 @@ int32_t ds_accel__trust_stat(struct ds_accel__trust *trust, const char *path, st
         return DS_ACCEL_OK;
     }
     status = walk_path(&walk, path);
-    if (walk.name != NULL && finding->reason == NULL) {
+    if (walk.name != NULL && finding->reason == DS_ACCEL__REASON_NONE) {
         *info_out = walk.info;
         keep_last(trust, &walk, path);
     }
@@ -582,15 +587,16 @@ void ds_accel__trust_compare(const char *path, const struct stat *checked,
     struct stat now;
 
     if (stat(path, &now) != 0) {
-        ds_accel__find(finding, "file_changed", "%.400s: %s", path, strerror(errno));
+        ds_accel__find(finding, DS_ACCEL__REASON_FILE_CHANGED, "%.400s: %s", path, strerror(errno));
     } else if (now.st_dev != checked->st_dev || now.st_ino != checked->st_ino) {
-        ds_accel__find(finding, "file_changed", "%.400s is another file than the one checked",
-                       path);
+        ds_accel__find(finding, DS_ACCEL__REASON_FILE_CHANGED,
+                       "%.400s is another file than the one checked", path);
     } else if (now.st_size != checked->st_size || now.st_mtim.tv_sec != checked->st_mtim.tv_sec ||
                now.st_mtim.tv_nsec != checked->st_mtim.tv_nsec ||
                now.st_ctim.tv_sec != checked->st_ctim.tv_sec ||
                now.st_ctim.tv_nsec != checked->st_ctim.tv_nsec) {
-        ds_accel__find(finding, "file_changed", "%.400s was written to after it was checked", path);
+        ds_accel__find(finding, DS_ACCEL__REASON_FILE_CHANGED,
+                       "%.400s was written to after it was checked", path);
     }
 }
 

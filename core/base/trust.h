@@ -4,15 +4,16 @@
 #ifndef DS_ACCEL_CORE_TRUST_H
 #define DS_ACCEL_CORE_TRUST_H
 
+#include "base/reason.h"
 #include "ds_accel.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* A failure of a gate: reason code (static) and evidence. */
+/* A failure of a gate: its reason and evidence. */
 struct ds_accel__finding {
-    const char *reason; /* NULL: no failure */
+    enum ds_accel__reason_id reason; /* NONE: no failure */
     char detail[512];
 };
 
@@ -24,8 +25,8 @@ uid_t ds_accel__trusted_user(void);
 /* True if the process has such rights: set-user, set-group and file-capability programs. */
 bool ds_accel__has_raised_rights(void);
 
-void ds_accel__find(struct ds_accel__finding *finding, const char *reason, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void ds_accel__find(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
+                    const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Folders that were walked, kept open while a context asks its plugins (trust.c). */
 struct ds_accel__trust;

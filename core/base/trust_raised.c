@@ -27,9 +27,9 @@ int32_t ds_accel__trust_named_file(const char *path)
     struct ds_accel__finding finding = {0};
     int32_t status = ds_accel__trust_if_raised(path, &finding);
 
-    if (status >= 0 && finding.reason != NULL) {
-        status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path, finding.reason,
-                                 finding.detail);
+    if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE) {
+        status = ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path,
+                                 ds_accel__reason_code(finding.reason), finding.detail);
     }
     return status;
 }

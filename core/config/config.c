@@ -732,15 +732,14 @@ json_t *ds_accel__config_backend(const struct ds_accel__config *config, const ch
 }
 
 const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
-                                    const char *reason)
+                                    enum ds_accel__reason_id reason)
 {
     const struct ds_accel__reason *known = ds_accel__reason(reason);
-    json_t *own;
+    json_t *own = NULL;
 
-    if (known == NULL) {
-        return "";
+    if (reason != DS_ACCEL__REASON_NONE) {
+        own = ds_accel__config_get(config, "backends", backend, "remedies", known->code, NULL);
     }
-    own = ds_accel__config_get(config, "backends", backend, "remedies", reason, NULL);
     return own != NULL ? json_string_value(own) : known->remedy;
 }
 

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_CONFIG_H
 #define DS_ACCEL_CORE_CONFIG_H
 
+#include "base/reason.h"
 #include "ds_accel.h"
 
 #include <jansson.h>
@@ -122,7 +123,7 @@ bool ds_accel__config_is_package(const struct ds_accel__config *config, const ch
  * else as the table of reasons has it for all; "" if the code is none. Borrowed.
  */
 const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
-                                    const char *reason);
+                                    enum ds_accel__reason_id reason);
 const char *ds_accel__layer_name(enum ds_accel__layer layer);
 
 /* Called for each problem: the JSON pointer of the value, or of the key if is_key. */

@@ -137,7 +137,7 @@ static const char *check_library(const char *text)
 
 static const char *check_reason(const char *text)
 {
-    return text[0] != '\0' && ds_accel__reason(text) != NULL
+    return text[0] != '\0' && ds_accel__reason_find(text) != DS_ACCEL__REASON_NONE
                ? NULL
                : "expected the code of a reason, as in no_device: ds-accel-reasons(7) lists them";
 }

@@ -108,7 +108,8 @@ static bool is_beyond_doubt(const char *path)
 {
     struct ds_accel__finding finding = {0};
 
-    return ds_accel__trust_if_raised(path, &finding) >= 0 && finding.reason == NULL;
+    return ds_accel__trust_if_raised(path, &finding) >= 0 &&
+           finding.reason == DS_ACCEL__REASON_NONE;
 }
 
 /* The folder of the library beside the program, or where it was built to be. */

@@ -715,17 +715,17 @@ static int32_t check_content(const char *path, const char *name)
     }
     status = ds_accel__elf_open(fd, &elf, &finding);
     close(fd);
-    if (status >= 0 && finding.reason == NULL) {
+    if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE) {
         ds_accel__elf_check_harm(&elf, &finding);
-        if (finding.reason == NULL) {
+        if (finding.reason == DS_ACCEL__REASON_NONE) {
             ds_accel__elf_check_note(&elf, name, &finding);
         }
         status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
     ds_accel__elf_close(&elf);
-    if (status >= 0 && finding.reason != NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path, finding.reason,
-                               finding.detail);
+    if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE) {
+        return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s: %s: %s", path,
+                               ds_accel__reason_code(finding.reason), finding.detail);
     }
     return status;
 }
@@ -783,7 +783,8 @@ static int32_t take_name(struct ds_accel__suite *suite, const char *name)
     ds_accel__asking_end(suite->context);
     if (status >= 0 && !passed) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s is not used: %s: %s", name,
-                               found->reason, found->detail != NULL ? found->detail : "");
+                               ds_accel__reason_code(found->reason),
+                               found->detail != NULL ? found->detail : "");
     }
     if (status >= 0) {
         suite->candidate = ds_accel__candidate_create(suite->context, name, found->path);

@@ -24,6 +24,7 @@
 #ifndef DS_ACCEL_CONFORMANCE_H
 #define DS_ACCEL_CONFORMANCE_H
 
+#include "base/reason.h"
 #include "host/loader.h"
 
 #include <jansson.h>
@@ -350,7 +351,8 @@ void ds_accel__describe_device(struct ds_accel__run *run, uint32_t device_index,
 bool ds_accel__find_report(const char *text, size_t size, uint32_t *rule_out, char *line,
                            size_t line_size);
 /* As ds_accel__conduct_t: fail, unless the configuration tolerates it. */
-void ds_accel__want_no_conduct(void *user_data, const char *code, const char *detail);
+void ds_accel__want_no_conduct(void *user_data, enum ds_accel__reason_id reason,
+                               const char *detail);
 /* Fail if anything was printed since this process began, stdout or stderr was closed, or stdin is
  * another file. */
 void ds_accel__want_silence(const struct ds_accel__run *run);

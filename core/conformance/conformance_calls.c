@@ -878,11 +878,12 @@ struct place {
     const char *slot;
 };
 
-static void report_change(void *user_data, const char *code, const char *detail)
+static void report_change(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
     const struct place *place = user_data;
 
-    ds_accel__check_fail(place->run, "%s: %s: %s", place->slot, code, detail);
+    ds_accel__check_fail(place->run, "%s: %s: %s", place->slot, ds_accel__reason_code(reason),
+                         detail);
 }
 
 static void want_process(struct ds_accel__run *run, const struct ds_accel__tour_stop *stop,

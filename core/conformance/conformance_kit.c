@@ -356,12 +356,12 @@ size_t ds_accel__count_descriptors(void)
     return count_entries("/proc/self/fd");
 }
 
-void ds_accel__want_no_conduct(void *user_data, const char *code, const char *detail)
+void ds_accel__want_no_conduct(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
     struct ds_accel__run *run = user_data;
 
-    if (!ds_accel__conduct_is_tolerated(run->candidate, code)) {
-        ds_accel__check_fail(run, "%s: %s", code, detail);
+    if (!ds_accel__conduct_is_tolerated(run->candidate, reason)) {
+        ds_accel__check_fail(run, "%s: %s", ds_accel__reason_code(reason), detail);
     }
 }
 

@@ -67,10 +67,10 @@ static struct counts count(size_t thread_limit)
 }
 
 /* Fewer than one of each round stayed, or the configuration tolerates that some do. */
-static bool has_no_growth(const struct ds_accel__run *run, const char *code, size_t rounds,
-                          size_t before, size_t after)
+static bool has_no_growth(const struct ds_accel__run *run, enum ds_accel__reason_id reason,
+                          size_t rounds, size_t before, size_t after)
 {
-    return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, code);
+    return after < before + rounds || ds_accel__conduct_is_tolerated(run->candidate, reason);
 }
 
 /* Go through the rounds, and fail if something stays of each. What is made once is made in the
@@ -99,11 +99,13 @@ static void want_no_growth(struct ds_accel__run *run, const char *what,
         has_leak = has_leak && last.heap_bytes >= before.heap_bytes + (size_t)ROUNDS * LEAK_BYTES;
         maps_more = maps_more && last.mapped_pages >= before.mapped_pages + ROUNDS;
     }
-    EXPECT(run, has_no_growth(run, "leaves_thread", rounds, first.threads, last.threads),
+    EXPECT(run,
+           has_no_growth(run, DS_ACCEL__REASON_LEAVES_THREAD, rounds, first.threads, last.threads),
            "%s %zu times: %zu threads before, %zu after", what, rounds, first.threads,
            last.threads);
     EXPECT(run,
-           has_no_growth(run, "leaves_descriptor", rounds, first.descriptors, last.descriptors),
+           has_no_growth(run, DS_ACCEL__REASON_LEAVES_DESCRIPTOR, rounds, first.descriptors,
+                         last.descriptors),
            "%s %zu times: %zu descriptors before, %zu after", what, rounds, first.descriptors,
            last.descriptors);
     EXPECT(run, !has_leak, "%s %zu times: %zu bytes of the heap before, %zu after", what, rounds,
@@ -196,9 +198,9 @@ static void check_asked(struct ds_accel__run *run)
 
 /* ---- the process ---------------------------------------------------------------------------- */
 
-static void report_change(void *user_data, const char *code, const char *detail)
+static void report_change(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
-    ds_accel__check_fail(user_data, "%s: %s", code, detail);
+    ds_accel__check_fail(user_data, "%s: %s", ds_accel__reason_code(reason), detail);
 }
 
 /* Of the slots that nothing else calls in a process that goes on. */

@@ -138,11 +138,13 @@ static void probe(struct ds_accel__run *run)
     }
     if (status == DS_ACCEL_OK && verdict->reason != DS_ACCEL_REASON_NONE &&
         (verdict->state == DS_ACCEL_PROBE_UNAVAILABLE || verdict->state == DS_ACCEL_PROBE_ERROR)) {
-        const char *code = ds_accel__reason_of_verdict(verdict->reason);
+        enum ds_accel__reason_id reason = ds_accel__reason_of_verdict(verdict->reason);
 
         verdict->detail[sizeof(verdict->detail) - 1] = '\0';
         snprintf(text, sizeof(text), "%s is not available: %s: %s", run->name,
-                 code != NULL ? code : "newer_reason", verdict->detail);
+                 ds_accel__reason_code(
+                     reason != DS_ACCEL__REASON_NONE ? reason : DS_ACCEL__REASON_NEWER_REASON),
+                 verdict->detail);
         give_up(text);
     }
 }

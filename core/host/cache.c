@@ -123,8 +123,7 @@ static bool is_sound(const struct ds_accel__record *record)
            record->data.stage < DS_ACCEL__GATE_COUNT &&
            record->data.device_count <= DS_ACCEL__DEVICE_LIMIT &&
            ds_accel__is_backend_name(record->texts[DS_ACCEL__RECORD_NAME]) &&
-           (reason[0] == '\0' || ds_accel__reason(reason) != NULL) &&
-           (strike[0] == '\0' || ds_accel__reason(strike) != NULL) &&
+           ds_accel__reason_is_code(reason) && ds_accel__reason_is_code(strike) &&
            memchr(record->data.variant, '\0', sizeof(record->data.variant)) != NULL;
 }
 

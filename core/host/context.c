@@ -433,7 +433,7 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     ds_accel__plugin_lock();
     theirs = entry(&candidate->host.abi);
     if (theirs == NULL) {
-        ds_accel__find(&finding, "entry_refused", "the entry returned NULL");
+        ds_accel__find(&finding, DS_ACCEL__REASON_ENTRY_REFUSED, "the entry returned NULL");
     } else {
         uint32_t size;
 
@@ -447,13 +447,14 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
         ds_accel__table_import(theirs, name, &candidate->table, &finding);
     }
     ds_accel__plugin_unlock();
-    if (finding.reason == NULL && !ds_accel__is_backend_name(name)) {
-        ds_accel__find(&finding, "bad_name", "\"%s\" is not [a-z][a-z0-9_.]{0,30}", name);
+    if (finding.reason == DS_ACCEL__REASON_NONE && !ds_accel__is_backend_name(name)) {
+        ds_accel__find(&finding, DS_ACCEL__REASON_BAD_NAME, "\"%s\" is not [a-z][a-z0-9_.]{0,30}",
+                       name);
     }
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_destroy(candidate);
         return ds_accel__error(DS_ACCEL_ERR_ABI, "%s: %s: %s", name[0] != '\0' ? name : "(no name)",
-                               finding.reason, finding.detail);
+                               ds_accel__reason_code(finding.reason), finding.detail);
     }
     candidate->has_table = true;
     candidate->note_features = candidate->table.required_features;
@@ -478,7 +479,8 @@ int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1_t entry)
     shadowed = ds_accel__registry_find(&context->registry, name);
     status = ds_accel__registry_add(&context->registry, candidate);
     if (status >= 0 && shadowed != NULL) {
-        ds_accel__find(&finding, "shadowed", "by a backend that the program registered");
+        ds_accel__find(&finding, DS_ACCEL__REASON_SHADOWED,
+                       "by a backend that the program registered");
         ds_accel__candidate_fail(shadowed, DS_ACCEL__GATE_NAME, DS_ACCEL_STATE_SHADOWED, &finding);
     }
     if (status >= 0) {
@@ -599,7 +601,7 @@ int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
     answer.version = candidate->version;
     answer.abi = candidate->abi;
     answer.state_name = ds_accel__state_name(candidate->state);
-    answer.reason = candidate->reason;
+    answer.reason = ds_accel__reason_code(candidate->reason);
     answer.detail = candidate->detail != NULL ? candidate->detail : "";
     answer.stage = candidate->stage;
     ds_accel_write(candidate_out, &answer, sizeof(answer));

@@ -44,7 +44,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_o
     }
     if (candidate->is_named) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
-    } else if (candidate->power->reason != NULL) {
+    } else if (candidate->power->reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_POWER, DS_ACCEL_STATE_UNAVAILABLE,
                                  candidate->power);
         *passed_out = false;
@@ -96,7 +96,8 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     if (!*found_out) {
         candidate->is_cached = false;
         candidate->elapsed_us = elapsed_us;
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, DS_ACCEL__REASON_NONE, "%s",
+                                "");
     }
     return status;
 }
@@ -126,7 +127,7 @@ static bool reject_inherited(struct ds_accel__candidate *candidate)
     if (starter == 0) {
         return false;
     }
-    ds_accel__find(&finding, "forked", FORKED_TEXT, (long)starter);
+    ds_accel__find(&finding, DS_ACCEL__REASON_FORKED, FORKED_TEXT, (long)starter);
     ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_UNAVAILABLE, &finding);
     return true;
 }
@@ -183,11 +184,12 @@ static int32_t ask_cpu_here(struct ds_accel__candidate *candidate)
     int32_t status;
 
     if (strcmp(candidate->name, "cpu") != 0 || !candidate->has_verdict ||
-        strncmp(candidate->reason, "helper_", 7) != 0) {
+        !ds_accel__reason_is_of_helper(candidate->reason)) {
         return DS_ACCEL_OK;
     }
     ds_accel__log(&candidate->host.context->log, "probe", DS_ACCEL_LOG_WARN,
-                  "cpu is asked in this process: %s: %s", candidate->reason, detail_of(candidate));
+                  "cpu is asked in this process: %s: %s", ds_accel__reason_code(candidate->reason),
+                  detail_of(candidate));
     ds_accel__probe_finish(candidate->host.context); /* descriptors may be what is short */
     ds_accel__candidate_unask(candidate);
     ds_accel__guard_take(&guard);
@@ -351,7 +353,7 @@ static int32_t load_to_start(struct ds_accel__candidate *candidate)
     }
     status = ds_accel__load_here(candidate);
     if (status >= 0 && !candidate->has_table) {
-        return ds_accel__error(DS_ACCEL_ERR_ABI, "%s: %s", candidate->reason,
+        return ds_accel__error(DS_ACCEL_ERR_ABI, "%s: %s", ds_accel__reason_code(candidate->reason),
                                candidate->detail != NULL ? candidate->detail : "");
     }
     candidate->state = state;
@@ -360,13 +362,13 @@ static int32_t load_to_start(struct ds_accel__candidate *candidate)
 }
 
 /* Its rehearsal did not show it, and it cannot be undone. */
-static void warn_changed(void *user_data, const char *reason, const char *detail)
+static void warn_changed(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
     const struct ds_accel__candidate *candidate = user_data;
 
     ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
                   "%s: %s when it was started, which could not be put back: %s", candidate->name,
-                  reason, detail);
+                  ds_accel__reason_code(reason), detail);
 }
 
 int32_t ds_accel__candidate_start(struct ds_accel__candidate *candidate,
@@ -436,7 +438,7 @@ static void forget(struct ds_accel__candidate *candidate)
             candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
         }
     }
-    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, DS_ACCEL__REASON_NONE, "%s", "");
 }
 
 static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candidate)
@@ -476,7 +478,7 @@ static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
 static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                              const char *set_method)
 {
-    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_SELECTED, "", "%s",
+    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_SELECTED, DS_ACCEL__REASON_NONE, "%s",
                             candidate->verdict.detail);
     context->set_method = set_method;
     for (size_t i = 0; i < context->registry.count; i++) {
@@ -536,11 +538,12 @@ static int32_t fail_unknown(ds_accel_t *context, const char *name, const char *s
     const char *found = plugins.failed ? "" : plugins.data;
 
     if (ds_accel__config_get(&context->config, "backends", name, NULL) != NULL) {
-        ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
-                        "%s is \"%s\", which has no plugin here: no_plugin: ds_accel_%s.so is in "
-                        "none of the folders searched; plugins found: %s. Remedy: %s",
-                        source, name, name, found,
-                        ds_accel__config_remedy(&context->config, name, "no_plugin"));
+        ds_accel__error(
+            DS_ACCEL_ERR_NOT_USABLE,
+            "%s is \"%s\", which has no plugin here: no_plugin: ds_accel_%s.so is in "
+            "none of the folders searched; plugins found: %s. Remedy: %s",
+            source, name, name, found,
+            ds_accel__config_remedy(&context->config, name, DS_ACCEL__REASON_NO_PLUGIN));
     } else {
         ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
                         "%s is \"%s\", which is not the name of an accelerator here%s%s%s; plugins "
@@ -556,24 +559,24 @@ static int32_t fail_forced(const struct ds_accel__candidate *candidate, const ch
 {
     const struct ds_accel__reason *reason = ds_accel__reason(candidate->reason);
 
-    return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE,
-                           "%s is \"%s\", which cannot be used: %s: %s. Remedy: %s", source,
-                           candidate->name, candidate->reason,
-                           candidate->detail != NULL && candidate->detail[0] != '\0'
-                               ? candidate->detail
-                               : (reason != NULL ? reason->meaning : ""),
-                           ds_accel__config_remedy(&candidate->host.context->config,
-                                                   candidate->name, candidate->reason));
+    return ds_accel__error(
+        DS_ACCEL_ERR_NOT_USABLE, "%s is \"%s\", which cannot be used: %s: %s. Remedy: %s", source,
+        candidate->name, reason->code,
+        candidate->detail != NULL && candidate->detail[0] != '\0' ? candidate->detail
+                                                                  : reason->meaning,
+        ds_accel__config_remedy(&candidate->host.context->config, candidate->name,
+                                candidate->reason));
 }
 
-static void mark_others(ds_accel_t *context, const char *reason)
+static void mark_others(ds_accel_t *context, enum ds_accel__reason_id reason)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
         if (candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
-            ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED,
-                                    candidate->is_demand_only ? "demand_only" : reason, "%s", "");
+            ds_accel__candidate_set(
+                candidate, DS_ACCEL_STATE_NOT_PROBED,
+                candidate->is_demand_only ? DS_ACCEL__REASON_DEMAND_ONLY : reason, "%s", "");
         }
     }
 }
@@ -602,7 +605,7 @@ static int32_t detect_forced(ds_accel_t *context, const char *name, const char *
     if (candidate->state == DS_ACCEL_STATE_AVAILABLE && start(context, candidate) >= 0) {
         select_candidate(context, candidate, set_method);
     }
-    mark_others(context, "not_chosen");
+    mark_others(context, DS_ACCEL__REASON_NOT_CHOSEN);
     return context->chosen != NULL ? DS_ACCEL_OK : fail_forced(candidate, source);
 }
 
@@ -613,7 +616,7 @@ static void warn_start_failed(const struct ds_accel__candidate *candidate)
 {
     ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
                   "%s passed its probe but failed to start (%s: %s); going on to the next",
-                  candidate->name, candidate->reason, detail_of(candidate));
+                  candidate->name, ds_accel__reason_code(candidate->reason), detail_of(candidate));
 }
 
 /* Start an available candidate. *done_out: it was chosen. */
@@ -713,7 +716,7 @@ static int32_t try_candidate(ds_accel_t *context, size_t position, bool *done_ou
         return status;
     }
     if (first != NULL) {
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, "deferred",
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, DS_ACCEL__REASON_DEFERRED,
                                 "through \"%s\" it lets %s go first", candidate->verdict.variant,
                                 first->name);
         return DS_ACCEL_OK;
@@ -735,7 +738,7 @@ static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidat
         struct ds_accel__candidate *first;
 
         if (candidate->state != DS_ACCEL_STATE_AVAILABLE ||
-            strcmp(candidate->reason, "deferred") != 0) {
+            candidate->reason != DS_ACCEL__REASON_DEFERRED) {
             continue;
         }
         status = ds_accel__deferred_to(context, candidate, &first);
@@ -769,7 +772,7 @@ static const struct ds_accel__candidate *best_rejected(const ds_accel_t *context
         }
         if (candidate->state == DS_ACCEL_STATE_DISABLED) {
             disabled = disabled == NULL ? candidate : disabled;
-        } else if (strcmp(candidate->reason, "no_device") == 0) {
+        } else if (candidate->reason == DS_ACCEL__REASON_NO_DEVICE) {
             absent = absent == NULL ? candidate : absent;
         } else {
             return candidate;
@@ -787,7 +790,7 @@ static size_t list_absent(const ds_accel_t *context, struct ds_accel__text *name
     for (size_t i = 0; i < context->registry.count; i++) {
         const struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
-        if (is_rejected(candidate, false) && strcmp(candidate->reason, "no_device") == 0) {
+        if (is_rejected(candidate, false) && candidate->reason == DS_ACCEL__REASON_NO_DEVICE) {
             if (last != NULL) {
                 ds_accel__text_add(names, "%s%s", count > 1 ? ", " : "", last);
             }
@@ -812,7 +815,7 @@ static void warn_fallback(const ds_accel_t *context)
     if (best == NULL) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_INFO,
                       "cpu is used: no other accelerator has a plugin here");
-    } else if (strcmp(best->reason, "no_device") == 0 && list_absent(context, &names) > 1) {
+    } else if (best->reason == DS_ACCEL__REASON_NO_DEVICE && list_absent(context, &names) > 1) {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
                       "falling back to cpu: no_device: this machine has no device of %s (ds-accel "
                       "explain tells more)",
@@ -820,8 +823,9 @@ static void warn_fallback(const ds_accel_t *context)
     } else {
         ds_accel__log(&context->log, "detect", DS_ACCEL_LOG_WARN,
                       "falling back to cpu: %s is %s: %s%s%s (ds-accel explain %s tells more)",
-                      best->name, ds_accel__state_name(best->state), best->reason,
-                      detail_of(best)[0] != '\0' ? ": " : "", detail_of(best), best->name);
+                      best->name, ds_accel__state_name(best->state),
+                      ds_accel__reason_code(best->reason), detail_of(best)[0] != '\0' ? ": " : "",
+                      detail_of(best), best->name);
     }
     ds_accel__text_clear(&names);
 }
@@ -830,7 +834,7 @@ static void warn_fallback(const ds_accel_t *context)
 static bool was_limited(const ds_accel_t *context)
 {
     for (size_t i = 0; i < context->registry.count; i++) {
-        if (strcmp(context->registry.candidates[i]->reason, "helper_refused") == 0) {
+        if (context->registry.candidates[i]->reason == DS_ACCEL__REASON_HELPER_REFUSED) {
             return true;
         }
     }
@@ -891,7 +895,7 @@ static int32_t detect_auto(ds_accel_t *context)
             return status;
         }
     }
-    mark_others(context, "not_needed");
+    mark_others(context, DS_ACCEL__REASON_NOT_NEEDED);
     if (!done) {
         const struct ds_accel__candidate *best = best_rejected(context, true);
 
@@ -901,8 +905,8 @@ static int32_t detect_auto(ds_accel_t *context)
                                                           : DS_ACCEL_ERR_NO_DEVICE,
                                    "no accelerator can be used: the best candidate, %s, is %s: "
                                    "%s: %s",
-                                   best->name, ds_accel__state_name(best->state), best->reason,
-                                   detail_of(best));
+                                   best->name, ds_accel__state_name(best->state),
+                                   ds_accel__reason_code(best->reason), detail_of(best));
         }
         return ds_accel__error(
             DS_ACCEL_ERR_NO_DEVICE,
@@ -1028,7 +1032,7 @@ int32_t ds_accel__choose(ds_accel_t *context)
 /* Candidates to be asked together, each with the reason why it was not asked before. */
 struct batch {
     struct ds_accel__candidate *candidates[64];
-    const char *reasons[64];
+    enum ds_accel__reason_id reasons[64];
     size_t count;
 };
 
@@ -1049,21 +1053,21 @@ static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
 static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                                bool is_named, bool may_wake, struct batch *batch)
 {
-    const char *reason = candidate->reason;
+    enum ds_accel__reason_id reason = candidate->reason;
     bool passed;
     int32_t status;
 
     candidate->is_named = is_named && may_wake;
     if (candidate->is_named && is_asleep(candidate)) {
         forget(candidate); /* that it sleeps was a verdict for others */
-        reason = "";
+        reason = DS_ACCEL__REASON_NONE;
     }
     status = ds_accel__candidate_check_file(candidate, &passed);
     if (status < 0 || !passed) {
         return status;
     }
     if (candidate->is_demand_only) {
-        reason = "demand_only";
+        reason = DS_ACCEL__REASON_DEMAND_ONLY;
     }
     if (candidate->is_demand_only && !is_named) {
         ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, reason, "%s", "");
@@ -1110,11 +1114,11 @@ int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
     status = status < 0 ? status : check_all(context, name, may_wake, &found);
     ds_accel__asking_end(context);
     if (status >= 0 && name != NULL && !found) {
-        status =
-            ds_accel__error(DS_ACCEL_ERR_NOT_FOUND,
-                            "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s",
-                            name, context->searched.data != NULL ? context->searched.data : "",
-                            ds_accel__config_remedy(&context->config, name, "no_plugin"));
+        status = ds_accel__error(
+            DS_ACCEL_ERR_NOT_FOUND,
+            "no plugin ds_accel_%s.so is in the folders searched:\n%sRemedy: %s", name,
+            context->searched.data != NULL ? context->searched.data : "",
+            ds_accel__config_remedy(&context->config, name, DS_ACCEL__REASON_NO_PLUGIN));
     }
     pthread_mutex_unlock(&context->lock);
     return status;

@@ -686,31 +686,32 @@ static bool restore_floating_point(const struct ds_accel__guard *guard)
 /* ---- the kinds ------------------------------------------------------------------------------ */
 
 static const struct {
-    const char *code;
+    enum ds_accel__reason_id reason;
     bool (*compare)(const struct ds_accel__guard *guard, char *text, size_t size);
     bool (*restore)(const struct ds_accel__guard *guard); /* NULL: it cannot be put back */
 } kinds[] = {
-    {"changes_signal_mask", compare_mask, restore_mask},
-    {"changes_signal_handler", compare_handlers, restore_handlers},
-    {"changes_affinity", compare_affinity, restore_affinity},
-    {"changes_root", compare_root, NULL},
-    {"changes_directory", compare_directory, restore_directory},
-    {"changes_locale", compare_locale, restore_locale},
-    {"changes_umask", compare_umask, restore_umask},
-    {"changes_limit", compare_limits, restore_limits},
-    {"changes_environment", compare_environment, restore_environment},
-    {"changes_timer", compare_timers, restore_timers},
-    {"changes_priority", compare_priority, restore_priority},
-    {"changes_scheduling", compare_scheduling, restore_scheduling},
-    {"changes_process_group", compare_process_group, restore_process_group},
-    {"changes_floating_point", compare_floating_point, restore_floating_point},
-    {"changes_ids", ds_accel__guard_compare_ids, NULL},
-    {"changes_seccomp", ds_accel__guard_compare_seccomp, NULL},
-    {"changes_namespace", ds_accel__guard_compare_namespaces, NULL},
-    {"changes_dumpable", ds_accel__guard_compare_dumpable, ds_accel__guard_restore_dumpable},
-    {"changes_death_signal", ds_accel__guard_compare_death_signal,
+    {DS_ACCEL__REASON_CHANGES_SIGNAL_MASK, compare_mask, restore_mask},
+    {DS_ACCEL__REASON_CHANGES_SIGNAL_HANDLER, compare_handlers, restore_handlers},
+    {DS_ACCEL__REASON_CHANGES_AFFINITY, compare_affinity, restore_affinity},
+    {DS_ACCEL__REASON_CHANGES_ROOT, compare_root, NULL},
+    {DS_ACCEL__REASON_CHANGES_DIRECTORY, compare_directory, restore_directory},
+    {DS_ACCEL__REASON_CHANGES_LOCALE, compare_locale, restore_locale},
+    {DS_ACCEL__REASON_CHANGES_UMASK, compare_umask, restore_umask},
+    {DS_ACCEL__REASON_CHANGES_LIMIT, compare_limits, restore_limits},
+    {DS_ACCEL__REASON_CHANGES_ENVIRONMENT, compare_environment, restore_environment},
+    {DS_ACCEL__REASON_CHANGES_TIMER, compare_timers, restore_timers},
+    {DS_ACCEL__REASON_CHANGES_PRIORITY, compare_priority, restore_priority},
+    {DS_ACCEL__REASON_CHANGES_SCHEDULING, compare_scheduling, restore_scheduling},
+    {DS_ACCEL__REASON_CHANGES_PROCESS_GROUP, compare_process_group, restore_process_group},
+    {DS_ACCEL__REASON_CHANGES_FLOATING_POINT, compare_floating_point, restore_floating_point},
+    {DS_ACCEL__REASON_CHANGES_IDS, ds_accel__guard_compare_ids, NULL},
+    {DS_ACCEL__REASON_CHANGES_SECCOMP, ds_accel__guard_compare_seccomp, NULL},
+    {DS_ACCEL__REASON_CHANGES_NAMESPACE, ds_accel__guard_compare_namespaces, NULL},
+    {DS_ACCEL__REASON_CHANGES_DUMPABLE, ds_accel__guard_compare_dumpable,
+     ds_accel__guard_restore_dumpable},
+    {DS_ACCEL__REASON_CHANGES_DEATH_SIGNAL, ds_accel__guard_compare_death_signal,
      ds_accel__guard_restore_death_signal},
-    {"changes_attribute", ds_accel__guard_compare_attributes, NULL},
+    {DS_ACCEL__REASON_CHANGES_ATTRIBUTE, ds_accel__guard_compare_attributes, NULL},
 };
 DS_ACCEL_STATIC_ASSERT(DS_ACCEL__ARRAY_SIZE(kinds) <= 32, "a bit of reported for each");
 
@@ -724,7 +725,7 @@ void ds_accel__guard_compare(struct ds_accel__guard *guard, ds_accel__conduct_t 
 
         if ((guard->reported & bit) == 0 && kinds[i].compare(guard, text, sizeof(text))) {
             guard->reported |= bit;
-            report(user_data, kinds[i].code, text);
+            report(user_data, kinds[i].reason, text);
         }
     }
 }
@@ -738,7 +739,7 @@ void ds_accel__guard_restore(struct ds_accel__guard *guard, ds_accel__conduct_t 
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds); i++) {
         if (kinds[i].compare(guard, text, sizeof(text)) &&
             (kinds[i].restore == NULL || !kinds[i].restore(guard)) && report != NULL) {
-            report(user_data, kinds[i].code, text);
+            report(user_data, kinds[i].reason, text);
         }
     }
     restore_signal_stack(guard);

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_GUARD_H
 #define DS_ACCEL_CORE_GUARD_H
 
+#include "base/reason.h"
 #include "ds_accel.h"
 
 #include <sched.h>
@@ -67,7 +68,8 @@ struct ds_accel__guard {
     uint64_t taken_ns;
 };
 
-typedef void (*ds_accel__conduct_t)(void *user_data, const char *reason, const char *detail);
+typedef void (*ds_accel__conduct_t)(void *user_data, enum ds_accel__reason_id reason,
+                                    const char *detail);
 
 /*
  * What of this process a plugin has to leave as it is (DSA-P28), before its code runs. Restore it,

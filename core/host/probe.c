@@ -81,13 +81,15 @@ const char *ds_accel__probe_containment(const ds_accel_t *context)
     return name != NULL ? name : "auto";
 }
 
-bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code)
+bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
+                                    enum ds_accel__reason_id reason)
 {
     json_t *codes =
         ds_accel__config_backend(&candidate->host.context->config, candidate->name, "tolerate");
 
     for (size_t i = 0; i < json_array_size(codes); i++) {
-        if (strcmp(json_string_value(json_array_get(codes, i)), code) == 0) {
+        if (strcmp(json_string_value(json_array_get(codes, i)), ds_accel__reason_code(reason)) ==
+            0) {
             return true;
         }
     }
@@ -240,7 +242,7 @@ static size_t count_busy(const struct ds_accel__prober *prober)
 
 static bool is_refused(const struct ds_accel__candidate *candidate)
 {
-    return candidate->has_verdict && strcmp(candidate->reason, "helper_refused") == 0;
+    return candidate->has_verdict && candidate->reason == DS_ACCEL__REASON_HELPER_REFUSED;
 }
 
 /*

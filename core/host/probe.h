@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_PROBE_H
 #define DS_ACCEL_CORE_PROBE_H
 
+#include "base/reason.h"
 #include "host/registry.h"
 
 #include <stdbool.h>
@@ -30,7 +31,8 @@ typedef void (*ds_accel__rule_t)(void *user_data, uint32_t number, uint32_t resu
 struct ds_accel__lint_sink {
     ds_accel__rule_t judge;
     /* tolerated or not; is_started: seen once it had been started, not by its probe alone */
-    void (*conduct)(void *user_data, bool is_started, const char *code, const char *detail);
+    void (*conduct)(void *user_data, bool is_started, enum ds_accel__reason_id reason,
+                    const char *detail);
     void *user_data;
 };
 
@@ -110,6 +112,7 @@ void ds_accel__probe_begin(ds_accel_t *context);
 void ds_accel__probe_release(ds_accel_t *context);
 void ds_accel__probe_finish(ds_accel_t *context);
 /* Record in a candidate what it did to its process. True: it is tolerated. */
-bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate, const char *code);
+bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
+                                    enum ds_accel__reason_id reason);
 
 #endif

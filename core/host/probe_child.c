@@ -199,12 +199,12 @@ static void on_stage(ds_accel_t *context, enum ds_accel__gate gate)
     say(DS_ACCEL__FRAME_STAGE, &stage, sizeof(stage));
 }
 
-static void on_conduct(void *user_data, const char *reason, const char *detail)
+static void on_conduct(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
     struct message message = {.size = 0};
 
     (void)user_data;
-    put_text(&message, reason);
+    put_text(&message, ds_accel__reason_code(reason));
     put_text(&message, detail);
     say(DS_ACCEL__FRAME_CONDUCT, message.data, message.size);
 }
@@ -329,7 +329,7 @@ static void say_result(const struct ds_accel__candidate *candidate)
         }
     }
     put_struct(&message, &result, sizeof(result));
-    put_text(&message, candidate->reason);
+    put_text(&message, ds_accel__reason_code(candidate->reason));
     put_text(&message, candidate->detail);
     for (int gate = DS_ACCEL__GATE_LOAD; gate <= DS_ACCEL__GATE_START; gate++) {
         put_text(&message, candidate->gates[gate].evidence);
@@ -358,7 +358,8 @@ static int32_t run_plugin(struct ds_accel__candidate *candidate, bool is_lint)
 
     if (status >= 0 && candidate->state == DS_ACCEL_STATE_NOT_PROBED) {
         /* A rule that it breaks kept it from being asked: the rules say which. */
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, "", "%s", "");
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_REJECTED, DS_ACCEL__REASON_NONE, "%s",
+                                "");
     }
     if (status >= 0 && candidate->state == DS_ACCEL_STATE_AVAILABLE) {
         if (is_lint) {

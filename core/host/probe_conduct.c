@@ -181,12 +181,13 @@ enum kind {
 static void report_once(struct ds_accel__left *left, enum kind kind, const char *text,
                         ds_accel__conduct_t report, void *user_data)
 {
-    static const char *const codes[] = {"leaves_process", "leaves_thread", "leaves_descriptor",
-                                        "leaves_timer"};
+    static const enum ds_accel__reason_id reasons[] = {
+        DS_ACCEL__REASON_LEAVES_PROCESS, DS_ACCEL__REASON_LEAVES_THREAD,
+        DS_ACCEL__REASON_LEAVES_DESCRIPTOR, DS_ACCEL__REASON_LEAVES_TIMER};
 
     if ((left->reported >> kind & 1) == 0) {
         left->reported |= UINT32_C(1) << kind;
-        report(user_data, codes[kind], text);
+        report(user_data, reasons[kind], text);
     }
 }
 

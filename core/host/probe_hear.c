@@ -53,34 +53,33 @@ void ds_accel__helper_take_output(struct ds_accel__captured *capture)
     }
 }
 
-static void note_conduct(struct ds_accel__helper *helper, const char *code, const char *detail)
+static void note_conduct(struct ds_accel__helper *helper, enum ds_accel__reason_id reason,
+                         const char *detail)
 {
-    const struct ds_accel__reason *reason = ds_accel__reason(code);
     struct ds_accel__conduct *conduct = &helper->conduct;
     size_t length = strlen(conduct->tolerated);
 
-    if (reason == NULL) {
+    if (reason == DS_ACCEL__REASON_NONE) {
         return;
     }
     helper->candidate->has_conduct = true;
-    conduct->has_process = conduct->has_process || strcmp(code, "leaves_process") == 0;
+    conduct->has_process = conduct->has_process || reason == DS_ACCEL__REASON_LEAVES_PROCESS;
     if (helper->candidate->lint != NULL) {
         helper->candidate->lint->conduct(helper->candidate->lint->user_data,
-                                         helper->stage >= DS_ACCEL__GATE_START, reason->code,
-                                         detail);
+                                         helper->stage >= DS_ACCEL__GATE_START, reason, detail);
     }
-    if (ds_accel__conduct_is_tolerated(helper->candidate, code)) {
+    if (ds_accel__conduct_is_tolerated(helper->candidate, reason)) {
         snprintf(conduct->tolerated + length, sizeof(conduct->tolerated) - length, "%s%s",
-                 length > 0 ? ", " : "", code);
-    } else if (conduct->code == NULL) {
-        conduct->code = reason->code;
+                 length > 0 ? ", " : "", ds_accel__reason_code(reason));
+    } else if (conduct->reason == DS_ACCEL__REASON_NONE) {
+        conduct->reason = reason;
         snprintf(conduct->detail, sizeof(conduct->detail), "%s", detail);
         ds_accel__sanitize(conduct->detail, sizeof(conduct->detail));
     } else {
         /* All at once: who accepts the first would only meet the next. */
         length = strlen(conduct->detail);
         snprintf(conduct->detail + length, sizeof(conduct->detail) - length, "%s%s",
-                 conduct->has_more ? ", " : "; also ", code);
+                 conduct->has_more ? ", " : "; also ", ds_accel__reason_code(reason));
         conduct->has_more = true;
     }
 }
@@ -98,14 +97,13 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
                                                 DS_ACCEL__GATE_PROBE, DS_ACCEL__GATE_START};
     struct ds_accel__candidate *candidate = helper->candidate;
     struct ds_accel__probe_result result;
-    const struct ds_accel__reason *reason;
     const char *code = ds_accel__frame_text(frame, sizeof(result), 0);
     const char *detail = ds_accel__frame_text(frame, sizeof(result), 1);
+    enum ds_accel__reason_id reason = ds_accel__reason_find(code);
 
-    reason = ds_accel__reason(code);
     if (!ds_accel__frame_struct(frame, &result, sizeof(result)) ||
         result.state < DS_ACCEL_STATE_AVAILABLE || result.state > DS_ACCEL_STATE_REJECTED ||
-        (reason == NULL && code[0] != '\0') || result.stage >= DS_ACCEL__GATE_COUNT ||
+        !ds_accel__reason_is_code(code) || result.stage >= DS_ACCEL__GATE_COUNT ||
         (result.state == DS_ACCEL_STATE_AVAILABLE &&
          (result.verdict.device_count == 0 ||
           result.verdict.device_count > DS_ACCEL__DEVICE_LIMIT ||
@@ -124,15 +122,15 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
 
         if (result.gates[gates[i]] == DS_ACCEL__GATE_PASSED) {
             ds_accel__candidate_pass(candidate, gates[i], "%s", evidence);
-        } else if (result.gates[gates[i]] == DS_ACCEL__GATE_FAILED && reason != NULL) {
+        } else if (result.gates[gates[i]] == DS_ACCEL__GATE_FAILED &&
+                   reason != DS_ACCEL__REASON_NONE) {
             struct ds_accel__finding finding = {0};
 
-            ds_accel__find(&finding, reason->code, "%s", evidence);
+            ds_accel__find(&finding, reason, "%s", evidence);
             ds_accel__candidate_fail(candidate, gates[i], result.state, &finding);
         }
     }
-    ds_accel__candidate_set(candidate, result.state, reason != NULL ? reason->code : "", "%s",
-                            detail);
+    ds_accel__candidate_set(candidate, result.state, reason, "%s", detail);
     candidate->stage = ds_accel__gate_name((enum ds_accel__gate)result.stage);
     candidate->has_verdict = true;
     helper->has_result = true;
@@ -213,7 +211,8 @@ enum ds_accel__heard ds_accel__helper_take_frame(ds_accel_t *context,
     case DS_ACCEL__FRAME_RESULT:
         return take_result(helper, frame) ? DS_ACCEL__HEARD_SOMETHING : DS_ACCEL__HEARD_FORGERY;
     case DS_ACCEL__FRAME_CONDUCT:
-        note_conduct(helper, ds_accel__frame_text(frame, 0, 0), ds_accel__frame_text(frame, 0, 1));
+        note_conduct(helper, ds_accel__reason_find(ds_accel__frame_text(frame, 0, 0)),
+                     ds_accel__frame_text(frame, 0, 1));
         break;
     case DS_ACCEL__FRAME_RULE:
         take_rule(helper, frame);
@@ -335,22 +334,66 @@ int32_t ds_accel__helper_hear(ds_accel_t *context, struct ds_accel__helper *help
 
 /* ---- verdicts ------------------------------------------------------------------------------- */
 
-static const char *stage_reason(uint32_t stage, const char *what)
-{
-    char code[64];
-    const struct ds_accel__reason *reason;
+/* How a process ends while a plugin's code runs in it. */
+enum end {
+    END_SEGV,
+    END_ILL,
+    END_ABORT,
+    END_SIGNAL,
+    END_EXIT,
+    END_ENDED,
+    END_HUNG,
+    END_EXCEPTION,
+    END_COUNT
+};
 
-    snprintf(code, sizeof(code), "%s_%s", ds_accel__gate_name((enum ds_accel__gate)stage), what);
-    reason = ds_accel__reason(code);
-    return reason != NULL ? reason->code : "helper_failed";
+static enum ds_accel__reason_id stage_reason(uint32_t stage, enum end end)
+{
+    static const enum ds_accel__reason_id reasons[DS_ACCEL__GATE_COUNT][END_COUNT] = {
+        [DS_ACCEL__GATE_LOAD] = {[END_SEGV] = DS_ACCEL__REASON_LOAD_SEGV,
+                                 [END_ILL] = DS_ACCEL__REASON_LOAD_ILL,
+                                 [END_ABORT] = DS_ACCEL__REASON_LOAD_ABORT,
+                                 [END_SIGNAL] = DS_ACCEL__REASON_LOAD_SIGNAL,
+                                 [END_EXIT] = DS_ACCEL__REASON_LOAD_EXIT,
+                                 [END_ENDED] = DS_ACCEL__REASON_LOAD_ENDED,
+                                 [END_HUNG] = DS_ACCEL__REASON_LOAD_HUNG,
+                                 [END_EXCEPTION] = DS_ACCEL__REASON_LOAD_EXCEPTION},
+        [DS_ACCEL__GATE_ENTRY] = {[END_SEGV] = DS_ACCEL__REASON_ENTRY_SEGV,
+                                  [END_ILL] = DS_ACCEL__REASON_ENTRY_ILL,
+                                  [END_ABORT] = DS_ACCEL__REASON_ENTRY_ABORT,
+                                  [END_SIGNAL] = DS_ACCEL__REASON_ENTRY_SIGNAL,
+                                  [END_EXIT] = DS_ACCEL__REASON_ENTRY_EXIT,
+                                  [END_ENDED] = DS_ACCEL__REASON_ENTRY_ENDED,
+                                  [END_HUNG] = DS_ACCEL__REASON_ENTRY_HUNG,
+                                  [END_EXCEPTION] = DS_ACCEL__REASON_ENTRY_EXCEPTION},
+        [DS_ACCEL__GATE_PROBE] = {[END_SEGV] = DS_ACCEL__REASON_PROBE_SEGV,
+                                  [END_ILL] = DS_ACCEL__REASON_PROBE_ILL,
+                                  [END_ABORT] = DS_ACCEL__REASON_PROBE_ABORT,
+                                  [END_SIGNAL] = DS_ACCEL__REASON_PROBE_SIGNAL,
+                                  [END_EXIT] = DS_ACCEL__REASON_PROBE_EXIT,
+                                  [END_ENDED] = DS_ACCEL__REASON_PROBE_ENDED,
+                                  [END_HUNG] = DS_ACCEL__REASON_PROBE_HUNG,
+                                  [END_EXCEPTION] = DS_ACCEL__REASON_PROBE_EXCEPTION},
+        [DS_ACCEL__GATE_START] = {[END_SEGV] = DS_ACCEL__REASON_START_SEGV,
+                                  [END_ILL] = DS_ACCEL__REASON_START_ILL,
+                                  [END_ABORT] = DS_ACCEL__REASON_START_ABORT,
+                                  [END_SIGNAL] = DS_ACCEL__REASON_START_SIGNAL,
+                                  [END_EXIT] = DS_ACCEL__REASON_START_EXIT,
+                                  [END_ENDED] = DS_ACCEL__REASON_START_ENDED,
+                                  [END_HUNG] = DS_ACCEL__REASON_START_HUNG,
+                                  [END_EXCEPTION] = DS_ACCEL__REASON_START_EXCEPTION},
+    };
+    enum ds_accel__reason_id reason = reasons[stage][end];
+
+    return reason != DS_ACCEL__REASON_NONE ? reason : DS_ACCEL__REASON_HELPER_FAILED;
 }
 
-static const char *signal_code(int signal)
+static enum end end_of(int signal)
 {
-    return signal == SIGSEGV   ? "segv"
-           : signal == SIGILL  ? "ill"
-           : signal == SIGABRT ? "abort"
-                               : "signal";
+    return signal == SIGSEGV   ? END_SEGV
+           : signal == SIGILL  ? END_ILL
+           : signal == SIGABRT ? END_ABORT
+                               : END_SIGNAL;
 }
 
 /* What C++ runtimes print before they give up on an exception. */
@@ -373,16 +416,16 @@ static void judge_signal(const struct ds_accel__helper *helper, int signal,
                          struct ds_accel__finding *finding)
 {
     const char *name = sigabbrev_np(signal);
-    const char *what = signal_code(signal);
+    enum end end = end_of(signal);
 
     if (signal == SIGABRT && has_thrown(helper)) {
-        what = "exception";
+        end = END_EXCEPTION;
     }
     if (helper->signal == signal && helper->address != UINT64_MAX && signal != SIGABRT) {
-        ds_accel__find(finding, stage_reason(helper->stage, what), "SIG%s at address 0x%llx",
+        ds_accel__find(finding, stage_reason(helper->stage, end), "SIG%s at address 0x%llx",
                        name != NULL ? name : "?", (unsigned long long)helper->address);
     } else {
-        ds_accel__find(finding, stage_reason(helper->stage, what), "SIG%s",
+        ds_accel__find(finding, stage_reason(helper->stage, end), "SIG%s",
                        name != NULL ? name : "?");
     }
 }
@@ -397,11 +440,13 @@ static void find_lost(const struct ds_accel__helper *helper, bool was_reaped, co
     if (was_reaped && info->si_code != CLD_EXITED) {
         const char *name = sigabbrev_np(info->si_status);
 
-        ds_accel__find(finding, "helper_failed", "SIG%s ended it", name != NULL ? name : "?");
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "SIG%s ended it",
+                       name != NULL ? name : "?");
     } else if (was_reaped) {
-        ds_accel__find(finding, "helper_failed", "exit code %d", info->si_status);
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "exit code %d", info->si_status);
     } else {
-        ds_accel__find(finding, "helper_failed", "its exit code was taken by this program");
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED,
+                       "its exit code was taken by this program");
     }
     if (said->kept_bytes > 0) {
         size_t length = strlen(finding->detail);
@@ -417,22 +462,23 @@ static void judge_end(const struct ds_accel__helper *helper, struct ds_accel__fi
     const struct ds_accel__probe_ended *ended = &helper->ended;
 
     if (ended->error != 0) {
-        ds_accel__find(finding, "helper_refused", "no process can be forked: %s",
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_REFUSED, "no process can be forked: %s",
                        strerror(ended->error));
     } else if (helper->signal != 0) {
         judge_signal(helper, helper->signal, finding);
     } else if (ended->code == CLD_KILLED || ended->code == CLD_DUMPED) {
         judge_signal(helper, ended->status, finding);
     } else if (helper->called_exit) {
-        ds_accel__find(finding, stage_reason(helper->stage, "exit"), "exit code %d", ended->status);
+        ds_accel__find(finding, stage_reason(helper->stage, END_EXIT), "exit code %d",
+                       ended->status);
     } else if (ended->status == DS_ACCEL__PROBE_EXIT_FAILED) {
-        ds_accel__find(finding, "helper_failed", "it ran out of memory in %s",
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "it ran out of memory in %s",
                        ds_accel__gate_name(helper->stage));
     } else if (ended->status == DS_ACCEL__PROBE_EXIT_CLOSED) {
-        ds_accel__find(finding, "result_closed", "in or after %s",
+        ds_accel__find(finding, DS_ACCEL__REASON_RESULT_CLOSED, "in or after %s",
                        ds_accel__gate_name(helper->stage));
     } else {
-        ds_accel__find(finding, stage_reason(helper->stage, "ended"), "exit code %d",
+        ds_accel__find(finding, stage_reason(helper->stage, END_ENDED), "exit code %d",
                        ended->status);
     }
 }
@@ -463,14 +509,15 @@ static void keep_output(struct ds_accel__helper *helper)
 
 static void note_floods(struct ds_accel__helper *helper)
 {
-    static const char *const codes[] = {"prints_stdout", "prints_stderr"};
+    static const enum ds_accel__reason_id reasons[] = {DS_ACCEL__REASON_PRINTS_STDOUT,
+                                                       DS_ACCEL__REASON_PRINTS_STDERR};
     char detail[64];
 
     for (int i = 0; i < 2; i++) {
         ds_accel__helper_take_output(&helper->output[i]);
         if (helper->output[i].total_bytes > OUTPUT_FLOOD_BYTES) {
             snprintf(detail, sizeof(detail), "over %u bytes", OUTPUT_FLOOD_BYTES);
-            note_conduct(helper, codes[i], detail);
+            note_conduct(helper, reasons[i], detail);
         }
     }
 }
@@ -485,8 +532,8 @@ void ds_accel__helper_judge_conduct(struct ds_accel__helper *helper)
     if (candidate->state != DS_ACCEL_STATE_AVAILABLE) {
         return;
     }
-    if (conduct->code != NULL) {
-        ds_accel__find(&finding, conduct->code, "%s", conduct->detail);
+    if (conduct->reason != DS_ACCEL__REASON_NONE) {
+        ds_accel__find(&finding, conduct->reason, "%s", conduct->detail);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_CONDUCT, DS_ACCEL_STATE_REJECTED,
                                  &finding);
     } else {
@@ -524,9 +571,9 @@ static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__fin
 {
     struct ds_accel__candidate *candidate = helper->candidate;
     uint32_t state = helper->is_hung ? DS_ACCEL_STATE_TIMED_OUT : DS_ACCEL_STATE_CRASHED;
-    bool is_result = strncmp(finding->reason, "result_", 7) == 0;
+    bool is_result = ds_accel__reason_is_of_result(finding->reason);
 
-    if (strncmp(finding->reason, "helper_", 7) == 0) {
+    if (ds_accel__reason_is_of_helper(finding->reason)) {
         state = DS_ACCEL_STATE_ERROR;
     }
     ds_accel__sanitize(finding->detail, sizeof(finding->detail));
@@ -538,7 +585,7 @@ static void fail_candidate(struct ds_accel__helper *helper, struct ds_accel__fin
 static void find_hung(const ds_accel_t *context, const struct ds_accel__helper *helper,
                       struct ds_accel__finding *finding)
 {
-    ds_accel__find(finding, stage_reason(helper->stage, "hung"), "no answer within %lld ms",
+    ds_accel__find(finding, stage_reason(helper->stage, END_HUNG), "no answer within %lld ms",
                    ds_accel__probe_setting(context, "timeout_ms", 30000));
 }
 
@@ -548,15 +595,15 @@ static bool find_end(const ds_accel_t *context, const struct ds_accel__helper *h
 {
     if (helper->nonsense != DS_ACCEL__HEARD_SOMETHING) {
         ds_accel__find(finding,
-                       helper->nonsense == DS_ACCEL__HEARD_GARBAGE ? "result_garbled"
-                                                                   : "result_forged",
+                       helper->nonsense == DS_ACCEL__HEARD_GARBAGE ? DS_ACCEL__REASON_RESULT_GARBLED
+                                                                   : DS_ACCEL__REASON_RESULT_FORGED,
                        "in %s", ds_accel__gate_name(helper->stage));
     } else if (helper->is_hung && !helper->has_end) {
         find_hung(context, helper, finding);
     } else if (!helper->has_end) {
         judge_end(helper, finding);
     }
-    return finding->reason != NULL;
+    return finding->reason != DS_ACCEL__REASON_NONE;
 }
 
 /*
@@ -572,7 +619,7 @@ static bool may_be_of_namespace(const ds_accel_t *context, const struct ds_accel
                  candidate->state == DS_ACCEL_STATE_CRASHED;
 
     return is_no && helper->hello.containment == DS_ACCEL__CONTAIN_NAMESPACE &&
-           candidate->lint == NULL && strncmp(candidate->reason, "helper_", 7) != 0 &&
+           candidate->lint == NULL && !ds_accel__reason_is_of_helper(candidate->reason) &&
            (candidate->has_hardware || candidate->hardware_count > 0 ||
             candidate->gates[DS_ACCEL__GATE_HARDWARE].result == DS_ACCEL__GATE_PASSED) &&
            strcmp(ds_accel__probe_containment(context), "auto") == 0;
@@ -586,7 +633,7 @@ static int32_t ask_outside(ds_accel_t *context, struct ds_accel__helper *helper)
 
     ds_accel__log(&context->log, "probe", DS_ACCEL_LOG_INFO,
                   "%s: %s in a namespace; asking again outside", candidate->name,
-                  candidate->reason);
+                  ds_accel__reason_code(candidate->reason));
     context->prober->is_outside = true;
     ds_accel__helper_end(context, helper, &info);
     ds_accel__candidate_unask(candidate);
@@ -605,7 +652,8 @@ int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *he
     } else {
         note_floods(helper);
         if (helper->ended.has_left != 0 && !helper->conduct.has_process) {
-            note_conduct(helper, "leaves_process", "a process that it started outlived it");
+            note_conduct(helper, DS_ACCEL__REASON_LEAVES_PROCESS,
+                         "a process that it started outlived it");
         }
         keep_output(helper);
         ds_accel__helper_judge_conduct(helper);
@@ -651,7 +699,7 @@ int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *help
     } else if (before.is_hung) {
         find_hung(context, &before, &finding);
     } else {
-        ds_accel__find(&finding, stage_reason(before.stage, "ended"),
+        ds_accel__find(&finding, stage_reason(before.stage, END_ENDED),
                        "it ended the process that watches it");
     }
     fail_candidate(&before, &finding);

@@ -304,10 +304,11 @@ int32_t ds_accel__helper_judge_start(const char *program, int error,
         return ds_accel__no_memory();
     }
     if (access(program, X_OK) != 0) {
-        ds_accel__find(finding, "helper_missing", "%s: %s", program, strerror(errno));
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_MISSING, "%s: %s", program,
+                       strerror(errno));
     } else {
-        ds_accel__find(finding, "helper_refused", "%s cannot be started: %s", program,
-                       strerror(error));
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_REFUSED, "%s cannot be started: %s",
+                       program, strerror(error));
     }
     return DS_ACCEL_OK;
 }
@@ -324,8 +325,9 @@ static int32_t check_program(const char *program, struct ds_accel__finding *find
     }
     status = ds_accel__trust_if_raised(real, &why);
     free(real);
-    if (status >= 0 && why.reason != NULL) {
-        ds_accel__find(finding, "helper_failed", "%s: %s", why.reason, why.detail);
+    if (status >= 0 && why.reason != DS_ACCEL__REASON_NONE) {
+        ds_accel__find(finding, DS_ACCEL__REASON_HELPER_FAILED, "%s: %s",
+                       ds_accel__reason_code(why.reason), why.detail);
     }
     return status;
 }
@@ -341,7 +343,7 @@ static int32_t start_helper(ds_accel_t *context, struct ds_accel__helper *helper
     int error = 0;
     int32_t status = check_program(program, finding);
 
-    if (status < 0 || finding->reason != NULL) {
+    if (status < 0 || finding->reason != DS_ACCEL__REASON_NONE) {
         return status;
     }
     memset(helper, 0, sizeof(*helper));
@@ -745,10 +747,12 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     if (helper->pid == 0) {
         status = start_helper(context, helper, &finding);
     }
-    if (status >= 0 && finding.reason == NULL && !begin(context, helper, candidate)) {
-        ds_accel__find(&finding, "helper_refused", "no random numbers: %s", strerror(errno));
+    if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE &&
+        !begin(context, helper, candidate)) {
+        ds_accel__find(&finding, DS_ACCEL__REASON_HELPER_REFUSED, "no random numbers: %s",
+                       strerror(errno));
     }
-    if (status >= 0 && finding.reason == NULL) {
+    if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE) {
         int error = open_answers(helper, passed);
 
         if (error != 0) {
@@ -758,17 +762,18 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
                      ? DS_ACCEL_OK
                      : ds_accel__helper_judge_start(context->prober->program, error, &finding);
     }
-    if (status >= 0 && finding.reason == NULL) {
+    if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE) {
         status = send_ask(helper, candidate, passed);
         for (int i = 0; i < DS_ACCEL__PROBE_PASSED; i++) {
             close(passed[i]);
         }
         if (status >= 0 && helper->is_deaf) {
-            ds_accel__find(&finding, "helper_failed", "it does not read what it is asked");
+            ds_accel__find(&finding, DS_ACCEL__REASON_HELPER_FAILED,
+                           "it does not read what it is asked");
             ds_accel__helper_end(context, helper, &info);
         }
     }
-    if (status >= 0 && finding.reason != NULL) {
+    if (status >= 0 && finding.reason != DS_ACCEL__REASON_NONE) {
         helper->candidate = NULL; /* it was not asked */
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_ERROR, &finding);
     }

@@ -36,15 +36,17 @@ static void check_verdict(const struct ds_accel_verdict *verdict, struct ds_acce
 
     if (!ends(verdict->detail, sizeof(verdict->detail)) ||
         !ends(verdict->variant, sizeof(verdict->variant))) {
-        ds_accel__find(finding, "bad_verdict", "a text of the verdict has no end");
+        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "a text of the verdict has no end");
     } else if (verdict->state < DS_ACCEL_PROBE_AVAILABLE || verdict->state > DS_ACCEL_PROBE_ERROR) {
-        ds_accel__find(finding, "bad_verdict", "state %u; expected 1, 2 or 3", verdict->state);
+        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "state %u; expected 1, 2 or 3",
+                       verdict->state);
     } else if (is_available &&
                (verdict->device_count == 0 || verdict->device_count > DS_ACCEL__DEVICE_LIMIT)) {
-        ds_accel__find(finding, "bad_verdict", "available with %u devices", verdict->device_count);
+        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "available with %u devices",
+                       verdict->device_count);
     } else if (is_available != (verdict->reason == DS_ACCEL_REASON_NONE)) {
-        ds_accel__find(finding, "bad_verdict", "state %u with reason %u", verdict->state,
-                       verdict->reason);
+        ds_accel__find(finding, DS_ACCEL__REASON_BAD_VERDICT, "state %u with reason %u",
+                       verdict->state, verdict->reason);
     }
 }
 
@@ -75,11 +77,11 @@ static void take_failure(struct ds_accel_verdict *verdict, int32_t status,
 }
 
 /* A reason this host has no name for comes from a newer ABI: keep the plugin's own words. */
-static const char *reason_code(const struct ds_accel_verdict *verdict)
+static enum ds_accel__reason_id reason_of(const struct ds_accel_verdict *verdict)
 {
-    const char *code = ds_accel__reason_of_verdict(verdict->reason);
+    enum ds_accel__reason_id reason = ds_accel__reason_of_verdict(verdict->reason);
 
-    return code != NULL ? code : "newer_reason";
+    return reason != DS_ACCEL__REASON_NONE ? reason : DS_ACCEL__REASON_NEWER_REASON;
 }
 
 static void ask(struct ds_accel__candidate *candidate)
@@ -99,21 +101,22 @@ static void ask(struct ds_accel__candidate *candidate)
         take_failure(verdict, status, &error);
     }
     if (status > 0) {
-        ds_accel__find(&finding, "bad_verdict", "probe returned %d", status);
+        ds_accel__find(&finding, DS_ACCEL__REASON_BAD_VERDICT, "probe returned %d", status);
     } else {
         check_verdict(verdict, &finding);
     }
     ds_accel__sanitize(verdict->detail, sizeof(verdict->detail));
     ds_accel__sanitize(verdict->variant, sizeof(verdict->variant));
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE, DS_ACCEL_STATE_ERROR, &finding);
     } else if (verdict->state == DS_ACCEL_PROBE_AVAILABLE) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_PROBE, "%u device%s%s%s",
                                  verdict->device_count, verdict->device_count == 1 ? "" : "s",
                                  verdict->detail[0] != '\0' ? ": " : "", verdict->detail);
-        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, "", "%s", verdict->detail);
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_AVAILABLE, DS_ACCEL__REASON_NONE, "%s",
+                                verdict->detail);
     } else {
-        ds_accel__find(&finding, reason_code(verdict), "%s", verdict->detail);
+        ds_accel__find(&finding, reason_of(verdict), "%s", verdict->detail);
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_PROBE,
                                  verdict->state == DS_ACCEL_PROBE_ERROR
                                      ? DS_ACCEL_STATE_ERROR
@@ -127,8 +130,10 @@ static void ask(struct ds_accel__candidate *candidate)
 static void check_features(const struct ds_accel__candidate *candidate,
                            struct ds_accel__finding *finding)
 {
-    if (finding->reason == NULL && candidate->table.required_features != candidate->note_features) {
-        ds_accel__find(finding, "table_features", "its note requires 0x%llx, its table 0x%llx",
+    if (finding->reason == DS_ACCEL__REASON_NONE &&
+        candidate->table.required_features != candidate->note_features) {
+        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_FEATURES,
+                       "its note requires 0x%llx, its table 0x%llx",
                        (unsigned long long)candidate->note_features,
                        (unsigned long long)candidate->table.required_features);
     }
@@ -145,13 +150,13 @@ static int32_t open_module(struct ds_accel__candidate *candidate, struct ds_acce
     if (candidate->has_file) {
         ds_accel__trust_compare(candidate->path, &candidate->file, finding);
     }
-    if (finding->reason != NULL) {
+    if (finding->reason != DS_ACCEL__REASON_NONE) {
         return DS_ACCEL_OK;
     }
     status = ds_accel__module_open(candidate->path, &candidate->module, finding);
     if (status >= 0 && candidate->module != NULL && candidate->has_file) {
         ds_accel__trust_compare(candidate->path, &candidate->file, finding);
-        if (finding->reason != NULL) {
+        if (finding->reason != DS_ACCEL__REASON_NONE) {
             ds_accel__module_close(candidate->module);
             candidate->module = NULL;
         }
@@ -188,7 +193,7 @@ int32_t ds_accel__load_here(struct ds_accel__candidate *candidate)
         check_features(candidate, &finding);
     }
     ds_accel__plugin_unlock();
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ENTRY, DS_ACCEL_STATE_REJECTED,
                                  &finding);
         return DS_ACCEL_OK;

@@ -27,9 +27,9 @@ struct run {
 static void judge(const struct run *run, uint32_t number, bool can_check,
                   const struct ds_accel__finding *finding)
 {
-    uint32_t result = !can_check                ? DS_ACCEL__RULE_SKIPPED
-                      : finding->reason != NULL ? DS_ACCEL__RULE_FAILED
-                                                : DS_ACCEL__RULE_PASSED;
+    uint32_t result = !can_check                                 ? DS_ACCEL__RULE_SKIPPED
+                      : finding->reason != DS_ACCEL__REASON_NONE ? DS_ACCEL__RULE_FAILED
+                                                                 : DS_ACCEL__RULE_PASSED;
 
     run->judge(run->user_data, number, result, can_check ? finding->detail : "");
 }
@@ -50,12 +50,13 @@ static int32_t read_note(struct run *run, struct ds_accel__finding *finding)
     int32_t status;
 
     if (fd < 0) {
-        ds_accel__find(finding, "load_failed", "%s: %s", run->candidate->path, strerror(errno));
+        ds_accel__find(finding, DS_ACCEL__REASON_LOAD_FAILED, "%s: %s", run->candidate->path,
+                       strerror(errno));
         return DS_ACCEL_OK;
     }
     status = ds_accel__elf_open(fd, &elf, finding);
     close(fd);
-    if (status >= 0 && finding->reason == NULL) {
+    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
         struct ds_accel__finding note = {0}; /* was judged already, in the caller */
 
         ds_accel__elf_check_note(&elf, run->candidate->name, &note);
@@ -70,7 +71,7 @@ static int32_t check_load(struct run *run)
     struct ds_accel__finding finding = {0};
     int32_t status = read_note(run, &finding);
 
-    if (status >= 0 && finding.reason == NULL) {
+    if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE) {
         enter(run, DS_ACCEL__GATE_LOAD);
         status = ds_accel__module_open(run->candidate->path, &run->candidate->module, &finding);
     }
@@ -91,15 +92,17 @@ static void compare_note(const struct run *run, const struct ds_accel_plugin *ta
 
     memcpy(&table_size, run->theirs, sizeof(table_size));
     if (table->vendor == NULL || table->version == NULL) {
-        ds_accel__find(finding, "broken", "vendor or version is NULL");
+        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE, "vendor or version is NULL");
     } else if (strncmp(table->vendor, note->vendor, sizeof(note->vendor)) != 0 ||
                strncmp(table->version, note->version, sizeof(note->version)) != 0) {
-        ds_accel__find(finding, "broken", "note and table differ in vendor or version");
+        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE,
+                       "note and table differ in vendor or version");
     } else if (table->required_features != required || table->optional_features != optional) {
-        ds_accel__find(finding, "broken", "note and table differ in features");
+        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE, "note and table differ in features");
     } else if (table_size != note->table_size) {
-        ds_accel__find(finding, "broken", "the note says a table of %u bytes, the table %u",
-                       note->table_size, table_size);
+        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE,
+                       "the note says a table of %u bytes, the table %u", note->table_size,
+                       table_size);
     }
 }
 
@@ -118,20 +121,22 @@ static void check_entry(struct run *run)
     if (run->theirs != NULL) {
         ds_accel__module_entry(candidate->module, &candidate->host.abi, &second, &finding);
         if (second != run->theirs) {
-            ds_accel__find(&finding, "broken", "two calls gave two tables");
+            ds_accel__find(&finding, DS_ACCEL__REASON_BROKEN_RULE, "two calls gave two tables");
         }
         /* By the note's name: whether the file has it is another rule's matter. */
         ds_accel__table_import(run->theirs, run->note.name, &candidate->table, &table);
-        if (table.reason == NULL || strcmp(table.reason, "feature_unknown") == 0) {
-            table.reason = NULL;
+        if (table.reason == DS_ACCEL__REASON_NONE ||
+            table.reason == DS_ACCEL__REASON_FEATURE_UNKNOWN) {
+            table.reason = DS_ACCEL__REASON_NONE;
             table.detail[0] = '\0';
             compare_note(run, &candidate->table, &table);
         }
     }
     ds_accel__plugin_unlock();
     judge(run, 9, true, &finding);
-    has_all_slots = table.reason == NULL || strcmp(table.reason, "slot_missing") != 0;
-    candidate->has_table = run->theirs != NULL && table.reason == NULL;
+    has_all_slots = table.reason == DS_ACCEL__REASON_NONE ||
+                    table.reason != DS_ACCEL__REASON_SLOT_MISSING;
+    candidate->has_table = run->theirs != NULL && table.reason == DS_ACCEL__REASON_NONE;
     judge(run, 10, run->theirs != NULL, has_all_slots ? &table : &none);
     judge(run, 11, candidate->has_table || !has_all_slots, has_all_slots ? &none : &table);
 }
@@ -142,8 +147,8 @@ static int32_t check_probe(struct run *run)
     struct ds_accel__finding finding = {0};
     int32_t status = ds_accel__probe_here(candidate);
 
-    if (status >= 0 && strcmp(candidate->reason, "bad_verdict") == 0) {
-        ds_accel__find(&finding, "broken", "%s",
+    if (status >= 0 && candidate->reason == DS_ACCEL__REASON_BAD_VERDICT) {
+        ds_accel__find(&finding, DS_ACCEL__REASON_BROKEN_RULE, "%s",
                        candidate->detail != NULL ? candidate->detail : "");
     }
     if (status >= 0) {

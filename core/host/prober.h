@@ -28,7 +28,7 @@ struct ds_accel__captured {
 };
 
 struct ds_accel__conduct {
-    const char *code; /* NULL: none. The first that is not tolerated. */
+    enum ds_accel__reason_id reason; /* NONE: none. The first that is not tolerated. */
     char detail[256];
     char tolerated[256]; /* codes, for the gate's evidence */
     bool has_more;       /* detail names further codes */

@@ -66,7 +66,7 @@ struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, cons
     }
     ds_accel__copy(candidate->name, sizeof(candidate->name), name);
     candidate->name_hash = ds_accel__hash_text(candidate->name, 0);
-    candidate->reason = "";
+    candidate->reason = DS_ACCEL__REASON_NONE;
     candidate->stage = "";
     ds_accel__host_fill(&candidate->host, context, candidate);
     return candidate;
@@ -187,7 +187,7 @@ void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, cons
  * which needs none, still stands.
  */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
-                             const char *reason, const char *format, ...)
+                             enum ds_accel__reason_id reason, const char *format, ...)
 {
     char line[1024];
     va_list arguments;
@@ -241,7 +241,7 @@ void ds_accel__candidate_unask(struct ds_accel__candidate *candidate)
     for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
         candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
     }
-    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, "", "%s", "");
+    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, DS_ACCEL__REASON_NONE, "%s", "");
 }
 
 /* The first of an array's patterns that matches, or NULL. */
@@ -265,11 +265,11 @@ static bool check_allowed(struct ds_accel__candidate *candidate)
     struct ds_accel__finding finding = {0};
 
     if (denied != NULL) {
-        ds_accel__find(&finding, "denied", "pattern \"%s\" of \"deny\"", denied);
+        ds_accel__find(&finding, DS_ACCEL__REASON_DENIED, "pattern \"%s\" of \"deny\"", denied);
     } else if (allow != NULL && match(allow, candidate->name) == NULL) {
-        ds_accel__find(&finding, "not_allowed", "no pattern of \"allow\" matches");
+        ds_accel__find(&finding, DS_ACCEL__REASON_NOT_ALLOWED, "no pattern of \"allow\" matches");
     }
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ALLOW, DS_ACCEL_STATE_DISABLED,
                                  &finding);
         return false;
@@ -314,9 +314,10 @@ static void compare_hash(const struct ds_accel__candidate *candidate, const char
         &candidate->host.context->config, "trust", "sha256", candidate->name, NULL));
 
     if (allowed == NULL) {
-        ds_accel__find(finding, "hash_unlisted", "its SHA-256 is %s", hex);
+        ds_accel__find(finding, DS_ACCEL__REASON_HASH_UNLISTED, "its SHA-256 is %s", hex);
     } else if (strcmp(allowed, hex) != 0) {
-        ds_accel__find(finding, "hash_mismatch", "its SHA-256 is %s; allowed is %s", hex, allowed);
+        ds_accel__find(finding, DS_ACCEL__REASON_HASH_MISMATCH, "its SHA-256 is %s; allowed is %s",
+                       hex, allowed);
     }
 }
 
@@ -328,13 +329,13 @@ void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const
         json_string_value(ds_accel__config_get(&context->config, "trust", "mode", NULL));
 
     compare_hash(candidate, hex, finding);
-    if (finding->reason == NULL) {
+    if (finding->reason == DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "SHA-256 %s", hex);
     } else if (strcmp(mode, "warn") == 0) {
         ds_accel__log(&context->log, "trust", DS_ACCEL_LOG_WARN, "%s: %s: %s", candidate->path,
-                      finding->reason, finding->detail);
+                      ds_accel__reason_code(finding->reason), finding->detail);
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "only warned of: %s: %s",
-                                 finding->reason, finding->detail);
+                                 ds_accel__reason_code(finding->reason), finding->detail);
         *finding = (struct ds_accel__finding){0};
     }
 }
@@ -352,7 +353,7 @@ static void check_hash(struct ds_accel__candidate *candidate, int fd,
         return;
     }
     if (ds_accel__trust_hash(fd, hex, &cause) < 0) {
-        ds_accel__find(finding, "not_readable", "%s: %s", candidate->path, cause);
+        ds_accel__find(finding, DS_ACCEL__REASON_NOT_READABLE, "%s: %s", candidate->path, cause);
         return;
     }
     ds_accel__candidate_judge_hash(candidate, hex, finding);
@@ -367,18 +368,18 @@ static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
 
     *gate_out = DS_ACCEL__GATE_ELF;
     status = ds_accel__elf_open(fd, &elf, finding);
-    if (status >= 0 && finding->reason == NULL) {
+    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
         ds_accel__elf_check_harm(&elf, finding);
         status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
-    if (status >= 0 && finding->reason == NULL) {
+    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ELF, "shared object, %zu bytes",
                                  elf.size_bytes);
         *gate_out = DS_ACCEL__GATE_NOTE;
         ds_accel__elf_check_note(&elf, candidate->name, finding);
         status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
     }
-    if (status >= 0 && finding->reason == NULL) {
+    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
         keep_note(candidate, &elf);
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NOTE, "%s %s by %s, ABI %s",
                                  candidate->name, candidate->version, candidate->vendor,
@@ -404,7 +405,7 @@ static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_o
     if (status < 0) {
         return status;
     }
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_TRUST, DS_ACCEL_STATE_REJECTED,
                                  &finding);
         return DS_ACCEL_OK;
@@ -436,7 +437,7 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     if (status < 0) {
         return status;
     }
-    if (finding.reason == NULL) {
+    if (finding.reason == DS_ACCEL__REASON_NONE) {
         candidate->has_file = true;
         ds_accel__candidate_pass(candidate, gate, "owner %u, mode %04o: only root%s can change it",
                                  (unsigned)candidate->file.st_uid,
@@ -445,10 +446,10 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
         status = check_content(candidate, fd, &gate, &finding);
         close(fd);
     }
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, gate, DS_ACCEL_STATE_REJECTED, &finding);
     }
-    *passed_out = finding.reason == NULL;
+    *passed_out = finding.reason == DS_ACCEL__REASON_NONE;
     return status;
 }
 
@@ -505,20 +506,24 @@ static void check_table(const struct ds_accel_plugin *table, const char *name,
     int unknown = ds_accel__unknown_feature(table->required_features);
 
     if (table->abi_major != DS_ACCEL_ABI_MAJOR) {
-        ds_accel__find(finding, "table_abi", "the table says generation %u; expected %u",
-                       table->abi_major, DS_ACCEL_ABI_MAJOR);
+        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_ABI,
+                       "the table says generation %u; expected %u", table->abi_major,
+                       DS_ACCEL_ABI_MAJOR);
     } else if (unknown >= 0) {
-        ds_accel__find(finding, "feature_unknown",
+        ds_accel__find(finding, DS_ACCEL__REASON_FEATURE_UNKNOWN,
                        "required feature bit %d of its table is not known here", unknown);
     } else if (table->name == NULL) {
-        ds_accel__find(finding, "table_no_name", "the table's name is NULL");
+        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_NO_NAME, "the table's name is NULL");
     } else if (strncmp(table->name, name, DS_ACCEL__NAME_SIZE) != 0) {
-        ds_accel__find(finding, "name_mismatch", "the file says \"%s\", its table \"%.31s\"", name,
-                       table->name);
+        ds_accel__find(finding, DS_ACCEL__REASON_NAME_MISMATCH,
+                       "the file says \"%s\", its table \"%.31s\"", name, table->name);
     }
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(required_slots) && finding->reason == NULL; i++) {
+    for (size_t i = 0;
+         i < DS_ACCEL__ARRAY_SIZE(required_slots) && finding->reason == DS_ACCEL__REASON_NONE;
+         i++) {
         if (!has_slot(table, required_slots[i].offset)) {
-            ds_accel__find(finding, "slot_missing", "%s is NULL", required_slots[i].name);
+            ds_accel__find(finding, DS_ACCEL__REASON_SLOT_MISSING, "%s is NULL",
+                           required_slots[i].name);
         }
     }
 }
@@ -534,13 +539,13 @@ void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *na
     memset(ours, 0, sizeof(*ours));
     memcpy(&size, theirs, sizeof(size));
     if (size < needed) {
-        ds_accel__find(finding, "table_short", "it has %u bytes; expected at least %u", size,
-                       needed);
+        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_SHORT,
+                       "it has %u bytes; expected at least %u", size, needed);
         return;
     }
     if (size > ABSURD_BYTES) {
-        ds_accel__find(finding, "table_absurd", "it claims %u bytes; no table has over %u", size,
-                       ABSURD_BYTES);
+        ds_accel__find(finding, DS_ACCEL__REASON_TABLE_ABSURD,
+                       "it claims %u bytes; no table has over %u", size, ABSURD_BYTES);
         return;
     }
     /* Whole slots only: half a pointer is not one. */

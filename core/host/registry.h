@@ -5,6 +5,7 @@
 #define DS_ACCEL_CORE_REGISTRY_H
 
 #include "base/fork.h"
+#include "base/reason.h"
 #include "base/text.h"
 #include "host/loader.h"
 
@@ -82,7 +83,7 @@ struct ds_accel__candidate {
     bool is_inconclusive;   /* its start was busy: nothing of it is remembered */
     const json_t *recorded; /* of a recorded machine: what became of it; NULL: it is a file here */
     uint32_t state;         /* DS_ACCEL_STATE_* */
-    const char *reason;
+    enum ds_accel__reason_id reason;
     const char *detail; /* one of details */
     struct ds_accel__detail *details;
     const char *stage;
@@ -157,7 +158,7 @@ void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum 
 void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
 /* State, reason and detail outside the gates: selected, deferred, not needed ... */
 void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
-                             const char *reason, const char *format, ...)
+                             enum ds_accel__reason_id reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* A copy of the text that lives as long as the candidate; NULL: no memory, and the text is lost. */
 const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text);

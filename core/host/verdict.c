@@ -325,13 +325,11 @@ static void take_start(struct ds_accel__start *start, const struct ds_accel__rec
 static void take_verdict(struct ds_accel__candidate *candidate,
                          const struct ds_accel__record *record)
 {
-    const struct ds_accel__reason *reason =
-        ds_accel__reason(ds_accel__record_text(record, DS_ACCEL__RECORD_REASON));
-
     keep_gates(candidate, record, DS_ACCEL__GATE_HARDWARE, DS_ACCEL__GATE_COUNT - 1);
     candidate->state = record->data.state;
     candidate->stage = ds_accel__gate_name(record->data.stage);
-    candidate->reason = reason != NULL ? reason->code : "";
+    candidate->reason =
+        ds_accel__reason_find(ds_accel__record_text(record, DS_ACCEL__RECORD_REASON));
     candidate->detail = keep_text(candidate, record, DS_ACCEL__RECORD_DETAIL);
     candidate->output = keep_text(candidate, record, DS_ACCEL__RECORD_OUTPUT);
     candidate->elapsed_us = record->data.elapsed_us;
@@ -394,8 +392,8 @@ static bool is_replaced(const struct ds_accel__record *record, uint64_t at_ms)
 }
 
 /* load_ms: when the load began that ended its process; 0: a helper told of it, just now. */
-static void add_strike(struct ds_accel__record *record, const char *reason, const char *detail,
-                       uint64_t load_ms)
+static void add_strike(struct ds_accel__record *record, enum ds_accel__reason_id reason,
+                       const char *detail, uint64_t load_ms)
 {
     uint64_t now = ds_accel__boot_ms();
 
@@ -407,7 +405,7 @@ static void add_strike(struct ds_accel__record *record, const char *reason, cons
     record->data.strike_wall_s = time(NULL);
     record->data.strike_is_load = load_ms != 0;
     record->data.load_ms = load_ms;
-    record->texts[DS_ACCEL__RECORD_STRIKE] = reason;
+    record->texts[DS_ACCEL__RECORD_STRIKE] = ds_accel__reason_code(reason);
     record->texts[DS_ACCEL__RECORD_STRIKE_DETAIL] = detail;
 }
 
@@ -440,7 +438,7 @@ static void fill_verdict(const struct ds_accel__candidate *candidate,
             data->stage = gate;
         }
     }
-    record->texts[DS_ACCEL__RECORD_REASON] = candidate->reason;
+    record->texts[DS_ACCEL__RECORD_REASON] = ds_accel__reason_code(candidate->reason);
     record->texts[DS_ACCEL__RECORD_DETAIL] = candidate->detail;
     record->texts[DS_ACCEL__RECORD_OUTPUT] = candidate->output;
 }
@@ -488,7 +486,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     struct ds_accel__record *record;
     int32_t status;
 
-    if (strncmp(candidate->reason, "helper_", 7) == 0 || candidate->is_inconclusive) {
+    if (ds_accel__reason_is_of_helper(candidate->reason) || candidate->is_inconclusive) {
         return DS_ACCEL_OK; /* says nothing of the plugin */
     }
     record = change(candidate, &status);
@@ -574,7 +572,7 @@ int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool i
         return status;
     }
     candidate->output = keep_text(candidate, record, DS_ACCEL__RECORD_OUTPUT);
-    finding.reason = "quarantined";
+    finding.reason = DS_ACCEL__REASON_QUARANTINED;
     say_until(record, left, finding.detail, sizeof(finding.detail));
     ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_QUARANTINE, DS_ACCEL_STATE_QUARANTINED,
                              &finding);
@@ -726,7 +724,7 @@ static int32_t strike_by_crumb(ds_accel_t *context, const struct crumb *crumb, u
     }
     record->texts[DS_ACCEL__RECORD_NAME] = kept->name;
     record->texts[DS_ACCEL__RECORD_PATH] = kept->path;
-    add_strike(record, "start_failed",
+    add_strike(record, DS_ACCEL__REASON_START_FAILED,
                "the process ended while the plugin was loaded and started in it; it may also have "
                "been ended from outside",
                kept->begin_ms);

@@ -92,9 +92,9 @@ static void judge(struct lint *lint, int number, const char *title, bool can_che
     lint->rules[number].title = title;
     lint->rules[number].result = "skipped";
     if (can_check) {
-        lint->rules[number].result = finding->reason != NULL ? "failed" : "passed";
+        lint->rules[number].result = finding->reason != DS_ACCEL__REASON_NONE ? "failed" : "passed";
         memcpy(lint->rules[number].detail, finding->detail, sizeof(finding->detail));
-        lint->is_broken = lint->is_broken || finding->reason != NULL;
+        lint->is_broken = lint->is_broken || finding->reason != DS_ACCEL__REASON_NONE;
     }
 }
 
@@ -114,7 +114,8 @@ static void check_name(struct lint *lint)
     }
     memcpy(lint->candidate->name, lint->name, sizeof(lint->name));
     if (!ds_accel__is_backend_name(lint->name)) {
-        ds_accel__find(&finding, "bad_name", "\"%.200s\"; expected ds_accel_<name>.so", file);
+        ds_accel__find(&finding, DS_ACCEL__REASON_BAD_NAME,
+                       "\"%.200s\"; expected ds_accel_<name>.so", file);
     }
     judge(lint, 1, "the file is named ds_accel_<name>.so", true, &finding);
 }
@@ -140,14 +141,14 @@ static int32_t check_file(struct lint *lint)
     if (status < 0) {
         return status;
     }
-    if (elf.reason == NULL) {
+    if (elf.reason == DS_ACCEL__REASON_NONE) {
         ds_accel__elf_read_harm(&lint->elf, &lint->harm);
         elf = lint->harm.dynamic;
         if (lint->elf.is_short_of_memory) {
             return ds_accel__no_memory();
         }
     }
-    lint->has_elf = elf.reason == NULL;
+    lint->has_elf = elf.reason == DS_ACCEL__REASON_NONE;
     judge(lint, 2, "it is a shared object of this machine", true, &elf);
     if (lint->has_elf) {
         ds_accel__elf_check_note(&lint->elf, lint->name, &note);
@@ -155,9 +156,12 @@ static int32_t check_file(struct lint *lint)
             return ds_accel__no_memory();
         }
     }
-    bad_name = note.reason != NULL && strcmp(note.reason, "name_mismatch") == 0;
-    bad_feature = note.reason != NULL && strcmp(note.reason, "feature_unknown") == 0;
-    lint->has_note = lint->has_elf && (note.reason == NULL || bad_name || bad_feature);
+    bad_name = note.reason != DS_ACCEL__REASON_NONE &&
+               note.reason == DS_ACCEL__REASON_NAME_MISMATCH;
+    bad_feature = note.reason != DS_ACCEL__REASON_NONE &&
+                  note.reason == DS_ACCEL__REASON_FEATURE_UNKNOWN;
+    lint->has_note = lint->has_elf &&
+                     (note.reason == DS_ACCEL__REASON_NONE || bad_name || bad_feature);
     judge(lint, 3, "it has one well-formed ds-accel note", lint->has_elf,
           lint->has_note ? &none : &note);
     judge(lint, 4, "file and note say the same name",
@@ -185,7 +189,7 @@ static void list_lines(const struct ds_accel__text *text, bool (*is_fine)(const 
         at += length + (at[length] == '\n');
     }
     if (list.size_bytes > 0) {
-        ds_accel__find(finding, "broken", "%s%s", head, list.data);
+        ds_accel__find(finding, DS_ACCEL__REASON_BROKEN_RULE, "%s%s", head, list.data);
     }
     ds_accel__text_clear(&list);
 }
@@ -230,11 +234,14 @@ static int32_t check_dynamic(struct lint *lint)
     judge(lint, 5, "it exports its entry and nothing else", lint->has_elf, &exports);
     list_lines(&dynamic.needed, is_allowed_library, &needed, "linked:");
     judge(lint, 7, "it opens its vendor's runtime itself, and links none", lint->has_elf, &needed);
-    if (!dynamic.has_bind_now || !dynamic.has_nodelete || lint->harm.text.reason != NULL) {
-        ds_accel__find(
-            &flags, "broken", "%s%s%s", dynamic.has_bind_now ? "" : "not linked with -z now. ",
-            dynamic.has_nodelete ? "" : "not linked with -z nodelete. ",
-            lint->harm.text.reason != NULL ? "has text relocations: build with -fPIC. " : "");
+    if (!dynamic.has_bind_now || !dynamic.has_nodelete ||
+        lint->harm.text.reason != DS_ACCEL__REASON_NONE) {
+        ds_accel__find(&flags, DS_ACCEL__REASON_BROKEN_RULE, "%s%s%s",
+                       dynamic.has_bind_now ? "" : "not linked with -z now. ",
+                       dynamic.has_nodelete ? "" : "not linked with -z nodelete. ",
+                       lint->harm.text.reason != DS_ACCEL__REASON_NONE
+                           ? "has text relocations: build with -fPIC. "
+                           : "");
     }
     judge(lint, 8, "it is linked with -z now and -z nodelete, position-independent", lint->has_elf,
           &flags);
@@ -260,20 +267,21 @@ static void take_rule(void *user_data, uint32_t number, uint32_t result, const c
 
 /* A rule for each code of the gate conduct. A vendor's runtime that the configuration tolerates is
  * not the plugin's mistake. */
-static void take_conduct(void *user_data, bool is_started, const char *code, const char *detail)
+static void take_conduct(void *user_data, bool is_started, enum ds_accel__reason_id reason,
+                         const char *detail)
 {
     struct lint *lint = user_data;
-    bool is_left = strncmp(code, "leaves_", 7) == 0;
-    bool is_tolerated = ds_accel__conduct_is_tolerated(lint->candidate, code);
+    bool is_left = strncmp(ds_accel__reason_code(reason), "leaves_", 7) == 0;
+    bool is_tolerated = ds_accel__conduct_is_tolerated(lint->candidate, reason);
 
     set_result(lint, is_left ? is_started ? 30 : 32 : 28,
                is_tolerated ? DS_ACCEL__RULE_PASSED : DS_ACCEL__RULE_FAILED, "%s%s: %s",
-               is_tolerated ? "tolerated: " : "", code, detail);
+               is_tolerated ? "tolerated: " : "", ds_accel__reason_code(reason), detail);
 }
 
-static void take_change(void *user_data, const char *code, const char *detail)
+static void take_change(void *user_data, enum ds_accel__reason_id reason, const char *detail)
 {
-    take_conduct(user_data, false, code, detail);
+    take_conduct(user_data, false, reason, detail);
 }
 
 /* What it printed, by its first line; in the process of the caller it is not seen. */
@@ -290,8 +298,8 @@ static void judge_output(struct lint *lint)
 /* It was not the plugin's fault that there is no answer. */
 static bool has_no_helper(const struct ds_accel__candidate *candidate)
 {
-    return strcmp(candidate->reason, "helper_missing") == 0 ||
-           strcmp(candidate->reason, "helper_failed") == 0;
+    return candidate->reason == DS_ACCEL__REASON_HELPER_MISSING ||
+           candidate->reason == DS_ACCEL__REASON_HELPER_FAILED;
 }
 
 /* What became of the process that the plugin's code ran in. */
@@ -308,11 +316,13 @@ static void judge_process(struct lint *lint)
         pass_rule(lint, 28);
         pass_rule(lint, 30);
         pass_rule(lint, 32);
-    } else if (strncmp(candidate->reason, "result_", 7) == 0) {
+    } else if (ds_accel__reason_is_of_result(candidate->reason)) {
         pass_rule(lint, 26);
-        set_result(lint, 28, DS_ACCEL__RULE_FAILED, "%s: %s", candidate->reason, detail);
+        set_result(lint, 28, DS_ACCEL__RULE_FAILED, "%s: %s",
+                   ds_accel__reason_code(candidate->reason), detail);
     } else {
-        set_result(lint, 26, DS_ACCEL__RULE_FAILED, "%s: %s", candidate->reason, detail);
+        set_result(lint, 26, DS_ACCEL__RULE_FAILED, "%s: %s",
+                   ds_accel__reason_code(candidate->reason), detail);
     }
 }
 
@@ -345,7 +355,8 @@ static int32_t check_code(struct lint *lint)
     ds_accel__probe_finish(lint->context);
     candidate->lint = NULL;
     if (status >= 0 && has_no_helper(candidate)) {
-        status = ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s", candidate->reason,
+        status = ds_accel__error(DS_ACCEL_ERR_IO, "%s: %s",
+                                 ds_accel__reason_code(candidate->reason),
                                  candidate->detail != NULL ? candidate->detail : "");
     }
     if (status >= 0) {
@@ -357,8 +368,9 @@ static int32_t check_code(struct lint *lint)
 /* What no host loads is not loaded here either: the rules that need its code are skipped. */
 static bool is_harmful(const struct lint *lint)
 {
-    return lint->harm.stack.reason != NULL || lint->harm.text.reason != NULL ||
-           lint->harm.paths.reason != NULL;
+    return lint->harm.stack.reason != DS_ACCEL__REASON_NONE ||
+           lint->harm.text.reason != DS_ACCEL__REASON_NONE ||
+           lint->harm.paths.reason != DS_ACCEL__REASON_NONE;
 }
 
 static int32_t run_checks(struct lint *lint)

@@ -46,7 +46,8 @@ static int32_t take_line(const char *line, json_t *facts, bool *is_known_out,
         problem = check_text(line + length);
         problem = problem != NULL ? problem : kinds[i].check(line + length);
         if (problem != NULL) {
-            ds_accel__find(finding, "bad_note", "hardware: \"%.64s\": %s", line, problem);
+            ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE, "hardware: \"%.64s\": %s", line,
+                           problem);
             ds_accel__sanitize(finding->detail, sizeof(finding->detail));
             return DS_ACCEL_OK;
         }
@@ -66,13 +67,14 @@ static int32_t take_lines(const char *note, json_t *facts, bool *is_known_out,
     int32_t status = DS_ACCEL_OK;
 
     *is_known_out = note[0] != '\0';
-    while (*note != '\0' && status >= 0 && finding->reason == NULL) {
+    while (*note != '\0' && status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
         size_t length = strcspn(note, "\n");
         char line[LINE_LIMIT];
         bool is_known = false;
 
         if (note[length] == '\0') {
-            ds_accel__find(finding, "bad_note", "hardware: its last line has no end");
+            ds_accel__find(finding, DS_ACCEL__REASON_BAD_NOTE,
+                           "hardware: its last line has no end");
             return DS_ACCEL_OK;
         }
         if (length < sizeof(line)) {
@@ -101,7 +103,7 @@ int32_t ds_accel__hardware_read_note(const char *note, json_t **facts_out)
     int32_t status = facts != NULL ? take_lines(note, facts, &is_known, &finding)
                                    : ds_accel__no_memory();
 
-    if (status < 0 || !is_known || finding.reason != NULL) {
+    if (status < 0 || !is_known || finding.reason != DS_ACCEL__REASON_NONE) {
         json_decref(facts);
         facts = NULL;
     }

@@ -74,7 +74,7 @@ int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool
     }
     status = ds_accel__elf_open(fd, elf, &finding);
     close(fd);
-    *is_library_out = status >= 0 && finding.reason == NULL;
+    *is_library_out = status >= 0 && finding.reason == DS_ACCEL__REASON_NONE;
     return status;
 }
 

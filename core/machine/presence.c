@@ -537,5 +537,5 @@ void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
         snprintf(finding->detail + at, sizeof(finding->detail) - at, " and %u more",
                  presence->device_count - named);
     }
-    finding->reason = is_asleep ? "asleep" : NULL;
+    finding->reason = is_asleep ? DS_ACCEL__REASON_ASLEEP : DS_ACCEL__REASON_NONE;
 }

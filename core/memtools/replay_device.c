@@ -544,7 +544,7 @@ int32_t ds_accel__replay_device_create(uint64_t capacity_bytes, bool has_vmem,
         add_vmem(&table);
     }
     ds_accel__table_import(&table, NAME, &device->table, &finding);
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         free(device);
         return ds_accel__error(DS_ACCEL_ERR_INTERNAL, "%s", finding.detail);
     }

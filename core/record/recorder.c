@@ -121,7 +121,8 @@ static json_t *plugin_tree(const struct ds_accel__candidate *candidate, bool *fa
     set_text(tree, "sha256", hex, failed);
     set_text(tree, "state", available ? "available" : ds_accel__state_name(candidate->state),
              failed);
-    set_text(tree, "reason", available ? "" : candidate->reason, failed);
+    set_text(tree, "reason",
+             ds_accel__reason_code(available ? DS_ACCEL__REASON_NONE : candidate->reason), failed);
     set_text(tree, "detail", available ? candidate->verdict.detail : candidate->detail, failed);
     set_text(tree, "stage", candidate->stage, failed);
     set_number(tree, "elapsed_us", candidate->elapsed_us, failed);

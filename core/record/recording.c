@@ -362,8 +362,7 @@ static int32_t check_plugin(struct check *check, const json_t *plugin)
     if (state_of(get_text(plugin, "state")) == STATE_COUNT) {
         return complain(check, "there is no state \"%.32s\"", get_text(plugin, "state"));
     }
-    if (get_text(plugin, "reason")[0] != '\0' &&
-        ds_accel__reason(get_text(plugin, "reason")) == NULL) {
+    if (!ds_accel__reason_is_code(get_text(plugin, "reason"))) {
         return complain(check, "there is no reason \"%.32s\"", get_text(plugin, "reason"));
     }
     if (stage_of(get_text(plugin, "stage")) == NULL) {
@@ -566,14 +565,14 @@ static enum ds_accel__gate_result recorded_result(const json_t *plugin, enum ds_
     return result_of(get_text(gate_of(plugin, gate), "result"));
 }
 
-/* What it was refused for; the code in storage of ours. */
+/* What it was refused for. */
 static void recorded_finding(const json_t *plugin, enum ds_accel__gate gate,
                              struct ds_accel__finding *finding)
 {
-    const struct ds_accel__reason *reason = ds_accel__reason(get_text(plugin, "reason"));
+    enum ds_accel__reason_id reason = ds_accel__reason_find(get_text(plugin, "reason"));
 
     memset(finding, 0, sizeof(*finding));
-    finding->reason = reason != NULL ? reason->code : "not_recorded";
+    finding->reason = reason != DS_ACCEL__REASON_NONE ? reason : DS_ACCEL__REASON_NOT_RECORDED;
     ds_accel__copy(finding->detail, sizeof(finding->detail),
                    get_text(gate_of(plugin, gate), "evidence"));
 }
@@ -643,10 +642,10 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     if (mode != NULL && strcmp(mode, "off") != 0 && !candidate->is_registered) {
         ds_accel__candidate_judge_hash(candidate, get_text(plugin, "sha256"), &finding);
     }
-    if (finding.reason != NULL) {
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_HASH, DS_ACCEL_STATE_REJECTED, &finding);
     }
-    *passed_out = finding.reason == NULL;
+    *passed_out = finding.reason == DS_ACCEL__REASON_NONE;
     return DS_ACCEL_OK;
 }
 
@@ -726,15 +725,17 @@ static void rehearse(struct ds_accel__candidate *candidate)
 static void ask(struct ds_accel__candidate *candidate)
 {
     const json_t *plugin = candidate->recorded;
-    const struct ds_accel__reason *reason = ds_accel__reason(get_text(plugin, "reason"));
+    enum ds_accel__reason_id reason = ds_accel__reason_find(get_text(plugin, "reason"));
     const char *output = get_text(plugin, "output");
     uint32_t state = state_of(get_text(plugin, "state"));
 
     if (!was_asked(plugin)) {
         struct ds_accel__finding finding = {0};
 
-        ds_accel__find(&finding, "not_recorded", "it was %s (%s) when the machine was recorded",
-                       get_text(plugin, "state"), reason != NULL ? reason->code : "no reason");
+        ds_accel__find(&finding, DS_ACCEL__REASON_NOT_RECORDED,
+                       "it was %s (%s) when the machine was recorded", get_text(plugin, "state"),
+                       reason != DS_ACCEL__REASON_NONE ? ds_accel__reason_code(reason)
+                                                       : "no reason");
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_UNAVAILABLE,
                                  &finding);
         return;
@@ -745,8 +746,7 @@ static void ask(struct ds_accel__candidate *candidate)
     take_verdict(json_object_get(plugin, "verdict"), &candidate->verdict);
     candidate->optional_features = get_number(plugin, "optional_features");
     candidate->has_conduct = json_is_true(json_object_get(plugin, "has_conduct"));
-    ds_accel__candidate_set(candidate, state, reason != NULL ? reason->code : "", "%s",
-                            get_text(plugin, "detail"));
+    ds_accel__candidate_set(candidate, state, reason, "%s", get_text(plugin, "detail"));
     candidate->stage = stage_of(get_text(plugin, "stage"));
     rehearse(candidate);
     if (output[0] != '\0') {
@@ -767,7 +767,8 @@ static int32_t fail_start(struct ds_accel__candidate *candidate, const json_t *s
     bool is_known = json_is_object(start) && status < 0;
 
     ds_accel__candidate_set(
-        candidate, DS_ACCEL_STATE_ERROR, is_known ? "start_failed" : "not_recorded", "%s",
+        candidate, DS_ACCEL_STATE_ERROR,
+        is_known ? DS_ACCEL__REASON_START_FAILED : DS_ACCEL__REASON_NOT_RECORDED, "%s",
         is_known ? get_text(start, "detail") : "what it answers once it is started");
     candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_START);
     return is_known ? status : DS_ACCEL_ERR_NOT_FOUND;

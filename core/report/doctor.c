@@ -101,15 +101,16 @@ static json_t *facts_of(const struct doctor *doctor, const char *backend)
     return ds_accel__config_get(&doctor->context->config, "backends", backend, NULL);
 }
 
-static const char *remedy_of(const struct doctor *doctor, const char *backend, const char *reason)
+static const char *remedy_of(const struct doctor *doctor, const char *backend,
+                             enum ds_accel__reason_id reason)
 {
     return ds_accel__config_remedy(&doctor->context->config, backend, reason);
 }
 
 /* The same where the finding is no verdict of the plugin's: general is what is said of any backend.
  */
-static const char *own_remedy(const struct doctor *doctor, const char *backend, const char *reason,
-                              const char *general)
+static const char *own_remedy(const struct doctor *doctor, const char *backend,
+                              enum ds_accel__reason_id reason, const char *general)
 {
     const char *remedy = remedy_of(doctor, backend, reason);
 
@@ -230,10 +231,10 @@ static enum hardware hardware_of(const struct ds_accel__presence *presence)
                : UNKNOWN;
 }
 
-static bool is_one_of(const char *word, const char *const *words)
+static bool is_one_of(enum ds_accel__reason_id reason, const enum ds_accel__reason_id *reasons)
 {
-    for (; *words != NULL; words++) {
-        if (strcmp(word, *words) == 0) {
+    for (; *reasons != DS_ACCEL__REASON_NONE; reasons++) {
+        if (reason == *reasons) {
             return true;
         }
     }
@@ -241,11 +242,16 @@ static bool is_one_of(const char *word, const char *const *words)
 }
 
 /* How bad it is that a plugin says no: on a machine without its hardware, not at all. */
-static enum severity judge_no(const char *reason, enum hardware hardware)
+static enum severity judge_no(enum ds_accel__reason_id reason, enum hardware hardware)
 {
-    static const char *const always[] = {"no_permission", "driver_mismatch", "bad_option", NULL};
-    static const char *const harmless[] = {"asleep", "device_asleep", NULL};
-    static const char *const passing[] = {"hidden", "device_busy", "no_device", NULL};
+    static const enum ds_accel__reason_id always[] = {
+        DS_ACCEL__REASON_NO_PERMISSION, DS_ACCEL__REASON_DRIVER_MISMATCH,
+        DS_ACCEL__REASON_BAD_OPTION, DS_ACCEL__REASON_NONE};
+    static const enum ds_accel__reason_id harmless[] = {
+        DS_ACCEL__REASON_ASLEEP, DS_ACCEL__REASON_DEVICE_ASLEEP, DS_ACCEL__REASON_NONE};
+    static const enum ds_accel__reason_id passing[] = {
+        DS_ACCEL__REASON_HIDDEN, DS_ACCEL__REASON_DEVICE_BUSY, DS_ACCEL__REASON_NO_DEVICE,
+        DS_ACCEL__REASON_NONE};
 
     if (is_one_of(reason, always)) {
         return PROBLEM;
@@ -269,7 +275,8 @@ static void check_unavailable(struct doctor *doctor, const struct ds_accel__cand
     }
     doctor->absent = hardware_of(&presence) == ABSENT ? candidate->name : NULL;
     add(doctor, judge_no(candidate->reason, hardware_of(&presence)), "plugin", candidate->name,
-        remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
+        remedy_of(doctor, candidate->name, candidate->reason), "%s: %s",
+        ds_accel__reason_code(candidate->reason),
         candidate->detail != NULL ? candidate->detail : "");
     doctor->absent = NULL;
     ds_accel__presence_clear(&presence);
@@ -280,7 +287,7 @@ static void add_quarantine(struct doctor *doctor, const struct ds_accel__candida
 {
     if (candidate->state == DS_ACCEL_STATE_QUARANTINED) {
         add(doctor, PROBLEM, "quarantine", candidate->name,
-            remedy_of(doctor, candidate->name, "quarantined"), "%s",
+            remedy_of(doctor, candidate->name, DS_ACCEL__REASON_QUARANTINED), "%s",
             candidate->detail != NULL ? candidate->detail : "");
     } else if (candidate->strikes > 0) {
         add(doctor, WARNING, "strike", candidate->name,
@@ -327,12 +334,12 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
         break;
     case DS_ACCEL_STATE_SHADOWED:
         add(doctor, WARNING, "plugin", candidate->path,
-            remedy_of(doctor, candidate->name, "shadowed"), "shadowed: %s", detail);
+            remedy_of(doctor, candidate->name, DS_ACCEL__REASON_SHADOWED), "shadowed: %s", detail);
         break;
     case DS_ACCEL_STATE_DISABLED:
         add(doctor, INFO, "plugin", candidate->name,
-            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
-            detail);
+            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s",
+            ds_accel__reason_code(candidate->reason), detail);
         break;
     case DS_ACCEL_STATE_UNAVAILABLE:
         check_unavailable(doctor, candidate);
@@ -342,8 +349,8 @@ static void check_plugin(struct doctor *doctor, const struct ds_accel__candidate
         break;
     default:
         add(doctor, PROBLEM, "plugin", candidate->path,
-            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s", candidate->reason,
-            detail);
+            remedy_of(doctor, candidate->name, candidate->reason), "%s: %s",
+            ds_accel__reason_code(candidate->reason), detail);
         break;
     }
     add_quarantine(doctor, candidate);
@@ -508,9 +515,9 @@ static void check_libraries(struct doctor *doctor, const struct ds_accel__linker
         if (!has_finding(doctor, "library", preferred)) {
             char remedy[512];
 
-            snprintf(
-                remedy, sizeof(remedy), "%s; or name its folder in LD_LIBRARY_PATH",
-                own_remedy(doctor, backend, "library_missing", "install the vendor's runtime"));
+            snprintf(remedy, sizeof(remedy), "%s; or name its folder in LD_LIBRARY_PATH",
+                     own_remedy(doctor, backend, DS_ACCEL__REASON_LIBRARY_MISSING,
+                                "install the vendor's runtime"));
             add(doctor, severity, "library", preferred, remedy,
                 "the runtime of %s is in none of the folders that the dynamic linker knows",
                 backend);
@@ -612,7 +619,7 @@ static void check_nodes(struct doctor *doctor, const char *backend, json_t *fact
         char remedy[512];
 
         snprintf(remedy, sizeof(remedy), "%s; a container must be given its nodes",
-                 own_remedy(doctor, backend, "no_driver",
+                 own_remedy(doctor, backend, DS_ACCEL__REASON_NO_DRIVER,
                             "install and load the vendor's kernel driver"));
         add(doctor, severity, "device_node", presence->devices[0].address, remedy,
             "this device is there, but no device node for %s is: its driver is not loaded",
@@ -650,7 +657,7 @@ static void check_backend(struct doctor *doctor, const struct ds_accel__linker *
         doctor->absent = NULL;
     }
     if (is_here && ds_accel__registry_find(&doctor->context->registry, backend) == NULL) {
-        add(doctor, INFO, "plugin", backend, remedy_of(doctor, backend, "no_plugin"),
+        add(doctor, INFO, "plugin", backend, remedy_of(doctor, backend, DS_ACCEL__REASON_NO_PLUGIN),
             "%s is here, but no ds_accel_%s.so",
             presence.device_count > 0 ? presence.devices[0].address : presence.nodes[0].path,
             backend);

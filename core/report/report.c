@@ -71,7 +71,7 @@ static json_t *detect_candidates(const ds_accel_t *context, bool *failed)
 
         set_text(tree, "name", candidate->name, failed);
         set_text(tree, "state", ds_accel__state_name(candidate->state), failed);
-        set_text(tree, "reason", candidate->reason, failed);
+        set_text(tree, "reason", ds_accel__reason_code(candidate->reason), failed);
         set_text(tree, "detail", candidate->detail, failed);
         set_text(tree, "stage", candidate->stage, failed);
         ds_accel__json_set(tree, "elapsed_us", json_integer((json_int_t)candidate->elapsed_us),
@@ -134,7 +134,7 @@ static void set_head(json_t *tree, const struct ds_accel__candidate *candidate, 
     set_text(tree, "version", candidate->version, failed);
     set_text(tree, "abi", candidate->abi, failed);
     set_text(tree, "state", ds_accel__state_name(candidate->state), failed);
-    set_text(tree, "reason", candidate->reason, failed);
+    set_text(tree, "reason", ds_accel__reason_code(candidate->reason), failed);
     set_text(tree, "detail", candidate->detail, failed);
 }
 
@@ -232,7 +232,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
         }
         entry = json_object();
         set_head(entry, candidate, &failed);
-        set_text(entry, "meaning", reason != NULL ? reason->meaning : "", &failed);
+        set_text(entry, "meaning", reason->meaning, &failed);
         set_text(entry, "remedy",
                  ds_accel__config_remedy(&context->config, candidate->name, candidate->reason),
                  &failed);
@@ -250,7 +250,7 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
     ds_accel__json_set(tree, "without_plugin", without_plugin(context, name, &failed), &failed);
     set_text(tree, "remedy",
              name != NULL && ds_accel__registry_find(&context->registry, name) == NULL
-                 ? ds_accel__config_remedy(&context->config, name, "no_plugin")
+                 ? ds_accel__config_remedy(&context->config, name, DS_ACCEL__REASON_NO_PLUGIN)
                  : "",
              &failed);
     ds_accel__json_set(tree, "searched", searched_tree(context, &failed), &failed);

@@ -122,7 +122,8 @@ static json_t *memory_tree(const struct ds_accel__facts *facts, uint32_t count)
     bool failed = false;
     json_t *tree = json_object();
     json_t *devices = json_array();
-    const char *reason = facts->candidate == NULL ? "no_plugin" : facts->candidate->reason;
+    enum ds_accel__reason_id reason = facts->candidate == NULL ? DS_ACCEL__REASON_NO_PLUGIN
+                                                               : facts->candidate->reason;
     bool is_available = facts->candidate != NULL && facts->instance != NULL;
 
     for (uint32_t i = 0; i < count && is_available && !failed; i++) {
@@ -131,7 +132,9 @@ static json_t *memory_tree(const struct ds_accel__facts *facts, uint32_t count)
     ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
     ds_accel__json_set(tree, "name", ds_accel__json_text(facts->name), &failed);
     ds_accel__json_set(tree, "available", json_boolean(is_available), &failed);
-    ds_accel__json_set(tree, "reason", ds_accel__json_text(is_available ? "" : reason), &failed);
+    ds_accel__json_set(tree, "reason",
+                       ds_accel__json_text(is_available ? "" : ds_accel__reason_code(reason)),
+                       &failed);
     ds_accel__json_set(tree, "devices", devices, &failed);
     if (failed) {
         json_decref(tree);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* Reports as text for people: aligned columns, colours when asked, made from the JSON trees. */
+#include "base/reason.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -212,7 +213,7 @@ static void write_explain(struct page *page, json_t *tree)
     write_list_line(page, "without a plugin file:", json_object_get(tree, "without_plugin"));
     if (json_array_size(candidates) == 0 &&
         json_array_size(json_object_get(tree, "without_plugin")) == 1) {
-        const struct ds_accel__reason *reason = ds_accel__reason("no_plugin");
+        const struct ds_accel__reason *reason = ds_accel__reason(DS_ACCEL__REASON_NO_PLUGIN);
 
         ds_accel__text_add(&page->text, "  reason no_plugin: %s\n  remedy %s\n", reason->meaning,
                            get_text(tree, "remedy"));

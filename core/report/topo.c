@@ -280,9 +280,9 @@ static json_t *accelerator_tree(const struct ds_accel__facts *facts, uint32_t co
     set_text(tree, "name", facts->name, &failed);
     ds_accel__json_set(tree, "available", json_boolean(available), &failed);
     set_text(tree, "reason",
-             available           ? ""
-             : candidate != NULL ? candidate->reason
-                                 : "no_plugin",
+             available ? ""
+                       : ds_accel__reason_code(candidate != NULL ? candidate->reason
+                                                                 : DS_ACCEL__REASON_NO_PLUGIN),
              &failed);
     set_text(tree, "detail", !available && candidate != NULL ? candidate->detail : "", &failed);
     ds_accel__json_set(tree, "device_count", available ? json_integer(count) : json_null(),

@@ -504,7 +504,9 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
 {
     const struct ds_accel__candidate *candidate = facts->candidate;
     bool available = facts->instance != NULL;
-    const char *reason = available ? "" : candidate != NULL ? candidate->reason : "no_plugin";
+    enum ds_accel__reason_id reason = available           ? DS_ACCEL__REASON_NONE
+                                      : candidate != NULL ? candidate->reason
+                                                          : DS_ACCEL__REASON_NO_PLUGIN;
     bool failed = false;
     json_t *limit = NULL;
     json_t *tree = json_object();
@@ -512,7 +514,7 @@ static json_t *info_tree(const struct ds_accel__facts *facts, uint32_t count)
     ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
     set_text(tree, "name", facts->name, &failed);
     ds_accel__json_set(tree, "available", json_boolean(available), &failed);
-    set_text(tree, "reason", reason, &failed);
+    set_text(tree, "reason", ds_accel__reason_code(reason), &failed);
     set_text(tree, "detail", candidate != NULL ? candidate->detail : "", &failed);
     set_text(tree, "remedy", ds_accel__config_remedy(&facts->context->config, facts->name, reason),
              &failed);

@@ -215,7 +215,7 @@ Test(core_config, tolerates_every_code_of_conduct_and_no_other)
         const char *code;
     } reasons[] = {
 #define GATE(name, what) {name, NULL},
-#define REASON(code, meaning, remedy) {NULL, code},
+#define REASON(id, code, meaning, remedy) {NULL, code},
 #include "../../core/reasons.def"
 #undef REASON
 #undef GATE

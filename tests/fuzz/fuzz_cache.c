@@ -28,7 +28,7 @@ struct head {
 
 static bool is_reason(const char *code)
 {
-    return code[0] == '\0' || ds_accel__reason(code) != NULL;
+    return code[0] == '\0' || ds_accel__reason_find(code) != DS_ACCEL__REASON_NONE;
 }
 
 /* Never longer than its kind holds, and nothing of the future. */

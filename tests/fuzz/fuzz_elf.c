@@ -29,10 +29,10 @@ static int make_file(const uint8_t *data, size_t size)
 /* A finding is one that `explain` can explain, with evidence on one line. */
 static void check_finding(const struct ds_accel__finding *finding)
 {
-    if (finding->reason != NULL) {
+    if (finding->reason != DS_ACCEL__REASON_NONE) {
         size_t length = strnlen(finding->detail, sizeof(finding->detail));
 
-        FUZZ_CHECK(ds_accel__reason(finding->reason) != NULL);
+        FUZZ_CHECK(ds_accel__reason(finding->reason)->meaning[0] != '\0');
         FUZZ_CHECK(length > 0 && length < sizeof(finding->detail));
     }
 }
@@ -51,7 +51,7 @@ static void check_hardware(const struct ds_accel__elf *elf)
     if (elf->hardware != NULL) {
         FUZZ_CHECK(memchr(elf->hardware, '\0', elf->hardware_bytes) != NULL);
         FUZZ_CHECK(ds_accel__hardware_check_note(elf->hardware, &finding) == DS_ACCEL_OK);
-        FUZZ_CHECK(finding.reason == NULL);
+        FUZZ_CHECK(finding.reason == DS_ACCEL__REASON_NONE);
         /* Lines, each with its end. */
         FUZZ_CHECK(elf->hardware[0] == '\0' || elf->hardware[strlen(elf->hardware) - 1] == '\n');
     }
@@ -69,7 +69,7 @@ static void check_note(struct ds_accel__elf *elf)
     memcpy(name, elf->desc.name, sizeof(elf->desc.name));
     ds_accel__elf_check_note(elf, name, &again);
     check_finding(&again);
-    if (again.reason == NULL) {
+    if (again.reason == DS_ACCEL__REASON_NONE) {
         FUZZ_CHECK(elf->note_count == 1);
         FUZZ_CHECK(elf->desc.abi_major == DS_ACCEL_ABI_MAJOR);
         FUZZ_CHECK(elf->desc.struct_size <= elf->note_desc_bytes);
@@ -77,21 +77,22 @@ static void check_note(struct ds_accel__elf *elf)
         FUZZ_CHECK(is_text(elf->desc.name, sizeof(elf->desc.name)));
         FUZZ_CHECK(is_text(elf->desc.version, sizeof(elf->desc.version)));
         FUZZ_CHECK(is_text(elf->desc.vendor, sizeof(elf->desc.vendor)));
-        FUZZ_CHECK((finding.reason == NULL) == (strcmp(name, "mock") == 0));
-        FUZZ_CHECK(finding.reason == NULL || strcmp(finding.reason, "name_mismatch") == 0);
+        FUZZ_CHECK((finding.reason == DS_ACCEL__REASON_NONE) == (strcmp(name, "mock") == 0));
+        FUZZ_CHECK(finding.reason == DS_ACCEL__REASON_NONE ||
+                   finding.reason == DS_ACCEL__REASON_NAME_MISMATCH);
         check_hardware(elf);
     } else {
-        FUZZ_CHECK(strcmp(again.reason, "name_mismatch") != 0);
-        FUZZ_CHECK(strcmp(finding.reason, "name_mismatch") == 0 ||
-                   strcmp(finding.reason, again.reason) == 0);
+        FUZZ_CHECK(again.reason != DS_ACCEL__REASON_NAME_MISMATCH);
+        FUZZ_CHECK(finding.reason == DS_ACCEL__REASON_NAME_MISMATCH ||
+                   finding.reason == again.reason);
     }
 }
 
 static void check_same(const struct ds_accel__finding *one, const struct ds_accel__finding *other)
 {
     check_finding(one);
-    FUZZ_CHECK((one->reason == NULL) == (other->reason == NULL));
-    FUZZ_CHECK(one->reason == NULL || strcmp(one->reason, other->reason) == 0);
+    FUZZ_CHECK((one->reason == DS_ACCEL__REASON_NONE) == (other->reason == DS_ACCEL__REASON_NONE));
+    FUZZ_CHECK(one->reason == DS_ACCEL__REASON_NONE || one->reason == other->reason);
     FUZZ_CHECK(strcmp(one->detail, other->detail) == 0);
 }
 
@@ -112,9 +113,11 @@ static void check_harm(struct ds_accel__elf *elf, struct ds_accel__elf *mapped)
     check_same(&harm.text, &again.text);
     check_same(&harm.paths, &again.paths);
     ds_accel__elf_check_harm(mapped, &finding);
-    FUZZ_CHECK((finding.reason == NULL) ==
-               (harm.dynamic.reason == NULL && harm.stack.reason == NULL &&
-                harm.text.reason == NULL && harm.paths.reason == NULL));
+    FUZZ_CHECK((finding.reason == DS_ACCEL__REASON_NONE) ==
+               (harm.dynamic.reason == DS_ACCEL__REASON_NONE &&
+                harm.stack.reason == DS_ACCEL__REASON_NONE &&
+                harm.text.reason == DS_ACCEL__REASON_NONE &&
+                harm.paths.reason == DS_ACCEL__REASON_NONE));
 }
 
 /* Lines of a bounded length, however large the tables say they are. */
@@ -141,8 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (ds_accel__elf_open(fd, &elf, &finding) >= 0) {
         check_finding(&finding);
-        FUZZ_CHECK(finding.reason != NULL || elf.size_bytes == size);
-        if (finding.reason == NULL) {
+        FUZZ_CHECK(finding.reason != DS_ACCEL__REASON_NONE || elf.size_bytes == size);
+        if (finding.reason == DS_ACCEL__REASON_NONE) {
             /* The mapping has a page's end behind the file's: a sanitizer sees past this one's. */
             copy = elf;
             copy.data = data;

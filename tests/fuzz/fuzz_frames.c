@@ -203,7 +203,7 @@ static void judge(const uint8_t *data, size_t size)
     if (candidate != NULL && helper.has_result) {
         FUZZ_CHECK(candidate->state >= DS_ACCEL_STATE_AVAILABLE &&
                    candidate->state <= DS_ACCEL_STATE_REJECTED);
-        FUZZ_CHECK(candidate->reason[0] == '\0' || ds_accel__reason(candidate->reason) != NULL);
+        FUZZ_CHECK(candidate->reason < DS_ACCEL__REASON_COUNT);
         FUZZ_CHECK(candidate->state != DS_ACCEL_STATE_AVAILABLE ||
                    (candidate->verdict.device_count > 0 &&
                     candidate->verdict.device_count <= DS_ACCEL__DEVICE_LIMIT));

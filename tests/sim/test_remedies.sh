@@ -235,7 +235,7 @@ usable
 # ---- all of them --------------------------------------------------------------------------------
 
 # Every reason of a plugin's own: from the first to the last in reasons.def.
-sed -n '/^REASON("no_device"/,/^REASON("bad_option"/s/^REASON("\([a-z_]*\)".*/\1/p' "$here/../../core/reasons.def" |
+sed -n '/^REASON(NO_DEVICE,/,/^REASON(BAD_OPTION,/s/^REASON([A-Z_]*, "\([a-z_]*\)".*/\1/p' "$here/../../core/reasons.def" |
     sort >"$dir/reasons"
 is "reasons without a remedy that was applied" "" "$(sort -u "$dir/met" | comm -23 "$dir/reasons" -)"
 

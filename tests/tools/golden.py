@@ -117,7 +117,7 @@ def judge(report, case, check):
 
 def judge_codes(cases, reasons, check):
     with open(reasons, encoding="utf-8") as file:
-        known = re.findall(r'^REASON\("([a-z0-9_]+)"', file.read(), re.M)
+        known = re.findall(r'^REASON\([A-Z0-9_]+, "([a-z0-9_]+)"', file.read(), re.M)
     owners = {}
     for name, _, code, _, _, kind in cases:
         check.that(code in known and "unknown" not in (code, name), f"{name}: {code} is no reason")

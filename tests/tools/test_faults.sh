@@ -529,7 +529,7 @@ failed=$((failed + more_failed))
 # Every reason that a plugin can be given is met here, but for those that other tests meet:
 # file_changed (a race), asleep (a machine's power states), quarantined (the cache).
 cut -f 3 "$dir/cases" | sort -u >"$dir/met"
-sed -n '/^GATE("",/q; s/^REASON("\([a-z0-9_]*\)".*/\1/p' "$source/core/reasons.def" |
+sed -n '/^GATE("",/q; s/^REASON([A-Z0-9_]*, "\([a-z0-9_]*\)".*/\1/p' "$source/core/reasons.def" |
     grep -vx -e file_changed -e asleep -e quarantined | sort -u >"$dir/reasons"
 if [ "$(id -u)" = 0 ] && [ -f "$faults/load_exception/ds_accel_faulty.so" ]; then
     is "reasons that no fault here has" "" "$(comm -23 "$dir/reasons" "$dir/met")"

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Why a candidate was not chosen: an id inside the library, text at its edge (reason.c). */
+#ifndef DS_ACCEL_CORE_REASON_H
+#define DS_ACCEL_CORE_REASON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ds_accel__reason_id {
+    DS_ACCEL__REASON_NONE, /* its code is "" */
+#define GATE(name, what)
+#define REASON(id, code, meaning, remedy) DS_ACCEL__REASON_##id,
+#include "reasons.def"
+#undef REASON
+#undef GATE
+    DS_ACCEL__REASON_COUNT,
+    DS_ACCEL__REASON_BROKEN_RULE = DS_ACCEL__REASON_COUNT /* of lint, which shows its text alone */
+};
+
+struct ds_accel__reason {
+    const char *code;
+    const char *meaning;
+    const char *remedy;
+};
+
+/* The texts of a reason, all of them "" for none. */
+const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id);
+/* Its code alone: "no_device". */
+const char *ds_accel__reason_code(enum ds_accel__reason_id id);
+/* The reason with that code; NONE if there is none, and for "". */
+enum ds_accel__reason_id ds_accel__reason_find(const char *code);
+/* True if the code is "" or that of a reason. */
+bool ds_accel__reason_is_code(const char *code);
+/* The reason for a plugin's DS_ACCEL_REASON_*; NONE if the number is not one. */
+enum ds_accel__reason_id ds_accel__reason_of_verdict(uint32_t reason);
+/* True if ds-accel-probe is to blame (helper_*), and not the plugin. */
+bool ds_accel__reason_is_of_helper(enum ds_accel__reason_id id);
+/* True if the plugin spoilt the answer (result_*). */
+bool ds_accel__reason_is_of_result(enum ds_accel__reason_id id);
+
+#endif
