@@ -30,30 +30,6 @@ static bool is_asleep(const struct ds_accel__candidate *candidate)
     return candidate->gates[DS_ACCEL__GATE_POWER].result == DS_ACCEL__GATE_FAILED;
 }
 
-/* Does asking wake nothing? One that was asked for by name may be woken. */
-static int32_t check_power(struct ds_accel__candidate *candidate, bool *passed_out)
-{
-    int32_t status = DS_ACCEL_OK;
-
-    if (!candidate->is_registered) {
-        status = ds_accel__candidate_look(candidate);
-    }
-    *passed_out = true;
-    if (status < 0 || candidate->hardware_count == 0) {
-        return status;
-    }
-    if (candidate->is_named) {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
-    } else if (candidate->power->reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_POWER, DS_ACCEL_STATE_UNAVAILABLE,
-                                 candidate->power);
-        *passed_out = false;
-    } else {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "%s", candidate->power->detail);
-    }
-    return DS_ACCEL_OK;
-}
-
 int32_t ds_accel__asking_begin(ds_accel_t *context)
 {
     ds_accel__context_change_begin(context);
@@ -82,6 +58,7 @@ void ds_accel__asking_end(ds_accel_t *context)
 static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
 {
     uint64_t elapsed_us = candidate->elapsed_us;
+    bool passed;
     int32_t status;
 
     *found_out = ds_accel__verdict_recall(candidate, candidate->is_named);
@@ -91,7 +68,7 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     }
     candidate->has_verdict = false;
     candidate->gates[DS_ACCEL__GATE_HARDWARE].result = DS_ACCEL__GATE_SKIPPED;
-    status = ds_accel__hardware_check(candidate);
+    status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_UNKNOWN, &passed);
     *found_out = candidate->has_verdict;
     if (!*found_out) {
         candidate->is_cached = false;
@@ -148,14 +125,7 @@ static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_o
     passed = passed && !(candidate->is_ahead && candidate->is_demand_only);
     passed = passed && !(status >= 0 && reject_inherited(candidate));
     if (status >= 0 && passed) {
-        status = check_power(candidate, &passed);
-    }
-    if (status >= 0 && passed) {
-        if (candidate->recorded != NULL) {
-            ds_accel__recorded_source->quarantine(candidate, &passed);
-        } else {
-            status = ds_accel__quarantine_check(candidate, candidate->is_forced, &passed);
-        }
+        status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_TURN, &passed);
     }
     candidate->elapsed_us = candidate->recorded != NULL
                                 ? ds_accel__recorded_source->elapsed_us(candidate)
@@ -229,7 +199,9 @@ static int32_t ask_open(ds_accel_t *context, struct ds_accel__candidate **open, 
         return DS_ACCEL_OK;
     }
     for (size_t i = 0; i < count && status >= 0; i++) {
-        status = ds_accel__hardware_check(open[i]);
+        bool passed;
+
+        status = ds_accel__gates_walk(open[i], DS_ACCEL__WHEN_UNKNOWN, &passed);
     }
     if (status >= 0) {
         status = is_worth_waiting(open, count) ? ds_accel__verdicts_lock(context)

@@ -14,15 +14,12 @@
 #include "host/layers.h"
 #include "host/loader.h"
 #include "host/probe.h"
-#include "host/verdict.h"
 #include "machine/elf_file.h"
 #include "machine/presence.h"
 
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 const char *ds_accel__state_name(uint32_t state)
 {
@@ -32,21 +29,6 @@ const char *ds_accel__state_name(uint32_t state)
     };
 
     return state < DS_ACCEL__ARRAY_SIZE(names) ? names[state] : "error";
-}
-
-const char *ds_accel__gate_name(enum ds_accel__gate gate)
-{
-    static const char *const names[DS_ACCEL__GATE_COUNT] = {
-        [DS_ACCEL__GATE_NAME] = "name",         [DS_ACCEL__GATE_TRUST] = "trust",
-        [DS_ACCEL__GATE_ELF] = "elf",           [DS_ACCEL__GATE_NOTE] = "note",
-        [DS_ACCEL__GATE_HASH] = "hash",         [DS_ACCEL__GATE_ALLOW] = "allow",
-        [DS_ACCEL__GATE_POWER] = "power",       [DS_ACCEL__GATE_QUARANTINE] = "quarantine",
-        [DS_ACCEL__GATE_HARDWARE] = "hardware", [DS_ACCEL__GATE_LOAD] = "load",
-        [DS_ACCEL__GATE_ENTRY] = "entry",       [DS_ACCEL__GATE_PROBE] = "probe",
-        [DS_ACCEL__GATE_START] = "start",       [DS_ACCEL__GATE_CONDUCT] = "conduct",
-    };
-
-    return names[gate];
 }
 
 /* ---- one candidate -------------------------------------------------------------------------- */
@@ -244,40 +226,6 @@ void ds_accel__candidate_unask(struct ds_accel__candidate *candidate)
     ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, DS_ACCEL__REASON_NONE, "%s", "");
 }
 
-/* The first of an array's patterns that matches, or NULL. */
-static const char *match(json_t *patterns, const char *name)
-{
-    for (size_t i = 0; i < json_array_size(patterns); i++) {
-        const char *pattern = json_string_value(json_array_get(patterns, i));
-
-        if (fnmatch(pattern, name, 0) == 0) {
-            return pattern;
-        }
-    }
-    return NULL;
-}
-
-static bool check_allowed(struct ds_accel__candidate *candidate)
-{
-    const struct ds_accel__config *config = &candidate->host.context->config;
-    json_t *allow = ds_accel__config_get(config, "allow", NULL);
-    const char *denied = match(ds_accel__config_get(config, "deny", NULL), candidate->name);
-    struct ds_accel__finding finding = {0};
-
-    if (denied != NULL) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_DENIED, "pattern \"%s\" of \"deny\"", denied);
-    } else if (allow != NULL && match(allow, candidate->name) == NULL) {
-        ds_accel__find(&finding, DS_ACCEL__REASON_NOT_ALLOWED, "no pattern of \"allow\" matches");
-    }
-    if (finding.reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_ALLOW, DS_ACCEL_STATE_DISABLED,
-                                 &finding);
-        return false;
-    }
-    ds_accel__candidate_pass_plain(candidate, DS_ACCEL__GATE_ALLOW, "by \"allow\" and \"deny\"");
-    return true;
-}
-
 void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                     uint64_t optional_features)
 {
@@ -287,193 +235,6 @@ void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
     candidate->is_demand_only = configured != NULL
                                     ? json_is_true(configured)
                                     : (optional_features & DS_ACCEL_FEATURE_DEMAND_ONLY) != 0;
-}
-
-static void keep_note(struct ds_accel__candidate *candidate, const struct ds_accel__elf *elf)
-{
-    const struct ds_accel_note_desc *desc = &elf->desc;
-
-    memcpy(candidate->vendor, desc->vendor, sizeof(candidate->vendor));
-    memcpy(candidate->version, desc->version, sizeof(candidate->version));
-    snprintf(candidate->abi, sizeof(candidate->abi), "%u.%u", desc->abi_major, desc->abi_minor);
-    candidate->note_optional = desc->optional_features[0] | (uint64_t)desc->optional_features[1]
-                                                                << 32;
-    ds_accel__candidate_set_demand(candidate, candidate->note_optional);
-    candidate->note_features = desc->required_features[0] | (uint64_t)desc->required_features[1]
-                                                                << 32;
-    /* Without memory for it the plugin is asked. */
-    candidate->hardware_note =
-        elf->hardware != NULL ? ds_accel__candidate_keep(candidate, elf->hardware) : NULL;
-}
-
-/* trust.sha256 of the configuration; finding says what is wrong by it. */
-static void compare_hash(const struct ds_accel__candidate *candidate, const char *hex,
-                         struct ds_accel__finding *finding)
-{
-    const char *allowed = json_string_value(ds_accel__config_get(
-        &candidate->host.context->config, "trust", "sha256", candidate->name, NULL));
-
-    if (allowed == NULL) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HASH_UNLISTED, "its SHA-256 is %s", hex);
-    } else if (strcmp(allowed, hex) != 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_HASH_MISMATCH, "its SHA-256 is %s; allowed is %s",
-                       hex, allowed);
-    }
-}
-
-void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const char *hex,
-                                    struct ds_accel__finding *finding)
-{
-    const struct ds_accel *context = candidate->host.context;
-    const char *mode =
-        json_string_value(ds_accel__config_get(&context->config, "trust", "mode", NULL));
-
-    compare_hash(candidate, hex, finding);
-    if (finding->reason == DS_ACCEL__REASON_NONE) {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "SHA-256 %s", hex);
-    } else if (strcmp(mode, "warn") == 0) {
-        ds_accel__log(&context->log, "trust", DS_ACCEL_LOG_WARN, "%s: %s: %s", candidate->path,
-                      ds_accel__reason_code(finding->reason), finding->detail);
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_HASH, "only warned of: %s: %s",
-                                 ds_accel__reason_code(finding->reason), finding->detail);
-        *finding = (struct ds_accel__finding){0};
-    }
-}
-
-static void check_hash(struct ds_accel__candidate *candidate, int fd,
-                       struct ds_accel__finding *finding)
-{
-    const struct ds_accel *context = candidate->host.context;
-    const char *mode =
-        json_string_value(ds_accel__config_get(&context->config, "trust", "mode", NULL));
-    const char *cause;
-    char hex[65];
-
-    if (mode == NULL || strcmp(mode, "off") == 0) {
-        return;
-    }
-    if (ds_accel__trust_hash(fd, hex, &cause) < 0) {
-        ds_accel__find(finding, DS_ACCEL__REASON_NOT_READABLE, "%s: %s", candidate->path, cause);
-        return;
-    }
-    ds_accel__candidate_judge_hash(candidate, hex, finding);
-}
-
-/* The gates elf, note and hash on one open file. *gate_out: the one that finding is of. */
-static int32_t check_content(struct ds_accel__candidate *candidate, int fd,
-                             enum ds_accel__gate *gate_out, struct ds_accel__finding *finding)
-{
-    struct ds_accel__elf elf;
-    int32_t status;
-
-    *gate_out = DS_ACCEL__GATE_ELF;
-    status = ds_accel__elf_open(fd, &elf, finding);
-    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
-        ds_accel__elf_check_harm(&elf, finding);
-        status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
-    }
-    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_ELF, "shared object, %zu bytes",
-                                 elf.size_bytes);
-        *gate_out = DS_ACCEL__GATE_NOTE;
-        ds_accel__elf_check_note(&elf, candidate->name, finding);
-        status = elf.is_short_of_memory ? ds_accel__no_memory() : DS_ACCEL_OK;
-    }
-    if (status >= 0 && finding->reason == DS_ACCEL__REASON_NONE) {
-        keep_note(candidate, &elf);
-        ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_NOTE, "%s %s by %s, ABI %s",
-                                 candidate->name, candidate->version, candidate->vendor,
-                                 candidate->abi);
-        *gate_out = DS_ACCEL__GATE_HASH;
-        check_hash(candidate, fd, finding);
-    }
-    ds_accel__elf_close(&elf);
-    return status;
-}
-
-/*
- * What an earlier process found in the file, if it is still the same one. Who could have changed it
- * is looked at every time. *passed_out: that is all there is to know.
- */
-static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_out)
-{
-    struct ds_accel__finding finding = {0};
-    int32_t status = ds_accel__trust_stat(candidate->host.context->trust, candidate->path,
-                                          &candidate->file, &finding);
-
-    *passed_out = false;
-    if (status < 0) {
-        return status;
-    }
-    if (finding.reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_TRUST, DS_ACCEL_STATE_REJECTED,
-                                 &finding);
-        return DS_ACCEL_OK;
-    }
-    candidate->has_file = true;
-    status = ds_accel__candidate_look(candidate);
-    *passed_out = status >= 0 && ds_accel__verdict_recall_file(candidate);
-    return status;
-}
-
-/* What is judged is one open file from the first of these gates to the last. */
-static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
-{
-    struct ds_accel__finding finding = {0};
-    enum ds_accel__gate gate = DS_ACCEL__GATE_TRUST;
-    int32_t status;
-    int fd;
-
-    candidate->has_file = false;
-    memset(candidate->key, 0, sizeof(candidate->key));
-    if (candidate->host.context->cache.is_open) {
-        status = recall_file(candidate, passed_out);
-        if (status < 0 || *passed_out || candidate->has_verdict) {
-            return status;
-        }
-    }
-    status = ds_accel__trust_open(candidate->host.context->trust, candidate->path, &fd,
-                                  &candidate->file, &finding);
-    if (status < 0) {
-        return status;
-    }
-    if (finding.reason == DS_ACCEL__REASON_NONE) {
-        candidate->has_file = true;
-        ds_accel__candidate_pass(candidate, gate, "owner %u, mode %04o: only root%s can change it",
-                                 (unsigned)candidate->file.st_uid,
-                                 (unsigned)(candidate->file.st_mode & 07777),
-                                 ds_accel__has_raised_rights() ? "" : " and the user");
-        status = check_content(candidate, fd, &gate, &finding);
-        close(fd);
-    }
-    if (finding.reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__candidate_fail(candidate, gate, DS_ACCEL_STATE_REJECTED, &finding);
-    }
-    *passed_out = finding.reason == DS_ACCEL__REASON_NONE;
-    return status;
-}
-
-int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out)
-{
-    int32_t status = DS_ACCEL_OK;
-
-    *passed_out = true;
-    if (candidate->has_verdict) {
-        *passed_out = candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
-        return DS_ACCEL_OK;
-    }
-    if (candidate->gates[DS_ACCEL__GATE_ALLOW].result != DS_ACCEL__GATE_SKIPPED) {
-        return DS_ACCEL_OK;
-    }
-    if (candidate->recorded != NULL) {
-        status = ds_accel__recorded_source->check_file(candidate, passed_out);
-    } else if (!candidate->is_registered) {
-        status = check_file(candidate, passed_out);
-    }
-    if (status >= 0 && *passed_out) {
-        *passed_out = check_allowed(candidate);
-    }
-    return status;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Candidates and their gates: registry.c, scan.c. */
+/* Candidates and their gates: registry.c, gates.c, scan.c. */
 #ifndef DS_ACCEL_CORE_REGISTRY_H
 #define DS_ACCEL_CORE_REGISTRY_H
 
@@ -17,21 +17,20 @@
 struct ds_accel__stack;
 
 enum ds_accel__gate {
-    DS_ACCEL__GATE_NAME,
-    DS_ACCEL__GATE_TRUST,
-    DS_ACCEL__GATE_ELF,
-    DS_ACCEL__GATE_NOTE,
-    DS_ACCEL__GATE_HASH,
-    DS_ACCEL__GATE_ALLOW,
-    DS_ACCEL__GATE_POWER,
-    DS_ACCEL__GATE_QUARANTINE,
-    DS_ACCEL__GATE_HARDWARE,
-    DS_ACCEL__GATE_LOAD,
-    DS_ACCEL__GATE_ENTRY,
-    DS_ACCEL__GATE_PROBE,
-    DS_ACCEL__GATE_START,
-    DS_ACCEL__GATE_CONDUCT,
+#define GATE(id, name, check, when) DS_ACCEL__GATE_##id,
+#include "host/gates.def"
+#undef GATE
     DS_ACCEL__GATE_COUNT
+};
+
+/* When a gate is walked. */
+enum ds_accel__gate_when {
+    DS_ACCEL__WHEN_FOUND,   /* by the scan */
+    DS_ACCEL__WHEN_FILE,    /* on its open file, unless that is remembered */
+    DS_ACCEL__WHEN_CHECKED, /* its file is as it should be, or there is none */
+    DS_ACCEL__WHEN_TURN,    /* its verdict is wanted */
+    DS_ACCEL__WHEN_UNKNOWN, /* and is not remembered */
+    DS_ACCEL__WHEN_RUN      /* while its code runs: probe_here.c, start.c, probe_hear.c */
 };
 
 enum ds_accel__gate_result {
@@ -169,6 +168,9 @@ void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, cons
 /* By the configuration if it says, else by the features that the plugin asks for. */
 void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
                                     uint64_t optional_features);
+/* gates.c: take it through the gates of one moment, until one fails. *passed_out false: one did. */
+int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
+                             bool *passed_out);
 /* Take a candidate through the gates before load. *passed_out false: one failed. */
 int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
 /* What trust.mode makes of a file's SHA-256. */
