@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define FILE_NAME "config"
 #define FILE_LIMIT_BYTES (8 * 1024 * 1024u)
 
 int32_t ds_accel__snapshot_take(ds_accel_t *context)
 {
+    const struct ds_accel__cache_place place = ds_accel__cache_place(context);
     struct ds_accel__config *config = &context->config;
     struct ds_accel__config_later *later;
     char *data;
@@ -25,7 +25,8 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
     if (config->identity == 0) {
         return DS_ACCEL_OK;
     }
-    status = ds_accel__cache_read_file(context, FILE_NAME, FILE_LIMIT_BYTES, &data, &size);
+    status = ds_accel__cache_read_file(&place, DS_ACCEL__CONFIG_CACHE_FILE, FILE_LIMIT_BYTES, &data,
+                                       &size);
     if (status < 0 || data == NULL) {
         return status;
     }
@@ -47,7 +48,7 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
 
 void ds_accel__snapshot_forget(const ds_accel_t *context)
 {
-    unlinkat(context->cache.folder_fd, FILE_NAME, 0);
+    unlinkat(context->cache.folder_fd, DS_ACCEL__CONFIG_CACHE_FILE, 0);
 }
 
 int32_t ds_accel__snapshot_keep(ds_accel_t *context)
@@ -65,7 +66,7 @@ int32_t ds_accel__snapshot_keep(ds_accel_t *context)
     config->is_kept = true;
     status = ds_accel__snapshot_format(config->merged, config->identity, &text);
     if (status >= 0) {
-        ds_accel__cache_write_file(context, &context->cache, FILE_NAME, &text);
+        ds_accel__cache_write_file(&context->cache, DS_ACCEL__CONFIG_CACHE_FILE, &text);
     }
     ds_accel__text_clear(&text);
     return status;

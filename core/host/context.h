@@ -42,6 +42,7 @@ struct ds_accel {
     bool asks_anew;     /* verdicts of earlier processes do not count: explain, list, doctor */
     bool has_no_cache;  /* by option */
     struct ds_accel__cache cache;
+    uint64_t key_base;  /* of the keys of its records, while plugins are asked */
     char **plugin_dirs; /* from the options */
     size_t plugin_dir_count;
     struct ds_accel__config config;
@@ -91,6 +92,18 @@ struct ds_accel {
     uint64_t default_seed;
     struct ds_accel__fork_watch watch; /* of its locks; a helper's context has none */
 };
+
+/* Where what is remembered is stored. */
+static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_t *context)
+{
+    return (struct ds_accel__cache_place){
+        .log = &context->log,
+        .mode = context->env.values[DS_ACCEL__VARIABLE_CACHE],
+        .folder = context->cache_dir != NULL ? context->cache_dir
+                                             : context->env.values[DS_ACCEL__VARIABLE_CACHE_DIR],
+        .spare = DS_ACCEL__CONFIG_CACHE_FILE,
+    };
+}
 
 /* A context without configuration and plugins, for the helper process; NULL: no memory. */
 ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
+#include "host/crumb.h"
 #include "host/guard.h"
 #include "host/hardware.h"
 #include "host/hooks.h"

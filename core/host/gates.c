@@ -307,7 +307,7 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     int32_t status;
 
     candidate->has_file = false;
-    memset(candidate->key, 0, sizeof(candidate->key));
+    memset(&candidate->key, 0, sizeof(candidate->key));
     if (candidate->host.context->cache.is_open) {
         status = recall_file(candidate, passed_out);
         if (status < 0 || *passed_out || candidate->has_verdict) {

@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/reason.h"
 #include "base/text.h"
+#include "host/key.h"
 #include "host/loader.h"
 
 #include <jansson.h>
@@ -93,7 +94,7 @@ struct ds_accel__candidate {
     uint32_t strikes;                /* times that it crashed or hung of late */
     struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
     struct stat file;                /* as it was checked; with has_file */
-    uint64_t key[2];                 /* of its record; with has_file */
+    struct ds_accel__key key;        /* of its record; none: nothing is remembered of the file */
     char vendor[64];
     char version[32];
     char abi[16];

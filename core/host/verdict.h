@@ -14,8 +14,6 @@ struct ds_accel__record;
 
 /* How long a record's verdict still holds; 0: it does not. */
 uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms);
-/* How long the plugin is still left alone. */
-uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms);
 bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms);
 
 /* Open and close what is remembered; ERR_NO_MEMORY. Lock held, as for all of these. */
@@ -37,18 +35,4 @@ void ds_accel__verdict_loaded(struct ds_accel__candidate *candidate);
 /* The gate: it is left alone after two strikes, unless it is forced by name. */
 int32_t ds_accel__quarantine_check(struct ds_accel__candidate *candidate, bool is_forced,
                                    bool *passed_out);
-/* A record's text; "" if it has none. */
-const char *ds_accel__record_text(const struct ds_accel__record *record, int text);
-/* Back to no strikes. */
-void ds_accel__record_forgive(struct ds_accel__record *record);
-
-/* A trail for the next process, in case this one ends while it loads a plugin. */
-struct ds_accel__crumb {
-    int fd; /* -1: none */
-    char name[64];
-};
-
-void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
-void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel__crumb *crumb);
-
 #endif

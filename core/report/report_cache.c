@@ -9,6 +9,7 @@
 #include "host/cache.h"
 #include "host/context.h"
 #include "host/registry.h"
+#include "host/strike.h"
 #include "host/verdict.h"
 #include "report/report.h"
 

@@ -11,11 +11,12 @@
 #include "base/text.h"
 #include "host/cache.h"
 #include "host/registry.h"
+#include "host/strike.h"
 #include "host/verdict.h"
 
 #define MACHINE UINT64_C(0x5eed)
 
-/* As cache.c writes it. */
+/* As record.c writes it. */
 struct head {
     char magic[8];
     uint32_t format;

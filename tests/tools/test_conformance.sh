@@ -107,7 +107,14 @@ mistakes() {
         echo "$status" >"$3/NAME.code"' sh "$program" "$1" "$dir/found"
     while read -r name rule; do
         out=$(cat "$dir/found/$name.out")
-        is "mistake $name" "1 $rule" "$(cat "$dir/found/$name.code") $(broken)"
+        found=$(broken)
+        # What is the process's, such as a descriptor that is closed twice, may hit another thread of
+        # the check of several threads, too: by chance.
+        case $rule in
+        *DSA-P27*) ;;
+        *) found=$(printf '%s\n' "$found" | tr ' ' '\n' | grep -vx DSA-P27 | paste -sd ' ' -) ;;
+        esac
+        is "mistake $name" "1 $rule" "$(cat "$dir/found/$name.code") $found"
     done <"$2"
 }
 mistakes "$mutant" "$mutants" 4

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Files of the store, whole: read if they are this user's alone, and written beside themselves and
+ * renamed, so that a reader sees the old one or the new one. */
+#include "base/file.h"
+#include "base/text.h"
+#include "base/trust.h"
+#include "host/cache_disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* *size: as the file said; less if it has become shorter, as the parser will see. */
+static int32_t read_data(int fd, size_t *size, char **data_out)
+{
+    char *data = malloc(*size + 1);
+    size_t at = 0;
+
+    if (data == NULL) {
+        return ds_accel__no_memory();
+    }
+    while (at < *size) {
+        ssize_t count = read(fd, data + at, *size - at);
+
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            break;
+        }
+        at += (size_t)count;
+    }
+    *size = at;
+    *data_out = data;
+    return DS_ACCEL_OK;
+}
+
+/* A regular file of this user that nobody else may write to. */
+static bool is_own_file(int fd, struct stat *info)
+{
+    return fstat(fd, info) == 0 && S_ISREG(info->st_mode) &&
+           info->st_uid == ds_accel__trusted_user() && (info->st_mode & 022) == 0;
+}
+
+int32_t ds_accel__cache_file_read(int folder_fd, const char *name, size_t limit_bytes,
+                                  char **data_out, size_t *size_out, const char **problem_out)
+{
+    struct stat info;
+    int32_t status = DS_ACCEL_OK;
+    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+    *data_out = NULL;
+    *problem_out = NULL;
+    if (fd < 0 && errno == ENOENT) {
+        return DS_ACCEL_OK;
+    }
+    if (fd < 0 || !is_own_file(fd, &info)) {
+        *problem_out = "it is not a file of this user alone";
+    } else if (info.st_size > (off_t)limit_bytes) {
+        *problem_out = "it is larger than it can be";
+    } else {
+        *size_out = (size_t)info.st_size;
+        status = read_data(fd, size_out, data_out);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}
+
+static bool write_data(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t count = write(fd, data, size);
+
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            return false;
+        }
+        data += count;
+        size -= (size_t)count;
+    }
+    return fsync(fd) == 0;
+}
+
+/* Put it in the file's place, also in that of a folder, if that is empty. */
+static bool put_in_place(int folder, const char *from, const char *to)
+{
+    if (renameat(folder, from, folder, to) == 0) {
+        return true;
+    }
+    return errno == EISDIR && unlinkat(folder, to, AT_REMOVEDIR) == 0 &&
+           renameat(folder, from, folder, to) == 0;
+}
+
+/* Errno says what went wrong. */
+static bool write_fresh(int folder, const char *fresh, const char *name,
+                        const struct ds_accel__text *text)
+{
+    bool done;
+    int error;
+    int fd;
+
+    if (!ds_accel__file_may_have(text->size_bytes)) {
+        errno = EFBIG;
+        return false;
+    }
+    fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return false;
+    }
+    done = write_data(fd, text->data, text->size_bytes);
+    done = close(fd) == 0 && done && put_in_place(folder, fresh, name);
+    if (!done) {
+        error = errno;
+        unlinkat(folder, fresh, 0);
+        errno = error;
+    }
+    return done;
+}
+
+bool ds_accel__cache_file_write(int folder, const char *name, const struct ds_accel__text *text)
+{
+    char fresh[64];
+
+    snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
+    return write_fresh(folder, fresh, name, text);
+}
+
+bool ds_accel__cache_file_overwrite(int folder, const char *name, const struct ds_accel__text *text)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+    bool done;
+
+    if (fd < 0) {
+        return false;
+    }
+    done = is_own_file(fd, &info) && (off_t)text->size_bytes <= info.st_size &&
+           write_data(fd, text->data, text->size_bytes) &&
+           ftruncate(fd, (off_t)text->size_bytes) == 0;
+    return close(fd) == 0 && done;
+}

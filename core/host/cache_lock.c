@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Waiting for the lock of the store, and who holds it. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "host/cache_disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SIGNATURE_BYTES 16
+
+/* Who holds the lock, so that a waiter can see whether there is anything to wait for. Over the
+ * bytes that are there, which takes no room; without room for the first ones nobody knows. */
+static void sign_lock(int fd)
+{
+    char text[SIGNATURE_BYTES + 1];
+
+    snprintf(text, sizeof(text), "%-*d\n", SIGNATURE_BYTES - 1, (int)getpid());
+    if (!ds_accel__file_may_have(SIGNATURE_BYTES) ||
+        pwrite(fd, text, SIGNATURE_BYTES, 0) != SIGNATURE_BYTES) {
+        return; /* then its waiters wait for as long as they have to */
+    }
+}
+
+/* The process that signed it last; 0: none. */
+static pid_t read_signature(int fd)
+{
+    char text[SIGNATURE_BYTES + 1] = "";
+    long pid = pread(fd, text, SIGNATURE_BYTES, 0) == SIGNATURE_BYTES ? strtol(text, NULL, 10) : 0;
+
+    return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+/* Stopped by a signal (Ctrl-Z) or by a debugger. */
+static bool is_stopped(pid_t pid)
+{
+    char path[32];
+    char text[512] = ""; /* the name in it has at most 64 bytes */
+    const char *state;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        return false;
+    }
+    if (read(fd, text, sizeof(text) - 1) <= 0) {
+        text[0] = '\0';
+    }
+    close(fd);
+    state = strrchr(text, ')');
+    return state != NULL && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}
+
+bool ds_accel__cache_lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out)
+{
+    uint64_t deadline = ds_accel__boot_ms() + limit_ms;
+    long pause_ns = 500000;
+    pid_t stopped = 0;
+
+    *stopped_out = 0;
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        pid_t holder;
+
+        if ((errno != EWOULDBLOCK && errno != EINTR) || ds_accel__boot_ms() >= deadline) {
+            return false;
+        }
+        holder = read_signature(fd);
+        if (!is_stopped(holder)) {
+            stopped = 0;
+        } else if (stopped == holder) {
+            *stopped_out = holder;
+            return false;
+        } else {
+            stopped = holder;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        pause_ns = pause_ns < 20000000 ? 2 * pause_ns : pause_ns;
+    }
+    sign_lock(fd);
+    return true;
+}

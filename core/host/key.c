@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The key of what is remembered of a plugin: a value made of all that a verdict can depend on. The
+ * base is the same for all plugins of a process: machine, boot, user and version, configuration,
+ * environment, libraries and groups. The rest is the plugin's: its file as it is now, its devices,
+ * and the variables that its configuration names. When any of them changes the key is another one,
+ * so that its record is not found any more and the plugin is probed again.
+ */
+#include "host/key.h"
+#include "base/text.h"
+#include "config/env.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Names that a verdict can depend on whatever the backend. */
+static bool is_relevant_to_all(const char *entry, size_t length, bool has_options)
+{
+    return strncmp(entry, "LD_", 3) == 0 ||
+           (has_options && strncmp(entry, "DS_ACCEL_", 9) == 0 &&
+            !ds_accel__env_is_ours(entry, length)) ||
+           memmem(entry, length, "VISIBLE", 7) != NULL ||
+           (length == 10 && strncmp(entry, "LOCAL_SIZE", 10) == 0);
+}
+
+/* has_options: those of plugins, DS_ACCEL_<NAME>_<KEY>, are not ignored. */
+static uint64_t hash_env_of_all(bool has_options)
+{
+    uint64_t sum = has_options;
+
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        if (is_relevant_to_all(*entry, strcspn(*entry, "="), has_options)) {
+            sum += ds_accel__hash_text(*entry, 3); /* in whatever order they stand */
+        }
+    }
+    return sum;
+}
+
+/* A name in the configuration's list, of names or of rules that have one; NULL: it is none. */
+static const char *name_at(json_t *names, size_t i)
+{
+    json_t *item = json_array_get(names, i);
+
+    return json_string_value(json_is_object(item) ? json_object_get(item, "name") : item);
+}
+
+static void mark_letters(json_t *names, bool *letters)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = name_at(names, i);
+
+        if (name != NULL) {
+            letters[(unsigned char)name[0]] = true;
+        }
+    }
+}
+
+static bool begins_with_one(const char *entry, json_t *names)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = name_at(names, i);
+
+        if (name != NULL && strncmp(entry, name, strlen(name)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the configuration says the backend reads or exports, and all that begins with its name. */
+static uint64_t hash_env_of_backend(const char *name, json_t *facts)
+{
+    json_t *visible = json_object_get(facts, "visible_devices_envs");
+    json_t *exported = json_object_get(facts, "export_envs");
+    json_t *rules = json_object_get(facts, "env");
+    char prefix[DS_ACCEL__NAME_SIZE + 1];
+    size_t length = strcspn(name, ".");
+    bool letters[256] = {false}; /* that a variable must begin with: few of a long list do */
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        prefix[i] = (char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A' : name[i]);
+    }
+    prefix[length] = '_';
+    letters[(unsigned char)prefix[0]] = true;
+    mark_letters(visible, letters);
+    mark_letters(exported, letters);
+    mark_letters(rules, letters);
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        if (letters[(unsigned char)(*entry)[0]] &&
+            (strncmp(*entry, prefix, length + 1) == 0 || begins_with_one(*entry, visible) ||
+             begins_with_one(*entry, exported) || begins_with_one(*entry, rules))) {
+            sum += ds_accel__hash_text(*entry, 5);
+        }
+    }
+    return sum;
+}
+
+/* Another number when the file is another. */
+static uint64_t hash_identity(const char *path, uint64_t seed)
+{
+    struct stat info;
+    uint64_t parts[7];
+
+    if (stat(path, &info) != 0) {
+        return seed + 1;
+    }
+    parts[0] = info.st_dev;
+    parts[1] = info.st_ino;
+    parts[2] = (uint64_t)info.st_size;
+    parts[3] = (uint64_t)info.st_mtim.tv_sec;
+    parts[4] = (uint64_t)info.st_mtim.tv_nsec;
+    parts[5] = (uint64_t)info.st_ctim.tv_sec;
+    parts[6] = (uint64_t)info.st_ctim.tv_nsec;
+    return ds_accel__hash(parts, sizeof(parts), seed);
+}
+
+/* The groups, which open device nodes. */
+static int32_t hash_groups(uint64_t *hash)
+{
+    int limit = getgroups(0, NULL);
+    gid_t gid = getegid();
+    gid_t *groups = malloc(((size_t)(limit > 0 ? limit : 0) + 1) * sizeof(*groups));
+    int count;
+
+    if (groups == NULL) {
+        return ds_accel__no_memory();
+    }
+    count = getgroups(limit, groups);
+    *hash = ds_accel__hash(&gid, sizeof(gid), *hash);
+    if (limit > 0 && count > 0) {
+        *hash = ds_accel__hash(groups, (size_t)count * sizeof(*groups), *hash);
+    }
+    free(groups);
+    return DS_ACCEL_OK;
+}
+
+int32_t ds_accel__key_base(uint64_t machine, uint64_t configuration, bool has_options,
+                           uint64_t *base_out)
+{
+    uint64_t base = ds_accel__hash(&configuration, sizeof(configuration), machine);
+    int32_t status = hash_groups(&base);
+
+    /* The dynamic linker and vendors' libraries read theirs whatever of ours is ignored. */
+    base += hash_env_of_all(has_options);
+    *base_out = hash_identity("/etc/ld.so.cache", base);
+    return status;
+}
+
+struct ds_accel__key ds_accel__key_of(const struct ds_accel__key_subject *subject)
+{
+    const struct stat *file = subject->file;
+    struct {
+        uint64_t base, env, presence, device, inode, size, owner;
+        struct timespec modified, changed;
+    } parts = {
+        .base = subject->base,
+        .env = hash_env_of_backend(subject->name, subject->facts),
+        .presence = subject->hardware,
+        .device = file->st_dev,
+        .inode = file->st_ino,
+        .size = (uint64_t)file->st_size,
+        .owner = (uint64_t)file->st_uid << 32 | file->st_mode,
+        .modified = file->st_mtim,
+        .changed = file->st_ctim,
+    };
+    uint64_t path = ds_accel__hash_text(subject->path, 7);
+
+    return (struct ds_accel__key){{ds_accel__hash(&parts, sizeof(parts), path),
+                                   ds_accel__hash(&parts, sizeof(parts), ~path)}};
+}

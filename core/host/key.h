@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* What a record is found by: key.c. */
+#ifndef DS_ACCEL_CORE_KEY_H
+#define DS_ACCEL_CORE_KEY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* A value: copied, and compared by its words. All zero: there is none. */
+struct ds_accel__key {
+    uint64_t words[2];
+};
+
+/* What a plugin's key is made of. Borrowed. */
+struct ds_accel__key_subject {
+    uint64_t base; /* ds_accel__key_base() */
+    const char *name;
+    const char *path;
+    const struct stat *file;
+    uint64_t hardware; /* fingerprint of its devices */
+    json_t *facts;     /* what the configuration says of the backend; NULL: nothing */
+};
+
+/*
+ * The part that is the same for all plugins. machine: also boot, user and version; configuration:
+ * the identity of its files; has_options: plugins' options DS_ACCEL_<NAME>_<KEY> are not ignored.
+ * ERR_NO_MEMORY.
+ */
+int32_t ds_accel__key_base(uint64_t machine, uint64_t configuration, bool has_options,
+                           uint64_t *base_out);
+struct ds_accel__key ds_accel__key_of(const struct ds_accel__key_subject *subject);
+
+static inline bool ds_accel__key_is_none(struct ds_accel__key key)
+{
+    return (key.words[0] | key.words[1]) == 0;
+}
+
+static inline bool ds_accel__key_is_same(struct ds_accel__key one, struct ds_accel__key other)
+{
+    return one.words[0] == other.words[0] && one.words[1] == other.words[1];
+}
+
+#endif

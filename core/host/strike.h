@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* A plugin's strikes, as its record has them: strike.c. */
+#ifndef DS_ACCEL_CORE_STRIKE_H
+#define DS_ACCEL_CORE_STRIKE_H
+
+#include "base/reason.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ds_accel__record;
+
+/* How long the plugin is still left alone. */
+uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms);
+/* Back to no strikes. */
+void ds_accel__record_forgive(struct ds_accel__record *record);
+/* Are there strikes that still count? */
+bool ds_accel__strikes_last(const struct ds_accel__record *record, uint64_t now_ms);
+/* Does another strike count that a process saw now? asks_anew: the process reports. */
+bool ds_accel__strike_counts(const struct ds_accel__record *record, bool asks_anew);
+/*
+ * Add one, whose texts the record borrows. load_ms: when the load began that ended its process; 0:
+ * a helper saw the strike just now.
+ */
+void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason_id reason,
+                          const char *detail, uint64_t load_ms);
+/* How many, the last one, and until when the plugin is left alone. */
+void ds_accel__strikes_text(const struct ds_accel__record *record, uint64_t left_ms, char *text,
+                            size_t size);
+
+#endif
