@@ -21,7 +21,7 @@
 #include "config/config.h"
 #include "conformance/conformance_suite.h"
 #include "host/context.h"
-#include "host/detect.h"
+#include "host/evaluate.h"
 #include "host/probe.h"
 #include "host/prober.h"
 #include "host/registry.h"
@@ -776,11 +776,11 @@ static int32_t take_name(struct ds_accel__suite *suite, const char *name)
         return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
                                "\"%s\" is part of the program and has no file to check", name);
     }
-    status = ds_accel__asking_begin(suite->context);
+    status = ds_accel__evaluation_begin(suite->context);
     if (status >= 0) {
         status = ds_accel__candidate_check_file(found, &passed);
     }
-    ds_accel__asking_end(suite->context);
+    ds_accel__evaluation_end(suite->context);
     if (status >= 0 && !passed) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s is not used: %s: %s", name,
                                ds_accel__reason_code(found->reason),

@@ -104,7 +104,6 @@ static int32_t check_trust(struct ds_accel__candidate *candidate, struct visit *
         visit->fd = -1;
         return status;
     }
-    candidate->has_file = true;
     ds_accel__candidate_pass(
         candidate, DS_ACCEL__GATE_TRUST, "owner %u, mode %04o: only root%s can change it",
         (unsigned)candidate->file.st_uid, (unsigned)(candidate->file.st_mode & 07777),
@@ -200,7 +199,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *
     if (status < 0 || candidate->hardware_count == 0) {
         return status;
     }
-    if (candidate->is_named) {
+    if (candidate->wish >= DS_ACCEL__WISH_NAMED) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
     } else if (candidate->power->reason != DS_ACCEL__REASON_NONE) {
         ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_POWER, DS_ACCEL_STATE_UNAVAILABLE,
@@ -220,7 +219,7 @@ static int32_t check_quarantine(struct ds_accel__candidate *candidate, struct vi
         ds_accel__recorded_source->quarantine(candidate, &passed);
         return DS_ACCEL_OK;
     }
-    return ds_accel__quarantine_check(candidate, candidate->is_forced, &passed);
+    return ds_accel__quarantine_check(candidate, candidate->wish == DS_ACCEL__WISH_FORCED, &passed);
 }
 
 static int32_t check_hardware(struct ds_accel__candidate *candidate, struct visit *visit)
@@ -261,7 +260,7 @@ static int32_t walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_w
         if (visit->finding.reason != DS_ACCEL__REASON_NONE) {
             ds_accel__candidate_fail(candidate, gate, DS_ACCEL_STATE_REJECTED, &visit->finding);
         }
-        *passed_out = !candidate->has_verdict;
+        *passed_out = !ds_accel__candidate_has_verdict(candidate);
     }
     return status;
 }
@@ -295,7 +294,6 @@ static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_o
                                  &finding);
         return DS_ACCEL_OK;
     }
-    candidate->has_file = true;
     status = ds_accel__candidate_look(candidate);
     *passed_out = status >= 0 && ds_accel__verdict_recall_file(candidate);
     return status;
@@ -306,11 +304,11 @@ static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_ou
     struct visit visit = {.fd = -1};
     int32_t status;
 
-    candidate->has_file = false;
+    memset(&candidate->file, 0, sizeof(candidate->file));
     memset(&candidate->key, 0, sizeof(candidate->key));
     if (candidate->host.context->cache.is_open) {
         status = recall_file(candidate, passed_out);
-        if (status < 0 || *passed_out || candidate->has_verdict) {
+        if (status < 0 || *passed_out || ds_accel__candidate_has_verdict(candidate)) {
             return status;
         }
     }
@@ -329,11 +327,11 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
     int32_t status = DS_ACCEL_OK;
 
     *passed_out = true;
-    if (candidate->has_verdict) {
+    if (ds_accel__candidate_has_verdict(candidate)) {
         *passed_out = candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
         return DS_ACCEL_OK;
     }
-    if (candidate->gates[DS_ACCEL__GATE_ALLOW].result != DS_ACCEL__GATE_SKIPPED) {
+    if (candidate->phase == DS_ACCEL__PHASE_CHECKED) {
         return DS_ACCEL_OK;
     }
     if (candidate->recorded != NULL) {
@@ -343,6 +341,9 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
     }
     if (status >= 0 && *passed_out) {
         status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_CHECKED, passed_out);
+    }
+    if (status >= 0 && *passed_out) {
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     }
     return status;
 }

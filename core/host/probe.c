@@ -206,11 +206,11 @@ static bool is_decided(const struct ds_accel__prober *prober,
                        struct ds_accel__candidate *const *candidates, size_t count)
 {
     for (size_t i = 0; i + 1 < count; i++) {
-        if (!candidates[i]->has_verdict || is_asked(prober, candidates[i])) {
+        if (!ds_accel__candidate_has_verdict(candidates[i]) || is_asked(prober, candidates[i])) {
             return false;
         }
         if (candidates[i]->state == DS_ACCEL_STATE_AVAILABLE) {
-            return candidates[i + 1]->is_ahead;
+            return candidates[i + 1]->wish == DS_ACCEL__WISH_AHEAD;
         }
     }
     return false;
@@ -242,7 +242,8 @@ static size_t count_busy(const struct ds_accel__prober *prober)
 
 static bool is_refused(const struct ds_accel__candidate *candidate)
 {
-    return candidate->has_verdict && candidate->reason == DS_ACCEL__REASON_HELPER_REFUSED;
+    return ds_accel__candidate_has_verdict(candidate) &&
+           candidate->reason == DS_ACCEL__REASON_HELPER_REFUSED;
 }
 
 /*

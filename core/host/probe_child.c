@@ -13,12 +13,12 @@
 #include "host/probe_child.h"
 #include "base/text.h"
 #include "host/context.h"
-#include "host/detect.h"
 #include "host/frame.h"
 #include "host/guard.h"
 #include "host/loader.h"
 #include "host/probe.h"
 #include "host/registry.h"
+#include "host/start.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -394,7 +394,6 @@ static struct ds_accel__candidate *take_ask(const struct ds_accel__frame *frame,
     if (candidate != NULL) {
         candidate->note_features = ask->note_features;
         candidate->file = ask->file;
-        candidate->has_file = true;
     }
     return candidate;
 }

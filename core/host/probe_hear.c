@@ -115,7 +115,6 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
     ds_accel__sanitize(candidate->verdict.variant, sizeof(candidate->verdict.variant));
     candidate->start = result.start;
     sanitize_info(&candidate->start.info);
-    candidate->is_inconclusive = result.start.is_inconclusive != 0;
     candidate->optional_features = result.optional_features;
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(gates); i++) {
         const char *evidence = ds_accel__frame_text(frame, sizeof(result), (unsigned)i + 2);
@@ -132,7 +131,9 @@ static bool take_result(struct ds_accel__helper *helper, const struct ds_accel__
     }
     ds_accel__candidate_set(candidate, result.state, reason, "%s", detail);
     candidate->stage = ds_accel__gate_name((enum ds_accel__gate)result.stage);
-    candidate->has_verdict = true;
+    ds_accel__candidate_enter(candidate, result.start.is_inconclusive != 0
+                                             ? DS_ACCEL__PHASE_TENTATIVE
+                                             : DS_ACCEL__PHASE_JUDGED);
     helper->has_result = true;
     return true;
 }

@@ -123,7 +123,9 @@ static void ask(struct ds_accel__candidate *candidate)
                                      : DS_ACCEL_STATE_UNAVAILABLE,
                                  &finding);
     }
-    candidate->has_verdict = true;
+    if (!ds_accel__candidate_has_verdict(candidate)) {
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_JUDGED);
+    }
 }
 
 /* The table's features must be those of the note, which was judged before any code ran. */
@@ -147,14 +149,14 @@ static int32_t open_module(struct ds_accel__candidate *candidate, struct ds_acce
 {
     int32_t status;
 
-    if (candidate->has_file) {
+    if (ds_accel__candidate_has_file(candidate)) {
         ds_accel__trust_compare(candidate->path, &candidate->file, finding);
     }
     if (finding->reason != DS_ACCEL__REASON_NONE) {
         return DS_ACCEL_OK;
     }
     status = ds_accel__module_open(candidate->path, &candidate->module, finding);
-    if (status >= 0 && candidate->module != NULL && candidate->has_file) {
+    if (status >= 0 && candidate->module != NULL && ds_accel__candidate_has_file(candidate)) {
         ds_accel__trust_compare(candidate->path, &candidate->file, finding);
         if (finding->reason != DS_ACCEL__REASON_NONE) {
             ds_accel__module_close(candidate->module);

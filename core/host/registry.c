@@ -17,6 +17,7 @@
 #include "machine/elf_file.h"
 #include "machine/presence.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +183,38 @@ void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t sta
     candidate->detail = ds_accel__candidate_keep(candidate, line);
 }
 
+#define FROM(phase) (1u << DS_ACCEL__PHASE_##phase)
+#define FROM_ANY ((1u << DS_ACCEL__PHASE_COUNT) - 1)
+
+/* What leads to a phase, and what follows from it. */
+static const struct {
+    unsigned from;
+    bool has_verdict;
+    bool is_lasting;
+} phases[DS_ACCEL__PHASE_COUNT] = {
+    [DS_ACCEL__PHASE_FOUND] = {FROM_ANY, false, false},
+    [DS_ACCEL__PHASE_CHECKED] = {FROM_ANY, false, false},
+    [DS_ACCEL__PHASE_RECALLED] = {FROM(CHECKED), true, true},
+    [DS_ACCEL__PHASE_JUDGED] = {FROM(FOUND) | FROM(CHECKED) | FROM(JUDGED), true, true},
+    [DS_ACCEL__PHASE_TENTATIVE] = {FROM(CHECKED) | FROM(JUDGED), true, false},
+};
+
+void ds_accel__candidate_enter(struct ds_accel__candidate *candidate, enum ds_accel__phase phase)
+{
+    assert((phases[phase].from & 1u << candidate->phase) != 0);
+    candidate->phase = phase;
+}
+
+bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate)
+{
+    return phases[candidate->phase].has_verdict;
+}
+
+bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate)
+{
+    return phases[candidate->phase].is_lasting;
+}
+
 void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               uint32_t state, const struct ds_accel__finding *finding)
 {
@@ -189,7 +222,9 @@ void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_acc
     candidate->gates[gate].result = DS_ACCEL__GATE_FAILED;
     ds_accel__candidate_set(candidate, state, finding->reason, "%s", finding->detail);
     candidate->gates[gate].evidence = candidate->detail;
-    candidate->has_verdict = true;
+    if (!ds_accel__candidate_has_verdict(candidate)) {
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_JUDGED);
+    }
 }
 
 void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
@@ -216,9 +251,8 @@ void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum 
 
 void ds_accel__candidate_unask(struct ds_accel__candidate *candidate)
 {
-    candidate->has_verdict = false;
+    ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     candidate->has_conduct = false;
-    candidate->is_inconclusive = false;
     memset(&candidate->start, 0, sizeof(candidate->start));
     for (int gate = DS_ACCEL__GATE_LOAD; gate < DS_ACCEL__GATE_COUNT; gate++) {
         candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;

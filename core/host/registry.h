@@ -40,6 +40,32 @@ enum ds_accel__gate_result {
     DS_ACCEL__GATE_FAILED
 };
 
+/*
+ * How far the evaluation of a candidate has come. Whether its plugin is loaded or started in this
+ * process is independent of it.
+ *
+ *     FOUND -> CHECKED -> RECALLED | JUDGED | TENTATIVE
+ *
+ * A gate that fails makes it JUDGED. A candidate that is evaluated again goes back to FOUND, or to
+ * CHECKED where its file need not be checked again.
+ */
+enum ds_accel__phase {
+    DS_ACCEL__PHASE_FOUND,     /* scanned or registered; its file was not checked */
+    DS_ACCEL__PHASE_CHECKED,   /* its file is good, and the configuration allows it */
+    DS_ACCEL__PHASE_RECALLED,  /* it has the verdict that an earlier process stored */
+    DS_ACCEL__PHASE_JUDGED,    /* it has a verdict of this process */
+    DS_ACCEL__PHASE_TENTATIVE, /* the same, but the next attempt may differ: it is not stored */
+    DS_ACCEL__PHASE_COUNT
+};
+
+/* Why a candidate is evaluated. */
+enum ds_accel__wish {
+    DS_ACCEL__WISH_TURN,  /* its turn came, or all are evaluated */
+    DS_ACCEL__WISH_AHEAD, /* before its turn; forgotten if its turn never comes */
+    DS_ACCEL__WISH_NAMED, /* it was asked for by name: its devices may be woken */
+    DS_ACCEL__WISH_FORCED /* and no other will do: quarantine does not hold */
+};
+
 struct ds_accel__candidate;
 struct ds_accel__lint_sink;
 
@@ -67,20 +93,15 @@ struct ds_accel__start {
 
 struct ds_accel__candidate {
     char name[DS_ACCEL__NAME_SIZE];
-    uint64_t name_hash; /* so that hundreds are told apart quickly */
-    char *path;         /* "" for a registered one */
+    uint64_t name_hash;         /* so that hundreds are told apart quickly */
+    char *path;                 /* "" for a registered one */
+    enum ds_accel__phase phase; /* changed by ds_accel__candidate_enter() */
+    enum ds_accel__wish wish;
     bool is_registered;
     bool is_demand_only;
-    bool has_verdict; /* gates up to the probe are done, or one failed */
-    bool is_cached;   /* it is of an earlier process */
-    bool is_named;    /* somebody asks for it by name: it may be woken, and tried again */
-    bool is_forced;   /* and will have no other: quarantine does not hold */
-    bool is_ahead;    /* asked before its turn; forgotten if its turn never comes */
-    bool has_look;    /* at its hardware, since the asking began */
-    bool has_file;
-    bool has_table;
+    bool has_look;          /* its hardware was looked at since the evaluation began */
+    bool has_table;         /* loaded in this process, or registered */
     bool has_conduct;       /* it does to its process what the configuration tolerates */
-    bool is_inconclusive;   /* its start was busy: nothing of it is remembered */
     const json_t *recorded; /* of a recorded machine: what became of it; NULL: it is a file here */
     uint32_t state;         /* DS_ACCEL_STATE_* */
     enum ds_accel__reason_id reason;
@@ -93,7 +114,7 @@ struct ds_accel__candidate {
     uint32_t hardware_count;         /* devices on the bus */
     uint32_t strikes;                /* times that it crashed or hung of late */
     struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
-    struct stat file;                /* as it was checked; with has_file */
+    struct stat file;                /* as it was checked; zeroed: it was not */
     struct ds_accel__key key;        /* of its record; none: nothing is remembered of the file */
     char vendor[64];
     char version[32];
@@ -146,6 +167,30 @@ void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
                               ds_accel_plugin_instance_t *instance);
 const char *ds_accel__state_name(uint32_t state);
 const char *ds_accel__gate_name(enum ds_accel__gate gate);
+/* True if its file was checked; a registered one has none. */
+static inline bool ds_accel__candidate_has_file(const struct ds_accel__candidate *candidate)
+{
+    return candidate->file.st_mode != 0;
+}
+
+static inline bool ds_accel__candidate_is_available(const struct ds_accel__candidate *candidate)
+{
+    return candidate->state == DS_ACCEL_STATE_AVAILABLE ||
+           candidate->state == DS_ACCEL_STATE_SELECTED;
+}
+
+/* "": there is none. */
+static inline const char *ds_accel__candidate_detail(const struct ds_accel__candidate *candidate)
+{
+    return candidate->detail != NULL ? candidate->detail : "";
+}
+
+/* Enter a phase; asserts that the present one leads to it. */
+void ds_accel__candidate_enter(struct ds_accel__candidate *candidate, enum ds_accel__phase phase);
+/* True if evaluating it is over: it passed all gates, or failed at one. */
+bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate);
+/* True if its verdict may be stored for later processes. */
+bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate);
 /* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */
 void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               uint32_t state, const struct ds_accel__finding *finding);

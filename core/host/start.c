@@ -4,9 +4,9 @@
  * Starting a plugin: init, and how many devices it has. It happens in the process that uses it
  * (detect.c), and before that, as a rehearsal, in a helper (probe_child.c).
  */
+#include "host/start.h"
 #include "base/text.h"
 #include "base/trust.h"
-#include "host/detect.h"
 #include "host/registry.h"
 
 #include <stdio.h>

@@ -153,8 +153,7 @@ static void take_verdict(struct ds_accel__candidate *candidate,
     memcpy(candidate->verdict.variant, record->data.variant, sizeof(record->data.variant));
     ds_accel__copy(candidate->verdict.detail, sizeof(candidate->verdict.detail),
                    ds_accel__record_text(record, DS_ACCEL__RECORD_DETAIL));
-    candidate->is_cached = true;
-    candidate->has_verdict = true;
+    ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_RECALLED);
 }
 
 bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_good)
@@ -162,7 +161,6 @@ bool ds_accel__verdict_recall(struct ds_accel__candidate *candidate, bool only_g
     ds_accel_t *context = candidate->host.context;
     const struct ds_accel__record *record;
 
-    candidate->is_cached = false;
     record = find(candidate);
     if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0) {
         return false;
@@ -251,7 +249,8 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     struct ds_accel__record *record;
     int32_t status;
 
-    if (ds_accel__reason_is_of_helper(candidate->reason) || candidate->is_inconclusive) {
+    if (ds_accel__reason_is_of_helper(candidate->reason) ||
+        !ds_accel__candidate_is_lasting(candidate)) {
         return DS_ACCEL_OK; /* says nothing of the plugin */
     }
     record = change(candidate, &status);

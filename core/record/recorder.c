@@ -12,8 +12,9 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "config/config.h"
+#include "host/activate.h"
 #include "host/context.h"
-#include "host/detect.h"
+#include "host/evaluate.h"
 #include "host/registry.h"
 #include "machine/machine.h"
 #include "machine/topology.h"
@@ -160,7 +161,7 @@ static int32_t add_answers(ds_accel_t *context, struct ds_accel__candidate *cand
         return DS_ACCEL_OK;
     }
     if (instance == NULL) {
-        status = ds_accel__candidate_start(candidate, &instance, &count);
+        status = ds_accel__candidate_activate(candidate, &instance, &count);
     }
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
         return status;
@@ -188,7 +189,7 @@ static int32_t ask_the_rest(struct ds_accel__candidate *candidate)
 
 static int32_t add_plugins(ds_accel_t *context, json_t *array, bool *failed)
 {
-    int32_t status = ds_accel__asking_begin(context);
+    int32_t status = ds_accel__evaluation_begin(context);
 
     for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
@@ -201,7 +202,7 @@ static int32_t add_plugins(ds_accel_t *context, json_t *array, bool *failed)
             append(array, tree, failed);
         }
     }
-    ds_accel__asking_end(context);
+    ds_accel__evaluation_end(context);
     return status;
 }
 

@@ -16,9 +16,9 @@
 #include "config/config.h"
 #include "config/env.h"
 #include "host/context.h"
-#include "host/detect.h"
 #include "host/hooks.h"
 #include "host/registry.h"
+#include "host/start.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -654,7 +654,7 @@ static void quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
     const json_t *plugin = candidate->recorded;
 
     candidate->strikes = (uint32_t)get_number(plugin, "strikes");
-    if (candidate->is_forced &&
+    if (candidate->wish == DS_ACCEL__WISH_FORCED &&
         recorded_result(plugin, DS_ACCEL__GATE_QUARANTINE) == DS_ACCEL__GATE_FAILED) {
         candidate->strikes = 0;
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_QUARANTINE,
@@ -752,7 +752,9 @@ static void ask(struct ds_accel__candidate *candidate)
     if (output[0] != '\0') {
         ds_accel__candidate_keep_output(candidate, output);
     }
-    candidate->has_verdict = true;
+    if (!ds_accel__candidate_has_verdict(candidate)) {
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_JUDGED);
+    }
 }
 
 static uint64_t elapsed_us(const struct ds_accel__candidate *candidate)

@@ -11,6 +11,7 @@
 #include "config/env.h"
 #include "host/context.h"
 #include "host/detect.h"
+#include "host/evaluate.h"
 #include "host/registry.h"
 #include "runtime/facts.h"
 
@@ -240,7 +241,8 @@ static json_t *report_explain(const ds_accel_t *context, const char *name)
         ds_accel__json_set(entry, "elapsed_us", json_integer((json_int_t)candidate->elapsed_us),
                            &failed);
         ds_accel__json_set(entry, "demand_only", json_boolean(candidate->is_demand_only), &failed);
-        ds_accel__json_set(entry, "cached", json_boolean(candidate->is_cached), &failed);
+        ds_accel__json_set(entry, "cached",
+                           json_boolean(candidate->phase == DS_ACCEL__PHASE_RECALLED), &failed);
         ds_accel__json_set(entry, "strikes", json_integer(candidate->strikes), &failed);
         ds_accel__json_set(entry, "gates", gates_tree(candidate, &failed), &failed);
         set_text(entry, "output", candidate->output, &failed);

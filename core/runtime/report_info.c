@@ -5,8 +5,9 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"
+#include "host/activate.h"
 #include "host/context.h"
-#include "host/detect.h"
+#include "host/evaluate.h"
 #include "host/registry.h"
 #include "runtime/facts.h"
 
@@ -425,7 +426,7 @@ static ds_accel_plugin_instance_t *borrow_instance(const ds_accel_t *context,
         *count_out = context->device_count;
         return candidate->instance;
     }
-    *started_out = ds_accel__candidate_start(candidate, &instance, count_out) >= 0;
+    *started_out = ds_accel__candidate_activate(candidate, &instance, count_out) >= 0;
     return instance;
 }
 
@@ -555,16 +556,16 @@ int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
         return fail_unknown(context, name);
     }
     candidate = ds_accel__registry_find(&context->registry, name);
-    status = ds_accel__asking_begin(context);
+    status = ds_accel__evaluation_begin(context);
     if (status >= 0 && candidate != NULL) {
         status = ds_accel__candidate_evaluate_named(candidate);
     }
     if (status < 0) {
-        ds_accel__asking_end(context);
+        ds_accel__evaluation_end(context);
         return status;
     }
     instance = borrow_instance(context, candidate, &count, &started);
-    ds_accel__asking_end(context);
+    ds_accel__evaluation_end(context);
     ds_accel__facts_read(&facts, context, name, candidate, instance);
     *tree_out = make_tree(&facts, count);
     if (started && candidate != NULL) {

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The one place where a plugin's code enters the caller's process: the chosen plugin, or one that
+ * the program asked for by name, is loaded and started here. Its rehearsal (start.c) showed in a
+ * helper process that this works; a breadcrumb stays on disk meanwhile, so that a later process
+ * learns of it if this one dies.
+ */
+#include "host/activate.h"
+#include "base/fork.h"
+#include "host/context.h"
+#include "host/crumb.h"
+#include "host/guard.h"
+#include "host/hooks.h"
+#include "host/layers.h"
+#include "host/loader.h"
+#include "host/probe.h"
+#include "host/registry.h"
+#include "host/start.h"
+#include "host/verdict.h"
+
+/* A process that this one is a forked child of has started its runtime; 0: none. */
+pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate)
+{
+    return candidate->recorded == NULL ? ds_accel__fork_starter(candidate->name) : 0;
+}
+
+int32_t ds_accel__candidate_fail_inherited(const struct ds_accel__candidate *candidate)
+{
+    return ds_accel__error(DS_ACCEL_ERR_STATE,
+                           "%s cannot be used in this process: " DS_ACCEL__FORKED_TEXT,
+                           candidate->name, (long)ds_accel__candidate_inherited_from(candidate));
+}
+
+/*
+ * The one time that a plugin's code gets into the caller's process: it was chosen, or asked for by
+ * name. Its state stays, unless it fails here.
+ */
+static int32_t load_to_start(struct ds_accel__candidate *candidate)
+{
+    uint32_t state = candidate->state;
+    const char *stage = candidate->stage;
+    int32_t status;
+
+    if (candidate->has_table) {
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__load_here(candidate);
+    if (status >= 0 && !candidate->has_table) {
+        return ds_accel__error(DS_ACCEL_ERR_ABI, "%s: %s", ds_accel__reason_code(candidate->reason),
+                               candidate->detail != NULL ? candidate->detail : "");
+    }
+    candidate->state = state;
+    candidate->stage = stage;
+    return status;
+}
+
+/* Its rehearsal did not show it, and it cannot be undone. */
+static void warn_changed(void *user_data, enum ds_accel__reason_id reason, const char *detail)
+{
+    const struct ds_accel__candidate *candidate = user_data;
+
+    ds_accel__log(&candidate->host.context->log, "detect", DS_ACCEL_LOG_WARN,
+                  "%s: %s when it was started, which could not be put back: %s", candidate->name,
+                  ds_accel__reason_code(reason), detail);
+}
+
+int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
+                                     ds_accel_plugin_instance_t **instance_out, uint32_t *count_out)
+{
+    ds_accel_plugin_instance_t *instance = NULL;
+    struct ds_accel__guard guard;
+    struct ds_accel__crumb crumb;
+    char text[512] = "";
+    int32_t status;
+
+    if (candidate->recorded != NULL) {
+        return ds_accel__recorded_source->start(candidate, instance_out, count_out);
+    }
+    if (ds_accel__candidate_inherited_from(candidate) != 0) {
+        return ds_accel__candidate_fail_inherited(candidate);
+    }
+    status = ds_accel__verdicts_store(candidate->host.context);
+    if (status < 0) {
+        return status;
+    }
+    ds_accel__crumb_drop(candidate, &crumb); /* the lock is free: nobody waits for what follows */
+    ds_accel__guard_take(&guard);
+    status = load_to_start(candidate);
+    if (status >= 0 && (candidate->table.optional_features & DS_ACCEL_FEATURE_SURVIVES_FORK) == 0) {
+        status = ds_accel__fork_started(candidate->name);
+    }
+    status = status < 0 ? status : ds_accel__layers_install(candidate);
+    if (status >= 0) {
+        ds_accel__candidate_watch(candidate);
+        ds_accel__plugin_lock();
+        ds_accel__start_instance(candidate, &instance, text, sizeof(text));
+        ds_accel__plugin_unlock();
+        status = candidate->start.status;
+        if (status < 0) {
+            ds_accel__candidate_stop(candidate, instance);
+            ds_accel__start_fail(candidate, text);
+        }
+    }
+    ds_accel__guard_restore(&guard, warn_changed, candidate);
+    ds_accel__crumb_pick(candidate, &crumb);
+    if (status < 0) {
+        return status;
+    }
+    *instance_out = instance;
+    *count_out = candidate->start.device_count;
+    ds_accel__verdict_loaded(candidate);
+    return DS_ACCEL_OK;
+}

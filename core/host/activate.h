@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Loading and starting a plugin in this process: activate.c. */
+#ifndef DS_ACCEL_CORE_ACTIVATE_H
+#define DS_ACCEL_CORE_ACTIVATE_H
+
+#include "ds_accel.h"
+
+#include <sys/types.h>
+
+struct ds_accel__candidate;
+
+/*
+ * Load and start it, and count its devices. On failure the candidate's state says why, and the
+ * status is negative. Context's lock held.
+ */
+int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
+                                     ds_accel_plugin_instance_t **instance_out,
+                                     uint32_t *count_out);
+/* The process that started its runtime before this one was forked from it; 0: none did. */
+pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate);
+/* ERR_STATE, with the text that says what to do about it. */
+int32_t ds_accel__candidate_fail_inherited(const struct ds_accel__candidate *candidate);
+#define DS_ACCEL__FORKED_TEXT \
+    "its runtime was started by process %ld before fork(), and does not survive that: start the " \
+    "child by posix_spawn() or exec(), or fork before the accelerator is started"
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * From candidates to verdicts. For each one: the gates on its file and those of its turn; then the
+ * verdict that an earlier process stored; the rest are probed in helper processes, all together,
+ * under the lock of the store, which other processes that want the same wait for; what came of it
+ * is stored.
+ */
+#include "host/evaluate.h"
+#include "base/clock.h"
+#include "base/trust.h"
+#include "host/activate.h"
+#include "host/context.h"
+#include "host/guard.h"
+#include "host/hardware.h"
+#include "host/hooks.h"
+#include "host/probe.h"
+#include "host/registry.h"
+#include "host/verdict.h"
+#include "machine/presence.h"
+
+#include <stdlib.h>
+
+bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate)
+{
+    return candidate->gates[DS_ACCEL__GATE_POWER].result == DS_ACCEL__GATE_FAILED;
+}
+
+/* One that was asked for by name stays so: what it is evaluated for is wanted in any case. */
+void ds_accel__candidate_begin_ahead(struct ds_accel__candidate *candidate)
+{
+    if (candidate->wish == DS_ACCEL__WISH_TURN) {
+        candidate->wish = DS_ACCEL__WISH_AHEAD;
+    }
+}
+
+void ds_accel__candidate_end_ahead(struct ds_accel__candidate *candidate)
+{
+    if (candidate->wish == DS_ACCEL__WISH_AHEAD) {
+        candidate->wish = DS_ACCEL__WISH_TURN;
+    }
+}
+
+/* Back to "nobody has asked"; what is loaded here already stays so. */
+void ds_accel__candidate_forget(struct ds_accel__candidate *candidate)
+{
+    ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_FOUND);
+    ds_accel__candidate_end_ahead(candidate);
+    candidate->has_conduct = false;
+    memset(&candidate->start, 0, sizeof(candidate->start));
+    candidate->stage = ds_accel__gate_name(DS_ACCEL__GATE_NAME);
+    candidate->output = NULL;
+    candidate->elapsed_us = 0;
+    for (int gate = DS_ACCEL__GATE_TRUST; gate < DS_ACCEL__GATE_COUNT; gate++) {
+        bool is_loaded = gate == DS_ACCEL__GATE_LOAD || gate == DS_ACCEL__GATE_ENTRY;
+
+        if (!is_loaded || !candidate->has_table) {
+            candidate->gates[gate].result = DS_ACCEL__GATE_SKIPPED;
+        }
+    }
+    ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, DS_ACCEL__REASON_NONE, "%s", "");
+}
+
+int32_t ds_accel__evaluation_begin(ds_accel_t *context)
+{
+    ds_accel__context_change_begin(context);
+    ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
+    for (size_t i = 0; i < context->registry.count; i++) {
+        context->registry.candidates[i]->has_look = false;
+    }
+    context->probe_width = ds_accel__probe_width(context);
+    return ds_accel__verdicts_begin(context, ds_accel__probe_is_isolated(context));
+}
+
+void ds_accel__evaluation_end(ds_accel_t *context)
+{
+    ds_accel__verdicts_end(context);
+    ds_accel__probe_finish(context);
+    ds_accel__trust_reset(context->trust);
+    ds_accel__survey_clear(&context->survey);
+    ds_accel__context_change_end(context);
+}
+
+/*
+ * What is remembered of it. That it has no hardware here is looked at again if its note names
+ * devices that the configuration does not: of those the memory's keys know nothing.
+ */
+static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
+{
+    uint64_t elapsed_us = candidate->elapsed_us;
+    bool passed;
+    int32_t status;
+
+    *found_out = ds_accel__verdict_recall(candidate, candidate->wish >= DS_ACCEL__WISH_NAMED);
+    if (!*found_out || candidate->gates[DS_ACCEL__GATE_HARDWARE].result != DS_ACCEL__GATE_FAILED ||
+        ds_accel__hardware_is_configured(candidate)) {
+        return DS_ACCEL_OK;
+    }
+    ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
+    candidate->gates[DS_ACCEL__GATE_HARDWARE].result = DS_ACCEL__GATE_SKIPPED;
+    status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_UNKNOWN, &passed);
+    *found_out = ds_accel__candidate_has_verdict(candidate);
+    if (*found_out) {
+        /* The same verdict as before. */
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_RECALLED);
+    } else {
+        candidate->elapsed_us = elapsed_us;
+        ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, DS_ACCEL__REASON_NONE, "%s",
+                                "");
+    }
+    return status;
+}
+
+/* Not even asked: with probe.mode in-process that would run its runtime here. */
+static bool reject_inherited(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__finding finding = {0};
+    pid_t starter = ds_accel__candidate_inherited_from(candidate);
+
+    if (starter == 0) {
+        return false;
+    }
+    ds_accel__find(&finding, DS_ACCEL__REASON_FORKED, DS_ACCEL__FORKED_TEXT, (long)starter);
+    ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_LOAD, DS_ACCEL_STATE_UNAVAILABLE, &finding);
+    return true;
+}
+
+/* The gates before load; *is_open_out: it is still to be asked. */
+static int32_t pass_gates(struct ds_accel__candidate *candidate, bool *is_open_out)
+{
+    uint64_t start_ns = ds_accel__now_ns();
+    bool passed = false;
+    int32_t status;
+
+    *is_open_out = false;
+    if (ds_accel__candidate_has_verdict(candidate)) {
+        return DS_ACCEL_OK;
+    }
+    candidate->elapsed_us = 0;
+    status = ds_accel__candidate_check_file(candidate, &passed);
+    passed = passed && !(candidate->wish == DS_ACCEL__WISH_AHEAD && candidate->is_demand_only);
+    passed = passed && !(status >= 0 && reject_inherited(candidate));
+    if (status >= 0 && passed) {
+        status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_TURN, &passed);
+    }
+    candidate->elapsed_us = candidate->recorded != NULL
+                                ? ds_accel__recorded_source->elapsed_us(candidate)
+                                : candidate->elapsed_us + (ds_accel__now_ns() - start_ns) / 1000;
+    if (status >= 0 && passed) {
+        bool is_known;
+
+        status = recall(candidate, &is_known);
+        *is_open_out = status >= 0 && !is_known;
+    }
+    return status;
+}
+
+/*
+ * There always is cpu. Where no helper can be had for it, it is asked here, where it would be
+ * loaded next: nothing comes after it.
+ */
+static int32_t probe_cpu_here(struct ds_accel__candidate *candidate)
+{
+    struct ds_accel__guard guard;
+    int32_t status;
+
+    if (strcmp(candidate->name, "cpu") != 0 || !ds_accel__candidate_has_verdict(candidate) ||
+        !ds_accel__reason_is_of_helper(candidate->reason)) {
+        return DS_ACCEL_OK;
+    }
+    ds_accel__log(&candidate->host.context->log, "probe", DS_ACCEL_LOG_WARN,
+                  "cpu is asked in this process: %s: %s", ds_accel__reason_code(candidate->reason),
+                  ds_accel__candidate_detail(candidate));
+    ds_accel__probe_finish(candidate->host.context); /* descriptors may be what is short */
+    ds_accel__candidate_unask(candidate);
+    ds_accel__guard_take(&guard);
+    status = ds_accel__probe_here(candidate);
+    ds_accel__guard_restore(&guard, NULL, NULL);
+    if (ds_accel__candidate_has_verdict(candidate)) { /* it was not asked as the others are */
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_TENTATIVE);
+    }
+    return status;
+}
+
+/*
+ * Whether another process that asks plugins may find out what this one wants to know. Who has no
+ * hardware here is not asked, and cpu answers at once whoever asks it.
+ */
+static bool is_worth_waiting(struct ds_accel__candidate **open, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!ds_accel__candidate_has_verdict(open[i]) && strcmp(open[i]->name, "cpu") != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Ask those that nobody has asked of late. Whoever else asks plugins just now is waited for, and
+ * may have found out what this one wants to know.
+ */
+static int32_t probe_open(ds_accel_t *context, struct ds_accel__candidate **open, size_t count)
+{
+    int32_t status = DS_ACCEL_OK;
+    size_t left = 0;
+
+    if (context->recording != NULL) {
+        for (size_t i = 0; i < count; i++) {
+            ds_accel__recorded_source->ask(open[i]);
+        }
+        return DS_ACCEL_OK;
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        bool passed;
+
+        status = ds_accel__gates_walk(open[i], DS_ACCEL__WHEN_UNKNOWN, &passed);
+    }
+    if (status >= 0) {
+        status = is_worth_waiting(open, count) ? ds_accel__verdicts_lock(context)
+                                               : ds_accel__verdicts_try_lock(context);
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        bool is_known = false;
+
+        if (ds_accel__candidate_has_verdict(open[i])) {
+            status = ds_accel__verdict_keep(open[i]);
+            continue;
+        }
+        status = recall(open[i], &is_known);
+        if (status >= 0 && !is_known) {
+            open[left++] = open[i];
+        }
+    }
+    if (status >= 0 && left > 0) {
+        status = ds_accel__probe_all(context, open, left);
+    }
+    for (size_t i = 0; i < left && status >= 0; i++) {
+        status = probe_cpu_here(open[i]);
+    }
+    for (size_t i = 0; i < left && status >= 0; i++) {
+        status = ds_accel__candidate_has_verdict(open[i]) ? ds_accel__verdict_keep(open[i])
+                                                          : DS_ACCEL_OK;
+    }
+    return status;
+}
+
+int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
+                                      size_t count)
+{
+    struct ds_accel__candidate **open;
+    size_t open_count = 0;
+    int32_t status = DS_ACCEL_OK;
+
+    open = calloc(count + 1, sizeof(struct ds_accel__candidate *));
+    if (open == NULL) {
+        return ds_accel__no_memory();
+    }
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        bool is_open;
+
+        status = pass_gates(candidates[i], &is_open);
+        if (is_open) {
+            open[open_count++] = candidates[i];
+        }
+    }
+    if (status >= 0 && open_count > 0) {
+        status = probe_open(context, open, open_count);
+    }
+    free(open);
+    return status;
+}
+
+int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate)
+{
+    return ds_accel__candidates_evaluate(candidate->host.context, &candidate, 1);
+}
+
+int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate)
+{
+    if (candidate->wish < DS_ACCEL__WISH_NAMED) {
+        candidate->wish = DS_ACCEL__WISH_NAMED;
+    }
+    if (ds_accel__candidate_is_asleep(candidate)) { /* that it sleeps was a verdict for others */
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
+    }
+    return ds_accel__candidate_evaluate(candidate);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* From candidates to verdicts: evaluate.c, check.c. */
+#ifndef DS_ACCEL_CORE_EVALUATE_H
+#define DS_ACCEL_CORE_EVALUATE_H
+
+#include "ds_accel.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ds_accel__candidate;
+
+/*
+ * Around all calls that evaluate candidates: begin opens the store and forgets what was read of the
+ * machine; end stores, and leaves no file open and no helper running. ERR_NO_MEMORY: call end all
+ * the same. Context's lock held.
+ */
+int32_t ds_accel__evaluation_begin(ds_accel_t *context);
+void ds_accel__evaluation_end(ds_accel_t *context);
+/* All gates, once for each candidate. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdicts. */
+int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
+                                      size_t count);
+int32_t ds_accel__candidate_evaluate(struct ds_accel__candidate *candidate);
+/* The same for a candidate that was asked for by name, whose devices may be woken for it. */
+int32_t ds_accel__candidate_evaluate_named(struct ds_accel__candidate *candidate);
+/* Back to the phase FOUND; a plugin that is loaded here stays loaded. */
+void ds_accel__candidate_forget(struct ds_accel__candidate *candidate);
+/* It is evaluated before its turn; its turn has come. A wish by name stays. */
+void ds_accel__candidate_begin_ahead(struct ds_accel__candidate *candidate);
+void ds_accel__candidate_end_ahead(struct ds_accel__candidate *candidate);
+/* True if its devices sleep, and evaluating it would wake them. */
+bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate);
+/* check.c: ds_accel_check() that, even for one name, wakes no device unless may_wake. */
+int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Starting a plugin: start.c. */
+#ifndef DS_ACCEL_CORE_START_H
+#define DS_ACCEL_CORE_START_H
+
+#include "ds_accel.h"
+
+#include <stddef.h>
+
+struct ds_accel__candidate;
+
+/* init and device_count, into candidate->start; text: what failed. Plugin lock held. */
+void ds_accel__start_instance(struct ds_accel__candidate *candidate,
+                              ds_accel_plugin_instance_t **instance_out, char *text, size_t size);
+/* What a rehearsal means for the gate. */
+void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *text);
+void ds_accel__start_fail(struct ds_accel__candidate *candidate, const char *text);
+
+#endif
