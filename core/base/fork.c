@@ -85,6 +85,7 @@ static void in_child(void)
             continue;
         }
         parent = watch->pid;
+        ds_accel__stub_set_parent(parent);
         watch->is_forked = true;
         ds_accel__table_fill(watch->table, DS_ACCEL__STUB_FORKED);
         *place = watch->next; /* stubs are all that a child of this one finds */

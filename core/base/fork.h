@@ -19,6 +19,8 @@ enum ds_accel__stub {
 
 /* Put a stub into every slot; UNSUPPORTED: into those that are NULL. Safe in a forked child. */
 void ds_accel__table_fill(struct ds_accel_plugin *table, enum ds_accel__stub kind);
+/* The process that FORKED stubs name. */
+void ds_accel__stub_set_parent(pid_t pid);
 /* True if the slot at this offset holds the UNSUPPORTED stub. */
 bool ds_accel__slot_is_absent(const struct ds_accel_plugin *table, size_t offset);
 /* A table for handles that were destroyed: static storage, every slot DESTROYED. */

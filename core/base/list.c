@@ -39,6 +39,21 @@ bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *
     return true;
 }
 
+static bool visit_count(void *user_data, uint32_t first, uint32_t last)
+{
+    uint32_t *count = user_data;
+
+    *count += last - first + 1;
+    return true;
+}
+
+uint32_t ds_accel__list_count(const char *list)
+{
+    uint32_t count = 0;
+
+    return ds_accel__list_parse(list, visit_count, &count) ? count : 0;
+}
+
 const char *ds_accel__list_next(const char **list, char separator, size_t *length_out)
 {
     const char separators[] = {separator, '\0'};

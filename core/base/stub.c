@@ -36,6 +36,14 @@ struct rows {
 DS_ACCEL_STATIC_ASSERT(sizeof(struct rows) == SLOT_COUNT * sizeof(slot_t),
                        "slots.def has every slot of the table");
 
+/* The process that started what the FORKED stubs stand for; set before any of them is called. */
+static pid_t parent;
+
+void ds_accel__stub_set_parent(pid_t pid)
+{
+    parent = pid;
+}
+
 /* ---- what they return ----------------------------------------------------------------------- */
 
 /* One function for all slots: inlined, it would be there a hundred times. */
@@ -68,7 +76,7 @@ SHARED int32_t forked(struct ds_accel_error *error)
              "a child of it: start the child by posix_spawn() or exec(), or fork before the "
              "accelerator is started; a backend that survives it, as cpu, starts anew in a "
              "context of the child's own",
-             (long)ds_accel__fork_parent());
+             (long)parent);
     ds_accel__copy(cause.message, sizeof(cause.message), text);
     return fail(error, &cause);
 }

@@ -76,6 +76,8 @@ uint64_t ds_accel__hash_text(const char *text, uint64_t seed);
 typedef bool (*ds_accel__list_visit_t)(void *user_data, uint32_t first, uint32_t last);
 /* Visit the ranges of "0-3,8,10-11"; false if the text is no such list, or visit said no. */
 bool ds_accel__list_parse(const char *text, ds_accel__list_visit_t visit, void *user_data);
+/* How many numbers the list has; 0: it is empty or cannot be read. */
+uint32_t ds_accel__list_count(const char *list);
 /* The next item that is not empty, and *list behind it; NULL if there is none. Borrowed. */
 const char *ds_accel__list_next(const char **list, char separator, size_t *length_out);
 

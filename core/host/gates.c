@@ -231,19 +231,13 @@ static int32_t check_hardware(struct ds_accel__candidate *candidate, struct visi
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static const struct {
-    const char *name;
     int32_t (*check)(struct ds_accel__candidate *candidate, struct visit *visit);
     enum ds_accel__gate_when when;
 } gates[DS_ACCEL__GATE_COUNT] = {
-#define GATE(id, name, check, when) {name, check, DS_ACCEL__WHEN_##when},
+#define GATE(id, name, check, when) {check, DS_ACCEL__WHEN_##when},
 #include "host/gates.def"
 #undef GATE
 };
-
-const char *ds_accel__gate_name(enum ds_accel__gate gate)
-{
-    return gates[gate].name;
-}
 
 /* *passed_out: none of them failed. */
 static int32_t walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,

@@ -31,70 +31,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WIDTH_LIMIT 64
 #define CLOSED_GRACE_NS 1000000000ull /* from the channel's end to the process's */
 #define QUICK_NS 10000000ull          /* within which most answer */
 #define STOP_LIMIT_NS 5000000000ull   /* for the supervisor to end what it was told to stop */
 #define READS_AT_ONCE 16  /* of one channel, before others and deadlines are looked at */
 #define READS_AT_END 4096 /* of one whose process has ended: more than a socket holds */
-
-void ds_accel__probe_close(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-    }
-    *fd = -1;
-}
-
-/* ---- settings ------------------------------------------------------------------------------- */
-
-bool ds_accel__probe_is_isolated(const ds_accel_t *context)
-{
-    const char *mode = context->env.values[DS_ACCEL__VARIABLE_PROBE];
-
-    if (mode == NULL) {
-        mode = json_string_value(ds_accel__config_get(&context->config, "probe", "mode", NULL));
-    }
-    return mode == NULL || strcmp(mode, "isolated") == 0;
-}
-
-long long ds_accel__probe_setting(const ds_accel_t *context, const char *key, long long otherwise)
-{
-    json_t *value = ds_accel__config_get(&context->config, "probe", key, NULL);
-
-    return json_is_integer(value) ? (long long)json_integer_value(value) : otherwise;
-}
-
-size_t ds_accel__probe_width(const ds_accel_t *context)
-{
-    long long width =
-        ds_accel__probe_is_isolated(context) ? ds_accel__probe_setting(context, "parallel", 1) : 1;
-
-    return width < 1 ? 1 : width > WIDTH_LIMIT ? WIDTH_LIMIT : (size_t)width;
-}
-
-const char *ds_accel__probe_containment(const ds_accel_t *context)
-{
-    const char *name =
-        json_string_value(ds_accel__config_get(&context->config, "probe", "containment", NULL));
-
-    return name != NULL ? name : "auto";
-}
-
-bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
-                                    enum ds_accel__reason_id reason)
-{
-    json_t *codes =
-        ds_accel__config_backend(&candidate->host.context->config, candidate->name, "tolerate");
-
-    for (size_t i = 0; i < json_array_size(codes); i++) {
-        if (strcmp(json_string_value(json_array_get(codes, i)), ds_accel__reason_code(reason)) ==
-            0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
@@ -281,8 +222,8 @@ static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candid
 static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
 {
     struct ds_accel__prober *prober = context->prober;
-    struct pollfd polled[WIDTH_LIMIT * POLLED];
-    struct ds_accel__helper *busy[WIDTH_LIMIT];
+    struct pollfd polled[DS_ACCEL__PROBE_WIDTH_LIMIT * POLLED];
+    struct ds_accel__helper *busy[DS_ACCEL__PROBE_WIDTH_LIMIT];
     int32_t status = DS_ACCEL_OK;
     size_t count = 0;
 

@@ -45,6 +45,14 @@
 #define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif
 
+void ds_accel__probe_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
 /* Guards what is below: helpers that did not die, to be reaped when they do. */
 static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
 static int abandoned[ABANDONED_LIMIT]; /* pidfds, 0: none */

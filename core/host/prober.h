@@ -85,13 +85,15 @@ struct ds_accel__prober {
     struct ds_accel__helper helpers[]; /* width of them */
 };
 
-/* probe.c */
+/* probe_settings.c */
 
+#define DS_ACCEL__PROBE_WIDTH_LIMIT 64 /* helpers at a time */
 long long ds_accel__probe_setting(const ds_accel_t *context, const char *key, long long otherwise);
-/* -1 from then on; nothing if it is that already. */
-void ds_accel__probe_close(int *fd);
 
 /* probe_helper.c: starting, ending and telling them. */
+
+/* -1 from then on; nothing if it is that already. */
+void ds_accel__probe_close(int *fd);
 
 /*
  * Move a descriptor out of the way of those that the child gets; false with errno. The ends that

@@ -6,6 +6,7 @@
  * path may not exist below the mount, and then the mount's own root is the group. Limits of parents
  * hold too, so every level up to the mount is asked and the smallest wins.
  */
+#include "base/text.h"
 #include "machine/machine.h"
 #include "machine/topology.h"
 

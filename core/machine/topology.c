@@ -13,21 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool visit_count(void *user_data, uint32_t first, uint32_t last)
-{
-    uint32_t *count = user_data;
-
-    *count += last - first + 1;
-    return true;
-}
-
-uint32_t ds_accel__list_count(const char *list)
-{
-    uint32_t count = 0;
-
-    return ds_accel__list_parse(list, visit_count, &count) ? count : 0;
-}
-
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key)
 {
     size_t length = strlen(key);

@@ -35,8 +35,6 @@ int32_t ds_accel__topology_read(const struct ds_accel__machine *machine,
 void ds_accel__topology_clear(struct ds_accel__topology *topology);
 /* "/proc/meminfo" and a node's meminfo alike: a value in bytes; 0 if the key is not there. */
 uint64_t ds_accel__meminfo_value(const char *meminfo, const char *key);
-/* How many numbers a list such as "0-3,8" has; 0 if it is not one. */
-uint32_t ds_accel__list_count(const char *list);
 /*
  * The group's file, "cpuset.cpus" or "cpuset.mems", that leaves this process count numbers; "" if
  * none does.

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Candidates and their gates: candidate.c, gates.c; their tables: table.c. */
+#ifndef DS_ACCEL_HOST_CANDIDATE_H
+#define DS_ACCEL_HOST_CANDIDATE_H
+
+#include "base/fork.h"
+#include "base/reason.h"
+#include "base/text.h"
+#include "host/key.h"
+#include "host/loader.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+struct ds_accel__stack;
+
+enum ds_accel__gate {
+#define GATE(id, name, check, when) DS_ACCEL__GATE_##id,
+#include "host/gates.def"
+#undef GATE
+    DS_ACCEL__GATE_COUNT
+};
+
+/* When a gate is walked. */
+enum ds_accel__gate_when {
+    DS_ACCEL__WHEN_FOUND,   /* by the scan */
+    DS_ACCEL__WHEN_FILE,    /* on its open file, unless that is remembered */
+    DS_ACCEL__WHEN_CHECKED, /* its file is as it should be, or there is none */
+    DS_ACCEL__WHEN_TURN,    /* its verdict is wanted */
+    DS_ACCEL__WHEN_UNKNOWN, /* and is not remembered */
+    DS_ACCEL__WHEN_RUN      /* while its code runs: probe_here.c, start.c, probe_hear.c */
+};
+
+enum ds_accel__gate_result {
+    DS_ACCEL__GATE_SKIPPED, /* not reached, or does not apply */
+    DS_ACCEL__GATE_PASSED,
+    DS_ACCEL__GATE_FAILED
+};
+
+/*
+ * How far the evaluation of a candidate has come. Whether its plugin is loaded or started in this
+ * process is independent of it.
+ *
+ *     FOUND -> CHECKED -> RECALLED | JUDGED | TENTATIVE
+ *
+ * A gate that fails makes it JUDGED. A candidate that is evaluated again goes back to FOUND, or to
+ * CHECKED where its file need not be checked again.
+ */
+enum ds_accel__phase {
+    DS_ACCEL__PHASE_FOUND,     /* scanned or registered; its file was not checked */
+    DS_ACCEL__PHASE_CHECKED,   /* its file is good, and the configuration allows it */
+    DS_ACCEL__PHASE_RECALLED,  /* it has the verdict that an earlier process stored */
+    DS_ACCEL__PHASE_JUDGED,    /* it has a verdict of this process */
+    DS_ACCEL__PHASE_TENTATIVE, /* the same, but the next attempt may differ: it is not stored */
+    DS_ACCEL__PHASE_COUNT
+};
+
+/* Why a candidate is evaluated. */
+enum ds_accel__wish {
+    DS_ACCEL__WISH_TURN,  /* its turn came, or all are evaluated */
+    DS_ACCEL__WISH_AHEAD, /* before its turn; forgotten if its turn never comes */
+    DS_ACCEL__WISH_NAMED, /* it was asked for by name: its devices may be woken */
+    DS_ACCEL__WISH_FORCED /* and no other will do: quarantine does not hold */
+};
+
+struct ds_accel__candidate;
+struct ds_accel__lint_sink;
+
+/* The host table that one candidate's plugin sees. */
+struct ds_accel__host {
+    struct ds_accel_host abi;
+    ds_accel_t *context;
+    struct ds_accel__candidate *candidate;
+};
+
+/* A text that callers may have borrowed. */
+struct ds_accel__detail {
+    struct ds_accel__detail *next;
+    char text[];
+};
+
+/* What came of starting it (start.c), in this process or rehearsed in a helper. */
+struct ds_accel__start {
+    uint32_t is_done;         /* 0: nobody has tried */
+    uint32_t is_inconclusive; /* it was busy: another time it may succeed */
+    int32_t status;
+    uint32_t device_count;
+    struct ds_accel_backend_info info; /* zeroed: it did not say */
+};
+
+struct ds_accel__candidate {
+    char name[DS_ACCEL__NAME_SIZE];
+    uint64_t name_hash;         /* so that hundreds are told apart quickly */
+    char *path;                 /* "" for a registered one */
+    enum ds_accel__phase phase; /* changed by ds_accel__candidate_enter() */
+    enum ds_accel__wish wish;
+    bool is_registered;
+    bool is_demand_only;
+    bool has_look;          /* its hardware was looked at since the evaluation began */
+    bool has_table;         /* loaded in this process, or registered */
+    bool has_conduct;       /* it does to its process what the configuration tolerates */
+    const json_t *recorded; /* of a recorded machine: what became of it; NULL: it is a file here */
+    uint32_t state;         /* DS_ACCEL_STATE_* */
+    enum ds_accel__reason_id reason;
+    const char *detail; /* one of details */
+    struct ds_accel__detail *details;
+    const char *stage;
+    uint64_t elapsed_us;
+    uint64_t hardware;               /* fingerprint of it */
+    bool has_hardware;               /* a device or a node that the configuration names */
+    uint32_t hardware_count;         /* devices on the bus */
+    uint32_t strikes;                /* times that it crashed or hung of late */
+    struct ds_accel__finding *power; /* what the gate is to say; NULL without devices */
+    struct stat file;                /* as it was checked; zeroed: it was not */
+    struct ds_accel__key key;        /* of its record; none: nothing is remembered of the file */
+    char vendor[64];
+    char version[32];
+    char abi[16];
+    const char *hardware_note; /* lines, one of details; NULL: none */
+    uint64_t note_features;    /* required ones */
+    uint64_t note_optional;
+    uint64_t optional_features; /* of the table */
+    struct {
+        enum ds_accel__gate_result result;
+        const char *evidence; /* NULL: none; one of details */
+    } gates[DS_ACCEL__GATE_COUNT];
+    struct ds_accel__host host;
+    ds_accel__module_t *module;
+    struct ds_accel_plugin table; /* complete: absent slots are stubs */
+    struct ds_accel_verdict verdict;
+    struct ds_accel__start start;
+    const char *output; /* what it printed while it was probed; one of details, or NULL */
+    const struct ds_accel__lint_sink *lint; /* it is checked against the ABI's rules; or NULL */
+    ds_accel_plugin_instance_t *instance;   /* of the selected one */
+    struct ds_accel__fork_watch watch;      /* while it is started */
+    struct ds_accel__stack *layers;         /* while it is started; NULL: none are on */
+};
+
+/*
+ * Copy a plugin's table into ours: as much as both know, absent slots as stubs. Reads no byte past
+ * the plugin's struct_size. finding says what is wrong with it. DSA-H3, DSA-H4.
+ */
+void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *name,
+                            struct ds_accel_plugin *ours, struct ds_accel__finding *finding);
+
+struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, const char *name,
+                                                       const char *path);
+void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
+/* Before init: fork() is watched from now on, until it is stopped. */
+void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
+/* shutdown (NULL: init gave no instance); nothing in a child of the process that started it. */
+void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
+                              ds_accel_plugin_instance_t *instance);
+const char *ds_accel__state_name(uint32_t state);
+const char *ds_accel__gate_name(enum ds_accel__gate gate);
+/* True if its file was checked; a registered one has none. */
+static inline bool ds_accel__candidate_has_file(const struct ds_accel__candidate *candidate)
+{
+    return candidate->file.st_mode != 0;
+}
+
+static inline bool ds_accel__candidate_is_available(const struct ds_accel__candidate *candidate)
+{
+    return candidate->state == DS_ACCEL_STATE_AVAILABLE ||
+           candidate->state == DS_ACCEL_STATE_SELECTED;
+}
+
+/* "": there is none. */
+static inline const char *ds_accel__candidate_detail(const struct ds_accel__candidate *candidate)
+{
+    return candidate->detail != NULL ? candidate->detail : "";
+}
+
+/* Enter a phase; asserts that the present one leads to it. */
+void ds_accel__candidate_enter(struct ds_accel__candidate *candidate, enum ds_accel__phase phase);
+/* True if evaluating it is over: it passed all gates, or failed at one. */
+bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate);
+/* True if its verdict may be stored for later processes. */
+bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate);
+/* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */
+void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              uint32_t state, const struct ds_accel__finding *finding);
+void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                              const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same with a text that lives for ever. */
+void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
+                                    const char *evidence);
+/* Back to before load: nobody has asked it. */
+void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
+/* State, reason and detail outside the gates: selected, deferred, not needed ... */
+void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
+                             enum ds_accel__reason_id reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* A copy of the text that lives as long as the candidate; NULL: no memory, and the text is lost. */
+const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text);
+/* Look at its hardware, waking nothing, once while plugins are asked. ERR_NO_MEMORY. */
+int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
+/* What it printed while it was probed, for explain. */
+void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text);
+/* By the configuration if it says, else by the features that the plugin asks for. */
+void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
+                                    uint64_t optional_features);
+/* gates.c: take it through the gates of one moment, until one fails. *passed_out false: one did. */
+int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
+                             bool *passed_out);
+/* Take a candidate through the gates before load. *passed_out false: one failed. */
+int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
+/* What trust.mode makes of a file's SHA-256. */
+void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const char *hex,
+                                    struct ds_accel__finding *finding);
+
+#endif
