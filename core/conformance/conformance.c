@@ -776,10 +776,8 @@ static int32_t take_name(struct ds_accel__suite *suite, const char *name)
         return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
                                "\"%s\" is part of the program and has no file to check", name);
     }
-    status = ds_accel__evaluation_begin(suite->context);
-    if (status >= 0) {
-        status = ds_accel__candidate_check_file(found, &passed);
-    }
+    ds_accel__evaluation_begin(suite->context);
+    status = ds_accel__candidate_check_file(found, &passed);
     ds_accel__evaluation_end(suite->context);
     if (status >= 0 && !passed) {
         return ds_accel__error(DS_ACCEL_ERR_NOT_USABLE, "%s is not used: %s: %s", name,

@@ -206,8 +206,8 @@ void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
 /* gates.c: take it through the gates of one moment, until one fails. *passed_out false: one did. */
 int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
                              bool *passed_out);
-/* Take a candidate through the gates before load. *passed_out false: one failed. */
-int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
+/* The gates on its file, which is open from the first of them to the last. */
+int32_t ds_accel__gates_walk_file(struct ds_accel__candidate *candidate, bool *passed_out);
 /* What trust.mode makes of a file's SHA-256. */
 void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const char *hex,
                                     struct ds_accel__finding *finding);

@@ -7,6 +7,7 @@
 #include "host/context.h"
 
 #include "host/evaluate.h"
+#include "host/probe.h"
 #include "host/registry.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ struct batch {
     struct ds_accel__candidate *candidates[64];
     enum ds_accel__reason_id reasons[64];
     size_t count;
+    size_t width; /* how many are probed at a time */
 };
 
 static int32_t evaluate_batch(ds_accel_t *context, struct batch *batch)
@@ -59,12 +61,12 @@ static int32_t check_candidate(ds_accel_t *context, struct ds_accel__candidate *
     }
     batch->candidates[batch->count] = candidate;
     batch->reasons[batch->count++] = reason;
-    return batch->count >= context->probe_width ? evaluate_batch(context, batch) : DS_ACCEL_OK;
+    return batch->count >= batch->width ? evaluate_batch(context, batch) : DS_ACCEL_OK;
 }
 
 static int32_t check_all(ds_accel_t *context, const char *name, bool may_wake, bool *found_out)
 {
-    struct batch batch = {.count = 0};
+    struct batch batch = {.width = ds_accel__probe_width(context)};
     int32_t status = DS_ACCEL_OK;
 
     for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
@@ -94,8 +96,8 @@ int32_t ds_accel__check(ds_accel_t *context, const char *name, bool may_wake)
         return status;
     }
     pthread_mutex_lock(&context->lock);
-    status = ds_accel__evaluation_begin(context);
-    status = status < 0 ? status : check_all(context, name, may_wake, &found);
+    ds_accel__evaluation_begin(context);
+    status = check_all(context, name, may_wake, &found);
     ds_accel__evaluation_end(context);
     if (status >= 0 && name != NULL && !found) {
         status = ds_accel__error(

@@ -42,8 +42,9 @@ struct ds_accel {
     bool asks_anew;     /* verdicts of earlier processes do not count: explain, list, doctor */
     bool has_no_cache;  /* by option */
     struct ds_accel__cache cache;
-    uint64_t key_base;  /* of the keys of its records, while plugins are asked */
-    char **plugin_dirs; /* from the options */
+    bool has_tried_store; /* to open it, since the evaluation began */
+    uint64_t key_base;    /* of the keys of its records, while plugins are asked */
+    char **plugin_dirs;   /* from the options */
     size_t plugin_dir_count;
     struct ds_accel__config config;
     struct ds_accel__registry registry;
@@ -60,8 +61,8 @@ struct ds_accel {
     /* What was decided, and is not started here: the command line's detect. */
     struct ds_accel__candidate *chosen;
     bool only_chooses;                      /* detection is to start nothing */
+    bool wants_helper;                      /* where nothing is remembered, start one early */
     uint32_t containment;                   /* of the last helper; 0: none was needed */
-    size_t probe_width;                     /* how many are asked at a time */
     size_t turn;                            /* of the candidate that is being asked */
     void (*meanwhile)(ds_accel_t *context); /* done while a helper works; NULL: nothing */
     struct ds_accel__prober *prober; /* helper processes while candidates are asked; probe.c */

@@ -208,7 +208,7 @@ static void look_ahead(ds_accel_t *context)
 static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
 {
     struct ds_accel__candidate *batch[64];
-    size_t width = context->probe_width;
+    size_t width = ds_accel__probe_width(context);
     size_t count = 0;
     int32_t status;
 
@@ -293,20 +293,11 @@ static int32_t try_deferred(ds_accel_t *context, const struct ds_accel__candidat
     return status;
 }
 
-/* Where nothing is remembered, the first whose hardware may be here is asked. */
-static bool will_probe(const ds_accel_t *context)
-{
-    return context->recording == NULL && context->cache.table.count == 0 &&
-           context->registry.count > 0;
-}
-
 static int32_t detect_auto(ds_accel_t *context)
 {
     bool done = false;
 
-    if (will_probe(context)) {
-        ds_accel__probe_begin(context);
-    }
+    context->wants_helper = context->recording == NULL;
     for (size_t i = 0; i < context->registry.count && !done; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
         int32_t status;
@@ -409,8 +400,8 @@ static int32_t decide(ds_accel_t *context, bool only_chooses)
         forget_failures(context);
     }
     context->only_chooses = only_chooses;
-    status = ds_accel__evaluation_begin(context);
-    status = status < 0 ? status : ds_accel__detect_locked(context);
+    ds_accel__evaluation_begin(context);
+    status = ds_accel__detect_locked(context);
     ds_accel__evaluation_end(context);
     context->only_chooses = false;
     snprintf(context->failure, sizeof(context->failure), "%s",

@@ -61,7 +61,7 @@ void ds_accel__candidate_forget(struct ds_accel__candidate *candidate)
     ds_accel__candidate_set(candidate, DS_ACCEL_STATE_NOT_PROBED, DS_ACCEL__REASON_NONE, "%s", "");
 }
 
-int32_t ds_accel__evaluation_begin(ds_accel_t *context)
+void ds_accel__evaluation_begin(ds_accel_t *context)
 {
     ds_accel__context_change_begin(context);
     ds_accel__trust_reset(context->trust);
@@ -69,17 +69,91 @@ int32_t ds_accel__evaluation_begin(ds_accel_t *context)
     for (size_t i = 0; i < context->registry.count; i++) {
         context->registry.candidates[i]->has_look = false;
     }
-    context->probe_width = ds_accel__probe_width(context);
-    return ds_accel__verdicts_begin(context, ds_accel__probe_is_isolated(context));
+    ds_accel__verdicts_begin(context);
 }
 
 void ds_accel__evaluation_end(ds_accel_t *context)
 {
+    if (!context->config.is_snapshot) { /* then the configuration is to be stored */
+        ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
+    }
     ds_accel__verdicts_end(context);
     ds_accel__probe_finish(context);
     ds_accel__trust_reset(context->trust);
     ds_accel__survey_clear(&context->survey);
     ds_accel__context_change_end(context);
+}
+
+/*
+ * What an earlier process found in the file, if it is still the same one. Who could have changed it
+ * is looked at every time. *passed_out: that is all there is to know.
+ */
+static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_out)
+{
+    struct ds_accel__finding finding = {0};
+    int32_t status = ds_accel__trust_stat(candidate->host.context->trust, candidate->path,
+                                          &candidate->file, &finding);
+
+    *passed_out = false;
+    if (status < 0) {
+        return status;
+    }
+    if (finding.reason != DS_ACCEL__REASON_NONE) {
+        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_TRUST, DS_ACCEL_STATE_REJECTED,
+                                 &finding);
+        return DS_ACCEL_OK;
+    }
+    status = ds_accel__candidate_look(candidate);
+    *passed_out = status >= 0 && ds_accel__verdict_recall_file(candidate);
+    return status;
+}
+
+static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
+{
+    ds_accel_t *context = candidate->host.context;
+    int32_t status = ds_accel__verdicts_open(context, ds_accel__probe_is_isolated(context));
+
+    memset(&candidate->file, 0, sizeof(candidate->file));
+    memset(&candidate->key, 0, sizeof(candidate->key));
+    if (status >= 0 && context->wants_helper) {
+        context->wants_helper = false;
+        if (context->cache.table.count == 0) {
+            ds_accel__probe_begin(context);
+        }
+    }
+    if (status >= 0 && context->cache.is_open) {
+        status = recall_file(candidate, passed_out);
+        if (*passed_out || ds_accel__candidate_has_verdict(candidate)) {
+            return status;
+        }
+    }
+    return status < 0 ? status : ds_accel__gates_walk_file(candidate, passed_out);
+}
+
+int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out)
+{
+    int32_t status = DS_ACCEL_OK;
+
+    *passed_out = true;
+    if (ds_accel__candidate_has_verdict(candidate)) {
+        *passed_out = candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
+        return DS_ACCEL_OK;
+    }
+    if (candidate->phase == DS_ACCEL__PHASE_CHECKED) {
+        return DS_ACCEL_OK;
+    }
+    if (candidate->recorded != NULL) {
+        status = ds_accel__recorded_source->check_file(candidate, passed_out);
+    } else if (!candidate->is_registered) {
+        status = check_file(candidate, passed_out);
+    }
+    if (status >= 0 && *passed_out) {
+        status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_CHECKED, passed_out);
+    }
+    if (status >= 0 && *passed_out) {
+        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
+    }
+    return status;
 }
 
 /*

@@ -12,12 +12,13 @@
 struct ds_accel__candidate;
 
 /*
- * Around all calls that evaluate candidates: begin opens the store and forgets what was read of the
- * machine; end stores, and leaves no file open and no helper running. ERR_NO_MEMORY: call end all
- * the same. Context's lock held.
+ * Around all calls that evaluate candidates: begin forgets what was read of the machine; end
+ * stores, and leaves no file open and no helper running. Context's lock held.
  */
-int32_t ds_accel__evaluation_begin(ds_accel_t *context);
+void ds_accel__evaluation_begin(ds_accel_t *context);
 void ds_accel__evaluation_end(ds_accel_t *context);
+/* Bring it to the phase CHECKED. *passed_out false: a gate failed. */
+int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out);
 /* All gates, once for each candidate. ERR_NO_MEMORY, else DS_ACCEL_OK whatever the verdicts. */
 int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__candidate **candidates,
                                       size_t count);

@@ -267,77 +267,16 @@ int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_acce
     return walk(candidate, when, &visit, passed_out);
 }
 
-/* ---- a candidate's file --------------------------------------------------------------------- */
-
-/*
- * What an earlier process found in the file, if it is still the same one. Who could have changed it
- * is looked at every time. *passed_out: that is all there is to know.
- */
-static int32_t recall_file(struct ds_accel__candidate *candidate, bool *passed_out)
-{
-    struct ds_accel__finding finding = {0};
-    int32_t status = ds_accel__trust_stat(candidate->host.context->trust, candidate->path,
-                                          &candidate->file, &finding);
-
-    *passed_out = false;
-    if (status < 0) {
-        return status;
-    }
-    if (finding.reason != DS_ACCEL__REASON_NONE) {
-        ds_accel__candidate_fail(candidate, DS_ACCEL__GATE_TRUST, DS_ACCEL_STATE_REJECTED,
-                                 &finding);
-        return DS_ACCEL_OK;
-    }
-    status = ds_accel__candidate_look(candidate);
-    *passed_out = status >= 0 && ds_accel__verdict_recall_file(candidate);
-    return status;
-}
-
-static int32_t check_file(struct ds_accel__candidate *candidate, bool *passed_out)
+int32_t ds_accel__gates_walk_file(struct ds_accel__candidate *candidate, bool *passed_out)
 {
     struct visit visit = {.fd = -1};
-    int32_t status;
+    int32_t status = walk(candidate, DS_ACCEL__WHEN_FILE, &visit, passed_out);
 
-    memset(&candidate->file, 0, sizeof(candidate->file));
-    memset(&candidate->key, 0, sizeof(candidate->key));
-    if (candidate->host.context->cache.is_open) {
-        status = recall_file(candidate, passed_out);
-        if (status < 0 || *passed_out || ds_accel__candidate_has_verdict(candidate)) {
-            return status;
-        }
-    }
-    status = walk(candidate, DS_ACCEL__WHEN_FILE, &visit, passed_out);
     if (visit.has_elf) {
         ds_accel__elf_close(&visit.elf);
     }
     if (visit.fd >= 0) {
         close(visit.fd);
-    }
-    return status;
-}
-
-int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bool *passed_out)
-{
-    int32_t status = DS_ACCEL_OK;
-
-    *passed_out = true;
-    if (ds_accel__candidate_has_verdict(candidate)) {
-        *passed_out = candidate->gates[DS_ACCEL__GATE_ALLOW].result == DS_ACCEL__GATE_PASSED;
-        return DS_ACCEL_OK;
-    }
-    if (candidate->phase == DS_ACCEL__PHASE_CHECKED) {
-        return DS_ACCEL_OK;
-    }
-    if (candidate->recorded != NULL) {
-        status = ds_accel__recorded_source->check_file(candidate, passed_out);
-    } else if (!candidate->is_registered) {
-        status = check_file(candidate, passed_out);
-    }
-    if (status >= 0 && *passed_out) {
-        status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_CHECKED, passed_out);
-    }
-    if (status >= 0 && *passed_out) {
-        ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     }
     return status;
 }

@@ -353,7 +353,13 @@ static uint64_t lock_limit_ms(const ds_accel_t *context)
     return (json_is_integer(value) ? (uint64_t)json_integer_value(value) : 30000) + 2000;
 }
 
-int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated)
+void ds_accel__verdicts_begin(ds_accel_t *context)
+{
+    ds_accel__cache_close(&context->cache);
+    context->has_tried_store = false;
+}
+
+int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
 {
     struct ds_accel__cache *cache = &context->cache;
     const char *problem = context->recording != NULL         ? "a recorded machine has no cache"
@@ -366,6 +372,10 @@ int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated)
     bool is_read = false;
     int32_t status;
 
+    if (context->has_tried_store) {
+        return DS_ACCEL_OK;
+    }
+    context->has_tried_store = true;
     if (problem != NULL) {
         ds_accel__cache_close(cache);
         snprintf(cache->problem, sizeof(cache->problem), "%s", problem);

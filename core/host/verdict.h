@@ -16,8 +16,13 @@ struct ds_accel__record;
 uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms);
 bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms);
 
-/* Open and close what is remembered; ERR_NO_MEMORY. Lock held, as for all of these. */
-int32_t ds_accel__verdicts_begin(ds_accel_t *context, bool is_isolated);
+/*
+ * Around an evaluation. What is remembered is opened when it is first needed, once; is_isolated:
+ * plugins are probed in helpers, else nothing is remembered. ERR_NO_MEMORY. Lock held, as for all
+ * of these.
+ */
+void ds_accel__verdicts_begin(ds_accel_t *context);
+int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated);
 int32_t ds_accel__verdicts_lock(ds_accel_t *context);
 /* The same without waiting: what is found out is kept only if nobody else asks. */
 int32_t ds_accel__verdicts_try_lock(ds_accel_t *context);

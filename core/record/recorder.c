@@ -189,8 +189,9 @@ static int32_t ask_the_rest(struct ds_accel__candidate *candidate)
 
 static int32_t add_plugins(ds_accel_t *context, json_t *array, bool *failed)
 {
-    int32_t status = ds_accel__evaluation_begin(context);
+    int32_t status = DS_ACCEL_OK;
 
+    ds_accel__evaluation_begin(context);
     for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
 

@@ -115,7 +115,8 @@ static int32_t begin(ds_accel_t *context)
 
     ds_accel__context_change_begin(context);
     context->cache.is_looked_at = true;
-    status = ds_accel__verdicts_begin(context, true);
+    ds_accel__verdicts_begin(context);
+    status = ds_accel__verdicts_open(context, true);
     context->cache.is_looked_at = false;
     return status;
 }

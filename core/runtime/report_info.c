@@ -556,8 +556,8 @@ int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
         return fail_unknown(context, name);
     }
     candidate = ds_accel__registry_find(&context->registry, name);
-    status = ds_accel__evaluation_begin(context);
-    if (status >= 0 && candidate != NULL) {
+    ds_accel__evaluation_begin(context);
+    if (candidate != NULL) {
         status = ds_accel__candidate_evaluate_named(candidate);
     }
     if (status < 0) {
