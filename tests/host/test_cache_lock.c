@@ -44,7 +44,8 @@ Test(core_cache, the_lock_is_not_inherited)
     ds_accel_t *context;
     time_t begin = time(NULL);
 
-    test_write("etc/ds-accel.json", "{\"detection_order\": [\"absent\", \"counted\"]}");
+    test_write("etc/ds-accel.json", "{\"detection_order\": [\"faulty\", \"absent\", \"counted\"]}");
+    put("probe_no_state", "faulty"); /* its verdict is stored under the lock, which stays locked */
     context = test_create_with(&options);
     cr_assert_eq(ds_accel_register(context, forking_entry), DS_ACCEL_OK);
     cr_expect_eq(ds_accel_detect(context), DS_ACCEL_OK);
