@@ -37,6 +37,18 @@ void ds_accel__pinned_renew(void);
 void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
                                   const struct ds_accel__stream *stream);
 
+/* ---- capture_end.c: the end of a stream's capture -------------------------------------------- */
+
+/* The runtime was asked to end it. A runtime may leave a capture as it is that this thread did not
+ * begin: true, it goes on. */
+bool ds_accel__capture_note_end(struct ds_accel__stream *stream, int32_t end_status);
+/* End it, and nobody wants the graph. True: the runtime refused, and it goes on. */
+bool ds_accel__capture_drop(struct ds_accel__stream *stream);
+/* The stream allocates from its own arena again. */
+void ds_accel__capture_release_arena(struct ds_accel__stream *stream);
+/* The stream ends, and with it the capture. */
+void ds_accel__capture_cancel(struct ds_accel__stream *stream);
+
 /* ---- captures.c: captures of this process ---------------------------------------------------- */
 
 /* Around the call that begins one: nobody asks meanwhile what would break it. */

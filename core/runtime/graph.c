@@ -134,49 +134,6 @@ static bool has_stream(const struct ds_accel__graph *graph)
     return __atomic_load_n(&graph->capturing->child.id, __ATOMIC_RELAXED) == graph->capturing_id;
 }
 
-/* A runtime may leave a capture as it is that this thread did not begin. True: it goes on. */
-static bool note_end(struct ds_accel__stream *stream, int32_t end_status)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    uint32_t capturing = DS_ACCEL_CAPTURING_NO;
-
-    if (end_status >= 0 ||
-        stream->abi.table->graph_capture_status(stream->abi.handle, &capturing, &error) < 0 ||
-        capturing == DS_ACCEL_CAPTURING_NO) {
-        ds_accel__captures_end(stream);
-    }
-    return capturing == DS_ACCEL_CAPTURING_YES;
-}
-
-/* True: the runtime refused, and it goes on. */
-static bool end_unwanted(struct ds_accel__stream *stream)
-{
-    struct ds_accel_error error = {.struct_size = sizeof(error)};
-    ds_accel_plugin_graph_t *captured = NULL;
-    int32_t status;
-
-    ds_accel__layers_own_begin();
-    status = stream->abi.table->graph_capture_end(stream->abi.handle, &captured, &error);
-    ds_accel__layers_own_end();
-    if (status >= 0) {
-        stream->abi.table->graph_destroy(captured);
-    }
-    return note_end(stream, status);
-}
-
-static void release_arena(struct ds_accel__stream *stream)
-{
-    if (stream->arena != NULL && stream->child.device->allocator != NULL) {
-        ds_accel__allocator_capture_end(stream->arena);
-    }
-}
-
-void ds_accel__graph_cancel(struct ds_accel__stream *stream)
-{
-    end_unwanted(stream);
-    release_arena(stream); /* the stream ends, and with it the capture */
-}
-
 /* Lock held: end a capture whose graph nobody wants. */
 static void cancel(struct ds_accel__graph *graph)
 {
@@ -184,8 +141,8 @@ static void cancel(struct ds_accel__graph *graph)
 
     if (graph->capturing != NULL) {
         pthread_mutex_lock(&device->lock);
-        if (has_stream(graph) && !end_unwanted(graph->capturing)) {
-            release_arena(graph->capturing);
+        if (has_stream(graph) && !ds_accel__capture_drop(graph->capturing)) {
+            ds_accel__capture_release_arena(graph->capturing);
         } else if (has_stream(graph)) {
             graph->memory = NULL; /* the stream allocates from it until it is destroyed */
             ds_accel__log(&device->context->log, "graph", DS_ACCEL_LOG_WARN,
@@ -338,7 +295,7 @@ static int32_t end_capture(struct ds_accel__graph *graph)
     }
     status =
         graph->table->graph_capture_end(graph->capturing->abi.handle, &graph->captured, &error);
-    if (!note_end(graph->capturing, status)) {
+    if (!ds_accel__capture_note_end(graph->capturing, status)) {
         ds_accel__allocator_capture_end(graph->capturing->arena);
         graph->capturing = NULL;
     }

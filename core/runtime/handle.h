@@ -175,6 +175,19 @@ bool ds_accel__child_remove(struct ds_accel__child *child);
 struct ds_accel__child *ds_accel__child_first(struct ds_accel__device *device,
                                               enum ds_accel__handle_kind kind);
 
+/* ---- device_find.c -------------------------------------------------------------------------- */
+
+/* The chosen candidate of a call that will write to out. */
+int32_t ds_accel__chosen_get(const ds_accel_t *context, const void *out,
+                             struct ds_accel__candidate **chosen_out);
+int32_t ds_accel__device_index_check(const ds_accel_t *context,
+                                     const struct ds_accel__candidate *candidate,
+                                     uint32_t device_index);
+/* For a runtime that keeps none: the calling thread's current device. */
+void ds_accel__current_device_keep(const ds_accel_t *context, uint32_t device_index);
+
+/* ---- device_check.c, stream.c --------------------------------------------------------------- */
+
 /* The private part of a handle, or NULL with the error said. call: "mem_alloc". */
 struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const char *call);
 struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const char *call);
@@ -205,8 +218,6 @@ void ds_accel__devices_close(ds_accel_t *context);
 void ds_accel__stream_destroy(struct ds_accel__stream *stream);
 void ds_accel__event_destroy(struct ds_accel__event *event);
 void ds_accel__graph_destroy(struct ds_accel__graph *graph);
-/* End the stream's capture; nobody gets the graph. */
-void ds_accel__graph_cancel(struct ds_accel__stream *stream);
 void ds_accel__timer_destroy(struct ds_accel__timer *timer);
 void ds_accel__pool_destroy(struct ds_accel__pool *pool);
 

@@ -50,7 +50,7 @@ struct ds_accel__pinned_block {
     bool needs_idle; /* no memory was left to say what uses it */
 };
 
-/* As torch counts (pinned_stats.c). */
+/* As torch counts (pinned_figures.c). */
 struct ds_accel__pinned_figure {
     uint64_t current;
     uint64_t peak;
@@ -135,7 +135,7 @@ void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pin
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool,
                               struct ds_accel__pinned_block *surplus);
 
-/* pinned_stats.c: a block comes, goes, is given out, or can be given out again. */
+/* pinned_figures.c: a block comes, goes, is given out, or can be given out again. */
 void ds_accel__pinned_count(struct ds_accel__pinned *pool,
                             const struct ds_accel__pinned_block *block,
                             enum ds_accel__pinned_change change);

@@ -2,11 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Figures of a device's pinned memory under the names that torch.cuda.host_memory_stats() gives
- * them. A block is *allocated* while the pool holds it from the runtime, and *active* from when it
- * is given out until nothing uses it any more: freed by the program, and passed by the streams that
- * it was noted to be used on.
+ * them. pinned_figures.c counts them.
  */
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/handle.h"
@@ -14,74 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-static void add(struct ds_accel__pinned_figure *figure, uint64_t amount)
-{
-    figure->current += amount;
-    figure->allocated += amount;
-    if (figure->current > figure->peak) {
-        figure->peak = figure->current;
-    }
-}
-
-static void take(struct ds_accel__pinned_figure *figure, uint64_t amount)
-{
-    figure->current -= amount;
-    figure->freed += amount;
-}
-
-void ds_accel__pinned_count(struct ds_accel__pinned *pool,
-                            const struct ds_accel__pinned_block *block,
-                            enum ds_accel__pinned_change change)
-{
-    struct ds_accel__pinned_figures *figures = &pool->figures;
-
-    switch (change) {
-    case DS_ACCEL__PINNED_HELD:
-        add(&figures->blocks, 1);
-        add(&figures->bytes, block->size_bytes);
-        break;
-    case DS_ACCEL__PINNED_GIVEN_BACK:
-        take(&figures->blocks, 1);
-        take(&figures->bytes, block->size_bytes);
-        break;
-    case DS_ACCEL__PINNED_BUSY:
-        add(&figures->active, 1);
-        add(&figures->active_bytes, block->size_bytes);
-        break;
-    default:
-        take(&figures->active, 1);
-        take(&figures->active_bytes, block->size_bytes);
-        break;
-    }
-}
-
-void ds_accel__pinned_time(struct ds_accel__pinned *pool, bool is_free, uint64_t begin_ns)
-{
-    struct ds_accel__pinned_duration *duration = is_free ? &pool->figures.freeing
-                                                         : &pool->figures.allocating;
-    uint64_t us = (ds_accel__now_ns() - begin_ns) / 1000;
-
-    pthread_mutex_lock(&pool->lock);
-    duration->total_us += us;
-    duration->most_us = us > duration->most_us ? us : duration->most_us;
-    duration->least_us = duration->count == 0 || us < duration->least_us ? us : duration->least_us;
-    duration->count++;
-    pthread_mutex_unlock(&pool->lock);
-}
-
-void ds_accel__pinned_forget_peaks(struct ds_accel__pinned *pool)
-{
-    struct ds_accel__pinned_figure *const all[] = {&pool->figures.blocks, &pool->figures.bytes,
-                                                   &pool->figures.active,
-                                                   &pool->figures.active_bytes};
-
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(all); i++) {
-        all[i]->peak = all[i]->current;
-    }
-}
-
-/* ---- by name -------------------------------------------------------------------------------- */
 
 #define KEY_LIMIT 40
 #define TEXT_LIMIT 48

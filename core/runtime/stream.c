@@ -134,7 +134,7 @@ void ds_accel__stream_destroy(struct ds_accel__stream *stream)
         /* Who ends its capture elsewhere has done so, or finds it gone. */
         pthread_mutex_lock(&device->lock);
         if (arena != NULL && ds_accel__allocator_is_capturing(arena)) {
-            ds_accel__graph_cancel(stream); /* so that its end can be marked */
+            ds_accel__capture_cancel(stream); /* so that its end can be marked */
         }
         if (!is_borrowed) {
             ds_accel__pinned_stream_ends(device, stream);
