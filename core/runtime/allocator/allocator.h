@@ -474,6 +474,11 @@ static inline bool ds_accel__figures_apply(struct ds_accel__figures *figures, ui
     return true;
 }
 
+/* What the block's becoming the program's changes, and what its freeing does, besides what the
+ * lists count. */
+void ds_accel__change_alloc(const struct ds_accel__block *block, struct ds_accel__change *change);
+void ds_accel__change_free(const struct ds_accel__block *block, bool stays_active,
+                           struct ds_accel__change *change);
 /*
  * Count the changes of both kinds and put the block, which is taken, into its state; in whichever
  * way. The arena's lock is held, and released; the allocator's is not held. block: NULL or one of
@@ -565,25 +570,37 @@ void ds_accel__segment_unlink(struct ds_accel__arena *arena, struct ds_accel__se
 /* Bytes that segments_release() could give back. All locks are held. */
 uint64_t ds_accel__segments_idle_bytes(const struct ds_accel__allocator *allocator);
 
-/* ---- allocator.c ---------------------------------------------------------------------------- */
+/* ---- allocator_pending.c -------------------------------------------------------------------- */
 
-/* A new arena of a stream: for a private pool the one of that stream there. The allocator's lock is
- * held. NULL: no memory. */
-struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocator,
-                                             ds_accel_plugin_stream_t *stream,
-                                             const struct ds_accel__arena *common,
-                                             struct ds_accel__private *owner);
-/* Where an allocation on this stream comes from: the capture's pool, the thread's, the common one.
- * It serves no other stream until ds_accel__arena_leave(). */
-struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common);
-void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel__arena *arena);
+/* Pending blocks whose waits are over go to the free lists. The arena's lock is held. busy: of a
+ * pass over many arenas, else NULL. */
+void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
+                               struct ds_accel__change *changes);
 /* Deferred blocks of which marks can be made now become pending. No lock is held. */
 void ds_accel__deferred_settle(struct ds_accel__allocator *allocator);
-
 /* A taken block is free once the streams that use it are done. No lock is held. */
 int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__arena *freeing);
 /* A taken block that all are done with is free for the program, but not to be used again yet. */
 void ds_accel__free_to_hold(struct ds_accel__block *block);
+/*
+ * A taken block stays out of use until marks can be made: a capture has ended, or the streams can
+ * be asked again. No lock is held.
+ */
+void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena *freeing);
+/* No stream but its home's uses the block. Its home's lock is held. */
+void ds_accel__users_forget(struct ds_accel__block *block);
+
+/* ---- allocator_alloc.c, allocator_free.c ---------------------------------------------------- */
+
+#define DS_ACCEL__LARGEST_REQUEST (UINT64_C(1) << 56) /* no device has more */
+#define DS_ACCEL__RACE_LIMIT 64                       /* so often another thread may be quicker */
+
+/* The slow paths of ds_accel__allocator_alloc() and ds_accel__allocator_free(), for any arguments.
+ * No lock is held. */
+int32_t ds_accel__alloc_slowly(struct ds_accel__arena *arena, uint64_t size_bytes,
+                               uint64_t align_bytes, void **pointer_out);
+int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
+                              struct ds_accel__arena *freeing, void *pointer);
 
 /* ---- allocator_debug.c ---------------------------------------------------------------------- */
 
@@ -599,11 +616,27 @@ int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__are
 /* Let held blocks go until at most keep_bytes are held. ERR_INVALID: one was overwritten. */
 int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
 
-/* ---- allocator_pool.c ----------------------------------------------------------------------- */
+/* ---- allocator_arena.c ---------------------------------------------------------------------- */
+
+/* A new arena of a stream: for a private pool the one of that stream there. The allocator's lock is
+ * held. NULL: no memory. */
+struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocator,
+                                             ds_accel_plugin_stream_t *stream,
+                                             const struct ds_accel__arena *common,
+                                             struct ds_accel__private *owner);
+
+/* ---- allocator_private.c -------------------------------------------------------------------- */
 
 /* The allocator's lock is held: an arena of the pool's went. */
 void ds_accel__private_shrink(struct ds_accel__allocator *allocator,
                               struct ds_accel__private *owner);
+
+/* ---- allocator_pool.c ----------------------------------------------------------------------- */
+
+/* Where an allocation on this stream comes from: the capture's pool, the thread's, the common one.
+ * It serves no other stream until ds_accel__arena_leave(). */
+struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common);
+void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel__arena *arena);
 
 /* ---- allocator_history.c -------------------------------------------------------------------- */
 
@@ -641,9 +674,5 @@ const struct ds_accel__block *ds_accel__block_around(const struct ds_accel__allo
  * held. */
 int32_t ds_accel__allocator_refuse(struct ds_accel__allocator *allocator, const char *call,
                                    const void *pointer);
-/* Pending blocks whose waits are over go to the free lists. The arena's lock is held. busy: of a
- * pass over many arenas, else NULL. */
-void ds_accel__pending_collect(struct ds_accel__arena *arena, struct ds_accel__busy *busy,
-                               struct ds_accel__change *changes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Private pools, and what memory means while a stream captures.
+ * Who allocates from a private pool, and what memory means while a stream captures.
  *
  * A graph replays with the addresses that it was captured with. So what is allocated on a capturing
  * stream comes from a private pool, which lives at least as long as the graph, and whose memory is
@@ -14,8 +14,6 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
-#include <stdlib.h>
-
 #define POOL_LIMIT 8 /* devices on which one thread uses pools at a time */
 
 /* This thread's choices. */
@@ -23,67 +21,6 @@ static _Thread_local struct {
     uint64_t allocator_id; /* 0: the place is free */
     struct ds_accel__private *pool;
 } chosen[POOL_LIMIT];
-
-struct ds_accel__private *ds_accel__private_create(struct ds_accel__allocator *allocator)
-{
-    struct ds_accel__private *pool = calloc(1, sizeof(*pool));
-
-    if (pool == NULL) {
-        ds_accel__no_memory();
-        return NULL;
-    }
-    pool->reference_count = 1;
-    pthread_mutex_lock(&allocator->lock);
-    pool->id = ++allocator->last_private_id;
-    pool->next = allocator->privates;
-    allocator->privates = pool;
-    pthread_mutex_unlock(&allocator->lock);
-    return pool;
-}
-
-void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
-{
-    pthread_mutex_lock(&allocator->lock);
-    pool->reference_count++;
-    pthread_mutex_unlock(&allocator->lock);
-}
-
-/* The allocator's lock is held: it goes when it is gone and has no arena left. */
-static void free_if_over(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
-{
-    struct ds_accel__private **place = &allocator->privates;
-
-    if (!pool->is_gone || pool->arena_count > 0) {
-        return;
-    }
-    while (*place != pool) {
-        place = &(*place)->next;
-    }
-    *place = pool->next;
-    free(pool);
-}
-
-void ds_accel__private_shrink(struct ds_accel__allocator *allocator,
-                              struct ds_accel__private *owner)
-{
-    if (owner != NULL) {
-        owner->arena_count--;
-        free_if_over(allocator, owner);
-    }
-}
-
-void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
-{
-    if (pool == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&allocator->lock);
-    if (--pool->reference_count == 0) {
-        pool->is_gone = 1;
-        free_if_over(allocator, pool);
-    }
-    pthread_mutex_unlock(&allocator->lock);
-}
 
 /* The allocator's lock is held: leave the short way while anybody needs the long one. */
 static void set_special(struct ds_accel__allocator *allocator)

@@ -89,6 +89,33 @@ static struct ds_accel__change net(const struct ds_accel__change *change)
     return result;
 }
 
+void ds_accel__change_alloc(const struct ds_accel__block *block, struct ds_accel__change *change)
+{
+    int64_t size = (int64_t)block->size_bytes;
+
+    change->added.lane[DS_ACCEL__LANE_ALLOCATION]++;
+    change->added.lane[DS_ACCEL__LANE_ACTIVE]++;
+    change->added.lane[DS_ACCEL__LANE_ALLOCATED_BYTES] += size;
+    change->added.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += size;
+    change->added.lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)block->requested_bytes;
+    change->added.lane[DS_ACCEL__LANE_OVERSIZE] += block->is_oversize;
+}
+
+void ds_accel__change_free(const struct ds_accel__block *block, bool stays_active,
+                           struct ds_accel__change *change)
+{
+    int64_t size = (int64_t)block->size_bytes;
+
+    change->removed.lane[DS_ACCEL__LANE_ALLOCATION]++;
+    change->removed.lane[DS_ACCEL__LANE_ALLOCATED_BYTES] += size;
+    change->removed.lane[DS_ACCEL__LANE_REQUESTED_BYTES] += (int64_t)block->requested_bytes;
+    change->removed.lane[DS_ACCEL__LANE_OVERSIZE] += block->is_oversize;
+    if (!stays_active) {
+        change->removed.lane[DS_ACCEL__LANE_ACTIVE]++;
+        change->removed.lane[DS_ACCEL__LANE_ACTIVE_BYTES] += size;
+    }
+}
+
 /* All locks are held. */
 static void count(struct ds_accel__arena *arena, uint32_t kind,
                   const struct ds_accel__change *change)

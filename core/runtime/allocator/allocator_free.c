@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * The slow path of a free: any live block, in any mode, with whatever streams use it; and what else
+ * is asked of a live block. allocator.c has the fast path.
+ */
+#include "host/layers.h"
+#include "runtime/allocator/allocator.h"
+
+#include <string.h>
+
+/* The live block at an address, its home's lock held; else the error is said, and no lock held:
+ * NOT_FOUND, nothing of ours is there; INVALID, what is there is not a live block's start. */
+static int32_t lock_live(struct ds_accel__allocator *allocator, const void *pointer,
+                         const char *call, struct ds_accel__block **block_out)
+{
+    uint64_t address = (uint64_t)(uintptr_t)pointer;
+
+    for (int race = 0; race < DS_ACCEL__RACE_LIMIT; race++) {
+        struct ds_accel__block *block = ds_accel__index_find_sure(&allocator->index, address);
+        struct ds_accel__arena *home =
+            block != NULL ? __atomic_load_n(&block->home, __ATOMIC_RELAXED) : NULL;
+
+        if (home == NULL) {
+            break;
+        }
+        ds_accel__latch_take(&home->latch);
+        if (__atomic_load_n(&block->home, __ATOMIC_RELAXED) == home &&
+            __atomic_load_n(&block->address, __ATOMIC_RELAXED) == address) {
+            if (__atomic_load_n(&block->state, __ATOMIC_RELAXED) == DS_ACCEL__BLOCK_LIVE) {
+                *block_out = block;
+                return DS_ACCEL_OK;
+            }
+            ds_accel__latch_release(&home->latch);
+            break;
+        }
+        ds_accel__latch_release(&home->latch);
+    }
+    return ds_accel__allocator_refuse(allocator, call, pointer);
+}
+
+/* The last of it: out of its arena, and gone. grow_lock is held. */
+static int32_t give_back(struct ds_accel__block *block)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__allocator *allocator = home->allocator;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+
+    memset(changes, 0, sizeof(changes));
+    ds_accel__latch_take(&home->latch);
+    ds_accel__users_forget(block);
+    ds_accel__change_free(block, false, &changes[block->kind]);
+    ds_accel__segment_unlink(home, block->segment);
+    ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
+    ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
+                          block->size_bytes, block->segment->stream_id);
+    return ds_accel__segment_destroy(allocator, block->segment);
+}
+
+/*
+ * Straight back to the driver, when all that used it are done; if a capture begins meanwhile, as
+ * memory is freed otherwise. The block is taken; no lock held.
+ */
+static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
+{
+    struct ds_accel__arena *home = block->home;
+    struct ds_accel__allocator *allocator = home->allocator;
+    struct ds_accel__waits *waits = NULL;
+    struct ds_accel__mark *mark = NULL;
+    bool is_captured;
+    int32_t status;
+
+    pthread_mutex_lock(&allocator->lock);
+    if (allocator->capture_count > 0) {
+        pthread_mutex_unlock(&allocator->lock);
+        return ds_accel__free_in_order(block, freeing);
+    }
+    status = ds_accel__waits_make(block, freeing, &waits);
+    status = status < 0 ? status : ds_accel__mark_record(home, &mark);
+    pthread_mutex_unlock(&allocator->lock);
+    status = status < 0 ? status : ds_accel__waits_synchronize(allocator, waits);
+    status = status < 0 ? status : ds_accel__mark_synchronize(allocator, mark);
+    ds_accel__waits_put(allocator, waits);
+    ds_accel__mark_put(allocator, mark);
+    if (status < 0) {
+        ds_accel__block_defer(block, freeing);
+        return status;
+    }
+    pthread_mutex_lock(&allocator->grow_lock); /* while it is held no capture begins */
+    pthread_mutex_lock(&allocator->lock);
+    is_captured = allocator->capture_count > 0;
+    pthread_mutex_unlock(&allocator->lock);
+    if (!is_captured) {
+        status = give_back(block);
+    }
+    pthread_mutex_unlock(&allocator->grow_lock);
+    return is_captured ? ds_accel__free_in_order(block, freeing) : status;
+}
+
+int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
+                              struct ds_accel__arena *freeing, void *pointer)
+{
+    struct ds_accel__block *block = NULL;
+    struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
+    struct ds_accel__arena *home;
+    int32_t status = lock_live(allocator, pointer, "mem_free", &block);
+
+    if (block == NULL) {
+        return status;
+    }
+    home = block->home;
+    block->freed_frames = ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_REQUESTED,
+                                                block->address, block->size_bytes,
+                                                (freeing != NULL ? freeing : home)->stream_id);
+    __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
+    /* What a graph replays with is neither given back nor filled; nothing is while one captures. */
+    if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
+        (__atomic_load_n(&allocator->special, __ATOMIC_ACQUIRE) & DS_ACCEL__SPECIAL_POOLS) == 0) {
+        ds_accel__latch_release(&home->latch);
+        if (allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG) {
+            return ds_accel__debug_free(block, freeing);
+        }
+        ds_accel__layer_block_free(allocator->device, pointer, NULL);
+        return free_to_driver(block, freeing);
+    }
+    ds_accel__layer_block_free(allocator->device, pointer, NULL);
+    if (block->uses != NULL || block->user->id != home->id ||
+        (freeing != NULL && freeing->id != home->id)) {
+        ds_accel__latch_release(&home->latch);
+        return ds_accel__free_in_order(block, freeing);
+    }
+    ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_COMPLETED, block->address,
+                          block->size_bytes, home->stream_id);
+    memset(changes, 0, sizeof(changes));
+    ds_accel__users_forget(block);
+    ds_accel__change_free(block, false, &changes[block->kind]);
+    ds_accel__block_release(home, block, changes);
+    ds_accel__figures_finish(home, changes, NULL, DS_ACCEL__BLOCK_FREE);
+    return DS_ACCEL_OK;
+}
+
+/* ---- other calls on a block ----------------------------------------------------------------- */
+
+int32_t ds_accel__allocator_record(struct ds_accel__allocator *allocator, void *pointer,
+                                   struct ds_accel__arena *arena)
+{
+    struct ds_accel__block *block = NULL;
+    struct ds_accel__arena *home;
+    int32_t status = lock_live(allocator, pointer, "mem_record_stream", &block);
+
+    if (block == NULL) {
+        return status;
+    }
+    home = block->home;
+    if (arena->id != home->id) {
+        status = ds_accel__uses_add(block, arena);
+    }
+    ds_accel__latch_release(&home->latch);
+    return status;
+}
+
+bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void *pointer)
+{
+    struct ds_accel__block *block =
+        ds_accel__index_find_sure(&allocator->index, (uint64_t)(uintptr_t)pointer);
+
+    return block != NULL &&
+           __atomic_load_n(&block->state, __ATOMIC_RELAXED) == DS_ACCEL__BLOCK_LIVE;
+}

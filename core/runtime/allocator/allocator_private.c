@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/*
+ * Private pools: memory that only the streams of a capture, or of the threads that chose the pool,
+ * allocate from. A pool lives while something refers to it and then until its last arena is empty;
+ * allocator_pool.c says who allocates from it.
+ */
+#include "base/text.h"
+#include "runtime/allocator/allocator.h"
+
+#include <stdlib.h>
+
+struct ds_accel__private *ds_accel__private_create(struct ds_accel__allocator *allocator)
+{
+    struct ds_accel__private *pool = calloc(1, sizeof(*pool));
+
+    if (pool == NULL) {
+        ds_accel__no_memory();
+        return NULL;
+    }
+    pool->reference_count = 1;
+    pthread_mutex_lock(&allocator->lock);
+    pool->id = ++allocator->last_private_id;
+    pool->next = allocator->privates;
+    allocator->privates = pool;
+    pthread_mutex_unlock(&allocator->lock);
+    return pool;
+}
+
+void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
+{
+    pthread_mutex_lock(&allocator->lock);
+    pool->reference_count++;
+    pthread_mutex_unlock(&allocator->lock);
+}
+
+/* The allocator's lock is held: it goes when it is gone and has no arena left. */
+static void free_if_over(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
+{
+    struct ds_accel__private **place = &allocator->privates;
+
+    if (!pool->is_gone || pool->arena_count > 0) {
+        return;
+    }
+    while (*place != pool) {
+        place = &(*place)->next;
+    }
+    *place = pool->next;
+    free(pool);
+}
+
+void ds_accel__private_shrink(struct ds_accel__allocator *allocator,
+                              struct ds_accel__private *owner)
+{
+    if (owner != NULL) {
+        owner->arena_count--;
+        free_if_over(allocator, owner);
+    }
+}
+
+void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&allocator->lock);
+    if (--pool->reference_count == 0) {
+        pool->is_gone = 1;
+        free_if_over(allocator, pool);
+    }
+    pthread_mutex_unlock(&allocator->lock);
+}
