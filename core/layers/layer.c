@@ -26,96 +26,10 @@
 #include "host/registry.h"
 #include "runtime/handle.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Guarded by the layers' lock. */
-static struct ds_accel__stack *stacks;
-static uint64_t next_id = 1;
-
-/* ---- slots ---------------------------------------------------------------------------------- */
-
-#define MEANING_(storage, meaning, type, name) DS_ACCEL__##meaning
-#define MEANING(argument) MEANING_ argument
-#define TEXT_(storage, meaning, type, name) #name
-#define TEXT(argument) TEXT_ argument
-#define ROW(name, n, is_void, ...) \
-    { \
-        #name, \
-        offsetof(struct ds_accel_plugin, name), \
-        n, \
-        is_void, \
-        {DS_ACCEL__EACH_##n(MEANING, __VA_ARGS__)}, \
-        {DS_ACCEL__EACH_##n(TEXT, __VA_ARGS__)}},
-
-const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT] = {
-#define PROBE(...)
-#define CALL(name, n, ...) ROW(name, n, false, __VA_ARGS__)
-#define DROP(name, n, ...) ROW(name, n, true, __VA_ARGS__)
-#include "slots.def"
-};
-
 /* ---- calls ---------------------------------------------------------------------------------- */
-
-static void vrefuse(struct ds_accel__call *call, int32_t status, const char *format,
-                    va_list arguments)
-{
-    struct ds_accel_error *error = &call->own.error;
-    int length =
-        snprintf(error->message, sizeof(error->message), "%s: ", ds_accel__slots[call->slot].name);
-
-    vsnprintf(error->message + length, sizeof(error->message) - (size_t)length, format, arguments);
-    error->code = status;
-    error->vendor_code = 0;
-    error->vendor_text[0] = '\0';
-    call->status = status;
-    call->is_refused = true;
-}
-
-void ds_accel__layer_refuse(struct ds_accel__call *call, int32_t status, const char *format, ...)
-{
-    va_list arguments;
-    char site[256];
-
-    va_start(arguments, format);
-    vrefuse(call, status, format, arguments);
-    va_end(arguments);
-    if (ds_accel__slots[call->slot].is_void && call->stack != NULL) {
-        ds_accel__layer_site(call->site, site, sizeof(site));
-        ds_accel__log(&call->stack->context->log, "validate", DS_ACCEL_LOG_ERROR,
-                      "%s, at %s; the call was left out", call->own.error.message, site);
-    }
-}
-
-/*
- * The stack that a call goes through, and the instance. No stack: nobody knows its handle, and
- * there is not just one stack.
- */
-static void find_stack(struct ds_accel__call *call)
-{
-    const struct ds_accel__slot_info *slot = &ds_accel__slots[call->slot];
-    const void *first = DS_ACCEL__POINTER(call, 0);
-    const struct ds_accel__object *object;
-
-    ds_accel__layer_lock();
-    object = slot->meanings[0] < DS_ACCEL__OBJECT_COUNT
-                 ? ds_accel__object_find(slot->meanings[0], first)
-                 : NULL;
-    if (object != NULL) {
-        call->stack = object->stack;
-        call->instance = object->instance;
-    } else if (stacks != NULL && stacks->next == NULL) {
-        call->stack = stacks;
-    }
-    for (struct ds_accel__stack *stack = stacks; stack != NULL && object == NULL;
-         stack = stack->next) {
-        if (slot->meanings[0] == DS_ACCEL__HOST && first == &stack->candidate->host.abi) {
-            call->stack = stack;
-        }
-    }
-    ds_accel__layer_unlock();
-}
 
 /* True: the plugin is to be called. */
 static bool begin_call(struct ds_accel__call *call)
@@ -128,7 +42,7 @@ static bool begin_call(struct ds_accel__call *call)
     if (call->slot == DS_ACCEL__SLOT_stream_host_task) {
         call->race.work = ds_accel__work_take();
     }
-    find_stack(call);
+    ds_accel__stack_find(call);
     if (call->stack == NULL) {
         ds_accel__layer_refuse(call, DS_ACCEL_ERR_INVALID,
                                "%p is not a live handle of any accelerator here",
@@ -407,11 +321,7 @@ int32_t ds_accel__hook_install(struct ds_accel__candidate *candidate)
     }
     stack->plugin = candidate->table;
     put_in_front(&candidate->table);
-    ds_accel__layer_lock();
-    stack->id = next_id++;
-    stack->next = stacks;
-    stacks = stack;
-    ds_accel__layer_unlock();
+    ds_accel__stack_add(stack);
     candidate->layers = stack;
     __atomic_fetch_add(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
     return DS_ACCEL_OK;
@@ -420,17 +330,13 @@ int32_t ds_accel__hook_install(struct ds_accel__candidate *candidate)
 void ds_accel__hook_remove(struct ds_accel__candidate *candidate)
 {
     struct ds_accel__stack *stack = candidate->layers;
-    struct ds_accel__stack **place = &stacks;
 
     if (stack == NULL || candidate->watch.is_forked) {
         return; /* in a forked child nothing is told of what the parent still has */
     }
     __atomic_fetch_sub(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
     ds_accel__layer_lock();
-    while (*place != stack) {
-        place = &(*place)->next;
-    }
-    *place = stack->next;
+    ds_accel__stack_remove(stack);
     ds_accel__objects_end(stack, NULL, NULL, NULL);
     ds_accel__ranges_end(stack, NULL, NULL);
     ds_accel__layer_unlock();
@@ -458,16 +364,6 @@ void ds_accel__hook_span_end(struct ds_accel__candidate *candidate)
     if (candidate->layers != NULL) {
         ds_accel__trace_end(candidate->layers);
     }
-}
-
-struct ds_accel__stack *ds_accel__layer_any_stack(void)
-{
-    struct ds_accel__stack *stack = stacks;
-
-    while (stack != NULL && stack->races == NULL) {
-        stack = stack->next;
-    }
-    return stack;
 }
 
 /* ---- what is told from outside -------------------------------------------------------------- */

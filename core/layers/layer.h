@@ -80,8 +80,6 @@ struct ds_accel__slot_info {
     const char *names[DS_ACCEL__ARGUMENTS];
 };
 
-extern const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT];
-
 union ds_accel__argument {
     uint64_t number;
     uintptr_t pointer;
@@ -229,21 +227,39 @@ struct ds_accel__call {
     } trace;
 };
 
-/* Guards the registry, the registers and what the race detector keeps. No plugin is called and
- * nothing is logged under it. */
-void ds_accel__layer_lock(void);
-void ds_accel__layer_unlock(void);
+/* ---- layer_slots.c -------------------------------------------------------------------------- */
+
+extern const struct ds_accel__slot_info ds_accel__slots[DS_ACCEL__SLOT_COUNT];
+/* Does a slot that gives memory back take what this one made? */
+bool ds_accel__may_free(uint32_t slot, uint32_t made_by);
+
+/* ---- layer_call.c --------------------------------------------------------------------------- */
 
 /* Refuse the call with a message; for a slot without a status it is logged. */
 void ds_accel__layer_refuse(struct ds_accel__call *call, int32_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A pointer argument as T *. */
+#define DS_ACCEL__POINTER(call, position) ((void *)(call)->arguments[position].pointer)
+/* What an output argument holds, NULL for a NULL argument. */
+void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
+
+/* ---- layer_site.c --------------------------------------------------------------------------- */
+
 /* "module+0x1234 (function+0x12)" of a call site. */
 void ds_accel__layer_site(const void *site, char *text, size_t text_size);
 /* The program's own place on the way to a function of ours that returns to address. */
 const void *ds_accel__layer_caller(const void *address);
 
+/* ---- layer_registry.c ----------------------------------------------------------------------- */
+
+/* Guards the registry, the registers and what the race detector keeps. No plugin is called and
+ * nothing is logged under it. */
+void ds_accel__layer_lock(void);
+void ds_accel__layer_unlock(void);
+
 /* Lock held for all of these. NULL: not a live one. */
 struct ds_accel__object *ds_accel__object_find(uint32_t kind, const void *handle);
+/* visit may end the object that it is given. */
 void ds_accel__objects_visit(void (*visit)(void *user_data, struct ds_accel__object *object),
                              void *user_data);
 /* Where a handle was destroyed that is not live; NULL: not known. */
@@ -265,10 +281,9 @@ uint64_t ds_accel__range_newest(enum ds_accel__register in, uint64_t space, uint
 /* The new object, or the one that is there already. */
 struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint32_t kind,
                                               const void *handle, const void *device);
-void ds_accel__object_end(struct ds_accel__object *object, const void *site);
+/* Out of the registry, which remembers where it ended. */
+void ds_accel__object_remove(struct ds_accel__object *object, const void *site);
 /* All of a stack, or those of an instance, or of a device (not NULL). */
-void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
-                           const void *device, const void *site);
 void ds_accel__ranges_end(const struct ds_accel__stack *stack, const void *instance,
                           const void *device);
 /* Room for what calls that are under way may add. False: no memory. */
@@ -278,18 +293,44 @@ void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__rang
                          struct ds_accel__range **spare);
 void ds_accel__range_end(enum ds_accel__register in, const struct ds_accel__range *range,
                          const void *site);
+
+/* ---- layer_stack.c -------------------------------------------------------------------------- */
+
+void ds_accel__stack_add(struct ds_accel__stack *stack);
+/* Lock held. */
+void ds_accel__stack_remove(const struct ds_accel__stack *stack);
+/*
+ * The stack that a call goes through, and the instance. No stack: nobody knows its handle, and
+ * there is not just one stack.
+ */
+void ds_accel__stack_find(struct ds_accel__call *call);
+/* One whose layers look for races; NULL: there is none. Lock held. */
+struct ds_accel__stack *ds_accel__layer_any_stack(void);
+
+/* ---- layer_device.c: lock held -------------------------------------------------------------- */
+
+/* Have all devices and the process one space of addresses? */
+bool ds_accel__is_one_space(const struct ds_accel__stack *stack);
 /* The address space of a device's memory. */
 uint64_t ds_accel__space_of(const struct ds_accel__object *device);
 /* Flags of an object's device; asked of the plugin in ds_accel__layer_before. */
 uint64_t ds_accel__device_flags(const struct ds_accel__object *object);
 
-/* A pointer argument as T *. */
-#define DS_ACCEL__POINTER(call, position) ((void *)(call)->arguments[position].pointer)
-/* What an output argument holds, NULL for a NULL argument. */
-void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position);
+/* ---- layer_reach.c -------------------------------------------------------------------------- */
 
-/* One whose layers look for races; NULL: there is none. Lock held. */
-struct ds_accel__stack *ds_accel__layer_any_stack(void);
+/* What is known of an address within one call: the system is asked once. */
+enum ds_accel__reach {
+    DS_ACCEL__REACH_UNKNOWN,
+    DS_ACCEL__REACH_READABLE,
+    DS_ACCEL__REACH_NONE
+};
+
+/* Can the process read there? True, too, where nobody can be asked. */
+bool ds_accel__layer_can_read(uint64_t address, enum ds_accel__reach *reach);
+/* The same, asked anew. */
+bool ds_accel__layer_is_readable(uint64_t address);
+
+/* ---- the other files ------------------------------------------------------------------------ */
 
 /* layer_file.c: where a layer writes: the variable, or "file" of an object of the configuration, or
  * else usual, with the process for %p. A new text; NULL: nowhere. ERR_NO_MEMORY. */
@@ -307,8 +348,11 @@ void ds_accel__layer_site_open(void);
 bool ds_accel__track_reserve(struct ds_accel__call *call);
 void ds_accel__track_before(struct ds_accel__call *call);
 void ds_accel__track_after(struct ds_accel__call *call);
+/* All of a stack, or those of an instance, or of a device (not NULL). Lock held. */
+void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
+                           const void *device, const void *site);
 
-/* race_access.c: a stream is in a capture, also one that it was drawn into. Lock held. */
+/* race_object.c: a stream is in a capture, also one that it was drawn into. Lock held. */
 bool ds_accel__race_captures(const struct ds_accel__object *stream);
 /* The vendor's handle of a stream or an event is known now: all that stand for one are one. */
 void ds_accel__race_native(struct ds_accel__object *object);
@@ -322,13 +366,6 @@ void ds_accel__rules_wrap_task(struct ds_accel__call *call);
 void ds_accel__rules_drop_task(const struct ds_accel__call *call);
 void ds_accel__rules_stop(struct ds_accel__stack *stack);
 
-/* What is known of an address within one call: the system is asked once. */
-enum ds_accel__reach {
-    DS_ACCEL__REACH_UNKNOWN,
-    DS_ACCEL__REACH_READABLE,
-    DS_ACCEL__REACH_NONE
-};
-
 /* layer_validate.c: what is wrong with memory that a stream (NULL: the host) is said to use, with
  * where it was freed in *grave_out; NULL: nothing. Lock held. */
 const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool is_on_stream,
@@ -336,26 +373,22 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
                                      struct ds_accel__range *grave_out,
                                      enum ds_accel__reach *reach);
 
-/* Can the process read there? True, too, where nobody can be asked. */
-bool ds_accel__layer_can_read(uint64_t address, enum ds_accel__reach *reach);
-/* Does a slot that gives memory back take what this one made? */
-bool ds_accel__may_free(uint32_t slot, uint32_t made_by);
 /* Is all that work of the library's own touches there, as far as layer validate, if it is on,
  * knows? False: what is wrong is in the text. No lock held. */
 bool ds_accel__validate_work(const struct ds_accel__stack *stack, const struct ds_accel__work *work,
                              char *text, size_t text_size);
-/* race_work.c: what the host task touches that this thread is queueing, once; NULL: it is the
+/* layer_work.c: what the host task touches that this thread is queueing, once; NULL: it is the
  * program's. */
 const struct ds_accel__work *ds_accel__work_take(void);
 
-/* layer_race.c: what is to be done with an object and a range that end. Lock held. */
+/* race_object.c: what is to be done with an object that ends. Lock held. */
 void ds_accel__race_object_end(struct ds_accel__object *object);
-/* Report of races; every race in the stack. New texts. */
+/* race_memory.c: report of races; every race in the stack. New texts. */
 char *ds_accel__race_text(struct ds_accel__stack *stack);
 uint64_t ds_accel__race_total(struct ds_accel__stack *stack);
 /* Log what a stack's calls have found, and write it to the file. NULL: nothing. No lock held. */
 void ds_accel__race_tell(struct ds_accel__stack *stack);
-/* True: it races, and races are refused. Lock held. */
+/* layer_race.c. True: it races, and races are refused. Lock held. */
 bool ds_accel__race_note(const struct ds_accel__object *device, struct ds_accel__object *stream,
                          const void *pointer, uint64_t size_bytes, uint32_t access,
                          const void *site, enum ds_accel__reach *reach);

@@ -89,7 +89,10 @@ void ds_accel__objects_visit(void (*visit)(void *user_data, struct ds_accel__obj
                              void *user_data)
 {
     for (size_t i = 0; i < BUCKET_COUNT; i++) {
-        for (struct ds_accel__object *object = buckets[i]; object != NULL; object = object->next) {
+        struct ds_accel__object *next;
+
+        for (struct ds_accel__object *object = buckets[i]; object != NULL; object = next) {
+            next = object->next;
             visit(user_data, object);
         }
     }
@@ -136,7 +139,7 @@ struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint3
     return object;
 }
 
-void ds_accel__object_end(struct ds_accel__object *object, const void *site)
+void ds_accel__object_remove(struct ds_accel__object *object, const void *site)
 {
     struct ds_accel__object **place = bucket_of(object->kind, object->handle);
 
@@ -146,25 +149,6 @@ void ds_accel__object_end(struct ds_accel__object *object, const void *site)
     *place = object->next;
     graves[next_grave] = (struct grave){object->kind, object->handle, site};
     next_grave = (next_grave + 1) % GRAVE_COUNT;
-    ds_accel__race_object_end(object);
-    free(object);
-}
-
-/* All of a stack, or those of an instance, or of a device (not NULL). */
-void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
-                           const void *device, const void *site)
-{
-    for (size_t i = 0; i < BUCKET_COUNT; i++) {
-        struct ds_accel__object *next;
-
-        for (struct ds_accel__object *object = buckets[i]; object != NULL; object = next) {
-            next = object->next;
-            if (object->stack == stack && (instance == NULL || object->instance == instance) &&
-                (device == NULL || object->device == device)) {
-                ds_accel__object_end(object, site);
-            }
-        }
-    }
 }
 
 /* ---- ranges: lock held ---------------------------------------------------------------------- */

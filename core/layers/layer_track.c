@@ -13,25 +13,6 @@
 
 /* ---- what a device's flags say: they are asked once, without the lock ------------------------ */
 
-static bool is_one_space(const struct ds_accel__stack *stack)
-{
-    return (stack->flags & (DS_ACCEL_FLAG_UNIFIED_ADDRESSES | DS_ACCEL_FLAG_HOST_ACCESSIBLE)) != 0;
-}
-
-uint64_t ds_accel__space_of(const struct ds_accel__object *device)
-{
-    return is_one_space(device->stack)
-               ? 0
-               : device->stack->id << 32 | ((uint64_t)device->device_index + 1);
-}
-
-uint64_t ds_accel__device_flags(const struct ds_accel__object *object)
-{
-    const struct ds_accel__object *device = ds_accel__object_find(DS_ACCEL__DEVICE, object->device);
-
-    return device != NULL && device->has_device_flags ? device->device_flags : object->stack->flags;
-}
-
 static void learn_backend_flags(struct ds_accel__stack *stack, ds_accel_plugin_instance_t *instance)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -59,14 +40,42 @@ static void learn_device_flags(struct ds_accel__stack *stack, ds_accel_plugin_de
     ds_accel__layer_unlock();
 }
 
-/* ---- keeping the registry ------------------------------------------------------------------- */
+/* ---- objects that end: lock held ------------------------------------------------------------ */
 
-void *ds_accel__layer_output(const struct ds_accel__call *call, uint32_t position)
+static void end_object(struct ds_accel__object *object, const void *site)
 {
-    void *const *place = (void *const *)call->arguments[position].pointer;
-
-    return place != NULL ? *place : NULL;
+    ds_accel__object_remove(object, site);
+    ds_accel__race_object_end(object);
+    free(object);
 }
+
+struct ending {
+    const struct ds_accel__stack *stack;
+    const void *instance;
+    const void *device;
+    const void *site;
+};
+
+static void end_if_of(void *user_data, struct ds_accel__object *object)
+{
+    const struct ending *ending = user_data;
+
+    if (object->stack == ending->stack &&
+        (ending->instance == NULL || object->instance == ending->instance) &&
+        (ending->device == NULL || object->device == ending->device)) {
+        end_object(object, ending->site);
+    }
+}
+
+void ds_accel__objects_end(const struct ds_accel__stack *stack, const void *instance,
+                           const void *device, const void *site)
+{
+    struct ending ending = {stack, instance, device, site};
+
+    ds_accel__objects_visit(end_if_of, &ending);
+}
+
+/* ---- keeping the registry ------------------------------------------------------------------- */
 
 /* The device handle that a call is about; NULL for those of an instance. Lock held. */
 static const void *device_of(const struct ds_accel__call *call)
@@ -132,7 +141,7 @@ static uint64_t ask_size(const struct ds_accel__call *call, const void *pointer)
 static void keep_memory(struct ds_accel__call *call, uint64_t asked_bytes)
 {
     const union ds_accel__argument *arguments = call->arguments;
-    bool is_one = is_one_space(call->stack);
+    bool is_one = ds_accel__is_one_space(call->stack);
 
     switch (call->slot) {
     case DS_ACCEL__SLOT_mem_alloc:
@@ -424,7 +433,7 @@ void ds_accel__track_before(struct ds_accel__call *call)
             ds_accel__ranges_end(call->stack, call->instance, NULL);
             ds_accel__objects_end(call->stack, call->instance, NULL, call->site);
         } else if (object->kind != DS_ACCEL__DEVICE) {
-            ds_accel__object_end(object, call->site);
+            end_object(object, call->site);
         } else if (--object->opens == 0) {
             ds_accel__ranges_end(call->stack, call->instance, object->handle);
             ds_accel__objects_end(call->stack, call->instance, object->handle, call->site);

@@ -18,13 +18,9 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #define CELL_BEFORE UINT64_C(0x5a5ac3c35a5ac3c3)
 #define CELL_EMPTY UINT64_C(0xa7a7d5d5a7a7d5d5)
@@ -311,34 +307,6 @@ static void find_owner(void *user_data, const struct ds_accel__range *range)
     }
 }
 
-/* process_vm_readv() is one system call, but a filter may forbid it, and it does not read memory
- * that a driver has mapped: what it refuses is asked of write(). */
-static bool can_read(uint64_t address)
-{
-    unsigned char byte;
-    const struct iovec here = {&byte, 1};
-    const struct iovec there = {(void *)(uintptr_t)address, 1};
-    int ends[2];
-    bool is;
-
-    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 ||
-        pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-        return true;
-    }
-    is = write(ends[1], (const void *)(uintptr_t)address, 1) == 1 || errno != EFAULT;
-    close(ends[0]);
-    close(ends[1]);
-    return is;
-}
-
-bool ds_accel__layer_can_read(uint64_t address, enum ds_accel__reach *reach)
-{
-    if (*reach == DS_ACCEL__REACH_UNKNOWN) {
-        *reach = can_read(address) ? DS_ACCEL__REACH_READABLE : DS_ACCEL__REACH_NONE;
-    }
-    return *reach == DS_ACCEL__REACH_READABLE;
-}
-
 /* Memory that a host cannot touch, unless the device works on the process's own. */
 static bool is_device_range(const struct ds_accel__range *range)
 {
@@ -522,7 +490,8 @@ const char *ds_accel__validate_noted(const struct ds_accel__object *device, bool
         return "is in no live allocation";
     }
     return ds_accel__layer_can_read(address, reach) &&
-                   (last / SMALLEST_PAGE == address / SMALLEST_PAGE || can_read(last))
+                   (last / SMALLEST_PAGE == address / SMALLEST_PAGE ||
+                    ds_accel__layer_is_readable(last))
                ? NULL
                : "is in no memory of this process";
 }
@@ -673,28 +642,6 @@ static void check_fill(struct ds_accel__call *call, const struct ds_accel__objec
                                (unsigned long long)pattern_bytes, (unsigned long long)size_bytes);
     }
     check_memory(call, device, call->arguments[1].pointer, size_bytes, false, "destination");
-}
-
-bool ds_accel__may_free(uint32_t slot, uint32_t made_by)
-{
-    switch (slot) {
-    case DS_ACCEL__SLOT_mem_free:
-    case DS_ACCEL__SLOT_mem_free_async:
-        return made_by == DS_ACCEL__SLOT_mem_alloc || made_by == DS_ACCEL__SLOT_mem_alloc_managed ||
-               made_by == DS_ACCEL__SLOT_mem_alloc_async || made_by == DS_ACCEL__SLOT_native_wrap;
-    case DS_ACCEL__SLOT_mem_free_pinned:
-        return made_by == DS_ACCEL__SLOT_mem_alloc_pinned;
-    case DS_ACCEL__SLOT_mem_unregister:
-        return made_by == DS_ACCEL__SLOT_mem_register;
-    case DS_ACCEL__SLOT_ipc_memory_close:
-        return made_by == DS_ACCEL__SLOT_ipc_memory_open;
-    case DS_ACCEL__SLOT_dmabuf_release:
-        return made_by == DS_ACCEL__SLOT_dmabuf_import;
-    case DS_ACCEL__SLOT_vmem_unmap:
-        return made_by == DS_ACCEL__SLOT_vmem_map;
-    default:
-        return made_by == DS_ACCEL__SLOT_vmem_reserve;
-    }
 }
 
 static void check_release(struct ds_accel__call *call, const struct ds_accel__object *device,

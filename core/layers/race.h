@@ -119,6 +119,8 @@ uint64_t ds_accel__clock_tick(race_clock_t **clock, uint32_t component);
 uint64_t ds_accel__clock_tick_in_capture(race_clock_t **clock, uint32_t component);
 uint32_t ds_accel__component_take(const race_clock_t *maker);
 void ds_accel__component_retire(uint32_t component);
+/* Does the library have a handle of a stream with this component? */
+bool ds_accel__race_is_ours(uint32_t component);
 /* The calling thread, up to date with the others if they are joined. NULL: blind. */
 struct ds_accel__race_thread *ds_accel__race_enter(const struct ds_accel__stack *stack);
 /* What it knows now, the others know too if they are joined. */
@@ -150,18 +152,20 @@ int32_t ds_accel__race_findings_open(struct ds_accel__stack *stack);
 /* True: it was the last one. Lock held. */
 bool ds_accel__race_findings_close(struct ds_accel__stack *stack);
 
+/* ---- race_object.c -------------------------------------------------------------------------- */
+
+/* Made if there is none. NULL: blind. */
+struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object);
+struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void *handle);
+void ds_accel__capture_put(struct ds_accel__capture *capture);
+/* No stream that has ended is remembered: its clock means nothing any more. */
+void ds_accel__race_natives_forget(void);
+
 /* ---- race_access.c -------------------------------------------------------------------------- */
 
 extern _Thread_local const struct ds_accel__race_task
     *ds_accel__race_task; /* that runs on this thread; NULL: none */
 
-struct ds_accel__race_object *ds_accel__race_of(struct ds_accel__object *object);
-/* No stream that has ended is remembered: its clock means nothing any more. */
-void ds_accel__race_natives_forget(void);
-/* Does the library have a handle of a stream with this component? */
-bool ds_accel__race_is_ours(uint32_t component);
-struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void *handle);
-void ds_accel__capture_put(struct ds_accel__capture *capture);
 /* Takes the item's access. */
 void ds_accel__capture_add(struct ds_accel__capture *capture,
                            const struct ds_accel__capture_item *item);
@@ -191,9 +195,6 @@ const struct ds_accel__object *ds_accel__race_device_of(const void *handle);
 uint64_t ds_accel__race_dtype_bytes(uint64_t dtype);
 void ds_accel__race_join_waits(const struct ds_accel__call *call,
                                struct ds_accel__race_object *race, uint32_t position);
-/* The accesses of a call that was done. */
-void ds_accel__race_touch(const struct ds_accel__call *call);
-bool ds_accel__race_would(const struct ds_accel__call *call);
 
 /* ---- race_work.c ---------------------------------------------------------------------------- */
 
@@ -205,5 +206,15 @@ void ds_accel__work_access(const struct ds_accel__work *work, struct ds_accel__a
                            struct ds_accel__race_object *captured);
 /* Would they race? */
 bool ds_accel__work_check(const struct ds_accel__work *work, struct ds_accel__access *access);
+
+/* ---- race_touch.c --------------------------------------------------------------------------- */
+
+/* The accesses of a call that was done. */
+void ds_accel__race_touch(const struct ds_accel__call *call);
+/*
+ * With validate.races "fail": would the call race? The clock it would have is joined for the
+ * question only; a time that nobody has seen stands for the one it would get.
+ */
+bool ds_accel__race_would(const struct ds_accel__call *call);
 
 #endif

@@ -158,6 +158,28 @@ void ds_accel__component_retire(uint32_t component)
     components[component].is_retired = true;
 }
 
+struct owner_of_component {
+    uint32_t component;
+    bool is_ours;
+};
+
+static void find_ours(void *user_data, struct ds_accel__object *object)
+{
+    struct owner_of_component *seek = user_data;
+
+    seek->is_ours = seek->is_ours ||
+                    (object->kind == DS_ACCEL__STREAM && object->is_ours && object->race != NULL &&
+                     object->race->component == seek->component);
+}
+
+bool ds_accel__race_is_ours(uint32_t component)
+{
+    struct owner_of_component seek = {.component = component};
+
+    ds_accel__objects_visit(find_ours, &seek);
+    return seek.is_ours;
+}
+
 static void free_thread(struct ds_accel__race_thread *thread)
 {
     ds_accel__clock_put(thread->clock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Facts for programs (facts.c), settings (settings.c), the rest (lazy.c, timer.c, job.c,
- * share.c).
+ * Facts for programs (facts.c), settings (settings.c), both together (backend_info.c), the rest
+ * (lazy.c, timer.c, job.c, share.c).
  */
 #ifndef DS_ACCEL_CORE_FACTS_H
 #define DS_ACCEL_CORE_FACTS_H
