@@ -112,12 +112,8 @@ bool ds_accel__check_is_chosen(const struct ds_accel__check *check, const char *
 bool ds_accel__check_is_each(const struct ds_accel__check *check);
 /* The rule in a few words, as docs/plugin-abi.md has it; NULL if there is none of that number. */
 const char *ds_accel__rule_title(uint32_t rule);
-/* "mem_alloc" for the slot at an offset of the table. */
+/* conformance_slots.c: "mem_alloc" for the slot at an offset of the table. */
 const char *ds_accel__slot_name(size_t offset);
-bool ds_accel__has_slot(const struct ds_accel__run *run, size_t offset);
-
-/* One line of JSON to the suite's caller, in the form of json_pack(). */
-void ds_accel__say(const char *format, ...);
 
 /* ---- which slot is being called (conformance_witness.c) ------------------------------------- */
 
@@ -174,8 +170,12 @@ bool ds_accel__witness_is_refused_step(unsigned step);
 void ds_accel__witness_explain(size_t slot, char *why, size_t why_size);
 const char *ds_accel__witness_name(size_t slot);
 
-/* ---- what checks are written with (conformance_kit.c) --------------------------------------- */
+/* ---- how a check went (conformance_say.c) --------------------------------------------------- */
 
+/* One line of JSON to the suite's caller, in the form of json_pack(). */
+void ds_accel__say(const char *format, ...);
+/* How many bytes were printed since this process began. */
+int64_t ds_accel__printed_bytes(void);
 /* Say that the check failed, and why, and end the process. From any thread. */
 _Noreturn void ds_accel__check_fail(const struct ds_accel__run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -188,6 +188,14 @@ _Noreturn void ds_accel__say_skipped(const struct ds_accel__run *run, const char
 /* Say why the check, which has to return then, was not made. */
 void ds_accel__skip(struct ds_accel__run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Skip the check, and end the process, for want of a slot that it came to need. */
+void ds_accel__need(const struct ds_accel__run *run, bool is_there, const char *slot);
+/* The same by the slot's offset in the run's table. */
+void ds_accel__need_slot(const struct ds_accel__run *run, size_t offset);
+
+/* ---- what checks are written with (conformance_kit.c) --------------------------------------- */
+
+bool ds_accel__has_slot(const struct ds_accel__run *run, size_t offset);
 /* The run's error as a host gives it to a call: sizes set, codes zero, texts empty. */
 struct ds_accel_error *ds_accel__fresh_error(struct ds_accel__run *run);
 /* Fail unless the status that a slot returned is the one wanted. */
@@ -202,10 +210,6 @@ const char *ds_accel__status_text(int32_t status);
             ds_accel__check_fail(run, __VA_ARGS__); \
         } \
     } while (0)
-/* Skip the check, and end the process, for want of a slot that it came to need. */
-void ds_accel__need(const struct ds_accel__run *run, bool is_there, const char *slot);
-/* The same by the slot's offset in the run's table. */
-void ds_accel__need_slot(const struct ds_accel__run *run, size_t offset);
 /* Call a slot with the error as its last argument. */
 #define CALL(run, slot, ...) \
     (ds_accel__need_slot(run, SLOT(slot)), \
@@ -306,11 +310,24 @@ bool ds_accel__want_prompt(struct ds_accel__run *run, struct ds_accel__hold *gat
 bool ds_accel__prepare(struct ds_accel__run *run, struct ds_accel__hold *gate, const char *slot,
                        ds_accel__call_t call, void *user_data);
 
+/* ---- bringing the plugin up (conformance_start.c) ------------------------------------------- */
+
 /* Load and enter the plugin; in a check of the stage FILE. False: it cannot be, and says why. */
 bool ds_accel__run_load(struct ds_accel__run *run, char *why, size_t why_size);
+/* As far as the stage; a plugin that cannot be loaded ends the run. False: it cannot be, and says
+ * why. */
+bool ds_accel__run_bring_up(struct ds_accel__run *run, enum ds_accel__stage stage, char *why,
+                            size_t why_size);
+/* There is nothing to check: the caller is told, and this process ends. */
+_Noreturn void ds_accel__run_give_up(const char *why);
 /* End the run, and say why to its caller, if there are devices and the one to work with is not
  * among them: skipping all that needs it would look like success. */
 void ds_accel__run_check_device(const struct ds_accel__run *run, uint32_t device_count);
+/* Is one of the slots not called any more? Then it says why. */
+bool ds_accel__slots_are_refused(const size_t *slots, size_t count, char *why, size_t why_size);
+
+/* ---- the rest of the kit -------------------------------------------------------------------- */
+
 /* Start another instance with a host, and open its device. Both fail the check. */
 ds_accel_plugin_instance_t *ds_accel__run_init(struct ds_accel__run *run,
                                                const struct ds_accel_host *host);
@@ -358,8 +375,6 @@ void ds_accel__want_no_conduct(void *user_data, enum ds_accel__reason_id reason,
 void ds_accel__want_silence(const struct ds_accel__run *run);
 /* Remember which file stdin is, for it. */
 void ds_accel__note_stdin(void);
-/* How much was. */
-int64_t ds_accel__printed_bytes(void);
 /* Threads and descriptors of this process. */
 size_t ds_accel__count_threads(void);
 size_t ds_accel__count_descriptors(void);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the conformance suite knows by heart: titles of rules, names of slots, the checks of all
- * files. */
+/* What the conformance suite knows by heart: titles of rules, the checks of all files. */
 #include "base/text.h"
 #include "conformance/conformance.h"
 
@@ -119,15 +118,6 @@ static const struct {
     {126, "A stream waits for no other unless it is told to"},
 };
 
-#undef CALL /* of conformance.h: here it is a row of slots.def */
-
-/* In the order of the table. */
-static const char *const slot_names[] = {
-#define CALL(name, ...) #name,
-#define DROP(name, ...) #name,
-#include "slots.def"
-};
-
 /* In the order in which they run: what others build on comes first. */
 static const struct ds_accel__check_list *const lists[] = {
     &ds_accel__checks_life,    &ds_accel__checks_calls,   &ds_accel__checks_structs,
@@ -172,13 +162,4 @@ const char *ds_accel__rule_title(uint32_t rule)
         }
     }
     return NULL;
-}
-
-const char *ds_accel__slot_name(size_t offset)
-{
-    size_t position = (offset - SLOT(probe)) / sizeof(void *);
-
-    return offset >= SLOT(probe) && position < DS_ACCEL__ARRAY_SIZE(slot_names)
-               ? slot_names[position]
-               : "?";
 }
