@@ -14,10 +14,10 @@
 #include "memtools/memory_replay.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "memtools/memory_snapshot.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 #include "runtime/oom.h"
+#include "runtime/snapshot/memory_snapshot.h"
 
 #include <errno.h>
 #include <stdio.h>

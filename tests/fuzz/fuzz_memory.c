@@ -4,8 +4,8 @@
 #include "fuzz.h"
 
 #include "base/json.h"
-#include "memtools/memory_snapshot.h"
 #include "runtime/oom.h"
+#include "runtime/snapshot/memory_snapshot.h"
 
 /* What the reader promises of every segment. */
 static void check_segment(json_t *segment)

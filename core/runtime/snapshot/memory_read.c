@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "memtools/memory_snapshot.h"
+#include "runtime/snapshot/memory_snapshot.h"
 
 #include <stdarg.h>
 #include <stdio.h>

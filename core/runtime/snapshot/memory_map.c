@@ -14,8 +14,8 @@
  */
 #include "base/json.h"
 #include "base/text.h"
-#include "memtools/memory_snapshot.h"
 #include "runtime/oom.h"
+#include "runtime/snapshot/memory_snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

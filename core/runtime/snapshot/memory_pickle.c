@@ -10,7 +10,7 @@
  * Opcodes and their arguments: Python, Lib/pickletools.py.
  */
 #include "base/text.h"
-#include "memtools/memory_snapshot.h"
+#include "runtime/snapshot/memory_snapshot.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /* One snapshot, five formats. */
-#include "memtools/memory_snapshot.h"
+#include "runtime/snapshot/memory_snapshot.h"
 #include "base/fork.h"
 #include "base/text.h"
 #include "host/context.h"

@@ -4,8 +4,8 @@
  */
 #include "base/json.h"
 #include "base/text.h"
-#include "memtools/memory_snapshot.h"
 #include "runtime/oom.h"
+#include "runtime/snapshot/memory_snapshot.h"
 
 #include <stdio.h>
 #include <string.h>
