@@ -26,7 +26,7 @@
 #include "host/prober.h"
 #include "host/registry.h"
 #include "machine/elf_file.h"
-#include "report/report.h"
+#include "runtime/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

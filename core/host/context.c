@@ -238,6 +238,15 @@ static uint64_t next_id(void)
     return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 }
 
+static int32_t open_recording(ds_accel_t *context, const struct ds_accel_options *options)
+{
+    const struct ds_accel__source *source =
+        __atomic_load_n(&ds_accel__recorded_source, __ATOMIC_ACQUIRE);
+
+    return source != NULL ? source->open(context, options)
+                          : ds_accel__tools_missing("a recorded machine");
+}
+
 static int32_t build(ds_accel_t *context, const struct ds_accel_options *options)
 {
     int32_t status =
@@ -256,7 +265,7 @@ static int32_t build(ds_accel_t *context, const struct ds_accel_options *options
         status = keep_options(context, options);
     }
     if (status >= 0) {
-        status = options->machine_file != NULL ? ds_accel__recorded_source->open(context, options)
+        status = options->machine_file != NULL ? open_recording(context, options)
                                                : load_config(context, options);
     }
     if (status >= 0 && context->config.unread[0] != '\0') {

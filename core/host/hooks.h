@@ -42,4 +42,7 @@ struct ds_accel__source {
 
 extern const struct ds_accel__source *ds_accel__recorded_source; /* record/recording.c */
 
+/* ERR_UNSUPPORTED: libds_accel_tools.so has this and is not loaded. what: begins the message. */
+int32_t ds_accel__tools_missing(const char *what);
+
 #endif

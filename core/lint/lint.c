@@ -13,7 +13,7 @@
 #include "host/probe.h"
 #include "host/registry.h"
 #include "machine/elf_file.h"
-#include "report/report.h"
+#include "runtime/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,6 +14,7 @@
 #include "memtools/memory_replay.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "memtools/memory_read.h"
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 #include "runtime/oom.h"

@@ -815,5 +815,5 @@ static const struct ds_accel__source source = {
 
 __attribute__((constructor)) static void set_source(void)
 {
-    ds_accel__recorded_source = &source;
+    __atomic_store_n(&ds_accel__recorded_source, &source, __ATOMIC_RELEASE);
 }

@@ -406,7 +406,7 @@ static int32_t redact_recorded(const ds_accel_t *context, const json_t *now, jso
     return status;
 }
 
-int32_t ds_accel__redact(const ds_accel_t *context, json_t **tree)
+static int32_t redact_report(const ds_accel_t *context, json_t **tree)
 {
     struct words words = {.count = 0};
     json_t *now = ds_accel__who_tree();
@@ -425,7 +425,7 @@ int32_t ds_accel__redact(const ds_accel_t *context, json_t **tree)
 
 /* ---- the bundle ----------------------------------------------------------------------------- */
 
-json_t *ds_accel__machine_tree(const ds_accel_t *context)
+static json_t *machine_tree(const ds_accel_t *context)
 {
     const json_t *who = json_object_get(context->recording, "who");
     const char *host = json_string_value(json_object_get(who, "host"));
@@ -450,4 +450,93 @@ json_t *ds_accel__machine_tree(const ds_accel_t *context)
         return NULL;
     }
     return tree;
+}
+
+/* ---- the bundle ----------------------------------------------------------------------------- */
+
+/* One report, or several of those that are about one backend, as a member of the bundle. */
+static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
+{
+    bool failed = false;
+    json_t *tree;
+    int32_t status = ds_accel__report_tree(context, report, NULL, DS_ACCEL_FORMAT_JSON, &tree);
+
+    if (status >= 0) {
+        ds_accel__json_set(bundle, key, tree, &failed);
+    }
+    return failed ? ds_accel__no_memory() : status;
+}
+
+static int32_t add_reports(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
+{
+    bool failed = false;
+    json_t *array = json_array();
+    int32_t status = DS_ACCEL_OK;
+
+    for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
+        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
+        json_t *tree;
+
+        if (candidate->state == DS_ACCEL_STATE_AVAILABLE ||
+            candidate->state == DS_ACCEL_STATE_SELECTED) {
+            status = ds_accel__report_tree(context, report, candidate->name, DS_ACCEL_FORMAT_JSON,
+                                           &tree);
+            if (status >= 0) {
+                failed = json_array_append_new(array, tree) != 0 || failed;
+            }
+        }
+    }
+    ds_accel__json_set(bundle, key, array, &failed);
+    return failed ? ds_accel__no_memory() : status;
+}
+
+int32_t ds_accel__report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out)
+{
+    static const struct {
+        const char *key;
+        uint32_t report;
+        bool is_of_each; /* backend that can be used */
+    } parts[] = {
+        {"detect", DS_ACCEL_REPORT_DETECT, false},
+        {"list", DS_ACCEL_REPORT_LIST, false},
+        {"explain", DS_ACCEL_REPORT_EXPLAIN, false},
+        {"info", DS_ACCEL_REPORT_INFO, true},
+        {"env", DS_ACCEL_REPORT_ENV, true},
+        {"doctor", DS_ACCEL_REPORT_DOCTOR, false},
+        {"topo", DS_ACCEL_REPORT_TOPO, false},
+        {"config", DS_ACCEL_REPORT_CONFIG, false},
+        {"config_env", DS_ACCEL_REPORT_CONFIG_ENV, false},
+    };
+    bool failed = false;
+    json_t *tree = json_object();
+    int32_t status;
+
+    ds_accel__json_set(tree, "schema_version", json_integer(1), &failed);
+    ds_accel__json_set(tree, "version", ds_accel__json_text(DS_ACCEL_VERSION), &failed);
+    ds_accel__json_set(tree, "redacted", json_boolean((format & DS_ACCEL_FORMAT_UNREDACTED) == 0),
+                       &failed);
+    ds_accel__json_set(tree, "machine", machine_tree(context), &failed);
+    status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(parts) && status >= 0; i++) {
+        status = parts[i].is_of_each ? add_reports(context, tree, parts[i].key, parts[i].report)
+                                     : add_report(context, tree, parts[i].key, parts[i].report);
+    }
+    if (status >= 0 && (format & DS_ACCEL_FORMAT_UNREDACTED) == 0) {
+        const char *host =
+            json_string_value(json_object_get(json_object_get(tree, "machine"), "host"));
+        bool has_host = host != NULL && host[0] != '\0';
+
+        status = redact_report(context, &tree);
+        if (status >= 0 && has_host) { /* however short it is */
+            ds_accel__json_set(json_object_get(tree, "machine"), "host",
+                               ds_accel__json_text("HOST"), &failed);
+            status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
+        }
+    }
+    if (status < 0) {
+        json_decref(tree);
+        return status;
+    }
+    *tree_out = tree;
+    return DS_ACCEL_OK;
 }

@@ -4,6 +4,7 @@
 #include "fuzz.h"
 
 #include "base/json.h"
+#include "memtools/memory_read.h"
 #include "runtime/oom.h"
 #include "runtime/snapshot/memory_snapshot.h"
 
@@ -98,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_segment(json_array_get(json_object_get(tree, "segments"), i));
     }
     check_addresses(data, size, tree);
-    FUZZ_CHECK(ds_accel__memory_snapshot_complete(tree, &again) == DS_ACCEL_OK);
+    FUZZ_CHECK(ds_accel__memory_snapshot_complete(tree, NULL, &again) == DS_ACCEL_OK);
     FUZZ_CHECK(json_equal(tree, again));
     json_decref(again);
     check_formats(tree);

@@ -103,30 +103,12 @@ int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_device_t *device,
     if (status < 0) {
         return status;
     }
-    status = ds_accel__memory_snapshot_complete(tree, &complete);
+    status = ds_accel__memory_snapshot_complete(tree, NULL, &complete);
     json_decref(tree);
     if (status >= 0) {
         status = ds_accel__memory_snapshot_write(complete, format, data_out, size_bytes_out);
         json_decref(complete);
     }
-    return status;
-}
-
-int32_t ds_accel_memory_snapshot_convert(const char *path, uint32_t format, void **data_out,
-                                         size_t *size_bytes_out)
-{
-    json_t *tree;
-    int32_t status;
-
-    if (path == NULL || data_out == NULL || size_bytes_out == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "path, data_out or size_bytes_out is NULL");
-    }
-    status = ds_accel__memory_snapshot_read(path, &tree);
-    if (status < 0) {
-        return status;
-    }
-    status = ds_accel__memory_snapshot_write(tree, format, data_out, size_bytes_out);
-    json_decref(tree);
     return status;
 }
 

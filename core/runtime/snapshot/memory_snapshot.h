@@ -18,20 +18,23 @@ struct ds_accel__memory_sums;
 struct ds_accel__facts;
 struct ds_accel__text;
 
+/* Where a tree was read from: a file's name and its text. */
+struct ds_accel__snapshot_text {
+    const char *name;
+    const char *text;
+    size_t size_bytes;
+};
+
 /*
- * memory_read.c: a snapshot as this library writes it, or as torch does (dumped as JSON; of its
+ * memory_complete.c: a snapshot as this library writes it, or as torch does (dumped as JSON; of its
  * older versions a list of segments alone). Gives a new tree with every key, in the schema's order,
- * in which the sizes add up. ERR_INVALID with file:line:column and what was expected; ERR_IO;
- * ERR_NOT_FOUND; ERR_NO_MEMORY.
+ * in which the sizes add up. from: NULL for a tree that this process made; borrowed, as tree is.
+ * ERR_INVALID with the place in the text, or in the tree, and what was expected; ERR_NO_MEMORY.
  */
-int32_t ds_accel__memory_snapshot_read(const char *path, json_t **tree_out);
-/* The same for a text; name stands in messages for the file. */
-int32_t ds_accel__memory_snapshot_parse(const char *name, const char *text, size_t size_bytes,
-                                        json_t **tree_out);
-/* The same for a tree that this process made: messages have its place in the tree. Borrowed. */
-int32_t ds_accel__memory_snapshot_complete(json_t *tree, json_t **tree_out);
+int32_t ds_accel__memory_snapshot_complete(json_t *tree, const struct ds_accel__snapshot_text *from,
+                                           json_t **tree_out);
 /*
- * Write a tree from one of these in a DS_ACCEL_SNAPSHOT_* format. The data has a NUL behind it that
+ * Write a complete tree in a DS_ACCEL_SNAPSHOT_* format. The data has a NUL behind it that
  * does not count; ds_accel_free_text() releases it. ERR_INVALID no such format; ERR_NO_MEMORY.
  */
 int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format, void **data_out,

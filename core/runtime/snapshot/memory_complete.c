@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Reading snapshots of the caching allocator. What is read is copied into a tree in which every key
- * is there, in the schema's order, and every sum holds: the blocks of a segment fill it without a
- * gap, segments do not overlap, the sizes a segment states are those of its blocks. Whatever uses
+ * Completing snapshots of the caching allocator. What is read is copied into a tree in which every
+ * key is there, in the schema's order, and every sum holds: the blocks of a segment fill it without
+ * a gap, segments do not overlap, the sizes a segment states are those of its blocks. Whatever uses
  * such a tree checks nothing.
  *
  * Keys that torch's snapshots lack are filled in, keys that nobody here knows are left out: newer
  * writers add some. A key that is known has to be right.
  */
-#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -17,23 +16,26 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define FILE_LIMIT_BYTES ((size_t)256 * 1024 * 1024)
 #define POINTER_SIZE 256
 #define SIZE_LIMIT INT64_C(0x4000000000000000) /* of a device's memory; sums do not overflow */
 #define REQUIRED INT64_MIN
 
 struct reader {
-    const char *name;
-    const char *text; /* NULL: a tree that no text belongs to */
-    size_t size_bytes;
-    char pointer[POINTER_SIZE]; /* of the value at hand */
-    int32_t status;             /* of the first failure */
-    bool failed;                /* memory is exhausted */
+    const struct ds_accel__snapshot_text *from; /* NULL: a tree that no text belongs to */
+    char pointer[POINTER_SIZE];                 /* of the value at hand */
+    int32_t status;                             /* of the first failure */
+    bool failed;                                /* memory is exhausted */
 };
 
 /* ---- failures and steps --------------------------------------------------------------------- */
+
+static bool locate(const struct ds_accel__snapshot_text *from, const char *pointer, int *line,
+                   int *column)
+{
+    return from != NULL &&
+           ds_accel__config_locate(from->text, from->size_bytes, pointer, false, line, column);
+}
 
 static void fail(struct reader *reader, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -57,15 +59,14 @@ static void fail(struct reader *reader, const char *key, const char *format, ...
     if (key != NULL) {
         ds_accel__pointer_append(pointer, sizeof(pointer), key);
     }
-    if (reader->text != NULL && (ds_accel__config_locate(reader->text, reader->size_bytes, pointer,
-                                                         false, &line, &column) ||
-                                 ds_accel__config_locate(reader->text, reader->size_bytes,
-                                                         reader->pointer, false, &line, &column))) {
-        reader->status = ds_accel__error(DS_ACCEL_ERR_INVALID, "%s:%d:%d: %s", reader->name, line,
-                                         column, message);
+    if (locate(reader->from, pointer, &line, &column) ||
+        locate(reader->from, reader->pointer, &line, &column)) {
+        reader->status = ds_accel__error(DS_ACCEL_ERR_INVALID, "%s:%d:%d: %s", reader->from->name,
+                                         line, column, message);
     } else {
-        reader->status =
-            ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: at %s: %s", reader->name, pointer, message);
+        reader->status = ds_accel__error(DS_ACCEL_ERR_INVALID, "%s: at %s: %s",
+                                         reader->from != NULL ? reader->from->name : "the snapshot",
+                                         pointer, message);
     }
 }
 
@@ -628,82 +629,19 @@ static json_t *read_tree(struct reader *reader, json_t *tree)
     return copy;
 }
 
-static int32_t finish(struct reader *reader, json_t *tree, json_t **tree_out)
+int32_t ds_accel__memory_snapshot_complete(json_t *tree, const struct ds_accel__snapshot_text *from,
+                                           json_t **tree_out)
 {
-    json_t *copy = read_tree(reader, tree);
+    struct reader reader = {.from = from};
+    json_t *copy = read_tree(&reader, tree);
 
-    if (reader->status >= 0 && (reader->failed || copy == NULL)) {
-        reader->status = ds_accel__no_memory();
+    if (reader.status >= 0 && (reader.failed || copy == NULL)) {
+        reader.status = ds_accel__no_memory();
     }
-    if (reader->status < 0) {
+    if (reader.status < 0) {
         json_decref(copy);
-        return reader->status;
+        return reader.status;
     }
     *tree_out = copy;
     return DS_ACCEL_OK;
-}
-
-int32_t ds_accel__memory_snapshot_complete(json_t *tree, json_t **tree_out)
-{
-    struct reader reader = {.name = "the snapshot"};
-
-    return finish(&reader, tree, tree_out);
-}
-
-static int32_t fail_nul(const char *name, const char *text, const char *nul)
-{
-    const char *line = text;
-    size_t number = 1;
-
-    for (const char *c = text; c < nul; c++) {
-        if (*c == '\n') {
-            line = c + 1;
-            number++;
-        }
-    }
-    return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s:%zu:%zu: a NUL byte; expected JSON", name,
-                           number, (size_t)(nul - line) + 1);
-}
-
-int32_t ds_accel__memory_snapshot_parse(const char *name, const char *text, size_t size_bytes,
-                                        json_t **tree_out)
-{
-    struct reader reader = {.name = name, .text = text, .size_bytes = size_bytes};
-    const char *nul = memchr(text, '\0', size_bytes);
-    json_error_t error;
-    json_t *tree;
-    int32_t status;
-
-    if (nul != NULL) { /* jansson passes over it */
-        return fail_nul(name, text, nul);
-    }
-    tree = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (tree == NULL && json_error_code(&error) == json_error_out_of_memory) {
-        return ds_accel__no_memory();
-    }
-    if (tree == NULL) {
-        return ds_accel__error(DS_ACCEL_ERR_INVALID, "%s:%d:%d: %s", name, error.line, error.column,
-                               error.text);
-    }
-    status = finish(&reader, tree, tree_out);
-    json_decref(tree);
-    return status;
-}
-
-int32_t ds_accel__memory_snapshot_read(const char *path, json_t **tree_out)
-{
-    const char *cause;
-    char *text;
-    size_t size;
-    int32_t status = ds_accel__file_read(path, FILE_LIMIT_BYTES, &text, &size, &cause);
-
-    if (status == DS_ACCEL_ERR_NO_MEMORY) {
-        return status;
-    }
-    if (status < 0) {
-        return ds_accel__error(status, "%s: %s", path, cause);
-    }
-    status = ds_accel__memory_snapshot_parse(path, text, size, tree_out);
-    free(text);
-    return status;
 }

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Reports as trees of JSON: what detect, list, explain and config print. Text is made from the same
- * trees (report_text.c), so that both forms always say the same.
+ * trees (report/report_text.c), so that both forms always say the same.
  */
-#include "report/report.h"
+#include "runtime/report.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -12,13 +12,20 @@
 #include "host/context.h"
 #include "host/detect.h"
 #include "host/evaluate.h"
+#include "host/hooks.h"
 #include "host/registry.h"
 #include "runtime/facts.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-int32_t (*ds_accel__report_recording)(ds_accel_t *context, json_t **tree_out);
+const struct ds_accel__report_tools *ds_accel__report_tools;
+
+static const struct ds_accel__report_tools *tools_get(void)
+{
+    return __atomic_load_n(&ds_accel__report_tools, __ATOMIC_ACQUIRE);
+}
 
 static void set_text(json_t *object, const char *key, const char *text, bool *failed)
 {
@@ -477,35 +484,60 @@ int32_t ds_accel_config_check_files(const struct ds_accel_options *given, const 
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out)
+static int32_t write_json(json_t *tree, char **text_out)
 {
     struct ds_accel__text text = {0};
-    char *dump;
+    char *dump = ds_accel__json_dump(tree, JSON_INDENT(2));
+
+    if (dump != NULL) {
+        ds_accel__text_add_printable_json(&text, dump);
+        ds_accel__text_add(&text, "\n");
+    }
+    free(dump);
+    *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
+    return *text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+}
+
+int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out)
+{
+    const struct ds_accel__report_tools *tools = tools_get();
+    int32_t status;
 
     if (tree == NULL) {
         return ds_accel__no_memory();
     }
     if ((format & DS_ACCEL_FORMAT_JSON) != 0) {
-        dump = ds_accel__json_dump(tree, JSON_INDENT(2));
-        if (dump != NULL) {
-            ds_accel__text_add_printable_json(&text, dump);
-            ds_accel__text_add(&text, "\n");
-        }
-        free(dump);
-        *text_out = dump != NULL ? ds_accel__text_take(&text) : NULL;
-    } else if (report == DS_ACCEL_REPORT_MEMORY ||
-               (report == DS_ACCEL_REPORT_TOPO && (format & DS_ACCEL_FORMAT_SVG) != 0)) {
-        *text_out = NULL;
-        if ((report == DS_ACCEL_REPORT_TOPO ? ds_accel__topo_svg(tree, &text)
-                                            : ds_accel__memory_tree_svg(tree, &text)) >= 0) {
-            *text_out = ds_accel__text_take(&text);
-        }
-        ds_accel__text_clear(&text);
+        status = write_json(tree, text_out);
+    } else if (tools == NULL) {
+        status = ds_accel__tools_missing("the text of a report");
     } else {
-        *text_out = ds_accel__report_text(report, tree, format);
+        *text_out = tools->write(report, tree, format);
+        status = *text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
     }
     json_decref(tree);
-    return *text_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
+    return status;
+}
+
+/* Reports that libds_accel_tools.so makes. */
+static bool is_of_tools(uint32_t report)
+{
+    return report == DS_ACCEL_REPORT_DOCTOR || report == DS_ACCEL_REPORT_CACHE ||
+           report == DS_ACCEL_REPORT_QUARANTINE || report == DS_ACCEL_REPORT_TOPO ||
+           report == DS_ACCEL_REPORT_BUNDLE || report == DS_ACCEL_REPORT_RECORDING ||
+           report == DS_ACCEL_REPORT_MEMORY;
+}
+
+/* Nothing is detected for a report that cannot be written. */
+static int32_t check_tools(uint32_t report, uint32_t format)
+{
+    if (tools_get() != NULL) {
+        return DS_ACCEL_OK;
+    }
+    if (is_of_tools(report)) {
+        return ds_accel__tools_missing("this report");
+    }
+    return (format & DS_ACCEL_FORMAT_JSON) != 0 ? DS_ACCEL_OK
+                                                : ds_accel__tools_missing("the text of a report");
 }
 
 /* Reports that tell of a failed detection are written in spite of it. */
@@ -575,10 +607,8 @@ static int32_t prepare(ds_accel_t *context, uint32_t report, const char *name)
     return status;
 }
 
-static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out);
-
-static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
-                         json_t **tree_out)
+int32_t ds_accel__report_tree(ds_accel_t *context, uint32_t report, const char *name,
+                              uint32_t format, json_t **tree_out)
 {
     int32_t status;
 
@@ -612,108 +642,15 @@ static int32_t make_tree(ds_accel_t *context, uint32_t report, const char *name,
     case DS_ACCEL_REPORT_INFO:
         status = ds_accel__context_load_ops(context);
         return status < 0 ? status : ds_accel__report_info(context, name, tree_out);
-    case DS_ACCEL_REPORT_MEMORY:
-        return ds_accel__report_memory(context, name, tree_out);
     case DS_ACCEL_REPORT_ENV:
         return ds_accel__report_env(context, name, tree_out);
-    case DS_ACCEL_REPORT_DOCTOR:
-        return ds_accel__report_doctor(context, tree_out);
-    case DS_ACCEL_REPORT_BUNDLE:
-        return report_bundle(context, format, tree_out);
-    case DS_ACCEL_REPORT_TOPO:
-        return ds_accel__report_topo(context, name, tree_out);
-    case DS_ACCEL_REPORT_CACHE:
-        return ds_accel__report_cache(context, tree_out);
-    case DS_ACCEL_REPORT_QUARANTINE:
-        return ds_accel__report_quarantine(context, tree_out);
     default:
+        if (is_of_tools(report)) {
+            return tools_get()->make_tree(context, report, name, format, tree_out);
+        }
         return ds_accel__error(DS_ACCEL_ERR_INVALID, "there is no report %u", report);
     }
     return *tree_out != NULL ? DS_ACCEL_OK : ds_accel__no_memory();
-}
-
-/* One report, or several of those that are about one backend, as a member of the bundle. */
-static int32_t add_report(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
-{
-    bool failed = false;
-    json_t *tree;
-    int32_t status = make_tree(context, report, NULL, DS_ACCEL_FORMAT_JSON, &tree);
-
-    if (status >= 0) {
-        ds_accel__json_set(bundle, key, tree, &failed);
-    }
-    return failed ? ds_accel__no_memory() : status;
-}
-
-static int32_t add_reports(ds_accel_t *context, json_t *bundle, const char *key, uint32_t report)
-{
-    bool failed = false;
-    json_t *array = json_array();
-    int32_t status = DS_ACCEL_OK;
-
-    for (size_t i = 0; i < context->registry.count && status >= 0; i++) {
-        const struct ds_accel__candidate *candidate = context->registry.candidates[i];
-        json_t *tree;
-
-        if (candidate->state == DS_ACCEL_STATE_AVAILABLE ||
-            candidate->state == DS_ACCEL_STATE_SELECTED) {
-            status = make_tree(context, report, candidate->name, DS_ACCEL_FORMAT_JSON, &tree);
-            if (status >= 0) {
-                append(array, tree, &failed);
-            }
-        }
-    }
-    ds_accel__json_set(bundle, key, array, &failed);
-    return failed ? ds_accel__no_memory() : status;
-}
-
-static int32_t report_bundle(ds_accel_t *context, uint32_t format, json_t **tree_out)
-{
-    static const struct {
-        const char *key;
-        uint32_t report;
-        bool is_of_each; /* backend that can be used */
-    } parts[] = {
-        {"detect", DS_ACCEL_REPORT_DETECT, false},
-        {"list", DS_ACCEL_REPORT_LIST, false},
-        {"explain", DS_ACCEL_REPORT_EXPLAIN, false},
-        {"info", DS_ACCEL_REPORT_INFO, true},
-        {"env", DS_ACCEL_REPORT_ENV, true},
-        {"doctor", DS_ACCEL_REPORT_DOCTOR, false},
-        {"topo", DS_ACCEL_REPORT_TOPO, false},
-        {"config", DS_ACCEL_REPORT_CONFIG, false},
-        {"config_env", DS_ACCEL_REPORT_CONFIG_ENV, false},
-    };
-    bool failed = false;
-    json_t *tree = new_report(&failed);
-    int32_t status;
-
-    set_text(tree, "version", DS_ACCEL_VERSION, &failed);
-    ds_accel__json_set(tree, "redacted", json_boolean((format & DS_ACCEL_FORMAT_UNREDACTED) == 0),
-                       &failed);
-    ds_accel__json_set(tree, "machine", ds_accel__machine_tree(context), &failed);
-    status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
-    for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(parts) && status >= 0; i++) {
-        status = parts[i].is_of_each ? add_reports(context, tree, parts[i].key, parts[i].report)
-                                     : add_report(context, tree, parts[i].key, parts[i].report);
-    }
-    if (status >= 0 && (format & DS_ACCEL_FORMAT_UNREDACTED) == 0) {
-        const char *host =
-            json_string_value(json_object_get(json_object_get(tree, "machine"), "host"));
-        bool has_host = host != NULL && host[0] != '\0';
-
-        status = ds_accel__redact(context, &tree);
-        if (status >= 0 && has_host) { /* however short it is */
-            set_text(json_object_get(tree, "machine"), "host", "HOST", &failed);
-            status = failed ? ds_accel__no_memory() : DS_ACCEL_OK;
-        }
-    }
-    if (status < 0) {
-        json_decref(tree);
-        return status;
-    }
-    *tree_out = tree;
-    return DS_ACCEL_OK;
 }
 
 int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
@@ -742,8 +679,12 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
     if (report == DS_ACCEL_REPORT_BUNDLE || report == DS_ACCEL_REPORT_RECORDING) {
         format |= DS_ACCEL_FORMAT_JSON;
     }
+    status = check_tools(report, format);
+    if (status < 0) {
+        return status;
+    }
     if (report == DS_ACCEL_REPORT_RECORDING) {
-        status = ds_accel__report_recording(context, &tree);
+        status = tools_get()->make_tree(context, report, name, format, &tree);
         return status < 0 ? status : ds_accel__report_write(report, tree, format, text_out);
     }
     /* Only detect's own answer needs no more than detection does. */
@@ -770,7 +711,7 @@ int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name, 
         context->selected != NULL) {
         name = context->selected->name;
     }
-    written = make_tree(context, report, name, format, &tree);
+    written = ds_accel__report_tree(context, report, name, format, &tree);
     pthread_mutex_unlock(&context->lock);
     if (written >= 0) {
         bool is_sick = json_is_false(json_object_get(tree, "ok"));

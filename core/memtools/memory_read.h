@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the ds-accel authors */
+/* Snapshots of the caching allocator, from files. */
+#ifndef DS_ACCEL_CORE_MEMORY_READ_H
+#define DS_ACCEL_CORE_MEMORY_READ_H
+
+#include "ds_accel.h"
+
+#include <jansson.h>
+
+/*
+ * A complete tree (runtime/snapshot/memory_snapshot.h) from a file. ERR_INVALID with
+ * file:line:column and what was expected; ERR_IO; ERR_NOT_FOUND; ERR_NO_MEMORY.
+ */
+int32_t ds_accel__memory_snapshot_read(const char *path, json_t **tree_out);
+/* The same for a text; name stands in messages for the file. */
+int32_t ds_accel__memory_snapshot_parse(const char *name, const char *text, size_t size_bytes,
+                                        json_t **tree_out);
+
+#endif
