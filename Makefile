@@ -69,7 +69,7 @@ STAGE_PROGRAM := $(STAGE)/program
 PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)"' \
     -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"' -DDS_ACCEL_CACHEDIR='"$(CACHEDIR)"' -DDS_ACCEL_LIBEXECDIR='"$(LIBEXECDIR)"' \
     -DDS_ACCEL_LIBDIR='"$(LIBDIR)"' -DDS_ACCEL_SONAME='"libds_accel.so.$(SOVERSION)"'
-CORE_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) $(DEPENDS_CFLAGS) $(CFLAGS)
+CORE_CFLAGS = $(BASE_CFLAGS) -fno-semantic-interposition -I$(STAGE_PROGRAM) $(DEPENDS_CFLAGS) $(CFLAGS)
 # Tests of what is not exported see all rooms.
 INSIDE_CFLAGS = $(CORE_CFLAGS) -Icore
 PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
@@ -86,9 +86,15 @@ VENDOR_PLUGINS := $(filter-out common cpu mock $(if $(filter Darwin,$(SYSTEM)),,
 PLUGINS := cpu mock $(VENDOR_PLUGINS)
 cpu_LIBS := -lnuma
 
-# The rooms of core/, in the order of use: each sees the headers of those before it, and its own.
-ROOMS := base config machine host runtime layers report record memtools conformance lint
-CORE_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
+# The rooms of core/, in the order of use: each sees the headers of those before it, and its own. The first are
+# libds_accel.so, the others libds_accel_tools.so; our own programs have all of them in them.
+ROOMS := base config machine host runtime layers
+TOOLS_ROOMS := report record memtools conformance lint
+room_sources = $(sort $(foreach room,$(1),$(wildcard core/$(room)/*.c core/$(room)/*/*.c)))
+CORE_SOURCES := $(call room_sources,$(ROOMS) $(TOOLS_ROOMS))
+# Functions without state, which both libraries have: each file here is some symbols less that one exports for the other.
+STATELESS := $(addprefix core/,$(addsuffix .c,$(addprefix base/,clock file json list text) config/config_locate \
+    $(addprefix machine/,cgroup elf hardware_note library machine presence topology)))
 # One is a program of its own, one is run by the build.
 TOOL_SOURCES := $(sort $(filter-out tools/ds-accel-probe.c tools/reasons.c,$(wildcard tools/*.c)))
 # tests/ROOM/test_NOUN.c, and what several of them share.
@@ -98,14 +104,21 @@ CONF_FILES := $(sort $(wildcard conf/*.json))
 SCHEMA_FILES := $(sort $(wildcard conf/schema/*.json))
 
 CORE_OBJECTS := $(CORE_SOURCES:%.c=$(BUILD)/obj/%.o)
+LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(ROOMS)))
+TOOLS_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(call room_sources,$(TOOLS_ROOMS)) $(STATELESS))
 TOOL_OBJECTS := $(TOOL_SOURCES:%.c=$(BUILD)/obj/%.o)
 UNIT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(UNIT_SOURCES) $(UNIT_SHARED))
 PLUGIN_FILES := $(PLUGINS:%=$(BUILD)/lib/ds-accel/ds_accel_%.so)
 LIBRARY := $(BUILD)/lib/libds_accel.so
 LIBRARY_FILE := $(LIBRARY).$(VERSION)
+TOOLS_LIBRARY := $(BUILD)/lib/libds_accel_tools.so
+TOOLS_LIBRARY_FILE := $(TOOLS_LIBRARY).$(VERSION)
+LIBRARIES := $(LIBRARY) $(TOOLS_LIBRARY)
+# For tests: as pkg-config has it for ds-accel-tools.
+LINK_LIBRARIES := -L$(BUILD)/lib -Wl,--no-as-needed -lds_accel_tools -lds_accel
 PROGRAM := $(BUILD)/bin/ds-accel
 HELPER := $(BUILD)/libexec/ds-accel/ds-accel-probe
-HEADERS := $(BUILD)/include/ds-accel/plugin-api.h $(BUILD)/include/ds-accel/ds_accel.h
+HEADERS := $(addprefix $(BUILD)/include/ds-accel/,plugin-api.h ds_accel.h ds_accel_tools.h)
 SHARE := $(CONF_FILES:conf/%=$(BUILD)/share/ds-accel/%) \
     $(SCHEMA_FILES:conf/%=$(BUILD)/share/ds-accel/%)
 MANUALS := $(foreach page,$(sort $(wildcard docs/*.[157])), \
@@ -116,6 +129,7 @@ COMPLETIONS := $(BUILD)/share/bash-completion/completions/ds-accel \
 # The vendor's kit: the rules, and the plugin that they show.
 KIT := $(addprefix $(BUILD)/share/doc/ds-accel/,plugin-abi.md example/example.c example/Makefile example/plugin.map)
 BUILD_PC := $(BUILD)/lib/pkgconfig/ds-accel.pc
+BUILD_TOOLS_PC := $(BUILD)/lib/pkgconfig/ds-accel-tools.pc
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -128,7 +142,11 @@ $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(BUILD)/include/ds-a
 	@mkdir -p $(@D)
 	cp $< $@
 
-$(STAGE_PROGRAM)/ds_accel.h $(BUILD)/include/ds-accel/ds_accel.h: core/ds_accel.h
+$(STAGE_PROGRAM)/%.h: core/%.h
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/include/ds-accel/%.h: core/%.h
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -189,7 +207,7 @@ $(PATH_SETTINGS): FORCE
 write_if_changed = mkdir -p $(@D); echo '$(subst ','\'',$(1))' | cmp -s - $@ || echo '$(subst ','\'',$(1))' >$@
 FORCE:
 
-STAGED := $(STAGE_PLUGIN)/plugin-api.h $(STAGE_PROGRAM)/plugin-api.h $(STAGE_PROGRAM)/ds_accel.h
+STAGED := $(STAGE_PLUGIN)/plugin-api.h $(addprefix $(STAGE_PROGRAM)/,plugin-api.h ds_accel.h ds_accel_tools.h)
 
 # A folder per room with links to the rooms it may see: an include of a later room does not compile.
 define room_rule
@@ -206,7 +224,7 @@ $(BUILD)/obj/core/$(1)/%.o: core/$(1)/%.c Makefile $(SETTINGS) | $(STAGED) $(STA
 	$$(CC) $$(CORE_CFLAGS) -I$(STAGE)/rooms/$(1) -c -o $$@ $$<
 endef
 SEEN :=
-$(foreach room,$(ROOMS),$(eval $(call room_rule,$(room))))
+$(foreach room,$(ROOMS) $(TOOLS_ROOMS),$(eval $(call room_rule,$(room))))
 
 $(BUILD)/obj/core/config/prefix.o: CORE_CFLAGS += $(PATHS)
 $(BUILD)/obj/core/config/prefix.o: $(PATH_SETTINGS)
@@ -222,15 +240,22 @@ $(BUILD)/obj/plugins/%.o: plugins/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
 
-$(LIBRARY_FILE): $(CORE_OBJECTS) core/ds_accel.map
+# Calls within a library go straight to the function; -z nodelete, since the first calls the second through tables.
+LIBRARY_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,relro,-Bsymbolic-functions,--exclude-libs,libmd.a $(SANFLAGS) $(LDFLAGS)
+$(LIBRARY_FILE): $(LIBRARY_OBJECTS) core/ds_accel.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(DEFS) -Wl,-z,now,-z,relro -Wl,-soname,libds_accel.so.$(SOVERSION) \
-	    -Wl,--version-script=core/ds_accel.map -Wl,--exclude-libs,libmd.a $(SANFLAGS) $(LDFLAGS) -o $@ $(CORE_OBJECTS) \
+	$(CC) $(LIBRARY_LDFLAGS) -Wl,-soname,libds_accel.so.$(SOVERSION) -Wl,--version-script=core/ds_accel.map \
+	    -o $@ $(LIBRARY_OBJECTS) -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
+
+$(TOOLS_LIBRARY_FILE): $(TOOLS_LIBRARY_OBJECTS) core/ds_accel_tools.map $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) $(LIBRARY_LDFLAGS) -Wl,-z,nodelete -Wl,-soname,libds_accel_tools.so.$(SOVERSION) \
+	    -Wl,--version-script=core/ds_accel_tools.map -o $@ $(TOOLS_LIBRARY_OBJECTS) -L$(BUILD)/lib -lds_accel \
 	    -Wl,--as-needed $(DEPENDS_LIBS) -lpthread -ldl
 
-$(LIBRARY): $(LIBRARY_FILE)
-	ln -sf $(notdir $(LIBRARY_FILE)) $(LIBRARY).$(SOVERSION)
-	ln -sf libds_accel.so.$(SOVERSION) $@
+$(LIBRARIES): %.so: %.so.$(VERSION)
+	ln -sf $(notdir $<) $@.$(SOVERSION)
+	ln -sf $(notdir $@.$(SOVERSION)) $@
 
 # With the library's objects rather than the library, as the helper below (decision 0024).
 $(PROGRAM): $(TOOL_OBJECTS) $(CORE_OBJECTS)
@@ -275,7 +300,7 @@ $(BUILD)/obj/mps-skipped:
 	@mkdir -p $(@D)
 	@echo "mps: not built: Metal is macOS's, and this is $(SYSTEM)" | tee $@
 
-build: $(MPS_SKIPPED) $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC)
+build: $(MPS_SKIPPED) $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC)
 
 deps:
 	@NO_DEPS=$(NO_DEPS) tools/deps.sh build
@@ -292,15 +317,15 @@ run: all  ## build, then say which accelerator this machine has
 # Tests of the host see two plugins, whatever else is built, and whatever this machine has: a prefix
 # of its own with cpu and mock. Tests of vendors' plugins take the build folder itself.
 TESTBED := $(BUILD)/testbed
-TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe lib/libds_accel.so.$(VERSION) \
-    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so lib/pkgconfig/ds-accel.pc
+TESTBED_FILES := bin/ds-accel libexec/ds-accel/ds-accel-probe $(addprefix lib/,$(notdir $(LIBRARY_FILE) $(TOOLS_LIBRARY_FILE))) \
+    lib/ds-accel/ds_accel_cpu.so lib/ds-accel/ds_accel_mock.so $(addprefix lib/pkgconfig/,ds-accel.pc ds-accel-tools.pc)
 TESTBED_LINKS := obj stage tests
-$(TESTBED)/complete: $(LIBRARY) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) Makefile
+$(TESTBED)/complete: $(LIBRARIES) $(PROGRAM) $(HELPER) $(PLUGIN_FILES) $(HEADERS) $(SHARE) $(MANUALS) $(COMPLETIONS) $(KIT) $(BUILD_PC) $(BUILD_TOOLS_PC) Makefile
 	rm -rf $(TESTBED)
 	mkdir -p $(addprefix $(TESTBED)/,bin lib/ds-accel lib/pkgconfig libexec/ds-accel)
 	for file in $(TESTBED_FILES); do ln $(BUILD)/$$file $(TESTBED)/$$file || exit 1; done
-	ln -s $(notdir $(LIBRARY_FILE)) $(TESTBED)/lib/libds_accel.so.$(SOVERSION)
-	ln -s libds_accel.so.$(SOVERSION) $(TESTBED)/lib/libds_accel.so
+	for name in $(notdir $(LIBRARIES)); do ln -s $$name.$(VERSION) $(TESTBED)/lib/$$name.$(SOVERSION) && \
+	    ln -s $$name.$(SOVERSION) $(TESTBED)/lib/$$name || exit 1; done
 	cp -rl $(BUILD)/include $(BUILD)/share $(TESTBED)
 	for name in $(TESTBED_LINKS); do ln -s ../$$name $(TESTBED)/$$name || exit 1; done
 	touch $@
@@ -317,9 +342,9 @@ $(BUILD)/obj/tests/%.o: tests/%.c Makefile $(SETTINGS) | $(STAGED)
 	@mkdir -p $(@D)
 	$(CC) $(TEST_CFLAGS) -c -o $@ $<
 
-$(UNIT): $(UNIT_OBJECTS) $(LIBRARY)
+$(UNIT): $(UNIT_OBJECTS) $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(UNIT_OBJECTS) -L$(BUILD)/lib -lds_accel \
+	$(CC) -o $@ $(UNIT_OBJECTS) $(LINK_LIBRARIES) \
 	    $(TESTBED_RPATH) $(shell $(PKG_CONFIG) --libs criterion) -lpthread -ldl -lm \
 	    $(SANFLAGS) $(LDFLAGS)
 
@@ -345,18 +370,18 @@ unit: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
 
 # malloc() of its own in front of glibc's: not under sanitizers, which own malloc() themselves.
 ALLOC := $(BUILD)/tests/alloc
-$(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARY)
+$(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $< -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) -ldl $(LDFLAGS)
+	$(CC) -o $@ $< $(LINK_LIBRARIES) $(TESTBED_RPATH) -ldl $(LDFLAGS)
 $(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
 
 test-alloc: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
 	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(TEST_JOBS) $(abspath $(TESTBED)) $(CURDIR))
 
 THREADS := $(BUILD)/tests/threads
-$(THREADS): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/threads/*.c)) $(LIBRARY)
+$(THREADS): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/threads/*.c)) $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
+	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
 test-threads: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
@@ -375,9 +400,9 @@ test-threads-sim: build $(TESTBED)/complete $(SIM_FILES) $(THREADS)
 	@$(if $(filter opencl,$(THREADS_VENDORS)),$(ON_POCL) $(THREADS) $(abspath $(BUILD)) opencl)
 
 CALLER := $(BUILD)/tests/caller
-$(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o $(LIBRARY)
+$(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $(filter %.o,$^) -L$(BUILD)/lib -lds_accel $(TESTBED_RPATH) \
+	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
 test-caller: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
@@ -472,31 +497,43 @@ format:  ## lay out the C files as lint wants them
 
 # -- installing --
 
-# pkg-config's file of a prefix: its prefix, bindir, libdir, includedir, docdir, and the quotes of flags: directories may
-# have spaces in their names. pcfiledir has them escaped already.
+# pkg-config's files of a prefix: its prefix, bindir, libdir, includedir, docdir, and the quotes of flags: directories
+# may have spaces in their names. pcfiledir has them escaped already.
 pc_file = { echo 'prefix=$(1)'; echo 'bindir=$(2)'; echo 'libdir=$(3)'; echo 'includedir=$(4)'; echo 'docdir=$(5)'; \
     echo 'exampledir=$${docdir}/example'; echo 'plugindir=$${libdir}/ds-accel'; echo 'abi=$(ABI)'; echo; \
     echo 'Name: ds-accel'; echo 'Description: accelerators found through plugins'; \
     echo 'Version: $(VERSION)'; echo 'Libs: -L$(6)$${libdir}$(6) -lds_accel'; \
     echo 'Cflags: -I$(6)$${includedir}$(6)'; } >$@
+# Prefix, libdir, quotes. A program may want what the library sets when it is loaded, and call none of its functions.
+tools_pc_file = { echo 'prefix=$(1)'; echo 'libdir=$(2)'; echo; \
+    echo 'Name: ds-accel-tools'; echo 'Description: reports, checks and replays of ds-accel'; \
+    echo 'Version: $(VERSION)'; echo 'Requires: ds-accel = $(VERSION)'; \
+    echo 'Libs: -L$(3)$${libdir}$(3) -Wl,--push-state,--no-as-needed -lds_accel_tools -Wl,--pop-state'; } >$@
 
 PC := $(BUILD)/obj/ds-accel.pc
 $(PC): Makefile FORCE
 	@mkdir -p $(@D)
 	@$(call pc_file,$(PREFIX),$(BINDIR),$(LIBDIR),$(INCLUDEDIR),$(DOCDIR),")
+TOOLS_PC := $(BUILD)/obj/ds-accel-tools.pc
+$(TOOLS_PC): Makefile FORCE
+	@mkdir -p $(@D)
+	@$(call tools_pc_file,$(PREFIX),$(LIBDIR),")
 
 # The build folder's own, wherever it is moved to.
 $(BUILD_PC): Makefile plugin-api.h core/ds_accel.h
 	@mkdir -p $(@D)
 	@$(call pc_file,$${pcfiledir}/../..,$${prefix}/bin,$${prefix}/lib,$${prefix}/include,$${prefix}/share/doc/ds-accel)
+$(BUILD_TOOLS_PC): Makefile core/ds_accel.h
+	@mkdir -p $(@D)
+	@$(call tools_pc_file,$${pcfiledir}/../..,$${prefix}/lib)
 
 # below DIRECTORY, FILES: each in quotes. Directories may have spaces in their names, our files have none.
 below = $(foreach file,$(2),'$(DESTDIR)$(1)/$(file)')
 OWN_PLUGINS := $(notdir $(PLUGIN_FILES))
 INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe) \
-    $(call below,$(LIBDIR),$(addprefix libds_accel,.so.$(VERSION) .so.$(SOVERSION) .so) \
-        $(OWN_PLUGINS:%=ds-accel/%) pkgconfig/ds-accel.pc) \
-    $(call below,$(INCLUDEDIR),ds-accel/plugin-api.h ds-accel/ds_accel.h) \
+    $(call below,$(LIBDIR),$(foreach name,$(notdir $(LIBRARIES)),$(name).$(VERSION) $(name).$(SOVERSION) $(name)) \
+        $(OWN_PLUGINS:%=ds-accel/%) pkgconfig/ds-accel.pc pkgconfig/ds-accel-tools.pc) \
+    $(call below,$(INCLUDEDIR),$(HEADERS:$(BUILD)/include/%=%)) \
     $(call below,$(DATADIR),$(patsubst $(BUILD)/share/%,%,$(SHARE) $(COMPLETIONS))) \
     $(call below,$(MANDIR),$(MANUALS:$(BUILD)/share/man/%=%)) \
     $(call below,$(DOCDIR),$(KIT:$(BUILD)/share/doc/ds-accel/%=%))
@@ -504,15 +541,15 @@ INSTALLED = $(call below,$(BINDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel
 INSTALLED_DIRS = $(call below,$(DATADIR),ds-accel/schema ds-accel) $(call below,$(LIBDIR),ds-accel) \
     $(call below,$(INCLUDEDIR),ds-accel) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example) '$(DESTDIR)$(DOCDIR)'
 
-install: build $(PC)  ## install below DESTDIR and PREFIX
+install: build $(PC) $(TOOLS_PC)  ## install below DESTDIR and PREFIX
 	install -d '$(DESTDIR)$(BINDIR)' $(call below,$(LIBDIR),ds-accel pkgconfig) $(call below,$(INCLUDEDIR),ds-accel) \
 	    $(call below,$(DATADIR),ds-accel/schema bash-completion/completions zsh/site-functions) \
 	    $(call below,$(MANDIR),man1 man5 man7) $(call below,$(LIBEXECDIR),ds-accel) $(call below,$(DOCDIR),example)
 	install -m 755 $(HELPER) $(call below,$(LIBEXECDIR),ds-accel/ds-accel-probe)
 	install -m 755 $(PROGRAM) $(call below,$(BINDIR),ds-accel)
-	install -m 755 $(LIBRARY_FILE) $(call below,$(LIBDIR),libds_accel.so.$(VERSION))
-	ln -sf libds_accel.so.$(VERSION) $(call below,$(LIBDIR),libds_accel.so.$(SOVERSION))
-	ln -sf libds_accel.so.$(SOVERSION) $(call below,$(LIBDIR),libds_accel.so)
+	install -m 755 $(LIBRARY_FILE) $(TOOLS_LIBRARY_FILE) '$(DESTDIR)$(LIBDIR)'
+	$(foreach name,$(notdir $(LIBRARIES)),ln -sf $(name).$(VERSION) $(call below,$(LIBDIR),$(name).$(SOVERSION)) && \
+	    ln -sf $(name).$(SOVERSION) $(call below,$(LIBDIR),$(name)) &&) true
 	install -m 644 $(PLUGIN_FILES) $(call below,$(LIBDIR),ds-accel/)
 	install -m 644 $(HEADERS) $(call below,$(INCLUDEDIR),ds-accel/)
 	install -m 644 $(CONF_FILES) $(call below,$(DATADIR),ds-accel/)
@@ -524,7 +561,7 @@ install: build $(PC)  ## install below DESTDIR and PREFIX
 	install -m 644 tools/completion/_ds-accel $(call below,$(DATADIR),zsh/site-functions/_ds-accel)
 	install -m 644 $(filter %.md,$(KIT)) '$(DESTDIR)$(DOCDIR)'
 	install -m 644 $(filter-out %.md,$(KIT)) $(call below,$(DOCDIR),example/)
-	install -m 644 $(PC) $(call below,$(LIBDIR),pkgconfig/ds-accel.pc)
+	install -m 644 $(PC) $(TOOLS_PC) $(call below,$(LIBDIR),pkgconfig)
 
 uninstall:  ## remove what install put there
 	rm -f $(INSTALLED)

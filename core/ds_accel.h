@@ -107,7 +107,8 @@ struct ds_accel_options {
     ds_accel_log_sink_t log_sink;   /**< NULL: log lines are dropped */
     void *log_user_data;
     const char *cache_dir; /**< in place of DS_ACCEL_CACHE_DIR; absolute */
-    /** a recorded machine in place of this one: no plugin is run, and no device can be opened */
+    /** a recorded machine in place of this one: no plugin is run, and no device can be opened;
+     * needs libds_accel_tools.so */
     const char *machine_file;
 };
 
@@ -116,7 +117,8 @@ struct ds_accel_options {
  *
  * @param[in]  options      NULL for the defaults
  * @param[out] context_out  the context
- * @return DS_ACCEL_OK; ERR_CONFIG with file:line:column of each problem; ERR_INVALID; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_CONFIG with file:line:column of each problem; ERR_INVALID;
+ *         ERR_UNSUPPORTED machine_file without libds_accel_tools.so; ERR_NO_MEMORY
  * @threads any
  * @owner  caller; release with ds_accel_destroy()
  */
@@ -223,6 +225,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
 
 /* ---- reports: what the command line prints -------------------------------------------------- */
 
+/* Reports from DOCTOR on, and every text and picture, are libds_accel_tools.so's: ds_accel_tools.h
+ * says how a program has it beside this library. */
 #define DS_ACCEL_REPORT_DETECT 1u     /**< the choice and every candidate */
 #define DS_ACCEL_REPORT_LIST 2u       /**< every plugin found */
 #define DS_ACCEL_REPORT_INFO 3u       /**< all that is known of an accelerator */
@@ -261,38 +265,20 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
  * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the
  *         report needs the choice; ERR_NO_MEMORY. DETECT is written even if detection fails.
  *         ERR_STATE DOCTOR found a problem; it is written then too. ERR_STATE with nothing written
- *         as ds_accel_detect() returns it after fork()
+ *         as ds_accel_detect() returns it after fork(). ERR_UNSUPPORTED the report or its text
+ *         needs libds_accel_tools.so, which is not loaded; nothing was detected
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name,
                                         uint32_t format, char **text_out);
 
 /**
- * Forget the verdicts that this user's processes remember; strikes stay. What a context has found
- * out already, it keeps.
- *
- * @return DS_ACCEL_OK, also if there is no folder and so nothing to forget; ERR_IO the folder or
- * its file can't be written; ERR_BUSY another process has been asking plugins for too long;
- *         ERR_STATE the context uses no cache, or only reads it, or as ds_accel_detect() returns it
- *         after fork(); ERR_INVALID NULL; ERR_NO_MEMORY
- * @threads any; waits for others who are asking plugins
- */
-DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
-
-/**
- * Forget strikes: the plugins are asked again.
- *
- * @param[in] name  a backend, whichever of its plugins have strikes; NULL for all
- * @return as ds_accel_cache_clear(); ERR_NOT_FOUND no plugin of that name has strikes
- * @threads any; waits for others who are asking plugins
- */
-DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const char *name);
-
-/**
  * Validate every configuration file that a context with these options would read.
  *
+ * @param[in]  format    DS_ACCEL_FORMAT_*
  * @param[out] text_out  the verdict; written for ERR_CONFIG too
- * @return DS_ACCEL_OK; ERR_CONFIG problems were found; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_CONFIG problems were found; ERR_UNSUPPORTED text without
+ *         libds_accel_tools.so; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *options,
@@ -314,48 +300,6 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check_files(const struct ds_accel_option
                                                     const char *const *texts, uint32_t count,
                                                     uint32_t format, char **text_out);
 
-/**
- * Check a plugin file against the numbered rules of plugin-abi.md. Runs the plugin's code, in
- * a helper process unless the configuration says "in-process".
- *
- * @param[in]  options   of the context that the plugin is probed in; NULL for the defaults
- * @param[in]  path      the .so
- * @param[out] text_out  rule by rule; written for ERR_ABI too
- * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read, or no
- *         helper can be had; ERR_NOT_USABLE the program has raised rights and the file is not
- *         root's; ERR_LIMIT; ERR_NO_MEMORY
- * @owner  caller; release with ds_accel_free_text()
- */
-DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
-                                      uint32_t format, char **text_out);
-
-/** as the device of ds_accel_conformance(): each device of the plugin, one after another */
-#define DS_ACCEL_CONFORMANCE_ALL_DEVICES 0xffffffffu
-
-/**
- * Check a running plugin on its devices against the rules of plugin-abi.md: one suite for
- * every backend. Each check runs in a process of its own making (ds-accel-probe), where it may
- * crash or hang (probe.timeout_ms of the configuration) without ending the others.
- *
- * @param[in]  options       of the context that the plugin is started in; NULL for the defaults
- * @param[in]  name_or_path  a backend, or the .so of one; NULL: only list the checks
- * @param[in]  device_index  the device to work with, or DS_ACCEL_CONFORMANCE_ALL_DEVICES: then with
- *                           several devices also the first of them in reverse order, as the
- *                           backend's variable for visible devices shows them
- * @param[in]  only          "DSA-P19", or a group as "stream": only those checks; NULL: all
- * @param[in]  format        DS_ACCEL_FORMAT_*
- * @param[out] text_out      check by check; written for ERR_ABI too
- * @return DS_ACCEL_OK no check failed; ERR_ABI one did; ERR_NOT_USABLE the accelerator cannot be
- *         had, and why; ERR_NOT_FOUND no plugin of that name; ERR_INVALID only names neither;
- *         ERR_IO the file can't be read, or no helper can be had; ERR_CONFIG; ERR_LIMIT;
- *         ERR_NO_MEMORY
- * @threads any
- * @owner  caller; release with ds_accel_free_text()
- */
-DS_ACCEL_EXPORT int32_t ds_accel_conformance(const struct ds_accel_options *options,
-                                             const char *name_or_path, uint32_t device_index,
-                                             const char *only, uint32_t format, char **text_out);
-
 /** Release a text that this library made; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 
@@ -367,43 +311,6 @@ DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 #define DS_ACCEL_SNAPSHOT_TEXT 4u   /**< a table for terminals */
 /** the list of segments alone, which torch's memory viewer wants before 2.0 */
 #define DS_ACCEL_SNAPSHOT_PICKLE_SEGMENTS 5u
-
-/**
- * Write a snapshot file of a caching allocator in another format. Reads JSON: this library's, and
- * torch's own snapshots dumped as JSON.
- *
- * @param[in]  path            the file, at most 256 MiB
- * @param[in]  format          DS_ACCEL_SNAPSHOT_*
- * @param[out] data_out        bytes, and a NUL behind them that does not count
- * @param[out] size_bytes_out  how many
- * @return DS_ACCEL_OK; ERR_INVALID the file is no snapshot, with file:line:column and what was
- *         expected, or there is no such format; ERR_NOT_FOUND; ERR_IO; ERR_LIMIT its settings are
- *         nested too deep for a pickle; ERR_NO_MEMORY
- * @threads any
- * @owner  caller; release with ds_accel_free_data()
- */
-DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot_convert(const char *path, uint32_t format,
-                                                         void **data_out, size_t *size_bytes_out);
-
-/**
- * Run the allocations that a snapshot recorded again, through the caching allocator over a
- * simulated device, with the recorded settings and with others, and compare what each would have
- * needed.
- *
- * @param[in]  path       as for ds_accel_memory_snapshot_convert()
- * @param[in]  tries      each "key=value,...", put in the place of the recorded settings: the keys
- *                        of the allocator's settings, and capacity_bytes, the device's memory
- * @param[in]  try_count  at most 64; 0: a handful of sensible alternatives
- * @param[in]  format     0: a table; DS_ACCEL_FORMAT_JSON: conf/schema/memory-replay.json
- * @param[out] text_out   written only on DS_ACCEL_OK
- * @return DS_ACCEL_OK; ERR_INVALID a try is none, the snapshot has no events, or as for
- *         ds_accel_memory_snapshot_convert(); ERR_NOT_FOUND; ERR_IO; ERR_NO_MEMORY
- * @threads any
- * @owner  caller; release with ds_accel_free_text()
- */
-DS_ACCEL_EXPORT int32_t ds_accel_memory_replay(const char *path, const char *const *tries,
-                                               uint32_t try_count, uint32_t format,
-                                               char **text_out);
 
 /** Release data that this library made; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_free_data(void *data);

@@ -7,7 +7,7 @@
 #ifndef DS_ACCEL_TEST_FIXTURE_H
 #define DS_ACCEL_TEST_FIXTURE_H
 
-#include "ds_accel.h"
+#include "ds_accel_tools.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>

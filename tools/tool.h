@@ -4,7 +4,7 @@
 #ifndef DS_ACCEL_TOOL_H
 #define DS_ACCEL_TOOL_H
 
-#include "ds_accel.h"
+#include "ds_accel_tools.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_FORK_H
 #define DS_ACCEL_CORE_FORK_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <pthread.h>
@@ -18,7 +19,8 @@ enum ds_accel__stub {
 };
 
 /* Put a stub into every slot; UNSUPPORTED: into those that are NULL. Safe in a forked child. */
-void ds_accel__table_fill(struct ds_accel_plugin *table, enum ds_accel__stub kind);
+DS_ACCEL__PRIVATE void ds_accel__table_fill(struct ds_accel_plugin *table,
+                                            enum ds_accel__stub kind);
 /* The process that FORKED stubs name. */
 void ds_accel__stub_set_parent(pid_t pid);
 /* True if the slot at this offset holds the UNSUPPORTED stub. */
@@ -40,7 +42,7 @@ struct ds_accel__fork_watch {
 void ds_accel__fork_watch(struct ds_accel__fork_watch *watch);
 void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch);
 /* Make a static lock anew in every child. */
-void ds_accel__fork_renew(pthread_mutex_t *lock);
+DS_ACCEL__PRIVATE void ds_accel__fork_renew(pthread_mutex_t *lock);
 /* Call a function in every child, before fork() returns there. */
 typedef void (*ds_accel__fork_hook_t)(void);
 void ds_accel__fork_hook(ds_accel__fork_hook_t hook);

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_REASON_H
 #define DS_ACCEL_CORE_REASON_H
 
+#include "base/private.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,18 +26,18 @@ struct ds_accel__reason {
 };
 
 /* The texts of a reason, all of them "" for none. */
-const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id);
+DS_ACCEL__PRIVATE const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id);
 /* Its code alone: "no_device". */
-const char *ds_accel__reason_code(enum ds_accel__reason_id id);
+DS_ACCEL__PRIVATE const char *ds_accel__reason_code(enum ds_accel__reason_id id);
 /* The reason with that code; NONE if there is none, and for "". */
-enum ds_accel__reason_id ds_accel__reason_find(const char *code);
+DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_find(const char *code);
 /* True if the code is "" or that of a reason. */
-bool ds_accel__reason_is_code(const char *code);
+DS_ACCEL__PRIVATE bool ds_accel__reason_is_code(const char *code);
 /* The reason for a plugin's DS_ACCEL_REASON_*; NONE if the number is not one. */
-enum ds_accel__reason_id ds_accel__reason_of_verdict(uint32_t reason);
+DS_ACCEL__PRIVATE enum ds_accel__reason_id ds_accel__reason_of_verdict(uint32_t reason);
 /* True if ds-accel-probe is to blame (helper_*), and not the plugin. */
 bool ds_accel__reason_is_of_helper(enum ds_accel__reason_id id);
 /* True if the plugin spoilt the answer (result_*). */
-bool ds_accel__reason_is_of_result(enum ds_accel__reason_id id);
+DS_ACCEL__PRIVATE bool ds_accel__reason_is_of_result(enum ds_accel__reason_id id);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_TEXT_H
 #define DS_ACCEL_CORE_TEXT_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <jansson.h>
@@ -15,12 +16,12 @@
 #define DS_ACCEL__ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Keep the message as this thread's last error, printable and on one line, and return status. */
-int32_t ds_accel__error(int32_t status, const char *format, ...)
+DS_ACCEL__PRIVATE int32_t ds_accel__error(int32_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same for several lines, each of them printable already. */
 int32_t ds_accel__error_lines(int32_t status, const char *lines);
 /* The same for exhausted memory; allocates nothing. */
-int32_t ds_accel__no_memory(void);
+DS_ACCEL__PRIVATE int32_t ds_accel__no_memory(void);
 
 /* A text that grows. After an allocation failed it stays failed, and take() gives NULL. */
 struct ds_accel__text {
@@ -50,8 +51,8 @@ void ds_accel__copy(char *to, size_t to_size, const char *text);
 /* snprintf into a new string; NULL when memory is exhausted. */
 char *ds_accel__format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What a plugin said of a failure, on one line: message, vendor's text and code, or the status. */
-void ds_accel__describe(int32_t status, const struct ds_accel_error *error, char *text,
-                        size_t text_size);
+DS_ACCEL__PRIVATE void ds_accel__describe(int32_t status, const struct ds_accel_error *error,
+                                          char *text, size_t text_size);
 #define DS_ACCEL__NO_CHARACTER UINT32_MAX
 /* The bytes of the character that a text begins with, and its number; 1 and DS_ACCEL__NO_CHARACTER
  * for a byte that is not UTF-8. */

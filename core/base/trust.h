@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_TRUST_H
 #define DS_ACCEL_CORE_TRUST_H
 
+#include "base/private.h"
 #include "base/reason.h"
 #include "ds_accel.h"
 
@@ -25,8 +26,9 @@ uid_t ds_accel__trusted_user(void);
 /* True if the process has such rights: set-user, set-group and file-capability programs. */
 bool ds_accel__has_raised_rights(void);
 
-void ds_accel__find(struct ds_accel__finding *finding, enum ds_accel__reason_id reason,
-                    const char *format, ...) __attribute__((format(printf, 3, 4)));
+DS_ACCEL__PRIVATE void ds_accel__find(struct ds_accel__finding *finding,
+                                      enum ds_accel__reason_id reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Folders that were walked, kept open while a context asks its plugins (trust.c). */
 struct ds_accel__trust;
@@ -53,11 +55,11 @@ int32_t ds_accel__trust_if_raised(const char *path, struct ds_accel__finding *fi
  * The same for a plugin that the caller names (lint, conformance), which is otherwise run whoever
  * owns it. ERR_NOT_USABLE with the finding.
  */
-int32_t ds_accel__trust_named_file(const char *path);
+DS_ACCEL__PRIVATE int32_t ds_accel__trust_named_file(const char *path);
 /* file_changed if the path no longer leads to the file as it was checked. */
 void ds_accel__trust_compare(const char *path, const struct stat *checked,
                              struct ds_accel__finding *finding);
 /* SHA-256 of an open file, in lower-case digits; ERR_IO with the cause. */
-int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__trust_hash(int fd, char hex_out[65], const char **cause_out);
 
 #endif

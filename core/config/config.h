@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_CONFIG_H
 #define DS_ACCEL_CORE_CONFIG_H
 
+#include "base/private.h"
 #include "base/reason.h"
 #include "ds_accel.h"
 
@@ -16,8 +17,8 @@ struct ds_accel__env;
 struct ds_accel__text;
 
 /* NULL, or what was expected of a fact: "10de:03", "/dev/nvidia[0-9]*". */
-const char *ds_accel__check_pci_fact(const char *text);
-const char *ds_accel__check_node_fact(const char *text);
+DS_ACCEL__PRIVATE const char *ds_accel__check_pci_fact(const char *text);
+DS_ACCEL__PRIVATE const char *ds_accel__check_node_fact(const char *text);
 
 enum ds_accel__layer {
     DS_ACCEL__LAYER_PACKAGE, /* what packages ship: PREFIX/share/ds-accel */
@@ -80,13 +81,14 @@ int32_t ds_accel__config_find_named(struct ds_accel__config *config,
                                     uint32_t count);
 /* Add one behind the others; text: what is in it, NULL: it is read when it is needed.
  * ERR_NO_MEMORY. */
-int32_t ds_accel__config_add_file(struct ds_accel__config *config, const char *path,
-                                  enum ds_accel__layer layer, const char *text);
+DS_ACCEL__PRIVATE int32_t ds_accel__config_add_file(struct ds_accel__config *config,
+                                                    const char *path, enum ds_accel__layer layer,
+                                                    const char *text);
 /*
  * Read, check and merge them. DS_ACCEL_OK; ERR_CONFIG, then config->problems says why and nothing
  * is merged; ERR_NO_MEMORY.
  */
-int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
+DS_ACCEL__PRIVATE int32_t ds_accel__config_read(struct ds_accel__config *config, bool with_ops);
 /*
  * The two halves of loading, for files whose text is there: check one file, adding what is wrong
  * with it to the problems, and merge those that were checked. OK; ERR_CONFIG (merge), as above;
@@ -104,14 +106,15 @@ void ds_accel__config_clear(struct ds_accel__config *config);
 void ds_accel__config_problems_text(const struct ds_accel__config *config,
                                     struct ds_accel__text *text);
 /* The merged value at a path of keys ending in NULL; NULL if absent or masked by null. Borrowed. */
-json_t *ds_accel__config_get(const struct ds_accel__config *config, ...) __attribute__((sentinel));
+DS_ACCEL__PRIVATE json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
+    __attribute__((sentinel));
 /* What detection asks of a backend (ds_accel__snapshot_is_early()), and perhaps more; NULL: of all
  * of them. As above. */
 json_t *ds_accel__config_facts(const struct ds_accel__config *config, const char *backend);
 /* That all of it can be asked for: ERR_NO_MEMORY. Without, some of it may seem absent. */
 int32_t ds_accel__config_complete(const struct ds_accel__config *config);
-json_t *ds_accel__config_backend(const struct ds_accel__config *config, const char *backend,
-                                 const char *key);
+DS_ACCEL__PRIVATE json_t *ds_accel__config_backend(const struct ds_accel__config *config,
+                                                   const char *backend, const char *key);
 const char *ds_accel__config_string(const struct ds_accel__config *config, const char *key);
 /* The topmost file that sets the value at a JSON pointer, as "file:line" in a new string, or NULL.
  */
@@ -122,9 +125,10 @@ bool ds_accel__config_is_package(const struct ds_accel__config *config, const ch
  * What turns a backend's "no" into a "yes": as the configuration's facts have it for this backend,
  * else as the table of reasons has it for all; "" if the code is none. Borrowed.
  */
-const char *ds_accel__config_remedy(const struct ds_accel__config *config, const char *backend,
-                                    enum ds_accel__reason_id reason);
-const char *ds_accel__layer_name(enum ds_accel__layer layer);
+DS_ACCEL__PRIVATE const char *ds_accel__config_remedy(const struct ds_accel__config *config,
+                                                      const char *backend,
+                                                      enum ds_accel__reason_id reason);
+DS_ACCEL__PRIVATE const char *ds_accel__layer_name(enum ds_accel__layer layer);
 
 /* Called for each problem: the JSON pointer of the value, or of the key if is_key. */
 typedef int32_t (*ds_accel__problem_t)(void *user_data, const char *pointer, bool is_key,

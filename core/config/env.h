@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_ENV_H
 #define DS_ACCEL_CORE_ENV_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <stdbool.h>
@@ -53,9 +54,9 @@ bool ds_accel__env_option_name(const char *backend, const char *key, char *name,
 const char *ds_accel__env_problem(const struct ds_accel__env *env,
                                   enum ds_accel__variable *variable_out);
 /* Any variable of the job's environment, for env rules; NULL if unset. */
-const char *ds_accel__env_job(const char *name);
+DS_ACCEL__PRIVATE const char *ds_accel__env_job(const char *name);
 /* [A-Z_][A-Z0-9_]*, the names variables have here. */
-bool ds_accel__is_variable_name(const char *name);
+DS_ACCEL__PRIVATE bool ds_accel__is_variable_name(const char *name);
 /* One that configuration and plugins may set: neither LD_* nor ours. */
 bool ds_accel__is_settable_variable(const char *name);
 /*

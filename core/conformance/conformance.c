@@ -20,6 +20,7 @@
 #include "base/trust.h"
 #include "config/config.h"
 #include "conformance/conformance_suite.h"
+#include "ds_accel_tools.h"
 #include "host/context.h"
 #include "host/evaluate.h"
 #include "host/probe.h"

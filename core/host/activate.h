@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_ACTIVATE_H
 #define DS_ACCEL_CORE_ACTIVATE_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <sys/types.h>
@@ -14,9 +15,9 @@ struct ds_accel__candidate;
  * Load and start it, and count its devices. On failure the candidate's state says why, and the
  * status is negative. Context's lock held.
  */
-int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
-                                     ds_accel_plugin_instance_t **instance_out,
-                                     uint32_t *count_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
+                                                       ds_accel_plugin_instance_t **instance_out,
+                                                       uint32_t *count_out);
 /* The process that started its runtime before this one was forked from it; 0: none did. */
 pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate);
 /* ERR_STATE, with the text that says what to do about it. */

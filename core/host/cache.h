@@ -4,8 +4,10 @@
 #ifndef DS_ACCEL_CORE_CACHE_H
 #define DS_ACCEL_CORE_CACHE_H
 
+#include "base/private.h"
 #include "host/key.h"
 #include "host/record.h"
+#include "host/registry.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -89,6 +91,6 @@ void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
  */
 int32_t ds_accel__snapshot_take(ds_accel_t *context);
 int32_t ds_accel__snapshot_keep(ds_accel_t *context);
-void ds_accel__snapshot_forget(const ds_accel_t *context);
+DS_ACCEL__PRIVATE void ds_accel__snapshot_forget(const ds_accel_t *context);
 
 #endif

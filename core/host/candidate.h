@@ -5,6 +5,7 @@
 #define DS_ACCEL_HOST_CANDIDATE_H
 
 #include "base/fork.h"
+#include "base/private.h"
 #include "base/reason.h"
 #include "base/text.h"
 #include "host/key.h"
@@ -143,19 +144,20 @@ struct ds_accel__candidate {
  * Copy a plugin's table into ours: as much as both know, absent slots as stubs. Reads no byte past
  * the plugin's struct_size. finding says what is wrong with it. DSA-H3, DSA-H4.
  */
-void ds_accel__table_import(const struct ds_accel_plugin *theirs, const char *name,
-                            struct ds_accel_plugin *ours, struct ds_accel__finding *finding);
+DS_ACCEL__PRIVATE void ds_accel__table_import(const struct ds_accel_plugin *theirs,
+                                              const char *name, struct ds_accel_plugin *ours,
+                                              struct ds_accel__finding *finding);
 
-struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, const char *name,
-                                                       const char *path);
-void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
+DS_ACCEL__PRIVATE struct ds_accel__candidate *
+ds_accel__candidate_create(ds_accel_t *context, const char *name, const char *path);
+DS_ACCEL__PRIVATE void ds_accel__candidate_destroy(struct ds_accel__candidate *candidate);
 /* Before init: fork() is watched from now on, until it is stopped. */
-void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
+DS_ACCEL__PRIVATE void ds_accel__candidate_watch(struct ds_accel__candidate *candidate);
 /* shutdown (NULL: init gave no instance); nothing in a child of the process that started it. */
-void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
-                              ds_accel_plugin_instance_t *instance);
-const char *ds_accel__state_name(uint32_t state);
-const char *ds_accel__gate_name(enum ds_accel__gate gate);
+DS_ACCEL__PRIVATE void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
+                                                ds_accel_plugin_instance_t *instance);
+DS_ACCEL__PRIVATE const char *ds_accel__state_name(uint32_t state);
+DS_ACCEL__PRIVATE const char *ds_accel__gate_name(enum ds_accel__gate gate);
 /* True if its file was checked; a registered one has none. */
 static inline bool ds_accel__candidate_has_file(const struct ds_accel__candidate *candidate)
 {
@@ -175,41 +177,47 @@ static inline const char *ds_accel__candidate_detail(const struct ds_accel__cand
 }
 
 /* Enter a phase; asserts that the present one leads to it. */
-void ds_accel__candidate_enter(struct ds_accel__candidate *candidate, enum ds_accel__phase phase);
+DS_ACCEL__PRIVATE void ds_accel__candidate_enter(struct ds_accel__candidate *candidate,
+                                                 enum ds_accel__phase phase);
 /* True if evaluating it is over: it passed all gates, or failed at one. */
-bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate);
+DS_ACCEL__PRIVATE bool ds_accel__candidate_has_verdict(const struct ds_accel__candidate *candidate);
 /* True if its verdict may be stored for later processes. */
 bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate);
 /* Record that a gate failed: result, evidence, state, reason, detail and stage at once. */
-void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
-                              uint32_t state, const struct ds_accel__finding *finding);
-void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
-                              const char *format, ...) __attribute__((format(printf, 3, 4)));
+DS_ACCEL__PRIVATE void ds_accel__candidate_fail(struct ds_accel__candidate *candidate,
+                                                enum ds_accel__gate gate, uint32_t state,
+                                                const struct ds_accel__finding *finding);
+DS_ACCEL__PRIVATE void ds_accel__candidate_pass(struct ds_accel__candidate *candidate,
+                                                enum ds_accel__gate gate, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The same with a text that lives for ever. */
 void ds_accel__candidate_pass_plain(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                                     const char *evidence);
 /* Back to before load: nobody has asked it. */
 void ds_accel__candidate_unask(struct ds_accel__candidate *candidate);
 /* State, reason and detail outside the gates: selected, deferred, not needed ... */
-void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t state,
-                             enum ds_accel__reason_id reason, const char *format, ...)
+DS_ACCEL__PRIVATE void ds_accel__candidate_set(struct ds_accel__candidate *candidate,
+                                               uint32_t state, enum ds_accel__reason_id reason,
+                                               const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* A copy of the text that lives as long as the candidate; NULL: no memory, and the text is lost. */
 const char *ds_accel__candidate_keep(struct ds_accel__candidate *candidate, const char *text);
 /* Look at its hardware, waking nothing, once while plugins are asked. ERR_NO_MEMORY. */
 int32_t ds_accel__candidate_look(struct ds_accel__candidate *candidate);
 /* What it printed while it was probed, for explain. */
-void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate, const char *text);
+DS_ACCEL__PRIVATE void ds_accel__candidate_keep_output(struct ds_accel__candidate *candidate,
+                                                       const char *text);
 /* By the configuration if it says, else by the features that the plugin asks for. */
-void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
-                                    uint64_t optional_features);
+DS_ACCEL__PRIVATE void ds_accel__candidate_set_demand(struct ds_accel__candidate *candidate,
+                                                      uint64_t optional_features);
 /* gates.c: take it through the gates of one moment, until one fails. *passed_out false: one did. */
 int32_t ds_accel__gates_walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_when when,
                              bool *passed_out);
 /* The gates on its file, which is open from the first of them to the last. */
 int32_t ds_accel__gates_walk_file(struct ds_accel__candidate *candidate, bool *passed_out);
 /* What trust.mode makes of a file's SHA-256. */
-void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate, const char *hex,
-                                    struct ds_accel__finding *finding);
+DS_ACCEL__PRIVATE void ds_accel__candidate_judge_hash(struct ds_accel__candidate *candidate,
+                                                      const char *hex,
+                                                      struct ds_accel__finding *finding);
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef DS_ACCEL_CORE_CONTAIN_H
 #define DS_ACCEL_CORE_CONTAIN_H
 
+#include "base/private.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +22,7 @@ enum ds_accel__containment {
 };
 
 /* "auto", "namespace", "cgroup", "tree", "outside". */
-const char *ds_accel__containment_name(uint32_t containment);
+DS_ACCEL__PRIVATE const char *ds_accel__containment_name(uint32_t containment);
 /* The same backwards; DS_ACCEL__CONTAIN_AUTO if it is none of them or NULL. */
 enum ds_accel__containment ds_accel__containment_of(const char *name);
 

@@ -5,6 +5,7 @@
 #define DS_ACCEL_CORE_CONTEXT_H
 
 #include "base/fork.h"
+#include "base/private.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/env.h"
@@ -107,34 +108,35 @@ static inline struct ds_accel__cache_place ds_accel__cache_place(const ds_accel_
 }
 
 /* A context without configuration and plugins, for the helper process; NULL: no memory. */
-ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
+DS_ACCEL__PRIVATE ds_accel_t *ds_accel__context_bare(const char *machine_root, bool ignores_env);
 /* End a context that nothing holds. */
 void ds_accel__context_end(ds_accel_t *context);
 /* For who wants to change it: ERR_INVALID where it is NULL; ERR_STATE in a forked child, where a
  * thread that the child does not have was changing it. */
-int32_t ds_accel__context_check(const ds_accel_t *context);
+DS_ACCEL__PRIVATE int32_t ds_accel__context_check(const ds_accel_t *context);
 /* Around what changes it in more than one store, with the lock of that held: a child that is forked
  * in between is not to use it. They nest. */
-void ds_accel__context_change_begin(ds_accel_t *context);
-void ds_accel__context_change_end(ds_accel_t *context);
+DS_ACCEL__PRIVATE void ds_accel__context_change_begin(ds_accel_t *context);
+DS_ACCEL__PRIVATE void ds_accel__context_change_end(ds_accel_t *context);
 /* Options as this library knows them, from a caller of any age; ERR_INVALID. */
 int32_t ds_accel__options_read(const struct ds_accel_options *given,
                                struct ds_accel_options *options);
 /* Its machine, for who does not hold the lock: the recorder, which comes and goes, is not there. */
 struct ds_accel__machine ds_accel__context_machine(const ds_accel_t *context);
 /* The nodes of the context's machine, read once. Borrowed. */
-int32_t ds_accel__context_topology(ds_accel_t *context,
-                                   const struct ds_accel__topology **topology_out);
+DS_ACCEL__PRIVATE int32_t
+ds_accel__context_topology(ds_accel_t *context, const struct ds_accel__topology **topology_out);
 /* Have the files read whose values were remembered, for who asks where one comes from. Lock held.
  */
-int32_t ds_accel__context_load_origins(ds_accel_t *context);
+DS_ACCEL__PRIVATE int32_t ds_accel__context_load_origins(ds_accel_t *context);
 /* Warn through log of each DS_ACCEL_* that nobody knows. */
-int32_t ds_accel__context_check_variables(const ds_accel_t *context,
-                                          const struct ds_accel__log *log);
+DS_ACCEL__PRIVATE int32_t ds_accel__context_check_variables(const ds_accel_t *context,
+                                                            const struct ds_accel__log *log);
 /* Read the op builders' files. Lock held. */
-int32_t ds_accel__context_load_ops(ds_accel_t *context);
+DS_ACCEL__PRIVATE int32_t ds_accel__context_load_ops(ds_accel_t *context);
 /* A variable of the job's environment, as the machine has it; NULL if unset. */
-const char *ds_accel__context_variable(const ds_accel_t *context, const char *name);
+DS_ACCEL__PRIVATE const char *ds_accel__context_variable(const ds_accel_t *context,
+                                                         const char *name);
 /* A backend's fact as the operator set it (above the package layer), else NULL. Lock held. */
 json_t *ds_accel__operator_fact(ds_accel_t *context, const char *backend, const char *key);
 

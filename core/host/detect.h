@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_DETECT_H
 #define DS_ACCEL_CORE_DETECT_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <stdbool.h>

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_GUARD_H
 #define DS_ACCEL_CORE_GUARD_H
 
+#include "base/private.h"
 #include "base/reason.h"
 #include "ds_accel.h"
 
@@ -75,17 +76,17 @@ typedef void (*ds_accel__conduct_t)(void *user_data, enum ds_accel__reason_id re
  * What of this process a plugin has to leave as it is (DSA-P28), before its code runs. Restore it,
  * or a descriptor stays open. Short of memory the environment cannot be put back.
  */
-void ds_accel__guard_take(struct ds_accel__guard *guard);
+DS_ACCEL__PRIVATE void ds_accel__guard_take(struct ds_accel__guard *guard);
 /* The same in a process of one thread that is there for the plugin, and is not put back. */
-void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
+DS_ACCEL__PRIVATE void ds_accel__guard_take_alone(struct ds_accel__guard *guard);
 /* In a child of the process that took it: what is the child's own. */
 void ds_accel__guard_follow(struct ds_accel__guard *guard, bool has_new_capabilities);
 /* Report each kind of change once. A plugin that is tolerated in one way still is in no other. */
-void ds_accel__guard_compare(struct ds_accel__guard *guard, ds_accel__conduct_t report,
-                             void *user_data);
+DS_ACCEL__PRIVATE void ds_accel__guard_compare(struct ds_accel__guard *guard,
+                                               ds_accel__conduct_t report, void *user_data);
 /* Put back what was taken, once. What cannot be put back is reported; report may be NULL. */
-void ds_accel__guard_restore(struct ds_accel__guard *guard, ds_accel__conduct_t report,
-                             void *user_data);
+DS_ACCEL__PRIVATE void ds_accel__guard_restore(struct ds_accel__guard *guard,
+                                               ds_accel__conduct_t report, void *user_data);
 
 /* guard_rights.c. is_alone: namespaces and capabilities, too, which cannot be put back. */
 void ds_accel__guard_rights_take(struct ds_accel__guard_rights *rights, bool is_alone);

@@ -7,6 +7,7 @@
 #ifndef DS_ACCEL_CORE_HOOKS_H
 #define DS_ACCEL_CORE_HOOKS_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <stdbool.h>
@@ -40,7 +41,8 @@ struct ds_accel__source {
     uint64_t (*elapsed_us)(const struct ds_accel__candidate *candidate);
 };
 
-extern const struct ds_accel__source *ds_accel__recorded_source; /* record/recording.c */
+/* Set by record/recording.c. */
+DS_ACCEL__PRIVATE extern const struct ds_accel__source *ds_accel__recorded_source;
 
 /* ERR_UNSUPPORTED: libds_accel_tools.so has this and is not loaded. what: begins the message. */
 int32_t ds_accel__tools_missing(const char *what);

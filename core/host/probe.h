@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_PROBE_H
 #define DS_ACCEL_CORE_PROBE_H
 
+#include "base/private.h"
 #include "base/reason.h"
 #include "host/registry.h"
 
@@ -37,8 +38,8 @@ struct ds_accel__lint_sink {
 };
 
 /* probe_lint.c: in this process. The rules that need the plugin's code; ERR_NO_MEMORY. */
-int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate, ds_accel__rule_t judge_rule,
-                             void *user_data);
+DS_ACCEL__PRIVATE int32_t ds_accel__probe_lint(struct ds_accel__candidate *candidate,
+                                               ds_accel__rule_t judge_rule, void *user_data);
 
 /* probe.c: where the configuration says, by default in a process of its own (probe_serve.c). */
 
@@ -88,7 +89,7 @@ struct ds_accel__probe_ended {
 /* All of the program ds-accel-probe; conformance: its part that runs the checks of the suite. */
 int ds_accel__probe_main(int argc, char **argv, int (*conformance)(void));
 /* Where that program is; new string, NULL: no memory. */
-char *ds_accel__probe_program(void);
+DS_ACCEL__PRIVATE char *ds_accel__probe_program(void);
 
 #define DS_ACCEL__PROBE_CHANNEL 3      /* the supervisor's descriptor for frames */
 #define DS_ACCEL__PROBE_ANSWERS 4      /* that of its child */
@@ -101,18 +102,19 @@ char *ds_accel__probe_program(void);
  * time as probe.parallel says: fills gates, verdict and state of each, and reorders the array.
  * Those behind one that is available may be left without a verdict if all of them are asked ahead.
  */
-int32_t ds_accel__probe_all(ds_accel_t *context, struct ds_accel__candidate **candidates,
-                            size_t count);
-bool ds_accel__probe_is_isolated(const ds_accel_t *context);
+DS_ACCEL__PRIVATE int32_t ds_accel__probe_all(ds_accel_t *context,
+                                              struct ds_accel__candidate **candidates,
+                                              size_t count);
+DS_ACCEL__PRIVATE bool ds_accel__probe_is_isolated(const ds_accel_t *context);
 /* How many are asked at a time. */
 size_t ds_accel__probe_width(const ds_accel_t *context);
 /* Start a helper while there is still much to read before it is asked. A failure is that one's. */
 void ds_accel__probe_begin(ds_accel_t *context);
 /* End the helper processes; reap them. Split, so that there is time to do something useful. */
 void ds_accel__probe_release(ds_accel_t *context);
-void ds_accel__probe_finish(ds_accel_t *context);
+DS_ACCEL__PRIVATE void ds_accel__probe_finish(ds_accel_t *context);
 /* Record in a candidate what it did to its process. True: it is tolerated. */
-bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
-                                    enum ds_accel__reason_id reason);
+DS_ACCEL__PRIVATE bool ds_accel__conduct_is_tolerated(const struct ds_accel__candidate *candidate,
+                                                      enum ds_accel__reason_id reason);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_PROBE_CHILD_H
 #define DS_ACCEL_CORE_PROBE_CHILD_H
 
+#include "base/private.h"
 #include "host/guard.h"
 
 struct ds_accel__frame;
@@ -26,17 +27,17 @@ struct ds_accel__left {
 };
 
 /* What is there before the plugin's code runs. */
-void ds_accel__left_take(struct ds_accel__left *left);
+DS_ACCEL__PRIVATE void ds_accel__left_take(struct ds_accel__left *left);
 /* Report what is there in addition, after a moment for what is just ending. */
-void ds_accel__left_compare(struct ds_accel__left *left, ds_accel__conduct_t report,
-                            void *user_data);
+DS_ACCEL__PRIVATE void ds_accel__left_compare(struct ds_accel__left *left,
+                                              ds_accel__conduct_t report, void *user_data);
 
 #define DS_ACCEL__LOG_OFFENCE_SIZE 160
 
 /* Look at the lines that are logged through the host from now on (log_watch.c). One at a time in a
  * process, and for good. */
-void ds_accel__log_watch(struct ds_accel_host *host);
+DS_ACCEL__PRIVATE void ds_accel__log_watch(struct ds_accel_host *host);
 /* True if one of them broke DSA-P25, and which. */
-bool ds_accel__log_offence(char *text, size_t text_size);
+DS_ACCEL__PRIVATE bool ds_accel__log_offence(char *text, size_t text_size);
 
 #endif

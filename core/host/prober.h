@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_PROBER_H
 #define DS_ACCEL_CORE_PROBER_H
 
+#include "base/private.h"
 #include "host/frame.h"
 #include "host/probe.h"
 
@@ -100,7 +101,7 @@ void ds_accel__probe_close(int *fd);
  * stay here as well: where the caller has closed stdout, what it prints all the same must not get
  * into our channel.
  */
-bool ds_accel__helper_raise(int *fd);
+DS_ACCEL__PRIVATE bool ds_accel__helper_raise(int *fd);
 #define DS_ACCEL__HELPER_DESCRIPTORS 3 /* stdout, stderr, channel */
 
 /*
@@ -108,13 +109,14 @@ bool ds_accel__helper_raise(int *fd);
  * raised) for stdout and those behind it, and nothing else of this process's. argument: NULL, or
  * "--conformance". An errno.
  */
-int ds_accel__helper_spawn(pid_t *pid_out, const char *program, const char *containment,
-                           const char *argument, const int *descriptors, int count);
+DS_ACCEL__PRIVATE int ds_accel__helper_spawn(pid_t *pid_out, const char *program,
+                                             const char *containment, const char *argument,
+                                             const int *descriptors, int count);
 /* Why it could not be started, or a process not be forked; ERR_NO_MEMORY. */
 int32_t ds_accel__helper_judge_start(const char *program, int error,
                                      struct ds_accel__finding *finding);
 /* What the configuration says is to contain what plugins start. */
-const char *ds_accel__probe_containment(const ds_accel_t *context);
+DS_ACCEL__PRIVATE const char *ds_accel__probe_containment(const ds_accel_t *context);
 
 int32_t ds_accel__prober_make(ds_accel_t *context);
 /* Start one that is not there yet and has nobody to ask; if that fails, it is still not there. */

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_RECORD_H
 #define DS_ACCEL_CORE_RECORD_H
 
+#include "base/private.h"
 #include "host/key.h"
 #include "host/registry.h"
 
@@ -83,7 +84,8 @@ struct ds_accel__record *ds_accel__cache_table_add(struct ds_accel__cache_table 
 /* Its size in a file. */
 size_t ds_accel__record_bytes(const struct ds_accel__record *record);
 /* A record's text; "" if it has none. */
-const char *ds_accel__record_text(const struct ds_accel__record *record, int text);
+DS_ACCEL__PRIVATE const char *ds_accel__record_text(const struct ds_accel__record *record,
+                                                    int text);
 /* A number for the version and the layout of its records. */
 uint64_t ds_accel__record_layout(void);
 #define DS_ACCEL__RECORD_FILE_HEAD_BYTES 32u

@@ -4,7 +4,11 @@
 #ifndef DS_ACCEL_HOST_REGISTRY_H
 #define DS_ACCEL_HOST_REGISTRY_H
 
+#include "base/fork.h"
+#include "base/private.h"
+#include "base/text.h"
 #include "host/candidate.h"
+#include "host/loader.h"
 
 #include <stddef.h>
 
@@ -13,11 +17,11 @@ struct ds_accel__registry {
     size_t count;
 };
 
-struct ds_accel__candidate *ds_accel__registry_find(const struct ds_accel__registry *registry,
-                                                    const char *name);
+DS_ACCEL__PRIVATE struct ds_accel__candidate *
+ds_accel__registry_find(const struct ds_accel__registry *registry, const char *name);
 /* Take the candidate; on failure it is destroyed. */
-int32_t ds_accel__registry_add(struct ds_accel__registry *registry,
-                               struct ds_accel__candidate *candidate);
+DS_ACCEL__PRIVATE int32_t ds_accel__registry_add(struct ds_accel__registry *registry,
+                                                 struct ds_accel__candidate *candidate);
 void ds_accel__registry_clear(struct ds_accel__registry *registry);
 /* Fill the registry from the search path; registered candidates are there already. */
 int32_t ds_accel__scan(ds_accel_t *context);

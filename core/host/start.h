@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_START_H
 #define DS_ACCEL_CORE_START_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <stddef.h>
@@ -15,6 +16,7 @@ void ds_accel__start_instance(struct ds_accel__candidate *candidate,
                               ds_accel_plugin_instance_t **instance_out, char *text, size_t size);
 /* What a rehearsal means for the gate. */
 void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *text);
-void ds_accel__start_fail(struct ds_accel__candidate *candidate, const char *text);
+DS_ACCEL__PRIVATE void ds_accel__start_fail(struct ds_accel__candidate *candidate,
+                                            const char *text);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_STRIKE_H
 #define DS_ACCEL_CORE_STRIKE_H
 
+#include "base/private.h"
 #include "base/reason.h"
 
 #include <stdbool.h>
@@ -13,9 +14,10 @@
 struct ds_accel__record;
 
 /* How long the plugin is still left alone. */
-uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record, uint64_t now_ms);
+DS_ACCEL__PRIVATE uint64_t ds_accel__record_quarantined_ms(const struct ds_accel__record *record,
+                                                           uint64_t now_ms);
 /* Back to no strikes. */
-void ds_accel__record_forgive(struct ds_accel__record *record);
+DS_ACCEL__PRIVATE void ds_accel__record_forgive(struct ds_accel__record *record);
 /* Are there strikes that still count? */
 bool ds_accel__strikes_last(const struct ds_accel__record *record, uint64_t now_ms);
 /* Does another strike count that a process saw now? asks_anew: the process reports. */

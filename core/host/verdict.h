@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_VERDICT_H
 #define DS_ACCEL_CORE_VERDICT_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <stdbool.h>
@@ -13,21 +14,23 @@ struct ds_accel__candidate;
 struct ds_accel__record;
 
 /* How long a record's verdict still holds; 0: it does not. */
-uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record, uint64_t now_ms);
-bool ds_accel__record_is_useful(const struct ds_accel__record *record, uint64_t now_ms);
+DS_ACCEL__PRIVATE uint64_t ds_accel__record_expires_in_ms(const struct ds_accel__record *record,
+                                                          uint64_t now_ms);
+DS_ACCEL__PRIVATE bool ds_accel__record_is_useful(const struct ds_accel__record *record,
+                                                  uint64_t now_ms);
 
 /*
  * Around an evaluation. What is remembered is opened when it is first needed, once; is_isolated:
  * plugins are probed in helpers, else nothing is remembered. ERR_NO_MEMORY. Lock held, as for all
  * of these.
  */
-void ds_accel__verdicts_begin(ds_accel_t *context);
-int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated);
-int32_t ds_accel__verdicts_lock(ds_accel_t *context);
+DS_ACCEL__PRIVATE void ds_accel__verdicts_begin(ds_accel_t *context);
+DS_ACCEL__PRIVATE int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated);
+DS_ACCEL__PRIVATE int32_t ds_accel__verdicts_lock(ds_accel_t *context);
 /* The same without waiting: what is found out is kept only if nobody else asks. */
 int32_t ds_accel__verdicts_try_lock(ds_accel_t *context);
-int32_t ds_accel__verdicts_store(ds_accel_t *context);
-void ds_accel__verdicts_end(ds_accel_t *context);
+DS_ACCEL__PRIVATE int32_t ds_accel__verdicts_store(ds_accel_t *context);
+DS_ACCEL__PRIVATE void ds_accel__verdicts_end(ds_accel_t *context);
 /* What the gates trust to hash found, for the file as ds_accel__trust_stat() saw it. */
 bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate);
 /* The verdict, if one still holds; only_good: and is AVAILABLE. */

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/trust.h"
+#include "ds_accel_tools.h"
 #include "host/context.h"
 #include "host/guard.h"
 #include "host/probe.h"

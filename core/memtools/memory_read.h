@@ -4,7 +4,7 @@
 #ifndef DS_ACCEL_CORE_MEMORY_READ_H
 #define DS_ACCEL_CORE_MEMORY_READ_H
 
-#include "ds_accel.h"
+#include "ds_accel_tools.h"
 
 #include <jansson.h>
 

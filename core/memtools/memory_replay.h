@@ -4,7 +4,7 @@
 #ifndef DS_ACCEL_MEMORY_REPLAY_H
 #define DS_ACCEL_MEMORY_REPLAY_H
 
-#include "ds_accel.h"
+#include "ds_accel_tools.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "config/env.h"
+#include "ds_accel_tools.h"
 #include "host/cache.h"
 #include "host/context.h"
 #include "host/registry.h"

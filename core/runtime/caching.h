@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_CACHING_H
 #define DS_ACCEL_CORE_CACHING_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <jansson.h>
@@ -96,7 +97,7 @@ struct ds_accel__allocator_options {
     uint64_t quarantine_bytes; /* debug: kept from being used again */
 };
 
-void ds_accel__allocator_defaults(struct ds_accel__allocator_options *options);
+DS_ACCEL__PRIVATE void ds_accel__allocator_defaults(struct ds_accel__allocator_options *options);
 /* Over what is there: "debug", "growable_segments=true,limit_bytes=8GiB". ERR_CONFIG. */
 int32_t ds_accel__allocator_parse_options(const char *text,
                                           struct ds_accel__allocator_options *options);
@@ -112,24 +113,24 @@ int32_t ds_accel__allocator_read_options(ds_accel_t *context,
 struct ds_accel__allocator;
 struct ds_accel__arena;
 struct ds_accel__private;
-int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
-                                   ds_accel_plugin_device_t *device,
-                                   const struct ds_accel__allocator_options *options,
-                                   struct ds_accel__allocator **allocator_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__allocator_create(
+    const struct ds_accel_plugin *table, ds_accel_plugin_device_t *device,
+    const struct ds_accel__allocator_options *options, struct ds_accel__allocator **allocator_out);
 /* The public handle that callbacks get, and the number that texts have. */
 void ds_accel__allocator_attach(struct ds_accel__allocator *allocator, ds_accel_device_t *handle,
                                 uint32_t device_index);
 /* Memory that is still allocated goes too: how many blocks. NULL is ignored. */
-uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator);
+DS_ACCEL__PRIVATE uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator);
 /* A stream's arena, for ds_accel__allocator_stream_gone() to end. NULL: no memory. */
-struct ds_accel__arena *ds_accel__allocator_arena(struct ds_accel__allocator *allocator,
-                                                  ds_accel_plugin_stream_t *stream);
-int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_bytes,
-                                  uint64_t align_bytes, void **pointer_out);
+DS_ACCEL__PRIVATE struct ds_accel__arena *
+ds_accel__allocator_arena(struct ds_accel__allocator *allocator, ds_accel_plugin_stream_t *stream);
+DS_ACCEL__PRIVATE int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena,
+                                                    uint64_t size_bytes, uint64_t align_bytes,
+                                                    void **pointer_out);
 /* ERR_NOT_FOUND: nothing of this allocator's is there; ERR_INVALID: not a live block's start.
  * freeing: NULL: the stream that it was allocated on. */
-int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
-                                 struct ds_accel__arena *freeing, void *pointer);
+DS_ACCEL__PRIVATE int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
+                                                   struct ds_accel__arena *freeing, void *pointer);
 /* A live block of its begins there. */
 bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void *pointer);
 int32_t ds_accel__allocator_record(struct ds_accel__allocator *allocator, void *pointer,
@@ -162,8 +163,9 @@ json_t *ds_accel__allocator_stats_tree(struct ds_accel__allocator *allocator);
 json_t *ds_accel__allocator_settings(const struct ds_accel__allocator *allocator);
 /* Every statistic in turn, until visit says no. */
 typedef bool (*ds_accel__stat_visit_t)(void *user_data, const char *key, int64_t value);
-void ds_accel__allocator_visit_stats(struct ds_accel__allocator *allocator,
-                                     ds_accel__stat_visit_t visit, void *user_data);
+DS_ACCEL__PRIVATE void ds_accel__allocator_visit_stats(struct ds_accel__allocator *allocator,
+                                                       ds_accel__stat_visit_t visit,
+                                                       void *user_data);
 /* which: DS_ACCEL_PEAK_* */
 void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint32_t which);
 /* Give cached memory back until at most keep_bytes are reserved. ERR_INVALID: debug found memory

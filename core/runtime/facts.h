@@ -7,6 +7,7 @@
 #ifndef DS_ACCEL_CORE_FACTS_H
 #define DS_ACCEL_CORE_FACTS_H
 
+#include "base/private.h"
 #include "config/config.h"
 #include "ds_accel.h"
 
@@ -59,10 +60,9 @@ void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool
  * Evaluate a backend by name (NULL: the chosen one), start it if it is not, lend make_tree what it
  * asks, and stop it again. ERR_NOT_FOUND: nobody knows the name. Lock held.
  */
-int32_t ds_accel__with_facts(ds_accel_t *context, const char *name,
-                             json_t *(*make_tree)(const struct ds_accel__facts *facts,
-                                                  uint32_t count),
-                             json_t **tree_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__with_facts(
+    ds_accel_t *context, const char *name,
+    json_t *(*make_tree)(const struct ds_accel__facts *facts, uint32_t count), json_t **tree_out);
 int32_t ds_accel__report_info(ds_accel_t *context, const char *name, json_t **tree_out);
 int32_t ds_accel__report_env(ds_accel_t *context, const char *name, json_t **tree_out);
 

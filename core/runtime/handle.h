@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_HANDLE_H
 #define DS_ACCEL_CORE_HANDLE_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <pthread.h>

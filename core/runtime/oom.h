@@ -4,6 +4,7 @@
 #ifndef DS_ACCEL_CORE_OOM_H
 #define DS_ACCEL_CORE_OOM_H
 
+#include "base/private.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -8,6 +8,7 @@
 #ifndef DS_ACCEL_CORE_REPORT_H
 #define DS_ACCEL_CORE_REPORT_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <jansson.h>
@@ -20,7 +21,8 @@ struct ds_accel__report_tools {
     char *(*write)(uint32_t report, json_t *tree, uint32_t format);
 };
 
-extern const struct ds_accel__report_tools *ds_accel__report_tools; /* report/report_tools.c */
+/* Set by report/report_tools.c. */
+DS_ACCEL__PRIVATE extern const struct ds_accel__report_tools *ds_accel__report_tools;
 
 /* Reports that functions of their own write. */
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u
@@ -28,9 +30,11 @@ extern const struct ds_accel__report_tools *ds_accel__report_tools; /* report/re
 #define DS_ACCEL__REPORT_CONFORMANCE 102u
 
 /* The tree of any report but RECORDING; what it needs happened before. Lock held. */
-int32_t ds_accel__report_tree(ds_accel_t *context, uint32_t report, const char *name,
-                              uint32_t format, json_t **tree_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__report_tree(ds_accel_t *context, uint32_t report,
+                                                const char *name, uint32_t format,
+                                                json_t **tree_out);
 /* Dump a tree, which is taken, as JSON or text. */
-int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format, char **text_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__report_write(uint32_t report, json_t *tree, uint32_t format,
+                                                 char **text_out);
 
 #endif

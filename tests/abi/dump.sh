@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# dump.sh BUILD [FROZEN]: print the interface of the library in a build folder, as abidw writes it.
+# dump.sh BUILD [FROZEN [NAME]]: print the interface of the library in a build folder, libNAME.so
+# or libds_accel.so, as abidw writes it.
 # Without places, so that it changes with the interface alone; types that the public headers do not
 # define are declarations only.
 #
@@ -10,11 +11,12 @@
 # that they have there, so that abidiff sees no change where members were only appended. Its own
 # has_data_member_inserted_at = end does not do: it forgives such a struct every other change too.
 set -eu
+name=${3:-ds_accel}
 
 dump() {
     abidw --no-show-locs --no-comp-dir-path --no-corpus-path --no-architecture --no-elf-needed \
         --no-parameter-names --no-write-default-sizes --exported-interfaces-only \
-        --headers-dir "$1/stage/program" --drop-private-types "$1/lib/libds_accel.so"
+        --headers-dir "$1/stage/program" --drop-private-types "$1/lib/lib$name.so"
 }
 
 if [ $# -lt 2 ]; then

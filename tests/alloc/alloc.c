@@ -9,7 +9,7 @@
  *
  *     alloc JOBS BUILD SOURCE [SCENARIO]
  */
-#include "ds_accel.h"
+#include "ds_accel_tools.h"
 
 #include <dlfcn.h>
 #include <dlpack/dlpack.h>

@@ -106,6 +106,30 @@ is "the C program runs" "0 cpu" "$code $out"
 run "$dir/consumer_cc"
 is "the C++ program runs" "0 cpu" "$code $out"
 
+cat >"$dir/tool.c" <<'END'
+#include <ds-accel/ds_accel_tools.h>
+#include <stdio.h>
+
+int main(void)
+{
+    char *text;
+
+    if (ds_accel_report(ds_accel_get(), DS_ACCEL_REPORT_DETECT, NULL, 0, &text) < 0) {
+        fprintf(stderr, "%s\n", ds_accel_last_error());
+        return 1;
+    }
+    fputs(text, stdout);
+    ds_accel_free_text(text);
+    return ds_accel_lint(NULL, "/nowhere", 0, &text) != DS_ACCEL_ERR_IO;
+}
+END
+# shellcheck disable=SC2046
+run gcc -std=c11 -Wall -Wextra -Werror -o "$dir/tool" "$dir/tool.c" \
+    $(pkg-config --cflags --libs ds-accel-tools) "-Wl,-rpath,$prefix/lib"
+is "a program with the tools compiles" "0 " "$code $err"
+run "$dir/tool"
+is "the program with the tools runs" "0 cpu" "$code $out"
+
 # shellcheck disable=SC2046
 run gcc -std=c99 -Wall -fPIC -shared -fvisibility=hidden -Wl,-z,defs,-z,now,-z,nodelete \
     $(pkg-config --cflags ds-accel) -o "$plugindir/ds_accel_vendor.so" "$dir/vendor.c"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# docs/porting.md and ds_accel.h know the same functions, but for those that have no counterpart
+# docs/porting.md and the headers of programs know the same functions, but for those that have no counterpart
 # elsewhere; no method of DeepSpeed's accelerator interface is left out; docs/programming.md names
 # functions that there are.  test_porting.sh BUILD
 set -eu
@@ -40,10 +40,10 @@ ds_accel_set_method
 ds_accel_version
 END
 
-# Functions of the header: a name that is declared or defined, not one that a comment or a body has.
-"${PYTHON:-/usr/bin/python3}" - "$build/include/ds-accel/ds_accel.h" >"$dir/declared" <<'END'
+# Functions of the headers: a name that is declared or defined, not one that a comment or a body has.
+"${PYTHON:-/usr/bin/python3}" - "$build"/include/ds-accel/ds_accel*.h >"$dir/declared" <<'END'
 import re, sys
-text = re.sub(r"/\*.*?\*/", "", open(sys.argv[1], encoding="utf-8").read(), flags=re.S)
+text = re.sub(r"/\*.*?\*/", "", "".join(open(name, encoding="utf-8").read() for name in sys.argv[1:]), flags=re.S)
 names = re.findall(r"^(?:DS_ACCEL_(?:EXPORT|HOT|INLINE)\b[^;{(]*?)\b(ds_accel_[a-z0-9]\w*)\s*\(", text, flags=re.M)
 print("\n".join(sorted(set(names))))
 END

@@ -192,7 +192,7 @@ objects=$(find "$build/obj/tools" -name '*.o' ! -name ds-accel-probe.o ! -name r
 if [ -z "${SAN:-}" ]; then
     # Linked anew: the dynamic linker takes no $ORIGIN outside of its own folders.
     # shellcheck disable=SC2086 # a list of files
-    "${CC:-gcc}" -pie -o "$prefix/bin/secure" $objects -L"$prefix/lib" -lds_accel -Wl,-rpath,"$prefix/lib"
+    "${CC:-gcc}" -pie -o "$prefix/bin/secure" $objects -L"$prefix/lib" -lds_accel_tools -lds_accel -Wl,-rpath,"$prefix/lib"
     cp "$(command -v id)" "$dir/id"
     chown "$other" "$prefix/bin/secure" "$dir/id"
     chmod 4755 "$prefix/bin/secure" "$dir/id"

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The rooms of core/ keep their order: no object calls, or reads a variable of, a later room. Prints
-# how many symbols each room uses of each earlier one. Nor does an include of a later room compile.  test_rooms.sh BUILD
+# The rooms of core/ keep their order: no object calls, or reads a variable of, a later room, and nothing
+# of libds_accel.so one of libds_accel_tools.so. Prints how many symbols each room uses of each earlier
+# one. Nor does an include of a later room compile.  test_rooms.sh BUILD
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-rooms=$(sed -n 's/^ROOMS := //p' "$source/Makefile")
+library=$(sed -n 's/^ROOMS := //p' "$source/Makefile")
+tools=$(sed -n 's/^TOOLS_ROOMS := //p' "$source/Makefile")
+rooms="$library $tools"
 (cd "$source" && find core -name '*.c') | sort >"$dir/sources"
 
 # SYMBOL ROOM FILE, of what is defined; the same of what is used.
@@ -29,6 +32,11 @@ uses=$(awk -v rooms="$rooms" '
     { print "use", $2, room[$1] }' "$dir/defined" "$dir/used")
 is "each file is in a room" "" "$(printf '%s\n' "$uses" | grep '^no room' || true)"
 is "no room uses a later one" "" "$(printf '%s\n' "$uses" | grep '^upward' | sort -u || true)"
+# The line between the libraries, apart from the order: the first room of the tools is behind the last of the library.
+is "both libraries have rooms" "base layers report lint" "${library%% *} ${library##* } ${tools%% *} ${tools##* }"
+is "libds_accel.so uses nothing of libds_accel_tools.so" "" "$(awk -v tools=" $tools " '
+    FILENAME ~ /defined$/ { if (index(tools, " " $2 " ")) below[$1] = $3; next }
+    ($1 in below) && !index(tools, " " $2 " ") { print $3, "uses", $1, "of", below[$1] }' "$dir/defined" "$dir/used")"
 for room in $rooms; do
     has "the graph has every room but the first" "base $(printf '%s\n' "$uses" | awk '{ print $2 }' | sort -u)" "$room"
 done
@@ -43,6 +51,9 @@ compiles host host/registry.h 0
 compiles host machine/elf_file.h 0
 compiles host runtime/handle.h 1
 compiles machine host/registry.h 1
+compiles report runtime/report.h 0
+compiles layers report/report.h 1
+compiles runtime memtools/memory_read.h 1
 printf '%s\n' "$uses" | grep '^use' | sort | uniq -c | awk '{ printf "  %-12s %-12s %d\n", $3, $4, $1 }'
 
 finish

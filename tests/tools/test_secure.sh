@@ -30,7 +30,7 @@ cp -R -P "$build/lib" "$build/libexec" "$build/share" "$prefix"
 chmod -R go-w "$prefix"
 objects=$(find "$build/obj/tools" -name '*.o' ! -name ds-accel-probe.o ! -name reasons.o)
 # shellcheck disable=SC2086 # a list of files
-"${CC:-gcc}" -pie -o "$prefix/bin/plain" $objects -L"$prefix/lib" -lds_accel \
+"${CC:-gcc}" -pie -o "$prefix/bin/plain" $objects -L"$prefix/lib" -lds_accel_tools -lds_accel \
     -Wl,-rpath,"$prefix/lib"
 cp "$prefix/bin/plain" "$prefix/bin/secure"
 chmod 4755 "$prefix/bin/secure"

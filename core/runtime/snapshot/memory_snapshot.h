@@ -8,6 +8,7 @@
 #ifndef DS_ACCEL_MEMORY_SNAPSHOT_H
 #define DS_ACCEL_MEMORY_SNAPSHOT_H
 
+#include "base/private.h"
 #include "ds_accel.h"
 
 #include <jansson.h>
@@ -31,14 +32,14 @@ struct ds_accel__snapshot_text {
  * in which the sizes add up. from: NULL for a tree that this process made; borrowed, as tree is.
  * ERR_INVALID with the place in the text, or in the tree, and what was expected; ERR_NO_MEMORY.
  */
-int32_t ds_accel__memory_snapshot_complete(json_t *tree, const struct ds_accel__snapshot_text *from,
-                                           json_t **tree_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__memory_snapshot_complete(
+    json_t *tree, const struct ds_accel__snapshot_text *from, json_t **tree_out);
 /*
  * Write a complete tree in a DS_ACCEL_SNAPSHOT_* format. The data has a NUL behind it that
  * does not count; ds_accel_free_text() releases it. ERR_INVALID no such format; ERR_NO_MEMORY.
  */
-int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format, void **data_out,
-                                        size_t *size_bytes_out);
+DS_ACCEL__PRIVATE int32_t ds_accel__memory_snapshot_write(json_t *tree, uint32_t format,
+                                                          void **data_out, size_t *size_bytes_out);
 
 /*
  * memory_pickle.c: any JSON value as a Python pickle that makes no calls. The depth is limited to
@@ -56,9 +57,10 @@ enum ds_accel__piece_state {
     DS_ACCEL__PIECE_ALLOCATED
 };
 
-enum ds_accel__piece_state ds_accel__piece_state(const json_t *block);
+DS_ACCEL__PRIVATE enum ds_accel__piece_state ds_accel__piece_state(const json_t *block);
 
 /* Add a segment's. */
-void ds_accel__memory_sum(const json_t *segment, struct ds_accel__memory_sums *sums);
+DS_ACCEL__PRIVATE void ds_accel__memory_sum(const json_t *segment,
+                                            struct ds_accel__memory_sums *sums);
 
 #endif
