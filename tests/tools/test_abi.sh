@@ -296,7 +296,8 @@ compare() {
 
 # The same of the functions that moved.
 compare_moved() {
-    "$frozen/dump.sh" "$(host_of "$2")" "$1" ds_accel_tools | sed s/DS_ACCEL_TOOLS_0/DS_ACCEL_0/ >"$dir/now.abi"
+    "$frozen/dump.sh" "$(host_of "$2")" "$1" ds_accel_tools |
+        sed 's/DS_ACCEL_TOOLS_0/DS_ACCEL_0/; s/libds_accel_tools\.so/libds_accel.so/' >"$dir/now.abi"
     run abidiff --no-added-syms --no-show-locs --harmless --suppressions "$dir/stayed" "$1" "$dir/now.abi"
 }
 
@@ -320,6 +321,11 @@ refuses_changes() {
     function="/<function-decl name='ds_accel_device_name'/,/<.function-decl>/"
     changed 4 "int32_t ds_accel_device_name" \
         "$function s/<parameter type-id='[^']*'/<parameter type-id='$id'/"
+    function="/<function-decl name='ds_accel_lint'/,/<.function-decl>/"
+    sed "$function s/<parameter type-id='[^']*'/<parameter type-id='$id'/" "$dump" >"$dir/changed.abi"
+    compare_moved "$dir/changed.abi" today
+    is "abidiff refuses a change of what moved" 4 "$((code & 15))"
+    has "abidiff says what it refuses" "$out" "ds_accel_lint"
     # Structs that may grow, and do in the future: members of another type, name, offset; inserted.
     options="/<class-decl name='ds_accel_options'/,/<.class-decl>/"
     changed 4 "'double flags'" "$options s/\('flags' type-id=\)'[^']*'/\1'$id'/"

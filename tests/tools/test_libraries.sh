@@ -23,9 +23,10 @@ cat >"$dir/ask.c" <<'END'
 int main(int argc, char **argv)
 {
     struct ds_accel_options options = {.struct_size = sizeof(options)};
-    ds_accel_t *context;
+    ds_accel_t *context = NULL;
     char *text = NULL;
     int32_t status;
+    int code;
 
     options.flags = DS_ACCEL_OPTION_NO_CACHE;
     options.machine_file = argc > 3 && argv[3][0] != '\0' ? argv[3] : NULL;
@@ -41,7 +42,10 @@ int main(int argc, char **argv)
     if (status < 0) {
         fprintf(stderr, "%s: %s\n", ds_accel_status_name(status), ds_accel_last_error());
     }
-    return status < 0 && text == NULL;
+    code = status < 0 && text == NULL;
+    ds_accel_free_text(text);
+    ds_accel_destroy(context);
+    return code;
 }
 END
 export LD_LIBRARY_PATH="$build/lib"
