@@ -4,7 +4,8 @@
 #
 # The rooms of core/ keep their order: no object calls, or reads a variable of, a later room, and nothing
 # of libds_accel.so one of libds_accel_tools.so. Prints how many symbols each room uses of each earlier
-# one. Nor does an include of a later room compile.  test_rooms.sh BUILD
+# one. Nor does an include of a later room compile, nor do the files of a room call each other in a
+# circle.  test_rooms.sh BUILD
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
@@ -40,6 +41,15 @@ is "libds_accel.so uses nothing of libds_accel_tools.so" "" "$(awk -v tools=" $t
 for room in $rooms; do
     has "the graph has every room but the first" "base $(printf '%s\n' "$uses" | awk '{ print $2 }' | sort -u)" "$room"
 done
+# No calls in a circle between the files of a room. A file that is part of one says so at its top, in a line
+# " * Cycle: OTHER.c, ... WHY".
+awk '
+    FILENAME ~ /defined$/ { file[$1] = $3; room[$1] = $2; next }
+    ($1 in file) && room[$1] == $2 && file[$1] != $3 { print $3, file[$1] }' "$dir/defined" "$dir/used" | sort -u |
+    while read -r from to; do
+        grep -q "^ \* Cycle: .*${to##*/}" "$source/core/$from" || echo "$from $to"
+    done >"$dir/calls"
+is "files of a room call each other in one direction" "" "$(tsort "$dir/calls" 2>&1 >/dev/null | sed 1d)"
 compiles() { # ROOM HEADER CODE
     echo "#include \"$2\"" >"$dir/include.c"
     # shellcheck disable=SC2046 # flags
