@@ -286,8 +286,8 @@ $(foreach plugin,$(PLUGINS),$(eval $(call plugin_rule,$(plugin))))
 
 # ---- targets ------------------------------------------------------------------------------------
 
-.PHONY: FORCE all build bench-programs run check check-all unit test-alloc test-allocator test-threads test-threads-sim \
-    test-caller test-layer test-fuzz test-shell fuzz \
+TESTS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-fuzz test-shell
+.PHONY: FORCE all build bench-programs run check check-all $(TESTS) $(TESTS:%=%-built) threads-sim fuzz \
     fuzz-keep libfuzzers asan tsan valgrind lint format bench install uninstall clean help deps \
     deps-check
 
@@ -353,20 +353,45 @@ include tests/abi/abi.mk
 include tests/allocator/allocator.mk
 include tests/sim/sim.mk
 
-# Builds may use make's -j; the tests come one after another, and shell tests and test-alloc have TEST_JOBS processes.
-TEST_JOBS ?= 2
-CHECKS := unit test-alloc test-allocator test-threads test-threads-sim test-caller test-layer test-fuzz test-shell
+# What a test has very many of (allocations to fail, deliberate mistakes, machines) is a sample in the gate, and everything
+# with FULL=1, as `make soak` has it. SEED chooses the sample. It is the commit's: a failure comes again as often as the
+# tests are run while it is repaired, and the next commit has other samples.
+ifeq ($(origin SEED),undefined)
+SEED := $(shell printf %d 0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 1))
+endif
+FULL ?=
+export SEED FULL
 
-check: deps-check  ## build and run every test
+# QUICK=1, between edits: unit tests and what is quick beside them, and the shell tests that the changed files can affect.
+QUICK ?=
+CHANGED_SINCE ?= HEAD
+ifneq ($(QUICK),)
+SHELL_TESTS := $(shell tests/tools/affected.sh '$(CHANGED_SINCE)')
+endif
+
+# How many processes a test that has several takes, and test-shell: many of its tests wait for something.
+TEST_JOBS ?= 2
+SHELL_JOBS ?= 3
+# Where make has no -j, builds take every processor, and as many tests run side by side.
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+IN_PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
+QUICK_CHECKS := unit test-caller test-layer test-fuzz test-shell
+CHECKS := $(if $(QUICK),$(QUICK_CHECKS),test-shell test-alloc unit test-allocator test-threads-sim test-threads test-caller test-layer test-fuzz)
+MEASURED_TEST = tests/tools/measured.sh $@
+
+check: deps-check  ## build and run every test, on samples; QUICK=1: what a change needs; FULL=1: without samples
 	@$(MAKE) --no-print-directory check-all
 
+# The tests that do not wait for others run side by side; those of one target have its processes. All run, whatever fails.
 check-all:
-	@set -e; for target in $(CHECKS); do start=$$(date +%s); $(MAKE) --no-print-directory $$target; \
-	    echo "-- $$target: $$(($$(date +%s) - start)) s"; done
+	@echo "-- check: $(if $(FULL),everything,samples by SEED=$(SEED))"
+	@tests/tools/measured.sh build $(MAKE) --no-print-directory $(IN_PARALLEL) $(CHECKS:%=%-built)
+	@$(MAKE) --no-print-directory -k $(IN_PARALLEL) $(CHECKS)
 
-unit: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
-	$(UNIT) --jobs 2 $(UNIT_FLAGS)
-	DS_ACCEL_CPU_ASYNC=true $(UNIT) --jobs 2 --filter 'plugin_cpu/*'
+unit-built: build $(TESTBED)/complete $(FIXTURES) $(UNIT)
+unit: unit-built
+	@$(MEASURED_TEST) $(UNIT) --jobs 2 $(UNIT_FLAGS)
+	@DS_ACCEL_CPU_ASYNC=true $(MEASURED_TEST)-async $(UNIT) --jobs 2 --filter 'plugin_cpu/*'
 
 # malloc() of its own in front of glibc's: not under sanitizers, which own malloc() themselves.
 ALLOC := $(BUILD)/tests/alloc
@@ -375,8 +400,9 @@ $(ALLOC): $(BUILD)/obj/tests/alloc/alloc.o $(LIBRARIES)
 	$(CC) -o $@ $< $(LINK_LIBRARIES) $(TESTBED_RPATH) -ldl $(LDFLAGS)
 $(BUILD)/obj/tests/alloc/alloc.o: TEST_CFLAGS += -fno-builtin $(DEPENDS_CFLAGS)
 
-test-alloc: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
-	$(if $(SAN),@echo "alloc: not run: the sanitizer owns malloc()",$(ALLOC) $(TEST_JOBS) $(abspath $(TESTBED)) $(CURDIR))
+test-alloc-built: build $(TESTBED)/complete $(FIXTURES) $(if $(SAN),,$(ALLOC))
+test-alloc: test-alloc-built
+	@$(if $(SAN),echo "alloc: not run: the sanitizer owns malloc()",$(MEASURED_TEST) $(ALLOC) $(TEST_JOBS) $(abspath $(TESTBED)) $(CURDIR))
 
 THREADS := $(BUILD)/tests/threads
 $(THREADS): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/threads/*.c)) $(LIBRARIES)
@@ -384,8 +410,9 @@ $(THREADS): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/threads/*.c)) $(LIB
 	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
-test-threads: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
-	$(THREADS) $(abspath $(TESTBED))
+test-threads-built: build $(TESTBED)/complete $(FIXTURES) $(THREADS)
+test-threads: test-threads-built
+	@$(MEASURED_TEST) $(THREADS) $(abspath $(TESTBED))
 
 # The same over vendors' plugins, each on its simulator, and over two devices of PoCL; mps has only macOS's own.
 THREADS_VENDORS := $(filter-out mps,$(VENDOR_PLUGINS))
@@ -393,7 +420,10 @@ ON_SIMULATOR := DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD=$(BUILD) tests/sim/ds-acc
 # The thread sanitizer ends a forked child that starts threads, as the plugin's probe has PoCL do.
 ON_POCL := TSAN_OPTIONS="$$TSAN_OPTIONS:die_after_fork=0" OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_DEVICES="pthread pthread" \
     POCL_CACHE_DIR=$(abspath $(BUILD))/sim/pocl DS_ACCEL_OPENCL_DEVICE_TYPE=cpu DS_ACCEL_CACHE=off
-test-threads-sim: build $(TESTBED)/complete $(SIM_FILES) $(THREADS)
+test-threads-sim-built: build $(TESTBED)/complete $(SIM_FILES) $(THREADS)
+test-threads-sim: test-threads-sim-built
+	@$(MEASURED_TEST) $(MAKE) --no-print-directory threads-sim
+threads-sim:
 	@set -e; for vendor in $(filter-out opencl,$(THREADS_VENDORS)); do \
 	    $(ON_SIMULATOR) $$vendor $(THREADS) $(abspath $(BUILD)) $$vendor; \
 	    $(ON_SIMULATOR) $$vendor $(THREADS) $(abspath $(BUILD)) $$vendor lost; done
@@ -405,8 +435,9 @@ $(CALLER): $(BUILD)/obj/tests/caller/caller.o $(BUILD)/obj/tests/caller/state.o 
 	$(CC) -o $@ $(filter %.o,$^) $(LINK_LIBRARIES) $(TESTBED_RPATH) \
 	    -lpthread $(SANFLAGS) $(LDFLAGS)
 
-test-caller: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
-	$(CALLER) $(abspath $(TESTBED))
+test-caller-built: build $(TESTBED)/complete $(FIXTURES) $(CALLER)
+test-caller: test-caller-built
+	@$(MEASURED_TEST) $(CALLER) $(abspath $(TESTBED))
 
 # With the core's own objects: what it tests is not exported.
 BLOCKS := $(BUILD)/tests/blocks
@@ -417,11 +448,17 @@ $(BLOCKS): $(BUILD)/obj/tests/layers/blocks.o $(CORE_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(DEPENDS_LIBS) -lpthread -ldl $(SANFLAGS) $(LDFLAGS)
 
-test-layer: build $(TESTBED)/complete $(BLOCKS)
-	DS_ACCEL_PROBE=in-process $(BLOCKS) $(abspath $(TESTBED))/lib/ds-accel
+test-layer-built: build $(TESTBED)/complete $(BLOCKS)
+test-layer: test-layer-built
+	@DS_ACCEL_PROBE=in-process $(MEASURED_TEST) $(BLOCKS) $(abspath $(TESTBED))/lib/ds-accel
 
-test-shell: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
-	@SAN=$(SAN) tests/tools/run_tests.sh $(TEST_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) $(SHELL_TESTS)
+# The long ones first, so that the last process does not begin one when all others are through.
+LONG_TESTS := $(addprefix tests/,tools/test_conformance.sh sim/test_opencl.sh tools/test_faults.sh tools/test_isolation.sh \
+    tools/test_cli.sh sim/test_xpu.sh sim/test_cuda.sh sim/test_rocm.sh sim/test_npu.sh sim/test_hpu.sh sim/test_fork.sh)
+test-shell-built: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES) $(if $(filter %/test_abi.sh,$(SHELL_TESTS)),$(ABI_FILES))
+test-shell: test-shell-built
+	@SAN=$(SAN) $(MEASURED_TEST) tests/tools/run_tests.sh $(SHELL_JOBS) $(abspath $(BUILD)) $(abspath $(TESTBED)) \
+	    $(filter $(SHELL_TESTS),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(SHELL_TESTS))
 
 # Compiles in half the time of -O2, and is what the sanitizers' authors advise.
 SAN_CFLAGS ?= -O1 -g

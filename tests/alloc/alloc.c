@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Fail the Nth allocation, for every N until none fails: each scenario must end with a status, leak
- * nothing, and give the right answer once memory suffices. Where the status is OK although an
- * allocation failed, the answer must be that of an undisturbed run. malloc() and its kin are this
- * program's own in front of glibc's, so every library in the process is covered: jansson, libltdl
- * and the dynamic linker too. Several processes share the scenarios.
+ * Fail the Nth allocation, for every N until none fails, or without $FULL for one N in STEP, which
+ * $SEED chooses: each scenario must end with a status, leak nothing, and give the right answer once
+ * memory suffices. Where the status is OK although an allocation failed, the answer must be that of
+ * an undisturbed run. malloc() and its kin are this program's own in front of glibc's, so every
+ * library in the process is covered: jansson, libltdl and the dynamic linker too. Several processes
+ * share the scenarios.
  *
  *     alloc JOBS BUILD SOURCE [SCENARIO]
  */
@@ -1352,9 +1353,23 @@ static void judge(struct tally *tally, bool is_good)
     atomic_fetch_add(is_good ? &tally->passed : &tally->failed, 1);
 }
 
+/* Every allocation, or one in STEP: by $SEED and the scenario, so that each has others. */
+#define STEP 6
+
+static unsigned long first_and_step(size_t scenario, unsigned long *step_out)
+{
+    const char *seed = getenv("SEED");
+    bool is_full = getenv("FULL") != NULL && getenv("FULL")[0] != '\0';
+
+    *step_out = is_full ? 1 : STEP;
+    return 1 + ((seed != NULL ? strtoul(seed, NULL, 10) : 0) + scenario) % *step_out;
+}
+
 static void fail_each(struct tally *tally, size_t scenario)
 {
     bool reached = true;
+    unsigned long step;
+    unsigned long first = first_and_step(scenario, &step);
 
     if (scenarios[scenario].run == detect_quarantined) {
         crash_twice();
@@ -1375,7 +1390,7 @@ static void fail_each(struct tally *tally, size_t scenario)
         judge(tally, false);
     }
     reached = true;
-    for (unsigned long nth = 1; reached; nth++) {
+    for (unsigned long nth = first; reached; nth += step) {
         judge(tally, run_once(scenario, nth, &reached));
     }
 }

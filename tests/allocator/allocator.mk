@@ -35,6 +35,7 @@ $(COMPARE): $(COMPARE_OBJECTS) $(CORE_OBJECTS)
 
 -include $(COMPARE_OBJECTS:.o=.d)
 
-test-allocator: $(MODEL) $(COMPARE)
-	$(MODEL) $(MODEL_OPERATIONS)
-	$(COMPARE) --seeds $(COMPARE_SEEDS) $(COMPARE_TRACES)
+test-allocator-built: $(MODEL) $(COMPARE)
+test-allocator: test-allocator-built
+	@$(MEASURED_TEST) $(MODEL) $(MODEL_OPERATIONS)
+	@$(MEASURED_TEST)-compare $(COMPARE) --seeds $(COMPARE_SEEDS) $(COMPARE_TRACES)

@@ -31,7 +31,10 @@ $(LIBFUZZERS): $(FUZZ_DIR)/%: $(BUILD)/obj/$(FUZZ_SOURCE)/%.o $(CORE_OBJECTS)
 
 -include $(wildcard $(BUILD)/obj/$(FUZZ_SOURCE)/*.d)
 
-test-fuzz: $(REPLAYS)
+test-fuzz-built: $(REPLAYS)
+test-fuzz: test-fuzz-built
+	@$(MEASURED_TEST) $(MAKE) --no-print-directory fuzz-replay
+fuzz-replay:
 	@set -e; for name in $(FUZZERS); do \
 	    $(FUZZ_DIR)/replay/fuzz_$$name $(FUZZ_SOURCE)/corpus/$$name; done
 
@@ -42,7 +45,7 @@ fuzz-reach:  ## does each fuzzer get where reach.txt says, with what is in its c
 	@$(MAKE) --no-print-directory reach-replays BUILD=$(BUILD)-reach CFLAGS='-O0 --coverage' LDFLAGS=--coverage SAN=
 	@$(FUZZ_SOURCE)/reach.sh $(BUILD)-reach $(FUZZERS)
 reach-replays: $(REPLAYS)
-.PHONY: fuzz-reach reach-replays
+.PHONY: fuzz-replay fuzz-reach reach-replays
 
 # What it adds to its corpus stays in the build folder; an input that fails is named at the end.
 fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="config elf ..."

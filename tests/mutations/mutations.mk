@@ -2,14 +2,14 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # Deliberate defects, each with the test that must fail: tests/mutations/run.sh. Included by the top
-# Makefile. The gate runs a sample; `make soak` runs all of them and the long versions of other tests.
+# Makefile. The gate runs a sample; `make soak` runs all of them, and the other tests at full count.
 
 MUTATIONS := tests/mutations/run.sh --jobs $(TEST_JOBS)
 MUTATIONS_ONLY ?= *
 MUTATIONS_SAMPLE ?= 12
 # Of the sample: no other mutation begins after this time.
 MUTATIONS_SECONDS ?= 60
-MUTATIONS_SEED ?=
+MUTATIONS_SEED ?= $(SEED)
 SOAK_FUZZ_SECONDS ?= 300
 SOAK_OPERATIONS ?= 100000000
 
@@ -21,12 +21,12 @@ mutations: build $(TESTBED)/complete $(FIXTURES) $(SIM_FILES)  ## every delibera
 
 mutations-sample: build $(TESTBED)/complete $(FIXTURES)  ## a few of them: MUTATIONS_SEED repeats a sample
 	$(MUTATIONS) --sample $(MUTATIONS_SAMPLE) --seconds $(MUTATIONS_SECONDS) \
-	    $(if $(MUTATIONS_SEED),--seed $(MUTATIONS_SEED)) $(BUILD)
+	    --seed $(MUTATIONS_SEED) $(BUILD)
 
-soak: deps-check  ## the long versions: all mutations, a long random allocation, fuzzing for minutes
-	$(MAKE) mutations
-	$(MAKE) test-allocator MODEL_OPERATIONS=$(SOAK_OPERATIONS)
-	$(MAKE) fuzz FUZZ_SECONDS=$(SOAK_FUZZ_SECONDS)
+soak: deps-check  ## everything at full count, and the figures for notes: all that the gate samples, mutations, long fuzzing
+	@tests/tools/soak.sh $(BUILD)/soak.log $(SEED) \
+	    "$(MAKE) check-all FULL=1" "$(MAKE) lint" "$(MAKE) asan FULL=1" "$(MAKE) tsan FULL=1" "$(MAKE) valgrind FULL=1" \
+	    "$(MAKE) mutations" "$(MAKE) test-allocator MODEL_OPERATIONS=$(SOAK_OPERATIONS)" "$(MAKE) fuzz FUZZ_SECONDS=$(SOAK_FUZZ_SECONDS)"
 
 # What run.sh builds for a test before it runs the test alone.
 mutant-host: build $(TESTBED)/complete $(FIXTURES)

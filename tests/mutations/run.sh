@@ -48,6 +48,8 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/ds-accel-mut.XXXXXX")
 scratch=$(cd "$scratch" && pwd -P)
 chmod 755 "$scratch" # tests become other users
 
+# A defect may be noticed by anything that a test looks at, not only by what its sample has.
+export FULL=1
 # A make that is started here is no part of the one that started this script.
 unset MAKEFLAGS MFLAGS MAKELEVEL DS_ACCEL_CPU_ASYNC
 

@@ -322,23 +322,28 @@ def write_nic(tree, nic):
         tree.file(f"/sys/class/net/{interface}/speed", f"{nic.get('speed_mbit', 400000)}\n")
 
 
-def main():
-    if len(sys.argv) != 3:
-        raise SystemExit(__doc__.strip().splitlines()[2].strip())
-    with open(sys.argv[1], encoding="utf-8") as file:
+def write_machine(path, root):
+    """The files of the machine that the file describes, below a new or empty folder."""
+    with open(path, encoding="utf-8") as file:
         machine = json.load(file)
-    tree = Tree(sys.argv[2].rstrip("/"))
+    tree = Tree(root.rstrip("/"))
     os.makedirs(tree.root, exist_ok=True)
     write_host(tree, machine)
     for name, vendor in machine.get("vendors", {}).items():
         if name not in VENDORS:
-            raise SystemExit(f"machine.py: {sys.argv[1]}: no vendor {name}: {', '.join(VENDORS)}")
+            raise SystemExit(f"machine.py: {path}: no vendor {name}: {', '.join(VENDORS)}")
         write_vendor(tree, name, vendor, machine)
     for nic in machine.get("nics", []):
         write_nic(tree, nic)
-    for path, text in machine.get("files", {}).items():
-        tree.file(path, text)
+    for file_path, text in machine.get("files", {}).items():
+        tree.file(file_path, text)
     tree.list_slots()
+
+
+def main():
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__.strip().splitlines()[2].strip())
+    write_machine(sys.argv[1], sys.argv[2])
 
 
 if __name__ == "__main__":

@@ -304,13 +304,14 @@ is "and when it is free again" "0  " "$code $out $err"
 # ---- every call fails once ---------------------------------------------------------------------------
 
 # Each failure is complete, the process survives, and nothing is left behind but what could not be
-# given back. One run per call, until a run has no such call.
+# given back. One run per call of the sample, until a run has no such call.
 "$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/every"
 export SIM_MACHINE="$machines/hpu-holes.json"
 for library in "" "$typed"; do
     n=0
     while :; do
         n=$((n + 1))
+        taken 6 || continue
         rm -f "$dir/report"
         driven env LD_LIBRARY_PATH="$build/sim/lib" DS_ACCEL_ROOT="$dir/every" SIM_REPORT="$dir/report" \
             SIM_FAIL="*:$n" ${library:+DS_ACCEL_HPU_LIBRARY="$library"} timeout 60 "$drive" "$plugin" walk
@@ -331,7 +332,7 @@ unset SIM_MACHINE
 # ---- the traps ----------------------------------------------------------------------------------------
 
 # Each mistake of order or number is made, and has to be found. Not with a sanitizer's objects.
-# mutant NAME FILE SED [CASE [VARIABLE=VALUE...]]
+# Of many a sample is tried.  mutant NAME FILE SED [CASE [VARIABLE=VALUE...]]
 mutant() {
     name=$1
     file=$2
@@ -347,6 +348,7 @@ mutant() {
         fail "mutant $name: nothing to change"
         return
     fi
+    taken 4 || return 0
     case $file in
     *.h) changed=$(ls "$dir/mutant/"*.c) ;;
     *) changed=$dir/mutant/$file ;;

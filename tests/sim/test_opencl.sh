@@ -138,9 +138,14 @@ is "memory that is freed while it is copied to another device" "0 " "$code $out"
 # ---- a call that fails, and a program with OpenCL of its own ------------------------------------
 
 # A code that no specification has; a device that is lost there; a runtime without resources.
+# Of the sample, each code at other calls.
+step=9
+[ -z "${FULL-}" ] || step=1
+first=${SEED:-0}
 for number in -9999 -2 -5; do
+    first=$((first % step + 1))
     driven env POCL_DEVICES="pthread pthread" DS_ACCEL_OPENCL_LIBRARY="$failing" \
-        "$drive" "$plugin" rounds "$failing" "$number"
+        "$drive" "$plugin" rounds "$failing" "$number" "$step" "$first"
     is "each call fails with $number: $err$(printf '%s\n' "$out" | grep -A 9 -E '^(wrong|untold|left)' || true)" 0 "$code"
     printf '%s\n' "$out" | sed -n "s/^[0-9]* \(calls\|failed\)/  code $number: &/p"
 done

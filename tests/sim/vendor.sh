@@ -80,7 +80,7 @@ conforms() {
     is "$1" "0 $3" "$code $figures"
 }
 
-# every_call SCENARIO ALIVE CODE: the Nth call of the vendor's libraries fails, for every N. Nothing crashes, a
+# every_call SCENARIO ALIVE CODE: the Nth call of the vendor's libraries fails, for every N of the sample. Nothing crashes, a
 # failure is told with the vendor's code (a telemetry or range library that fails is just not
 # there), and nothing stays alive but what a failing destructor, whose name matches ALIVE, was asked for.
 every_call() {
@@ -90,6 +90,7 @@ every_call() {
     bare true # makes the machine's files, once for all runs
     n=1
     while [ "$n" -le "$total" ]; do
+        taken 8 || { n=$((n + 1)) && continue; }
         DS_ACCEL_ROOT=$dir/root SIM_FAIL="*:$n" drive "$machine" "$1"
         failed_call=$(sed -n 's/^failed //p' "$dir/report" | head -1)
         case $code in
@@ -110,6 +111,7 @@ $err" ;;
 
 # wrong NAME SED FILE TEST...: the plugin with one mistake, made by sed in one of its files or in a
 # source of the frame, common/NAME.c, does not pass the test (a command, which finds the plugin in $wrong).
+# Of many mistakes a sample is tried.
 wrong() {
     name=$1
     edit=$2
@@ -134,6 +136,7 @@ wrong() {
         fail "$name: the edit changes nothing"
         return 0
     fi
+    taken 4 || return 0
     case $file in
     *.h) sources=$(cd "$dir/wrong" && ls ./*.c) ;;
     *) sources=$file ;;

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=sh
 #
-# What the shell tests share: a folder, counted checks, a closing line. Source it, check, then `finish`.
+# What the shell tests share: a folder, counted checks, samples, a closing line. Source it, check, then `finish`.
 
 passed=0
 failed=0
@@ -13,6 +13,11 @@ trap 'rm -rf "$dir"' EXIT
 unset DS_ACCELERATOR DS_ACCEL_PLUGIN_PATH DS_ACCEL_CONFIG DS_ACCEL_LOG DS_ACCEL_PROBE \
     DS_ACCEL_CACHE_DIR DS_ACCEL_ALLOCATOR DS_ACCEL_DECISION DS_ACCEL_LAYERS DS_ACCEL_TRACE_FILE DS_ACCEL_RACE_FILE DS_ACCEL_ROOT LOCAL_SIZE LOCAL_RANK 2>/dev/null || true
 export XDG_CONFIG_HOME="$dir/config" XDG_RUNTIME_DIR="$dir" DS_ACCEL_CACHE=off LC_ALL=C
+
+# Python by its path: a name in PATH may be a script in front of it, which takes ten times as long to start.
+python3() {
+    "${PYTHON:-/usr/bin/python3}" "$@"
+}
 
 # pass NAME, fail NAME [DETAIL]
 pass() {
@@ -51,6 +56,16 @@ run() {
     code=0
     out=$("$@" 2>"$dir/stderr") || code=$?
     err=$(cat "$dir/stderr")
+}
+
+# What a test has very many of is a sample in the gate, and everything with $FULL, as `make soak` has it. $SEED says
+# which of them: another commit has another sample, the same seed the same one.
+#
+# taken ONE_IN: whether the next of many belongs to the sample, in which one in so many does.
+turn=0
+taken() {
+    turn=$((turn + 1))
+    [ -n "${FULL-}" ] || [ $(((turn + ${SEED:-0}) % $1)) = 0 ]
 }
 
 finish() {

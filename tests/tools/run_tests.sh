@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Run shell tests, JOBS at a time; what each prints comes in one piece. Those of tests/tools see the
+# Run shell tests, JOBS at a time, in the order given; what each prints comes in one piece. Those of tests/tools see the
 # testbed, all others the whole build. Fails if one of them does, after the last has ended.
 #
 #     run_tests.sh JOBS BUILD TESTBED TEST...
+#
+# Tests take the sample of $SEED, or everything with $FULL (lib.sh).
 set -eu
 jobs=$1
 RUN_TESTS_BUILD=$2
@@ -26,11 +28,10 @@ printf '%s\n' "$@" | xargs -n 1 -P "$jobs" sh -c '
     *) build=$RUN_TESTS_BUILD ;;
     esac
     code=0
-    start=$(date +%s)
     # Each test has simulated machines of its own: a device that serves one process is not taken by
     # the test beside it.
     export SIM_SCOPE="${RUN_TESTS_DIR##*/}.$$"
-    "$1" "$build" >"$RUN_TESTS_DIR/out.$$" 2>&1 || code=1
-    echo "-- $1: $(($(date +%s) - start)) s" >>"$RUN_TESTS_DIR/out.$$"
+    tests/tools/measured.sh "$1" "$1" "$build" >"$RUN_TESTS_DIR/out.$$" 2>&1 || code=1
+    [ $code = 0 ] || [ -n "${FULL-}" ] || echo "-- $1: SEED=${SEED:-0} repeats this sample" >>"$RUN_TESTS_DIR/out.$$"
     flock "$RUN_TESTS_DIR" cat "$RUN_TESTS_DIR/out.$$"
     exit $code' sh

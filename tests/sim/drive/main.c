@@ -81,7 +81,7 @@ static const struct scenario scenarios[] = {
      "opens device 0 by two instances, and holds it for a line of stdin"},
     /* walk.c and streams.c, rounds.c, native.c */
     {"walk", "", drive_walk, 1, "each slot once or twice, whatever fails"},
-    {"rounds", "LIBRARY CODE", drive_rounds, 1,
+    {"rounds", "LIBRARY CODE [STEP FIRST]", drive_rounds, 1,
      "the walk again and again; in round N call number N of the LIBRARY fails with CODE"},
     {"native", "", drive_native, 1,
      "a program that has OpenCL itself, and mixes it with the plugin"},

@@ -4,7 +4,7 @@
  * The walk over a real library, again and again in one process: in round N call number N of the
  * library fails with a code (opencl/failing.c). After each round nothing may be left of the
  * library's objects. In the first round no call fails, and none of the plugin's may but those that
- * it has no function for.
+ * it has no function for. With STEP and FIRST only every STEPth call fails, from call FIRST on.
  *
  * Ends with the first round that is wrong; else says how many there were.
  */
@@ -81,25 +81,38 @@ static int play_round(struct run *run, long number, int32_t code)
     return round.refused == round.missing;
 }
 
+/* Argument INDEX as a number; without it, the other one. */
+static long number_of(char *const *arguments, int index, long otherwise)
+{
+    for (int i = 0; i <= index; i++) {
+        if (arguments[i] == NULL) {
+            return otherwise;
+        }
+    }
+    return strtol(arguments[index], NULL, 10);
+}
+
 void drive_rounds(struct run *run)
 {
-    int32_t code = run->arguments[0] != NULL && run->arguments[1] != NULL
-                       ? (int32_t)strtol(run->arguments[1], NULL, 10)
-                       : 0;
-    long number = 0;
+    int32_t code = (int32_t)number_of(run->arguments, 1, 0);
+    long step = number_of(run->arguments, 2, 1);
+    long number = number_of(run->arguments, 3, 1) - step;
+    long rounds = 0;
     int silent = 0;
 
-    if (code == 0 || !find_failing(run->arguments[0])) {
-        drive_wrong(run, "no LIBRARY and CODE for calls to fail");
+    if (code == 0 || step <= 0 || number + step <= 0 || !find_failing(run->arguments[0])) {
+        drive_wrong(run, "no LIBRARY and CODE for calls to fail, or no right STEP and FIRST");
         return;
     }
     play_round(run, 0, code);
     printf("%ld calls\n", failing.calls());
     do {
-        silent += play_round(run, ++number, code);
+        number += step;
+        rounds++;
+        silent += play_round(run, number, code);
     } while (number < ROUND_LIMIT && run->code == DRIVE_FINE && failing.has_failed());
-    printf("%ld failed in turn, %d of them in silence, %u told by their code\n", number - 1,
+    printf("%ld failed in turn, %d of them in silence, %u told by their code\n", rounds - 1,
            silent - 1, run->awaited);
-    drive_want(run, number > 1 && number < ROUND_LIMIT && run->awaited > 0,
+    drive_want(run, rounds > 1 && number < ROUND_LIMIT && run->awaited > 0,
                "calls fail, and are told by their code");
 }
