@@ -50,18 +50,19 @@ reach-replays: $(REPLAYS)
 # What it adds to its corpus stays in the build folder; an input that fails is named at the end.
 fuzz:  ## look for inputs that break a parser: FUZZ_SECONDS each, FUZZERS="config elf ..."
 	@tools/deps.sh build fuzz
-	@$(MAKE) --no-print-directory fuzz-reach
-	@$(MAKE) --no-print-directory libfuzzers BUILD=$(BUILD)-fuzz CC=clang \
+	@tests/tools/measured.sh fuzz-reach $(MAKE) --no-print-directory fuzz-reach
+	@tests/tools/measured.sh fuzz-build $(MAKE) --no-print-directory libfuzzers BUILD=$(BUILD)-fuzz CC=clang \
 	    SAN=fuzzer-no-link,address,undefined CFLAGS='$(SAN_CFLAGS)'
-	@set -e; for name in $(FUZZERS); do \
-	    mkdir -p $(BUILD)-fuzz/corpus/$$name; \
-	    echo "fuzz_$$name: $(FUZZ_SECONDS) s"; \
-	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	    $(BUILD)-fuzz/fuzz/fuzz_$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+	@echo "fuzz: $(FUZZ_SECONDS) s each, SEED=$(SEED)"
+	@mkdir -p $(FUZZERS:%=$(BUILD)-fuzz/corpus/%)
+	@printf '%s\n' $(FUZZERS) | UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 tests/tools/measured.sh fuzz-search \
+	    xargs -n 1 -P $(TEST_JOBS) sh -c 'name=$$1; output=$(BUILD)-fuzz/fuzz_$$name.out; code=0; \
+	    $(BUILD)-fuzz/fuzz/fuzz_$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -seed=$(SEED) \
 	        -max_len=$(FUZZ_MAX_LEN) -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
 	        -artifact_prefix=$(BUILD)-fuzz/fuzz_$$name- \
 	        $$(test ! -f $(FUZZ_SOURCE)/$$name.dict || echo -dict=$(FUZZ_SOURCE)/$$name.dict) \
-	        $(BUILD)-fuzz/corpus/$$name $(FUZZ_SOURCE)/corpus/$$name; done
+	        $(BUILD)-fuzz/corpus/$$name $(FUZZ_SOURCE)/corpus/$$name >$$output 2>&1 || code=1; \
+	    sed "s/^/fuzz_$$name: /" $$output; exit $$code' sh
 
 # By code reached alone: counts of how often would keep hundreds.
 fuzz-keep:  ## of what make fuzz added, keep in corpus/ the few inputs that reach new code
