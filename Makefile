@@ -362,11 +362,12 @@ endif
 FULL ?=
 export SEED FULL
 
-# QUICK=1, between edits: unit tests and what is quick beside them, and the shell tests that the changed files can affect.
+# QUICK=1, between edits: the unit tests and the shell tests that the changed files can affect, and what is quick.
 QUICK ?=
 CHANGED_SINCE ?= HEAD
 ifneq ($(QUICK),)
-SHELL_TESTS := $(shell tests/tools/affected.sh '$(CHANGED_SINCE)')
+SHELL_TESTS := $(shell tests/tools/affected.sh shell '$(CHANGED_SINCE)')
+UNIT_FLAGS ?= --filter '$(shell tests/tools/affected.sh unit '$(CHANGED_SINCE)')'
 endif
 
 # How many processes a test that has several takes, and test-shell: many of its tests wait for something.

@@ -2,21 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Print the shell tests that changed files can affect first: what `make check QUICK=1` runs beside the unit tests.
+# Print the tests that changed files can affect first: what `make check QUICK=1` runs.
 #
-#     affected.sh [COMMIT]
+#     affected.sh shell [COMMIT]      the shell tests
+#     affected.sh unit [COMMIT]       a pattern for the unit tests' --filter; '*' for all of them
 #
-# Changed is what differs from the commit (HEAD, unless given), and what git does not know yet. Names decide: a test of
-# the same name as the changed file or its directory (core/cache_file.c: test_cache.sh, plugins/xpu: test_xpu.sh).
-# What names do not tell, whole `make check` does: this is for the time between edits. A few quick tests are always run.
+# Changed is what differs from the commit (HEAD, unless given), and what git does not know yet. A file of a room of core/
+# selects the unit tests of its room and of all rooms that follow, which can call it. Of the shell tests it selects those
+# of its room, and those of its own name: core/host/cache.c selects test_cache.sh, plugins/xpu selects test_xpu.sh. A few
+# quick tests always run. What this leaves out, whole `make check` runs: this is for the time between edits.
 set -eu
 cd "$(dirname "$0")/../.."
+kind=$1
+since=${2:-HEAD}
+rooms=$(sed -n 's/^ROOMS := //p' Makefile)
 
-# Under five seconds of a processor each: symbols, the command's edges, each vendor's plugin in brief.
-always="tests/tools/test_symbols.sh tests/tools/test_note.sh tests/tools/test_private.sh tests/sim/test_alike.sh
-tests/sim/test_identity.sh"
+# Under five seconds of a processor each: symbols, the order of rooms, each vendor's plugin in brief.
+always="tests/tools/test_symbols.sh tests/tools/test_rooms.sh tests/tools/test_note.sh tests/tools/test_private.sh
+tests/sim/test_alike.sh tests/sim/test_identity.sh"
 
-# tests_named WORD...: the tests of these names that there are.
+# tests_named WORD...: the shell tests of these names that there are.
 tests_named() {
     for word in "$@"; do
         for test in tests/tools/test_"$word".sh tests/sim/test_"$word".sh; do
@@ -37,32 +42,79 @@ tests_of() {
     done
     # shellcheck disable=SC2046 # words
     tests_named $(dirname "$1" | tr / ' ')
+    # What each room is seen by in the command and in vendors' plugins.
+    case $1 in
+    core/*.h | core/*.map | core/*.def) tests_named headers abi manual ;;
+    core/base/* | tests/base/*) tests_named cli texts fork secure reports ;;
+    core/config/* | tests/config/*) tests_named config cli matrix secure ;;
+    core/machine/* | tests/machine/*) tests_named topo matrix opened remedies ;;
+    core/host/* | tests/host/*) tests_named cli cache secure matrix ;;
+    core/runtime/* | tests/runtime/*) tests_named facts pinned telemetry engine ;;
+    core/layers/* | tests/layers/*) tests_named races engine ;;
+    core/report/* | tests/report/*) tests_named doctor reports topo cli texts ;;
+    core/record/*) tests_named record replay ;;
+    core/memtools/*) tests_named memory ;;
+    core/conformance/* | tests/conformance/*) tests_named conformance ;;
+    core/lint/* | tests/lint/*) tests_named cli porting ;;
+    esac
     case $1 in
     plugin-api.h | tests/abi/*) tests_named abi headers ;;
     plugins/common/*) tests_named frame opened ;;
+    plugins/cpu/* | plugins/mock/*) tests_named cli bench ;;
     docs/*.md | README.md | CONTRIBUTING.md) tests_named docs examples ;;
     docs/*.[157] | core/reasons.def | tools/reasons.c) tests_named manual ;;
     tools/completion/*) tests_named completion ;;
-    tools/*.c) tests_named cli ;;
+    tools/*.c) tests_named cli completion ;;
     conf/*) tests_named facts cli ;;
-    *allocator* | core/*memory*) tests_named memory ;;
-    core/*probe* | core/*contain* | core/*guard*) tests_named faults ;;
-    core/*trust* | core/*scan* | core/*elf*) tests_named secure ;;
+    *allocator* | core/*memory* | core/*oom*) tests_named memory ;;
+    core/*probe* | core/*contain* | core/*guard* | core/*frame*) tests_named faults ;;
     core/*verdict* | core/*snapshot*) tests_named cache ;;
-    core/*record*) tests_named record replay ;;
-    core/*layer* | core/*race*) tests_named races ;;
-    core/*presence* | core/*hardware*) tests_named matrix ;;
-    core/*detect* | core/*config* | core/*context*) tests_named matrix cli ;;
-    tests/sim/*.[ch]) tests_named engine ;;
+    core/*tensor* | core/*dlpack*) tests_named dlpack ;;
+    tests/sim/*.[ch] | tests/sim/*.py) tests_named engine ;;
     tests/fixtures/mutant*) tests_named conformance ;;
     tests/fixtures/fault*) tests_named faults isolation ;;
     esac
 }
 
-{
-    printf '%s\n' "$always"
-    { git diff --name-only "${1:-HEAD}" && git ls-files --others --exclude-standard; } 2>/dev/null |
-        while read -r path; do
+# suites_of PATH: the suites of the unit tests in the directories of tests/ whose code can see the file; * for all.
+suites_of() {
+    case $1 in
+    core/*/* | tests/*/*) room=${1#*/} && room=${room%%/*} ;;
+    plugins/*) room=plugins ;;
+    plugin-api.h | core/* | tests/*.[ch] | Makefile) echo '*' && return ;;
+    *) return 0 ;;
+    esac
+    seen=
+    for directory in $rooms plugins; do
+        # A test alone is seen by no other room.
+        case $directory/$1 in "$room"/*) seen=yes ;; */tests/*) seen= ;; esac
+        [ -z "$seen" ] || [ ! -d "tests/$directory" ] ||
+            sed -n 's/^Test(\([a-z_0-9]*\),.*/\1/p' "tests/$directory"/test_*.c
+    done
+}
+
+changed() {
+    { git diff --name-only "$since" && git ls-files --others --exclude-standard; } 2>/dev/null
+}
+
+case $kind in
+shell)
+    {
+        printf '%s\n' "$always"
+        changed | while read -r path; do
             tests_of "$path"
         done
-} | tr ' ' '\n' | awk 'NF && !seen[$0]++'
+    } | tr ' ' '\n' | awk 'NF && !seen[$0]++'
+    ;;
+unit)
+    suites=$(changed | while read -r path; do suites_of "$path"; done | sort -u | paste -sd '|' -)
+    case $suites in
+    \** | '') echo '*' ;;
+    *) echo "@($suites)/*" ;;
+    esac
+    ;;
+*)
+    echo "affected.sh: shell or unit" >&2
+    exit 2
+    ;;
+esac
