@@ -75,8 +75,9 @@ INSIDE_CFLAGS = $(CORE_CFLAGS) -Icore
 PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
+# What runs once is compiled for longer than it runs.
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
-    -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS)
+    -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS:-O2=-O1)
 
 # ---- sources ------------------------------------------------------------------------------------
 
