@@ -133,7 +133,7 @@ mistakes() {
         is "mistake $name" "1 $rule" "$(what_broke "$name")"
     done <"$2"
 }
-mistakes "$mutant" "$mutants" 4 8
+mistakes "$mutant" "$mutants" 4 16
 # Most of these wait for what does not end: all at the same time.
 export LOCAL_SIZE=2 DS_ACCEL_CPU_ASYNC=true
 mistakes "$mutant_cpu" "$mutants_cpu" 0 4
