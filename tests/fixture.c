@@ -10,6 +10,17 @@
 
 char test_log[16384];
 
+/*
+ * Asked by the leak checker. Criterion's runner loses a timeout (48 bytes) when a test ends while
+ * the timeouts are looked through, which a busy machine makes likely. The runner has no code of
+ * ours: each test is a process of its own, which Criterion gives BXFI_MAP, and is looked through.
+ */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+    return getenv("BXFI_MAP") == NULL;
+}
+
 static char dir[64];
 static pid_t dir_owner;
 
