@@ -15,7 +15,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 kind=$1
 since=${2:-HEAD}
-rooms=$(sed -n 's/^ROOMS := //p' Makefile)
+rooms=$(sed -n 's/^\(TOOLS_\)\{0,1\}ROOMS := //p' Makefile | paste -sd ' ' -)
 
 # Under five seconds of a processor each: symbols, the order of rooms, each vendor's plugin in brief.
 always="tests/tools/test_symbols.sh tests/tools/test_rooms.sh tests/tools/test_note.sh tests/tools/test_private.sh
