@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The cuda plugin: NVIDIA's driver API, with NVML for what is asked without a context and NVTX for
- * ranges. The toolkit (libcudart) is not needed: libcuda.so.1 comes with the kernel driver.
+ * The cuda plugin: NVIDIA's driver API, NVML for facts that need no context, and NVTX for ranges.
+ * The toolkit (libcudart) is not needed: libcuda.so.1 comes with the kernel driver.
  *
  *   cuda.c    the libraries, the verdict, the backend's table
  *   device.c  identity, the primary context, the current one, data types, visible devices
@@ -11,8 +11,8 @@
  *   share.c   peers, IPC, dma-bufs        ranges.c  NVTX, the profiler
  *   nvml.c    NVML, and its devices       sensors.c telemetry     links.c   PCI Express, NVLink
  *
- * Each device's primary context is used, the one that libcudart and so every framework uses, and it
- * is made current for the length of a call only.
+ * The plugin uses each device's primary context, which libcudart and therefore every framework uses
+ * too, and makes it current only for the length of a call.
  */
 #include "plugin.h"
 
@@ -189,7 +189,10 @@ static int tell_mismatch(struct cuda_runtime *runtime, cu_result_t code,
     return -1;
 }
 
-/* The kernel's module for memory is one of its own; without its node cuInit() fails as it likes. */
+/*
+ * The kernel driver has a separate module for memory; without the module's node, cuInit() fails
+ * with varying codes.
+ */
 static int has_memory_node(const struct ds_accel_host *host)
 {
     char path[512];
@@ -296,7 +299,7 @@ static int cuda_count(void *opened, uint32_t *count_out, struct vendor_problem *
     return 0;
 }
 
-/* A device whose compute mode is PROHIBITED takes no context of anybody. */
+/* A device whose compute mode is PROHIBITED accepts no context of any process. */
 static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *variant,
                       struct vendor_problem *problem)
 {
@@ -327,8 +330,8 @@ static int cuda_judge(void *opened, uint32_t count, uint32_t *usable_out, char *
 /* ---- codes ---------------------------------------------------------------------------------- */
 
 /*
- * Errors that a context does not survive count as the loss of the device: every later call in it
- * returns the same code, and only a new process gets another one.
+ * Errors that a context does not survive count as the loss of the device: every later call in the
+ * context returns the same code, and only a new process gets a new context.
  */
 static int is_sticky(int64_t code)
 {
@@ -383,7 +386,7 @@ static int32_t status_of(int64_t code)
     }
 }
 
-/* The toolkit's stub and the library of a failed start do not fill the name. */
+/* The toolkit's stub and the library of a failed start leave the name unset. */
 static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const char **name_out)
 {
     const struct cuda_runtime *runtime = opened;
@@ -397,8 +400,10 @@ static void cuda_describe(void *opened, int64_t code, int32_t *status_out, const
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-/* Of the thread's current device, the first where it has none, as the accelerator interface
-   answers. Not by the instance's devices, which a probe has not. */
+/*
+ * The version of the thread's current device, or of the first device if the thread has none, as the
+ * accelerator interface requires. The instance's devices are not used: a probe has none.
+ */
 static int current_major(const struct cuda_api *api)
 {
     cu_context_t context = NULL;
@@ -464,7 +469,7 @@ static int32_t cuda_backend_info(ds_accel_plugin_instance_t *instance,
 
 /* ---- the backend ---------------------------------------------------------------------------- */
 
-/* The last two: the GPUs of Windows under WSL 2, and those of a Tegra, which is on no bus. */
+/* The last two: the GPUs of Windows under WSL 2, and the GPU of a Tegra, which is on no bus. */
 #define HARDWARE \
     "pci 10de:03\n" \
     "node /dev/nvidiactl\n" \
@@ -497,7 +502,7 @@ const struct vendor_backend vendor_backend = {
     .event_handle_bytes = sizeof(cu_ipc_handle_t),
     .allocation_align_bytes = 256,
     .frees_wait = 1,
-    .probes_in_child = 1, /* cuInit() cannot be undone, nor be repeated in a forked child */
+    .probes_in_child = 1, /* cuInit() cannot be undone, nor repeated in a forked child */
     .open = cuda_open,
     .close = cuda_close,
     .count = cuda_count,
@@ -510,7 +515,7 @@ const struct vendor_backend vendor_backend = {
     .takes_native_context = 1,
     .enter = cuda_enter,
     .leave = cuda_leave,
-    .enters_for_streams = 1, /* the NULL stream is that of the current context */
+    .enters_for_streams = 1, /* the NULL stream belongs to the current context */
     .get_current = cuda_get_current,
     .set_current = cuda_set_current,
     .device_synchronize = cuda_device_synchronize,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices: who they are, the primary context, the current one, data types, visible devices. */
+/* Devices: identity, the primary context, the current context, data types, visible devices. */
 #include "plugin.h"
 
 int cuda_attribute(const struct cuda_api *api, cu_device_t device, int attribute, int otherwise)
@@ -38,7 +38,7 @@ int cuda_pci_address(const char *text, char *address, size_t address_size)
     return 1;
 }
 
-/* "Device Minor: 	 0" of the kernel driver's own page about the device. */
+/* "Device Minor: 	 0" in the kernel driver's own page about the device. */
 static void find_node(const struct ds_accel_host *host, struct ds_accel_device_identity *identity)
 {
     char path[512];
@@ -134,7 +134,7 @@ static void fill_info(const struct cuda_api *api, const struct cuda_device *stat
     }
 }
 
-/* A context of the program: it has to be one of this device. */
+/* The program's context must belong to this device. */
 static int32_t borrow_context(ds_accel_plugin_device_t *device, struct cuda_device *state,
                               uint64_t native_context, struct ds_accel_error *error)
 {
@@ -213,7 +213,7 @@ void cuda_device_close(ds_accel_plugin_device_t *device)
 
 /* ---- the current context -------------------------------------------------------------------- */
 
-/* Most programs use one device, whose context is current anyhow. */
+/* Fast path: most programs use one device, whose context is already current. */
 int32_t cuda_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
                    struct ds_accel_error *error)
 {
@@ -279,7 +279,7 @@ int32_t cuda_device_synchronize(ds_accel_plugin_device_t *device, struct ds_acce
     return DS_ACCEL_OK;
 }
 
-/* A context that had an error answers every call with it. */
+/* After an error, every call in the context returns the error's code. */
 int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     size_t free_bytes = 0;
@@ -292,7 +292,7 @@ int32_t cuda_device_health(ds_accel_plugin_device_t *device, struct ds_accel_err
 
 /* ---- data types ----------------------------------------------------------------------------- */
 
-/* Pascal computes fp16 at a fraction of its speed: only for those who ask for it. */
+/* Pascal computes fp16 at a fraction of its speed: report fp16 only to programs that ask for it. */
 static int computes_fp16(int major)
 {
     const char *allowed = getenv("DS_ALLOW_DEPRECATED_FP16");
@@ -336,11 +336,11 @@ int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uin
 
 /* ---- CUDA_VISIBLE_DEVICES ------------------------------------------------------------------- */
 
-/* What the variable has now, as far as it names devices by number. */
+/* The current value of the variable, if it names devices by number. */
 struct visible_list {
     uint32_t wanted;
     uint32_t position;
-    long number; /* of the wanted position; -1: none */
+    long number; /* of the device at the wanted position; -1: none */
     int has_names;
 };
 
@@ -364,11 +364,11 @@ static int look_at_token(void *user_data, const char *token)
 }
 
 /*
- * The child reads the variable as this process did, with the same CUDA_DEVICE_ORDER: numbers stay
- * right as long as they are those of this process's list. Without one they are the driver's count,
- * in which devices that are divided or cannot be used have a number too, and are left out of ours:
- * numbers are ours only if there are none of these. A part of a device has no number. Otherwise it
- * is the UUID, which is always right.
+ * The child reads the variable as this process did, with the same CUDA_DEVICE_ORDER: numbers of
+ * this process's list stay right. Without a list, numbers are the driver's count. The driver also
+ * counts devices that are divided or unusable, which the plugin leaves out: the plugin's numbers
+ * match the driver's only if there are no such devices. A part of a device has no number. In all
+ * other cases the token is the UUID, which is always right.
  */
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

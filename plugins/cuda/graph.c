@@ -95,8 +95,8 @@ int32_t cuda_graph_launch(ds_accel_plugin_device_t *device, void *exec, void *na
 }
 
 /*
- * Before CUDA 12 the function of this name had other arguments, which no header at hand declares: a
- * new instance is always right.
+ * Before CUDA 12 the function of this name had other arguments, which no available header declares:
+ * the plugin then asks for a new instance, which is always correct.
  */
 int32_t cuda_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, void *native,
                                uint32_t *result_out, struct ds_accel_error *error)

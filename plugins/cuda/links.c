@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Links of a device, by NVML: the PCI Express one, and NVLinks, each of which is one.
+ * Links of a device, by NVML: the PCI Express link, and each NVLink as a link of its own.
  *
- * Who is at the other end of an NVLink, NVML tells by PCI address: another device of ours, a
- * switch, a processor's bridge. In a virtual machine a switch may have none; then all that is known
- * is that there is one, and we tell the address that no device has, all ones: two devices whose
- * links end there are taken to share a switch, as NVIDIA's own NCCL does.
+ * NVML reports the other end of an NVLink by PCI address: another visible device, a switch, or a
+ * processor's bridge. In a virtual machine a switch may have no address; NVML then reports only
+ * that there is a switch, and the plugin reports an address that no device has, all ones. Two
+ * devices whose links end there count as sharing a switch, as in NVIDIA's own NCCL.
  *
- * From Hopper on, whether a link is up is a field, before that a call: either may say so. How fast
- * it is, is a field too, of each link or of all. How many lanes it has, nobody says.
+ * The state of a link is a field from Hopper on and a call before that: either may report that the
+ * link is up. The speed is a field too, of each link or of all links. No source reports the number
+ * of lanes.
  */
 #include "plugin.h"
 
-/* The device at the other end, if it is one of ours and whole: parts have no NVLink. */
+/* The device at the other end, if it is a whole device of this instance: parts have no NVLink. */
 static int32_t find_peer(const ds_accel_plugin_instance_t *instance, const char *address)
 {
     for (uint32_t i = 0; i < instance->device_count; i++) {
@@ -46,7 +47,7 @@ static void tell_peer(const ds_accel_plugin_instance_t *instance, nvml_device_t 
         cuda_pci_address(pci.address, address, sizeof(link->peer_pci_address))) {
         link->peer_index = find_peer(instance, address);
         if (link->peer_index >= 0) {
-            address[0] = '\0'; /* known by more than its address */
+            address[0] = '\0'; /* the peer is identified by more than its address */
         }
     } else if (nvml->nvmlDeviceGetNvLinkRemoteDeviceType != NULL &&
                nvml->nvmlDeviceGetNvLinkRemoteDeviceType(device, number, &kind) == NVML_SUCCESS &&
@@ -55,17 +56,17 @@ static void tell_peer(const ds_accel_plugin_instance_t *instance, nvml_device_t 
     }
 }
 
-/* What fields tell of a device's NVLinks; without them it is all zero. */
+/* NVML's fields about a device's NVLinks; all zero without these fields. */
 struct nvlinks {
     nvml_device_t device;
     uint64_t count;
     uint64_t common_mbps;
-    uint32_t has_versions; /* it is known what NVML's numbers of them mean */
+    uint32_t has_versions; /* the meaning of NVML's version numbers is known */
     nvml_field_t states[NVML_LINK_LIMIT];
     nvml_field_t speeds[NVML_LINK_LIMIT];
 };
 
-/* NVML's numbers of versions: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0, 6.0. 0: not known. */
+/* NVML's version numbers: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0, 6.0. 0: not known. */
 static uint32_t generation_of(const struct nvml_api *nvml, const struct nvlinks *all,
                               unsigned int number)
 {
@@ -96,7 +97,7 @@ static int is_up(const struct nvml_api *nvml, const struct nvlinks *all, unsigne
     return is_known;
 }
 
-/* Headers say what the numbers of versions mean from 12.8 on, which came with driver 570. */
+/* Headers define the version numbers from 12.8 on, which came with driver 570. */
 static uint32_t has_versions(const struct cuda_runtime *runtime)
 {
     uint32_t driver[4];
@@ -106,7 +107,7 @@ static uint32_t has_versions(const struct cuda_runtime *runtime)
     return driver[0] >= 570;
 }
 
-/* Where fields do not tell their number, links are counted until one is refused. */
+/* If no field reports the number of links, links are counted until NVML rejects a number. */
 static void ask_links(const struct cuda_runtime *runtime, struct nvlinks *all)
 {
     const struct nvml_api *nvml = &runtime->nvml;

@@ -3,9 +3,9 @@
 /*
  * Allocations, copies and fills.
  *
- * Allocating and freeing are among the calls that a capture in mode global or thread-local takes
- * for a mistake, on whichever stream it is. They are none of it here, so that the thread's mode is
- * relaxed for the length of the call.
+ * A capture in mode global or thread-local, on any stream, treats allocating and freeing as errors.
+ * The plugin's own calls are not part of a capture, so the thread's mode is relaxed for the length
+ * of the call.
  */
 #include "plugin.h"
 
@@ -108,7 +108,9 @@ int32_t cuda_free_async(ds_accel_plugin_device_t *device, void *native_stream, v
     return DS_ACCEL_OK;
 }
 
-/* What the driver keeps is in the device's pool; without pools it keeps nothing. */
+/*
+ * Memory that the driver keeps is in the device's pool; without pools the driver keeps no memory.
+ */
 int32_t cuda_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error)
 {
@@ -158,7 +160,7 @@ int32_t cuda_free_pinned(ds_accel_plugin_device_t *device, void *pointer,
     return DS_ACCEL_OK;
 }
 
-/* Write-combining is a matter of how memory was made: a hint too late here. */
+/* Write-combining is fixed when memory is allocated: the hint has no effect here. */
 int32_t cuda_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                            uint32_t flags, struct ds_accel_error *error)
 {
@@ -197,7 +199,7 @@ int32_t cuda_host_device_pointer(ds_accel_plugin_device_t *device, void *host_po
 
 /* ---- copies and fills ----------------------------------------------------------------------- */
 
-/* A function for each direction; what is left, the unified addresses tell. */
+/* The driver has a function for each direction; for other copies, unified addresses decide. */
 int32_t cuda_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                         const void *source, uint64_t size_bytes, uint32_t kind,
                         struct ds_accel_error *error)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * NVML: what is known of a device without a context. A device is found by its UUID, which is the
- * same in both libraries whatever CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER say; a part of one
- * (MIG) has the prefix MIG-, by which NVML tells the two apart.
+ * NVML: facts about a device without a context. A device is found by its UUID, which is the same in
+ * both libraries regardless of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER. A part of a device (MIG)
+ * has the prefix MIG-, by which NVML distinguishes parts from devices.
  */
 #include "plugin.h"
 
@@ -85,7 +85,7 @@ void nvml_close(struct cuda_runtime *runtime)
 
 /* ---- finding a device ----------------------------------------------------------------------- */
 
-/* uuid_text becomes that of a part if NVML knows it by that name only. NULL: not found. */
+/* uuid_text becomes the part's UUID if NVML knows the part only by that name. NULL: not found. */
 static nvml_device_t find(const struct cuda_runtime *runtime,
                           const struct ds_accel_device_identity *identity, char *uuid_text,
                           size_t uuid_size)
@@ -138,7 +138,7 @@ static void add_part(const struct nvml_api *nvml, nvml_device_t *device,
             nvml->nvmlDeviceGetUUID(whole, identity->parent_uuid_text,
                                     sizeof(identity->parent_uuid_text));
         }
-        *device = whole; /* index and node are the whole one's */
+        *device = whole; /* index and node are those of the whole device */
     }
 }
 
@@ -207,13 +207,13 @@ int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_fiel
                     unsigned int count)
 {
     for (unsigned int i = 0; i < count; i++) {
-        fields[i].result = -1; /* one that is left alone has no value */
+        fields[i].result = -1; /* a field that NVML leaves untouched has no value */
     }
     return nvml->nvmlDeviceGetFieldValues != NULL &&
            nvml->nvmlDeviceGetFieldValues(device, (int)count, fields) == NVML_SUCCESS;
 }
 
-/* Minus one of whatever type is NVML's "not available", as the call may answer with success. */
+/* NVML reports "not available" as minus one in any type, possibly with success. */
 static int read_value(const nvml_field_t *field, uint64_t *number_out)
 {
     switch (field->type) {

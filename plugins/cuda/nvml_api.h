@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What the plugin uses of libnvidia-ml.so.1 (NVML API reference, nvml.h of 12.4; NVLink and fields
- * as nvml.h of 11.0 to 13.3 have them), and of NVTX's C exports. NVML takes no notice of
- * CUDA_VISIBLE_DEVICES: its devices are found by UUID or PCI address, never by number.
+ * as nvml.h of 11.0 to 13.3 have them), and of NVTX's C exports. NVML ignores CUDA_VISIBLE_DEVICES:
+ * its devices are found by UUID or PCI address, never by number.
  *
- * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two beside it) are as
- * nvml.h has them, run on no device, optional, and used to tell names only.
+ * The functions about MIG instances (nvmlDeviceGetGpuInstanceId and the two beside it) follow
+ * nvml.h and were run on no device; they are optional and only used for names.
  */
 #ifndef DS_ACCEL_NVML_API_H
 #define DS_ACCEL_NVML_API_H
@@ -41,13 +41,13 @@ typedef struct {
     unsigned int subsystem_id;
     char address[32]; /* "00000000:65:00.0" */
 } nvml_pci_t;
-/* The members before the answer are the caller's; each field has a code of its own. */
+/* The caller sets the members before the value; each field has its own code. */
 typedef struct {
     unsigned int field; /* NVML_FIELD_* */
-    unsigned int scope; /* which link, where the field is one of a link */
+    unsigned int scope; /* the link's number, for a field of one link */
     long long timestamp_us;
     long long latency_us;
-    int type; /* NVML_TYPE_*: which of the values */
+    int type; /* NVML_TYPE_*: which member of the union is valid */
     nvml_result_t result;
     union {
         double real;
@@ -78,7 +78,7 @@ _Static_assert(sizeof(nvml_field_t) == 40, "nvmlFieldValue_t");
 #define NVML_FEATURE_ENABLED 1
 #define NVML_REMOTE_SWITCH 2
 
-/* Reasons for clocks that are lower than they could be. */
+/* Reasons for reduced clocks. */
 #define NVML_REASON_IDLE 0x1u
 #define NVML_REASON_APPLICATION_CLOCKS 0x2u
 #define NVML_REASON_POWER_CAP 0x4u
@@ -89,11 +89,11 @@ _Static_assert(sizeof(nvml_field_t) == 40, "nvmlFieldValue_t");
 #define NVML_REASON_HARDWARE_POWER_BRAKE 0x80u
 #define NVML_REASON_DISPLAY_CLOCKS 0x100u
 
-#define NVML_FIELD_LINK_SPEED_COMMON 90 /* MB/s, of those that are active */
+#define NVML_FIELD_LINK_SPEED_COMMON 90 /* MB/s, of active links */
 #define NVML_FIELD_LINK_COUNT 91
-#define NVML_FIELD_LINK_SPEED 164 /* MB/s, of the link that the scope names; from 11.8 on */
+#define NVML_FIELD_LINK_SPEED 164 /* MB/s, of the link in scope; since 11.8 */
 #define NVML_FIELD_LINK_STATE 165
-#define NVML_FIELD_PCIE_SENT 197 /* bytes; from 12.5 on */
+#define NVML_FIELD_PCIE_SENT 197 /* bytes; since 12.5 */
 #define NVML_FIELD_PCIE_RECEIVED 198
 
 #define NVML_TYPE_UNSIGNED_INT 1
@@ -150,7 +150,7 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetCurrPcieLinkWidth)(nvml_device_t device, unsigned int *width);
     nvml_result_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvml_device_t device,
                                                              unsigned int *count, void *processes);
-    /* Never called: which of the two there are tells how long a process's record is. */
+    /* Never called: the presence of these two shows the length of a process's record. */
     nvml_result_t (*nvmlDeviceGetConfComputeMemSizeInfo)(nvml_device_t device, void *info);
     nvml_result_t (*nvmlDeviceGetRunningProcessDetailList)(nvml_device_t device, void *list);
     nvml_result_t (*nvmlDeviceGetMigMode)(nvml_device_t device, unsigned int *current,
@@ -161,7 +161,7 @@ struct nvml_api {
     nvml_result_t (*nvmlDeviceGetComputeInstanceId)(nvml_device_t part, unsigned int *id);
 };
 
-/* nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h of 11.8 and nvtx3 of 13.0) are alike. */
+/* nvtxEventAttributes_t: versions 2 (nvToolsExt.h of 11.8) and 3 (nvtx3 of 13.0) are alike. */
 typedef struct {
     uint16_t version;
     uint16_t size_bytes;
@@ -182,7 +182,7 @@ _Static_assert(sizeof(nvtx_attributes_t) == 48, "nvtxEventAttributes_t");
 
 typedef struct nvtx_domain_object *nvtx_domain_t; /* NULL: the default one */
 
-/* NVTX: depth, or negative without a profiler attached, which is no error. */
+/* NVTX: the depth, or a negative number without an attached profiler, which is no error. */
 struct nvtx_api {
     int (*nvtxRangePushA)(const char *message);
     int (*nvtxRangePop)(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the cuda plugin share; cuda.c explains how they fit together. */
+/* What the files of the cuda plugin share; cuda.c describes the files. */
 #ifndef DS_ACCEL_CUDA_PLUGIN_H
 #define DS_ACCEL_CUDA_PLUGIN_H
 
@@ -8,8 +8,7 @@
 #include "nvml_api.h"
 #include "vendor.h"
 
-/* What the counters of a device's PCI Express link were when they were last looked at, and how fast
-   they went on until then. */
+/* The last reading of a device's PCI Express counters, and the rates at that time. */
 struct cuda_traffic {
     uint64_t taken_ns; /* 0: never */
     uint64_t sent_bytes;
@@ -18,9 +17,9 @@ struct cuda_traffic {
     uint64_t received_per_s;
     uint32_t has_rates;
 };
-#define CUDA_TRAFFIC_LIMIT 64u /* devices that it is kept of */
+#define CUDA_TRAFFIC_LIMIT 64u /* devices with a record */
 
-struct cuda_range_name; /* a domain of NVTX or a category of one (ranges.c) */
+struct cuda_range_name; /* a domain of NVTX or a category of a domain (ranges.c) */
 
 /* The backend's runtime. */
 struct cuda_runtime {
@@ -33,7 +32,7 @@ struct cuda_runtime {
     struct nvtx_api nvtx;
     uint32_t has_nvtx;
     uint32_t has_domains;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct cuda_traffic traffic[CUDA_TRAFFIC_LIMIT];
     struct cuda_range_name *domains;
 };
@@ -43,9 +42,9 @@ struct cuda_device {
     const struct cuda_api *api;
     cu_context_t context;
     cu_device_t device;
-    uint32_t is_borrowed; /* the program's context */
+    uint32_t is_borrowed; /* the context belongs to the program */
     uint32_t has_pools;
-    uint32_t has_vmem_rdma; /* cuMemCreate() takes the flag for network cards */
+    uint32_t has_vmem_rdma; /* cuMemCreate() accepts the flag for network cards */
     uint32_t has_dmabuf;
     int major;
 };
@@ -66,8 +65,8 @@ static inline cu_pointer_t cuda_address(const void *pointer)
 }
 
 /*
- * Return from the function with a failed call's status; the arguments behind the error are the
- * call's text. A success costs one comparison.
+ * Return the status of a failed call from the function; the arguments after the error describe the
+ * call. A success costs one comparison.
  */
 #define CUDA_TRY(device, code, error, ...) \
     do { \
@@ -77,7 +76,10 @@ static inline cu_pointer_t cuda_address(const void *pointer)
         } \
     } while (0)
 
-/* Destroying has no status to return: a failure is logged, unless all of a lost device fails. */
+/*
+ * Functions that destroy have no status to return: log a failure, unless the device is lost, when
+ * every call fails.
+ */
 #define CUDA_END(device, code, ...) \
     do { \
         cu_result_t cuda_code_ = (code); \
@@ -91,25 +93,31 @@ static inline cu_pointer_t cuda_address(const void *pointer)
         } \
     } while (0)
 
-/* One attribute of a device without a context; otherwise if it has none. */
+/*
+ * One attribute of a device, without a context; otherwise if the device does not have the
+ * attribute.
+ */
 int cuda_attribute(const struct cuda_api *api, cu_device_t device, int attribute, int otherwise);
-/* The kernel driver's version, "535.161.08" or ""; numbers of it, or zeros. */
+/* The kernel driver's version, "535.161.08" or "", and its numbers, or zeros. */
 void cuda_driver_version(const struct cuda_runtime *runtime, char *text, size_t text_size,
                          uint32_t version[4]);
 
 /* nvml.c */
 void nvml_open(struct cuda_runtime *runtime);
 void nvml_close(struct cuda_runtime *runtime);
-/* What NVML adds to a device that CUDA has told of. */
+/* Adds NVML's facts to a device that CUDA has reported. */
 void nvml_identify(const struct cuda_runtime *runtime, struct ds_accel_device_identity *identity);
-/* Are there this many devices, none of which is divided into parts? */
+/* Returns true for exactly this many devices, none of which is divided into parts. */
 int nvml_has_only(const struct cuda_runtime *runtime, uint32_t count);
-/* NVML's handle of a device or part; NULL: it is not there, does not know it, or would wake it. */
+/*
+ * NVML's handle of a device or part; NULL: NVML is absent, does not know the device, or would wake
+ * it.
+ */
 nvml_device_t nvml_find(const ds_accel_plugin_instance_t *instance, uint32_t device_index);
-/* Ask for fields, whose numbers and scopes are set. 0: none has an answer. */
+/* Reads fields, whose numbers and scopes are set. 0: no field has a value. */
 int nvml_ask_fields(const struct nvml_api *nvml, nvml_device_t device, nvml_field_t *fields,
                     unsigned int count);
-/* The whole number that a field is, of whatever type. 0: it has none, and nothing is written. */
+/* A field's value as a whole number, of any type. 0: no value; nothing is written. */
 int nvml_field_number(const nvml_field_t *field, uint64_t *number_out);
 
 /* sensors.c */
@@ -129,7 +137,10 @@ void cuda_ranges_open(struct cuda_runtime *runtime);
 void cuda_ranges_close(struct cuda_runtime *runtime);
 
 /* device.c */
-/* "0000:65:00.0", as the kernel writes what NVIDIA's libraries write in capitals. 0: it is none. */
+/*
+ * "0000:65:00.0" as the kernel writes addresses; NVIDIA's libraries use capitals. 0: not an
+ * address.
+ */
 int cuda_pci_address(const char *text, char *address, size_t address_size);
 int32_t cuda_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_identity *identity,
                       struct ds_accel_error *error);
@@ -149,7 +160,7 @@ int32_t cuda_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uin
 int cuda_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size);
 
-/* The others are in the table of cuda.c only: each file declares its functions here. */
+/* The other functions are only in cuda.c's table: each file declares its functions here. */
 #define CUDA_VERB(name, ...) int32_t cuda_##name(__VA_ARGS__, struct ds_accel_error *error)
 typedef ds_accel_plugin_device_t cuda_handle_t;
 
@@ -253,8 +264,10 @@ static inline void cuda_unrelax(const struct cuda_api *api, int mode)
     }
 }
 
-/* A call that a capture of another stream takes for a mistake, with the thread's mode relaxed, so
- * that it is none; code is a variable. */
+/*
+ * Makes a call that a capture of another stream would treat as an error, with the thread's mode
+ * relaxed; code is a variable.
+ */
 #define CUDA_RELAXED(api, code, call) \
     do { \
         int mode_; \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Profiler ranges by NVTX, whose functions answer a negative number while no profiler is attached.
- * Without its library none can be, so that nothing is lost by doing nothing.
+ * Profiler ranges by NVTX, whose functions return a negative number while no profiler is attached.
+ * Without NVTX's library no profiler can be attached, and ranges do nothing.
  *
- * A domain is a stack of ranges of its own, and numbers its categories. Both have a name that is
- * told to NVTX once, when a range has it first; they last as long as the runtime does. Domains are
- * not destroyed then: another instance or the program itself may use the one of that name.
+ * A domain has its own stack of ranges and its own numbers of categories. Domains and categories
+ * are named to NVTX once, at the first range that uses them, and last as long as the runtime.
+ * Domains are not destroyed afterwards: another instance or the program may use the domain of the
+ * same name.
  */
 #include "plugin.h"
 
@@ -64,7 +65,7 @@ static struct cuda_range_name *find_name(struct cuda_range_name *list, const cha
     return list;
 }
 
-/* At the head of the list; NULL: no memory. */
+/* Adds to the head of the list; NULL: out of memory. */
 static struct cuda_range_name *add_name(struct cuda_range_name **list, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -79,8 +80,10 @@ static struct cuda_range_name *add_name(struct cuda_range_name **list, const cha
     return name;
 }
 
-/* The domain of that name, "" the default one, and the number of the category in it, with the
-   runtime's lock. -1: no memory. */
+/*
+ * Finds the domain of that name ("" is the default domain) and the category's number in it, with
+ * the runtime's lock held. -1: out of memory.
+ */
 static int find_place(struct cuda_runtime *runtime, const char *domain, const char *category,
                       nvtx_domain_t *domain_out, uint32_t *category_out)
 {
@@ -180,8 +183,10 @@ static int32_t call_in(ds_accel_plugin_device_t *device, cu_result_t (*call)(voi
     return DS_ACCEL_OK;
 }
 
-/* The driver starts and stops the profiler of the current context: of each device that is open.
-   With the instance's lock, as another thread may close one meanwhile. */
+/*
+ * The driver starts and stops the profiler of the current context, so this is done for each open
+ * device. With the instance's lock held, as another thread may close a device meanwhile.
+ */
 static int32_t call_in_each(ds_accel_plugin_instance_t *instance, cu_result_t (*call)(void),
                             const char *name, struct ds_accel_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Sensors of a device, and the processes that use it, by NVML. */
+/* Sensors of a device, and the processes that use the device, by NVML. */
 #include "plugin.h"
 
 #include <unistd.h>
@@ -112,7 +112,9 @@ static void read_reasons(const struct nvml_api *nvml, nvml_device_t device,
     }
 }
 
-/* Since the driver was loaded, of all memories of the device; refused where ECC is off. */
+/*
+ * Counts since the driver was loaded, over all memories of the device; NVML fails where ECC is off.
+ */
 static void read_ecc(const struct nvml_api *nvml, nvml_device_t device,
                      struct ds_accel_telemetry *telemetry)
 {
@@ -130,22 +132,23 @@ static void read_ecc(const struct nvml_api *nvml, nvml_device_t device,
     }
 }
 
-/* ---- traffic of PCI Express ------------------------------------------------------------------
+/*
+ * ---- traffic of PCI Express ------------------------------------------------------------------
  *
- * nvmlDeviceGetPcieThroughput() counts for 20 ms while its caller waits, in each direction: too
- * long for what is polled. The counters themselves are read in less than one; a rate is how far
- * they went on between two polls, and the first has none. That they may go round, the manual says,
- * and not where: they are believed once one has been past 32 bits.
+ * nvmlDeviceGetPcieThroughput() blocks the caller for 20 ms in each direction, too long for a
+ * polled value. Reading the counters takes less than 1 ms; a rate is the difference between two
+ * polls, and the first poll has no rate. The manual says that the counters wrap around, but not at
+ * which value: a rate is reported once a counter has exceeded 32 bits.
  */
 
-#define TRAFFIC_PERIOD_NS UINT64_C(20000000) /* least time between two looks that make a rate */
+#define TRAFFIC_PERIOD_NS UINT64_C(20000000) /* least time between readings */
 
 static uint64_t per_second(uint64_t from, uint64_t to, uint64_t elapsed_ns)
 {
     return (uint64_t)((double)(to - from) * 1e9 / (double)elapsed_ns);
 }
 
-/* With the runtime's lock. */
+/* With the runtime's lock held. */
 static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t sent,
                          uint64_t received)
 {
@@ -154,21 +157,23 @@ static void note_traffic(struct cuda_traffic *traffic, uint64_t now_ns, uint64_t
     if (traffic->taken_ns != 0 && sent >= traffic->sent_bytes &&
         received >= traffic->received_bytes) {
         if (elapsed_ns < TRAFFIC_PERIOD_NS) {
-            return; /* the rates of before still hold */
+            return; /* the previous rates still hold */
         }
         traffic->has_rates = 1;
         traffic->sent_per_s = per_second(traffic->sent_bytes, sent, elapsed_ns);
         traffic->received_per_s = per_second(traffic->received_bytes, received, elapsed_ns);
     } else {
-        traffic->has_rates = 0; /* the first look, or a counter that was reset */
+        traffic->has_rates = 0; /* the first reading, or a counter was reset */
     }
     traffic->taken_ns = now_ns;
     traffic->sent_bytes = sent;
     traffic->received_bytes = received;
 }
 
-/* Counters and clock are read with the lock: another thread's look between the two would make the
-   counters seem to go back, or the time between two looks short. */
+/*
+ * Counters and clock are read with the lock held: another thread's reading in between would make
+ * the counters appear to decrease, or the interval appear too short.
+ */
 static void read_traffic(struct cuda_runtime *runtime, nvml_device_t device, uint32_t device_index,
                          struct ds_accel_telemetry *telemetry)
 {
@@ -203,7 +208,7 @@ int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
     (void)error;
     if (device == NULL) {
-        return DS_ACCEL_OK; /* nothing is known */
+        return DS_ACCEL_OK; /* no value is known */
     }
     read_use(nvml, device, telemetry);
     read_power(nvml, device, telemetry);
@@ -216,7 +221,10 @@ int32_t nvml_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-/* The driver counts in the machine's own namespace; a process of another one has no number here. */
+/*
+ * The driver reports pids of the machine's own namespace; a process of another namespace has no pid
+ * here.
+ */
 static int32_t visible_pid(unsigned int pid)
 {
     char path[32];
@@ -236,7 +244,7 @@ static void fill_process(const nvml_process_t *from, struct ds_accel_process *pr
 
 #define FIRST_ROOM 64u
 #define PROCESS_LIMIT 65536u
-#define ROOM_TRIES 4 /* more may come while there is made room for those that were counted */
+#define ROOM_TRIES 4 /* processes may start between counting and listing */
 
 static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32_t device_index,
                          struct ds_accel_error *error)
@@ -256,9 +264,9 @@ static int32_t fail_nvml(const struct nvml_api *nvml, nvml_result_t code, uint32
 }
 
 /*
- * Early R535 drivers write records of 32 bytes, though every header has 24: the memory that
- * confidential computing protects comes behind. They have the function that was new with it, and
- * not yet the one that took its place.
+ * Early R535 drivers write records of 32 bytes, although every header declares 24: the member for
+ * memory protected by confidential computing comes last. These drivers export the function that was
+ * introduced with the member, but not yet the function's replacement.
  */
 #define LONG_RECORD_BYTES 32u
 
@@ -270,8 +278,10 @@ static size_t record_bytes(const struct nvml_api *nvml)
                : sizeof(nvml_process_t);
 }
 
-/* All of the device's, record_bytes() each; of malloc(), and with room for the longer records in
-   any case. NULL with *code_out: NVML's, or success for no memory. */
+/*
+ * All processes of the device, record_bytes() each, from malloc(), always with room for the longer
+ * records. NULL: *code_out is NVML's code, or success when out of memory.
+ */
 static unsigned char *list_processes(const struct nvml_api *nvml, nvml_device_t device,
                                      unsigned int *count_out, nvml_result_t *code_out)
 {

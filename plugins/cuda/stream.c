@@ -22,7 +22,7 @@ void cuda_stream_destroy(ds_accel_plugin_device_t *device, void *native)
              native);
 }
 
-/* The legacy default stream, which waits for all blocking ones: what NULL means. */
+/* NULL means the legacy default stream, which waits for all blocking streams. */
 int32_t cuda_stream_default(ds_accel_plugin_device_t *device, void **native_out,
                             struct ds_accel_error *error)
 {
@@ -32,7 +32,7 @@ int32_t cuda_stream_default(ds_accel_plugin_device_t *device, void **native_out,
     return DS_ACCEL_OK;
 }
 
-/* The driver's range has its least priority first, a larger number. */
+/* The driver's range starts with the lowest priority, a larger number. */
 int32_t cuda_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *least_out,
                                    int32_t *greatest_out, struct ds_accel_error *error)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Virtual memory. The driver maps physical memory from its beginning only: the offset of cuMemMap()
- * has to be 0. So ours is made of pieces of the least size, each of which is a beginning.
- * Exportable memory is one piece, since a handle or dma-buf is of one; it is mapped whole.
+ * Virtual memory. The driver maps physical memory only from its beginning: the offset of cuMemMap()
+ * must be 0. The plugin therefore builds memory from pieces of the minimum size and maps each piece
+ * from its beginning. Exportable memory is one piece, since a handle or dma-buf represents one
+ * piece; it is mapped whole.
  */
 #include "plugin.h"
 
@@ -28,7 +29,7 @@ static cu_allocation_t describe(const ds_accel_plugin_device_t *device, uint32_t
     how.handle_types = (flags & DS_ACCEL_VMEM_EXPORTABLE) != 0 ? CU_HANDLE_POSIX_FD : 0;
     how.location.type = CU_LOCATION_DEVICE;
     how.location.id = state->device;
-    how.rdma_capable = state->has_vmem_rdma ? 1 : 0; /* so that network cards reach it */
+    how.rdma_capable = state->has_vmem_rdma ? 1 : 0; /* network cards can access the memory */
     return how;
 }
 
@@ -105,7 +106,7 @@ static void release(ds_accel_plugin_device_t *device, struct physical *memory)
     free(memory);
 }
 
-/* The least size that can be mapped, and so that of a piece. */
+/* The minimum size that can be mapped, which is the size of a piece. */
 static int32_t piece_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                           uint64_t *piece_bytes_out, struct ds_accel_error *error)
 {
@@ -141,7 +142,10 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
     return DS_ACCEL_OK;
 }
 
-/* More than the device has is refused before it is taken piece by piece from everybody else. */
+/*
+ * A request for more memory than the device has fails before the first piece is created, so that it
+ * does not take memory from other users of the device.
+ */
 static int32_t check_room(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           struct ds_accel_error *error)
 {
@@ -191,7 +195,7 @@ void cuda_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
     release(device, native);
 }
 
-/* A failure takes back the pieces that were mapped before it. */
+/* On failure, unmap the pieces that were already mapped. */
 int32_t cuda_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                       void *native, uint64_t offset_bytes, struct ds_accel_error *error)
 {
@@ -224,7 +228,7 @@ int32_t cuda_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
     return DS_ACCEL_OK;
 }
 
-/* One call for a range of several mappings, as NVIDIA's sample vectorAddMMAP does it. */
+/* One call for a range of several mappings, as in NVIDIA's sample vectorAddMMAP. */
 int32_t cuda_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
 {
