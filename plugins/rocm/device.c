@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices: what their codes mean, who they are, what they can do. */
+/* Devices: the meaning of error codes, identity, abilities. */
 #include "rocm.h"
 
 /* -- codes -- */
@@ -24,7 +24,7 @@ static int32_t status_of(int64_t code)
     case HIP_ECC_NOT_CORRECTABLE:
     case HIP_ILLEGAL_ADDRESS:
     case HIP_LAUNCH_FAILURE:
-        return DS_ACCEL_ERR_DEVICE_LOST; /* nothing runs on it until it was reset */
+        return DS_ACCEL_ERR_DEVICE_LOST; /* no call works on the device until it was reset */
     case HIP_PEER_ACCESS_UNSUPPORTED:
     case HIP_NOT_SUPPORTED:
         return DS_ACCEL_ERR_UNSUPPORTED;
@@ -39,9 +39,9 @@ static int32_t status_of(int64_t code)
 }
 
 /*
- * Once a device has had an error, every call of newer HIP returns its code, and after some it is
- * one that other failures have too: a call that does nothing, and fails with it as well, tells the
- * two apart.
+ * Once a device has had an error, newer HIP returns the error's code from every call, and some of
+ * these codes also have other causes. A call that does no work distinguishes the two: it fails too
+ * if the device is stuck.
  */
 static int is_stuck(const struct rocm *rocm, int64_t code)
 {
@@ -88,8 +88,8 @@ int rocm_architecture(const struct rocm *rocm, uint32_t index, char *text, size_
 }
 
 /*
- * The runtime gives the 16 hexadecimal digits of the number that the driver prints as "GPU-...", as
- * text in the 16 bytes; a runtime that gives plain bytes has them written out.
+ * The runtime reports the 16 hexadecimal digits that the driver prints as "GPU-...", as text in the
+ * 16 bytes; for a runtime that reports plain bytes, the plugin writes them out.
  */
 static void write_uuid(struct ds_accel_device_identity *identity, const struct hip_uuid *uuid)
 {
@@ -194,7 +194,10 @@ static uint32_t attribute(const struct rocm *rocm, uint32_t index, int which)
     return (uint32_t)value;
 }
 
-/* Says that it has none, or does not know of such a thing; where the question fails, calls tell. */
+/*
+ * Returns true if the runtime reports no virtual memory, or does not know the attribute; if the
+ * query itself fails, later calls report the error.
+ */
 static int lacks_virtual_memory(const struct rocm *rocm, uint32_t index)
 {
     int value = 0;
@@ -235,7 +238,10 @@ int32_t rocm_device_open(ds_accel_plugin_device_t *device, uint64_t native_conte
     return DS_ACCEL_OK;
 }
 
-/* "gfx90a:sramecc+:xnack-" is one of "908 90a 94? 95? 11?? 12??", without the features. */
+/*
+ * Returns true if "gfx90a:sramecc+:xnack-" matches one of "908 90a 94? 95? 11?? 12??", without the
+ * features.
+ */
 static int is_architecture(const char *architecture, const char *patterns)
 {
     size_t length = strcspn(architecture, ":");

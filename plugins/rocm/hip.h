@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What this plugin uses of libamdhip64: HIP's runtime API as ROCm 5.2 to 6.3 document it
- * (hip/hip_runtime_api.h). Names without "since" were exported by 5.2 already. The numbers are the
- * same in all of them; where two releases differ in a struct, calls without the struct are used, or
- * both layouts are known (HIP_PROPERTIES_*).
+ * (hip/hip_runtime_api.h). ROCm 5.2 already exported the names without "since". The numbers are the
+ * same in all releases; where two releases differ in a struct, the plugin uses calls without the
+ * struct, or knows both layouts (HIP_PROPERTIES_*).
  */
 #ifndef DS_ACCEL_ROCM_HIP_H
 #define DS_ACCEL_ROCM_HIP_H
@@ -17,7 +17,7 @@ typedef void *hip_graph_t;
 typedef void *hip_graph_exec_t;
 typedef void *hip_pool_t;
 
-/* By value in the call that opens it. */
+/* Passed by value to the call that opens the memory. */
 struct hip_ipc_memory {
     char bytes[64];
 };
@@ -28,9 +28,9 @@ _Static_assert(sizeof(struct hip_ipc_memory) == 64, "hipIpcMemHandle_t");
 _Static_assert(sizeof(struct hip_uuid) == 16, "hipUUID");
 
 /*
- * hipDeviceProp_t has grown: 792 bytes behind the name hipGetDeviceProperties, 1472 behind
- * hipGetDevicePropertiesR0600, which headers of 6.0 and later call by a macro. Only the name of the
- * architecture is read from it, at either's place; all else has an attribute.
+ * hipDeviceProp_t has grown: 792 bytes for the name hipGetDeviceProperties, 1472 for
+ * hipGetDevicePropertiesR0600, which headers of 6.0 and later call by a macro. The plugin reads
+ * only the architecture's name from either layout; all other facts have an attribute.
  */
 #define HIP_PROPERTIES_BYTES 4096 /* more than any release has written */
 #define HIP_PROPERTIES_ARCH 396
@@ -38,8 +38,9 @@ _Static_assert(sizeof(struct hip_uuid) == 16, "hipUUID");
 #define HIP_PROPERTIES_ARCH_BYTES 256
 
 /*
- * Of virtual memory, as 6.0 to 7.2 have it; run on no device. hipMemAllocationProp had its members
- * in another order in 5.x: a runtime of before 6.0 is not asked, whatever it exports.
+ * Virtual memory, as in 6.0 to 7.2; run on no device. hipMemAllocationProp had its members in
+ * another order in 5.x: the plugin does not use these calls of a runtime before 6.0, even if the
+ * runtime exports them.
  */
 #define HIP_VMEM_SINCE 60000000
 typedef void *hip_physical_t; /* hipMemGenericAllocationHandle_t */
@@ -103,7 +104,7 @@ enum {
 enum {
     HIP_ATTACH_GLOBAL = 1
 };
-/* hipIpcMemLazyEnablePeerAccess, the only flag that is allowed, has a number per generation. */
+/* hipIpcMemLazyEnablePeerAccess, the only allowed flag, has a number per generation. */
 enum {
     HIP_IPC_LAZY_PEER_ACCESS_5 = 0,
     HIP_IPC_LAZY_PEER_ACCESS_6 = 1
@@ -138,7 +139,7 @@ enum {
     HIP_ATTRIBUTE_VIRTUAL_MEMORY = 89
 };
 
-/* Besides those of struct cuda_shaped_api. */
+/* In addition to the functions of struct cuda_shaped_api. */
 struct hip_api {
     hip_error_t (*hipInit)(unsigned int flags);
     hip_error_t (*hipDriverGetVersion)(int *version);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Links of a device: its PCI Express link, by sysfs, and those of XGMI to others of ours, by
- * rocm_smi or amd_smi. What these two call the type of a link between two devices is how one
- * reaches the other: of PCI Express it is a way over bridges and perhaps processors, and no link
- * between the two; how near they are there, the host finds in sysfs.
+ * Links of a device: its PCI Express link, from sysfs, and its XGMI links to other visible devices,
+ * from rocm_smi or amd_smi. These libraries report as the link's type how one device reaches the
+ * other: PCI Express means a path over bridges and perhaps processors, not a link between the two
+ * devices; the host finds the distance in sysfs.
  *
- * By XGMI too a way may lead over a third device. The number of hops does not tell (1 is given for
- * all that have a way by XGMI), but the weight does: the kernel's driver gives 15 for each link,
- * and 13 within one package. AMD's own RCCL takes 41 for one link as well.
+ * An XGMI path, too, may lead over a third device. The number of hops does not show that (it is 1
+ * for every XGMI path), but the weight does: the kernel driver reports 15 for each link, and 13
+ * within a package. AMD's own RCCL also treats 41 as one link.
  */
 #include "sensors.h"
 
-#define LINKS_MAX 16 /* between two devices; more is no number of links */
+#define LINKS_MAX 16 /* between two devices; a larger number is invalid */
 #define MB_PER_S_MAX UINT64_C(1000000000)
 
 static int is_one_link(uint64_t weight)
@@ -20,13 +20,13 @@ static int is_one_link(uint64_t weight)
     return weight <= 15 || weight == 41;
 }
 
-/* Several links between the same two are told one by one. */
+/* Several links between the same two devices are reported one by one. */
 struct way {
     uint32_t link_count;
     uint64_t bytes_per_s; /* of each; 0: not known */
 };
 
-/* A bandwidth that no link has is not known. */
+/* A bandwidth that no link can have counts as not known. */
 static struct way make_way(uint64_t least_mb_per_s, uint64_t most_mb_per_s)
 {
     struct way way = {1, 0};
@@ -99,8 +99,8 @@ static struct way ask_amdsmi(const struct amdsmi_api *amdsmi, const char *from, 
 /* -- PCI Express -- */
 
 /*
- * A card has bridges of its own (of AMD's graphics, 0x1002) between the slot and the GPU, whose
- * link inside is as fast as can be: the one that counts is the outermost's.
+ * A card has its own bridges (of AMD's graphics, 0x1002) between the slot and the GPU, and the link
+ * between them and the GPU has the maximum speed: the outermost bridge's link is the one to report.
  */
 #define BRIDGES_MAX 4
 
@@ -120,7 +120,7 @@ static void find_outermost(const struct ds_accel_host *host, const char *pci_add
     }
 }
 
-/* "16.0 GT/s PCIe"; of kernels before 5.7 "16 GT/s". */
+/* "16.0 GT/s PCIe"; "16 GT/s" in kernels before 5.7. */
 static uint32_t read_generation(const struct ds_accel_host *host, const char *folder)
 {
     static const char *const rates[] = {"2.5", "5", "8", "16", "32", "64"};
@@ -144,7 +144,7 @@ static uint32_t read_generation(const struct ds_accel_host *host, const char *fo
     return 0;
 }
 
-/* 0: its width and rate are not known. */
+/* 0: the link's width and rate are not known. */
 static int read_pci_link(const struct ds_accel_host *host, const char *pci_address,
                          struct ds_accel_link *link)
 {
@@ -193,7 +193,7 @@ static struct way find_way(struct rocm_sensors *sensors, const char *from, const
     return way;
 }
 
-/* Reading the state of its link may wake a device. */
+/* Reading the link's state may wake a device. */
 static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
 {
     uint32_t power = vendor_pci_power_state(host, pci_address);
@@ -201,7 +201,7 @@ static int is_asleep(const struct ds_accel_host *host, const char *pci_address)
     return power == DS_ACCEL_POWER_SUSPENDED || power == DS_ACCEL_POWER_OFF;
 }
 
-/* Those of XGMI to one other; parts of one GPU share its address. */
+/* XGMI links to one other device; parts of one GPU share its address. */
 static void take_links_to(ds_accel_plugin_instance_t *instance, const char *own, uint32_t other,
                           struct ds_accel_link *links, uint32_t capacity, uint32_t *count)
 {

@@ -59,7 +59,7 @@ static int32_t check_pools(ds_accel_plugin_device_t *device, const char *call,
     return DS_ACCEL_OK;
 }
 
-/* Without a pool, nothing is kept that could be given back. */
+/* Without a pool, the driver keeps no memory that could be released. */
 int32_t rocm_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                   struct ds_accel_error *error)
 {

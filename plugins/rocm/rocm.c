@@ -3,7 +3,7 @@
 /*
  * The rocm plugin: AMD's GPUs through HIP, libamdhip64.
  *
- *   hip.h       the functions, numbers and layouts that are used of it
+ *   hip.h       the functions, numbers and layouts of it that the plugin uses
  *   device.c    codes, count, identity, facts, peers
  *   stream.c    streams' priorities and host tasks, updates of graphs
  *   memory.c    managed and pooled memory, fills, sharing
@@ -12,17 +12,17 @@
  *   topology.c  the kernel driver's list of GPUs
  *   sensors.c   rocm_smi, amd_smi and sysfs; roctx
  *
- * What else HIP does as CUDA's runtime does it is plugins/common/cuda_shaped.c's. The default
- * stream is HIP's NULL stream, which is one for each device and means that of the thread's current
- * device: calls on streams are made with the device entered.
+ * plugins/common/cuda_shaped.c contains everything that HIP does in the same way as CUDA's runtime.
+ * The default stream is HIP's NULL stream. Each device has its own, and NULL means the stream of
+ * the thread's current device: the plugin enters the device before calls on streams.
  *
- * Three variables choose devices. ROCR_VISIBLE_DEVICES is read first, by the layer below HIP, and
- * renumbers what is left from 0; HIP_VISIBLE_DEVICES counts in those numbers; CUDA_VISIBLE_DEVICES
- * is read in its place where it is not set. The libraries of the sensors heed none of them: there a
- * device is found by its PCI address.
+ * Three variables choose devices. The layer below HIP reads ROCR_VISIBLE_DEVICES first and
+ * renumbers the remaining devices from 0; HIP_VISIBLE_DEVICES uses those numbers; HIP falls back to
+ * CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set. The sensor libraries ignore all three:
+ * they identify a device by its PCI address.
  *
- * Looking for devices has narrowed the CPU mask of the calling thread in some releases of the
- * runtime: it is put back (DSA-P28).
+ * Some releases of the runtime narrow the calling thread's CPU mask while they enumerate devices:
+ * the plugin restores the mask (DSA-P28).
  */
 #include "rocm.h"
 
@@ -160,7 +160,7 @@ struct names {
     const char *list[SONAME_COUNT * PLACE_COUNT + 1];
 };
 
-/* Where the linker looks first; then ROCM_PATH, HIP_PATH and the vendor's folder. */
+/* The linker's default places first, then ROCM_PATH, HIP_PATH and the vendor's directory. */
 static void make_names(struct names *names)
 {
     const char *const places[PLACE_COUNT] = {"", secure_getenv("ROCM_PATH"),
@@ -187,12 +187,12 @@ static void make_names(struct names *names)
 
 /* -- life -- */
 
-/* The calling thread's CPUs, for as many as this kernel has. */
+/* The calling thread's CPU mask, sized for this kernel. */
 #define CPUS_MAX 8192
 
 struct affinity {
     unsigned long bits[CPUS_MAX / (8 * sizeof(unsigned long))];
-    size_t size_bytes; /* 0: could not be read */
+    size_t size_bytes; /* 0: the mask could not be read */
 };
 
 static void save_affinity(struct affinity *affinity)
@@ -225,9 +225,10 @@ static int is_presence_off(const struct ds_accel_host *host)
 }
 
 /*
- * The environment as HIP reads it: CUDA_VISIBLE_DEVICES only where HIP_VISIBLE_DEVICES is not set,
- * and an empty one of the two counts as not set. An empty ROCR_VISIBLE_DEVICES hides all devices.
- * The table of the backend has the two that HIP itself documents for AMD.
+ * The environment as HIP reads it: CUDA_VISIBLE_DEVICES only where HIP_VISIBLE_DEVICES is not set;
+ * an empty HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES counts as not set. An empty
+ * ROCR_VISIBLE_DEVICES hides all devices. The backend's table lists the two variables that HIP
+ * itself documents for AMD.
  */
 static const struct vendor_visible visible[] = {
     {"HIP_VISIBLE_DEVICES", ",", 1, 1, 1, 0},
@@ -267,7 +268,7 @@ static int no_device(const struct rocm *rocm, const char *call, hip_error_t code
     return -1;
 }
 
-/* Without a device hipInit() says so in one release, and hipGetDeviceCount() in another. */
+/* Without a device, hipInit() fails in one release, and hipGetDeviceCount() in another. */
 static int start(struct rocm *rocm, struct vendor_problem *problem)
 {
     struct affinity affinity;
@@ -358,7 +359,7 @@ static void write_version(int version, uint32_t *out)
     out[2] = (uint32_t)version % 100000;
 }
 
-/* "6.8.5", of the kernel's driver. */
+/* "6.8.5", the kernel driver's version. */
 static void read_driver_version(const struct ds_accel_host *host, uint32_t *out)
 {
     char line[64];
@@ -403,11 +404,14 @@ static int is_uuid(void *user_data, const char *token)
     return 0;
 }
 
-/* "GPU-" and 16 digits: what the driver's device without a UUID has not. */
+/* "GPU-" and 16 digits; a device without a UUID has a shorter text */
 #define UUID_LENGTH 20
 
-/* HIP skips what its list names a second time, also once by number and once by UUID: behind a UUID
-   places tell nothing, but a runtime that took one takes another. */
+/*
+ * HIP skips a device that its list names a second time, even once by number and once by UUID. After
+ * a UUID in the list, positions are therefore not reliable; a runtime that accepted one UUID
+ * accepts another.
+ */
 static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *list)
 {
     uint32_t position = 0;
@@ -417,9 +421,8 @@ static int is_behind_uuid(const ds_accel_plugin_device_t *device, const char *li
 }
 
 /*
- * The name that the environment's own list has for the device at this index, or the index where
- * there is no list. ROCR_VISIBLE_DEVICES can name a device only where no list of HIP's counts in
- * it.
+ * The name of the device at this index in the environment's own list, or the index if there is no
+ * list. ROCR_VISIBLE_DEVICES can name a device only if no HIP list counts in its numbers.
  */
 int rocm_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *token,
                        size_t token_size)

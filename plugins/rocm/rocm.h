@@ -6,39 +6,41 @@
 
 #include "hip.h"
 
-struct rocm_sensors; /* telemetry and ranges, opened when they are first asked for */
-struct rocm_note;    /* of an address of virtual memory (vmem.c) */
+struct rocm_sensors; /* telemetry and ranges, opened at first use */
+struct rocm_note;    /* record of an address of virtual memory (vmem.c) */
 
-/* What open() made: one for each instance. */
+/* Created by open(): one for each instance. */
 struct rocm {
     struct cuda_shaped shaped;
     struct hip_api hip;
     const struct ds_accel_host *host;
     struct vendor_lib lib;
-    uint32_t device_count; /* visible; asked once, when the runtime is started */
+    uint32_t device_count; /* visible devices; read once, when the runtime is started */
     struct rocm_sensors *sensors;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct rocm_note *reserved;
-    struct rocm_note *half_unmapped; /* mappings that a try to unmap has left in part */
+    struct rocm_note *half_unmapped; /* mappings that a failed unmap left partially mapped */
 };
 _Static_assert(offsetof(struct rocm, shaped) == 0, "cuda_shaped.h");
 
 #define ROCM_OF(device) ((struct rocm *)(device)->instance->runtime)
 #define HIP_OF(device) (&ROCM_OF(device)->hip)
-/* Status of a vendor's code, with the call's text behind it. */
+/* The status of a vendor's code; the arguments after the error describe the call. */
 #define ROCM_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), cuda_shaped_code(&ROCM_OF(device)->shaped, (code)), \
                  (error), __VA_ARGS__)
 
-/* -- rocm_topology.c: what the kernel driver says below /sys/class/kfd -- */
+/* -- topology.c: the kernel driver's list below /sys/class/kfd -- */
 
-/* 0: the kernel lists a GPU, or lists nothing at all; -1 with the problem. */
+/* 0: the kernel lists a GPU, or there is no list; -1 with the problem. */
 int rocm_topology_check(const struct ds_accel_host *host, struct vendor_problem *problem);
-/* The place of the GPU of this PCI address among the kernel's GPUs, as ROCR_VISIBLE_DEVICES counts
-   them; -1: not there. */
+/*
+ * The index of the GPU with this PCI address among the kernel's GPUs, as ROCR_VISIBLE_DEVICES
+ * counts them; -1: not listed.
+ */
 int rocm_topology_index(const struct ds_accel_host *host, const char *pci_address);
 
-/* "/dev/dri/renderD128"; as it was if there is none. */
+/* Writes "/dev/dri/renderD128"; leaves the text unchanged if there is no node. */
 void rocm_topology_node(const struct ds_accel_host *host, const char *pci_address, char *node,
                         size_t node_size);
 
@@ -94,7 +96,7 @@ int32_t rocm_ipc_memory_close(ds_accel_plugin_device_t *device, const void *hand
 
 /* -- vmem.c -- */
 
-/* Are all the functions there? */
+/* Returns true if all functions of virtual memory are present. */
 int rocm_has_vmem(const struct hip_api *hip);
 void rocm_vmem_close(struct rocm *rocm);
 int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,

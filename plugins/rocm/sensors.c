@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sensors and ranges. The libraries are opened when somebody asks: rocm_smi, where it is not there
- * amd_smi, and what neither tells is read from the driver's files in sysfs. None of them wakes a
- * device or makes a context; a suspended one is not asked at all.
+ * Sensors and ranges. The libraries are opened at first use: rocm_smi, or amd_smi if rocm_smi is
+ * not installed. Values that neither library reports are read from the driver's files in sysfs. No
+ * source wakes a device or makes a context; a suspended device is not read at all.
  *
- * rsmi_init() prints to stderr where /sys/class/drm does not exist, as in some containers: it is
- * not called then.
+ * rsmi_init() prints to stderr where /sys/class/drm does not exist, as in some containers: the
+ * plugin does not call it there.
  */
 #include "sensors.h"
 
@@ -167,7 +167,7 @@ enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors)
     return sensors->source;
 }
 
-/* -- what is known, member by member: each keeps what an earlier source gave -- */
+/* -- values, member by member: each member keeps the value of the earlier source -- */
 
 static int lacks(const struct ds_accel_telemetry *telemetry, uint64_t member)
 {
@@ -209,7 +209,7 @@ static void take_memory(struct ds_accel_telemetry *telemetry, uint64_t total, ui
     }
 }
 
-/* A counter and what one count is, in microjoules. */
+/* A counter, and the microjoules of one count. */
 static void take_energy(struct ds_accel_telemetry *telemetry, uint64_t count, float resolution)
 {
     if (resolution > 0) {
@@ -220,7 +220,9 @@ static void take_energy(struct ds_accel_telemetry *telemetry, uint64_t count, fl
 
 /* -- rocm_smi -- */
 
-/* domain << 32 | bus << 8 | device << 3 | function; newer ones have a partition in bits 28 to 31.
+/*
+ * domain << 32 | bus << 8 | device << 3 | function; newer releases have a partition in bits 28 to
+ * 31.
  */
 static uint64_t rsmi_address(const char *pci_address)
 {
@@ -356,7 +358,7 @@ void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address)
     return NULL;
 }
 
-/* Documented in thousandths of a degree; releases are known that give whole degrees. */
+/* Documented in thousandths of a degree; some releases report whole degrees. */
 static int64_t amdsmi_millidegrees(int64_t temperature)
 {
     return temperature > 1000 ? temperature : temperature * 1000;
@@ -416,7 +418,7 @@ static int read_number(const struct ds_accel_host *host, const char *folder, con
                : -1;
 }
 
-/* DEVICE/hwmon/hwmon<N>, the only one there. */
+/* DEVICE/hwmon/hwmon<N>, the only such directory. */
 static int find_hwmon(const struct ds_accel_host *host, const char *device, char *folder,
                       size_t folder_size)
 {
@@ -449,7 +451,7 @@ static void read_hwmon(const struct ds_accel_host *host, const char *device,
     if (find_hwmon(host, device, folder, sizeof(folder)) != 0) {
         return;
     }
-    /* The edge; the junction on MI300, where the driver has no file of the edge. */
+    /* The edge sensor, or the junction on MI300, where the driver has no file for the edge. */
     if (read_number(host, folder, "temp1_input", &value) == 0 ||
         read_number(host, folder, "temp2_input", &value) == 0) {
         take_temperature(telemetry, (int64_t)value);
@@ -519,8 +521,9 @@ int32_t rocm_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* -- ranges -- */
 
-/* 0 if roctx can be called. Where it is not installed nobody looks at ranges, as without a
- * profiler. */
+/*
+ * 0: roctx can be called. Where roctx is not installed, ranges do nothing, as without a profiler.
+ */
 static int open_roctx(struct rocm_sensors *sensors)
 {
     struct vendor_problem problem = {0};
@@ -549,7 +552,7 @@ int32_t rocm_range_push(ds_accel_plugin_instance_t *instance, const char *messag
 {
     struct rocm_sensors *sensors = ((struct rocm *)instance->runtime)->sensors;
 
-    (void)domain; /* roctx has neither, as flag RANGE_DOMAINS says */
+    (void)domain; /* roctx has neither domains nor categories, as flag RANGE_DOMAINS says */
     (void)category;
     if (open_roctx(sensors) != 0) {
         return DS_ACCEL_OK;

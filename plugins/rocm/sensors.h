@@ -37,8 +37,10 @@ struct rsmi_api {
     int (*rsmi_dev_power_cap_get)(uint32_t index, uint32_t sensor, uint64_t *cap);
     int (*rsmi_dev_energy_count_get)(uint32_t index, uint64_t *count, float *resolution,
                                      uint64_t *timestamp);
-    /* Optional, of how two devices reach each other. Bandwidths are in MB/s, of one direction: of
-       one link, and of all links between them. Only for XGMI, and where there is no hop between. */
+    /*
+     * Optional: how two devices reach each other. Bandwidths are in MB/s, in one direction: of one
+     * link, and of all links between the devices. Only for XGMI, and only without a hop in between.
+     */
     int (*rsmi_topo_get_link_type)(uint32_t from, uint32_t to, uint64_t *hops, int *type);
     int (*rsmi_topo_get_link_weight)(uint32_t from, uint32_t to, uint64_t *weight);
     int (*rsmi_minmax_bandwidth_get)(uint32_t from, uint32_t to, uint64_t *least, uint64_t *most);
@@ -68,8 +70,10 @@ struct amdsmi_api {
     int (*amdsmi_shut_down)(void);
     int (*amdsmi_get_socket_handles)(uint32_t *count, void **sockets);
     int (*amdsmi_get_processor_handles)(void *socket, uint32_t *count, void **processors);
-    /* 64 bits: function 3, device 5, bus 8, domain 48. The order is not verified; an address that
-       is packed otherwise matches no device, and there are no sensors. */
+    /*
+     * 64 bits: function 3, device 5, bus 8, domain 48. The order is not verified; if it is wrong,
+     * no device matches, and there are no sensors.
+     */
     int (*amdsmi_get_gpu_device_bdf)(void *processor, uint64_t *address);
     int (*amdsmi_get_gpu_activity)(void *processor, struct amdsmi_activity *activity);
     int (*amdsmi_get_temp_metric)(void *processor, int sensor, int metric, int64_t *temperature);
@@ -77,14 +81,14 @@ struct amdsmi_api {
     int (*amdsmi_get_gpu_memory_usage)(void *processor, int type, uint64_t *used);
     int (*amdsmi_get_energy_count)(void *processor, uint64_t *count, float *resolution,
                                    uint64_t *timestamp);
-    /* Optional, as rocm_smi's. */
+    /* Optional, as in rocm_smi. */
     int (*amdsmi_topo_get_link_type)(void *from, void *to, uint64_t *hops, int *type);
     int (*amdsmi_topo_get_link_weight)(void *from, void *to, uint64_t *weight);
     int (*amdsmi_get_minmax_bandwidth_between_processors)(void *from, void *to, uint64_t *least,
                                                           uint64_t *most);
 };
 
-/* Each gives the depth, or a negative number. */
+/* Each returns the depth, or a negative number. */
 struct roctx_api {
     int (*roctxRangePushA)(const char *message);
     int (*roctxRangePop)(void);
@@ -113,9 +117,9 @@ struct rocm_sensors {
 
 /* -- sensors.c, with the lock held -- */
 
-/* Opens a library if that was not tried before, and says which there is. */
+/* Opens the libraries at the first call, and returns which library there is. */
 enum rocm_source rocm_sensors_source(struct rocm_sensors *sensors);
-/* The library's own number, or handle, of the device at a PCI address; -1 or NULL: it has none. */
+/* The library's own number, or handle, of the device at a PCI address; -1 or NULL: not found. */
 int rocm_find_rsmi(const struct rsmi_api *rsmi, const char *pci_address, uint32_t *index_out);
 void *rocm_find_amdsmi(const struct amdsmi_api *amdsmi, const char *pci_address);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Streams with priorities and before hipLaunchHostFunc(); graphs that change. */
+/* Streams with priorities; host functions before hipLaunchHostFunc(); updates of graphs. */
 #include "rocm.h"
 
 int32_t rocm_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
@@ -63,7 +63,10 @@ int32_t rocm_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 
 /* -- graphs -- */
 
-/* A graph of another shape is told by a code and by *result; neither is a failure of ours. */
+/*
+ * The runtime reports a graph of another shape by a code and by *result; neither is a failure of
+ * this call.
+ */
 int32_t rocm_graph_exec_update(ds_accel_plugin_device_t *device, void *exec, void *native,
                                uint32_t *result_out, struct ds_accel_error *error)
 {

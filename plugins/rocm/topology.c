@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The kernel driver's own list of compute devices, /sys/class/kfd/kfd/topology/nodes: one folder
- * for each CPU and GPU, where gpu_id 0 is a CPU and a file "properties" has a line per fact. The
- * GPUs in the order of the folders are what ROCR_VISIBLE_DEVICES counts, whatever is visible here.
+ * The kernel driver's own list of compute devices, /sys/class/kfd/kfd/topology/nodes: one directory
+ * for each CPU and GPU, where gpu_id 0 is a CPU and a file "properties" has a line per fact.
+ * ROCR_VISIBLE_DEVICES counts the GPUs in the order of these directories, including hidden GPUs.
  */
 #include "rocm.h"
 
@@ -13,7 +13,7 @@
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define NODES_MAX 512
 
-/* The value of a line "NAME VALUE"; 0 if there is none. */
+/* The value of a line "NAME VALUE"; 0 without such a line. */
 static uint64_t read_property(FILE *file, const char *name)
 {
     char line[128];
@@ -50,7 +50,10 @@ static int read_address(const struct ds_accel_host *host, uint32_t node, char *a
     return 0;
 }
 
-/* 1: a GPU, 0: a CPU, -1: no such node; -2: refused, as for devices that a container lacks. */
+/*
+ * 1: a GPU, 0: a CPU, -1: no such node; -2: permission denied, as for devices that a container
+ * lacks.
+ */
 static int read_kind(const struct ds_accel_host *host, uint32_t node)
 {
     char path[512];
@@ -82,7 +85,8 @@ int rocm_topology_check(const struct ds_accel_host *host, struct vendor_problem 
         refused += kind == -2;
     }
     if (node == 0) {
-        return 0; /* an older kernel, or no such folder in a container: the runtime will tell */
+        return 0; /* an older kernel, or a container without the directory: the runtime reports
+                   * it */
     }
     if (refused > 0) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_NO_PERMISSION,
@@ -114,7 +118,7 @@ int rocm_topology_index(const struct ds_accel_host *host, const char *pci_addres
 
 /* -- the node -- */
 
-/* Does the link "device" of /sys/class/drm/NAME lead to the address? */
+/* Returns true if the link "device" of /sys/class/drm/NAME leads to the address. */
 static int is_node_of(const struct ds_accel_host *host, const char *name, const char *pci_address)
 {
     char path[512];

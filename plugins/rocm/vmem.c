@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Virtual memory. HIP maps a handle from its beginning only: hipMemMap() refuses every offset but
- * 0. So ours is made of pieces of one size, each of which is a beginning, and is mapped and
- * unmapped piece by piece, as releases of 6.x want it. Access is set for a whole range at once.
+ * Virtual memory. HIP maps a handle only from its beginning: hipMemMap() rejects every offset but
+ * 0. The plugin therefore builds memory from pieces of one size, each with its own handle, and maps
+ * and unmaps piece by piece, as releases of 6.x require. Access is set for a whole range at once.
  *
- * What is created is not exportable: nothing here could give it to another process.
+ * The memory is not exportable: the plugin has no call that shares it with another process.
  */
 #include "rocm.h"
 
@@ -17,7 +17,7 @@ int rocm_has_vmem(const struct hip_api *hip)
            hip->hipMemSetAccess != NULL;
 }
 
-/* The device's flag is there only with all functions, in the layout of 6.0. */
+/* The device's flag is set only if all functions are present, with the layout of 6.0. */
 static int32_t check_vmem(const ds_accel_plugin_device_t *device, const char *slot,
                           struct ds_accel_error *error)
 {
@@ -43,9 +43,9 @@ static struct hip_allocation describe(const ds_accel_plugin_device_t *device)
 }
 
 /*
- * The recommended size is told as the least, and is that of a piece: what HIP calls the least may
- * be a page, and a handle for each page would be too many. Releases that recommend a page are not
- * followed.
+ * The plugin reports the recommended size as the minimum, and uses it as the size of a piece: HIP's
+ * minimum may be a page, and a handle for each page would be too many. A recommendation of a single
+ * page is ignored.
  */
 #define PIECE_BYTES_MIN ((size_t)2 << 20)
 
@@ -80,21 +80,21 @@ int32_t rocm_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t flags,
 {
     int32_t status = piece_size(device, "vmem_granularity", minimum_out, error);
 
-    (void)flags; /* the same for what vmem_create() refuses */
+    (void)flags; /* vmem_create() rejects the other flags */
     *recommended_out = *minimum_out;
     return status;
 }
 
 /* -- what is noted of addresses -- */
 
-/* In a list of struct rocm, whose releases of 6.x crash over an address that they do not know. */
+/* Listed in struct rocm, because runtimes of 6.x crash on an address that they do not know. */
 struct rocm_note {
     struct rocm_note *next;
     void *address;
     uint64_t bytes;
 };
 
-/* Out of the list; NULL: it is not there. */
+/* Removes a note from the list; NULL: not found. */
 static struct rocm_note *take_note(struct rocm *rocm, struct rocm_note **place, const void *address)
 {
     struct rocm_note *note;
@@ -137,7 +137,7 @@ void rocm_vmem_close(struct rocm *rocm)
 
 /* -- addresses -- */
 
-/* Releases that heed no alignment are known: what is not aligned is given back. */
+/* Some releases ignore the alignment: an address that is not aligned is released again. */
 static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t align_bytes,
                        void *hint, void **address_out, struct ds_accel_error *error)
 {
@@ -162,7 +162,7 @@ static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, ui
     return DS_ACCEL_OK;
 }
 
-/* Aligned to a piece at least. */
+/* Aligned at least to a piece. */
 int32_t rocm_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           uint64_t align_bytes, void *hint, void **address_out,
                           struct ds_accel_error *error)
@@ -255,7 +255,10 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
     return DS_ACCEL_OK;
 }
 
-/* More than the device has is refused before it is taken piece by piece from everybody else. */
+/*
+ * A request for more memory than the device has fails before the first piece is created, so that it
+ * does not take memory from other users of the device.
+ */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                           uint64_t *piece_bytes_out, struct ds_accel_error *error)
 {
@@ -315,7 +318,7 @@ int32_t rocm_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, 
 
 /* -- mappings -- */
 
-/* Stops at the first piece that fails, and counts what is gone. */
+/* Stops at the first piece that fails, and counts the unmapped pieces. */
 static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
                                 uint64_t size_bytes, uint64_t piece_bytes, uint64_t *gone_bytes)
 {
@@ -330,7 +333,7 @@ static hip_error_t unmap_pieces(ds_accel_plugin_device_t *device, char *address,
     return HIP_SUCCESS;
 }
 
-/* A failure takes back the pieces that were mapped before it. */
+/* On failure, unmap the pieces that were already mapped. */
 int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                       void *native, uint64_t offset_bytes, struct ds_accel_error *error)
 {
@@ -348,7 +351,7 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
                            (unsigned long long)size_bytes, (unsigned long long)offset_bytes,
                            (unsigned long long)piece);
     }
-    free(take_note(rocm, &rocm->half_unmapped, address)); /* of a device that was lost */
+    free(take_note(rocm, &rocm->half_unmapped, address)); /* of a lost device */
     while (done < size_bytes && code == HIP_SUCCESS) {
         code = HIP_OF(device)->hipMemMap((char *)address + done, piece, 0,
                                          memory->pieces[(offset_bytes + done) / piece], 0);
@@ -363,8 +366,8 @@ int32_t rocm_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t 
 }
 
 /*
- * The frame gives what one call mapped: of this device's memory, and so in its pieces. When one
- * fails, it is noted how much is gone, and the next try begins there.
+ * The frame passes the range of one mapping: of this device's memory, and therefore in its pieces.
+ * When a piece fails, the number of unmapped pieces is recorded, and the next attempt starts there.
  */
 int32_t rocm_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         struct ds_accel_error *error)
