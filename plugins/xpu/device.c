@@ -3,13 +3,13 @@
 /*
  * Devices: what zeDeviceGet lists, in its order.
  *
- * ZE_FLAT_DEVICE_HIERARCHY decides what that is: cards (COMPOSITE), or tiles (FLAT, COMBINED). A
- * tile is known by its flag, by a root device, or by another device at the same PCI address.
+ * ZE_FLAT_DEVICE_HIERARCHY decides what a device is: a card (COMPOSITE) or a tile (FLAT, COMBINED).
+ * A tile is recognized by its flag, by a root device, or by another device at the same PCI address.
  *
- * ZE_AFFINITY_MASK hides devices and renumbers the others, but never changes their order: so the
- * devices that are left are its numbers in ascending order. Numbers of devices that there are not
- * are the largest ones, and have no device here. "1.0", a tile of a card, names nothing where tiles
- * are the devices.
+ * ZE_AFFINITY_MASK hides devices and renumbers the others, but never changes their order: the
+ * visible devices correspond to the mask's numbers in ascending order. Numbers of devices that do
+ * not exist are the largest and match no visible device. "1.0", a tile of a card, names no device
+ * where tiles are the devices.
  */
 #include "xpu.h"
 
@@ -35,7 +35,7 @@ struct mask {
     uint32_t count;
 };
 
-/* As the driver reads it: 0x1 and 010 too, and what stands behind a number is passed over. */
+/* As the driver reads numbers: 0x1 and 010 too; characters after a number are ignored. */
 static int parse_number(const char *text, uint32_t *number_out)
 {
     char *end;
@@ -75,7 +75,10 @@ static int compare_entries(const void *a, const void *b)
     return left->tile < right->tile ? -1 : left->tile > right->tile;
 }
 
-/* The part of the mask for the device at position among those that it names; -1: it ends before. */
+/*
+ * The part of the mask for the device at this position among the devices that the mask names; -1:
+ * the mask ends before.
+ */
 static int mask_at(const struct mask *mask, uint32_t position, uint32_t *root_out, char *token,
                    size_t token_size)
 {
@@ -132,9 +135,9 @@ static void drop_tiles(struct mask *mask)
 }
 
 /*
- * Are the devices tiles? The variable says so, or two devices at one address do. Else it is the
- * product's default: if a mask that names fewer without tiles names as many as there are, it is
- * read so.
+ * Returns true if the devices are tiles: the variable says so, or two devices share an address.
+ * Otherwise the product's default applies: if the mask names more devices than there are, and
+ * exactly as many without its entries for tiles, the devices are tiles.
  */
 static int is_flat(const struct xpu_runtime *runtime, const struct mask *all,
                    const struct mask *whole)
@@ -222,7 +225,7 @@ static ze_result describe_unit(const struct xpu_runtime *runtime, struct xpu_uni
     return ZE_SUCCESS;
 }
 
-/* The GPUs of one driver, behind those that there are already. */
+/* Appends the GPUs of one driver. */
 static int add_driver(struct xpu_runtime *runtime, struct xpu_driver *driver,
                       struct vendor_problem *problem)
 {
@@ -256,7 +259,7 @@ static int add_driver(struct xpu_runtime *runtime, struct xpu_driver *driver,
     return 0;
 }
 
-/* Tiles of a card stand beside each other. */
+/* Tiles of a card are neighbours in the list. */
 static void find_tiles(struct xpu_runtime *runtime)
 {
     for (uint32_t i = 0; i < runtime->unit_count; i++) {
@@ -406,7 +409,7 @@ int32_t xpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* One context for all devices of a driver, so that they see each other's memory. */
+/* One context for all devices of a driver, so that they can access each other's memory. */
 static int32_t get_context(ds_accel_plugin_device_t *device, struct xpu_state *state,
                            uint64_t native_context, struct ds_accel_error *error)
 {
@@ -446,7 +449,9 @@ static void put_context(const struct xpu_state *state)
     pthread_mutex_unlock(&state->runtime->lock);
 }
 
-/* The first group that computes and copies; its number is an ordinal, not an index of queues. */
+/*
+ * The first queue group that computes and copies; its number is an ordinal, not an index of queues.
+ */
 static int32_t find_group(ds_accel_plugin_device_t *device, struct xpu_state *state,
                           struct ds_accel_error *error)
 {
@@ -611,7 +616,10 @@ int32_t xpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint
         support |= (module.flags & ZE_MODULE_FP64) != 0 ? DS_ACCEL_DTYPE_COMPUTES : 0;
         break;
     case DS_ACCEL_DTYPE_BFLOAT16:
-        /* No flag of the device tells: a driver that converts it has the matrix engines too. */
+        /*
+         * No flag of the device shows this: a driver with the conversion implies the matrix
+         * engines.
+         */
         support |= state->unit->driver->has_bfloat16 ? DS_ACCEL_DTYPE_COMPUTES
                                                      : DS_ACCEL_DTYPE_EMULATED;
         break;
@@ -638,7 +646,7 @@ int32_t xpu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
     ze_result result;
 
     if (state->context != other->context) {
-        *can_out = 0; /* memory of one context is not known in another */
+        *can_out = 0; /* memory of one context is unknown in another context */
         return DS_ACCEL_OK;
     }
     result =
@@ -648,7 +656,7 @@ int32_t xpu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
                      device->index, peer->index);
 }
 
-/* In one context there is nothing to enable. */
+/* Within one context, access needs no enabling. */
 int32_t xpu_peer_enable(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                         struct ds_accel_error *error)
 {

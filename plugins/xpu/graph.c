@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Graphs, by the extension of specification 1.17: the driver hands out its functions by name. A
- * driver that has not all of them, or a loader without the host functions of 1.17, has no graphs
- * here. Signatures are those of ze_api.h v1.32; no driver was seen to have them: unverified on
- * hardware.
+ * Graphs, by the extension of specification 1.17: the driver returns its functions by name. Without
+ * all of these functions, or with a loader without the host functions of 1.17, the plugin has no
+ * graphs. Signatures are those of ze_api.h v1.32; no driver was seen to have the functions:
+ * unverified on hardware.
  *
- * Level Zero itself lets launches of one executable graph follow each other, on whichever streams.
- * It has a graph live as long as what was made of it: so ours is counted. Waiting for a stream that
- * captures is refused there, and breaks the capture here.
+ * Level Zero itself orders the launches of one executable graph, on any streams. It requires a
+ * graph to outlive its executable graphs: the plugin counts references. Level Zero rejects waiting
+ * for a capturing stream; in the plugin, such a wait breaks the capture.
  */
 #include "xpu.h"
 
@@ -17,14 +17,14 @@
 
 struct xpu_graph {
     ze_graph_t handle;
-    atomic_uint references; /* ours, and one of each executable graph */
+    atomic_uint references; /* one of the graph itself, and one of each executable graph */
 };
 
 struct xpu_graph_exec {
     ze_graph_exec_t handle;
     struct xpu_graph *graph;
     pthread_mutex_t lock;
-    struct xpu_mark *launched; /* by the last launch; NULL: none */
+    struct xpu_mark *launched; /* signalled by the last launch; NULL: never launched */
 };
 
 void xpu_graphs_bind(struct xpu_runtime *runtime, struct xpu_driver *driver)
@@ -46,7 +46,7 @@ void xpu_graphs_bind(struct xpu_runtime *runtime, struct xpu_driver *driver)
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *function = NULL;
 
-        /* Some answer SUCCESS, and NULL. */
+        /* Some drivers return SUCCESS and NULL. */
         driver->graphs_result = runtime->ze.zeDriverGetExtensionFunctionAddress(
             driver->handle, symbols[i].name, &function);
         if (driver->graphs_result != ZE_SUCCESS || function == NULL) {
@@ -92,7 +92,7 @@ int32_t xpu_capture_begin(ds_accel_plugin_device_t *device, void *native_stream,
     struct xpu_stream *stream = native_stream;
     ze_result result;
 
-    (void)mode; /* no call of another stream breaks a capture */
+    (void)mode; /* a call on another stream never breaks a capture */
     if (graphs == NULL) {
         return no_graphs(device, "graph_capture_begin", error);
     }
@@ -195,7 +195,7 @@ void xpu_graph_destroy(ds_accel_plugin_device_t *device, void *native)
     put_graph(device, native);
 }
 
-/* Level Zero writes a DOT file: to memory, by the name that a descriptor has. */
+/* Level Zero writes a DOT file: here to memory, by the path of a descriptor. */
 int32_t xpu_graph_dump(ds_accel_plugin_device_t *device, void *native, ds_accel_text_sink_t sink,
                        void *user_data, struct ds_accel_error *error)
 {
@@ -251,7 +251,7 @@ int32_t xpu_graph_instantiate(ds_accel_plugin_device_t *device, void *native, vo
     return DS_ACCEL_OK;
 }
 
-/* The device must have done with it. */
+/* The device must have finished the graph's work. */
 void xpu_graph_exec_destroy(ds_accel_plugin_device_t *device, void *exec)
 {
     struct xpu_state *state = xpu_state(device);

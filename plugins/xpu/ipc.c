@@ -5,16 +5,19 @@
  * the process that made it. What it means elsewhere depends on Intel's driver:
  *
  *      newer drivers   The handle names its process as well, and the driver fetches the descriptor
- *                      from there. A handle whose descriptor was replaced is taken as an older one.
- *      older drivers   The descriptor must be one of the process that opens the handle. An
- * untouched handle would open whatever that process has under the same number.
+ *                      from there. A handle whose descriptor was replaced is treated as an older
+ *                      handle.
+ *      older drivers   The descriptor must belong to the process that opens the handle. An
+ *                      unchanged handle would open whatever that process has under the same
+ *                      number.
  *
- * So our handle has the process beside the driver's. A handle that names its process is opened
- * untouched. If it does not, or the driver fails, the descriptor is taken from the process with
- * pidfd_getfd(), which the kernel allows to processes of the user that may trace each other (see
- * kernel.yama.ptrace_scope), and put into the handle.
+ * The plugin's handle therefore holds the process id beside the driver's handle. A handle that
+ * names its process is opened unchanged. If the handle names no process, or the driver fails, the
+ * plugin copies the descriptor from the process with pidfd_getfd(), which the kernel permits
+ * between processes of a user that may trace each other (see kernel.yama.ptrace_scope), and writes
+ * it into the handle.
  *
- * zeMemGetIpcHandleFromFileDescriptorExp() is of no use here: since April 2023 it answers only for
+ * zeMemGetIpcHandleFromFileDescriptorExp() is of no use here: since April 2023 it succeeds only for
  * handles that its own process has exported.
  */
 #include "xpu.h"
@@ -30,7 +33,7 @@ struct handle {
 };
 _Static_assert(sizeof(struct handle) == XPU_HANDLE_BYTES, "the size in backend_info");
 
-/* Behind the descriptor and the offset in a pool; older handles have a kind of memory there, 0. */
+/* Follows the descriptor and the offset in a pool; older handles have a kind of memory there, 0. */
 #define PROCESS_PLACE 16u
 
 static int names_its_process(const struct handle *ours)
@@ -78,7 +81,7 @@ int32_t xpu_ipc_memory_unexport(ds_accel_plugin_device_t *device, const void *ha
                      error, "zeMemPutIpcHandle");
 }
 
-/* A descriptor of another process as one of ours; -1 with errno. */
+/* Copies a descriptor of another process into this process; -1 with errno. */
 static int take_descriptor(uint32_t pid, int32_t fd)
 {
     int process = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
@@ -95,8 +98,10 @@ static int take_descriptor(uint32_t pid, int32_t fd)
     return taken;
 }
 
-/* The handle with a descriptor of ours in it, and our process where it names one: the first drivers
-   with such handles fetch every descriptor from the process that is named. */
+/*
+ * The handle with this process's descriptor, and with this process's id if the handle names a
+ * process: the first drivers with such handles always fetch the descriptor from the named process.
+ */
 static struct ze_ipc_handle with_descriptor(const struct handle *ours, int32_t fd)
 {
     const uint64_t number = (uint64_t)fd;
@@ -139,7 +144,7 @@ int32_t xpu_ipc_memory_open(ds_accel_plugin_device_t *device, const void *handle
     }
     result = ze->zeMemOpenIpcHandle(state->context, state->unit->handle,
                                     with_descriptor(&ours, taken), 0, base_out);
-    close(taken); /* what it stands for is mapped, or is not */
+    close(taken); /* the driver has mapped the memory, or failed */
     return XPU_CHECK(device, result, error, "zeMemOpenIpcHandle(%llu bytes, device %u)",
                      (unsigned long long)size_bytes, device->index);
 }

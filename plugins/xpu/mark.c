@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events. Ours can be recorded again and again, by any thread, while streams and threads wait for
- * the mark of before. One of Level Zero is signalled once, and may be reset only when nobody waits
- * for it any more. So an event of ours holds a mark, and recording takes another one:
+ * Events. An event of the plugin can be recorded repeatedly, by any thread, while streams and
+ * threads wait for an earlier recording. An event of Level Zero is signalled once, and may be reset
+ * only when no stream or thread waits for it. The plugin's event therefore holds a mark, a Level
+ * Zero event, and each recording uses another mark:
  *
- *      record ─ take a mark, let the stream signal it, put the one of before
- *      wait   ─ the stream waits for the mark, and signals a second one when it has passed
- *      put    ─ without references a mark is retired: used again once it was signalled and all
- *               that wait for it have passed, which two queries tell
+ *      record ─ take a mark, let the stream signal it, put the previous mark
+ *      wait   ─ the stream waits for the mark, then signals a second mark
+ *      put    ─ a mark without references is retired, and reused once it is signalled and all
+ *               streams that wait for it have passed, which two queries check
  *
- * A mark that was reached needs no wait at all, and most are when a stream asks. Marks in a graph
- * are signalled at each launch, after a reset in the graph, and are not used again.
+ * A signalled mark needs no wait, and most marks are signalled before a stream waits. Marks in a
+ * graph are signalled at each launch, after a reset in the graph, and are not reused.
  */
 #include "xpu.h"
 
@@ -43,7 +44,7 @@ static int is_reached(const struct xpu_state *state, const struct xpu_mark *mark
     return !mark->is_armed || state->runtime->ze.zeEventQueryStatus(mark->event) == ZE_SUCCESS;
 }
 
-/* 0: it can be signalled again, and is in the list of free ones. */
+/* 0: the mark can be signalled again, and is in the list of free marks. */
 static int reset(struct xpu_state *state, struct xpu_mark *mark)
 {
     if (mark->is_armed && state->runtime->ze.zeEventHostReset(mark->event) != ZE_SUCCESS) {
@@ -73,7 +74,7 @@ static int reclaim(struct xpu_state *state, struct xpu_mark *mark)
     return reset(state, mark);
 }
 
-/* Looks at the oldest few, and puts those that are not done behind the others. */
+/* Checks the oldest few retired marks, and moves unfinished marks to the end of the list. */
 static void reclaim_some(struct xpu_state *state)
 {
     for (uint32_t i = 0; i < RECLAIM_LOOKS && state->retired != NULL; i++) {
@@ -179,7 +180,7 @@ void xpu_mark_put(struct xpu_state *state, struct xpu_mark *mark)
 void xpu_mark_add_passed(struct xpu_state *state, struct xpu_mark *mark, struct xpu_mark *passed)
 {
     pthread_mutex_lock(&state->lock);
-    passed->references = 0; /* it is mark's from now on */
+    passed->references = 0; /* owned by mark from now on */
     passed->next = mark->passed;
     mark->passed = passed;
     pthread_mutex_unlock(&state->lock);
@@ -243,8 +244,8 @@ static struct xpu_mark *get_mark(struct xpu_event *event)
 }
 
 /*
- * A barrier that signals, rather than a signal alone: only commands have a time, and it is the
- * barrier that is behind all earlier work in a list without order.
+ * A barrier with a signal instead of a plain signal: only commands have a time, and in an unordered
+ * list only a barrier follows all earlier work.
  */
 static ze_result append_signal(struct xpu_stream *stream, struct xpu_mark *mark)
 {
@@ -281,7 +282,7 @@ int32_t xpu_event_record(ds_accel_plugin_device_t *device, void *native, void *n
     pthread_mutex_lock(&stream->lock);
     result = append_signal(stream, mark);
     if (result == ZE_SUCCESS) {
-        /* Still in the stream's lock: the later of two records is the later mark. */
+        /* Still with the stream's lock held: the later of two records is the later mark. */
         pthread_mutex_lock(&event->state->lock);
         before = event->mark;
         event->mark = mark;
@@ -338,7 +339,7 @@ static ze_result read_ticks(struct xpu_event *event, uint64_t *ticks_out)
     return result;
 }
 
-/* The counter has fewer than 64 bits and begins again, every few minutes on some devices. */
+/* The counter has fewer than 64 bits and wraps around, every few minutes on some devices. */
 int32_t xpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                              double *elapsed_ms_out, struct ds_accel_error *error)
 {
@@ -371,7 +372,7 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
     int32_t status;
 
     if (mark->is_captured || xpu_stream_is_capturing(stream)) {
-        /* The graph waits at each launch: it has to stay as it is. */
+        /* The graph waits at each launch: the mark must not change. */
         mark->is_captured = 1;
         result = ze->zeCommandListAppendWaitOnEvents(stream->list, 1, &mark->event);
         stream->is_broken |= result == ZE_ERROR_CAPTURE_MERGE;
@@ -381,7 +382,7 @@ static int32_t append_wait(ds_accel_plugin_device_t *device, struct xpu_event *e
     if (ze->zeEventQueryStatus(mark->event) == ZE_SUCCESS) {
         return DS_ACCEL_OK;
     }
-    /* The second mark comes from where the first one does: they are used again together. */
+    /* The second mark comes from the first mark's state: both are reused together. */
     status = xpu_mark_take(device, event->state, 0, &passed, error);
     if (status < 0 || passed == NULL) {
         return status;

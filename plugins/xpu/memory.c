@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory of the device, of the host and shared by both: one set of addresses for all of a context.
- * And virtual memory: addresses, physical memory under them, access for the whole context.
+ * Memory of the device, of the host and shared by both, with one address space for a whole context.
+ * Virtual memory: addresses, physical memory for them, access for the whole context.
  */
 #include "xpu.h"
 
@@ -10,7 +10,10 @@
 
 /* ---- allocations ---------------------------------------------------------------------------- */
 
-/* One allocation beyond the device's limit is allowed to programs that ask for it, as we do. */
+/*
+ * One allocation beyond the device's limit is allowed to programs that request it, as the plugin
+ * does.
+ */
 int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
                   struct ds_accel_error *error)
 {
@@ -32,7 +35,7 @@ int32_t xpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
                      (unsigned long long)size_bytes, device->index);
 }
 
-/* The device must have done with it: the frame waits before. */
+/* The device must have finished using the memory: the frame waits before the call. */
 int32_t xpu_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
 {
     struct xpu_state *state = xpu_state(device);
@@ -103,7 +106,10 @@ int32_t xpu_host_device_pointer(ds_accel_plugin_device_t *device, void *host_poi
     return DS_ACCEL_OK;
 }
 
-/* Core Level Zero does not tell what is free. Without Sysman it is what this process left. */
+/*
+ * Core Level Zero does not report free memory. Without Sysman, free memory is the total less this
+ * process's use.
+ */
 int32_t xpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, uint64_t *total_out,
                         struct ds_accel_error *error)
 {
@@ -120,7 +126,10 @@ int32_t xpu_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out, ui
 
 /* ---- virtual memory ------------------------------------------------------------------------- */
 
-/* Addresses that were reserved; more than asked for, where their alignment is a larger one. */
+/*
+ * A reserved range of addresses; larger than requested if the requested alignment is larger than
+ * Level Zero's.
+ */
 struct xpu_reservation {
     struct xpu_reservation *next;
     void *address;
@@ -128,7 +137,7 @@ struct xpu_reservation {
     uint64_t base_bytes;
 };
 
-/* Physical memory; what is mapped keeps it. Guarded by the state's lock. */
+/* Physical memory; its mappings hold references. Guarded by the state's lock. */
 struct xpu_physical {
     ze_physical_t handle;
     uint32_t references;
@@ -173,7 +182,7 @@ static int32_t reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes, vo
         error, "zeVirtualMemReserve(%llu bytes)", (unsigned long long)size_bytes);
 }
 
-/* Level Zero takes no alignment: more is reserved if what it gave does not have it. */
+/* Level Zero takes no alignment: if the reserved range is not aligned, reserve a larger range. */
 int32_t xpu_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                          uint64_t align_bytes, void *hint, void **address_out,
                          struct ds_accel_error *error)
@@ -286,8 +295,10 @@ void xpu_vmem_destroy(ds_accel_plugin_device_t *device, void *native)
     pthread_mutex_unlock(&state->lock);
 }
 
-/* Newer drivers of Intel map a device's memory once at a time, and answer "invalid argument" to a
-   second mapping; older ones map it as often as one likes. */
+/*
+ * Newer Intel drivers map a device's memory once at a time, and reject a second mapping as "invalid
+ * argument"; older drivers have no such limit.
+ */
 static int32_t map_failed(ds_accel_plugin_device_t *device, const struct xpu_physical *physical,
                           ze_result result, void *address, uint64_t size_bytes,
                           struct ds_accel_error *error)

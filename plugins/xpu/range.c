@@ -3,9 +3,10 @@
 /*
  * Ranges for VTune, through ITT.
  *
- * What programs link with is a static library that hands every call to the collector named by
- * INTEL_LIBITTNOTIFY64, and does nothing without one. We call the collector ourselves, if it
- * exports the functions; otherwise ranges are accepted and nobody sees them, as in any program.
+ * Programs link with a static library that passes every call to the collector named by
+ * INTEL_LIBITTNOTIFY64, and does nothing without a collector. The plugin calls the collector
+ * directly, if the collector exports the functions; otherwise ranges are accepted and have no
+ * effect, as in any program.
  */
 #include "xpu.h"
 
@@ -38,7 +39,7 @@ void xpu_itt_find(struct xpu_runtime *runtime)
     runtime->has_itt = 1;
 }
 
-/* The collector knows a domain by its name, and gives the same one again. */
+/* The collector identifies a domain by its name, and returns the same domain for the same name. */
 static struct itt_domain *find_domain(const struct xpu_runtime *runtime, const char *name)
 {
     return runtime->itt.__itt_domain_create(name != NULL ? name : DEFAULT_DOMAIN);
@@ -52,7 +53,7 @@ int32_t xpu_range_push(ds_accel_plugin_instance_t *instance, const char *message
     const struct itt_domain *where;
     struct itt_string *name;
 
-    (void)category; /* a task of ITT has none */
+    (void)category; /* an ITT task has no category */
     if (!runtime->has_itt) {
         return DS_ACCEL_OK;
     }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams: immediate command lists in order, one at a time for each stream (a list may not be used
- * by two threads at once). A driver before 1.7 knows no order: a barrier goes before each command.
- * A loader before 1.6 cannot wait for a list: an event is signalled behind its work then, and kept
- * as the stream's tail until more work comes.
+ * Streams: in-order immediate command lists, one for each stream, with a lock (two threads may not
+ * use a list at the same time). A driver before 1.7 has no in-order lists: a barrier precedes each
+ * command. A loader before 1.6 cannot wait for a list: the plugin signals an event after the list's
+ * work, and keeps the event as the stream's tail until more work arrives.
  *
- * A list must not be destroyed while it has work. A stream that is destroyed with work in it goes
- * on in the device's list of streams, and is freed when somebody looks and it is done.
+ * A list must not be destroyed while it has work. A stream that is destroyed with work in flight
+ * stays in the device's list of streams, and is freed by a later call that finds the work done.
  *
- * Level Zero runs host functions since 1.17, and not for a stream that fails. So a task is run by a
- * thread of its stream, started with the first task:
+ * Level Zero runs host functions since 1.17, but not for a stream that fails. A thread of the
+ * stream therefore runs its tasks; the first task starts the thread:
  *
  *      stream:  work ── signal reached ── wait for done ── later work
  *      thread:           wait for reached, run the task, signal done
  *
- * In a graph only Level Zero's own host function serves.
+ * In a graph, only Level Zero's own host function works.
  */
 #include "xpu.h"
 
@@ -48,7 +48,7 @@ uint32_t xpu_stream_is_capturing(struct xpu_stream *stream)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* A mark behind all work of the stream, with a reference for the caller. */
+/* A mark after all work of the stream, with a reference for the caller. */
 static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
                         struct xpu_mark **mark_out, struct ds_accel_error *error)
 {
@@ -83,7 +83,7 @@ static int32_t get_tail(ds_accel_plugin_device_t *device, struct xpu_stream *str
     return status;
 }
 
-/* Nothing to wait for, or nothing that may be waited for: a capture, which is broken then. */
+/* No work to wait for, or a capture, which must not be waited for and breaks. */
 static uint32_t needs_no_wait(struct xpu_stream *stream, ze_result *result_out)
 {
     uint32_t is_capturing;
@@ -98,7 +98,7 @@ static uint32_t needs_no_wait(struct xpu_stream *stream, ze_result *result_out)
     return is_capturing || is_empty;
 }
 
-/* What the runtime says after that time: SUCCESS, NOT_READY or why not. */
+/* Returns the runtime's status after that time: SUCCESS, NOT_READY or an error. */
 static int32_t wait(ds_accel_plugin_device_t *device, struct xpu_stream *stream,
                     uint64_t timeout_ns, ze_result *result_out, struct ds_accel_error *error)
 {
@@ -175,7 +175,7 @@ static void free_stream(struct xpu_stream *stream)
     free(stream);
 }
 
-/* Takes a destroyed stream that nobody uses out of the list. */
+/* Removes a destroyed stream without users from the list. */
 static struct xpu_stream *take_destroyed(struct xpu_state *state)
 {
     struct xpu_stream *stream;
@@ -281,7 +281,7 @@ int32_t xpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     result = state->runtime->ze.zeCommandListCreateImmediate(state->context, state->unit->handle,
                                                              &desc, &stream->list);
     if (result != ZE_SUCCESS) {
-        stream->is_wrapped = 1; /* there is no list to destroy */
+        stream->is_wrapped = 1; /* no list to destroy */
         free_stream(stream);
         return XPU_CHECK(device, result, error,
                          "zeCommandListCreateImmediate(device %u, ordinal %u, index %u)",
@@ -314,7 +314,7 @@ int32_t xpu_stream_priority_range(ds_accel_plugin_device_t *device, int32_t *lea
     return DS_ACCEL_OK;
 }
 
-/* The streams of now, pinned; more of them than fit are told by the count. */
+/* Pins the current streams, as many as fit; the return value counts all of them. */
 static uint32_t pin_streams(struct xpu_state *state, struct xpu_stream **streams, uint32_t capacity)
 {
     uint32_t count = 0;
@@ -340,7 +340,7 @@ static void unpin_streams(struct xpu_state *state, struct xpu_stream **streams, 
     pthread_mutex_unlock(&state->lock);
 }
 
-/* Captured work is not the device's yet, and another thread's capture is not broken by a wait. */
+/* Captured work is not the device's yet, and a wait does not break another thread's capture. */
 static uint32_t captures(struct xpu_stream *stream)
 {
     uint32_t is_capturing;
@@ -391,7 +391,7 @@ static void run_task(struct xpu_state *state, struct xpu_task *task)
 {
     const struct ze_api *ze = &state->runtime->ze;
 
-    /* A stream that fails does not get there: the frame tells the task so. */
+    /* A stream that fails does not signal: the frame passes the failure to the task. */
     ze->zeEventHostSynchronize(task->reached->event, UINT64_MAX);
     task->call(task->argument);
     ze->zeEventHostSignal(task->done->event);
@@ -427,7 +427,7 @@ static void *run_tasks(void *argument)
     return NULL;
 }
 
-/* With the stream's lock held. The program's signals are not for this thread. */
+/* With the stream's lock held. The thread blocks the program's signals. */
 static int start_thread(struct xpu_stream *stream)
 {
     sigset_t all;
@@ -452,7 +452,10 @@ static void give_task(struct xpu_stream *stream, struct xpu_task *task)
     pthread_mutex_unlock(&stream->task_lock);
 }
 
-/* With the stream's lock held. Only a task whose commands are all queued is given to the thread. */
+/*
+ * With the stream's lock held. The thread gets a task only once all of the task's commands are
+ * queued.
+ */
 static ze_result append_task(struct xpu_stream *stream, struct xpu_task *task,
                              struct xpu_mark *passed)
 {
@@ -568,7 +571,7 @@ static int32_t append_copy(ds_accel_plugin_device_t *device, struct xpu_stream *
                      destination, source, (unsigned long long)size_bytes);
 }
 
-/* Addresses tell the direction. */
+/* The addresses determine the direction. */
 int32_t xpu_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                        const void *source, uint64_t size_bytes, uint32_t kind,
                        struct ds_accel_error *error)
@@ -644,7 +647,7 @@ int32_t xpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
 
 /* ---- native handles ------------------------------------------------------------------------- */
 
-/* An event of ours is several of Level Zero's, one after the other: it has no handle. */
+/* One event of the plugin uses several of Level Zero's events in turn: it has no handle. */
 uint64_t xpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
     (void)device;
@@ -658,7 +661,7 @@ uint64_t xpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void
     }
 }
 
-/* The program's immediate list, in order or not: a barrier goes before each of our commands. */
+/* The program's immediate list, in order or not: a barrier precedes each command of the plugin. */
 int32_t xpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t handle,
                         void **native_out, struct ds_accel_error *error)
 {
@@ -677,7 +680,7 @@ int32_t xpu_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint64_
     return DS_ACCEL_OK;
 }
 
-/* Its list is the program's, and may be gone by the time that its work is done: so wait now. */
+/* The list belongs to the program, which may destroy it before its work is done: wait now. */
 void xpu_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};

@@ -3,13 +3,13 @@
 /*
  * Sensors, free memory, processes and links, through Sysman.
  *
- * Sysman counts cards, in an order of its own and whatever ZE_AFFINITY_MASK hides. A device of ours
- * is found there by its PCI address, or its UUID; of a tile's card only what says that it is of
- * that tile is looked at. Loaders before 1.12 take a device of Level Zero itself, if
- * ZES_ENABLE_SYSMAN was set to 1 before they started; we set no variable of the program's.
+ * Sysman counts cards in its own order and ignores ZE_AFFINITY_MASK. The plugin finds a device by
+ * its PCI address or its UUID; for a tile, it reads only the card's modules that belong to that
+ * tile. Loaders before 1.12 accept a Level Zero device instead, if ZES_ENABLE_SYSMAN was set to 1
+ * before they started; the plugin sets no variable of the program.
  *
- * Nothing of it is started before somebody asks. Utilization and power are what two looks at a
- * counter make: the one of before and now, or two with a short pause.
+ * Sysman is started at first use. Utilization and power are differences between two readings of a
+ * counter: the previous reading and the current reading, or two readings with a short pause.
  */
 #include "xpu.h"
 
@@ -45,7 +45,10 @@ static const struct vendor_symbol SYMBOLS[] = {
     ZES(zesFabricPortGetState),
 };
 
-/* All of them are used only with a device, and that is found only if all are there. */
+/*
+ * The functions are used only with a device, and the device is looked up only if all functions are
+ * present.
+ */
 static int has_symbols(const struct zes_api *zes)
 {
     for (size_t i = 3; i < sizeof(SYMBOLS) / sizeof(SYMBOLS[0]); i++) {
@@ -110,7 +113,7 @@ static void match_driver(struct xpu_runtime *runtime, zes_driver_t driver)
     free(devices);
 }
 
-/* 0: Sysman was started by itself. */
+/* 0: the plugin started Sysman by zesInit(). */
 static int start_sysman(struct xpu_runtime *runtime)
 {
     const struct zes_api *zes = &runtime->zes;
@@ -163,7 +166,7 @@ static zes_device_t sysman_of(struct xpu_runtime *runtime, const struct xpu_unit
 
 /* ---- modules -------------------------------------------------------------------------------- */
 
-/* Up to XPU_MODULES of a device's modules of one kind. */
+/* At most XPU_MODULES of a device's modules of one kind. */
 static uint32_t list_modules(zes_enumerate enumerate, zes_device_t device, zes_sensor_t *modules)
 {
     uint32_t count = 0;
@@ -175,7 +178,10 @@ static uint32_t list_modules(zes_enumerate enumerate, zes_device_t device, zes_s
     return count > 0 && enumerate(device, &count, modules) == ZE_SUCCESS ? count : 0;
 }
 
-/* Of a tile only its own; of a card all, or those of the card where it has such. */
+/*
+ * For a tile, the tile's own modules; for a card all modules, or the card's own modules if it has
+ * any.
+ */
 static int is_of(const struct xpu_unit *unit, ze_bool on_subdevice, uint32_t subdevice_id)
 {
     return !unit->is_tile || (on_subdevice && subdevice_id == unit->tile);
@@ -218,7 +224,7 @@ int xpu_sysman_memory(struct xpu_runtime *runtime, const struct xpu_unit *unit, 
     return 0;
 }
 
-/* Sums of what matches: their quotient is the mean of the tiles. */
+/* Sums over the matching engines: their quotient is the mean of the tiles. */
 static void read_engines(const struct zes_api *zes, const struct xpu_unit *unit,
                          zes_device_t device, struct zes_engine_stats *sum)
 {
@@ -271,7 +277,7 @@ static void read_temperature(const struct zes_api *zes, const struct xpu_unit *u
         struct zes_temperature_properties properties = {.tag = ZES_TAG_TEMP_PROPERTIES};
         double degrees = 0;
 
-        /* The processor's own before those of all parts; the hottest tile of a card. */
+        /* The processor's own sensor before the sensor of all parts; the hottest tile of a card. */
         if (zes->zesTemperatureGetProperties(modules[i], &properties) == ZE_SUCCESS &&
             (properties.type == ZES_TEMP_GPU ||
              (properties.type == ZES_TEMP_GLOBAL && best != ZES_TEMP_GPU)) &&
@@ -294,7 +300,7 @@ static uint64_t throttle_reasons(uint32_t reasons)
            ((reasons & ZES_THROTTLE_SETTING) != 0 ? DS_ACCEL_THROTTLE_SETTING : 0);
 }
 
-/* -1 is "not known", and so is every negative frequency. */
+/* -1 means "not known", and so does every negative frequency. */
 static void read_clocks(const struct zes_api *zes, const struct xpu_unit *unit, zes_device_t device,
                         struct ds_accel_telemetry *telemetry)
 {
@@ -389,7 +395,8 @@ int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (device == NULL) {
-        return DS_ACCEL_OK; /* with nothing valid: Sysman is not there, or not for us */
+        return DS_ACCEL_OK; /* with nothing valid: Sysman is absent, or not permitted to this
+                             * user */
     }
     if (xpu_sysman_memory(runtime, unit, &free_bytes, &total) == 0) {
         telemetry->memory_total_bytes = total;
@@ -402,9 +409,9 @@ int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
     return DS_ACCEL_OK;
 }
 
-#define ROOM_TRIES 4 /* more may come while there is made room for those that were counted */
+#define ROOM_TRIES 4 /* processes may start between counting and listing */
 
-/* All of the device's, in *found_out of malloc(); NULL where there are none. */
+/* All processes of the device, in *found_out from malloc(); NULL without processes. */
 static ze_result list_processes(const struct zes_api *zes, zes_device_t device,
                                 struct zes_process **found_out, uint32_t *count_out)
 {

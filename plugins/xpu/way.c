@@ -3,13 +3,14 @@
 /*
  * How programs reach an Intel GPU here, found without Python.
  *
- * A wheel that is installed leaves site-packages/NAME-VERSION.dist-info/METADATA, and setup.py
- * NAME-VERSION.egg-info, a folder with PKG-INFO or that file itself. If there is one
- * of Intel's extension for PyTorch, built for XPU, the way in is "ipex", otherwise "driver". The
+ * An installed wheel leaves site-packages/NAME-VERSION.dist-info/METADATA; setup.py leaves
+ * NAME-VERSION.egg-info, a directory with PKG-INFO or the file itself. If Intel's extension for
+ * PyTorch is installed and was built for XPU, the variant is "ipex", otherwise "driver". The
  * extension before 2.6 needs the host's clock for timing. Versions are numbers: 2.10 is after 2.6.
  *
- * Folders are looked at in Python's order: those of PYTHONPATH, then of the active environment, the
- * user's, the machine's; the first that has a package wins. The machine's are below machine_root.
+ * Directories are searched in Python's order: PYTHONPATH, then the active environment's, the user's
+ * and the machine's; the first directory that has a package wins. The machine's directories are
+ * below machine_root.
  */
 #include "xpu.h"
 
@@ -22,7 +23,7 @@
 #define HOST_TIMERS_BEFORE_MINOR 6u
 
 struct package {
-    const char *const *names; /* as in the folder's name; NULL-terminated */
+    const char *const *names; /* as in the directory's name; NULL-terminated */
     char version[64];
     uint32_t is_found;
 };
@@ -36,7 +37,7 @@ static void read_version(const char *folder, const char *entry, char *version, s
     version[0] = '\0';
     snprintf(path, sizeof(path), "%s/%s/METADATA", folder, entry);
     file = fopen(path, "re");
-    if (file == NULL) { /* an .egg-info: a folder, or in old installations the file itself */
+    if (file == NULL) { /* an .egg-info: a directory, or in old installations the file itself */
         snprintf(path, sizeof(path), "%s/%s/PKG-INFO", folder, entry);
         file = fopen(path, "re");
     }
@@ -47,7 +48,7 @@ static void read_version(const char *folder, const char *entry, char *version, s
     if (file == NULL) {
         return;
     }
-    /* A header ends with an empty line; a description may say "Version:" too. */
+    /* A header ends with an empty line; a description may contain "Version:" too. */
     while (fgets(line, sizeof(line), file) != NULL && line[0] != '\n' && line[0] != '\r') {
         if (strncmp(line, "Version:", 8) == 0) {
             const char *text = line + 8 + strspn(line + 8, " \t");
@@ -85,7 +86,7 @@ static void look_in(const char *folder, struct package *package)
     }
 }
 
-/* Folders that a pattern stands for, below prefix, in the order of their names. */
+/* Directories that match a pattern, below prefix, sorted by name. */
 static void look_below(const char *prefix, const char *pattern, struct package *package)
 {
     char path[PATH_MAX];
@@ -170,7 +171,7 @@ void xpu_way_find(const struct ds_accel_host *host, struct xpu_way *way_out)
     look_everywhere(host, &ipex);
     look_everywhere(host, &ccl);
     way_out->has_oneccl = ccl.is_found;
-    /* "2.6.0+cpu" was built without XPU, and says nothing of it. */
+    /* "2.6.0+cpu" was built without XPU, and reports no XPU version. */
     if (!ipex.is_found || strstr(ipex.version, "+cpu") != NULL) {
         snprintf(way_out->variant, sizeof(way_out->variant), "driver");
         return;

@@ -3,9 +3,9 @@
 /*
  * xpu: Intel GPUs through Level Zero's loader. Libraries, symbols, errors, and the backend's table.
  *
- * Loaders have a function when they are new enough, and drivers have it when they are: an absent
- * symbol and ZE_RESULT_ERROR_UNSUPPORTED_FEATURE mean the same. Required is what the loader 1.8 of
- * Debian 12 has.
+ * Whether a function exists depends on the age of the loader and of the driver: an absent symbol
+ * and ZE_RESULT_ERROR_UNSUPPORTED_FEATURE mean the same. The plugin requires the functions of the
+ * loader 1.8 of Debian 12.
  */
 #include "xpu.h"
 
@@ -146,7 +146,10 @@ int32_t xpu_no_host_memory(struct ds_accel_error *error, const char *call)
 static const struct vendor_visible VISIBLE[] = {
     {"ZE_AFFINITY_MASK", ",", VENDOR_KEEPS_ORDER, 0, 1, 0}};
 
-/* The loader answers UNINITIALIZED if no driver finds a device, and so if all are hidden. */
+/*
+ * The loader returns UNINITIALIZED if no driver finds a device, and therefore also if all devices
+ * are hidden.
+ */
 static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *call,
                      struct vendor_problem *problem)
 {
@@ -173,7 +176,7 @@ static int no_driver(struct xpu_runtime *runtime, ze_result result, const char *
     }
 }
 
-/* As of 1.10, which says the type of device in a struct. */
+/* Since 1.10, which passes the type of device in a struct. */
 static ze_result init_by_type(const struct xpu_runtime *runtime, ze_driver_t *drivers,
                               uint32_t *count)
 {
@@ -206,8 +209,9 @@ static ze_result init_by_flag(const struct xpu_runtime *runtime, ze_driver_t *dr
 }
 
 /*
- * A loader without zeInitDrivers() is before 1.18. A newer one in front of a driver that does not
- * have it says UNINITIALIZED, as it does where there is no device: zeInit() tells which.
+ * A loader without zeInitDrivers() is older than 1.18. A newer loader returns UNINITIALIZED if the
+ * driver does not have the function, and also if there is no device: zeInit() distinguishes the
+ * two.
  */
 static int find_drivers(struct xpu_runtime *runtime, struct vendor_problem *problem)
 {
@@ -326,7 +330,7 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
 static const struct vendor_trace TRACE = {.hardware = HARDWARE, .driver = "i915 or xe"};
 static const char *const EXPORTS[] = {"ZE_", "SYCL_", "CCL_", NULL};
 
-/* Loaders before 1.12 have Sysman only if this is set before they start. */
+/* Loaders before 1.12 have Sysman only if this variable is set before they start. */
 static const struct ds_accel_env_rule RULES[] = {
     {sizeof(struct ds_accel_env_rule), DS_ACCEL_ENV_IF_UNSET, "ZES_ENABLE_SYSMAN", "1",
      "sensors and free memory with a Level Zero loader before 1.12"},
@@ -344,7 +348,7 @@ const struct vendor_backend vendor_backend = {
     .env_rule_count = 1,
     .memory_handle_bytes = XPU_HANDLE_BYTES,
     .allocation_align_bytes = 64,
-    .probes_in_child = 1, /* drivers keep their nodes open, and have threads */
+    .probes_in_child = 1, /* drivers keep their nodes open, and run threads */
     .open = open_runtime,
     .close = close_runtime,
     .count = xpu_count,

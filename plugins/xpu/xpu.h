@@ -3,10 +3,10 @@
 /*
  * The xpu backend over Level Zero.
  *
- *      way.c     how programs get at the device here: IPEX or the plain driver
+ *      way.c     how programs reach the device: IPEX or the plain driver
  *      xpu.c     libraries, symbols, errors, the table
  *      device.c  drivers, devices, identity, contexts, virtual memory's page sizes
- *      mark.c    events that are signalled once, and when they may be used again
+ *      mark.c    events that are signalled once, and when they may be reused
  *      stream.c  immediate lists, host tasks, copies and fills, graphs
  *      memory.c  allocations, virtual memory, sharing between processes
  *      sysman.c  sensors, free memory, processes, links; range.c  ITT
@@ -18,7 +18,7 @@
 #include "zes.h"
 
 #define XPU_DRIVERS 8u
-#define XPU_MODULES 32u /* memories, engines, ... of a device, looked at */
+#define XPU_MODULES 32u /* memories, engines, ... read of a device */
 
 /* How programs reach the device, from the metadata of Python packages (way.c). */
 struct xpu_way {
@@ -32,14 +32,14 @@ struct xpu_driver {
     ze_driver_t handle;
     uint32_t api_version;
     uint32_t version;
-    ze_context_t context; /* while a device of it is open */
+    ze_context_t context; /* while a device of the driver is open */
     uint32_t context_users;
     uint32_t has_graphs, has_bfloat16;
-    ze_result graphs_result; /* why there are none; SUCCESS: no such functions */
+    ze_result graphs_result; /* why there are no graphs; SUCCESS: no such functions */
     struct ze_graph_api graphs;
 };
 
-/* The counters of an earlier look at the sensors. */
+/* The counters of an earlier reading of the sensors. */
 struct xpu_sample {
     uint64_t taken_ns;
     struct zes_engine_stats engine;
@@ -50,13 +50,13 @@ struct xpu_sample {
 struct xpu_unit {
     struct xpu_driver *driver;
     ze_device_t handle;
-    ze_device_t root; /* of a tile, where the driver tells it */
+    ze_device_t root; /* of a tile, if the driver reports it */
     struct ze_device_properties properties;
     struct ze_pci_address address;
     uint32_t has_address;
     uint32_t is_tile, tile;
     uint32_t number;     /* in ZE_AFFINITY_MASK */
-    char token[64];      /* the part of ZE_AFFINITY_MASK that stands for it: "1", "0.0,0.1" */
+    char token[64];      /* the device's part of ZE_AFFINITY_MASK: "1", "0.0,0.1" */
     zes_device_t sysman; /* NULL: no sensors */
     struct xpu_sample sample;
 };
@@ -68,8 +68,8 @@ struct xpu_runtime {
     struct itt_api itt;
     uint32_t has_itt;
     struct xpu_way way;
-    pthread_mutex_t lock; /* contexts, Sysman, samples */
-    uint32_t has_sysman;  /* it was looked for */
+    pthread_mutex_t lock; /* guards contexts, Sysman and samples */
+    uint32_t has_sysman;  /* the lookup was done */
     struct xpu_driver drivers[XPU_DRIVERS];
     uint32_t driver_count;
     struct xpu_unit *units;
@@ -77,19 +77,20 @@ struct xpu_runtime {
 };
 
 /*
- * An event of Level Zero: signalled once, until the host resets it. A mark belongs to whoever holds
- * a reference. Without one it waits in the device's list of retired marks until its signal came
- * and the streams that wait for it have passed; each of those signals a mark of its own then, which
- * hangs in passed.
+ * An event of Level Zero: signalled once, until the host resets it. A mark belongs to the holders
+ * of its references. A mark without references stays in the device's list of retired marks until it
+ * is signalled and the streams that wait for it have passed; each of these streams signals a mark
+ * of its own, listed in passed.
  */
 struct xpu_mark {
     ze_event_t event;
-    struct xpu_mark *next;   /* free, retired, or passed of another */
-    struct xpu_mark *passed; /* one for each stream that waits on the device */
+    struct xpu_mark *next;   /* in the list of free marks, of retired marks, or of another mark's
+                              * passed */
+    struct xpu_mark *passed; /* one mark for each stream that waits on the device */
     uint32_t references;
     uint32_t is_timed;
     uint32_t is_armed;    /* its signal was queued */
-    uint32_t is_captured; /* in a graph: signalled at each launch, never used again */
+    uint32_t is_captured; /* in a graph: signalled at each launch, never reused */
 };
 
 #define XPU_POOL_EVENTS 64u
@@ -113,26 +114,26 @@ struct xpu_state {
     uint32_t owns_context;
     uint32_t ordinal, queue_count; /* of the group that computes and copies */
     size_t max_pattern_bytes;
-    uint32_t is_in_order; /* lists can be: the driver has 1.7 */
+    uint32_t is_in_order; /* lists can be in order: the driver has 1.7 */
     uint64_t tick_bits;
     double tick_ns;
     uint64_t total_bytes;
-    atomic_ullong used_bytes; /* by this process, where Sysman does not tell what is free */
+    atomic_ullong used_bytes; /* by this process, where Sysman does not report free memory */
     atomic_uint next_queue;
     atomic_uint capture_count;
-    pthread_mutex_t lock;      /* guards all below */
+    pthread_mutex_t lock;      /* guards all members below */
     struct xpu_pool *pools[2]; /* [is_timed] */
     struct xpu_mark *free[2];
     struct xpu_mark *retired, **retired_end;
-    struct xpu_stream *streams; /* all, those that were destroyed with work in them too */
+    struct xpu_stream *streams; /* all streams, including those destroyed with work in flight */
     struct xpu_mapping *mappings;
     struct xpu_reservation *reservations;
 };
 
 struct xpu_task {
     struct xpu_task *next;
-    struct xpu_mark *reached; /* the stream is there */
-    struct xpu_mark *done;    /* the task is; the stream waits for it */
+    struct xpu_mark *reached; /* signalled by the stream before the task */
+    struct xpu_mark *done;    /* signalled after the task; the stream waits for it */
     void (*call)(void *argument);
     void *argument;
 };
@@ -142,12 +143,14 @@ struct xpu_stream {
     struct xpu_state *state;
     ze_list_t list;
     uint32_t is_wrapped;
-    uint32_t is_destroyed; /* and goes on until its work is done; guarded by the state's lock */
-    uint32_t pins;         /* threads that synchronize the device with it; likewise */
-    pthread_mutex_t lock;  /* a list is one thread's at a time */
-    uint32_t is_broken;    /* its capture: it was waited for, or waited for another capture */
-    uint32_t has_commands; /* of a list without order: the next one needs a barrier */
-    struct xpu_mark *tail; /* behind all work; NULL: there is later work */
+    uint32_t is_destroyed; /* but stays until its work is done; guarded by the state's lock */
+    uint32_t pins;         /* threads that synchronize the device with the stream; guarded
+                            * likewise */
+    pthread_mutex_t lock;  /* one thread at a time uses a list */
+    uint32_t is_broken;    /* the capture is broken: it was waited for, or waited for another
+                            * capture */
+    uint32_t has_commands; /* of an unordered list: the next command needs a barrier */
+    struct xpu_mark *tail; /* after all work; NULL: there is later work */
     /* Host tasks, run by a thread of this stream. */
     pthread_mutex_t task_lock;
     pthread_cond_t task_cond;
@@ -156,7 +159,7 @@ struct xpu_stream {
     struct xpu_task *tasks, **tasks_end;
 };
 
-/* Where functions get their bearings. */
+/* The objects that functions start from. */
 static inline struct xpu_runtime *xpu_runtime(const ds_accel_plugin_device_t *device)
 {
     return device->instance->runtime;
@@ -166,7 +169,7 @@ static inline struct xpu_state *xpu_state(const ds_accel_plugin_device_t *device
     return device->state;
 }
 
-/* Status of a call of Level Zero on a device: XPU_CHECK(device, code, error, "zeX(...)"). */
+/* The status of a Level Zero call on a device: XPU_CHECK(device, code, error, "zeX(...)"). */
 #define XPU_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), (int64_t)(code), (error), __VA_ARGS__)
 
@@ -217,11 +220,11 @@ int32_t xpu_stream_wait_event(ds_accel_plugin_device_t *device, void *native, vo
                               struct ds_accel_error *error);
 
 /* stream.c */
-/* With the stream's lock held: before each command, and after one was queued. */
+/* With the stream's lock held: before each command, and after a command was queued. */
 ze_result xpu_stream_order(struct xpu_stream *stream);
 void xpu_stream_touched(struct xpu_stream *stream);
 uint32_t xpu_stream_is_capturing(struct xpu_stream *stream);
-/* Frees what was destroyed and is done; all: waits for it. */
+/* Frees destroyed streams whose work is done; all: waits for their work. */
 void xpu_streams_reap(struct xpu_state *state, uint32_t all);
 int32_t xpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                           void **native_out, struct ds_accel_error *error);
@@ -316,7 +319,7 @@ int32_t xpu_ipc_memory_close(ds_accel_plugin_device_t *device, const void *handl
 
 /* sysman.c */
 void xpu_sysman_bind(struct xpu_runtime *runtime, const struct vendor_lib *lib);
-/* 0; -1: Sysman does not tell. */
+/* 0, or -1: Sysman reports no memory. */
 int xpu_sysman_memory(struct xpu_runtime *runtime, const struct xpu_unit *unit, uint64_t *free_out,
                       uint64_t *total_out);
 int32_t xpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,

@@ -3,10 +3,9 @@
 /*
  * What the xpu plugin uses of Level Zero's core API, in its own words.
  *
- * Facts from ze_api.h of the Level Zero loader v1.32 (specification 1.17); which loader and which
- * driver have a function is a question of their age, see SYMBOLS in xpu.c. Every descriptor begins
- * with a tag that tells its type, and a link to another descriptor, NULL here but for large
- * allocations.
+ * Facts from ze_api.h of the Level Zero loader v1.32 (specification 1.17); whether a loader and a
+ * driver have a function depends on their age, see SYMBOLS in xpu.c. Every descriptor begins with a
+ * tag for its type, and a link to another descriptor, NULL here but for large allocations.
  */
 #ifndef DS_ACCEL_XPU_ZE_H
 #define DS_ACCEL_XPU_ZE_H
@@ -237,7 +236,7 @@ struct ze_timestamps {
         uint64_t start, end;
     } global, context;
 };
-struct ze_ipc_handle { /* crosses by value */
+struct ze_ipc_handle { /* passed by value */
     char data[64];
 };
 
@@ -371,7 +370,7 @@ struct ze_api {
     ze_result (*zePhysicalMemDestroy)(ze_context_t context, ze_physical_t physical);
 };
 
-/* The graph extension (specification 1.17): the driver's own, not the loader's. */
+/* The graph extension (specification 1.17): exported by the driver, not by the loader. */
 struct ze_graph_api {
     ze_result (*zeCommandListBeginGraphCaptureExt)(ze_list_t list, const void *next);
     ze_result (*zeCommandListEndGraphCaptureExt)(ze_list_t list, const void *next,

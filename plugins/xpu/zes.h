@@ -170,11 +170,13 @@ _Static_assert(sizeof(struct zes_port_state) == 72 &&
                    offsetof(struct zes_port_state, rx) == 40,
                "zes_fabric_port_state_t");
 
-/* Count, then fill; the same form for all that a device has several of. */
+/* Count, then fill; the same signature for all kinds of modules. */
 typedef ze_result (*zes_enumerate)(zes_device_t device, uint32_t *count, zes_sensor_t *sensors);
 
 struct zes_api {
-    /* Since loader 1.12; before, a ze_device_handle_t serves if ZES_ENABLE_SYSMAN was 1 at zeInit.
+    /*
+     * Since loader 1.12; older loaders accept a ze_device_handle_t if ZES_ENABLE_SYSMAN was 1 at
+     * zeInit.
      */
     ze_result (*zesInit)(uint32_t flags);
     ze_result (*zesDriverGet)(uint32_t *count, zes_driver_t *drivers);
@@ -215,7 +217,7 @@ struct zes_api {
 
 struct itt_domain;
 struct itt_string;
-struct itt_id { /* crosses by value, twice in a call; all zero: none */
+struct itt_id { /* passed by value, twice in a call; all zero: no task */
     uint64_t words[3];
 };
 _Static_assert(sizeof(struct itt_id) == 24, "__itt_id");
