@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is used of Huawei's AscendCL, libascendcl.so. Prototypes and numbers: acl_base.h, acl_rt.h
- * and acl_mdl.h of ACL 1.15.0, and the error numbers of rt_error_codes.h. Those marked (manual) are
- * known from the text of the CANN manual alone, and optional.
+ * What the plugin uses of Huawei's AscendCL, libascendcl.so. Prototypes and numbers: acl_base.h,
+ * acl_rt.h and acl_mdl.h of ACL 1.15.0, and the error numbers of rt_error_codes.h. Functions marked
+ * (manual) are known only from the text of the CANN manual, and are optional.
  *
  * Two numberings are easily mixed up: a stream's status is 0 when it is complete, an event's
  * recorded status is 1 when it is.
@@ -35,7 +35,7 @@
 #define ACL_COPY_DEVICE_TO_HOST 2
 #define ACL_COPY_DEVICE_TO_DEVICE 3
 
-/* aclrtMemMallocPolicy: huge pages where there are any. */
+/* aclrtMemMallocPolicy: huge pages if available. */
 #define ACL_MALLOC_HUGE_FIRST 0
 /* aclrtMemAttr: which of a device's memories; the 310 class has DDR only. */
 #define ACL_DDR 0
@@ -69,7 +69,7 @@
 #define ACL_DEVICE_ABNORMAL 1
 
 #define ACL_IPC_KEY_BYTES 65
-/* Export: any process may import. Without it each importer's pid must be named first. */
+/* Export: any process may import. Without this flag each importer's pid must be named first. */
 #define ACL_IPC_DISABLE_PID_VALIDATION 1u
 
 struct acl_uuid {
@@ -124,7 +124,7 @@ struct acl_api {
     acl_error (*aclrtHostRegister)(void *pointer, uint64_t size, int type,
                                    void **device_pointer); /* (manual) */
     acl_error (*aclrtHostUnregister)(void *pointer);       /* (manual) */
-    /* The destination's capacity stands right behind the destination. */
+    /* The destination's capacity follows the destination. */
     acl_error (*aclrtMemcpy)(void *destination, size_t capacity, const void *source, size_t size,
                              int kind);
     acl_error (*aclrtMemcpyAsync)(void *destination, size_t capacity, const void *source,

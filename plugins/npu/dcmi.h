@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is used of Huawei's device management library, libdcmi.so: dcmi_interface_api.h. It counts
- * cards, and chips on a card; dcmi_get_device_logic_id() gives the number that ACL counts by before
- * ASCEND_RT_VISIBLE_DEVICES. Memory is in MB, clocks in MHz, power in tenths of a watt and
- * temperature in degrees Celsius, as the header's comments and its callers have it.
+ * What the plugin uses of Huawei's device management library, libdcmi.so: dcmi_interface_api.h. It
+ * counts cards, and chips on a card; dcmi_get_device_logic_id() returns ACL's number of the device
+ * before ASCEND_RT_VISIBLE_DEVICES is applied. Memory is in MB, clocks in MHz, power in tenths of a
+ * watt and temperature in degrees Celsius, according to the header's comments and its callers.
  */
 #ifndef DS_ACCEL_NPU_DCMI_H
 #define DS_ACCEL_NPU_DCMI_H

@@ -3,15 +3,15 @@
 /*
  * Devices and the contexts of threads.
  *
- * aclrtSetDevice() makes the device's primary context, or counts one more user of it, and makes it
- * the calling thread's; aclrtResetDevice() counts one less, and no more. There is no call that
- * takes a context away from a thread. So an open device holds one count, and a call of ours
+ * aclrtSetDevice() makes the device's primary context, or increments its count of users, and makes
+ * it the calling thread's context; aclrtResetDevice() only decrements the count. No call takes a
+ * context away from a thread. An open device therefore holds one count, and a call of the plugin
  *
  *  - on a thread with the device's context changes nothing;
- *  - with another context sets ours with aclrtSetCurrentContext() and puts the other back;
- *  - with none sets the device and resets it. The thread keeps the context; that it is not the
- *    program's choice is remembered for the thread, so that device_get_current still answers
- * "none".
+ *  - with another context sets the device's with aclrtSetCurrentContext() and restores the other;
+ *  - with none sets the device and resets it. The thread keeps the context; a variable of the
+ *    thread records that the program did not choose it, so that device_get_current still reports
+ *    "none".
  */
 #include "npu.h"
 
@@ -26,10 +26,10 @@ static void *current_context(const struct acl_api *acl)
     return acl->aclrtGetCurrentContext(&context) == ACL_OK ? context : NULL;
 }
 
-/* The context that a call of ours left on this thread, which had none. */
+/* The context that a call of the plugin left on this thread, which had none. */
 static _Thread_local void *left_behind;
 
-/* The thread's context, if it is not one that was left behind; NULL: none. */
+/* The thread's context, unless a call of the plugin left it there; NULL: none. */
 static void *own_context(const struct acl_api *acl)
 {
     void *context = current_context(acl);
@@ -122,7 +122,7 @@ int32_t npu_set_current(ds_accel_plugin_device_t *device, struct ds_accel_error 
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES. */
+/* ACL's number of a visible device before ASCEND_RT_VISIBLE_DEVICES is applied. */
 static uint32_t logic_of(const ds_accel_plugin_device_t *device)
 {
     const struct npu_runtime *runtime = NPU(device->instance);
@@ -182,9 +182,9 @@ static void identify_pci(const struct npu_runtime *runtime,
 }
 
 /*
- * The driver's number of a device, which its node has. aclrtGetPhyDevIdByLogicDevId() takes the
- * number that the caller counts by, whatever its name says; newer CANN has the same under a name
- * that fits. Without either it is the logic one, which differs in containers.
+ * The driver's number of a device, as in the name of its node. aclrtGetPhyDevIdByLogicDevId() takes
+ * the caller's number, despite its name; newer CANN has the same function under a better name.
+ * Without either function the plugin uses the logic number, which differs in containers.
  */
 static int32_t physical_of(const struct acl_api *acl, int32_t user, uint32_t logic)
 {
@@ -241,12 +241,13 @@ int npu_visible_token(ds_accel_plugin_device_t *device, uint32_t which, char *to
 /* ---- who reaches whom ----------------------------------------------------------------------- */
 
 /*
- * ACL keeps it for a device, not for who opened it, and what it answers to enabling or disabling
- * twice is not documented, nor what aclrtResetDevice() does to it. So it is kept here for the
- * process, by index: nothing is asked twice, and the last who closes a device leaves nothing on.
+ * ACL keeps peer access for a device, regardless of which code opened the device, and does not
+ * document what it returns when access is enabled or disabled twice, nor what aclrtResetDevice()
+ * does to it. The plugin therefore records access for the process, by index: it enables nothing
+ * twice, and closing the last open device leaves nothing enabled.
  */
 static struct {
-    pthread_mutex_t lock; /* guards the others, and is held while ACL is asked */
+    pthread_mutex_t lock; /* guards the others, also during calls of ACL */
     uint32_t open_count[NPU_MAX_DEVICES];
     uint64_t reached[NPU_MAX_DEVICES]; /* a bit for each peer */
 } access = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -293,8 +294,10 @@ static void access_end(ds_accel_plugin_device_t *device)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* The names of chips that compute bf16, as the vendor's PyTorch extension has them. "Ascend910B"
-   without a digit is one of the first 910, which do not. */
+/*
+ * Names of chips that compute bf16, from the vendor's PyTorch extension. "Ascend910B" without a
+ * digit is an early 910, which does not compute bf16.
+ */
 static uint32_t has_bf16(const char *soc)
 {
     static const struct {
@@ -325,7 +328,7 @@ static uint64_t attribute_of(const struct acl_api *acl, uint32_t user, int attri
     return (uint64_t)value;
 }
 
-/* Which memory the device has; its size is the answer's. */
+/* Which memory the device has; ACL returns the size of that memory. */
 static int32_t find_memory(ds_accel_plugin_device_t *device, struct npu_device *state,
                            struct ds_accel_error *error)
 {
@@ -370,7 +373,7 @@ static void fill_info(ds_accel_plugin_device_t *device, struct npu_device *state
     }
 }
 
-/* With the device set on this thread: its contexts and facts. */
+/* With the device set on this thread: opens its contexts and reads its facts. */
 static int32_t open_contexts(ds_accel_plugin_device_t *device, struct npu_device *state,
                              uint64_t native_context, struct ds_accel_error *error)
 {
@@ -390,14 +393,14 @@ static int32_t open_contexts(ds_accel_plugin_device_t *device, struct npu_device
     return status != DS_ACCEL_OK ? status : find_memory(device, state, error);
 }
 
-/* Give up the device's count, and leave the thread as it was before it was taken. */
+/* Releases the device's count, and restores the thread's earlier context. */
 static void give_up(const struct acl_api *acl, const struct npu_device *state, void *before)
 {
     if (state->context != state->primary && current_context(acl) == state->context) {
         acl->aclrtSetCurrentContext(state->primary);
     }
     acl->aclrtResetDevice(state->user);
-    if (before != NULL) { /* refused if it went with the last count */
+    if (before != NULL) { /* fails if the context ended with the last count */
         acl->aclrtSetCurrentContext(before);
     } else {
         left_behind = current_context(acl);
@@ -535,7 +538,7 @@ int32_t npu_peer_can_access(ds_accel_plugin_device_t *device, ds_accel_plugin_de
     return status;
 }
 
-/* With access.lock. */
+/* With access.lock held. */
 static int32_t enable_peer(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                            struct ds_accel_error *error)
 {
@@ -600,7 +603,7 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
     return status;
 }
 
-/* Nobody disables it between the two. */
+/* The lock keeps another thread from disabling access in between. */
 int32_t npu_copy_peer_async(ds_accel_plugin_device_t *device, void *stream,
                             ds_accel_plugin_device_t *destination_device, void *destination,
                             ds_accel_plugin_device_t *source_device, const void *source,

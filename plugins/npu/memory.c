@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory. Copies and fills carry the destination's capacity behind the destination; here it is the
- * size that is copied, as the frame has checked that much.
+ * Memory. Copies and fills take the destination's capacity after the destination; the plugin passes
+ * the size of the copy, which the frame has checked.
  *
- * aclrtMemcpyAsync() of host memory that ACL did not allocate is refused by some CANN; then the
- * copy is made at once, behind what is queued, which is what other CANN do by themselves.
+ * Some releases of CANN reject aclrtMemcpyAsync() of host memory that ACL did not allocate; the
+ * plugin then copies synchronously after the queued work, as other releases do themselves.
  */
 #include "npu.h"
 
 #include <sys/utsname.h>
 
-#define DEVICE_PAGE 4096u /* the smallest of a device: 4 KiB, 2 MiB, 1 GiB */
+#define DEVICE_PAGE 4096u /* smallest page of a device; the sizes are 4 KiB, 2 MiB, 1 GiB */
 #define HOST_PAGE 4096u   /* aclrtHostRegister() takes whole pages of this size */
 
-/* Allocating and asking are forbidden beside a strict capture; they are no part of one here
- * (DSA-P106). */
+/*
+ * A strict capture of another stream forbids allocations and queries; the plugin's calls are not
+ * part of it (DSA-P106).
+ */
 int npu_relax(const struct acl_api *acl)
 {
     int mode = ACL_CAPTURE_RELAXED;
@@ -148,7 +150,7 @@ int32_t npu_copy(ds_accel_plugin_device_t *device, void *destination, const void
         acl_kind(kind), device->index);
 }
 
-/* Behind what the stream has, and done when it returns. */
+/* Copies after the stream's work, and returns when the copy is done. */
 static int32_t copy_behind(ds_accel_plugin_device_t *device, void *stream, void *destination,
                            const void *source, uint64_t size_bytes, uint32_t kind,
                            struct ds_accel_error *error)
@@ -218,7 +220,10 @@ int32_t npu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t si
     if (acl->aclrtIpcMemGetExportKey == NULL || acl->aclrtIpcMemClose == NULL) {
         return NPU_MISSING(error, "ipc_memory_export", "aclrtIpcMemGetExportKey", "CANN 8");
     }
-    /* CANN compares with the pages that the memory consists of, which may be larger: it says so. */
+    /*
+     * CANN compares with the size of the memory's pages, which may be larger, and reports a
+     * mismatch.
+     */
     if (((uintptr_t)base | size_bytes) % DEVICE_PAGE != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_UNSUPPORTED,
                            "ipc_memory_export: CANN shares whole pages of %u bytes, and this is "
@@ -233,7 +238,7 @@ int32_t npu_ipc_export(ds_accel_plugin_device_t *device, void *base, uint64_t si
                      (unsigned long long)size_bytes);
 }
 
-/* The key as text, whatever another process made of its last byte. */
+/* The key as text, even if another process overwrote its last byte. */
 static const char *key_of(const void *handle, char key[ACL_IPC_KEY_BYTES + 1])
 {
     memcpy(key, handle, ACL_IPC_KEY_BYTES);

@@ -3,11 +3,12 @@
 /*
  * Huawei Ascend through AscendCL (ACL), the C runtime of CANN.
  *
- * ACL is started once in a process and cannot be started again after aclFinalize() in every CANN
- * that is in use; another part of the program may use it too. So this plugin starts it, or finds it
- * started (100002), and never ends it: the process's end does.
+ * ACL is started once in a process, and some releases of CANN in use cannot start it again after
+ * aclFinalize(); another part of the program may use ACL too. The plugin therefore starts ACL, or
+ * finds it started (100002), and never ends it: ACL ends with the process.
  *
- * Work belongs to a context, which must be the calling thread's own: see npu_enter() in device.c.
+ * Work belongs to a context, which must be the calling thread's current context: see npu_enter() in
+ * device.c.
  */
 #include "npu.h"
 
@@ -83,9 +84,9 @@ static const struct vendor_symbol acl_symbols[] = {
 #define PLACE_COUNT 7
 
 /*
- * names[0] is the soname; behind it the file in each place where CANN installs itself. What is
- * opened by its place still needs the driver's libraries on LD_LIBRARY_PATH: the linker's own text
- * says so.
+ * names[0] is the soname, followed by the file in each directory where CANN installs itself. A
+ * library that is opened by its path still needs the driver's libraries on LD_LIBRARY_PATH: the
+ * linker's own message reports that.
  */
 struct places {
     char text[PLACE_COUNT][256];
@@ -120,7 +121,7 @@ static void list_places(struct places *places, const char *soname)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* ACL is the process's: was it started here? */
+/* ACL belongs to the process: whether this plugin started it. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t is_started;
 
@@ -131,7 +132,7 @@ static acl_error start(const struct acl_api *acl)
     pthread_mutex_lock(&start_lock);
     if (!is_started) {
         code = acl->aclInit(NULL);
-        if (code == ACL_REPEAT_INITIALIZE) { /* the program did, and ends it */
+        if (code == ACL_REPEAT_INITIALIZE) { /* the program started ACL, and ends it */
             code = ACL_OK;
         }
         is_started = code == ACL_OK;
@@ -193,7 +194,10 @@ static int take_ascending(void *user_data, const char *token)
     return 0;
 }
 
-/* CANN refuses a list whose numbers do not ascend, with the code of a machine without devices. */
+/*
+ * CANN rejects a list whose numbers do not ascend, with the same code as on a machine without
+ * devices.
+ */
 static int tell_order(struct vendor_problem *problem)
 {
     int64_t last = -1;
@@ -258,7 +262,7 @@ static const struct acl_code acl_codes[] = {
     {107019, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_WAIT_TIMEOUT"},
     {107020, DS_ACCEL_ERR_TIMEOUT, "ACL_ERROR_RT_TASK_TIMEOUT"},
     {107021, DS_ACCEL_ERR_DRIVER, "ACL_ERROR_RT_SYSPARAMOPT_NOT_SET"},
-    /* The program's aclrtDeviceTaskAbort() runs, and behind it the device goes on. */
+    /* The program's aclrtDeviceTaskAbort() is running; the device works again afterwards. */
     {107022, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_DEVICE_TASK_ABORT"},
     {107023, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_STREAM_ABORT"},
     {107024, DS_ACCEL_ERR_STATE, "ACL_ERROR_RT_CAPTURE_DEPENDENCY"},
@@ -467,7 +471,7 @@ const struct vendor_backend vendor_backend = {
     .export_prefixes = (const char *const[]){"ASCEND", "HCCL", "LD_LIBRARY", "PATH", NULL},
     .memory_handle_bytes = ACL_IPC_KEY_BYTES,
     .event_handle_bytes = sizeof(struct acl_ipc_event),
-    .captures_no_ipc_events = 1, /* the manual, of ACL_EVENT_IPC */
+    .captures_no_ipc_events = 1, /* according to the manual, of ACL_EVENT_IPC */
     .allocation_align_bytes = 64,
     .probes_in_child = 1, /* aclInit() cannot be undone and repeated */
 
@@ -514,7 +518,7 @@ const struct vendor_backend vendor_backend = {
     .copy_async = npu_copy_async,
     .copy_peer_async = npu_copy_peer_async,
     .fill_async = npu_fill_async,
-    /* Of the process, not of a device; that others reach it as fast is not documented. */
+    /* For the process, not for a device; equal speed from other devices is not documented. */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,
     .memory_info = npu_memory_info,

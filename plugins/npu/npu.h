@@ -15,7 +15,7 @@
 struct npu_chip {
     int card;
     int device;
-    int logic; /* ACL's number before ASCEND_RT_VISIBLE_DEVICES */
+    int logic; /* ACL's number before ASCEND_RT_VISIBLE_DEVICES is applied */
 };
 
 struct npu_runtime {
@@ -25,17 +25,20 @@ struct npu_runtime {
     struct vendor_lib dcmi_lib;
     struct dcmi_api dcmi;
     struct npu_chip chips[NPU_MAX_DEVICES];
-    uint32_t chip_count; /* 0: no libdcmi.so, or it does not answer */
-    /* libms_tools_ext.so; NULL without. A range has a number and is ended by it. */
+    uint32_t chip_count; /* 0: no libdcmi.so, or its calls fail */
+    /*
+     * From libms_tools_ext.so; NULL without the library. A range has a number, by which it is
+     * ended.
+     */
     uint64_t (*mstxRangeStartA)(const char *message, void *stream);
     void (*mstxRangeEnd)(uint64_t range);
 };
 
 /* An open device. */
 struct npu_device {
-    int32_t user;         /* the index by which ACL is asked here */
+    int32_t user;         /* the index in calls of ACL */
     void *primary;        /* the context that aclrtSetDevice() gives */
-    void *context;        /* where work goes: primary, or the program's own */
+    void *context;        /* where work is queued: primary, or the program's own */
     int memory_attribute; /* ACL_HBM or ACL_DDR */
     uint32_t has_bf16;
     struct npu_mapping *mappings; /* vmem.c */
@@ -97,8 +100,10 @@ int32_t npu_peer_disable(ds_accel_plugin_device_t *device, ds_accel_plugin_devic
                          struct ds_accel_error *error);
 
 /* memory.c */
-/* For a call that a capture of another stream takes for a mistake: the thread's mode is relaxed.
- * The mode before, or -1, for the second. */
+/*
+ * For a call that a capture of another stream treats as an error: relaxes the thread's mode.
+ * Returns the previous mode, or -1, for the second function.
+ */
 int npu_relax(const struct acl_api *acl);
 void npu_restore(const struct acl_api *acl, int mode);
 int32_t npu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,

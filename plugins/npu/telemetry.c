@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sensors, through the device management library (DCMI), and profiler ranges, through mstx. Both
- * are there or not: DCMI answers root and the driver's group alone on many machines.
+ * Sensors, through the device management library (DCMI), and profiler ranges, through mstx. Either
+ * may be absent: on many machines, DCMI works only for root and the driver's group.
  */
 #include "npu.h"
 
@@ -25,7 +25,7 @@ static const struct vendor_symbol dcmi_symbols[] = {
     VENDOR_OPTIONAL(struct dcmi_api, dcmi_get_device_resource_info, NULL),
 };
 
-/* The chips of all cards, with ACL's number of each. */
+/* The chips of all cards, with ACL's number for each. */
 static void list_chips(struct npu_runtime *runtime)
 {
     const struct dcmi_api *dcmi = &runtime->dcmi;
@@ -44,7 +44,7 @@ static void list_chips(struct npu_runtime *runtime)
         for (int j = 0; j < chip_count && runtime->chip_count < NPU_MAX_DEVICES; j++) {
             struct npu_chip chip = {cards[i], j, -1};
 
-            /* The last of a card may be its management controller, which has no number. */
+            /* The last chip of a card may be its management controller, which has no number. */
             if (dcmi->dcmi_get_device_logic_id(&chip.logic, chip.card, chip.device) == 0 &&
                 chip.logic >= 0) {
                 runtime->chips[runtime->chip_count++] = chip;
@@ -153,7 +153,7 @@ int32_t npu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (chip == NULL) {
-        return DS_ACCEL_OK; /* with nothing valid: DCMI is not there, or not for this user */
+        return DS_ACCEL_OK; /* with nothing valid: DCMI is absent, or not permitted to this user */
     }
     telemetry->utilization_percent =
         percent_of(dcmi, chip, DCMI_UTILIZATION_AICORE, DS_ACCEL_TELEMETRY_UTILIZATION, telemetry);
@@ -218,8 +218,8 @@ int32_t npu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 /* ---- ranges --------------------------------------------------------------------------------- */
 
 /*
- * mstx begins a range and ends it by its number; a stack of numbers for each thread makes push and
- * pop of that. What is nested deeper is refused rather than forgotten.
+ * mstx begins a range and ends it by its number; a stack of numbers for each thread turns that into
+ * push and pop. A range nested deeper than the stack is rejected.
  */
 #define MAX_DEPTH 256
 
@@ -261,7 +261,7 @@ int32_t npu_range_push(ds_accel_plugin_instance_t *instance, const char *message
     (void)domain;
     (void)category;
     if (runtime->mstxRangeStartA == NULL) {
-        return DS_ACCEL_OK; /* without mstx nobody looks at ranges */
+        return DS_ACCEL_OK; /* without mstx no profiler reads ranges */
     }
     if (range_depth == MAX_DEPTH) {
         return plugin_fail(error, DS_ACCEL_ERR_LIMIT,

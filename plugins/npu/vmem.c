@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Virtual memory. ACL maps a handle whole and from its beginning, ends a mapping and a reservation
- * by their first address, and takes no alignment but its own. So our memory is made of handles of
- * the least size, which are mapped one behind the other. What is mapped its own device may use; who
- * else may has no call whose structs are known for sure, and is refused.
+ * by their first address, and takes no alignment but its own. The plugin therefore builds memory
+ * from handles of the minimum size, which are mapped in a row. A device may access memory that it
+ * has mapped; the structs of the call that grants access to other devices are not known for
+ * certain, so such access is rejected.
  */
 #include "npu.h"
 
@@ -145,7 +146,7 @@ static int32_t make_pieces(ds_accel_plugin_device_t *device, struct physical *me
     return DS_ACCEL_OK;
 }
 
-/* Before anything is taken: whole pieces, of which the device has as many free. */
+/* Checks before any allocation: whole pieces, and no more of them than the device has free. */
 static int32_t check_size(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint64_t piece,
                           struct ds_accel_error *error)
 {
@@ -206,8 +207,10 @@ int32_t npu_vmem_create(ds_accel_plugin_device_t *device, uint64_t size_bytes, u
 
 /* ---- mappings ------------------------------------------------------------------------------- */
 
-/* What a device has mapped: whose memory it is, and how much of it was unmapped by a call that
- * failed. */
+/*
+ * A mapping of a device: the owner of the memory, and how much of it a failed call has already
+ * unmapped.
+ */
 struct npu_mapping {
     struct npu_mapping *next;
     char *address;
@@ -226,7 +229,7 @@ static void keep_mapping(struct npu_device *state, struct npu_mapping *mapping)
     pthread_mutex_unlock(&mapping_lock);
 }
 
-/* The mapping that begins there, out of the list; NULL. */
+/* Removes the mapping that begins at the address from the list; NULL: none. */
 static struct npu_mapping *take_mapping(struct npu_device *state, const void *address)
 {
     struct npu_mapping **at = &state->mappings;
@@ -244,7 +247,7 @@ static struct npu_mapping *take_mapping(struct npu_device *state, const void *ad
     return taken;
 }
 
-/* Do whole mappings of the device make up the range? */
+/* Returns true if the range consists of whole mappings of the device. */
 static uint32_t has_mapped(const struct npu_device *state, const char *address, uint64_t size_bytes)
 {
     uint64_t found = 0;
@@ -278,7 +281,7 @@ static acl_error map_pieces(const struct acl_api *acl, const struct physical *me
                                 memory->pieces[(offset_bytes + done) / piece], 0);
         done += code == ACL_OK ? piece : 0;
     }
-    while (code != ACL_OK && done > 0) { /* take back those before it */
+    while (code != ACL_OK && done > 0) { /* unmap the earlier pieces */
         done -= piece;
         acl->aclrtUnmapMem(address + done);
     }
@@ -316,7 +319,7 @@ int32_t npu_vmem_map(ds_accel_plugin_device_t *device, void *address, uint64_t s
     return DS_ACCEL_OK;
 }
 
-/* A piece that fails ends it; the same call again goes on there. */
+/* A piece that fails ends the call; the next call continues there. */
 int32_t npu_vmem_unmap(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                        struct ds_accel_error *error)
 {

@@ -88,7 +88,7 @@ int32_t npu_stream_host_task(ds_accel_plugin_device_t *device, void *stream,
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* Of the newer kind, which may be recorded again without a reset. */
+/* An event of the newer kind, which may be recorded again without a reset. */
 int32_t npu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                          struct ds_accel_error *error)
 {
@@ -98,7 +98,7 @@ int32_t npu_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void 
         acl_flags |= ACL_EVENT_TIME_LINE;
     }
     if ((flags & DS_ACCEL_EVENT_INTERPROCESS) != 0) {
-        acl_flags = ACL_EVENT_IPC; /* alone: such an event has no time */
+        acl_flags = ACL_EVENT_IPC; /* without other flags: such an event has no time */
     }
     return NPU_CHECK(device, NPU_ACL(device)->aclrtCreateEventExWithFlag(native_out, acl_flags),
                      error, "aclrtCreateEventExWithFlag(flags %u, device %u)", acl_flags,
