@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * One process has one Synapse, and acquires a module once. Instances of this plugin come and go
- * beside each other, so what they share is counted here: who started Synapse, and who uses a card.
- * What a card can reach of the host's memory is kept with the card for the same reason: a buffer
- * that one instance has mapped is mapped for the other.
+ * A process has one Synapse, and acquires a module once. Several instances of this plugin may exist
+ * at the same time, so their shared state is counted here: which code started Synapse, and how many
+ * instances use a card. The card's record also holds the host memory that the card can access, for
+ * the same reason: a buffer that one instance has mapped is mapped for every other.
  */
 #include "hpu.h"
 
-/* The process's own: Synapse is one for all of it. */
+/* Of the process: it has one Synapse. */
 static struct {
-    pthread_mutex_t lock; /* guards all of this, and user counts of cards */
+    pthread_mutex_t lock; /* guards this struct and the cards' user counts */
     uint32_t open_count;
     uint32_t is_ours; /* we called synInitialize(), so we call synDestroy() */
     struct hpu_card *cards[HPU_MODULES];
@@ -72,7 +72,7 @@ void hpu_process_end(struct hpu_runtime *runtime)
     }
     pthread_mutex_lock(&process.lock);
     process.open_count--;
-    /* with a card that could not be released, Synapse ends with the process */
+    /* while a card could not be released, Synapse ends only with the process */
     if (process.open_count == 0 && process.is_ours && process.card_count == 0) {
         runtime->syn.synDestroy();
     }
@@ -143,7 +143,7 @@ static void forget_card(struct hpu_card *card)
     free(card);
 }
 
-/* A card that Synapse does not release stays in the list, for who opens it next. */
+/* A card that Synapse does not release stays in the list, and the next device_open uses it. */
 static void release(struct hpu_runtime *runtime, struct hpu_card *card)
 {
     syn_status code;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Who a card is, what it can do, how it is. Only device_open acquires it. */
+/* Identity, facts and state of a card. Only device_open acquires the card. */
 #include "hpu.h"
 
-/* An attribute of a module that nobody needs to have acquired; -1: not known. */
+/* An attribute of a module, without acquiring the module; -1: not known. */
 static int get_attribute(struct hpu_runtime *runtime, uint32_t module, int32_t attribute,
                          uint64_t *value_out)
 {
@@ -18,8 +18,10 @@ static int get_attribute(struct hpu_runtime *runtime, uint32_t module, int32_t a
     return 0;
 }
 
-/* Where Synapse has no attributes by module, or its number of the type says nothing: the PCI
- * device's number. */
+/*
+ * The generation by the PCI device's number, for a Synapse without attributes by module or with an
+ * unknown device type.
+ */
 static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_address)
 {
     char path[128];
@@ -49,9 +51,9 @@ static uint32_t generation_by_pci(struct hpu_runtime *runtime, const char *pci_a
 }
 
 /*
- * Gaudi, Gaudi 2 or Gaudi 3; 0 another, or not known. Releases number the types differently: the
- * public SynapseAI_Core counts Gaudi and Gaudi 2 from 0. Its numbers mean nothing in the numbering
- * that is known here, so that they cannot be taken for another type.
+ * Gaudi, Gaudi 2 or Gaudi 3; 0: another generation, or not known. Releases number the types
+ * differently: the public SynapseAI_Core counts Gaudi and Gaudi 2 from 0. These numbers are invalid
+ * in the numbering that the plugin knows, so they cannot be mistaken for another type.
  */
 static uint32_t find_generation(struct hpu_runtime *runtime, const struct hpu_module *module)
 {
@@ -97,7 +99,7 @@ int32_t hpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
     if (module->hlml == NULL) {
         return DS_ACCEL_OK;
     }
-    /* A text of the vendor's that is no UUID of 16 bytes: "01P0-HL2080A0-15-TNBS61-14-04-07". */
+    /* The vendor's text is not a UUID of 16 bytes: "01P0-HL2080A0-15-TNBS61-14-04-07". */
     if (hlml->hlml_device_get_uuid == NULL ||
         hlml->hlml_device_get_uuid(module->hlml, identity->uuid_text,
                                    sizeof(identity->uuid_text)) != HLML_OK) {
@@ -115,7 +117,7 @@ int32_t hpu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Say how to find out who has it: the one thing that helps. */
+/* The error explains how to find the process that holds the module: the only useful advice. */
 static int32_t refuse_busy(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     const struct hpu_module *module = &hpu_runtime(device)->modules[device->index];
@@ -195,7 +197,7 @@ int32_t hpu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
     return HPU_CHECK(device, code, error, "synDeviceSynchronize(module %u)", card->module);
 }
 
-/* A card that was reset answers every call with synDeviceReset: any will do. */
+/* After a reset, every call on the card returns synDeviceReset: any call can check it. */
 int32_t hpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_error *error)
 {
     uint64_t free_bytes = 0;
@@ -208,7 +210,8 @@ int32_t hpu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_erro
 
 /*
  * Gaudi computes in float32 and bfloat16; with float16 from the second generation on. The rule for
- * float16 is from the vendor's documents and not confirmed by a call. Other types are stored.
+ * float16 comes from the vendor's documents and is not confirmed by a call. Other types are only
+ * stored.
  */
 int32_t hpu_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype, uint32_t *support_out,
                           struct ds_accel_error *error)
@@ -244,8 +247,10 @@ static void read_use(const struct hlml *hlml, hlml_card card, struct ds_accel_te
     }
 }
 
-/* Milliwatts and millijoules: the header has no units; the vendor's Python module says them for
-   energy, and power is read as in NVML, whose shape HLML follows. */
+/*
+ * Milliwatts and millijoules: the header has no units; the vendor's Python module documents the
+ * unit of energy, and power follows NVML, whose interface HLML copies.
+ */
 static void read_power(const struct hlml *hlml, hlml_card card,
                        struct ds_accel_telemetry *telemetry)
 {
@@ -269,7 +274,7 @@ static void read_power(const struct hlml *hlml, hlml_card card,
     }
 }
 
-/* Degrees Celsius and megahertz, likewise. */
+/* Degrees Celsius and megahertz, from the same sources. */
 static void read_state(const struct hlml *hlml, hlml_card card,
                        struct ds_accel_telemetry *telemetry)
 {
@@ -303,7 +308,7 @@ int32_t hpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (module->hlml == NULL) {
-        return DS_ACCEL_OK; /* with nothing valid: HLML is not there, or does not know it */
+        return DS_ACCEL_OK; /* with nothing valid: HLML is absent, or does not know the card */
     }
     read_use(&runtime->hlml, module->hlml, telemetry);
     read_power(&runtime->hlml, module->hlml, telemetry);
@@ -311,7 +316,10 @@ int32_t hpu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
     return DS_ACCEL_OK;
 }
 
-/* Those that have the node open: /proc knows them, HLML does not, and nobody knows their shares. */
+/*
+ * The processes that have the node open: /proc lists them, HLML does not, and no source reports
+ * their shares.
+ */
 int32_t hpu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                       struct ds_accel_process *processes, uint32_t capacity, uint32_t *count_out,
                       struct ds_accel_error *error)

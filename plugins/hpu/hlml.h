@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is used of HLML (hlml.h in gohlml e31eedd, 2025-07). It looks at all cards of the machine,
- * takes none of them, and heeds no variable: cards are matched by module id. Its memory struct is
- * {free, total, used}, not NVML's {total, free, used}.
+ * What the plugin uses of HLML (hlml.h in gohlml e31eedd, 2025-07). HLML reads all cards of the
+ * machine, acquires none of them, and ignores all variables: cards are matched by module id. Its
+ * memory struct is {free, total, used}, not NVML's {total, free, used}.
  */
 #ifndef DS_ACCEL_HPU_HLML_H
 #define DS_ACCEL_HPU_HLML_H

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The hpu plugin: Intel Gaudi (Habana) through SynapseAI's libSynapse.so, and HLML for what the
- * cards' sensors say. Nothing of it has met real hardware: prototypes and numbers are the vendor's
- * headers' (synapse.h, hlml.h), behaviour is that of the simulator in tests/sim/hpu. What the
- * headers leave open is said at its place.
+ * The hpu plugin: Intel Gaudi (Habana) through SynapseAI's libSynapse.so, and HLML for the cards'
+ * sensors. The plugin never ran on real hardware: prototypes and numbers come from the vendor's
+ * headers (synapse.h, hlml.h), and behaviour is that of the simulator in tests/sim/hpu. Comments in
+ * the code name what the headers leave open.
  *
- * How Gaudi differs from what the ABI looks like:
+ * How Gaudi differs from the ABI's model:
  *
  *  - A module (its number in the box) is acquired by one process, whole. So counting, identity and
  *    telemetry go through attributes by module id, HLML and sysfs, and only device_open acquires.
- *    A module in other hands is DEVICE_BUSY, with the process that /proc shows at its node.
+ *    A module held by another process is DEVICE_BUSY, with the holder that /proc shows for its
+ *    node.
  *  - There is no current device: device_get_current and device_set_current stay empty, and the host
- *    keeps the notion.
- *  - The card reads and writes host memory only where it is mapped for it (memory.c).
+ *    keeps the current device.
+ *  - The card reads and writes only host memory that is mapped for the card (memory.c).
  *  - There is no call that lets a stream run a function of the host, and none that lets the host
- *    hold up a stream. Whatever a thread of ours could do in its place would not hold back the
- *    work behind it, which a host task promises (DSA-P48): so there is no stream_host_task.
+ *    block a stream. A thread of the plugin could run the function, but could not hold back the
+ *    later work, which a host task promises (DSA-P48): so there is no stream_host_task.
  *  - Work is recorded by compiling tensors to a recipe, not by watching a stream. A graph of
  *    PyTorch on hpu is such a recipe; copies and fills cannot be captured, and the graph slots stay
- *    empty. That `graph_supported` is true for hpu in the configuration is said of the framework.
- *  - A profiler there is (synProfilerStart), but ranges there are not.
- *  - The interface's constructor turns deterministic algorithms on. That is a switch of PyTorch's
- *    for its own kernels, with no variable and no call of Synapse's behind it: a program in C has
- *    nothing to turn, and copies and fills are deterministic as they are.
- *  - The runtime orders dependent work and bounds what is in flight by itself: the interface's
+ *    empty. `graph_supported` in the configuration is true for hpu because it describes the
+ *    framework.
+ *  - There is a profiler (synProfilerStart), but it has no ranges.
+ *  - The interface's constructor turns deterministic algorithms on. This is a switch of PyTorch
+ *    for its own kernels, without a variable or a call of Synapse: a program in C has
+ *    nothing to switch, and copies and fills are always deterministic.
+ *  - The runtime itself orders dependent work and limits the work in flight: the interface's
  *    resolves_data_dependency and handles_memory_backpressure, both true.
  */
 #include "hpu.h"
@@ -189,7 +191,7 @@ static void open_hlml(struct hpu_runtime *runtime, const struct ds_accel_host *h
         vendor_log(host, DS_ACCEL_LOG_INFO, "no telemetry: hlml_init(): %d", code);
         return;
     }
-    /* Whoever initialized it before is its owner, and shuts it down. */
+    /* Code that initialized HLML earlier is its owner, and shuts it down. */
     runtime->has_hlml = code == HLML_OK ? 2 : 1;
 }
 
@@ -211,7 +213,7 @@ static int open_synapse(struct hpu_runtime *runtime, struct vendor_problem *prob
                         &runtime->syn, problem) != 0) {
         return -1;
     }
-    /* One of the two ways to make a stream: which one tells the generations apart. */
+    /* One of two functions that make a stream; which of them is present shows the generation. */
     if (runtime->syn.synStreamCreateGeneric == NULL && runtime->syn.synStreamCreate == NULL) {
         return vendor_problem_set(problem, DS_ACCEL_REASON_SYMBOL_MISSING,
                                   "%s has neither synStreamCreateGeneric nor synStreamCreate",
@@ -262,9 +264,10 @@ static int count_devices(void *state, uint32_t *count_out, struct vendor_problem
 }
 
 /*
- * A module can be held by one process. To try would be to take it, so /proc is asked who has its
- * node open: what it shows depends on who asks, and a holder that it does not show makes the
- * device_open fail with ERR_BUSY instead. The program that asks shares a module with itself.
+ * One process can hold a module. Probing by acquiring would take the module, so the plugin looks in
+ * /proc for a process that has the module's node open. What /proc shows depends on the user; with a
+ * holder that /proc does not show, device_open fails with ERR_BUSY instead. The calling program
+ * itself does not count as a holder.
  */
 static int judge(void *state, uint32_t count, uint32_t *usable_out, char *variant,
                  struct vendor_problem *problem)
@@ -300,7 +303,7 @@ static int judge(void *state, uint32_t count, uint32_t *usable_out, char *varian
     return 0;
 }
 
-/* "1.19.0-561" and the like, as far as it is numbers. */
+/* Parses "1.19.0-561" and similar texts, up to the first part that is not a number. */
 static void parse_version(const char *text, uint32_t version[4])
 {
     for (int i = 0; i < 3; i++) {
@@ -332,7 +335,10 @@ static int32_t backend_info(ds_accel_plugin_instance_t *instance,
         parse_version(version, info->driver_version);
     }
     version[0] = '\0';
-    /* The name says driver; without the file above it is what there is to say of the version. */
+    /*
+     * The field is the driver's version; without the file above, Synapse's version is the only one
+     * available.
+     */
     if (info->driver_version[0] == 0 && runtime->syn.synDriverGetVersion != NULL &&
         runtime->syn.synDriverGetVersion(version, (int)sizeof(version)) == SYN_SUCCESS) {
         version[sizeof(version) - 1] = '\0';
@@ -359,7 +365,8 @@ const struct vendor_backend vendor_backend = {
     .visible_count = COUNT_OF(visible),
     .export_prefixes = prefixes,
     .allocation_align_bytes = HPU_ALIGN_BYTES,
-    .probes_in_child = 1, /* nothing is known of what synDestroy() leaves, nor of forks */
+    .probes_in_child = 1, /* it is not known what synDestroy() leaves behind, nor whether forks
+                           * work */
     .open = open_runtime,
     .close = close_runtime,
     .count = count_devices,
@@ -387,7 +394,7 @@ const struct vendor_backend vendor_backend = {
     .free = hpu_free,
     .alloc_pinned = hpu_alloc_pinned,
     .free_pinned = hpu_free_pinned,
-    .pinned_flags = DS_ACCEL_PINNED_PORTABLE, /* another card maps it for its copies */
+    .pinned_flags = DS_ACCEL_PINNED_PORTABLE, /* another card maps the memory for its copies */
     .host_register = hpu_host_register,
     .host_unregister = hpu_host_unregister,
     .copy_async = hpu_copy_async,

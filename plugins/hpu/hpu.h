@@ -4,7 +4,7 @@
  * The hpu backend: Intel Gaudi through SynapseAI, telemetry through HLML.
  *
  *      hpu.c       life, the count, verdicts, names of errors, the table of vendor.h
- *      modules.c   which modules there are and which of them are ours; sysfs; who holds them
+ *      modules.c   the machine's modules, the visible modules; sysfs; which processes hold them
  *      card.c      the process's one Synapse and the cards that it acquired
  *      maps.c      host memory that a card can reach
  *      device.c    identity, opening, facts, telemetry
@@ -18,45 +18,45 @@
 #include "synapse.h"
 #include "vendor.h"
 
-#define HPU_MODULES 64 /* of one machine; 8 is what is built */
+#define HPU_MODULES 64 /* of one machine; built machines have 8 */
 #define HPU_VISIBLE "HABANA_VISIBLE_MODULES"
 #define HPU_MODULE "HLS_MODULE_ID"
 
-/* One module: what is known of it without acquiring it. */
+/* One module: the facts that need no acquisition. */
 struct hpu_module {
     uint32_t id;
-    hlml_card hlml;       /* NULL: HLML is absent, or does not know it */
+    hlml_card hlml;       /* NULL: HLML is absent, or does not know the module */
     char pci_address[32]; /* "" not known */
     char node[64];        /* "/dev/accel/accel0"; "" not known */
 };
 
-/* What open() makes. */
+/* Created by open(). */
 struct hpu_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib library;
     struct synapse syn;
     struct hlml hlml;
     uint32_t has_hlml;
-    uint32_t has_no_device; /* synInitialize() said so */
+    uint32_t has_no_device; /* synInitialize() reported no device */
     uint32_t module_count;  /* visible ones, in the order of the instance's devices */
     struct hpu_module modules[HPU_MODULES];
 };
 
 /* ---- the process (card.c) ------------------------------------------------------------------- */
 
-/* Memory of the host that a card can reach. */
+/* Host memory that a card can access. */
 #define HPU_MAP_PINNED 1u     /* synHostMalloc() */
 #define HPU_MAP_REGISTERED 2u /* synHostMap() for the caller */
 #define HPU_MAP_TEMPORARY 3u  /* synHostMap() for copies in flight */
 #define HPU_MAP_STAGING 4u    /* synHostMalloc() for one copy in flight */
-#define HPU_MAP_STUCK 5u      /* synHostUnmap() failed: of no use, and in the way */
+#define HPU_MAP_STUCK 5u      /* synHostUnmap() failed: the map is unusable and blocks its range */
 
 struct hpu_map {
     struct hpu_map *next;
     uintptr_t base;
     uint64_t size_bytes;
     uint32_t kind;
-    uint32_t hold_count; /* copies in flight, of the last two kinds */
+    uint32_t hold_count; /* copies in flight, for the last two kinds */
 };
 
 /* A copy in flight that needs its map until the event is reached. */
@@ -71,29 +71,34 @@ struct hpu_card {
     syn_device id;
     uint32_t module;
     uint32_t user_count;
-    pthread_mutex_t lock;    /* guards all below, and gives one order to submissions */
-    struct hpu_map *maps;    /* none overlap */
+    pthread_mutex_t lock;    /* guards all members below, and orders submissions */
+    struct hpu_map *maps;    /* maps do not overlap */
     struct hpu_hold *holds;  /* oldest last */
-    struct hpu_hold *spares; /* with events, to be used again */
+    struct hpu_hold *spares; /* with events, for reuse */
     atomic_uint hold_count;
 };
 
-/* What a call of open() or count() failed with; a module in other hands is DEVICE_BUSY. -1. */
+/*
+ * Reports why a call of open() or count() failed; a module held by another process is DEVICE_BUSY.
+ * Returns -1.
+ */
 int hpu_problem(struct hpu_runtime *runtime, syn_status code, const char *call,
                 struct vendor_problem *problem);
-/* Start Synapse for this process if nobody has; -1 with the problem. */
+/* Starts Synapse for this process unless it is already started; -1 with the problem. */
 int hpu_process_begin(struct hpu_runtime *runtime, struct vendor_problem *problem);
 void hpu_process_end(struct hpu_runtime *runtime);
-/* Acquire a module, or count one user more of it. The vendor's status; *card_out with 0. */
+/* Acquires a module, or adds a user of it. Returns the vendor's status; *card_out is set with 0. */
 syn_status hpu_card_get(struct hpu_runtime *runtime, uint32_t module, struct hpu_card **card_out);
 void hpu_card_put(struct hpu_runtime *runtime, struct hpu_card *card);
 
 /* ---- modules (modules.c) -------------------------------------------------------------------- */
 
-/* Fill runtime->modules with the visible ones of count; -1 with the problem. */
+/* Fills runtime->modules with the visible modules and count; -1 with the problem. */
 int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_problem *problem);
-/* Processes that have the node open, as far as /proc shows: how many; the first's name.
-   only_others: none that asks (vendor_is_asking()). */
+/*
+ * Processes that have the node open, as far as /proc shows: their number, and the first process's
+ * name. only_others: without the calling program (vendor_is_asking()).
+ */
 uint32_t hpu_module_holders(const struct ds_accel_host *host, const struct hpu_module *module,
                             int only_others, int32_t *pids, uint32_t capacity, char *first_name,
                             size_t name_size);
@@ -114,7 +119,7 @@ static inline struct hpu_card *hpu_card(const ds_accel_plugin_device_t *device)
 #define HPU_CHECK(device, code, error, ...) \
     vendor_check((device)->instance, (device), (code), (error), __VA_ARGS__)
 
-/* A device address as the ABI has it, and back. */
+/* Converts a device address to the ABI's pointer, and back. */
 static inline void *hpu_pointer(uint64_t address)
 {
     return (void *)(uintptr_t)address;
@@ -126,9 +131,9 @@ static inline uint64_t hpu_address(const void *pointer)
 }
 
 /*
- * A stream of ours. Streams of the newer Synapse do everything: one lane. The older ones do one
- * thing each, so that there are three, and an event carries the order from the lane that was used
- * last to the next one.
+ * A stream of the plugin. A stream of newer Synapse does all kinds of work: one lane. An older
+ * stream does one kind of work each, so there are three lanes, and an event carries the order from
+ * the lane used last to the next lane.
  */
 #define HPU_LANE_DOWN 0   /* device to host */
 #define HPU_LANE_UP 1     /* host to device */
@@ -136,14 +141,13 @@ static inline uint64_t hpu_address(const void *pointer)
 #define HPU_LANES 3
 
 struct hpu_stream {
-    syn_stream lanes[HPU_LANES]; /* all the same one, or three */
+    syn_stream lanes[HPU_LANES]; /* one stream in all entries, or three streams */
     uint32_t lane_count;         /* 1 or 3 */
-    uint32_t last;               /* the lane whose end is the stream's end */
-    syn_event turn;              /* with three lanes */
+    uint32_t last;               /* the last lane used, whose end is the stream's end */
+    syn_event turn;              /* used with three lanes */
 };
 
-/* The lane for a direction, in order behind what was given to the stream before. card->lock held.
- */
+/* The lane for a direction, ordered after the stream's earlier work. card->lock is held. */
 syn_status hpu_stream_turn(struct hpu_runtime *runtime, struct hpu_stream *stream, uint32_t lane,
                            syn_stream *native_out);
 int32_t hpu_stream_wait(ds_accel_plugin_device_t *device, struct hpu_stream *stream,
@@ -152,24 +156,27 @@ int32_t hpu_stream_wait(ds_accel_plugin_device_t *device, struct hpu_stream *str
 /* ---- memory of the host that a card reaches (maps.c); with the card's lock held ------------- */
 
 struct hpu_map *hpu_map_find(struct hpu_card *card, uintptr_t address);
-/* How many of size_bytes from address on lie before the next map; address is in none. */
+/* How many of size_bytes from address on come before the next map; address is in no map. */
 uint64_t hpu_map_gap(struct hpu_card *card, uintptr_t address, uint64_t size_bytes);
-/* A record alone: mapping is the caller's. NULL: no memory. */
+/* Adds only a record: the caller maps the memory. NULL: out of memory. */
 struct hpu_map *hpu_map_add(struct hpu_card *card, const void *base, uint64_t size_bytes,
                             uint32_t kind);
 void hpu_map_remove(struct hpu_card *card, struct hpu_map *map);
-/* Unmap, or free, what was ours, and remove the record; a map that cannot be is stuck. */
+/*
+ * Unmaps or frees the plugin's memory and removes the record; a map that cannot be unmapped becomes
+ * stuck.
+ */
 syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map);
-/* Keep the map until what the stream has so far is done. */
+/* Keeps the map until the stream's current work is done. */
 void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
                   syn_stream stream);
-/* No temporary map in the range: those in the way are waited for. The first other one, or NULL. */
+/* Waits until the range has no temporary map. Returns the first map of another kind, or NULL. */
 struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *card,
                                uintptr_t address, uint64_t size_bytes);
-/* Drop the maps of copies that are done; is_all: of all copies, which are waited for. */
+/* Drops the maps of finished copies; is_all: of all copies, which are waited for. */
 void hpu_card_reap(struct hpu_runtime *runtime, struct hpu_card *card, int is_all);
 void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card);
-/* Without the lock: before anybody hears that something is done. */
+/* Without the lock: called before a caller learns that work is done. */
 void hpu_maps_reap(ds_accel_plugin_device_t *device);
 
 /* ---- verbs ---------------------------------------------------------------------------------- */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Which memory of the host a card can reach. A copy from or to memory that is not mapped for it
- * fails (synMappingNotFound, 34), while the ABI lets a program copy from and to any memory. So a
- * range that nobody mapped is mapped for its copies, and stays so until they are done:
+ * Which host memory a card can access. A copy from or to memory that is not mapped for the card
+ * fails (synMappingNotFound, 34), while the ABI lets a program copy from and to any memory. The
+ * plugin therefore maps an unmapped range for its copies, until they are done:
  *
- *      copy -> map (temporary) -> synMemCopyAsync -> hold: an event behind the copy
- *      anything that could tell that the copy is done -> reap: event reached? -> unmap
+ *      copy -> map (temporary) -> synMemCopyAsync -> hold: an event after the copy
+ *      any call that could report the copy as done -> reap: event reached? -> unmap
  *
- * The range is the program's, who may free it as soon as it knows that the copy is done. A map that
- * is left behind would give a later buffer at that address the pages of the former one. Therefore
- * maps are reaped before completion is told, and a map that a new copy finds in its way is used by
- * it only while a copy in flight proves that the memory is still the same.
+ * The range belongs to the program, which may free it as soon as it knows that the copy is done. A
+ * stale map would let a later buffer at that address use the former buffer's pages. Therefore maps
+ * are reaped before completion is reported, and a new copy reuses a map in its range only while a
+ * copy in flight proves that the memory is still the same.
  *
- * All of this with the card's lock held.
+ * All functions run with the card's lock held.
  */
 #include "hpu.h"
 
@@ -72,7 +72,7 @@ syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, stru
     } else {
         code = runtime->syn.synHostUnmap(card->id, hpu_pointer(map->base));
     }
-    /* A lost device has no maps; memory of Synapse's that it does not take back is only lost. */
+    /* A lost device has no maps; memory that Synapse does not release is leaked. */
     if (code != SYN_SUCCESS && code != SYN_DEVICE_RESET && map->kind != HPU_MAP_STAGING) {
         map->kind = HPU_MAP_STUCK;
         return code;
@@ -83,7 +83,7 @@ syn_status hpu_map_drop(struct hpu_runtime *runtime, struct hpu_card *card, stru
 
 /* ---- copies in flight ----------------------------------------------------------------------- */
 
-/* A hold with an event: a former one, or a new one. */
+/* Returns a hold with an event: a reused hold, or a new one. */
 static syn_status take_hold(struct hpu_runtime *runtime, struct hpu_card *card,
                             struct hpu_hold **hold_out)
 {
@@ -115,8 +115,8 @@ static void give_spare(struct hpu_card *card, struct hpu_hold *hold)
 }
 
 /*
- * Keep the map until what the stream has is done. Where that cannot be marked it is waited for; and
- * if even that fails, the map stays until the card is released.
+ * Keeps the map until the stream's current work is done. If that work cannot be marked, the
+ * function waits for it; if the wait fails too, the map stays until the card is released.
  */
 void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu_map *map,
                   syn_stream stream)
@@ -141,7 +141,10 @@ void hpu_map_hold(struct hpu_runtime *runtime, struct hpu_card *card, struct hpu
     atomic_fetch_add(&card->hold_count, 1);
 }
 
-/* Is the copy done? A lost device does none any more. An answer that is no answer: not yet. */
+/*
+ * Returns true if the copy is done. On a lost device every copy counts as done. An unknown code
+ * means: not yet.
+ */
 static int is_done(struct hpu_runtime *runtime, const struct hpu_hold *hold)
 {
     syn_status code = runtime->syn.synEventQuery(hold->event);
@@ -192,13 +195,13 @@ void hpu_maps_reap(ds_accel_plugin_device_t *device)
     }
 }
 
-/* At the end of a card's use. What the program has not given back ends with the card. */
+/* Called at the end of a card's use. Memory that the program has not freed ends with the card. */
 void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
 {
     while (card->maps != NULL) {
         struct hpu_map *map = card->maps;
 
-        /* synDeviceRelease() takes what is still there */
+        /* synDeviceRelease() releases the remaining maps */
         if (map->kind == HPU_MAP_PINNED || hpu_map_drop(runtime, card, map) != SYN_SUCCESS) {
             hpu_map_remove(card, map);
         }
@@ -214,7 +217,7 @@ void hpu_card_forget(struct hpu_runtime *runtime, struct hpu_card *card)
 
 /* ---- before a range is mapped for good, or is the program's again --------------------------- */
 
-/* No temporary map in the range: those in the way are waited for. Others: which one. */
+/* Waits until the range has no temporary map. Returns the first map of another kind, or NULL. */
 struct hpu_map *hpu_maps_clear(struct hpu_runtime *runtime, struct hpu_card *card,
                                uintptr_t address, uint64_t size_bytes)
 {

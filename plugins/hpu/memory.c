@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Memory of a card, memory of the host that it reaches (maps.c), copies and fills. */
+/* Memory of a card, host memory that the card can access (maps.c), copies and fills. */
 #include "hpu.h"
 
 int32_t hpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **pointer_out,
@@ -16,7 +16,7 @@ int32_t hpu_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
     if (status != DS_ACCEL_OK) {
         return status;
     }
-    /* No header promises an alignment; ours does. */
+    /* No header promises an alignment; the ABI does. */
     if (address % HPU_ALIGN_BYTES != 0 || address == 0) {
         runtime->syn.synDeviceFree(hpu_card(device)->id, address, 0);
         return plugin_fail(error, DS_ACCEL_ERR_DRIVER,
@@ -159,12 +159,12 @@ int32_t hpu_host_unregister(ds_accel_plugin_device_t *device, void *pointer,
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-/* One copy on its way; in pieces, as maps begin and end within it. */
+/* A copy in progress; made in pieces, as maps begin and end within its range. */
 struct copy {
     struct hpu_runtime *runtime;
     struct hpu_card *card;
     struct hpu_stream *stream;
-    const char *call; /* the one that failed */
+    const char *call; /* the function that failed */
     uint32_t lane;
     int32_t direction;
 };
@@ -185,8 +185,8 @@ static syn_status submit(struct copy *copy, uint64_t source, uint64_t size_bytes
 }
 
 /*
- * Memory that cannot be mapped, such as a read-only page, can still be a source: it is copied to
- * memory of Synapse's.
+ * Memory that cannot be mapped, such as a read-only page, can still be a source: the plugin copies
+ * it to memory of Synapse.
  */
 static syn_status stage(struct copy *copy, uintptr_t host, uint64_t size_bytes,
                         struct hpu_map **map_out)
@@ -208,7 +208,7 @@ static syn_status stage(struct copy *copy, uintptr_t host, uint64_t size_bytes,
     return SYN_SUCCESS;
 }
 
-/* A temporary map of the range, in which there is none. */
+/* Makes a temporary map of the range, which has no map yet. */
 static syn_status map_piece(struct copy *copy, uintptr_t host, uint64_t size_bytes,
                             struct hpu_map **map_out)
 {
@@ -233,8 +233,8 @@ static syn_status map_piece(struct copy *copy, uintptr_t host, uint64_t size_byt
 }
 
 /*
- * The map that the next bytes lie in, made if need be, and how many of them. A temporary one that
- * is met is of use only if its copy is not done; one that is stuck has to go first.
+ * The map that holds the next bytes, created if necessary, and the number of these bytes. An
+ * existing temporary map is usable only if its copy is not done; a stuck map must be removed first.
  */
 static syn_status find_piece(struct copy *copy, uintptr_t host, uint64_t *size_bytes,
                              struct hpu_map **map_out)
@@ -299,7 +299,7 @@ static syn_status copy_host(struct copy *copy, uintptr_t host, uint64_t device_a
     return SYN_SUCCESS;
 }
 
-/* Synapse has none: the host does it, when the stream has got there. */
+/* Synapse has no such copy: the host copies after the stream's earlier work. */
 static int32_t copy_on_host(ds_accel_plugin_device_t *device, struct hpu_stream *stream,
                             void *destination, const void *source, uint64_t size_bytes,
                             struct ds_accel_error *error)
@@ -340,8 +340,10 @@ int32_t hpu_copy_async(ds_accel_plugin_device_t *device, void *native_stream, vo
                      source, (unsigned long long)size_bytes, destination, copy.direction);
 }
 
-/* The fills take the stream last. On older streams they go where copies within the card go: which
-   of them may is not written in the headers. */
+/*
+ * The fills take the stream last. On older streams, fills use the lane of copies within the card:
+ * the headers do not say which lanes accept fills.
+ */
 int32_t hpu_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                        uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                        struct ds_accel_error *error)

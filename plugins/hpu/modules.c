@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Which modules this machine has, which of them this process may see, and where each of them is
- * found: in HLML by module id, in sysfs by module id or PCI address, in /dev by its node. Nothing
- * here acquires a module.
+ * The modules of this machine, which of them are visible to this process, and how to find each: in
+ * HLML by module id, in sysfs by module id or PCI address, in /dev by its node. No function here
+ * acquires a module.
  *
- * A module id is the card's place in the box. It is the number of HABANA_VISIBLE_MODULES and of
- * HLS_MODULE_ID, is not renumbered by either, and is the vendor's index of our identity. How
- * Synapse itself heeds the two variables is not written in its headers; they are applied here, so
- * that the answer is the same whether it does or not.
+ * A module id is the card's place in the box. HABANA_VISIBLE_MODULES and HLS_MODULE_ID use it and
+ * do not renumber it, and the device's identity reports it as the vendor's index. Synapse's headers
+ * do not say whether Synapse itself applies the two variables; the plugin applies them, so that the
+ * result is the same either way.
  */
 #include "hpu.h"
 
@@ -26,7 +26,7 @@ struct node {
     uint32_t has_module;
 };
 
-/* An attribute lies at the class's device, or, with older drivers, beside it. */
+/* An attribute is in the directory of the class's device, or, with older drivers, beside it. */
 static int read_attribute(const struct ds_accel_host *host, const char *class, const char *entry,
                           const char *name, char *line, size_t line_size)
 {
@@ -40,7 +40,7 @@ static int read_attribute(const struct ds_accel_host *host, const char *class, c
     return vendor_read_line(host, path, line, line_size);
 }
 
-/* The PCI address: the driver's attribute, else the name of what the link "device" leads to. */
+/* The PCI address: the driver's attribute, or the last component of the link "device". */
 static void read_pci_address(const struct ds_accel_host *host, const char *class, const char *entry,
                              char address[32])
 {
@@ -66,7 +66,7 @@ static void read_pci_address(const struct ds_accel_host *host, const char *class
     }
 }
 
-/* One entry of a class: is it one of this vendor's, and which? */
+/* One entry of a class: whether it belongs to this vendor, and which card it is. */
 static int read_node(const struct ds_accel_host *host, const char *class, const char *prefix,
                      const char *dev, const char *entry, struct node *node)
 {
@@ -87,7 +87,7 @@ static int read_node(const struct ds_accel_host *host, const char *class, const 
     memset(node, 0, sizeof(*node));
     snprintf(node->path, sizeof(node->path), "%s%.16s", dev, entry);
     read_pci_address(host, class, entry, node->pci_address);
-    /* module_id: an attribute that some driver versions have only. */
+    /* module_id: an attribute that only some driver versions have. */
     if (read_attribute(host, class, entry, "module_id", line, sizeof(line)) == 0 &&
         plugin_parse_u64(line, &module) == 0 && module <= UINT32_MAX) {
         node->module = (uint32_t)module;
@@ -116,7 +116,7 @@ static uint32_t scan_class(const struct ds_accel_host *host, const char *class, 
     return count;
 }
 
-/* The newer class, else the older one: a driver makes nodes of one of them. */
+/* The newer class, or the older class: a driver makes nodes in only one of them. */
 static uint32_t scan_nodes(const struct ds_accel_host *host, struct node *found, uint32_t capacity)
 {
     uint32_t count = scan_class(host, "accel", "accel", "/dev/accel/", found, capacity);
@@ -129,7 +129,7 @@ static uint32_t scan_nodes(const struct ds_accel_host *host, struct node *found,
 struct list {
     struct hpu_runtime *runtime;
     struct vendor_problem *problem;
-    uint32_t ids[HPU_MODULES]; /* all that there are, ascending */
+    uint32_t ids[HPU_MODULES]; /* all modules, ascending */
     uint32_t id_count;
     uint32_t chosen[HPU_MODULES];
     uint32_t chosen_count;
@@ -164,7 +164,7 @@ static unsigned hlml_count(struct hpu_runtime *runtime)
     return count < HPU_MODULES ? count : HPU_MODULES;
 }
 
-/* Without synDeviceGetModuleIDs: what HLML says, else the numbers from 0. */
+/* Without synDeviceGetModuleIDs: HLML's modules, or numbers from 0. */
 static void list_ids_otherwise(struct list *list, uint32_t count)
 {
     unsigned known = hlml_count(list->runtime);
@@ -184,7 +184,7 @@ static void list_ids_otherwise(struct list *list, uint32_t count)
 static int list_ids(struct list *list, uint32_t count)
 {
     struct hpu_runtime *runtime = list->runtime;
-    uint32_t size = HPU_MODULES; /* in: the room; out: how many */
+    uint32_t size = HPU_MODULES; /* in: the capacity; out: the number of modules */
     syn_status code;
 
     if (runtime->syn.synDeviceGetModuleIDs == NULL) {
@@ -216,7 +216,7 @@ static int bad_value(struct vendor_problem *problem, const char *variable, const
                               "%s: \"%.64s\" is not the number of a module", variable, token);
 }
 
-/* A number that no module has hides nothing that is there; one named twice is there once. */
+/* A number without a module has no effect; a module named twice is listed once. */
 static int take_module(void *user_data, const char *token)
 {
     struct list *list = user_data;
@@ -232,7 +232,7 @@ static int take_module(void *user_data, const char *token)
     return 0;
 }
 
-/* HLS_MODULE_ID: the one module that this rank is to take, set by launchers. */
+/* HLS_MODULE_ID: the one module for this rank, set by launchers. */
 static int take_own_module(struct list *list)
 {
     const char *text = getenv(HPU_MODULE);
@@ -268,7 +268,7 @@ static int choose(struct list *list)
     return take_own_module(list);
 }
 
-/* Where each chosen module is: HLML's handle and address, then the kernel's node. */
+/* Finds each chosen module: HLML's handle and address, then the kernel's node. */
 static void locate(struct hpu_runtime *runtime)
 {
     struct node found[HPU_MODULES];
@@ -331,7 +331,10 @@ int hpu_modules_list(struct hpu_runtime *runtime, uint32_t count, struct vendor_
 
 /* ---- who holds a module --------------------------------------------------------------------- */
 
-/* Does a descriptor of this process lead to the node? 0 too if it may not be looked at. */
+/*
+ * Returns true if a descriptor of the process leads to the node; 0 also if its descriptors may not
+ * be read.
+ */
 static int has_open(const struct ds_accel_host *host, const char *pid, const char *node)
 {
     char path[1024];

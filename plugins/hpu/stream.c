@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams and events. Whether Synapse lets two threads use one stream is not in its headers, so
- * everything that gives work to a card goes through the card's lock; waiting does not.
+ * Streams and events. Synapse's headers do not say whether two threads may use one stream, so every
+ * call that submits work to a card holds the card's lock; waiting does not.
  */
 #include "hpu.h"
 
@@ -39,7 +39,7 @@ static void destroy_lanes(struct hpu_runtime *runtime, struct hpu_stream *stream
     free(stream);
 }
 
-/* The older generation: a stream of each kind, and the event between them. */
+/* The older generation: a stream of each kind, and an event to order them. */
 static syn_status create_lanes(struct hpu_runtime *runtime, struct hpu_card *card,
                                struct hpu_stream *stream)
 {
@@ -84,7 +84,7 @@ int32_t hpu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     return DS_ACCEL_OK;
 }
 
-/* Every lane: the last one used is behind the others, but only if all went well. */
+/* Waits for every lane: the lane used last follows the others only if all calls succeeded. */
 static syn_status wait_lanes(struct hpu_runtime *runtime, const struct hpu_stream *stream)
 {
     syn_status first = SYN_SUCCESS;
@@ -106,7 +106,10 @@ int32_t hpu_stream_wait(ds_accel_plugin_device_t *device, struct hpu_stream *str
     return HPU_CHECK(device, code, error, "synStreamSynchronize(%p)", stream->lanes[0]);
 }
 
-/* What synStreamDestroy() does to pending work is not in the headers: nothing is pending. */
+/*
+ * The headers do not say what synStreamDestroy() does to pending work: the plugin waits until no
+ * work is pending.
+ */
 void hpu_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 {
     wait_lanes(hpu_runtime(device), native);
@@ -228,7 +231,10 @@ int32_t hpu_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void
 
 /* ---- native handles ------------------------------------------------------------------------- */
 
-/* Of three lanes the one that computes beside copies: whoever gives work to it keeps the order. */
+/*
+ * Of three lanes, the lane that computes beside copies: the program that submits work to it keeps
+ * the order.
+ */
 uint64_t hpu_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, void *native)
 {
     (void)device;

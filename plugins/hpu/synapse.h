@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is used of SynapseAI's C API (synapse_api.h, synapse_api_types.h, synapse_common_types.h of
- * Intel_Gaudi3_Software e6cef1c, 2024-11), and of the streams of SynapseAI_Core d4d7f5c before it.
+ * What the plugin uses of SynapseAI's C API (synapse_api.h, synapse_api_types.h,
+ * synapse_common_types.h of Intel_Gaudi3_Software e6cef1c, 2024-11), and of the streams of
+ * SynapseAI_Core d4d7f5c before it.
  *
- * Not CUDA's order: a copy names its stream first and its source before its destination, with the
- * size between them; device addresses are integers; elapsed time is in nanoseconds; there is no
- * current device, so that each call says which.
+ * Arguments are not in CUDA's order: a copy takes its stream first, then source, size and
+ * destination; device addresses are integers; elapsed time is in nanoseconds; there is no current
+ * device, so each call names its device.
  */
 #ifndef DS_ACCEL_HPU_SYNAPSE_H
 #define DS_ACCEL_HPU_SYNAPSE_H
@@ -20,7 +21,7 @@ typedef void *syn_event;
 
 _Static_assert(sizeof(int) == sizeof(syn_status), "synStatus is an enum");
 
-/* synStatus: those that have a meaning here; names of all are in hpu.c. */
+/* synStatus: the codes that the plugin uses; hpu.c has the names of all codes. */
 #define SYN_SUCCESS 0
 #define SYN_OBJECT_ALREADY_INITIALIZED 5
 #define SYN_NO_DEVICE_FOUND 8
