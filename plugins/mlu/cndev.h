@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is used of Cambricon's device library, libcndev.so: cndev.h of API version 6, and of 5 for
- * what older libraries have. Most structs begin with the version that the caller speaks, without
- * which a call is refused with 3; the V2 structs and the newer power struct have none. Memory is in
- * MB, of processes in KiB, clocks in MHz, power in watts and temperatures in degrees Celsius.
+ * What the plugin uses of Cambricon's device library, libcndev.so: cndev.h of API version 6, and of
+ * version 5 for older libraries. Most structs begin with the caller's version, without which a call
+ * fails with 3; the V2 structs and the newer power struct have none. Memory is in MB, memory of
+ * processes in KiB, clocks in MHz, power in watts and temperatures in degrees Celsius.
  */
 #ifndef DS_ACCEL_MLU_CNDEV_H
 #define DS_ACCEL_MLU_CNDEV_H
@@ -102,8 +102,8 @@ struct cndev_power {
 };
 
 /*
- * The head of a struct that grew with the versions. What stands for the memory is a transfer rate
- * by the header of version 6, and a clock by older ones: it is not told.
+ * The head of a struct that grew with the versions. The member for memory is a transfer rate in the
+ * header of version 6, and a clock in older headers: the plugin does not report it.
  */
 struct cndev_frequency {
     int32_t version;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is used of Cambricon's runtime, libcnrt.so: cnrt.h 6.14 and an older one of 6.x. A queue is
- * a stream, a notifier an event, a task topo a graph and its entity what is launched. Those marked
- * (caller) are known from the code of others that calls them, and optional.
+ * What the plugin uses of Cambricon's runtime, libcnrt.so: cnrt.h 6.14 and an older one of 6.x. A
+ * queue is a stream, a notifier an event, a task topo a graph, and its entity an executable graph.
+ * Functions marked (caller) are known only from other projects' code that calls them, and are
+ * optional.
  *
- * Easily got wrong: the directions have numbers of their own; the queue stands before the
- * direction; the notifier before the queue; and the elapsed time comes last.
+ * Easily confused: the directions have their own numbers; the queue comes before the direction, the
+ * notifier before the queue, and the elapsed time comes last.
  */
 #ifndef DS_ACCEL_MLU_CNRT_H
 #define DS_ACCEL_MLU_CNRT_H
@@ -18,7 +19,7 @@
 #define CNRT_OK 0
 #define CNRT_NOT_READY 1
 #define CNRT_NO_DEVICE 100004
-#define CNRT_BUSY 632014 /* what "not ready" was before 6.14 */
+#define CNRT_BUSY 632014 /* the code for "not ready" before 6.14 */
 
 /* cnrtMemTransDir_t */
 #define CNRT_HOST_TO_DEVICE 0
@@ -49,14 +50,14 @@
 #define CNRT_ATTR_PCI_DEVICE 0x407
 #define CNRT_ATTR_PCI_DOMAIN 0x408
 
-/* The head of cnrtDeviceProp_t; its third form goes on, to the UUID and beyond. */
+/* The head of cnrtDeviceProp_t; its third form continues with the UUID and more. */
 struct cnrt_properties {
     char name[256];
     int middle[46];
     uint8_t uuid[16];      /* _V3 only */
     uint64_t memory_bytes; /* _V3 only */
     int reserved[30];
-    char room[4096 - 584]; /* for forms that are larger than the one known */
+    char room[4096 - 584]; /* for forms larger than the known one */
 };
 
 struct cnrt_ipc_notifier {
@@ -92,7 +93,9 @@ struct cnrt_api {
     cnrt_code (*cnrtFreeHost)(void *pointer);
     /* Sources are not const. */
     cnrt_code (*cnrtMemcpy)(void *destination, void *source, size_t bytes, int direction);
-    /* The same five arguments in each: 6.14 has all, the last is deprecated there. One is enough.
+    /*
+     * All three take the same five arguments: 6.14 has all, the last is deprecated there. One is
+     * enough.
      */
     cnrt_copy_async cnrtMemcpyAsync_V3; /* (caller) */
     cnrt_copy_async cnrtMemcpyAsync_V2; /* (caller) */
@@ -127,7 +130,7 @@ struct cnrt_api {
     cnrt_code (*cnrtTaskTopoDestroy)(void *topo);                     /* (caller) */
 
     cnrt_code (*cnrtGetPeerAccessibility)(unsigned int *can, int device, int peer);
-    /* A handle is a pointer, whose value another process maps. */
+    /* A handle is a pointer; another process maps the pointer's value. */
     cnrt_code (*cnrtAcquireMemHandle)(void **handle, void *pointer);
     cnrt_code (*cnrtMapMemHandle)(void **pointer, void *handle, int flags);
     cnrt_code (*cnrtUnMapMemHandle)(void *pointer);

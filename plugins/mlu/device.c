@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Devices, and which of them is the thread's: there is always one, 0 at first. */
+/* Devices, and the thread's current device: every thread has one, 0 at first. */
 #include "mlu.h"
 
 int32_t mlu_enter(ds_accel_plugin_device_t *device, uint64_t *saved_out,
@@ -59,7 +59,7 @@ static uint32_t attribute_of(const struct cnrt_api *cnrt, uint32_t index, int at
 
 /* ---- identity ------------------------------------------------------------------------------- */
 
-/* The number that MLU_VISIBLE_DEVICES has for the device; its own without one. */
+/* The device's number in MLU_VISIBLE_DEVICES; without the variable, the device's own number. */
 static uint32_t number_of(const ds_accel_plugin_device_t *device)
 {
     char name[64];
@@ -86,7 +86,7 @@ static void identify_pci(const struct cnrt_api *cnrt, uint32_t index,
     }
 }
 
-/* Name and UUID, of the third form of the properties alone: others are shorter. */
+/* Name and UUID, only from the third form of the properties: other forms are shorter. */
 static void identify_properties(const struct cnrt_api *cnrt, uint32_t index,
                                 struct ds_accel_device_identity *identity)
 {
@@ -133,7 +133,7 @@ int32_t mlu_identify(ds_accel_plugin_device_t *device, struct ds_accel_device_id
     if (identity->total_memory_bytes == 0) {
         identity->total_memory_bytes = (uint64_t)megabytes << 20;
     }
-    /* CNDev counts every card; without it the variable tells what was left out. */
+    /* CNDev counts every card; without CNDev, the variable shows which cards are hidden. */
     card = mlu_card_at(runtime, identity->pci_address);
     if (card < 0) {
         card = (int32_t)number_of(device);
@@ -205,7 +205,9 @@ int32_t mlu_device_open(ds_accel_plugin_device_t *device, uint64_t native_contex
     return status;
 }
 
-/* Its context is the process's: cnrtDeviceReset() would end what others have in it. */
+/*
+ * The context belongs to the process: cnrtDeviceReset() would destroy other users' objects in it.
+ */
 void mlu_device_close(ds_accel_plugin_device_t *device)
 {
     device->state = NULL;
@@ -217,7 +219,7 @@ int32_t mlu_device_synchronize(ds_accel_plugin_device_t *device, struct ds_accel
                      device->index);
 }
 
-/* What the hardware computes with is asked, not derived. */
+/* The data types come from the runtime's attributes; nothing is derived. */
 static int32_t asked(ds_accel_plugin_device_t *device, int attribute, uint32_t *support_out,
                      struct ds_accel_error *error)
 {

@@ -3,9 +3,10 @@
 /*
  * Cambricon MLU through CNRT, with CNDev for sensors and CNPX for profiler ranges.
  *
- * CNRT has no start and no end; a thread's device is 0 until it sets another, and setting one makes
- * its context, which the process keeps. CNDev is started once in a process and not ended here: its
- * manual does not say that starts are counted, and another part of the program may use it.
+ * CNRT has no functions to start or end it. A thread's device is 0 until the thread sets another,
+ * and setting a device makes its context, which the process keeps. CNDev is started once in a
+ * process and the plugin does not end it: its manual does not say that starts are counted, and
+ * another part of the program may use it.
  */
 #include "mlu.h"
 
@@ -63,7 +64,7 @@ static const struct vendor_symbol cnrt_symbols[] = {
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* The newest of the asynchronous copies that the library has: the others are on their way out. */
+/* The newest asynchronous copy that the library has: the older ones are deprecated. */
 static int choose_copy(struct mlu_runtime *runtime)
 {
     const struct cnrt_api *cnrt = &runtime->cnrt;
@@ -190,7 +191,9 @@ static const struct cnrt_error cnrt_errors[] = {
     {999991, DS_ACCEL_ERR_DRIVER, "cnrtErrorUnknown"},
 };
 
-/* A code that is not in the table keeps its number, and has the runtime's own text for a name. */
+/*
+ * A code that is not in the table keeps its number, and takes the runtime's own text as its name.
+ */
 static void mlu_describe(void *opaque, int64_t code, int32_t *status_out, const char **name_out)
 {
     const struct mlu_runtime *runtime = opaque;
@@ -262,7 +265,8 @@ const struct vendor_backend vendor_backend = {
     .memory_handle_bytes = sizeof(void *),
     .event_handle_bytes = sizeof(struct cnrt_ipc_notifier),
     .allocation_align_bytes = 64,
-    .probes_in_child = 1, /* cndevInit() is not undone, and nothing is known of forks */
+    .probes_in_child = 1, /* cndevInit() is not undone, and the vendor documents nothing about
+                           * forks */
 
     .open = mlu_open,
     .close = mlu_close,
@@ -304,7 +308,7 @@ const struct vendor_backend vendor_backend = {
     .copy_async = mlu_copy_async,
     .copy_peer_async = mlu_copy_peer_async,
     .fill_async = mlu_fill_async,
-    /* Of the process, not of a device; that others reach it as fast is not documented. */
+    /* For the process, not for a device; equal speed from other devices is not documented. */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .fill_widths = 1,
     .memory_info = mlu_memory_info,

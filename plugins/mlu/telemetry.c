@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Sensors, through CNDev, and profiler ranges, through CNPX. Both are there or not. */
+/* Sensors, through CNDev, and profiler ranges, through CNPX. Either may be absent. */
 #include "mlu.h"
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ static const struct vendor_symbol cndev_symbols[] = {
     OPTIONAL(cndevGetProcessInfo),
 };
 
-/* CNDev is the process's. */
+/* CNDev belongs to the process. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t is_started;
 
@@ -46,14 +46,16 @@ static int start(const struct cndev_api *cndev)
     return code;
 }
 
-/* A struct of one of the versions that the library speaks, zeroed, with its version first. */
+/*
+ * Zeroes a struct of a version that the library accepts, and sets its first member to the version.
+ */
 #define BEGIN_STRUCT(runtime, value) \
     do { \
         memset(&(value), 0, sizeof(value)); \
         (value).version = (runtime)->cndev_version; \
     } while (0)
 
-/* The number of cards; finds out which version of the structs the library takes. */
+/* The number of cards; also finds the version of the structs that the library accepts. */
 static int count_cards(struct mlu_runtime *runtime, uint32_t *count_out)
 {
     static const int32_t versions[] = {CNDEV_VERSION_NEW, CNDEV_VERSION_OLD};
@@ -109,7 +111,7 @@ static void list_cards(struct mlu_runtime *runtime)
     for (uint32_t i = 0; i < count && i < MLU_MAX_CARDS; i++) {
         struct mlu_card *card = &runtime->cards[i];
 
-        /* Before handles there were, a card's number was its handle. */
+        /* Before CNDev had handles, a card's number was its handle. */
         if (runtime->cndev.cndevGetDeviceHandleByIndex == NULL ||
             runtime->cndev.cndevGetDeviceHandleByIndex((int32_t)i, &card->handle) != 0) {
             card->handle = (int32_t)i;
@@ -244,7 +246,7 @@ static void read_heat(const struct mlu_runtime *runtime, const struct mlu_card *
     memset(&power, 0, sizeof(power)); /* has no version */
     if (cndev->cndevGetTemperatureInfo != NULL &&
         cndev->cndevGetTemperatureInfo(&temperature, card->handle) == 0) {
-        /* The processor, not the board, where it has a sensor. */
+        /* The processor's sensor if it has one, otherwise the board's. */
         telemetry->temperature_millidegrees_c =
             (temperature.chip > 0 ? temperature.chip : temperature.board) * 1000;
         telemetry->valid |= DS_ACCEL_TELEMETRY_TEMPERATURE;
@@ -269,7 +271,7 @@ int32_t mlu_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_inde
 
     (void)error;
     if (number >= runtime->card_count) {
-        return DS_ACCEL_OK; /* with nothing valid: CNDev is not there, or does not answer */
+        return DS_ACCEL_OK; /* with nothing valid: CNDev is absent, or its call fails */
     }
     card = &runtime->cards[number];
     read_load(runtime, card, telemetry);
@@ -315,7 +317,7 @@ int32_t mlu_processes(ds_accel_plugin_instance_t *instance, uint32_t device_inde
     return DS_ACCEL_OK;
 }
 
-/* CNDev knows the card, and says that it is in trouble: that stays. */
+/* CNDev knows the card and reports it as faulty: the state is permanent. */
 static int is_in_trouble(ds_accel_plugin_device_t *device)
 {
     const struct mlu_runtime *runtime = MLU(device->instance);
@@ -356,7 +358,7 @@ int32_t mlu_device_health(ds_accel_plugin_device_t *device, struct ds_accel_erro
 
 /* ---- ranges --------------------------------------------------------------------------------- */
 
-/* The function of the process, or of the library that the variable names. */
+/* The function exported by the process, or by the library that the variable names. */
 void mlu_ranges_open(struct mlu_runtime *runtime)
 {
     const char *const names[] = {secure_getenv("CNPX_LIB_PATH"), NULL};
@@ -389,9 +391,9 @@ int32_t mlu_range_push(ds_accel_plugin_instance_t *instance, const char *message
     (void)category;
     (void)error;
     if (cnpx->range_push != NULL && cnpx->range_pop != NULL) {
-        cnpx->range_push(message); /* negative: no profiler listens */
+        cnpx->range_push(message); /* negative: no profiler is attached */
     }
-    return DS_ACCEL_OK; /* without CNPX nobody looks at ranges */
+    return DS_ACCEL_OK; /* without CNPX no profiler reads ranges */
 }
 
 int32_t mlu_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,

@@ -3,7 +3,7 @@
 /* Queues, notifiers and task topos: streams, events and graphs in CNRT's words. */
 #include "mlu.h"
 
-/* "Not yet" is 1; libraries before 6.14 say busy. */
+/* "Not ready" is 1; libraries before 6.14 return "busy". */
 static uint32_t is_not_ready(cnrt_code code)
 {
     return code == CNRT_NOT_READY || code == CNRT_BUSY;
@@ -14,7 +14,7 @@ int32_t mlu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
 {
     const struct cnrt_api *cnrt = MLU_CNRT(device);
 
-    (void)flags; /* what its flags mean for the default queue is not documented */
+    (void)flags; /* the meaning of flags for the default queue is not documented */
     if (cnrt->cnrtQueueCreateWithPriority == NULL ||
         cnrt->cnrtDeviceGetQueuePriorityRange == NULL) {
         return MLU_CHECK(device, cnrt->cnrtQueueCreate(native_out), error,
@@ -25,7 +25,7 @@ int32_t mlu_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
                      device->index);
 }
 
-/* Returns at once; what is queued goes on. */
+/* Returns at once; queued work continues. */
 void mlu_stream_destroy(ds_accel_plugin_device_t *device, void *queue)
 {
     MLU_CNRT(device)->cnrtQueueDestroy(queue);
@@ -69,7 +69,7 @@ int32_t mlu_stream_query(ds_accel_plugin_device_t *device, void *queue,
     return MLU_CHECK(device, code, error, "cnrtQueueQuery(device %u)", device->index);
 }
 
-/* The notifier stands before the queue that waits for it. */
+/* The notifier comes before the queue that waits for it. */
 int32_t mlu_stream_wait_event(ds_accel_plugin_device_t *device, void *queue, void *notifier,
                               struct ds_accel_error *error)
 {
@@ -195,8 +195,8 @@ static uint32_t can_capture(const struct cnrt_api *cnrt)
 }
 
 /*
- * Always relaxed. CNRT has no thread-local mode, and its global mode refuses to allocate while a
- * queue captures, which a plugin's allocations must be able to (DSA-P106). Synchronizing the queue
+ * Always relaxed. CNRT has no thread-local mode, and its global mode rejects allocations while a
+ * queue captures, while a plugin's allocations must succeed (DSA-P106). Synchronizing the queue
  * itself breaks the capture in any mode.
  */
 int32_t mlu_capture_begin(ds_accel_plugin_device_t *device, void *queue, uint32_t mode,
