@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The sdaa plugin: Tecorigin's cards through SDAARuntime, libsdaart. No machine with one was at
- * hand: sdaa.h says which of its functions are used, and which are not because something about them
- * is not verified.
+ * The sdaa plugin: Tecorigin's cards through SDAARuntime, libsdaart. The plugin was never run on a
+ * card: sdaa.h lists the functions that the plugin uses, and the functions that it does not use
+ * because a part of them is not verified.
  *
  *   sdaa.h     functions, numbers, layouts
  *   sensors.c  TCML and TCPX
  *
- * Memory, streams and events are plugins/common/cuda_shaped.c's. The default stream is one that the
- * frame makes: what the NULL handle stands for is not documented (sdaaStreamPerThread is 2, so
- * handles are not addresses alone).
+ * plugins/common/cuda_shaped.c implements memory, streams and events. The frame makes the default
+ * stream: the meaning of the NULL handle is not documented (sdaaStreamPerThread is 2, so not every
+ * handle is an address).
  *
- * A card is four devices, each with a node of its own, so a device is a part of something; the
- * card's UUID is its parent's. The runtime tells the bus of a card and neither domain nor slot:
- * those TCML knows. Without it, the address 0000:BUS:00.0 is a guess.
+ * A card is four devices, each with its own node, so a device is a part; its parent's UUID is the
+ * card's. The runtime reports the bus of a card but neither domain nor slot, which TCML reports.
+ * Without TCML, the address 0000:BUS:00.0 is a guess.
  *
- * Two generations of the runtime have the same names. In the first one, streams and events are ints
- * and errors are numbered otherwise; it has no sdaaGetErrorName, and is refused by that.
+ * Two generations of the runtime have the same names. In the first generation, streams and events
+ * are ints and errors have other numbers; it has no sdaaGetErrorName, and the plugin rejects it for
+ * that reason.
  */
 #include "sdaa.h"
 
@@ -72,7 +73,7 @@ static const struct cuda_shaped_vendor shaped = {
     .meaning = sdaa_meaning,
 };
 
-/* The vendor's PCI id is 0x0719 or 0x00a1: not verified, so the node alone is the trace. */
+/* The vendor's PCI id is 0x0719 or 0x00a1: not verified, so the plugin looks only for the node. */
 #define HARDWARE "node /dev/tcaicard[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "teco"};
@@ -166,7 +167,10 @@ static int sdaa_open(const struct ds_accel_host *host, void **runtime_out,
     struct sdaa *sdaa;
 
     memset(&hardware, 0, sizeof(hardware));
-    /* For the number of nodes; the frame has looked already, and says what is wrong. */
+    /*
+     * Only for the number of nodes; the frame has already checked the presence, and reports
+     * problems.
+     */
     if (vendor_presence_check(host, &trace, &hardware, problem) != 0) {
         return -1;
     }
@@ -245,7 +249,7 @@ static int sdaa_visible_token(ds_accel_plugin_device_t *device, uint32_t which, 
     return vendor_visible_token(device, visible[which].variable, token, token_size);
 }
 
-/* The number of a node by its place: the nodes of /dev in the order of their numbers. -1: none. */
+/* The number in a node's name, by position: the nodes of /dev sorted by number. -1: none. */
 static int node_number(const struct ds_accel_host *host, uint32_t place)
 {
     unsigned char seen[256] = {0};
@@ -305,8 +309,9 @@ static void place_on_card(ds_accel_plugin_device_t *device,
 }
 
 /*
- * A guess, where TCML does not tell: the bus is all that the runtime knows of a card's address, and
- * cards sit in domain, slot and function 0. It is taken only if one of the vendor's is there.
+ * A guess if TCML reports no address: the runtime reports only the bus of a card's address, and
+ * cards are at domain, slot and function 0. The guess counts only if a device of the vendor is at
+ * the address.
  */
 static void guess_address(const struct ds_accel_host *host, int bus,
                           struct ds_accel_device_identity *identity)
@@ -328,7 +333,7 @@ static void guess_address(const struct ds_accel_host *host, int bus,
     }
 }
 
-/* TCML's address counts if it is on the runtime's bus: so the two mean the same card. */
+/* TCML's address counts only if it is on the runtime's bus: then both describe the same card. */
 static void find_address(ds_accel_plugin_device_t *device, int bus,
                          struct ds_accel_device_identity *identity)
 {
@@ -382,14 +387,15 @@ static int32_t sdaa_device_open(ds_accel_plugin_device_t *device, uint64_t nativ
 static int32_t sdaa_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                  uint32_t flags, void **pointer_out, struct ds_accel_error *error)
 {
-    (void)flags; /* the call has none */
+    (void)flags; /* the call takes no flags */
     return SDAA_CHECK(device, SDAA_OF(device)->api.sdaaMallocHost(pointer_out, size_bytes), error,
                       "sdaaMallocHost(%llu bytes)", (unsigned long long)size_bytes);
 }
 
 /*
- * float32 and float16 are computed with; bfloat16 goes through float16 and clips (a survey of the
- * vendor's manuals, not verified on hardware). Of the others it is known that they can be held.
+ * The hardware computes in float32 and float16; bfloat16 goes through float16 and clips (a survey
+ * of the vendor's manuals, not verified on hardware). The other types are known only to be
+ * storable.
  */
 static int32_t sdaa_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                                   uint32_t *support_out, struct ds_accel_error *error)
@@ -419,7 +425,7 @@ const struct vendor_backend vendor_backend = {
     .visible_count = 1,
     .export_prefixes = export_prefixes,
     .event_handle_bytes = sizeof(struct cuda_shaped_ipc),
-    .allocation_align_bytes = 1, /* none is promised */
+    .allocation_align_bytes = 1, /* no alignment is promised */
     .probes_in_child = 1,
     .open = sdaa_open,
     .close = sdaa_close,
@@ -433,7 +439,7 @@ const struct vendor_backend vendor_backend = {
     .stream_host_task = cuda_shaped_stream_host_task,
     .event_create = cuda_shaped_event_create,
     .alloc_pinned = sdaa_alloc_pinned,
-    /* Every device copies from it; that it is pinned for each of them is not verified. */
+    /* Every device copies from the memory; that it is pinned for each device is not verified. */
     .pinned_flags = DS_ACCEL_PINNED_PORTABLE,
     .copy_async = cuda_shaped_copy_async,
     .fill_async = cuda_shaped_fill_async,

@@ -2,12 +2,11 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What this plugin uses of libsdaart (sdaa_runtime.h of the current, HIP-shaped runtime) and of
- * libtcml (tcml.h). Both headers were seen as text; no library of them could be run.
+ * libtcml (tcml.h). Only the text of both headers was available; neither library was run.
  *
  * Left out, because a part of it is not verified: sdaaMallocAsync (its counterpart sdaaFreeAsync
- * was never seen), sdaaIpcGetMemHandle (nothing closes what is opened), the experimental
- * sdaaMemcpyPeer, the versions (how the number is put together), TCML's power and clocks (their
- * units).
+ * was never seen), sdaaIpcGetMemHandle (no function closes an opened handle), the experimental
+ * sdaaMemcpyPeer, the versions (the encoding of the number), TCML's power and clocks (their units).
  */
 #ifndef DS_ACCEL_SDAA_H
 #define DS_ACCEL_SDAA_H
@@ -16,7 +15,7 @@
 
 typedef int sdaa_error_t;
 
-/* sdaaDeviceProp_t opens with these; newer runtimes may append. */
+/* sdaaDeviceProp_t begins with these members; newer runtimes may append members. */
 #define SDAA_PROPERTIES_BYTES 4096
 struct sdaa_properties {
     char name[256];
@@ -51,7 +50,7 @@ enum {
     SDAA_RUNTIME_MEMORY = 1052
 };
 
-/* Besides those of struct cuda_shaped_api. */
+/* In addition to the functions of struct cuda_shaped_api. */
 struct sdaa_api {
     sdaa_error_t (*sdaaGetDeviceCount)(int *count);
     sdaa_error_t (*sdaaGetDeviceProperties)(struct sdaa_properties *properties, int device);
@@ -59,7 +58,7 @@ struct sdaa_api {
     sdaa_error_t (*sdaaMallocHost)(void **pointer, size_t size); /* no flags */
 };
 
-/* What open() made. */
+/* Created by open(). */
 struct sdaa {
     struct cuda_shaped shaped;
     struct sdaa_api api;
@@ -67,7 +66,7 @@ struct sdaa {
     struct vendor_lib lib;
     struct sdaa_sensors *sensors;
     uint32_t node_count; /* in /dev */
-    uint32_t all_count;  /* the runtime's devices, where no variable hides any; 0: not known */
+    uint32_t all_count;  /* the runtime's devices, if no variable hides any; 0: not known */
 };
 _Static_assert(offsetof(struct sdaa, shaped) == 0, "cuda_shaped.h");
 
@@ -79,19 +78,19 @@ _Static_assert(offsetof(struct sdaa, shaped) == 0, "cuda_shaped.h");
 /* A card is four devices. */
 #define SDAA_DEVICES_PER_CARD 4u
 
-/* -- sensors.c: TCML and TCPX, opened when they are first asked for -- */
+/* -- sensors.c: TCML and TCPX, opened at first use -- */
 
 struct sdaa_sensors *sdaa_sensors_create(const struct ds_accel_host *host);
 void sdaa_sensors_destroy(struct sdaa_sensors *sensors);
 /*
- * Devices behind one node of /dev: 1, or SDAA_DEVICES_PER_CARD where the runtime's or TCML's count
- * says that nodes are cards.
+ * Devices of one node of /dev: 1, or SDAA_DEVICES_PER_CARD if the runtime's or TCML's count shows
+ * that nodes are cards.
  */
 uint32_t sdaa_devices_per_node(const struct sdaa *sdaa);
-/* The UUID that TCML has for a device or, with *is_card_out, for its card. -1: it is not known. */
+/* TCML's UUID of a device or, with *is_card_out, of its card. -1: not known. */
 int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text, size_t text_size,
                       int *is_card_out);
-/* The PCI address that TCML has for a device or its card. -1: it is not known. */
+/* TCML's PCI address of a device or its card. -1: not known. */
 int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *address,
                      size_t address_size, uint32_t *bus_out);
 int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * TCML, the telemetry, and TCPX, the ranges. Neither library's file name is verified: libtcml.so is
- * tried, and TCPX is used where the program has it loaded already or option tcpx_library names it.
+ * TCML, the telemetry, and TCPX, the ranges. Neither library's file name is verified: the plugin
+ * tries libtcml.so, and uses TCPX if the program has already loaded it or option tcpx_library names
+ * it.
  *
- * Neither what TCML's numbers count nor what a node of /dev stands for is documented: a device, or
- * a card, which is four of them. Very likely both are devices. The counts of the runtime, of TCML
- * and of the nodes tell otherwise where they do; a count of TCML's that fits neither means that its
- * numbers cannot be matched, and there are no sensors.
+ * It is not documented whether TCML's numbers and the nodes of /dev count devices or cards, which
+ * are four devices each. Very likely both count devices. The counts of the runtime, of TCML and of
+ * the nodes can prove otherwise; if TCML's count matches neither, its numbers cannot be mapped to
+ * devices, and there are no sensors.
  */
 #include "sdaa.h"
 
@@ -35,7 +36,7 @@ _Static_assert(sizeof(struct tcml_utilization) == 8, "tcmlUtilization_t");
 _Static_assert(sizeof(struct tcml_memory) == 24, "tcmlMemory_t");
 _Static_assert(offsetof(struct tcml_memory, used) == 16, "tcmlMemory_t.used is the last");
 
-/* tcmlReturn_t: 0 is success. Devices are numbers, results go behind them. */
+/* tcmlReturn_t: 0 is success. Devices are numbers; results come after them. */
 struct tcml_api {
     int (*tcmlInitWithFlags)(uint64_t flags);
     int (*tcmlShutdown)(void);
@@ -47,8 +48,10 @@ struct tcml_api {
     int (*tcmlDeviceGetTemperature)(uint32_t index, float *temperature); /* degrees C */
 };
 
-/* tcpxRangePush was seen in callers; tcpxRangePop is the name that goes with it, not verified. What
-   they return is not known either, and not looked at. */
+/*
+ * tcpxRangePush was seen in callers; tcpxRangePop is the matching name, not verified. Their return
+ * values are not known and are ignored.
+ */
 struct tcpx_api {
     void (*tcpxRangePush)(const char *message);
     void (*tcpxRangePop)(void);
@@ -201,7 +204,9 @@ int sdaa_sensors_uuid(const struct sdaa *sdaa, uint32_t vendor_index, char *text
     return result;
 }
 
-/* The layout was seen in a header alone: it is believed where text and numbers agree. */
+/*
+ * The layout is known only from a header: the struct counts only if its text and its numbers agree.
+ */
 static int read_pci(const struct tcml_api *tcml, uint32_t index, char *address, size_t address_size,
                     uint32_t *bus_out)
 {
@@ -243,7 +248,7 @@ int sdaa_sensors_pci(const struct sdaa *sdaa, uint32_t vendor_index, char *addre
     return result;
 }
 
-/* Of a card, memory would be four devices' together: left out. */
+/* For a card, memory would be the sum of its four devices: left out. */
 static void ask_tcml(const struct tcml_api *tcml, uint32_t index, int is_card,
                      struct ds_accel_telemetry *telemetry)
 {
@@ -292,7 +297,7 @@ int32_t sdaa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* -- ranges -- */
 
-/* 0 if TCPX can be called; otherwise nobody looks at ranges. */
+/* 0: TCPX can be called; otherwise no profiler reads ranges. */
 static int open_tcpx(struct sdaa_sensors *sensors)
 {
     static const char *const none[] = {NULL};
