@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * BRML, the telemetry, by brml.h; and BRTX, the ranges, by callers: the name of BRTX's library is
- * not known, so it is used where the program has it loaded already, or option brtx_library names
- * it. BRML heeds no variable: a device is found by its PCI address.
+ * BRML, the telemetry, according to brml.h; and BRTX, the ranges, according to code that calls it.
+ * The name of BRTX's library is not known: the plugin uses BRTX if the program has already loaded
+ * it, or option brtx_library names it. BRML ignores all variables: a device is found by its PCI
+ * address.
  */
 #include "supa.h"
 
@@ -47,7 +48,7 @@ struct brml_api {
     int (*brmlDeviceGetPowerUsage)(brml_device_t device, unsigned int *power);
 };
 
-/* What they return is not verified, and not looked at. */
+/* The return values are not verified and are ignored. */
 struct brtx_api {
     void (*brtxRangePushA)(const char *message);
     void (*brtxRangePop)(void);
@@ -242,7 +243,7 @@ int32_t supa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_ind
 
 /* -- ranges -- */
 
-/* 0 if BRTX can be called; otherwise nobody looks at ranges. */
+/* 0: BRTX can be called; otherwise no profiler reads ranges. */
 static int open_brtx(struct supa_sensors *sensors)
 {
     static const char *const none[] = {NULL};

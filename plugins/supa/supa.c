@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The supa plugin: Biren's GPUs through the SUPA runtime. No machine with one, and no header, was
- * at hand: supa.h says what is known from where, and what an operator has to vouch for.
+ * The supa plugin: Biren's GPUs through the SUPA runtime. The plugin was written without the
+ * hardware and without a header: supa.h names the source of each fact, and the facts that an
+ * operator must confirm.
  *
  *   supa.h     functions and numbers
- *   verbs.c    copies, and what else is not as in plugins/common/cuda_shaped.c
+ *   verbs.c    copies, and other calls that differ from plugins/common/cuda_shaped.c
  *   sensors.c  BRML and BRTX
  *
- * The default stream is one that the frame makes: what the NULL handle stands for is not
- * documented.
+ * The frame makes the default stream: the meaning of the NULL handle is not documented.
  *
- * The two generations have names in common that mean other functions: suDeviceGetAttribute is the
- * runtime's in 1.x and the driver's in 2.x. So the generation is told by one symbol of each
- * (supaGetDeviceCount, else suMallocDevice) before any other is looked up, and only names of the
- * runtime's own prefix are.
+ * The two generations share names for different functions: suDeviceGetAttribute belongs to the
+ * runtime in 1.x and to the driver in 2.x. The plugin therefore determines the generation by one
+ * symbol (supaGetDeviceCount, else suMallocDevice) before it looks up any other, and looks up only
+ * names with the runtime's own prefix.
  */
 #include "supa.h"
 
@@ -38,7 +38,7 @@ static const struct vendor_symbol generation_symbols[] = {
         symbol, offsetof(struct supa, api.member), 0, NULL \
     }
 
-/* By the vendor's manual. */
+/* According to the vendor's manual. */
 static const struct vendor_symbol first_symbols[] = {
     OWN("suGetDeviceCount", get_device_count),
     SHARED("suSetDevice", set_device),
@@ -84,14 +84,14 @@ static const struct vendor_symbol first_symbols[] = {
     OWN("suProfilerStop", profiler_stop),
 };
 
-/* By callers, and by analogy with CUDA's runtime where "analogy" says so. */
+/* According to code that calls them, and by analogy with CUDA's runtime if marked "analogy". */
 static const struct vendor_symbol second_symbols[] = {
     OWN("supaGetDeviceCount", get_device_count),
     SHARED("supaSetDevice", set_device),
     SHARED("supaGetDevice", get_device),
     SHARED("supaDeviceSynchronize", device_synchronize),
     OWN("supaDeviceGetPCIBusId", get_pci_address), /* analogy */
-    OWN_OPTIONAL("supaGetErrorName", error_name),  /* analogy; public nowhere */
+    OWN_OPTIONAL("supaGetErrorName", error_name),  /* analogy; not public */
     OWN("supaGetErrorString", error_text),
     SHARED("supaGetLastError", last_error),
     SHARED("supaMemGetInfo", memory_info),
@@ -131,7 +131,7 @@ static const struct vendor_symbol second_symbols[] = {
     OWN("supaProfilerStop", profiler_stop),
 };
 
-/* Messages are the same for both generations, but of what allocates and copies. */
+/* Messages are the same for both generations, except for allocations and copies. */
 static const struct cuda_shaped_text texts[] = {
     CUDA_SHAPED_TEXT(get_device, "GetDevice"),
     CUDA_SHAPED_TEXT(set_device, "SetDevice"),
@@ -164,7 +164,7 @@ static const struct cuda_shaped_text texts[] = {
     CUDA_SHAPED_TEXT(peer_disable, "DeviceDisablePeerAccess"),
 };
 
-/* The vendor's PCI id, 0x1ee0, is not verified: the nodes alone are the trace. */
+/* The vendor's PCI id, 0x1ee0, is not verified: the plugin looks only for the nodes. */
 #define HARDWARE "node /dev/biren/card_[0-9]*\n"
 
 static const struct vendor_trace trace = {.hardware = HARDWARE, .driver = "biren"};
@@ -172,7 +172,7 @@ static const struct vendor_visible visible[] = {{"SUPA_VISIBLE_DEVICES", ",", 1,
 
 /* -- codes: by name, because their numbers are not verified -- */
 
-/* "NotReady" of "suErrorNotReady" and "supaErrorNotReady"; "" for what is no such name. */
+/* "NotReady" of "suErrorNotReady" and "supaErrorNotReady"; "" for any other name. */
 static const char *bare_name(const char *name)
 {
     if (name == NULL) {
@@ -184,8 +184,10 @@ static const char *bare_name(const char *name)
     return strncmp(name, "supaError", 9) == 0 ? name + 9 : "";
 }
 
-/* CUDA's numbers of its runtime's errors, for a library without names: "numbering = cuda" vouches
-   for them, and they are looked at where it does. */
+/*
+ * The numbers of CUDA's runtime errors, for a library without names: used only if the option
+ * "numbering = cuda" confirms them.
+ */
 static const struct {
     supa_error_t code;
     const char *name;
@@ -230,7 +232,10 @@ static const struct {
     {910, "supaErrorGraphExecUpdateFailure"},
 };
 
-/* The runtime's name; without one CUDA's, if its numbers are vouched for, or the runtime's text. */
+/*
+ * The runtime's name; without a name, CUDA's name if its numbers are confirmed, or the runtime's
+ * text.
+ */
 static const char *supa_error_name(const struct supa *supa, supa_error_t code)
 {
     const char *text;
@@ -247,7 +252,7 @@ static const char *supa_error_name(const struct supa *supa, supa_error_t code)
     return text != NULL ? text : "error";
 }
 
-/* Is it the error of that name, without "suError" or "supaError"? */
+/* Returns true for the error of that name, without "suError" or "supaError". */
 static int is_named(const struct supa *supa, supa_error_t code, const char *name)
 {
     return strcmp(bare_name(supa_error_name(supa, code)), name) == 0;
@@ -301,8 +306,8 @@ static void supa_describe(void *runtime, int64_t code, int32_t *status_out, cons
 }
 
 /*
- * The number that says "not yet" is not known, but its name is: the first failure whose name it is
- * tells the number, which is compared from then on.
+ * The number of "not ready" is not known, but its name is: the first failure with that name
+ * provides the number for later comparisons.
  */
 static int is_not_ready(struct supa *supa, supa_error_t code)
 {
@@ -425,7 +430,7 @@ static int supa_open(const struct ds_accel_host *host, void **runtime_out,
     return 0;
 }
 
-/* Has somebody vouched for what is not verified? */
+/* Checks that the operator has confirmed the facts that are not verified. */
 static int check_numbering(const struct supa *supa, int count, struct vendor_problem *problem)
 {
     char text[32] = "";
@@ -556,7 +561,7 @@ static int32_t supa_device_open(ds_accel_plugin_device_t *device, uint64_t nativ
     return status;
 }
 
-/* What DeepSpeed's accelerator says of it; of the others it is known that they can be held. */
+/* The types that DeepSpeed's accelerator reports; the others are known only to be storable. */
 static int32_t supa_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                                   uint32_t *support_out, struct ds_accel_error *error)
 {
@@ -599,7 +604,7 @@ const struct vendor_backend vendor_backend = {
     .visible = visible,
     .visible_count = 1,
     .export_prefixes = export_prefixes,
-    .allocation_align_bytes = 1, /* none is promised */
+    .allocation_align_bytes = 1, /* no alignment is promised */
     .probes_in_child = 1,
     .open = supa_open,
     .close = supa_close,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What this plugin uses of Biren's runtime, in its two generations: SDK 1.x (functions su..., by
- * the vendor's manual) and SDK 2.x (functions supa..., by callers, in the shape of CUDA's runtime).
- * No header of either was at hand.
+ * What this plugin uses of Biren's runtime, in its two generations: SDK 1.x (functions su...,
+ * according to the vendor's manual) and SDK 2.x (functions supa..., according to code that calls
+ * them, modelled on CUDA's runtime). The header of neither was available.
  *
- * Not verified: the numbers of copy kinds, of flags and of capture modes and states, in both;
- * in 2.x also each function marked "by analogy": its name and arguments are CUDA's with the prefix
- * changed. The plugin uses these only where an operator has compared them with the SDK's headers
- * and says so, by option numbering = cuda. Errors are told by their names, so that their numbers do
- * not matter.
+ * Not verified: the numbers of copy kinds, of flags and of capture modes and states, in both; in
+ * 2.x also each function marked "by analogy": its name and arguments are CUDA's with the prefix
+ * changed. The plugin uses these only if an operator has compared them with the SDK's headers and
+ * confirms them by option numbering = cuda. Errors are recognized by their names, so their numbers
+ * do not matter.
  *
- * Not used at all: IPC handles, which go by value and whose size is not known; attributes, whose
- * numbers are not; suDeviceProp, which is not CUDA's.
+ * Not used at all: IPC handles, which are passed by value and whose size is not known; attributes,
+ * whose numbers are not known; suDeviceProp, which differs from CUDA's.
  */
 #ifndef DS_ACCEL_SUPA_H
 #define DS_ACCEL_SUPA_H
@@ -22,9 +22,9 @@
 typedef int supa_error_t;
 
 /*
- * One table for both generations, here and in struct cuda_shaped_api: the members have the names of
- * what they do, and a list of symbols for each generation says which function that is. The order of
- * arguments differs in one of them, the asynchronous copy, which has a member here for 1.x.
+ * One table for both generations, here and in struct cuda_shaped_api: the members are named after
+ * their effect, and a list of symbols for each generation maps them to functions. The order of
+ * arguments differs only for the asynchronous copy, which has its own member here for 1.x.
  */
 struct supa_api {
     supa_error_t (*get_device_count)(int *count);
@@ -37,7 +37,7 @@ struct supa_api {
     supa_error_t (*profiler_stop)(void);
 };
 
-/* What open() made. */
+/* Created by open(). */
 struct supa {
     struct cuda_shaped shaped;
     struct supa_api api;
@@ -46,7 +46,7 @@ struct supa {
     uint32_t is_vouched; /* option numbering = cuda */
     int generation;      /* 1, 2 */
     struct supa_sensors *sensors;
-    atomic_int not_ready; /* its number, once a name has told it; 0 before */
+    atomic_int not_ready; /* the number of "not ready", once a name has provided it; 0 before */
 };
 _Static_assert(offsetof(struct supa, shaped) == 0, "cuda_shaped.h");
 
@@ -55,11 +55,11 @@ _Static_assert(offsetof(struct supa, shaped) == 0, "cuda_shaped.h");
     vendor_check((device)->instance, (device), cuda_shaped_code(&SUPA_OF(device)->shaped, (code)), \
                  (error), __VA_ARGS__)
 
-/* -- sensors.c: BRML and BRTX, opened when they are first asked for -- */
+/* -- sensors.c: BRML and BRTX, opened at first use -- */
 
 struct supa_sensors *supa_sensors_create(const struct ds_accel_host *host);
 void supa_sensors_destroy(struct supa_sensors *sensors);
-/* What BRML knows of the device at identity->pci_address. */
+/* Adds BRML's facts about the device at identity->pci_address. */
 void supa_sensors_identify(struct supa_sensors *sensors, struct ds_accel_device_identity *identity);
 int32_t supa_telemetry(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                        struct ds_accel_telemetry *telemetry, struct ds_accel_error *error);
@@ -68,12 +68,12 @@ int32_t supa_range_push(ds_accel_plugin_instance_t *instance, const char *messag
 int32_t supa_range_pop(ds_accel_plugin_instance_t *instance, const char *domain,
                        struct ds_accel_error *error);
 
-/* -- verbs.c: those that SUPA has otherwise -- */
+/* -- verbs.c: calls that differ in SUPA -- */
 
 int32_t supa_copy_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                         const void *source, uint64_t size_bytes, uint32_t kind,
                         struct ds_accel_error *error);
-/* Send bytes to the device and back: do the copy kinds mean what they are taken for? */
+/* Copies bytes to the device and back, to check the meaning of the copy kinds. */
 int32_t supa_check_copies(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
 int32_t supa_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
                           struct ds_accel_error *error);
