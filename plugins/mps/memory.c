@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory is one for host and GPU: every buffer has shared storage, and a device address is the
- * address of its contents. The GPU copies between buffers (offsets and sizes of four bytes, as
- * macOS wants them) and fills with one byte; the rest is the host's, at its place in the stream.
+ * Host and GPU share memory: every buffer has shared storage, and a device address is the address
+ * of its contents. The GPU copies between buffers (offsets and sizes in multiples of four bytes, as
+ * macOS requires) and fills with one byte; the host does all other work, in stream order.
  */
 #include "mps.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- the buffers of a device ---------------------------------------------------------------- */
 
-/* The first that begins behind address; the lock is held, here and below. */
+/* The index of the first buffer that begins after address; the lock is held, here and below. */
 static size_t find_place(const struct mps_device *state, uintptr_t address)
 {
     size_t low = 0;
@@ -67,7 +67,10 @@ static int add_buffer(struct mps_device *state, const struct mps_buffer *buffer)
     return 0;
 }
 
-/* The object of the buffer that begins, or was registered, at pointer, taken out; NULL none. */
+/*
+ * Removes and returns the object of the buffer that begins, or was registered, at pointer; NULL:
+ * none.
+ */
 static objc_id take_buffer(struct mps_device *state, const void *pointer, int is_registered)
 {
     objc_id object = NULL;
@@ -99,7 +102,7 @@ void mps_buffers_end(ds_accel_plugin_device_t *device)
     free(state->buffers);
 }
 
-/* Keep it, or give it back. */
+/* Adds the buffer to the list, or releases it on failure. */
 static int32_t keep_buffer(ds_accel_plugin_device_t *device, const struct mps_buffer *buffer,
                            struct ds_accel_error *error)
 {
@@ -144,7 +147,7 @@ int32_t mps_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void **
     return status;
 }
 
-/* The memory goes when the command buffers that use it have let go of it. */
+/* The memory is freed when the command buffers that use it release it. */
 int32_t mps_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_accel_error *error)
 {
     objc_id object = take_buffer(device->state, pointer, 0);
@@ -160,11 +163,11 @@ int32_t mps_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_acce
 int32_t mps_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                          void **pointer_out, struct ds_accel_error *error)
 {
-    (void)flags; /* all of it is mapped */
+    (void)flags; /* all pinned memory is mapped */
     return mps_alloc(device, size_bytes, pointer_out, error);
 }
 
-/* A buffer over whole pages: those that the range lies in. */
+/* A buffer over whole pages: the pages that contain the range. */
 int32_t mps_host_register(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                           uint32_t flags, struct ds_accel_error *error)
 {
@@ -306,7 +309,7 @@ static void encode_blit(struct mps_runtime *runtime, objc_id buffer, void *argum
     mps_send(runtime, encoder, runtime->sel.endEncoding);
 }
 
-/* The buffer's object, and the place in it; 0 if the GPU cannot work there. */
+/* The buffer's object, and the offset in it; 0 if the GPU cannot work there. */
 static int find_blit_end(struct mps_device *state, const void *pointer, uint64_t size_bytes,
                          objc_id *object_out, uint64_t *offset_out)
 {
@@ -320,7 +323,7 @@ static int find_blit_end(struct mps_device *state, const void *pointer, uint64_t
     return *offset_out % BLIT_ALIGN == 0 && size_bytes % BLIT_ALIGN == 0;
 }
 
-/* DS_ACCEL_NOT_READY: it is the host's to do. */
+/* DS_ACCEL_NOT_READY: the host must do the work. */
 static int32_t give_to_gpu(ds_accel_plugin_device_t *device, struct mps_stream *stream,
                            const struct host_work *work, struct ds_accel_error *error)
 {
@@ -372,7 +375,7 @@ int32_t mps_fill_async(ds_accel_plugin_device_t *device, void *native_stream, vo
     return status == DS_ACCEL_NOT_READY ? give_to_host(native_stream, &work, error) : status;
 }
 
-/* Done when it returns, and ordered with no stream: the host can do it at once. */
+/* Complete on return, and ordered with no stream: the host can copy at once. */
 int32_t mps_copy(ds_accel_plugin_device_t *device, void *destination, const void *source,
                  uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error)
 {

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The mps plugin: Apple's Metal, through the Objective-C runtime. It is part of the product on
- * Darwin only; elsewhere it is compiled for its test alone, over the simulated libobjc and Metal of
- * tests/sim/mps. No Mac has run it.
+ * The mps plugin: Apple's Metal, through the Objective-C runtime. It is part of the product only on
+ * Darwin; elsewhere it is compiled only for its test, over the simulated libobjc and Metal of
+ * tests/sim/mps. It was never run on a Mac.
  *
- * Flags are those of the accelerator interface: host timers, no fp16, no bf16, one device (the
- * system's default one). Metal has no variable that hides devices, no peers, no memory between
- * processes, no capture and no stream-ordered memory. Its sensors need IOKit's registry, which says
- * little more than the interface asks for: no telemetry.
+ * Flags follow the accelerator interface: host timers, no fp16, no bf16, one device (the system's
+ * default one). Metal has no variable that hides devices, no peers, no memory between processes, no
+ * capture and no stream-ordered memory. Its sensors need IOKit's registry, which has few of the
+ * interface's values: there is no telemetry.
  */
 #include "mps.h"
 
 #include <dlfcn.h>
 
-/* In the dyld shared cache: dlopen finds them, stat does not, so nothing is looked for before. */
+/*
+ * In the dyld shared cache: dlopen finds them but stat does not, so the plugin does not look for
+ * files first.
+ */
 static const char *const metal_names[] = {"/System/Library/Frameworks/Metal.framework/Metal", NULL};
 static const char *const objc_names[] = {"/usr/lib/libobjc.A.dylib", NULL};
-/* To be there before a command-line program asks for the default device. */
+/* Must be loaded before a command-line program requests the default device. */
 #define CORE_GRAPHICS "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
 
 #define OBJC(symbol) VENDOR_REQUIRED(struct objc, symbol)
@@ -53,7 +56,7 @@ static int open_libraries(struct mps_runtime *runtime, struct vendor_problem *pr
     return 0;
 }
 
-/* Every selector that the device itself is asked for; newer ones are not used. */
+/* All selectors of the device itself; newer selectors are not used. */
 static int check_device(struct mps_runtime *runtime, struct vendor_problem *problem)
 {
     const struct {
@@ -219,7 +222,7 @@ static void close_device(ds_accel_plugin_device_t *device)
     device->state = NULL;
 }
 
-/* The interface's answers for mps: float32 alone, though Metal's shaders have half as well. */
+/* The interface's values for mps: only float32, although Metal's shaders also have half. */
 static int32_t dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error)
 {

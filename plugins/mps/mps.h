@@ -14,7 +14,7 @@
 #include "objc.h"
 #include "vendor.h"
 
-/* What open() makes. */
+/* Created by open(). */
 struct mps_runtime {
     const struct ds_accel_host *host;
     struct vendor_lib objc_library;
@@ -22,7 +22,7 @@ struct mps_runtime {
     struct objc objc;
     struct metal metal;
     struct mps_selectors sel;
-    objc_id device; /* the system's default one; NULL: there is none */
+    objc_id device; /* the system's default device; NULL: none */
 };
 
 /* A buffer, found by the addresses of its contents. */
@@ -36,7 +36,7 @@ struct mps_buffer {
 /* Between device_open and device_close. */
 struct mps_device {
     pthread_rwlock_t copying;   /* read: the host copies for a stream */
-    atomic_uint is_lost;        /* it copies no more: the memory may be gone */
+    atomic_uint is_lost;        /* the host copies no more: the memory may be freed */
     pthread_mutex_t lock;       /* guards the buffers */
     struct mps_buffer *buffers; /* [buffer_count], by base */
     size_t buffer_count;
@@ -46,10 +46,10 @@ struct mps_device {
 /* Work of the host at its place in a stream. */
 struct mps_task {
     struct mps_task *next;
-    uint64_t turn;    /* it may run when the stream has reached this */
-    objc_id boundary; /* the command buffer that says so; retained */
+    uint64_t turn;    /* the task may run when the stream has reached this value */
+    objc_id boundary; /* the command buffer that signals it; retained */
     void (*call)(void *argument);
-    void (*drop)(void *argument); /* instead, if the stream failed; NULL: call all the same */
+    void (*drop)(void *argument); /* instead, if the stream failed; NULL: call it anyway */
     void *argument;
 };
 
@@ -57,12 +57,13 @@ struct mps_stream {
     ds_accel_plugin_device_t *device;
     struct mps_runtime *runtime;
     objc_id queue;
-    objc_id last; /* the command buffer committed last, retained; NULL: none, or none of ours */
+    objc_id last; /* the command buffer committed last, retained; NULL: none, or not the plugin's */
     uint32_t is_wrapped;
-    pthread_mutex_t lock; /* guards all below, last, and the order of commits */
+    pthread_mutex_t lock; /* guards all members below, last, and the order of commits */
     pthread_cond_t changed;
-    objc_id reached; /* shared events, made with the first task: by the GPU, which task is next */
-    objc_id done;    /* by the host, which task was the last */
+    objc_id reached; /* shared events, made with the first task: set by the GPU, the next task's
+                      * number */
+    objc_id done;    /* set by the host, the last finished task's number */
     uint64_t turn;
     struct mps_task *first_task;
     struct mps_task **task_end;
@@ -74,7 +75,7 @@ struct mps_stream {
 struct mps_event {
     objc_id mark; /* a shared event */
     uint64_t value;
-    objc_id buffer; /* the command buffer that signals it, retained; for its time */
+    objc_id buffer; /* the command buffer that signals it, retained for its times */
 };
 
 static inline struct mps_runtime *mps_runtime(const ds_accel_plugin_device_t *device)
@@ -104,14 +105,17 @@ int mps_responds(const struct mps_runtime *runtime, objc_id object, objc_sel sel
 /* ---- queue.c -------------------------------------------------------------------------------- */
 
 /*
- * A command buffer in which encode() puts work, committed. Its failure to be made: ERR_DRIVER. The
- * stream's lock is held by the caller.
+ * Commits a command buffer that encode() fills with work. If it cannot be made: ERR_DRIVER. The
+ * caller holds the stream's lock.
  */
 int32_t mps_commit(struct mps_stream *stream,
                    void (*encode)(struct mps_runtime *runtime, objc_id buffer, void *argument),
                    void *argument, struct ds_accel_error *error);
 
-/* Work of the host: a copy that the stream did not get to is dropped, its memory may be gone. */
+/*
+ * Queues work for the host. If the stream fails before a copy, the copy is dropped: its memory may
+ * be freed.
+ */
 int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
                         void (*drop)(void *argument), void *argument, struct ds_accel_error *error);
 

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Metal from C: the few functions of the Objective-C runtime that find a method, and one typed
- * function for each shape of method that is called. A method is an ordinary function
- * (receiver, selector, arguments...) that class_getMethodImplementation() finds, so no objc_msgSend
- * of an architecture's own calling convention is needed, and no Objective-C compiler.
+ * function for each method signature in use. A method is an ordinary function (receiver, selector,
+ * arguments...) that class_getMethodImplementation() finds, so neither objc_msgSend with its
+ * architecture-specific calling convention nor an Objective-C compiler is needed.
  *
- * Selectors and shapes are those of Apple's documents and of ggml's and nvtop's callers; numbers
- * (storage modes, states) are from memory and have not met a Mac.
+ * Selectors and signatures come from Apple's documents and from the code of ggml and nvtop; numbers
+ * (storage modes, states) come from memory and were not checked on a Mac.
  */
 #ifndef DS_ACCEL_MPS_OBJC_H
 #define DS_ACCEL_MPS_OBJC_H

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A stream is a command queue, which does its command buffers in order, and the buffer that was
- * committed last: when that is completed, all is.
+ * A stream is a command queue, which executes its command buffers in order, and the buffer that was
+ * committed last: when that buffer is complete, all work is complete.
  *
- * Memory is shared, so much of the work is the host's: copies from and to memory of the program,
- * fills of patterns, host tasks. It is done at its place in the stream by a thread of the stream's:
+ * Memory is shared, so the host does much of the work: copies from and to memory of the program,
+ * fills of patterns, host tasks. A thread of the stream does this work in stream order:
  *
  *      queue:   ... | signal n on "reached", wait for n on "done" | ...
  *      thread:        waits for "reached", does the work, sets "done"
  *
- * Two events, so that each has one side that sets it, in order, whatever fails.
+ * There are two events, so that only one side sets each of them, in order, even after a failure.
  *
- * A command buffer can fail after it was committed; then no mark in it is reached. Who asks for the
- * mark, or waits for it here, is told; a queue that waits for it is left to the GPU's own watchdog.
+ * A command buffer can fail after it was committed; then no mark in it is reached. Queries of the
+ * mark, and waits on the host, fail; a queue that waits for the mark depends on the GPU's own
+ * watchdog.
  *
- * An event is a shared event and the value that stands for the latest mark. An event that is
- * recorded again before its mark was reached takes a new shared event: two queues would set the
- * values of one in any order.
+ * An event is a shared event and the value of the latest mark. An event that is recorded again
+ * before its mark is reached takes a new shared event: two queues would set the values of a single
+ * shared event in any order.
  */
 #include "mps.h"
 
 #include <signal.h>
 #include <time.h>
 
-#define POLL_NS 20000 /* between two looks at a value that the GPU sets */
+#define POLL_NS 20000 /* interval between two readings of a value that the GPU sets */
 
 static void pause_poll(void)
 {
@@ -32,8 +33,8 @@ static void pause_poll(void)
 }
 
 /*
- * Whoever hears that the device is lost may free all memory that its streams were to use: when this
- * returns, the host copies nothing for them, and never will.
+ * A caller that learns that the device is lost may free all memory that the device's streams use:
+ * when this function returns, the host copies nothing for these streams, and never will.
  */
 static void stop_copies(struct mps_device *state)
 {
@@ -100,7 +101,9 @@ int32_t mps_commit(struct mps_stream *stream,
 
 /* ---- the host's part of a stream ------------------------------------------------------------ */
 
-/* 0: it is the task's turn. -1: the buffer of its place has failed, and its turn will not come. */
+/*
+ * 0: it is the task's turn. -1: the preceding buffer has failed, and the task's turn will not come.
+ */
 static int wait_for_turn(struct mps_stream *stream, const struct mps_task *task)
 {
     struct mps_runtime *runtime = stream->runtime;
@@ -167,7 +170,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Signals are for the program's threads. */
+/* The thread blocks the program's signals. */
 static int start_thread(struct mps_stream *stream)
 {
     sigset_t all;
@@ -181,7 +184,7 @@ static int start_thread(struct mps_stream *stream)
     return result;
 }
 
-/* With the first task: its events and a thread. */
+/* Called with the first task: makes the stream's events and its thread. */
 static int32_t start_worker(struct mps_stream *stream, struct ds_accel_error *error)
 {
     struct mps_runtime *runtime = stream->runtime;
@@ -245,7 +248,7 @@ int32_t mps_stream_work(struct mps_stream *stream, void (*call)(void *argument),
     return status;
 }
 
-/* A host task runs once, whatever became of the stream. */
+/* A host task runs once, even if the stream failed. */
 int32_t mps_stream_host_task(ds_accel_plugin_device_t *device, void *native,
                              void (*call)(void *argument), void *argument,
                              struct ds_accel_error *error)
@@ -292,7 +295,10 @@ int32_t mps_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, int3
     return DS_ACCEL_OK;
 }
 
-/* The last buffer, retained; for a queue of the program's, a new one behind what it may hold. */
+/*
+ * The last buffer, retained; for a queue of the program, a new buffer after the queue's possible
+ * work.
+ */
 static objc_id take_last(struct mps_stream *stream)
 {
     struct ds_accel_error ignored = {.struct_size = sizeof(ignored)};
@@ -307,7 +313,7 @@ static objc_id take_last(struct mps_stream *stream)
     return last;
 }
 
-/* What was seen to be complete says nothing of what a program adds to its queue later. */
+/* A completed buffer does not cover work that a program adds to its queue later. */
 static void forget_last(struct mps_stream *stream, objc_id seen)
 {
     pthread_mutex_lock(&stream->lock);
@@ -317,7 +323,7 @@ static void forget_last(struct mps_stream *stream, objc_id seen)
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* After a failure the queue says nothing of the host's part. */
+/* After a failure the queue's state does not cover the host's work. */
 static void wait_for_worker(struct mps_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
@@ -376,7 +382,7 @@ int32_t mps_stream_query(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* The thread ends when it has done what it was given; the queue keeps its own work. */
+/* The thread ends after its queued tasks; the queue keeps its own work. */
 static void free_stream(struct mps_stream *stream)
 {
     struct mps_runtime *runtime = stream->runtime;
@@ -415,7 +421,7 @@ int32_t mps_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void 
     struct mps_runtime *runtime = mps_runtime(device);
     struct mps_event *event = calloc(1, sizeof(*event));
 
-    (void)flags; /* every command buffer has its time */
+    (void)flags; /* every command buffer has its times */
     if (event == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "event_create: no memory");
     }
@@ -500,7 +506,7 @@ int32_t mps_stream_wait_event(ds_accel_plugin_device_t *device, void *native, vo
     return status;
 }
 
-/* Not ready, unless its command buffer failed: the mark will then never be reached. */
+/* Not ready, unless its command buffer failed: then the mark is never reached. */
 int32_t mps_event_query(ds_accel_plugin_device_t *device, void *native,
                         struct ds_accel_error *error)
 {
@@ -520,7 +526,10 @@ int32_t mps_event_query(ds_accel_plugin_device_t *device, void *native,
     return status < 0 ? status : DS_ACCEL_NOT_READY;
 }
 
-/* waitUntilCompleted takes no timeout and needs no newer macOS; the mark ends its buffer. */
+/*
+ * waitUntilCompleted takes no timeout and needs no newer macOS; the mark is the last work of its
+ * buffer.
+ */
 int32_t mps_event_synchronize(ds_accel_plugin_device_t *device, void *native,
                               struct ds_accel_error *error)
 {
@@ -540,7 +549,7 @@ int32_t mps_event_synchronize(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* From the end of one command buffer to the end of the other, in seconds of the GPU's. */
+/* From the end of one command buffer to the end of the other, in seconds of the GPU's clock. */
 int32_t mps_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                              double *elapsed_ms_out, struct ds_accel_error *error)
 {
@@ -551,7 +560,7 @@ int32_t mps_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void
     if (first->buffer == NULL || second->buffer == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_STATE, "event_elapsed_ms: not recorded");
     }
-    /* The mark is reached a little before its buffer is complete, and has its times. */
+    /* The mark is reached slightly before its buffer is complete and has its times. */
     mps_send(runtime, first->buffer, runtime->sel.waitUntilCompleted);
     mps_send(runtime, second->buffer, runtime->sel.waitUntilCompleted);
     *elapsed_ms_out = (mps_send_double(runtime, second->buffer, runtime->sel.GPUEndTime) -

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * One function for each shape of method. The pointer has the method's exact type: with another one,
- * a variadic one say, arguments of Apple's calling convention would go to other places.
+ * One function for each method signature. The pointer has the method's exact type: with another
+ * type, such as a variadic one, Apple's calling convention would pass the arguments elsewhere.
  */
 #include "mps.h"
 
@@ -62,7 +62,7 @@ objc_id mps_new_buffer(const struct mps_runtime *runtime, uint64_t size_bytes)
                                              MTL_STORAGE_SHARED);
 }
 
-/* Without a deallocator block: the bytes stay the caller's. */
+/* Without a deallocator block: the bytes stay owned by the caller. */
 objc_id mps_wrap_bytes(const struct mps_runtime *runtime, void *pointer, uint64_t size_bytes)
 {
     objc_sel selector = runtime->sel.newBufferWithBytesNoCopy_;
