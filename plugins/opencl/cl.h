@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The part of OpenCL that is used here, declared anew after the OpenCL 1.2 and 3.0 specifications
- * (Khronos) and checked against the Khronos headers of 2024-10-24 and two runtimes, PoCL 3.1 and
- * oclgrind 21.10. What is "since 2.0" is optional: an OpenCL 1.2 runtime does everything but shared
- * virtual memory and priorities.
+ * The part of OpenCL that the plugin uses, declared here according to the OpenCL 1.2 and 3.0
+ * specifications (Khronos) and checked against the Khronos headers of 2024-10-24 and two runtimes,
+ * PoCL 3.1 and oclgrind 21.10. Functions "since 2.0" are optional: an OpenCL 1.2 runtime supports
+ * everything except shared virtual memory and priorities.
  */
 #ifndef DS_ACCEL_OPENCL_CL_H
 #define DS_ACCEL_OPENCL_CL_H
@@ -18,7 +18,7 @@ typedef struct opencl_queue_handle *cl_queue;
 typedef struct opencl_mem_handle *cl_mem;
 typedef struct opencl_event_handle *cl_event;
 
-/* What specification and loader call an error; describe() has the other names. */
+/* Errors of the specification and the loader; describe() has the other names. */
 #define CL_SUCCESS 0
 #define CL_DEVICE_NOT_FOUND (-1)
 #define CL_DEVICE_NOT_AVAILABLE (-2)
@@ -28,9 +28,9 @@ typedef struct opencl_event_handle *cl_event;
 #define CL_PROFILING_INFO_NOT_AVAILABLE (-7)
 #define CL_INVALID_OPERATION (-59)
 #define CL_INVALID_BUFFER_SIZE (-61)
-#define CL_PLATFORM_NOT_FOUND_KHR (-1001) /* of the loader: no platform at all */
+#define CL_PLATFORM_NOT_FOUND_KHR (-1001) /* from the loader: no platform at all */
 
-/* Bits are 64 wide (cl_bitfield), names of questions 32. */
+/* Bits are 64 wide (cl_bitfield), names of queries 32. */
 #define CL_DEVICE_TYPE_DEFAULT UINT64_C(1)
 #define CL_DEVICE_TYPE_CPU UINT64_C(2)
 #define CL_DEVICE_TYPE_GPU UINT64_C(4)
@@ -172,7 +172,7 @@ struct cl_calls {
                                    size_t pattern_size, size_t size, CL_EVENT_LIST);
 };
 
-/* For calls that neither wait for events nor give one. */
+/* For calls that neither wait for events nor return one. */
 #define CL_NO_EVENTS 0, NULL, NULL
 
 #endif

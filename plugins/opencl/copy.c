@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Copies and fills. Of each end the address tells whether it is a buffer, and the kind that was
- * asked for has to agree: a runtime would take a pointer that means a buffer for host memory, and
- * fault. Which call serves follows from the two ends:
+ * Copies and fills. The address of each end shows whether it is a buffer, and the requested kind
+ * must agree: a runtime would treat a pointer into a buffer as host memory, and fault. The two ends
+ * determine the call:
  *
  *      from \ to      buffer                  host               shared virtual memory
  *      buffer         clEnqueueCopyBuffer     clEnqueueRead      clEnqueueRead
  *      host           clEnqueueWrite          a task             clEnqueueSVMMemcpy
  *      shared         clEnqueueWrite          clEnqueueSVMMemcpy clEnqueueSVMMemcpy
  *
- * Shared memory is fine-grained here, so that it serves where host memory is asked for.
+ * Shared memory is fine-grained here, so it is accepted where host memory is requested.
  */
 #include "opencl.h"
 
 /* One end of a copy. */
 struct end {
-    cl_mem memory; /* NULL: host memory, or shared */
+    cl_mem memory; /* NULL: host memory, or shared memory */
     size_t offset;
     uint32_t is_shared;
 };
 
-/* Whose memory an end must be. */
+/* Which memory an end must be in. */
 #define SIDE_ANY 0u
 #define SIDE_HOST 1u
 #define SIDE_DEVICE 2u

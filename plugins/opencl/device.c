@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Devices: who they are, what they can do, and the context of an open one.
+ * Devices: identity, facts, and the context of an open device.
  *
- * Each open device has a context of its own. One context over all devices of a platform would let
- * them share buffers, but where a buffer then lies is the runtime's guess, and "memory of device 1"
- * would be no more than a wish. The price is paid by copies between devices, which go through the
- * host (task.c), and by waits for another device's event (stream.c).
+ * Each open device has its own context. One context for all devices of a platform would let them
+ * share buffers, but the runtime would then choose a buffer's location, and "memory of device 1"
+ * could not be guaranteed. The cost: copies between devices go through the host (task.c), and waits
+ * for another device's event need a callback (stream.c).
  */
 #include "opencl.h"
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-/* 0 if the runtime does not know. */
+/* 0 if the runtime does not know the value. */
 static uint64_t ask_u64(const struct opencl_runtime *runtime, cl_device device, uint32_t name)
 {
     uint64_t value = 0;
@@ -40,7 +40,7 @@ static uint64_t ask_size(const struct opencl_runtime *runtime, cl_device device,
                : 0;
 }
 
-/* A whole word of the list. */
+/* Returns true if the list contains the whole word. */
 static uint32_t has_word(const char *words, const char *word)
 {
     size_t length = strlen(word);
@@ -64,7 +64,7 @@ static uint32_t has_extension(const struct opencl_runtime *runtime, cl_device de
     return has_word(words, extension);
 }
 
-/* "OpenCL 1.2 Oclgrind": 102. 0 if it reads otherwise. */
+/* "OpenCL 1.2 Oclgrind": 102. 0 for any other form. */
 static uint32_t version_of(const char *text)
 {
     unsigned major = 0;
@@ -134,7 +134,7 @@ int32_t opencl_identify(ds_accel_plugin_device_t *device, struct ds_accel_device
 
 /* ---- the backend ---------------------------------------------------------------------------- */
 
-/* "535.183.01", "3.1+debian": the numbers that it begins with. */
+/* "535.183.01", "3.1+debian": the numbers at the start of the text. */
 static void read_version(const char *text, uint32_t version[4])
 {
     unsigned parts[3] = {0, 0, 0};
@@ -220,7 +220,7 @@ static void read_facts(struct opencl_device *state)
         (ask_u64(runtime, id, CL_DEVICE_SVM_CAPABILITIES) & CL_SVM_FINE_GRAIN_BUFFER) != 0;
 }
 
-/* The program's own context must have this device. */
+/* The program's own context must contain this device. */
 static int32_t take_context(ds_accel_plugin_device_t *device, cl_context context,
                             struct ds_accel_error *error)
 {
@@ -259,7 +259,7 @@ static int32_t make_context(ds_accel_plugin_device_t *device, struct ds_accel_er
         state->context = context;
         return DS_ACCEL_OK;
     }
-    /* A device that is not available may be so later: this one is not lost. */
+    /* An unavailable device may become available later: the device is not marked as lost. */
     return vendor_check(device->instance, NULL, code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES,
                         error, "clCreateContext(device %u)", device->index);
 }
@@ -332,9 +332,9 @@ void opencl_device_close(ds_accel_plugin_device_t *device)
 
 /* ---- the device as a whole ------------------------------------------------------------------ */
 
-/* A stream as it was when somebody began to wait for it. */
+/* A stream at the time when a wait for it began. */
 struct waited {
-    cl_queue queue; /* retained, so that it does not end meanwhile */
+    cl_queue queue; /* retained, so that it is not freed during the wait */
     uint64_t place;
 };
 
@@ -370,7 +370,7 @@ static int32_t list_queues(ds_accel_plugin_device_t *device, struct waited **wai
                         device->index);
 }
 
-/* What was queued meanwhile has another place; places are unique. */
+/* Work that was queued during the wait has another place; places are unique. */
 static void note_finished(struct opencl_device *state, const struct waited *waited)
 {
     pthread_mutex_lock(&state->lock);
@@ -418,8 +418,10 @@ int32_t opencl_device_health(ds_accel_plugin_device_t *device, struct ds_accel_e
                         "clGetDeviceInfo(device %u, CL_DEVICE_AVAILABLE)", device->index);
 }
 
-/* OpenCL C computes with integers and float everywhere, with half and double where it says so, and
-   has no name for the other formats: they are bytes to it. */
+/*
+ * OpenCL C computes with integers and float everywhere, with half and double where the device
+ * reports them; it has no names for the other formats, which it treats as bytes.
+ */
 int32_t opencl_dtype_support(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error)
 {

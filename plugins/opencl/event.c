@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events. A cl_event is of one command and is reached once; ours can be recorded again. So an event
- * holds the marker of its latest recording. Whoever waits takes a reference to that marker first,
- * so that another thread may record anew meanwhile.
+ * Events. A cl_event belongs to one command and completes once; an event of the plugin can be
+ * recorded again. An event therefore holds the marker of its latest recording. A wait first takes a
+ * reference to that marker, so that another thread may record the event again in the meantime.
  *
- * Times are the device's own: when the marker ended, in nanoseconds of its clock. All queues that
- * we make have profiling on, which costs a runtime little; a queue of the program's may not, and
- * then its events have no time.
+ * Times are the device's own: the end of the marker, in nanoseconds of the device's clock. All
+ * queues of the plugin have profiling enabled, which costs a runtime little; a queue of the program
+ * may not, and then its events have no time.
  */
 #include "opencl.h"
 
@@ -80,7 +80,10 @@ void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_c
     opencl_capture_put(old_capture);
 }
 
-/* In a capture it is a place in its order, for other streams to wait for, and no work. */
+/*
+ * In a capture, a recording is a position in the capture's order for other streams to wait for, not
+ * work.
+ */
 int32_t opencl_event_record(ds_accel_plugin_device_t *device, void *native, void *native_stream,
                             struct ds_accel_error *error)
 {
@@ -130,7 +133,10 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
     return status;
 }
 
-/* When the event was reached, which the caller has made sure of, on the device's clock. */
+/*
+ * The completion time of the event on the device's clock; the caller has checked that the event is
+ * complete.
+ */
 static int32_t end_of(ds_accel_plugin_device_t *device, struct opencl_event *event,
                       uint64_t *end_ns_out, struct ds_accel_error *error)
 {

@@ -3,28 +3,27 @@
 /*
  * Captures and graphs.
  *
- * OpenCL has cl_khr_command_buffer, and it is not used: it is provisional, with signatures that
+ * The plugin does not use OpenCL's cl_khr_command_buffer: it is provisional, with signatures that
  * change between revisions under the same name; it cannot record copies from or to host memory,
- * callbacks or events; and what it was made to save, the cost of launching many kernels, is not
- * where this plugin's work is, which has none. So a capture here is a list of what the stream was
- * asked to do, and a launch does it again: every call that a stream takes can be captured, on every
- * runtime since OpenCL 1.2.
+ * callbacks or events; and it saves the cost of launching many kernels, while this plugin launches
+ * none. A capture is therefore a list of the stream's calls, and a launch makes the calls again:
+ * every call on a stream can be captured, on every runtime since OpenCL 1.2.
  *
- * A capture begins on one stream. Another one is drawn in when it waits for an event that was
- * recorded in the capture. All of their work goes into one list in the order of the calls, which is
- * an order in which it may be done: no call comes before one that it waits for. A launch does the
- * list in its one stream; works that two streams could have done side by side run one after
- * another.
+ * A capture begins on one stream. Another stream joins when it waits for an event that was recorded
+ * in the capture. All work of these streams goes into one list in the order of the calls, which is
+ * a valid order: no call precedes a call that it waits for. A launch executes the list in one
+ * stream; work of two streams that could run concurrently runs sequentially.
  *
- * Each stream and each mark of a capture has a row: how many works of every stream come before it.
- * Who waits for a mark takes its row over. At the end, the stream that began has to know of all
- * works: what nobody waited for would be in no order with what follows the graph.
+ * Each stream and each mark of a capture has a row: how many works of every stream precede it. A
+ * stream that waits for a mark merges the mark's row into its own. At the end, the row of the
+ * capture's first stream must cover all works: work that no stream waited for would have no order
+ * with the work after the graph.
  *
  * Addresses are looked up at the launch, not at the capture.
  */
 #include "opencl.h"
 
-/* What a graph and those that are instantiated of it share; never changes after the capture. */
+/* The data that a graph shares with its executable graphs; it never changes after the capture. */
 struct list {
     atomic_uint references;
     struct opencl_node *nodes;
@@ -33,26 +32,27 @@ struct list {
 };
 
 struct row {
-    uint64_t *works; /* by the row of a stream; what lies behind count is 0 */
+    uint64_t *works; /* by the row of a stream; entries after count are 0 */
     size_t count;
 };
 
 struct opencl_capture {
-    atomic_uint references;             /* one of each stream and event in it */
-    const struct opencl_stream *origin; /* where it began; compared, never followed */
+    atomic_uint references;             /* one of each stream and event in the capture */
+    const struct opencl_stream *origin; /* the stream that began the capture; compared, never
+                                         * dereferenced */
 
-    pthread_mutex_t lock;  /* guards what follows; taken after a stream's */
-    uint32_t state;        /* DS_ACCEL_CAPTURING_*; NO: it was ended */
+    pthread_mutex_t lock;  /* guards the members below; taken after a stream's lock */
+    uint32_t state;        /* DS_ACCEL_CAPTURING_*; NO: the capture has ended */
     const char *broken_by; /* "stream_synchronize" */
     struct list *list;
-    struct row *rows; /* the first one is the origin's */
+    struct row *rows; /* the first row is origin's */
     size_t row_count;
 };
 
 struct exec {
-    pthread_mutex_t lock; /* guards what follows, and orders launches */
+    pthread_mutex_t lock; /* guards the members below, and orders launches */
     struct list *list;
-    cl_event last; /* a mark behind the latest launch; NULL */
+    cl_event last; /* a mark after the latest launch; NULL: never launched */
 };
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -98,7 +98,9 @@ static int append(struct list *list, const struct opencl_node *node)
     return 0;
 }
 
-/* ---- what comes before: the capture's lock is held ------------------------------------------- */
+/*
+ * ---- order of works: the capture's lock is held -----------------------------------------------
+ */
 
 static int learn(struct opencl_capture *capture, size_t row, size_t from, size_t count)
 {
@@ -125,7 +127,7 @@ static int learn(struct opencl_capture *capture, size_t row, size_t from, size_t
     return 0;
 }
 
-/* A row that knows what another one does (the first: nothing). */
+/* Adds a row with another row's counts (the first row: zeros). */
 static int add_row(struct opencl_capture *capture, size_t from, size_t *row_out)
 {
     size_t row = capture->row_count;
@@ -205,7 +207,7 @@ struct opencl_capture *opencl_capture_of(struct opencl_stream *stream)
     return stream->capture;
 }
 
-/* The first cause counts. */
+/* Only the first cause is kept. */
 static void break_capture(struct opencl_capture *capture, const char *why)
 {
     pthread_mutex_lock(&capture->lock);
@@ -216,7 +218,7 @@ static void break_capture(struct opencl_capture *capture, const char *why)
     pthread_mutex_unlock(&capture->lock);
 }
 
-/* End it; its list if it is whole. */
+/* Ends the capture; returns its list if it is whole. */
 static struct list *end_capture(struct opencl_capture *capture, const char **broken_by_out)
 {
     struct list *list;
@@ -266,7 +268,7 @@ int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                        call);
 }
 
-/* The mark of an event in the stream's capture: its row. */
+/* The mark of an event in the stream's capture: the event's row. */
 int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error)
 {
@@ -395,7 +397,7 @@ int32_t opencl_stream_host_task(ds_accel_plugin_device_t *device, void *native,
 
 /* ---- the capture of a stream ---------------------------------------------------------------- */
 
-/* Nothing here is unsafe for a capture but waiting for its stream, so that the modes are alike. */
+/* Only a wait for its own stream can break a capture here, so the modes do not differ. */
 int32_t opencl_capture_begin(ds_accel_plugin_device_t *device, void *native_stream, uint32_t mode,
                              struct ds_accel_error *error)
 {
@@ -516,7 +518,7 @@ void opencl_graph_exec_destroy(ds_accel_plugin_device_t *device, void *native)
     free(exec);
 }
 
-/* Behind the launch before, wherever that was. Both locks are held. */
+/* Ordered after the previous launch, on any stream. Both locks are held. */
 static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds_accel_error *error)
 {
     cl_event mark = NULL;
@@ -528,7 +530,8 @@ static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds
     if (status == DS_ACCEL_OK) {
         status = opencl_mark(stream, &mark, error);
     }
-    if (status < 0) { /* who is told that it failed may destroy what the first half still needs */
+    if (status < 0) { /* after a failure, the caller may destroy objects that the first half
+                       * still needs */
         opencl_worker_drain(stream->worker,
                             OPENCL_CALL(stream->device, clFinish)(stream->queue) == CL_SUCCESS);
     }
@@ -541,7 +544,7 @@ static int32_t launch(struct opencl_stream *stream, struct exec *exec, struct ds
     return status;
 }
 
-/* In a capture the launch adds the graph's works to it. */
+/* In a capture, the launch adds the graph's works to the capture. */
 int32_t opencl_graph_launch(ds_accel_plugin_device_t *device, void *native, void *native_stream,
                             struct ds_accel_error *error)
 {
@@ -561,7 +564,7 @@ int32_t opencl_graph_launch(ds_accel_plugin_device_t *device, void *native, void
     return status;
 }
 
-/* The parameters of the same works in the same order. */
+/* Returns true if the lists have the same works in the same order; parameters may differ. */
 static int is_alike(const struct list *one, const struct list *other)
 {
     if (one->count != other->count) {

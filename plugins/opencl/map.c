@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Addresses for memory that has none.
+ * Addresses for memory without addresses.
  *
- * In OpenCL memory is an object, cl_mem, and a place in it an offset; only a kernel sees addresses.
- * The ABI speaks of pointers. Three ways to make one of the other were weighed:
+ * In OpenCL memory is an object, cl_mem, and a position in it an offset; only a kernel sees
+ * addresses. The ABI uses pointers. Three ways to map one to the other were considered:
  *
  *   - Shared virtual memory gives real pointers, but not on an OpenCL 1.2 device, and with coarse
- *     grains each use by the host is a map and an unmap. It is what managed memory is made of here,
+ *     grain each use by the host is a map and an unmap. Managed memory uses it here,
  *     where its grain is fine.
- *   - The vendors' extensions for pointers (unified shared memory) are one vendor's each.
- *   - A pointer that only stands for an object and an offset works with every runtime since 1.2.
+ *   - The vendors' extensions for pointers (unified shared memory) exist for one vendor each.
+ *   - A pointer that only represents an object and an offset works with every runtime since 1.2.
  *
- * So each buffer gets a range of addresses of its own, as long as the buffer, which the kernel
- * reserves without memory and without access (PROT_NONE). That makes a pointer what callers expect:
- * nothing else in the process has it, sums stay within the buffer, a page behind it belongs to
- * nobody, and code of the host that takes it for its own faults at once and at the right place.
- * Copies, fills and native handles find object and offset in a sorted list. Since the addresses are
- * unique in the process, the kind of a copy can be inferred: the addresses are unified.
+ * Each buffer therefore gets its own range of addresses, of the buffer's size, which the kernel
+ * reserves without memory and without access (PROT_NONE). A pointer then behaves as callers expect:
+ * it is unique in the process, sums stay within the buffer, the page after the buffer is reserved
+ * too, and host code that dereferences the pointer faults immediately at the right place. Copies,
+ * fills and native handles find object and offset in a sorted list. Since the addresses are unique
+ * in the process, the kind of a copy can be inferred: the addresses are unified.
  *
- * The list is searched for each copy and changed for each allocation: under an allocator that keeps
- * its segments there are few of both kinds of entry, and a search of ten steps is not felt beside
- * the runtime's own work for a copy.
+ * The list is searched for each copy and changed for each allocation: with an allocator that keeps
+ * its segments the list has few entries, and a search of ten steps is negligible beside the
+ * runtime's own work for a copy.
  */
 #include "opencl.h"
 
@@ -40,7 +40,7 @@ void opencl_map_destroy(struct opencl_map *map)
     pthread_rwlock_destroy(&map->lock);
 }
 
-/* How many ranges begin at the address or below. The lock is held. */
+/* The number of ranges that begin at or below the address. The lock is held. */
 static size_t count_below(const struct opencl_map *map, uintptr_t address)
 {
     size_t low = 0;
@@ -109,7 +109,10 @@ int opencl_map_find(struct opencl_map *map, const void *address, struct opencl_r
     return result;
 }
 
-/* Two devices may have registered the same host memory: ranges of one base lie side by side. */
+/*
+ * Two devices may have registered the same host memory: their ranges have the same base and are
+ * neighbours in the list.
+ */
 int opencl_map_take(struct opencl_map *map, const void *base,
                     const ds_accel_plugin_device_t *device, struct opencl_range *range_out)
 {
@@ -134,7 +137,7 @@ int opencl_map_take(struct opencl_map *map, const void *base,
 
 /* ---- reserved addresses --------------------------------------------------------------------- */
 
-/* With the page behind it that belongs to nobody; 0: there are not that many addresses. */
+/* With the unused page after the range; 0: the size exceeds the address space. */
 static size_t reserved_size(uint64_t size_bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

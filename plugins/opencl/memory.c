@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory: buffers of the device behind reserved addresses (map.c), pinned memory, memory of the
- * caller's that the runtime is told of, and shared virtual memory where host and device see the
- * same bytes without being asked to (fine grain).
+ * Memory: buffers of the device behind reserved addresses (map.c), pinned memory, registered memory
+ * of the caller, and shared virtual memory where host and device see the same bytes without
+ * explicit calls (fine grain).
  *
- * Pinned memory is a buffer with CL_MEM_ALLOC_HOST_PTR that stays mapped, and registered memory one
- * with CL_MEM_USE_HOST_PTR that stays mapped: no kernel uses them, so that the host may have the
- * mapping for as long as it likes, and copies find memory that the runtime has locked.
+ * Pinned memory is a buffer with CL_MEM_ALLOC_HOST_PTR that stays mapped, and registered memory is
+ * a buffer with CL_MEM_USE_HOST_PTR that stays mapped: no kernel uses these buffers, so the host
+ * may keep the mapping indefinitely, and copies use memory that the runtime has locked.
  *
- * OpenCL tells the device's size but not what is free, and most runtimes take memory at its first
- * use. What this instance has allocated is therefore counted here, and what would not fit into
- * CL_DEVICE_GLOBAL_MEM_SIZE is refused before the runtime promises it. A runtime frees an object
- * when the commands that use it are done, so nothing is waited for but shared memory, which it
- * frees at once, and host memory, which commands know by its address.
+ * OpenCL reports the device's total memory but not its free memory, and most runtimes allocate
+ * memory at its first use. The plugin therefore counts this instance's allocations, and rejects an
+ * allocation that would exceed CL_DEVICE_GLOBAL_MEM_SIZE before the runtime accepts it. A runtime
+ * frees an object when the commands that use it are done, so the plugin waits only before it frees
+ * shared memory, which the runtime frees immediately, and host memory, which commands use by its
+ * address.
  */
 #include "opencl.h"
 
@@ -53,7 +54,7 @@ int32_t opencl_memory_info(ds_accel_plugin_device_t *device, uint64_t *free_out,
 {
     struct opencl_device *state = opencl_of(device);
     uint64_t used = atomic_load(&state->used_bytes);
-    size_t free_kib[2] = {0, 0}; /* all, and the largest block */
+    size_t free_kib[2] = {0, 0}; /* total, and the largest block */
 
     (void)error;
     *total_out = state->total_bytes;
@@ -86,7 +87,7 @@ static int32_t create(ds_accel_plugin_device_t *device, uint64_t flags, uint64_t
                         (unsigned long long)size_bytes, device->index);
 }
 
-/* Give the object addresses; it is released if that fails. */
+/* Assigns addresses to the object; on failure the object is released. */
 static int32_t place(ds_accel_plugin_device_t *device, cl_mem memory, uint64_t size_bytes,
                      uint32_t is_foreign, void **pointer_out, struct ds_accel_error *error)
 {
@@ -126,7 +127,10 @@ int32_t opencl_alloc(ds_accel_plugin_device_t *device, uint64_t size_bytes, void
     return status;
 }
 
-/* Whoever is refused keeps the memory, and may ask again; a lost device is asked no more. */
+/*
+ * On failure the caller keeps the memory and may try again; on a lost device, the memory is freed
+ * anyway.
+ */
 static int32_t free_managed(ds_accel_plugin_device_t *device, void *pointer,
                             struct ds_accel_error *error)
 {
@@ -160,7 +164,7 @@ int32_t opencl_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_a
     if (!range.is_foreign) {
         discharge(device, range.size_bytes);
     }
-    if (code == CL_SUCCESS) { /* else nobody gets these addresses again */
+    if (code == CL_SUCCESS) { /* otherwise the addresses are never reused */
         opencl_unreserve(pointer, range.size_bytes);
     }
     return vendor_check(device->instance, device, code, error, "clReleaseMemObject(%p)",
@@ -169,7 +173,7 @@ int32_t opencl_free(ds_accel_plugin_device_t *device, void *pointer, struct ds_a
 
 /* ---- host memory ---------------------------------------------------------------------------- */
 
-/* Map the whole object for good, and keep it; it is released if that fails. */
+/* Maps the whole object permanently, and adds it to the list; on failure the object is released. */
 static int32_t map(ds_accel_plugin_device_t *device, uint32_t kind, cl_mem memory,
                    uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error)
 {
@@ -202,7 +206,7 @@ static int32_t map(ds_accel_plugin_device_t *device, uint32_t kind, cl_mem memor
     return DS_ACCEL_OK;
 }
 
-/* The memory is gone whatever the calls say: what fails is logged. */
+/* The memory is freed even if a call fails: failures are logged. */
 static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char *call,
                      struct ds_accel_error *error)
 {
@@ -228,7 +232,7 @@ static int32_t unmap(ds_accel_plugin_device_t *device, void *pointer, const char
     return DS_ACCEL_OK;
 }
 
-/* flags: PORTABLE at most. Other devices' contexts copy from it as from any host memory. */
+/* flags: at most PORTABLE. Other devices' contexts copy from the memory as from any host memory. */
 int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                             void **pointer_out, struct ds_accel_error *error)
 {
@@ -248,8 +252,10 @@ int32_t opencl_alloc_pinned(ds_accel_plugin_device_t *device, uint64_t size_byte
     return status < 0 ? status : map(device, OPENCL_PINNED, memory, size_bytes, pointer_out, error);
 }
 
-/* A queued copy has the address and not the object: nothing but waiting keeps the memory for it. If
- * that fails, it is not waited for. */
+/*
+ * A queued copy holds the address but not the object: only waiting keeps the memory for the copy.
+ * If the wait fails, the memory is unmapped anyway.
+ */
 static int32_t unmap_idle(ds_accel_plugin_device_t *device, void *pointer, const char *call,
                           struct ds_accel_error *error)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * opencl: any device with an OpenCL 1.2 runtime or later. Chosen by name only: the backends of the
- * vendors know their devices better. Nothing of the host is linked, and no OpenCL header used.
+ * opencl: any device with an OpenCL 1.2 runtime or later. Chosen by name only: the vendors'
+ * backends support their devices better. The plugin links nothing of the host and uses no OpenCL
+ * header.
  *
- * What OpenCL does not have is absent from the table: no free-memory query (the plugin counts its
- * own), no virtual memory, no peer access, no sharing between processes, no sensors, no ranges.
+ * The table lacks what OpenCL does not have: no free-memory query (the plugin counts its own), no
+ * virtual memory, no peer access, no sharing between processes, no sensors, no ranges.
  */
 #include "opencl.h"
 
@@ -14,13 +15,13 @@ static const char *const export_prefixes[] = {"OCL_", "OPENCL_", "POCL_", NULL};
 const struct vendor_backend vendor_backend = {
     .name = "opencl",
     .flags = DS_ACCEL_FLAG_GRAPHS | DS_ACCEL_FLAG_UNIFIED_ADDRESSES,
-    .allocation_align_bytes = 128, /* of CL_DEVICE_MEM_BASE_ADDR_ALIGN at least: a long16 */
+    .allocation_align_bytes = 128, /* at least CL_DEVICE_MEM_BASE_ADDR_ALIGN: a long16 */
     .frees_wait = 1,
 
     .open = opencl_open,
     .close = opencl_close,
     .count = opencl_count,
-    .probes_in_child = 1, /* PoCL keeps threads, and a child forked after it hangs */
+    .probes_in_child = 1, /* PoCL runs threads, and a child forked afterwards hangs */
     .describe = opencl_describe,
     .backend_info = opencl_backend_info,
 

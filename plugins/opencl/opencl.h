@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the files of this plugin know of each other.
+ * What the files of this plugin share.
  *
- *   runtime.c   library, options, platforms and the devices that are taken
+ *   runtime.c   library, options, platforms and the selected devices
  *   serial.c    one call at a time, for runtimes that need it
  *   device.c    identity, context, facts
- *   map.c       addresses of memory that is an object
+ *   map.c       addresses for memory objects
  *   memory.c    buffers, pinned, registered and shared memory
  *   copy.c      copies and fills
  *   stream.c    queues
@@ -25,7 +25,7 @@
 
 /* ---- addresses (map.c) ---------------------------------------------------------------------- */
 
-/* What an address range stands for. The host may touch all but BUFFER. */
+/* The kinds of an address range. The host may access all kinds except BUFFER. */
 #define OPENCL_BUFFER 1u     /* a cl_mem behind reserved addresses */
 #define OPENCL_MANAGED 2u    /* fine-grained shared virtual memory */
 #define OPENCL_PINNED 3u     /* a cl_mem that stays mapped */
@@ -35,13 +35,13 @@ struct opencl_range {
     uintptr_t base;
     uint64_t size_bytes;
     uint32_t kind;
-    uint32_t is_foreign; /* the program's cl_mem: not counted as ours */
+    uint32_t is_foreign; /* the program's cl_mem: not counted as the plugin's */
     cl_mem memory;       /* NULL with MANAGED */
     ds_accel_plugin_device_t *device;
 };
 
 struct opencl_map {
-    pthread_rwlock_t lock;       /* guards what follows */
+    pthread_rwlock_t lock;       /* guards the members below */
     struct opencl_range *ranges; /* by base */
     size_t count;
     size_t capacity;
@@ -50,24 +50,24 @@ struct opencl_map {
 int opencl_map_init(struct opencl_map *map);
 void opencl_map_destroy(struct opencl_map *map);
 int opencl_map_insert(struct opencl_map *map, const struct opencl_range *range);
-/* The range that holds the address; 0, or -1 if none does. */
+/* Finds the range that contains the address; 0, or -1 if there is none. */
 int opencl_map_find(struct opencl_map *map, const void *address, struct opencl_range *range_out);
-/* Remove the range of a device that begins here; 0, or -1 if there is none. */
+/* Removes the range of a device that begins here; 0, or -1 if there is none. */
 int opencl_map_take(struct opencl_map *map, const void *base,
                     const ds_accel_plugin_device_t *device, struct opencl_range *range_out);
-/* Addresses for an object: nothing else gets them, and nobody can read or write there. */
+/* Reserves addresses for an object: they are unique, and no access to them is allowed. */
 void *opencl_reserve(uint64_t size_bytes);
 void opencl_unreserve(void *address, uint64_t size_bytes);
 
 /* ---- the runtime (runtime.c) ---------------------------------------------------------------- */
 
 struct opencl_options {
-    uint64_t types;     /* CL_DEVICE_TYPE_* that are taken */
+    uint64_t types;     /* CL_DEVICE_TYPE_* that are selected */
     char platform[128]; /* a part of the platform's name; "": any */
-    uint32_t sees_all;  /* presence = off: no look at the .icd files */
+    uint32_t sees_all;  /* presence = off: the .icd files are not checked */
 };
 
-/* A device that is taken. */
+/* A selected device. */
 struct opencl_found {
     cl_platform platform;
     cl_device device;
@@ -97,7 +97,10 @@ void opencl_platform_text(const struct opencl_runtime *runtime, cl_platform plat
 void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, uint32_t name,
                         char *text, size_t text_size);
 
-/* One call at a time from now on (serial.c): 0, or -1 if another library is serialised already. */
+/*
+ * Allows one call at a time from now on (serial.c): 0, or -1 if another library is serialised
+ * already.
+ */
 int opencl_serialize(struct opencl_runtime *runtime);
 
 /* ---- devices (device.c) --------------------------------------------------------------------- */
@@ -108,7 +111,7 @@ struct opencl_device {
     struct opencl_runtime *runtime;
     const struct opencl_found *found;
     cl_context context;
-    cl_queue service; /* maps, unmaps and copies that are waited for */
+    cl_queue service; /* for maps, unmaps and synchronous copies */
     uint64_t total_bytes;
     uint64_t max_allocation_bytes;
     atomic_ullong used_bytes; /* of total_bytes, by allocations of this instance */
@@ -175,16 +178,17 @@ struct opencl_worker;
 struct opencl_stream {
     ds_accel_plugin_device_t *device;
     cl_queue queue;
-    atomic_uint is_shared;      /* the program has the queue too: it may have work unknown to us */
-    struct opencl_stream *next; /* of the device */
-    atomic_uint_fast64_t place; /* of the latest that was queued; 0: nothing yet */
-    atomic_uint_fast64_t finished; /* a place that is known to be reached */
+    atomic_uint is_shared;         /* the program uses the queue too: the queue may have work
+                                    * unknown to the plugin */
+    struct opencl_stream *next;    /* of the device */
+    atomic_uint_fast64_t place;    /* of the latest queued work; 0: none yet */
+    atomic_uint_fast64_t finished; /* a place that is known to be complete */
 
-    pthread_mutex_t lock; /* guards what follows, and the order of what goes into the queue */
+    pthread_mutex_t lock; /* guards the members below, and the order of submissions to the queue */
     struct opencl_capture *capture; /* NULL: none */
-    size_t row;                     /* its own in the capture */
-    cl_event mark;                  /* the latest one of a query; NULL: none */
-    uint64_t marked;                /* what mark is behind of: a place */
+    size_t row;                     /* the stream's row in the capture */
+    cl_event mark;                  /* the latest mark of a query; NULL: none */
+    uint64_t marked;                /* the place that the mark follows */
     struct opencl_worker *worker;   /* NULL until the first task */
 };
 
@@ -204,16 +208,16 @@ int32_t opencl_native_wrap(ds_accel_plugin_device_t *device, uint32_t kind, uint
                            void **native_out, struct ds_accel_error *error);
 void opencl_native_unwrap(ds_accel_plugin_device_t *device, uint32_t kind, void *native);
 
-/* Something is being queued on the locked stream. */
+/* Called when work is queued on the locked stream. */
 void opencl_touch(struct opencl_stream *stream);
-/* The status of a call that queued something on the locked stream; flushes the queue if it did. */
+/* The status of a call that queued work on the locked stream; flushes the queue on success. */
 int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *call,
                       struct ds_accel_error *error);
-/* A marker behind all that the locked stream has; flushed. */
+/* A marker after all work of the locked stream; flushed. */
 int32_t opencl_mark(struct opencl_stream *stream, cl_event *mark_out, struct ds_accel_error *error);
-/* Work of the locked stream from here on waits for a mark, of this or another context. */
+/* Later work of the locked stream waits for a mark, of this or another context. */
 int32_t opencl_wait_for(struct opencl_stream *stream, cl_event mark, struct ds_accel_error *error);
-/* DS_ACCEL_OK, NOT_READY or what its command failed with. */
+/* DS_ACCEL_OK, NOT_READY or the failure of the event's command. */
 int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
                          struct ds_accel_error *error);
 
@@ -221,7 +225,7 @@ int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
 
 typedef void (*opencl_task_t)(void *argument);
 
-/* Queue on the locked stream; what is queued afterwards begins when the task has ended. */
+/* Queues a task on the locked stream; later work begins when the task has ended. */
 int32_t opencl_task_queue(struct opencl_stream *stream, opencl_task_t call, void *argument,
                           struct ds_accel_error *error);
 int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, const void *source,
@@ -230,20 +234,22 @@ int32_t opencl_peer_queue(struct opencl_stream *stream, void *destination, const
                           uint64_t size_bytes, struct ds_accel_error *error);
 /* The first failure of a task of the stream since the last call, as *error; or DS_ACCEL_OK. */
 int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_error *error);
-/* The queue was finished, if is_idle: then wait for its last task; else no task of it runs from
-   here on. */
+/*
+ * is_idle: the queue was finished, so wait for its last task; otherwise no task of the stream
+ * starts from now on.
+ */
 void opencl_worker_drain(struct opencl_worker *worker, uint32_t is_idle);
-/* The same, for the end of the stream. */
+/* Like opencl_worker_drain(), at the end of the stream. */
 void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle);
 
 /* ---- events (event.c) ----------------------------------------------------------------------- */
 
 struct opencl_event {
     struct opencl_runtime *runtime;
-    pthread_mutex_t lock;           /* guards what follows */
+    pthread_mutex_t lock;           /* guards the members below */
     cl_event mark;                  /* NULL: never recorded */
-    struct opencl_capture *capture; /* the mark is in this one instead; NULL: no */
-    size_t row;                     /* its own in the capture */
+    struct opencl_capture *capture; /* the capture that contains the mark instead; NULL: none */
+    size_t row;                     /* the event's row in the capture */
 };
 
 int32_t opencl_event_create(ds_accel_plugin_device_t *device, uint32_t flags, void **native_out,
@@ -258,12 +264,14 @@ int32_t opencl_event_synchronize(ds_accel_plugin_device_t *device, void *native,
 int32_t opencl_event_elapsed_ms(ds_accel_plugin_device_t *device, void *start, void *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
-/* Its mark, retained; NULL if there is none. The capture that it is in instead, too, unless
-   capture_out is NULL: both at one time, as another thread may record it. */
+/*
+ * The event's mark, retained; NULL if there is none. Unless capture_out is NULL, also the capture
+ * that contains the mark instead: both are read together, as another thread may record the event.
+ */
 int32_t opencl_event_mark(ds_accel_plugin_device_t *device, struct opencl_event *event,
                           cl_event *mark_out, struct opencl_capture **capture_out, size_t *row_out,
                           struct ds_accel_error *error);
-/* Take over a mark, or a place in a capture, in place of the earlier one. */
+/* Replaces the event's mark with another mark, or with a position in a capture. */
 void opencl_event_set(struct opencl_event *event, cl_event mark, struct opencl_capture *capture,
                       size_t row);
 
@@ -281,7 +289,7 @@ int32_t opencl_copy_peer_async(ds_accel_plugin_device_t *device, void *native_st
 int32_t opencl_fill_async(ds_accel_plugin_device_t *device, void *native_stream, void *destination,
                           uint32_t pattern, uint32_t pattern_bytes, uint64_t count,
                           struct ds_accel_error *error);
-/* A copy, peer copy or fill into the queue of the locked stream. */
+/* Queues a copy, peer copy or fill on the locked stream. */
 int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node *node,
                           struct ds_accel_error *error);
 
@@ -292,7 +300,7 @@ int32_t opencl_copy_queue(struct opencl_stream *stream, const struct opencl_node
 #define OPENCL_NODE_FILL 3u
 #define OPENCL_NODE_TASK 4u
 
-/* One thing that a stream is asked to do: kept by a capture, or done at once. */
+/* One call on a stream: kept by a capture, or executed immediately. */
 struct opencl_node {
     uint32_t kind;      /* OPENCL_NODE_* */
     uint32_t copy_kind; /* DS_ACCEL_COPY_* */
@@ -305,16 +313,16 @@ struct opencl_node {
     void *argument;
 };
 
-/* Do it now or keep it, as the stream is or is not capturing. Takes the stream's lock. */
+/* Executes the call, or keeps it if the stream is capturing. Takes the stream's lock. */
 int32_t opencl_submit(struct opencl_stream *stream, const struct opencl_node *node,
                       struct ds_accel_error *error);
-/* Let the locked stream go on only if it is not capturing: else the capture breaks. */
+/* Fails, and breaks the capture, if the locked stream is capturing. */
 int32_t opencl_capture_refuse(struct opencl_stream *stream, const char *call,
                               struct ds_accel_error *error);
-/* The locked stream waits for a mark of a capture: it is, or is drawn, in. */
+/* The locked stream waits for a mark of a capture: it belongs to the capture, or joins it. */
 int32_t opencl_capture_join(struct opencl_stream *stream, struct opencl_capture *capture,
                             size_t row, struct ds_accel_error *error);
-/* The locked stream, which captures, marks its place for an event. */
+/* The locked stream, which captures, marks its position for an event. */
 int32_t opencl_capture_mark(const struct opencl_stream *stream, size_t *row_out,
                             struct ds_accel_error *error);
 /* The capture of the locked stream; NULL if there is none, or it has ended. */

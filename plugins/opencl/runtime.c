@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * From "is there an OpenCL platform?" to the devices that are taken.
+ * From the presence of an OpenCL platform to the selected devices.
  *
- * libOpenCL.so.1 is only a loader: the runtimes are named by files, /etc/OpenCL/vendors/NAME.icd,
- * and the loader opens all of them at the first question. So the files are looked at first; a
- * machine without any has nothing opened. Variables of the loaders name other places (ocl-icd:
- * OCL_ICD_VENDORS, Khronos: OCL_ICD_FILENAMES, both: OPENCL_VENDOR_PATH): where one is set, only
- * the loader can tell.
+ * libOpenCL.so.1 is only a loader: files /etc/OpenCL/vendors/NAME.icd name the runtimes, and the
+ * loader opens all of them at the first query. The plugin therefore checks these files first; on a
+ * machine without such files it opens nothing. Variables of the loaders name other places (ocl-icd:
+ * OCL_ICD_VENDORS, Khronos: OCL_ICD_FILENAMES, both: OPENCL_VENDOR_PATH): if one is set, only the
+ * loader can find the runtimes.
  *
- * A CPU is taken only if the option device_type asks for it. Whoever chooses opencl by name on a
- * machine with a GPU whose driver is broken should not find himself computing on the processor, and
- * the accelerator cpu serves that one better. The verdict names the option where a CPU is all that
- * there is.
+ * A CPU is selected only if the option device_type requests it. A program that chooses opencl by
+ * name on a machine whose GPU driver is broken should not compute on the processor unnoticed, and
+ * the accelerator cpu is the better choice for a processor. If there are only CPUs, the verdict
+ * names the option.
  *
- * Platforms fail one by one: one that has no device (-1) or cannot answer is skipped, and its error
- * counts only if there is nothing else. After an error nothing is read of what a call was to write:
- * PoCL leaves the count as it was.
+ * Platforms fail independently: a platform without a device (-1), or whose calls fail, is skipped,
+ * and its error counts only if no device is found. After an error, the plugin does not read a
+ * call's outputs: PoCL leaves the count unset.
  */
 #include "opencl.h"
 
@@ -154,7 +154,7 @@ static int read_options(const struct ds_accel_host *host, struct opencl_options 
         read_option(host, "presence", presence, sizeof(presence), problem) != 0) {
         return -1;
     }
-    options->sees_all = strcmp(presence, "off") == 0; /* the frame has refused what is neither */
+    options->sees_all = strcmp(presence, "off") == 0; /* the frame has rejected other values */
     return read_option(host, "platform", options->platform, sizeof(options->platform), problem);
 }
 
@@ -298,7 +298,7 @@ void opencl_close(void *opened)
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* Names of devices come with blanks around them, and one text may be longer than anybody needs. */
+/* Devices' names come with blanks around them, and a text may be very long. */
 static void trim(char *text)
 {
     size_t start = strspn(text, " \t");
@@ -311,7 +311,7 @@ static void trim(char *text)
     text[length] = '\0';
 }
 
-/* Ask the platform or, if there is one, the device. */
+/* Queries the platform or, unless it is NULL, the device. */
 static int32_t get_info(const struct cl_calls *cl, cl_platform platform, cl_device device,
                         uint32_t name, size_t size, void *value, size_t *size_out)
 {
@@ -352,13 +352,13 @@ void opencl_device_text(const struct opencl_runtime *runtime, cl_device device, 
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
-/* What a walk over the platforms found beside the devices: for the words of a problem. */
+/* What a walk over the platforms found beside the devices: used in messages. */
 struct walk {
     struct opencl_runtime *runtime;
     uint32_t all_count;      /* devices of all platforms */
-    uint32_t platform_count; /* whose name fits */
+    uint32_t platform_count; /* platforms whose name matches */
     char names[128];         /* of all platforms */
-    char other[128];         /* the first device that is of another type */
+    char other[128];         /* the first device of another type */
     uint64_t other_type;
     int32_t code; /* the first platform's error */
     char failed[160];
@@ -443,7 +443,7 @@ static int walk_platform(struct walk *walk, cl_platform platform, struct vendor_
     return result;
 }
 
-/* Why no device was taken, in the order of what an operator would want to know first. */
+/* Why no device was selected, with the causes in order of importance to an operator. */
 static int explain_none(const struct walk *walk, struct vendor_problem *problem)
 {
     const struct opencl_options *options = &walk->runtime->options;
@@ -495,12 +495,13 @@ static int find_devices(struct opencl_runtime *runtime, struct vendor_problem *p
     return runtime->device_count > 0 ? 0 : explain_none(&walk, problem);
 }
 
-/* ---- what a runtime does to the process ----------------------------------------------------- */
+/* ---- a runtime's effects on the process ------------------------------------------------------ */
 
 /*
- * Runtimes bring compilers, and compilers handle signals: PoCL's LLVM takes SIGHUP, SIGTERM and a
- * dozen more from the program. They are given back. What goes with them is PoCL's own handler of
- * SIGFPE: a kernel that divides integers by zero, which OpenCL leaves undefined, ends the process.
+ * Runtimes include compilers, and compilers handle signals: PoCL's LLVM replaces the program's
+ * handlers of SIGHUP, SIGTERM and a dozen other signals. The plugin restores them, including
+ * SIGFPE, for which PoCL has its own handler: a kernel that divides integers by zero, which OpenCL
+ * leaves undefined, then ends the process.
  */
 struct handlers {
     struct sigaction actions[NSIG];
@@ -528,7 +529,10 @@ static void restore_handlers(const struct handlers *handlers)
     }
 }
 
-/* Do all platforms need it? A runtime with threads of its own does not bear it. */
+/*
+ * Returns true if all platforms need serial calls. A runtime with threads of its own does not
+ * tolerate them.
+ */
 static int is_serial(const struct opencl_runtime *runtime)
 {
     char name[OPENCL_TEXT_SIZE];
@@ -543,7 +547,7 @@ static int is_serial(const struct opencl_runtime *runtime)
     return 1;
 }
 
-/* PoCL sets it for itself, and every child of the program would have it. */
+/* PoCL sets the variable for itself, and every child of the program would inherit it. */
 #define POCL_VARIABLE "HWLOC_PLUGINS_PATH"
 
 int opencl_count(void *opened, uint32_t *count_out, struct vendor_problem *problem)

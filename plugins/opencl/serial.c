@@ -3,21 +3,23 @@
 /*
  * One call at a time.
  *
- * OpenCL's calls may come from any thread, since 1.1. oclgrind 21.10 has not heard of it: it
- * crashes when two threads use a queue each. So for this platform the runtime's functions are
- * replaced by these, which share a lock; it is recursive, since such a runtime calls back on the
- * thread that called it.
+ * Since 1.1, OpenCL's calls may come from any thread. oclgrind 21.10 does not support that: it
+ * crashes when two threads use a queue each. For this platform, these functions with a shared lock
+ * replace the runtime's functions; the lock is recursive, since such a runtime calls back on the
+ * calling thread.
  *
- * clSetUserEventStatus is left alone: a thread that holds the lock may wait in clFlush or clFinish
- * for just that. It is all that the thread of a stream's tasks calls (task.c), but for copies
- * between devices, and oclgrind has one device. A task that waits for another thread's call waits
- * for ever; with a runtime that does a queue's work within clFlush it would do so anyway.
+ * clSetUserEventStatus takes no lock: a thread that holds the lock may wait in clFlush or clFinish
+ * for exactly that call. The thread of a stream's tasks calls only clSetUserEventStatus (task.c),
+ * apart from copies between devices, and oclgrind has one device. A task that waits for another
+ * thread's call waits forever; with a runtime that executes a queue within clFlush it would do so
+ * anyway.
  */
 #include "opencl.h"
 
-static pthread_mutex_t lock; /* made with the first use; guards the calls */
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static void *serialized;                                       /* the library of real */
+static pthread_mutex_t lock; /* initialized at first use; guards the calls */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
+static void *serialized;                                       /* the library that real belongs
+                                                                * to */
 static struct cl_calls real;
 
 #define CODE(name, parameters, arguments) \
@@ -133,7 +135,7 @@ CODE(clEnqueueSVMMemFill,
      (cl_queue queue, void *destination, const void *pattern, size_t pattern_size, size_t size,
       uint32_t wait_count, const cl_event *waits, cl_event *event_out),
      (queue, destination, pattern, pattern_size, size, wait_count, waits, event_out))
-/* An event that is reached already calls nobody back there. */
+/* With this runtime, an event that is already complete does not invoke its callback. */
 static int32_t serial_clSetEventCallback(cl_event event, int32_t state,
                                          void (*notify)(cl_event event, int32_t status,
                                                         void *user_data),
@@ -216,7 +218,7 @@ static int start(struct opencl_runtime *runtime)
     return 0;
 }
 
-/* What the library does not have stays absent. */
+/* Functions that the library lacks stay absent. */
 static void keep_absent(struct cl_calls *calls, const struct cl_calls *own)
 {
     if (own->clCreateCommandQueueWithProperties == NULL) {

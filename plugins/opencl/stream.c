@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A stream is an in-order command queue. Each call flushes it, since a runtime may otherwise keep
- * what it was given until somebody waits.
+ * A stream is an in-order command queue. Each call flushes the queue, since a runtime may otherwise
+ * hold back the work until a thread waits for it.
  *
- * OpenCL cannot ask a queue whether it is idle: a marker is queued behind all there is, and its
- * status asked. The marker is kept until something else is queued, so that whoever polls does not
- * fill the queue with markers; and none is needed after the queue was finished. If the program has
- * the queue as well, it may have queued something that nobody told us of; then a marker answers
- * only for the moment it was queued at, and a fresh one gets a moment to be reached before the
- * queue is called busy.
+ * OpenCL has no query for an idle queue: the plugin queues a marker after all work, and queries the
+ * marker's status. The marker is kept until other work is queued, so that polling does not fill the
+ * queue with markers; a finished queue needs no marker. If the program uses the queue as well, it
+ * may have queued work unknown to the plugin; a marker then covers only the work before it, and a
+ * new marker gets a short time to complete before the queue is reported as busy.
  */
 #include "opencl.h"
 
 #include <sched.h>
 #include <time.h>
 
-/* What a fresh mark of a queue that others have too is given to be reached. */
+/* The time that a new mark gets to complete in a queue that the program uses too. */
 #define FRESH_NS UINT64_C(1000000)
 
 /* ---- what is queued ------------------------------------------------------------------------- */
 
-/* Numbers of what was queued: unique in the process, so that one of a stream that is gone fits
-   no other. */
+/*
+ * Numbers of queued work: unique in the process, so that a destroyed stream's number matches no
+ * other stream.
+ */
 static atomic_uint_fast64_t next_place = 1;
 
 void opencl_touch(struct opencl_stream *stream)
@@ -42,8 +43,10 @@ int32_t opencl_queued(struct opencl_stream *stream, int32_t code, const char *ca
     if (status < 0) {
         return status;
     }
-    /* The command is in the queue, whatever becomes of this: its memory is in use. So it is tried
-     * again, and a failure is not told before the queue has nothing left to do. */
+    /*
+     * The command is queued, even if the flush fails: its memory is in use. The flush is therefore
+     * repeated, and a failure is reported only when the queue has no work left.
+     */
     code = cl->clFlush(stream->queue);
     if (code == CL_SUCCESS || cl->clFlush(stream->queue) == CL_SUCCESS) {
         return DS_ACCEL_OK;
@@ -91,10 +94,10 @@ int32_t opencl_status_of(ds_accel_plugin_device_t *device, cl_event mark,
 /* ---- waiting for another context ------------------------------------------------------------ */
 
 /*
- * An event is known in its own context only. For a stream of another one there is a user event,
- * which the runtime's callback sets when the mark is reached. Its status is success also if the
- * work before the mark failed, which the mark's own stream tells: PoCL 3.1 ends the process when a
- * user event that a queue waits for gets an error.
+ * An event is valid only in its own context. A stream of another context waits for a user event,
+ * which the runtime's callback sets when the mark is reached. The user event's status is success
+ * even if the work before the mark failed, which the mark's own stream reports: PoCL 3.1 ends the
+ * process when a user event that a queue waits for gets an error.
  */
 struct bridge {
     int32_t (*set_status)(cl_event event,
@@ -240,7 +243,7 @@ int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, i
     cl_queue queue = make_queue(state, priority, &code);
     struct opencl_stream *stream;
 
-    (void)flags; /* no queue waits for another unasked */
+    (void)flags; /* no queue waits for another by itself */
     if (queue == NULL || code != CL_SUCCESS) {
         return vendor_check(
             device->instance, device, code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES, error,
@@ -255,7 +258,7 @@ int32_t opencl_stream_create(ds_accel_plugin_device_t *device, uint32_t flags, i
     return DS_ACCEL_OK;
 }
 
-/* Work in the queue is done first: a task in it needs the stream's thread. */
+/* The queue's work is finished first: a task in it needs the stream's thread. */
 void opencl_stream_destroy(ds_accel_plugin_device_t *device, void *native)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -414,11 +417,11 @@ uint64_t opencl_native_handle(ds_accel_plugin_device_t *device, uint32_t kind, v
         cl_event mark;
 
         pthread_mutex_lock(&event->lock);
-        mark = event->mark; /* borrowed until it is recorded again */
+        mark = event->mark; /* borrowed until the event is recorded again */
         pthread_mutex_unlock(&event->lock);
         return (uint64_t)(uintptr_t)mark;
     }
-    return 0; /* captures are lists of ours */
+    return 0; /* captures are the plugin's own lists */
 }
 
 static int32_t check_queue(ds_accel_plugin_device_t *device, cl_queue queue,
@@ -478,7 +481,7 @@ static int32_t wrap_queue(ds_accel_plugin_device_t *device, cl_queue queue, void
     return DS_ACCEL_OK;
 }
 
-/* An event of the program's, of this context or another of the platform. */
+/* Wraps an event of the program, of this context or of another on the same platform. */
 static int32_t wrap_event(ds_accel_plugin_device_t *device, cl_event mark, void **native_out,
                           struct ds_accel_error *error)
 {

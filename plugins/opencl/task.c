@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Work of the host in a stream: host tasks, copies from host to host, and copies between devices,
- * which have no context in common and go through host memory.
+ * Host work in a stream: host tasks, copies from host to host, and copies between devices, which
+ * share no context and go through host memory.
  *
- * OpenCL's callbacks must not wait for anything and may run on a thread that the device itself
- * needs, while a task may take as long as it likes. So a callback only wakes a thread of the
- * stream's own (a worker, started with the first task), and the queue waits for the worker:
+ * OpenCL's callbacks must not block and may run on a thread that the device itself needs, while a
+ * task may take any time. A callback therefore only wakes the stream's own thread (a worker,
+ * started with the first task), and the queue waits for the worker:
  *
- *      queue    ... marker ........................ barrier(gate) ... what comes after
+ *      queue    ... marker ........................ barrier(gate) ... later work
  *                      | reached                        ^
  *      callback        +--> to the worker               | clSetUserEventStatus(gate)
  *      worker                  runs the task -----------+
@@ -16,13 +16,13 @@
  * gate is a user event. The marker is flushed before the barrier is queued: oclgrind runs a whole
  * queue within clFlush, and would wait there for a gate that only a later callback opens.
  *
- * A task has to run once if queuing it succeeded and never if it failed, but after the callback is
- * set it runs whatever becomes of the calls that follow. If one of these fails, the task is called
- * off; if the worker was faster, it is waited for instead, which keeps the order that the barrier
- * was to keep.
+ * A task must run once if queuing it succeeded, and never if queuing failed; but once the callback
+ * is set, the task runs even if the later calls fail. If one of them fails, the task is cancelled;
+ * if the worker has already started it, the caller waits for it instead, which keeps the order that
+ * the barrier would have kept.
  *
- * A failed copy of a worker cannot be told to the runtime without ending the queue. The stream
- * remembers it until somebody synchronizes or asks.
+ * A worker cannot report a failed copy to the runtime without ending the queue. The stream keeps
+ * the failure until a call synchronizes or queries the stream.
  */
 #include "opencl.h"
 
@@ -35,7 +35,9 @@
 #define JOB_IS_OFF 2u
 #define JOB_IS_DONE 3u
 
-/* Once its callback is set it goes to the worker and from there to the list done, whatever happens.
+/*
+ * Once the callback is set, the job goes to the worker and from there to the list done, in all
+ * cases.
  */
 struct job {
     atomic_uint state; /* JOB_* */
@@ -53,20 +55,20 @@ struct job {
 };
 
 struct opencl_worker {
-    struct cl_calls cl; /* its own: a callback may come when the instance is gone */
+    struct cl_calls cl; /* the job's own: a callback may come after the instance has ended */
     const struct ds_accel_host *host;
     pthread_t thread;
-    atomic_uint references; /* the stream's, the thread's */
+    atomic_uint references; /* of the stream and the thread */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
     struct job *first;
     struct job *last;
-    struct job *done;       /* to be freed by the next who queues, or at the end */
-    uint64_t pending_count; /* callbacks that have not come, and jobs not ended */
+    struct job *done;       /* freed by the next call that queues a task, or at the end */
+    uint64_t pending_count; /* callbacks that have not come, and jobs that have not ended */
     uint32_t is_stopping;
-    uint32_t is_running;  /* a job, now */
-    uint32_t is_orphaned; /* nobody waits for the queue any more: no task runs */
+    uint32_t is_running;  /* a job is running now */
+    uint32_t is_orphaned; /* no call waits for the queue any more: no task runs */
     int32_t failure;      /* of the first copy that failed; CL_SUCCESS */
 };
 
@@ -90,7 +92,7 @@ static void free_job(const struct cl_calls *cl, struct job *job)
     free(job);
 }
 
-/* One piece through host memory. The service queues are in order and waited for. */
+/* One piece of a copy through host memory. The service queues are in order and waited for. */
 static int32_t copy_piece(const struct job *job, void *staging, uint64_t offset, size_t size)
 {
     const struct cl_calls *cl = &job->worker->cl;
@@ -137,7 +139,7 @@ static void open_gate(const struct job *job, uint32_t is_silent)
 {
     int32_t code = CL_INVALID_OPERATION;
 
-    /* Everything behind a gate that stays shut would wait for ever. */
+    /* All work after a gate that stays closed would wait forever. */
     for (int i = 0; i < GATE_TRIES && code != CL_SUCCESS; i++) {
         code = job->worker->cl.clSetUserEventStatus(job->gate, CL_COMPLETE);
     }
@@ -167,7 +169,9 @@ static void keep_failure(struct opencl_worker *worker, int32_t code)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* What has run is freed by those who call the runtime anyway: the worker calls it for a gate only.
+/*
+ * Finished jobs are freed by threads that call the runtime anyway: the worker calls it only for a
+ * gate.
  */
 static void free_done(struct opencl_worker *worker)
 {
@@ -204,7 +208,7 @@ static void run_job(struct job *job)
             code = run_copy(job);
             release_memory(&worker->cl, job);
         }
-        keep_failure(worker, code); /* before anybody can be told that the stream is done */
+        keep_failure(worker, code); /* before any caller can learn that the stream is done */
         open_gate(job, is_orphaned);
     }
     pthread_mutex_lock(&worker->lock);
@@ -305,7 +309,7 @@ void opencl_worker_stop(struct opencl_worker *worker, uint32_t is_idle)
         pthread_join(thread, NULL);
         free_done(worker);
     } else {
-        pthread_detach(thread); /* it ends with its last callback, if that ever comes */
+        pthread_detach(thread); /* the thread ends with its last callback, if that ever comes */
     }
     put_worker(worker);
 }
@@ -332,7 +336,7 @@ int32_t opencl_worker_failure(struct opencl_stream *stream, struct ds_accel_erro
 
 /* ---- queuing -------------------------------------------------------------------------------- */
 
-/* The runtime's: may not wait. A failure before the marker has been told elsewhere. */
+/* Called by the runtime: must not block. Failures before the marker are reported elsewhere. */
 static void on_reached(cl_event mark, int32_t status, void *given)
 {
     struct job *job = given;
@@ -352,7 +356,7 @@ static void on_reached(cl_event mark, int32_t status, void *given)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Call the job off: 1; or, if it is too late for that, wait for it: 0. */
+/* Cancels the job: returns 1; or, if the job has started, waits for it: returns 0. */
 static int call_off(struct job *job)
 {
     struct opencl_worker *worker = job->worker;
@@ -378,8 +382,7 @@ static void count_pending(struct opencl_worker *worker, int64_t change)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* From here on the job is the callback's, and freed by nobody who does not hold the stream's lock.
- */
+/* From here on the job belongs to the callback, and is freed only with the stream's lock held. */
 static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_event mark,
                             struct ds_accel_error *error)
 {
@@ -394,7 +397,7 @@ static int32_t set_callback(struct opencl_stream *stream, struct job *job, cl_ev
     return vendor_check(device->instance, device, code, error, "clSetEventCallback(CL_COMPLETE)");
 }
 
-/* The marker, its callback and the barrier. *is_set_out: the callback will come. */
+/* Queues the marker, its callback and the barrier. *is_set_out: the callback will come. */
 static int32_t queue_parts(struct opencl_stream *stream, struct job *job, uint32_t *is_set_out,
                            struct ds_accel_error *error)
 {
@@ -422,7 +425,7 @@ static int32_t queue_parts(struct opencl_stream *stream, struct job *job, uint32
     return status;
 }
 
-/* Takes the job in any case. */
+/* Takes ownership of the job in any case. */
 static int32_t queue_job(struct opencl_stream *stream, struct job *job,
                          struct ds_accel_error *error)
 {
@@ -494,8 +497,7 @@ int32_t opencl_memmove_queue(struct opencl_stream *stream, void *destination, co
     return queue_job(stream, job, error);
 }
 
-/* The memory may be freed before the worker gets to the copy, of which the runtime knows nothing.
- */
+/* The memory may be freed before the worker reaches the copy, which is unknown to the runtime. */
 static int32_t find_peer(struct opencl_stream *stream, const char *name, const void *address,
                          uint64_t size_bytes, struct opencl_range *range,
                          struct ds_accel_error *error)
