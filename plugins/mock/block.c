@@ -3,15 +3,15 @@
 /*
  * The register of addresses: device memory, pinned and registered host memory, mapped ranges.
  *
- * A runtime that knows its addresses can refuse the wrong ones: a pointer freed twice or one of
- * another allocator is ERR_INVALID here and no crash. Blocks are sorted by address and never
- * overlap, so an interior pointer is a binary search.
+ * A runtime that knows its addresses can reject wrong ones: a pointer that is freed twice, or that
+ * comes from another allocator, causes ERR_INVALID here and not a crash. Blocks are sorted by
+ * address and never overlap, so an interior pointer is a binary search.
  */
 #include "mock.h"
 
 #include <stdatomic.h>
 
-/* The ABI wants ids unique in the process, so the instances share this one counter. */
+/* The ABI requires ids that are unique in the process, so the instances share this counter. */
 static atomic_uint_fast64_t next_block_id = 1;
 
 /* Number of blocks whose base is at or below the address. */

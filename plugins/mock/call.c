@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What every function of the table begins with, and what those do that take time.
+ * What every function of the table does first, and how functions simulate time.
  *
- * All checks of handles are here, so that a function reads: enter, check the other arguments, work.
- * A real plugin has no script to obey, but the same place for the same question: is this device
- * still there? Once it was lost, no call reaches the vendor's runtime any more until the device is
- * closed, since most runtimes answer with hangs.
+ * All checks of handles are here, so that a function consists of: enter, check the other arguments,
+ * work. A real plugin has no script, but checks here whether the device is still present. After a
+ * device is lost, no call reaches the vendor's runtime until the device is closed, since most
+ * runtimes hang.
  */
 #include "mock.h"
 
@@ -138,8 +138,10 @@ void mock_sleep_until(uint64_t when_ns)
     const struct timespec when = {.tv_sec = (time_t)(when_ns / UINT64_C(1000000000)),
                                   .tv_nsec = (long)(when_ns % UINT64_C(1000000000))};
 
-    /* A signal of the program must not make the wait shorter; with an absolute time, trying again
-     * does not make it longer either. */
+    /*
+     * A signal of the program must not shorten the wait; with an absolute time, a retry does not
+     * lengthen it either.
+     */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR) {
     }
 }

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures: what the queues of one capture are given, in the order of the calls.
+ * Captures: the work submitted to the queues of one capture, in the order of the calls.
  *
- * A queue that waits for an event of a capture is drawn into it. Each queue in it knows how many
- * works of every other one come before what it is given next; an event that is recorded keeps that
- * knowledge, and who waits for it takes it over. The capture is whole if the queue that began it
- * knows of all works in the end: what nobody waited for would be in no order with what follows the
- * graph. Marks of events are no works: nothing has to wait for them.
+ * A queue that waits for an event of a capture joins the capture. Each queue in a capture knows how
+ * many works of every other queue precede its next work; a recorded event keeps these counts, and a
+ * queue that waits for the event merges them into its own. The capture is whole if, at the end, the
+ * counts of the queue that began it cover all works: work that no queue waited for would have no
+ * order with the work after the graph. Marks of events are not works: no queue has to wait for
+ * them.
  *
- * instance->lock is held for everything here.
+ * All functions here run with instance->lock held.
  */
 #include "mock.h"
 
 struct mock_capture {
-    uint32_t references;             /* one for each queue in it, and each mark */
-    uint32_t state;                  /* DS_ACCEL_CAPTURING_*; NO: it was ended */
-    const struct mock_queue *origin; /* where it began; compared, never followed */
+    uint32_t references;             /* one for each queue in the capture, and each mark */
+    uint32_t state;                  /* DS_ACCEL_CAPTURING_*; NO: the capture has ended */
+    const struct mock_queue *origin; /* the queue that began the capture; compared, never
+                                      * dereferenced */
     uint64_t id;
-    struct mock_known counts; /* works of each queue, in the order in which they came in */
+    struct mock_known counts; /* works of each queue, in the order in which the queues joined */
     struct mock_work_list works;
 };
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
-/* Room for so many queues, 0 works of each new one; 0 or -1. */
+/* Makes room for so many queues, with 0 works for each new queue; 0 or -1. */
 static int extend(struct mock_known *known, size_t count)
 {
     uint64_t *works;
@@ -92,7 +94,7 @@ void mock_capture_break(const struct mock_queue *queue)
     queue->capture->state = DS_ACCEL_CAPTURING_BROKEN;
 }
 
-/* A new place in the capture; 0 or -1. */
+/* Adds the queue to the capture; 0 or -1. */
 static int enter(struct mock_queue *queue, struct mock_capture *capture)
 {
     size_t place = capture->counts.count;
@@ -178,7 +180,7 @@ void mock_capture_drop(struct mock_queue *queue)
         mock_capture_break(queue);
         mock_capture_end(queue, &works);
     } else {
-        leave(queue); /* what it was given still has to be joined */
+        leave(queue); /* its work still has to be joined */
     }
 }
 

@@ -64,12 +64,14 @@ static int32_t mock_device_identity(ds_accel_plugin_instance_t *instance, uint32
     return DS_ACCEL_OK;
 }
 
-/* Lock held, for the first of several openings: as new, whatever happened to it before. */
+/* With the lock held, for the first of several openings: resets the device's state. */
 static int start_device(ds_accel_plugin_device_t *device)
 {
     size_t guarded = offsetof(struct ds_accel_plugin_device, open_count);
 
-    /* Not the members before these: they never change, and threads read them without the lock. */
+    /*
+     * Except the members before these: they never change, and threads read them without the lock.
+     */
     memset((char *)device + guarded, 0, sizeof(*device) - guarded);
     device->default_stream = mock_stream_make(device, NULL);
     if (device->default_stream == NULL) {
@@ -133,7 +135,7 @@ static void mock_device_close(ds_accel_plugin_device_t *device)
     }
     pthread_mutex_unlock(&device->instance->lock);
     mock_stream_destroy(default_stream);
-    /* Of a lost device nothing could be freed, so that nobody is to blame. */
+    /* On a lost device no memory can be freed, so leftover memory is not a leak. */
     if (left_count > 0 && !was_lost) {
         mock_log(device->instance->host, DS_ACCEL_LOG_WARN,
                  "device %u closed with %zu allocations left, %llu bytes of the device",
@@ -173,7 +175,7 @@ static int32_t mock_device_info(ds_accel_plugin_device_t *device,
     return DS_ACCEL_OK;
 }
 
-/* A thread that never chose has device 0, as with most vendors. */
+/* A thread that never chose a device has device 0, as with most vendors. */
 static int32_t mock_device_get_current(ds_accel_plugin_instance_t *instance,
                                        uint32_t *device_index_out, struct ds_accel_error *error)
 {

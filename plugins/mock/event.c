@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events: handles around marks. A mark is the time at which a queue will have done what it had
- * been given when the event was recorded.
+ * Events: handles around marks. A mark is the time at which a queue will have finished the work
+ * that preceded the event's record.
  */
 #include "mock.h"
 
@@ -123,7 +123,10 @@ static int32_t mock_event_record(ds_accel_plugin_event_t *event, ds_accel_plugin
     return mock_work_submit(stream, &work, "event_record", error);
 }
 
-/* The time of the mark, 0 when it was never recorded; ERR_STATE while it lies in a capture. */
+/*
+ * The time of the mark, 0 if the event was never recorded; ERR_STATE while the mark is in a
+ * capture.
+ */
 static int32_t mark_done_ns(const ds_accel_plugin_event_t *event, const char *slot,
                             uint64_t *done_ns_out, struct ds_accel_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What is answered without an open device: sensors, processes, links, op builders, environment. */
+/* Facts that need no open device: sensors, processes, links, op builders, environment. */
 #include "mock.h"
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ static int32_t mock_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t
     pthread_mutex_unlock(&instance->lock);
 
     memset(&telemetry, 0, sizeof(telemetry));
-    /* All but FAN: the device is cooled with water. A tester of "not valid" needs one. */
+    /* All but FAN: the device is water-cooled. Tests of "not valid" need an invalid value. */
     telemetry.valid = DS_ACCEL_TELEMETRY_UTILIZATION | DS_ACCEL_TELEMETRY_MEMORY_UTILIZATION |
                       DS_ACCEL_TELEMETRY_TEMPERATURE | DS_ACCEL_TELEMETRY_POWER |
                       DS_ACCEL_TELEMETRY_POWER_LIMIT | DS_ACCEL_TELEMETRY_ENERGY |
@@ -54,7 +54,7 @@ static int32_t mock_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t
     return DS_ACCEL_OK;
 }
 
-/* The one process a mock device can know of: this one, while it has the device open. */
+/* The only process that a mock device knows: the calling process, while it has the device open. */
 static int32_t mock_telemetry_processes(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                         struct ds_accel_process *processes, uint32_t stride_bytes,
                                         uint32_t capacity, uint32_t *count_out,
@@ -85,7 +85,10 @@ static int32_t mock_telemetry_processes(ds_accel_plugin_instance_t *instance, ui
     return DS_ACCEL_OK;
 }
 
-/* A ring: to the next device and from the one before. Two devices share one link, one has none. */
+/*
+ * A ring: links to the next and to the previous device. With two devices there is one link, with
+ * one device none.
+ */
 static int32_t mock_links_get(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                               struct ds_accel_link *links, uint32_t stride_bytes, uint32_t capacity,
                               uint32_t *count_out, struct ds_accel_error *error)

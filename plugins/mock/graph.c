@@ -3,9 +3,9 @@
 /*
  * Graphs: a capture keeps the work of its streams in the order of the calls (capture.c), a graph is
  * that list, and launching runs it again in the same order. Waiting for an event of the capture is
- * implied by that order. A call on a capturing stream that asks what is only known when the work
- * runs (synchronize, query, allocation) breaks the capture; what other threads and streams do
- * doesn't, so that the three modes are alike.
+ * implied by that order. A call on a capturing stream whose result is only known when the work runs
+ * (synchronize, query, allocation) breaks the capture; calls of other threads and streams do not,
+ * so the three modes do not differ.
  */
 #include "mock.h"
 
@@ -249,7 +249,7 @@ static int32_t mock_graph_launch(ds_accel_plugin_graph_exec_t *exec,
     return DS_ACCEL_OK;
 }
 
-/* Parameters may differ between two graphs that are otherwise alike; kinds and number may not. */
+/* Parameters may differ between two otherwise equal graphs; kinds and number may not. */
 static int is_same_shape(const struct mock_work_list *a, const struct mock_work_list *b)
 {
     if (a->count != b->count) {

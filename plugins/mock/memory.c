@@ -4,9 +4,9 @@
  * Device, managed, pinned and registered memory.
  *
  * All of it is host memory from the C library's heap, or with option ipc from memfds (share.c); the
- * kinds differ in what they are counted against and in what may be done with them. Pinned memory is
- * not locked, so that a test machine with a small RLIMIT_MEMLOCK runs the same tests; option
- * pinned_limit_bytes plays that limit.
+ * kinds differ in the limit that applies and in the allowed uses. Pinned memory is not locked, so
+ * that a test machine with a small RLIMIT_MEMLOCK runs the same tests; option pinned_limit_bytes
+ * simulates that limit.
  */
 #include "mock.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define PINNED_ALIGN_BYTES 64u
-#define MAX_PINNED_BYTES (UINT64_C(1) << 39) /* no host has as much: no heap need be asked */
+#define MAX_PINNED_BYTES (UINT64_C(1) << 39) /* no host has this much: fails at once */
 #define PINNED_FLAGS \
     (DS_ACCEL_PINNED_PORTABLE | DS_ACCEL_PINNED_MAPPED | DS_ACCEL_PINNED_WRITE_COMBINED | \
      DS_ACCEL_PINNED_HUGE_PAGES)
@@ -33,7 +33,7 @@ static int fits(ds_accel_plugin_device_t *device, uint64_t size_bytes)
     return answer;
 }
 
-/* Bytes for the block from the heap or, to be shared, from a file; NULL. */
+/* Bytes for the block from the heap or, for sharing, from a file; NULL on failure. */
 static void *get_bytes(const ds_accel_plugin_instance_t *instance, struct mock_block *block,
                        uint64_t align_bytes)
 {
@@ -77,8 +77,8 @@ static void give_bytes(const struct mock_block *block)
 }
 
 /*
- * NULL when the device or the heap is full. The first look keeps a request that can't be met away
- * from the heap; only the second one, under the lock of the insertion, decides.
+ * NULL when the device or the heap is full. The first check keeps a request that cannot be
+ * satisfied away from the heap; only the second check, under the lock of the insertion, decides.
  */
 static void *take_device_memory(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                 uint64_t align_bytes, uint32_t kind)
@@ -122,7 +122,7 @@ static int32_t alloc_device_memory(ds_accel_plugin_device_t *device, uint64_t si
     int32_t status = mock_enter_device(device, slot, error);
 
     if (status == DS_ACCEL_ERR_NO_MEMORY) {
-        /* A refusal that the script asks for looks like, and counts as, a real one. */
+        /* A scripted failure looks like a real one, and counts as one. */
         return mock_usage_refuse(device, size_bytes, slot, error);
     }
     if (status < 0) {
@@ -167,7 +167,10 @@ static int is_device_memory(const struct mock_block *block)
     return block->kind == DS_ACCEL_POINTER_DEVICE || block->kind == DS_ACCEL_POINTER_MANAGED;
 }
 
-/* Out of the register first, then back to the heap: no address is ever in the register twice. */
+/*
+ * Removes the block from the register first, then frees it: no address is ever in the register
+ * twice.
+ */
 static int32_t free_device_memory(ds_accel_plugin_device_t *device, void *pointer, const char *slot,
                                   struct ds_accel_error *error)
 {
@@ -208,7 +211,7 @@ static int32_t mock_mem_free(ds_accel_plugin_device_t *device, void *pointer,
     return free_device_memory(device, pointer, "mem_free", error);
 }
 
-/* The address is there at once; that it may be used only behind the waits is a matter of time. */
+/* The address is valid at once; the waits only delay the time at which it may be used. */
 static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
                                     uint32_t flags, ds_accel_plugin_event_t *const *waits,
                                     uint32_t wait_count, void **pointer_out,
@@ -243,7 +246,7 @@ static int32_t mock_mem_alloc_async(ds_accel_plugin_stream_t *stream, uint64_t s
     return DS_ACCEL_OK;
 }
 
-/* Work queued before has moved its data already, so that the memory can go at once. */
+/* Earlier queued work has already moved its data, so the memory can be freed at once. */
 static int32_t mock_mem_free_async(ds_accel_plugin_stream_t *stream, void *pointer,
                                    ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                                    struct ds_accel_error *error)
@@ -262,7 +265,7 @@ static int32_t mock_mem_free_async(ds_accel_plugin_stream_t *stream, void *point
 
 /* ---- host memory ---------------------------------------------------------------------------- */
 
-/* Enter host memory in the register, within the limit. */
+/* Adds host memory to the register, within the limit. */
 static int32_t add_host_memory(ds_accel_plugin_instance_t *instance, const struct mock_block *block,
                                const char *slot, struct ds_accel_error *error)
 {
@@ -299,7 +302,7 @@ static int32_t add_host_memory(ds_accel_plugin_instance_t *instance, const struc
     return DS_ACCEL_OK;
 }
 
-/* The alignment to allocate with, or 0 where the ABI does not know the one asked for. */
+/* The alignment for the allocation, or 0 if the ABI does not define the requested alignment. */
 static uint64_t pinned_align(uint64_t align_bytes)
 {
     if (align_bytes == 0) {
@@ -477,7 +480,7 @@ static int32_t mock_mem_pointer_info(ds_accel_plugin_instance_t *instance,
     const struct mock_block *block;
     int32_t status = mock_enter(instance, "mem_pointer_info", error);
 
-    (void)device; /* addresses are the process's: one pointer, one owner */
+    (void)device; /* addresses are unique in the process: one pointer, one owner */
     if (status < 0) {
         return status;
     }
@@ -505,7 +508,7 @@ size_t mock_memory_release(ds_accel_plugin_device_t *device)
     ds_accel_plugin_instance_t *instance = device->instance;
     size_t released = 0;
 
-    /* From the end, so that removing moves no block that is still to be looked at. */
+    /* From the end, so that a removal moves no block that is not yet visited. */
     for (size_t i = instance->block_count; i > 0; i--) {
         struct mock_block *block = &instance->blocks[i - 1];
 
@@ -513,7 +516,7 @@ size_t mock_memory_release(ds_accel_plugin_device_t *device)
             continue;
         }
         if (block->source == MOCK_SOURCE_IMPORT || block->source == MOCK_SOURCE_DMABUF) {
-            /* Another process's, and never counted here. */
+            /* Another process's memory, never counted here. */
         } else if (is_device_memory(block)) {
             mock_usage_give(device, block->size_bytes);
         } else {

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The mock plugin: a device that does what it is told, for tests without hardware, and the plugin
- * to copy when you write your own.
+ * The mock plugin: a device whose behaviour is configured by options, for tests without hardware,
+ * and the plugin to copy when you write your own.
  *
  * What to copy
  *
  *  1. One DS_ACCEL_PLUGIN() and one fill function, at the end of this file. No version, size or
- *     note is typed by hand. A function you don't have is left out of the table: the host answers
- *     DS_ACCEL_ERR_UNSUPPORTED for it, and a stub of yours could only say so less well.
- *  2. Nothing happens before probe: the entry fills a table. probe leaves nothing behind, neither
- *     a thread nor a context. Here it reads options; yours dlopens the vendor's runtime and asks
- *     for its device count. Tell apart what an operator would treat differently: no hardware, no
- *     driver, no permission, a library that is missing. Put the evidence in detail.
- *  3. All state hangs off the instance that init returns. Two instances in one process do not meet,
- *     except in the counter of allocation ids, which the ABI wants unique in the process.
- *  4. Every function begins in call.c: is the handle there, is its device still alive? Then come
+ *     note is typed by hand. Leave a function that you don't have out of the table: the host
+ *     returns DS_ACCEL_ERR_UNSUPPORTED for it, with a better message than your own stub would have.
+ *  2. No work happens before probe: the entry fills a table. probe leaves nothing behind, neither a
+ *     thread nor a context. Here it reads options; your probe dlopens the vendor's runtime and
+ *     reads its device count. Distinguish causes that an operator would treat differently: no
+ *     hardware, no driver, no permission, a missing library. Put the evidence in detail.
+ *  3. All state belongs to the instance that init returns. Two instances in one process share
+ *     nothing but the counter of allocation ids, which the ABI requires to be unique in the
+ *     process.
+ *  4. Every function begins in call.c: is the handle valid, is its device still alive? Then come
  *     the other arguments, then the work. Outputs are written last, and only on success.
- *  5. The function that finds an error describes it, once: call, arguments, cause, and the vendor's
- *     own code and name unchanged. Callers clean up and pass the status on.
- *  6. Structs that cross the ABI are built on the stack, zeroed, and written with
- *     ds_accel_write(), so that a host older or newer than this file is served too. Arrays go
- *     through ds_accel_write_element(), with the caller's stride.
- *  7. Handles are ours, what is inside them is the vendor's (struct mock_queue in struct
- *     ds_accel_plugin_stream). native_get and native_wrap are then a line each.
+ *  5. The function that detects an error describes it, once: call, arguments, cause, and the
+ *     vendor's own code and name unchanged. Callers clean up and pass the status on.
+ *  6. Structs that cross the ABI are built on the stack, zeroed, and written with ds_accel_write(),
+ *     so that they work with older and newer hosts too. Arrays go through ds_accel_write_element(),
+ *     with the caller's stride.
+ *  7. Handles are the plugin's, the objects inside them are the vendor's (struct mock_queue in
+ *     struct ds_accel_plugin_stream). native_get and native_wrap are then a line each.
  *  8. Calls into the host (log, config_get, trace) are made with no lock held.
  *
- * What not to copy: the one lock for everything, which a fast runtime makes unnecessary, and the
- * fail script, for which a real device needs no help.
+ * What not to copy: the single lock for everything, which a fast runtime makes unnecessary, and the
+ * fail script, which a real device does not need.
  *
  *   options.c  reading the options         memory.c   device, managed and pinned memory
  *   script.c   the option fail             usage.c    sizes, peaks, limits
@@ -39,10 +40,10 @@
  *   share.c    between processes
  *
  * Options: DS_ACCEL_MOCK_<KEY> in the environment, or backends.mock.options.<key>. Built under
- * another name with -DMOCK_NAME='"cuda"', that name takes the place of mock in both.
+ * another name with -DMOCK_NAME='"cuda"', that name replaces mock in both.
  *
- *   device_count        2            0 to 256; with 0 the probe says "no device"
- *   memory_bytes        1073741824   of each device; a number only, nothing is set aside
+ *   device_count        2            0 to 256; with 0 the probe reports "no device"
+ *   memory_bytes        1073741824   of each device; a number only, no memory is reserved
  *   available           true         or false, or error
  *   reason              no_device    a DS_ACCEL_REASON in lower case; driver_failed with error
  *   detail              (a text)     the evidence in the verdict, up to 255 bytes
@@ -50,20 +51,21 @@
  *   device_name         Mock Device  up to 127 bytes
  *   bf16, fp16          true         whether the device computes in that type
  *   ipc                 true         memory and events can be shared with other processes
- *   alloc_latency_ns    0            an allocation takes so long
- *   copy_latency_ns     0            a copy or fill, before its bytes
- *   copy_bytes_per_s    0            and its bytes; 0: no time
- *   launch_latency_ns   0            a host task or the launch of a graph
- *   sync_latency_ns     0            waiting, after what was waited for
- *   probe_latency_ms    0            the probe; for deadlines
+ *   alloc_latency_ns    0            duration of an allocation
+ *   copy_latency_ns     0            duration of a copy or fill, without its bytes
+ *   copy_bytes_per_s    0            rate of its bytes; 0: no time
+ *   launch_latency_ns   0            duration of a host task or of the launch of a graph
+ *   sync_latency_ns     0            duration of a wait, after the work is done
+ *   probe_latency_ms    0            duration of the probe; for deadlines
  *   pinned_limit_bytes  0            pinned and registered memory of the instance; 0: no limit
  *   max_allocation_bytes 0           of one allocation on the device; 0: no limit
  *   fail                (empty)      which calls fail, and how: script.c has the grammar
  *
- * The vendor's variable MOCK_VISIBLE_DEVICES, "1,0", leaves these of the devices, in this order.
+ * The vendor's variable MOCK_VISIBLE_DEVICES, "1,0", makes only these devices visible, in this
+ * order.
  *
- * A value that is malformed makes probe answer ERROR, BAD_OPTION, and init ERR_INVALID, with the
- * option, the value and what was expected. Latencies go up to an hour.
+ * With a malformed value, probe reports ERROR, BAD_OPTION, and init fails with ERR_INVALID, with
+ * the option, the value and the expected values. Latencies go up to an hour.
  */
 #include "mock.h"
 
@@ -72,7 +74,10 @@
 #else
 #define MOCK_SURVIVES_FORK 0
 #endif
-/* As itself it is chosen only by name; under another backend's name it takes part as that one. */
+/*
+ * Under its own name the mock is chosen only explicitly; under another backend's name it takes that
+ * backend's place.
+ */
 #ifndef MOCK_NAME
 #define MOCK_NAME "mock"
 #define MOCK_FEATURES (DS_ACCEL_FEATURE_TRACE | DS_ACCEL_FEATURE_DEMAND_ONLY | MOCK_SURVIVES_FORK)
@@ -136,7 +141,7 @@ static int32_t mock_probe(const struct ds_accel_host *host, struct ds_accel_verd
     return DS_ACCEL_OK;
 }
 
-/* An optional feature: asked for in the note, used where the host has it. */
+/* An optional feature: requested in the note, used if the host has it. */
 static const struct ds_accel_ext_trace *find_trace(const struct ds_accel_host *host)
 {
     const struct ds_accel_ext_trace *trace;
@@ -149,7 +154,7 @@ static const struct ds_accel_ext_trace *find_trace(const struct ds_accel_host *h
     return trace != NULL && DS_ACCEL_HAS(trace, struct ds_accel_ext_trace, end) ? trace : NULL;
 }
 
-/* Would a runtime start, as the options have it? */
+/* Returns the status with which a runtime would start, according to the options. */
 static int32_t check_usable(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error)
 {
     struct mock_options *options = &instance->options;
@@ -201,7 +206,7 @@ static int32_t mock_init(const struct ds_accel_host *host,
                              "init: the process has used up its thread-specific keys");
         goto out_free_devices;
     }
-    /* With default attributes it can't fail on the C libraries of Linux. */
+    /* With default attributes this call cannot fail on the C libraries of Linux. */
     pthread_mutex_init(&instance->lock, NULL);
     *instance_out = instance;
     return DS_ACCEL_OK;

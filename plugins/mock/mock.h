@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the files of the mock plugin share; mock.c explains how they fit together. */
+/* What the files of the mock plugin share; mock.c describes the files. */
 #ifndef DS_ACCEL_MOCK_H
 #define DS_ACCEL_MOCK_H
 
@@ -21,9 +21,9 @@
 #define MOCK_FLAGS_IPC (DS_ACCEL_FLAG_MEMORY_IPC | DS_ACCEL_FLAG_EVENT_IPC | DS_ACCEL_FLAG_DMABUF)
 #define MOCK_HANDLE_BYTES 64u /* of memory and of events */
 
-/* ---- the pretended vendor's objects: what our handles are put around ------------------------ */
+/* ---- the simulated vendor's objects, which the handles wrap ---------------------------------- */
 
-/* Work that was handed to a queue; which members count depends on the kind. */
+/* Work that was submitted to a queue; which members count depends on the kind. */
 #define MOCK_WORK_COPY 1u
 #define MOCK_WORK_FILL 2u
 #define MOCK_WORK_TASK 3u
@@ -50,7 +50,7 @@ struct mock_work_list {
     size_t capacity;
 };
 
-/* How many works of each queue of a capture come before. */
+/* The number of preceding works in each queue of a capture. */
 struct mock_known {
     uint64_t *works;
     size_t count;
@@ -59,28 +59,29 @@ struct mock_known {
 /* The vendor's stream. */
 struct mock_queue {
     uint64_t done_ns;             /* when everything queued so far is complete, CLOCK_MONOTONIC */
-    uint32_t is_default;          /* refuses to capture */
-    struct mock_capture *capture; /* that it is in; NULL: none. Ask mock_capture_state() first */
+    uint32_t is_default;          /* the default queue rejects captures */
+    struct mock_capture *capture; /* the queue's capture; NULL: none. Call mock_capture_state()
+                                   * first */
     size_t place;                 /* in the capture's list of queues */
     struct mock_known known;
 };
 
 /* The vendor's event. */
 struct mock_mark {
-    uint32_t references; /* the event's, and one for each captured record */
+    uint32_t references; /* one of the event, and one for each captured record */
     uint32_t flags;
     uint32_t recorded;
     uint64_t done_ns;
-    uint64_t capture_id; /* not 0: its latest record was captured and has not been run since */
+    uint64_t capture_id;          /* not 0: the latest record was captured and has not run since */
     struct mock_capture *capture; /* likewise */
     struct mock_known known;
     struct mock_shared *shared; /* share.c: where other processes see done_ns; NULL: nowhere */
-    int fd;                     /* the file of shared */
+    int fd;                     /* the file that holds shared */
 };
 
 #define MOCK_VISIBLE_VARIABLE "MOCK_VISIBLE_DEVICES"
 
-/* ---- options.c, script.c: what the tester asked for ----------------------------------------- */
+/* ---- options.c, script.c: the configured behaviour ------------------------------------------ */
 
 /* One part of the option fail: "mem_alloc:3+=no_memory". */
 struct mock_rule {
@@ -108,10 +109,10 @@ struct mock_options {
     uint64_t pinned_limit_bytes;
     uint64_t max_allocation_bytes;
     uint32_t visible[MOCK_MAX_DEVICES]; /* [device_count]: the vendor's number of each device */
-    uint32_t is_hidden;                 /* there are devices, and the variable shows none */
+    uint32_t is_hidden;                 /* devices exist, but the variable hides all of them */
     uint32_t bf16;
     uint32_t fp16;
-    uint32_t ipc;        /* device memory lies in files that can be shared */
+    uint32_t ipc;        /* device memory is in files that can be shared */
     uint32_t state;      /* DS_ACCEL_PROBE_* */
     uint32_t reason;     /* DS_ACCEL_REASON_*; NONE when AVAILABLE */
     int32_t init_status; /* what init returns when not AVAILABLE */
@@ -121,14 +122,14 @@ struct mock_options {
     struct mock_script script;
 };
 
-/* ERR_INVALID, with option, value and what was expected, for the first option that is malformed. */
+/* ERR_INVALID, with option, value and expected values, for the first malformed option. */
 int32_t mock_options_read(const struct ds_accel_host *host, struct mock_options *options_out,
                           struct ds_accel_error *error);
 int32_t mock_script_parse(const char *text, struct mock_script *script_out,
                           struct ds_accel_error *error);
-/* Count a call of the slot: the status it shall fail with, or DS_ACCEL_OK. */
+/* Counts a call of the slot: returns the scripted status, or DS_ACCEL_OK. */
 int32_t mock_script_count(struct mock_script *script, const char *slot);
-/* Report a status as a vendor's runtime would: with its own number and text. */
+/* Reports a status as a vendor's runtime would: with its own number and text. */
 int32_t mock_vendor_fail(struct ds_accel_error *error, int32_t status, const char *slot,
                          const char *cause);
 
@@ -139,7 +140,7 @@ struct mock_reservation; /* vmem.c: addresses without memory */
 struct mock_export;      /* share.c: a handle that other processes may open */
 struct mock_range;       /* ranges.c: open profiler ranges of a thread */
 
-/* One per index, made by init; opening counts. */
+/* One per index, made by init; open_count counts the openings. */
 struct ds_accel_plugin_device {
     ds_accel_plugin_instance_t *instance;
     uint32_t index;
@@ -162,17 +163,17 @@ struct ds_accel_plugin_device {
 
 struct ds_accel_plugin_instance {
     const struct ds_accel_host *host;
-    const struct ds_accel_ext_trace *trace; /* NULL where the host has none */
+    const struct ds_accel_ext_trace *trace; /* NULL if the host has none */
     pthread_key_t current_key;              /* per thread: index + 1 of the current device */
     struct ds_accel_plugin_device *devices; /* [options.device_count] */
 
     /*
      * Guards everything below, the devices, queues, marks and graphs of the instance. Never held
-     * while data is moved, while a host task runs or while anything waits.
+     * while data is moved, a host task runs or a thread waits.
      */
     pthread_mutex_t lock;
-    struct mock_options options; /* written by init alone, except for the script's counters */
-    struct mock_block *blocks;   /* by address, without overlap */
+    struct mock_options options; /* written only by init, except for the script's counters */
+    struct mock_block *blocks;   /* sorted by address, without overlap */
     size_t block_count;
     size_t block_capacity;
     uint64_t pinned_bytes;
@@ -180,7 +181,9 @@ struct ds_accel_plugin_instance {
     struct mock_range *ranges;
 };
 
-/* A handle and what it is put around; the second is its own unless it came from native_wrap. */
+/*
+ * A handle and the object it wraps; the handle owns the object unless native_wrap made the handle.
+ */
 struct ds_accel_plugin_stream {
     ds_accel_plugin_device_t *device;
     struct mock_queue *queue;
@@ -193,15 +196,18 @@ struct ds_accel_plugin_event {
     uint32_t is_wrapped;
 };
 
-/* ---- call.c: what every slot begins with ---------------------------------------------------- */
+/* ---- call.c: what every slot does first ----------------------------------------------------- */
 
-/* Refuse a NULL argument. */
+/* Rejects a NULL argument. */
 static inline int32_t mock_null(struct ds_accel_error *error, const char *slot, const char *what)
 {
     return plugin_fail(error, DS_ACCEL_ERR_INVALID, "%s: %s is NULL", slot, what);
 }
 
-/* The handle is there, its device is open and not lost, and the script lets the call pass. */
+/*
+ * Checks that the handle is valid, its device is open and not lost, and the script lets the call
+ * pass.
+ */
 int32_t mock_enter(ds_accel_plugin_instance_t *instance, const char *slot,
                    struct ds_accel_error *error);
 int32_t mock_enter_index(ds_accel_plugin_instance_t *instance, uint32_t device_index,
@@ -212,7 +218,7 @@ int32_t mock_enter_stream(ds_accel_plugin_stream_t *stream, const char *slot,
                           struct ds_accel_error *error);
 int32_t mock_enter_event(ds_accel_plugin_event_t *event, const char *slot,
                          struct ds_accel_error *error);
-/* Refuse a second device that is NULL or of another instance. */
+/* Rejects a second device that is NULL or of another instance. */
 int32_t mock_check_peer(const ds_accel_plugin_device_t *device,
                         const ds_accel_plugin_device_t *peer, const char *slot,
                         struct ds_accel_error *error);
@@ -223,7 +229,7 @@ uint64_t mock_now_ns(void);
 void mock_sleep_until(uint64_t when_ns);
 void mock_wait_until(const ds_accel_plugin_instance_t *instance, const char *what,
                      uint64_t when_ns);
-/* Wait for what is done at done_ns, and the scripted latency of waiting; ERR_TIMEOUT. */
+/* Waits until done_ns, plus the scripted latency of waiting; ERR_TIMEOUT. */
 int32_t mock_wait_for(const ds_accel_plugin_instance_t *instance, const char *slot,
                       uint64_t done_ns, uint64_t timeout_ns, struct ds_accel_error *error);
 uint64_t mock_max_u64(uint64_t a, uint64_t b);
@@ -248,49 +254,49 @@ struct mock_block {
     ds_accel_plugin_device_t *device;
     ds_accel_plugin_vmem_t *vmem;
     int fd;                /* MOCK_SOURCE_FILE */
-    uint64_t offset_bytes; /* of the pointer that importing gave */
+    uint64_t offset_bytes; /* of the pointer that the import returned */
 };
 
 /* The block that holds the address, or NULL. Valid until the register changes. */
 struct mock_block *mock_block_find(const ds_accel_plugin_instance_t *instance, const void *address);
-/* Non-zero if a block lies anywhere in the range. */
+/* Non-zero if a block overlaps the range. */
 int mock_block_overlaps(const ds_accel_plugin_instance_t *instance, const void *address,
                         uint64_t size_bytes);
-/* Gives the block its id; -1 when there is no memory for the entry. */
+/* Gives the block its id; -1 when out of memory. */
 int mock_block_insert(ds_accel_plugin_instance_t *instance, const struct mock_block *block);
 void mock_block_remove(ds_accel_plugin_instance_t *instance, struct mock_block *block);
 
-/* ---- usage.c: how much memory there is and is used ------------------------------------------ */
+/* ---- usage.c: total and used memory --------------------------------------------------------- */
 
-/* With instance->lock held: non-zero if the device has so much left. */
+/* With instance->lock held: non-zero if the device has that much free memory. */
 int mock_usage_fits(const ds_accel_plugin_device_t *device, uint64_t size_bytes);
 void mock_usage_take(ds_accel_plugin_device_t *device, uint64_t size_bytes);
 void mock_usage_give(ds_accel_plugin_device_t *device, uint64_t size_bytes);
-/* Without the lock: count and report a refusal. */
+/* Without the lock: counts and reports a failed allocation. */
 int32_t mock_usage_refuse(ds_accel_plugin_device_t *device, uint64_t size_bytes, const char *slot,
                           struct ds_accel_error *error);
 void mock_usage_fill(struct ds_accel_plugin *table);
 
 /* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
 
-/* With instance->lock held: give back what the device still holds; the number of blocks. */
+/* With instance->lock held: frees the device's remaining blocks; returns their number. */
 size_t mock_memory_release(ds_accel_plugin_device_t *device);
 void mock_memory_fill(struct ds_accel_plugin *table);
 /* With instance->lock held. */
 void mock_vmem_put(ds_accel_plugin_vmem_t *vmem);
 void mock_vmem_release(ds_accel_plugin_device_t *device);
 void mock_vmem_fill(struct ds_accel_plugin *table);
-/* Addresses without memory, at a multiple of align_bytes; NULL. */
+/* Reserves addresses without memory, at a multiple of align_bytes; NULL on failure. */
 char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes);
 
 /* ---- work.c, stream.c, graph.c -------------------------------------------------------------- */
 
-/* Refuse addresses that the work must not touch. */
+/* Rejects addresses that the work must not access. */
 int32_t mock_work_check(const ds_accel_plugin_device_t *device, const struct mock_work *work,
                         const char *slot, struct ds_accel_error *error);
-/* Do it; it is complete when the queue's done_ns has come. */
+/* Runs the work; it is complete at the queue's done_ns. */
 void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *work);
-/* Check it, then run it or, while the stream captures, keep it. */
+/* Checks the work, then runs it or, while the stream captures, keeps it. */
 int32_t mock_work_submit(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
                          const char *slot, struct ds_accel_error *error);
 void mock_work_fill(struct ds_accel_plugin *table);
@@ -303,24 +309,26 @@ void mock_work_list_release(struct mock_work_list *list);
 /* With instance->lock held. */
 void mock_mark_put(struct mock_mark *mark);
 
-/* capture.c, with instance->lock held. Those that return a text: NULL, or what is wrong. */
+/* capture.c, with instance->lock held. Functions that return a text: NULL, or the error. */
 uint32_t mock_capture_state(struct mock_queue *queue); /* DS_ACCEL_CAPTURING_* */
 void mock_capture_break(const struct mock_queue *queue);
-int mock_capture_begin(struct mock_queue *queue, uint64_t id); /* 0, or -1: no memory */
+int mock_capture_begin(struct mock_queue *queue, uint64_t id); /* 0, or -1: out of memory */
 const char *mock_capture_end(struct mock_queue *queue, struct mock_work_list *works_out);
-void mock_capture_drop(struct mock_queue *queue); /* the queue goes */
+void mock_capture_drop(struct mock_queue *queue); /* the queue is destroyed */
 int mock_capture_append(struct mock_queue *queue, const struct mock_work *work); /* 0 or -1 */
-/* Wait for a mark in a capture, or by a queue that captures; it may be drawn in. */
+/* Waits for a mark in a capture, or on a queue that captures; the queue may join the capture. */
 const char *mock_capture_wait(struct mock_queue *queue, const struct mock_mark *mark);
-/* The mark is no longer one of a capture. */
+/* The mark no longer belongs to a capture. */
 void mock_mark_uncapture(struct mock_mark *mark);
-/* With instance->lock held: the queue and its device are busy for so long, from now or from when
- * they would have been idle. */
+/*
+ * With instance->lock held: the queue and its device are busy for that long, from now or from the
+ * end of their current work.
+ */
 void mock_queue_advance(ds_accel_plugin_stream_t *stream, uint64_t start_ns, uint64_t cost_ns);
-/* Refuse a call that a capture can't hold, and break the capture. */
+/* Rejects a call that a capture cannot contain, and breaks the capture. */
 int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *slot,
                                  struct ds_accel_error *error);
-/* Let the stream's later work wait for the events. */
+/* Makes the stream's later work wait for the events. */
 int32_t mock_queue_wait_marks(ds_accel_plugin_stream_t *stream,
                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                               const char *slot, struct ds_accel_error *error);
@@ -335,14 +343,14 @@ void mock_graph_fill(struct ds_accel_plugin *table);
 
 /* ---- share.c -------------------------------------------------------------------------------- */
 
-/* A memfd of that size; -1. */
+/* Creates a memfd of that size; -1 on failure. */
 int mock_file_create(uint64_t size_bytes);
-/* With instance->lock held: withdraw the exports of a block. */
+/* With instance->lock held: withdraws the exports of a block. */
 void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id);
-/* Let other processes see the mark; 0 or -1. The others do nothing for a mark that they don't. */
+/* Shares the mark with other processes; 0 or -1. The other functions ignore an unshared mark. */
 int mock_mark_share(struct mock_mark *mark);
 void mock_mark_unshare(struct mock_mark *mark);
-/* With instance->lock held: tell the others, and learn from them, when the mark is reached. */
+/* With instance->lock held: exchanges the mark's completion time with the other processes. */
 void mock_mark_publish(struct mock_mark *mark);
 void mock_mark_refresh(struct mock_mark *mark);
 void mock_share_fill(struct ds_accel_plugin *table);

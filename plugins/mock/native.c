@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Native handles: what is inside ours. For streams and events that is the queue or mark, so that a
- * second handle around it is another name for the same thing, and destroying one of them leaves
- * the other alone. Whoever wraps keeps the vendor's object, here the first handle, alive.
+ * Native handles: the objects inside the plugin's handles. For streams and events that is the queue
+ * or mark, so a second handle around it is another name for the same object, and destroying one
+ * handle leaves the other intact. The program that wraps an object keeps the vendor's object, here
+ * the first handle, alive.
  */
 #include "mock.h"
 

@@ -3,9 +3,9 @@
 /*
  * The options, read once by probe and once by each init.
  *
- * An option that can't be understood is refused by name, with its value and what was expected.
- * Falling back to the default would be worse than refusing: the operator would look for the effect
- * of a setting that was never made.
+ * The error for a malformed option names the option, its value and the expected values. Falling
+ * back to the default would be worse: the operator would look for the effect of a setting that was
+ * never applied.
  */
 #include "mock.h"
 
@@ -41,7 +41,7 @@ static const struct number_option number_options[] = {
 struct reason_name {
     const char *name;
     uint32_t reason;
-    int32_t init_status; /* what a real init would return in that situation */
+    int32_t init_status; /* the status of a real init in that situation */
 };
 
 static const struct reason_name reason_names[] = {
@@ -69,7 +69,7 @@ static const struct reason_name *find_reason(const char *name)
     return NULL;
 }
 
-/* The option's text, or the default where it is unset. */
+/* The option's text, or the default if it is unset. */
 static int32_t read_text(const struct ds_accel_host *host, const char *key, const char *initial,
                          char *value, uint32_t value_size, struct ds_accel_error *error)
 {
@@ -112,7 +112,10 @@ static int32_t read_numbers(const struct ds_accel_host *host, struct mock_option
     return DS_ACCEL_OK;
 }
 
-/* The devices that a launcher left us: the vendor's numbers, in the order in which we count. */
+/*
+ * The devices that a launcher made visible: the vendor's numbers, in the order of the plugin's
+ * indices.
+ */
 static int32_t read_visible(struct mock_options *options, struct ds_accel_error *error)
 {
     const char *text = getenv(MOCK_VISIBLE_VARIABLE);
@@ -160,10 +163,10 @@ static int32_t read_switch(const struct ds_accel_host *host, const char *key, co
 }
 
 #ifndef MOCK_AVAILABLE
-#define MOCK_AVAILABLE "true" /* where nobody says otherwise */
+#define MOCK_AVAILABLE "true" /* the default */
 #endif
 
-/* Options available, reason and detail: what the verdict will be. */
+/* Options available, reason and detail, which determine the verdict. */
 static int32_t read_state(const struct ds_accel_host *host, struct mock_options *options,
                           struct ds_accel_error *error)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Profiler ranges: how many are open, for each thread and domain.
+ * Profiler ranges: the number of open ranges, for each thread and domain.
  *
- * Enough to notice the one mistake that profilers answer with nonsense: a pop without its push. A
- * thread has one entry for each domain in which it has a range open, most often none or one.
+ * This detects the one error for which profilers produce wrong output: a pop without its push. A
+ * thread has one entry for each domain in which it has an open range, usually none or one.
  */
 #include "mock.h"
 
@@ -12,10 +12,12 @@ struct mock_range {
     struct mock_range *next;
     pthread_t thread;
     uint64_t depth;
-    char domain[64]; /* "" for NULL; a longer name is told by its first 63 bytes */
+    char domain[64]; /* "" for NULL; a longer name is identified by its first 63 bytes */
 };
 
-/* Lock held: the link that points to the calling thread's entry, or the list's last one. */
+/*
+ * With the lock held: the link that points to the calling thread's entry, or the list's last link.
+ */
 static struct mock_range **find_range(ds_accel_plugin_instance_t *instance, const char *domain)
 {
     struct mock_range **link = &instance->ranges;

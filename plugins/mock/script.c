@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The option fail: which call of which function shall fail, and how.
+ * The option fail: which call of which function fails, and with which status.
  *
  *     script = rule { "," rule }
  *     rule   = slot [ ":" N [ "+" ] ] "=" STATUS
@@ -41,7 +41,7 @@ static const struct status_name status_names[] = {
     {"internal", DS_ACCEL_ERR_INTERNAL, "MOCK_ERROR_INTERNAL"},
 };
 
-/* The functions of this plugin that can fail: those that are there and don't return void. */
+/* The functions of this plugin that can fail: those that are present and do not return void. */
 static const char *const slot_names[] = {
     "probe",
     "init",
@@ -167,7 +167,7 @@ static int parse_calls(char *text, struct mock_rule *rule)
     return 0;
 }
 
-/* Text is one rule, and is taken apart. NULL, or what is wrong with it. */
+/* Text is one rule, and is modified. NULL, or the error. */
 static const char *parse_rule(char *text, struct mock_rule *rule_out)
 {
     struct mock_rule rule = {.first = 1, .last = UINT64_MAX};
@@ -243,7 +243,7 @@ int32_t mock_script_count(struct mock_script *script, const char *slot)
         if (strcmp(rule->slot, slot) != 0) {
             continue;
         }
-        /* All rules of the slot count, also when an earlier one has decided. */
+        /* All rules of the slot count the call, even after an earlier rule has decided. */
         rule->calls++;
         if (status == DS_ACCEL_OK && rule->calls >= rule->first && rule->calls <= rule->last) {
             status = rule->status;

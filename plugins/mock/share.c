@@ -3,15 +3,15 @@
 /*
  * Sharing between processes, with option ipc: memory, events and dma-bufs.
  *
- * What shall be shared lies in a memfd: device memory as a whole, of an event the time at which it
- * is reached, which every process of a machine reads on the same clock. A handle says which process
- * has the memfd under which number, and which file that is. Whoever opens it goes through
- * /proc/PID/fd/N, where the kernel lets in the same user, and looks whether it is still that file;
- * so a handle that was withdrawn, or whose process has ended, is not found, also when its number
- * was given to something else. What is open stays open: the kernel keeps the file.
+ * Shared data is in a memfd: device memory as a whole, and of an event its completion time, which
+ * every process of a machine reads on the same clock. A handle contains the process that has the
+ * memfd, the descriptor's number and the file's identity. The importer opens /proc/PID/fd/N, which
+ * the kernel permits to the same user, and checks that it is still that file; a withdrawn handle,
+ * or a handle of a process that has ended, is therefore rejected, even if its number was reused. An
+ * open memfd stays valid: the kernel keeps the file.
  *
- * Exporting memory makes a descriptor of its own for each handle, which unexport and mem_free
- * close. A dma-buf is the memfd itself under one more number.
+ * Exporting memory makes a separate descriptor for each handle, which unexport and mem_free close.
+ * A dma-buf is a further descriptor of the memfd itself.
  */
 #include "mock.h"
 
@@ -31,10 +31,10 @@ struct mock_handle {
     char magic[8];
     int32_t pid;
     int32_t fd;
-    uint64_t device; /* and inode: which file it is */
+    uint64_t device; /* and inode: the file's identity */
     uint64_t inode;
     uint64_t size_bytes;
-    uint64_t offset_bytes; /* of the place that was exported */
+    uint64_t offset_bytes; /* of the exported pointer */
     uint64_t reserved[2];
 };
 
@@ -60,7 +60,7 @@ int mock_file_create(uint64_t size_bytes)
     return fd;
 }
 
-/* Bytes behind the file's end would end the process that touches them. */
+/* Access to bytes after the file's end would end the process. */
 static char *map_file(int fd, uint64_t offset_bytes, uint64_t size_bytes)
 {
     struct stat info;
@@ -126,8 +126,8 @@ static int32_t read_handle(const void *bytes, uint32_t handle_bytes, const char 
 }
 
 /*
- * Looked at before it is opened, since opening some other file could have effects. The path is no
- * fact of the machine, so that machine_root does not stand before it.
+ * Checked before it is opened, since opening another file could have effects. The path is not a
+ * fact of the machine, so machine_root does not apply.
  */
 static int32_t open_handle(const struct mock_handle *handle, const char *slot, int *fd_out,
                            struct ds_accel_error *error)
@@ -156,7 +156,7 @@ static int32_t open_handle(const struct mock_handle *handle, const char *slot, i
 
 /* ---- memory: export ------------------------------------------------------------------------- */
 
-/* Lock held: the shared allocation that holds the whole range, or NULL. */
+/* With the lock held: the shared allocation that contains the whole range, or NULL. */
 static struct mock_block *find_shared(const ds_accel_plugin_device_t *device, const void *pointer,
                                       uint64_t size_bytes)
 {
@@ -176,7 +176,7 @@ static int32_t fail_foreign(const char *slot, const void *pointer, struct ds_acc
                        "%s: %p is not in live memory of mem_alloc() of this device", slot, pointer);
 }
 
-/* Lock held. */
+/* With the lock held. */
 static int export_block(ds_accel_plugin_device_t *device, const struct mock_block *block,
                         const void *pointer, struct mock_handle *handle_out)
 {
@@ -294,7 +294,10 @@ void mock_share_forget(ds_accel_plugin_device_t *device, uint64_t block_id)
 
 /* ---- memory: import ------------------------------------------------------------------------- */
 
-/* Enter a mapping of foreign memory; its first byte for the caller lies offset_bytes inside. */
+/*
+ * Adds a mapping of foreign memory to the register; the caller's first byte is offset_bytes into
+ * it.
+ */
 static int32_t enter_import(ds_accel_plugin_device_t *device, char *base, uint64_t size_bytes,
                             uint64_t offset_bytes, uint32_t source, const char *slot,
                             struct ds_accel_error *error)
@@ -319,7 +322,7 @@ static int32_t enter_import(ds_accel_plugin_device_t *device, char *base, uint64
     return DS_ACCEL_OK;
 }
 
-/* Map a range of a file, of which the part before the page of offset_bytes is left out. */
+/* Maps a range of a file, without the part before the page of offset_bytes. */
 static int32_t import_file(ds_accel_plugin_device_t *device, int fd, uint64_t offset_bytes,
                            uint64_t size_bytes, uint32_t source, const char *slot,
                            void **pointer_out, struct ds_accel_error *error)
@@ -488,8 +491,10 @@ static int32_t mock_dmabuf_release(ds_accel_plugin_device_t *device, void *point
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* Give the mark a file for its time: a new one, or with fd that of another process, which it takes.
- * 0 or -1. */
+/*
+ * Gives the mark a file for its time: a new file, or fd, another process's file, which the mark
+ * takes over. 0 or -1.
+ */
 static int share_mark(struct mock_mark *mark, int fd)
 {
     fd = fd >= 0 ? fd : mock_file_create(sizeof(struct mock_shared));

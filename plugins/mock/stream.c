@@ -3,9 +3,9 @@
 /*
  * Streams: handles around queues.
  *
- * All that a queue knows is the time at which it will be idle. Waiting is sleeping until then,
- * waiting for an event moves it. The default stream is one queue among the others: it does not wait
- * for them, and DS_ACCEL_STREAM_NON_BLOCKING is accepted without having anything to switch off.
+ * A queue only knows the time at which it will be idle. Waiting for a queue sleeps until that time,
+ * and a queue that waits for an event moves it. The default stream is a queue like the others: it
+ * does not wait for them, and DS_ACCEL_STREAM_NON_BLOCKING is accepted without effect.
  */
 #include "mock.h"
 
@@ -35,7 +35,7 @@ int32_t mock_queue_not_capturing(ds_accel_plugin_stream_t *stream, const char *s
     return DS_ACCEL_OK;
 }
 
-/* Lock held. NULL, or why the queue can't wait for the mark. */
+/* With the lock held. NULL, or why the queue cannot wait for the mark. */
 static const char *wait_mark(ds_accel_plugin_stream_t *stream, struct mock_mark *mark)
 {
     struct mock_queue *queue = stream->queue;
@@ -130,7 +130,7 @@ static int32_t mock_stream_create(ds_accel_plugin_device_t *device, uint32_t fla
     return DS_ACCEL_OK;
 }
 
-/* Pending work has moved its data already; device_synchronize goes on waiting for its time. */
+/* Pending work has already moved its data; device_synchronize still waits for the work's time. */
 void mock_stream_destroy(ds_accel_plugin_stream_t *stream)
 {
     if (stream == NULL) {
@@ -142,7 +142,7 @@ void mock_stream_destroy(ds_accel_plugin_stream_t *stream)
     free(stream);
 }
 
-/* The default stream is borrowed: whoever destroys it has a defect, but no crash. */
+/* The default stream is borrowed: destroying it is an error of the program, but not a crash. */
 static void destroy_unless_default(ds_accel_plugin_stream_t *stream)
 {
     if (stream != NULL && stream != stream->device->default_stream) {

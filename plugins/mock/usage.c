@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * How much memory a device has and how much of it is used.
+ * A device's total and used memory.
  *
- * Only numbers: a device with 80 GiB costs nothing until memory is asked for, and then as much as
- * was asked. There is no cache below mem_alloc and no fragmentation, so what is reserved equals
- * what is allocated, and the largest free block is all that is free.
+ * Only numbers: a device with 80 GiB costs no memory until a program allocates, and then only as
+ * much as allocated. There is no cache below mem_alloc and no fragmentation, so reserved memory
+ * equals allocated memory, and the largest free block equals the free memory.
  */
 #include "mock.h"
 
-/* What this process could ever get. */
+/* The most memory that this process could allocate. */
 static uint64_t usable_bytes(const ds_accel_plugin_device_t *device)
 {
     uint64_t total = device->instance->options.memory_bytes;
@@ -141,7 +141,7 @@ static int32_t mock_mem_reset_peaks(ds_accel_plugin_device_t *device, uint32_t w
     return DS_ACCEL_OK;
 }
 
-/* There is nothing to give back: freed memory is not kept. */
+/* Freed memory is not kept, so there is nothing to release. */
 static int32_t mock_mem_trim(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                              struct ds_accel_error *error)
 {

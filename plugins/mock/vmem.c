@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Virtual memory, for real: addresses are a mapping without access, physical memory is a memfd, and
- * map, unmap and set_access are mmap() and mprotect(). What a program does wrong on a device
- * therefore faults here too.
+ * Real virtual memory: addresses are a mapping without access, physical memory is a memfd, and map,
+ * unmap and set_access are mmap() and mprotect(). Accesses that are invalid on a device therefore
+ * fault here too.
  *
  * A mapping is a block in the register of addresses, so that copies and mem_pointer_info see it
- * like any other device memory. It holds a reference to its physical memory: that may be destroyed
- * while it is mapped, and goes when the last mapping does. There is one address space, so that
- * access is that of the last call for the range, whichever device it was made for.
+ * like any other device memory. It holds a reference to its physical memory, which may be destroyed
+ * while it is mapped and is freed with the last mapping. There is one address space, so the last
+ * call determines a range's access, regardless of its device.
  */
 #include "mock.h"
 
@@ -24,7 +24,7 @@ struct mock_reservation {
 struct ds_accel_plugin_vmem {
     ds_accel_plugin_device_t *device;
     uint64_t size_bytes;
-    uint32_t references; /* the caller's, and one for each mapping */
+    uint32_t references; /* one of the caller, and one for each mapping */
     int fd;
 };
 
@@ -46,7 +46,7 @@ static int32_t check_range(const void *address, uint64_t size_bytes, const char 
     return DS_ACCEL_OK;
 }
 
-/* Lock held: non-zero if one of the device's reservations holds the whole range. */
+/* With the lock held: non-zero if one of the device's reservations contains the whole range. */
 static int is_reserved_on(const ds_accel_plugin_device_t *device, const void *address,
                           uint64_t size_bytes)
 {
@@ -63,7 +63,7 @@ static int is_reserved_on(const ds_accel_plugin_device_t *device, const void *ad
     return 0;
 }
 
-/* Lock held: the same, whichever device it was reserved on. */
+/* With the lock held: the same, for a reservation of any device. */
 static int is_reserved(const ds_accel_plugin_instance_t *instance, const void *address,
                        uint64_t size_bytes)
 {
@@ -75,7 +75,7 @@ static int is_reserved(const ds_accel_plugin_instance_t *instance, const void *a
     return 0;
 }
 
-/* Non-zero if the range consists of one or more whole mappings. Lock held. */
+/* Non-zero if the range consists of one or more whole mappings. With the lock held. */
 static int is_mapped_whole(const ds_accel_plugin_instance_t *instance, const char *address,
                            uint64_t size_bytes)
 {
@@ -95,7 +95,7 @@ static int is_mapped_whole(const ds_accel_plugin_instance_t *instance, const cha
     return 1;
 }
 
-/* Take the pages from under the range; the addresses stay reserved. */
+/* Unmaps the pages of the range; the addresses stay reserved. */
 static int map_nothing(void *address, uint64_t size_bytes)
 {
     void *result = mmap(address, (size_t)size_bytes, PROT_NONE,
@@ -104,7 +104,7 @@ static int map_nothing(void *address, uint64_t size_bytes)
     return result == MAP_FAILED ? -1 : 0;
 }
 
-/* Memory of the mock is never shared with another process, so that it cannot be exportable. */
+/* The mock never shares this memory with another process, so it cannot be exportable. */
 static int32_t check_flags(const char *slot, uint32_t flags, struct ds_accel_error *error)
 {
     if (flags == DS_ACCEL_VMEM_EXPORTABLE) {
@@ -136,7 +136,7 @@ static int32_t mock_vmem_granularity(ds_accel_plugin_device_t *device, uint32_t 
     return DS_ACCEL_OK;
 }
 
-/* mmap() aligns to pages only: ask for more, and give back what lies before and behind. */
+/* mmap() aligns only to pages: reserve more, and release the parts before and after. */
 char *mock_reserve_aligned(uint64_t size_bytes, uint64_t align_bytes)
 {
     uint64_t asked = size_bytes + align_bytes;
@@ -171,7 +171,7 @@ static int32_t mock_vmem_reserve(ds_accel_plugin_device_t *device, uint64_t size
     if (status < 0) {
         return status;
     }
-    (void)hint; /* only a wish */
+    (void)hint; /* only a hint */
     if (address_out == NULL || size_bytes == 0 || flags != 0 || !is_multiple(size_bytes) ||
         (align_bytes & (align_bytes - 1)) != 0) {
         return plugin_fail(error, DS_ACCEL_ERR_INVALID,
@@ -307,7 +307,7 @@ static void mock_vmem_destroy(ds_accel_plugin_vmem_t *vmem)
     pthread_mutex_unlock(&instance->lock);
 }
 
-/* Lock held. NULL, or why not. */
+/* With the lock held. NULL, or the error. */
 static const char *map_memory(ds_accel_plugin_instance_t *instance, const struct mock_block *block,
                               uint64_t offset_bytes)
 {
@@ -369,7 +369,7 @@ static int32_t mock_vmem_map(ds_accel_plugin_device_t *device, void *address, ui
     return DS_ACCEL_OK;
 }
 
-/* Lock held; the range consists of whole mappings. */
+/* With the lock held; the range consists of whole mappings. */
 static void unmap_memory(ds_accel_plugin_instance_t *instance, char *address, uint64_t size_bytes)
 {
     uint64_t done = 0;
@@ -413,7 +413,7 @@ static int32_t mock_vmem_unmap(ds_accel_plugin_device_t *device, void *address, 
     return DS_ACCEL_OK;
 }
 
-/* Lock held; the range consists of whole mappings. */
+/* With the lock held; the range consists of whole mappings. */
 static int32_t protect_memory(ds_accel_plugin_instance_t *instance, char *address,
                               uint64_t size_bytes, uint32_t access)
 {
@@ -472,7 +472,9 @@ void mock_vmem_release(ds_accel_plugin_device_t *device)
 {
     ds_accel_plugin_instance_t *instance = device->instance;
 
-    /* The device's memory may be mapped where another one reserved addresses, and the reverse. */
+    /*
+     * The device's memory may be mapped at addresses that another device reserved, and the reverse.
+     */
     for (size_t i = instance->block_count; i > 0; i--) {
         struct mock_block *block = &instance->blocks[i - 1];
         void *base = block->base;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a queue can be given: copies, fills, host tasks and records of events.
+ * Work of a queue: copies, fills, host tasks and records of events.
  *
- * Work is done at once, by the thread that queues it, so that it is done in the order of the calls
- * and no thread has to be kept. What is simulated is *when*: each piece of work completes at a time
+ * The thread that queues work does it at once, so that work is done in the order of the calls and
+ * no extra thread is needed. Only the completion *time* is simulated: each piece of work completes
+ * at
  *
- *     max(now, completion of what the queue got before, events it waits for) + latency + bytes/rate
+ *     max(now, completion of the queue's earlier work, events it waits for) + latency + bytes/rate
  *
- * and queries, waits and events go by that time. Data is thus there earlier than a program may
+ * and queries, waits and events use that time. Data is therefore present earlier than a program may
  * rely on; a host task, too, has run when stream_host_task returns.
  *
- * Addresses are checked as strictly as a device would fault: at the call, and again when a graph
- * that holds the work is launched.
+ * Addresses are checked as strictly as on a device, where bad ones fault: at the call, and again
+ * when a graph that holds the work is launched.
  */
 #include "mock.h"
 
@@ -23,7 +24,7 @@
 /* One end of a transfer. */
 struct end {
     const char *role;
-    const ds_accel_plugin_device_t *device; /* the owner that was named; NULL: any */
+    const ds_accel_plugin_device_t *device; /* the specified owner; NULL: any */
     const void *address;
     uint32_t place;
     uint32_t access; /* needed: DS_ACCEL_VMEM_ACCESS_READ or the bit that writing adds */
@@ -53,7 +54,7 @@ static const char *check_block(const struct mock_block *block, const struct end 
     return NULL;
 }
 
-/* NULL, or what is wrong. A range may span mappings that follow each other. */
+/* NULL, or the error. A range may span adjacent mappings. */
 static const char *check_end(const ds_accel_plugin_instance_t *instance, const struct end *end,
                              uint64_t size_bytes)
 {
@@ -69,7 +70,7 @@ static const char *check_end(const ds_accel_plugin_instance_t *instance, const s
         uint64_t here;
 
         if (block == NULL) {
-            /* Unknown memory is the host's, unless the range began in memory that is known. */
+            /* Unknown memory belongs to the host, unless the range began in known memory. */
             if (end->place == ON_DEVICE) {
                 return "is not, or not in whole, live device memory";
             }
@@ -160,7 +161,7 @@ static void fill(const struct mock_work *work)
     size_t done = left < work->pattern_bytes ? 0 : work->pattern_bytes;
 
     memcpy(destination, work->pattern, done);
-    while (done > 0 && done < left) { /* what is there, once more */
+    while (done > 0 && done < left) { /* repeat the existing bytes */
         size_t part = done < left - done ? done : left - done;
 
         memcpy(destination + done, destination, part);
@@ -193,7 +194,7 @@ static uint64_t cost_ns(const struct mock_options *options, const struct mock_wo
         return options->copy_latency_ns;
     }
     transfer_ns = (double)work->size_bytes * 1e9 / (double)options->copy_bytes_per_s;
-    /* A year is long enough for a test, and far from overflowing. */
+    /* One year is enough for a test, and cannot overflow. */
     return options->copy_latency_ns + (uint64_t)(transfer_ns < 3.2e16 ? transfer_ns : 3.2e16);
 }
 
@@ -214,7 +215,9 @@ void mock_work_run(ds_accel_plugin_stream_t *stream, const struct mock_work *wor
     pthread_mutex_unlock(&instance->lock);
 }
 
-/* DS_ACCEL_CAPTURING_* of the stream; with YES the work is kept, or *result_out is -1. */
+/*
+ * DS_ACCEL_CAPTURING_* of the stream; with YES the work is kept; *result_out is -1 if that fails.
+ */
 static uint32_t capture(ds_accel_plugin_stream_t *stream, const struct mock_work *work,
                         int *result_out)
 {
