@@ -2,18 +2,20 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=sh disable=SC2034,SC2154
 #
-# What the tests share that run $build/sim/drive, behind tests/tools/lib.sh. $build is set.
+# Functions shared by tests that run $build/sim/drive; sourced after tests/tools/lib.sh. $build is
+# set.
 
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES DS_ACCEL_ROOT 2>/dev/null || true
 : "${CC:=gcc}"
-# The leak checker's own tracer dies of libraries with thread-local storage that were opened late; what a
-# plugin leaves alive, the simulator reports.
+# The leak checker's tracer crashes on libraries with thread-local storage that are opened late; the
+# simulator reports the objects that a plugin leaves alive.
 [ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export SIM_BUILD="$build"
 drive=$build/sim/drive
 
-# driven COMMAND...: runs it; $code, $out and $err, which is without the plugin's warnings: they are in
-# $log. Where it is a scenario, its last line is not in $out but in $figures, and has to fit $code.
+# driven COMMAND...: runs the command; sets $code, $out, and $err without the plugin's warnings,
+# which are in $log. For a scenario, its last line is in $figures instead of $out, and must match
+# $code.
 driven() {
     run "$@"
     log=
@@ -41,10 +43,10 @@ $out" ;;
 }
 }
 
-# unprivileged WHAT: prepare to run as a user without the right to open every file. Sets $as_user, the
-# words in front of a command (none where this user is such a one), $user, its number, and $reached, a
-# prefix that it can run: $build, or a copy where the way to $build is closed to others. Where neither
-# works, prints that WHAT is not tested, and returns 1.
+# unprivileged WHAT: prepares to run as a user without the right to open every file. Sets $as_user,
+# the words before a command (empty if this user is already unprivileged), $user, its number, and
+# $reached, a prefix that it can execute: $build, or a copy if other users cannot reach $build. If
+# neither works, prints that WHAT is not tested, and returns 1.
 unprivileged() {
     as_user=
     user=$(id -u)
@@ -59,7 +61,7 @@ unprivileged() {
     return 1
 }
 
-# All that a run reads, and not only the program.
+# All files that a run reads, not only the program.
 is_reached() {
     # shellcheck disable=SC2086 # words
     XDG_RUNTIME_DIR='' $as_user "$reached/bin/ds-accel" list >/dev/null 2>&1 &&

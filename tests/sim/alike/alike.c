@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a program may rely on with every backend, and what it gets where it goes wrong: one line
- * "WHAT: STATUS" for each, in numbers. test_alike.sh compares the lines of all backends.
+ * The behaviour and the errors that a program gets from every backend: one line "WHAT: STATUS" for
+ * each, in numbers. test_alike.sh compares the lines of all backends.
  *
- * Each question begins with streams and events of its own, so that what one breaks is not in the
- * way of the next.
+ * Each case makes its own streams and events, so that a broken one does not affect the next case.
  */
 #include <ds-accel/ds_accel.h>
 #include <stdio.h>
@@ -39,7 +38,7 @@ static void fill(ds_accel_plugin_stream_t *stream, size_t at, const char *byte)
     }
 }
 
-/* Begin a capture on one, and draw two into it. */
+/* Begins a capture on one, which two joins. */
 static void fork_capture(void)
 {
     int32_t status = table->graph_capture_begin(one, DS_ACCEL_CAPTURE_THREAD_LOCAL, &error);
@@ -111,7 +110,7 @@ static void ask_joined(void)
     printf("what the graph did: %02x %02x\n", back[0], back[15]);
 }
 
-/* A mark of an event is no work that has to be waited for. */
+/* A mark of an event is not work: no stream has to wait for it. */
 static void ask_mark(void)
 {
     fork_capture();
@@ -177,7 +176,7 @@ static void ask_outside(void)
     tell("and then its end", end_capture(one));
 }
 
-/* Two captures are not made one. */
+/* Two captures cannot be merged. */
 static void ask_other_capture(void)
 {
     ds_accel_plugin_graph_t *other = NULL;
@@ -214,7 +213,7 @@ static void ask_ended_capture(void)
     tell("and then its end", end_capture(two));
 }
 
-/* Streams and events may go while it lasts. */
+/* Streams and events may be destroyed during the capture. */
 static void ask_destroyed(void)
 {
     int32_t status;
@@ -310,7 +309,7 @@ int main(void)
     ds_accel_device_t *opened = NULL;
     void *pointer = NULL;
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what was told stays told should it crash */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the printed lines after a crash */
     accelerator = ds_accel_get();
     if (accelerator == NULL || ds_accel_instance(accelerator, &table, &instance) < 0 ||
         ds_accel_device_open(accelerator, 0, &opened) < 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* For test_alike.sh: what layer validate has to keep from a runtime, a line for each. */
+/* For test_alike.sh: misuse that layer validate must keep from a runtime, a line for each. */
 #include <ds-accel/ds_accel.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ int main(void)
     void *pinned = NULL;
     static char host[BYTES];
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what was told stays told should it crash */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the printed lines after a crash */
     accelerator = ds_accel_get();
     if (accelerator == NULL || ds_accel_instance(accelerator, &table, &instance) < 0 ||
         ds_accel_device_open(accelerator, 0, &opened[0]) < 0 ||

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The CUDA driver's binary interface as its simulator exports it. Prototypes, numbers and sizes are
- * those of CUDA 13.0's cuda.h; the plugin has its own declarations, so that what one of the two got
- * wrong shows.
+ * those of CUDA 13.0's cuda.h; the plugin has its own declarations, so that a mistake in either of
+ * them shows.
  */
 #ifndef DS_ACCEL_SIM_CUDA_ABI_H
 #define DS_ACCEL_SIM_CUDA_ABI_H
@@ -109,7 +109,7 @@ enum {
 #define STREAM_PER_THREAD ((CUstream)2)
 #define GRANULARITY (UINT64_C(2) << 20)
 
-/* ---- driver.c: what all functions begin with ------------------------------------------------ */
+/* ---- driver.c: checks at the start of all functions ----------------------------------------- */
 
 struct CUctx_st {
     uint32_t physical;
@@ -118,30 +118,31 @@ struct CUctx_st {
     struct sim_stream *legacy; /* the default stream */
 };
 
-/* Scripted failure, or a call before cuInit, or from a host function. */
+/* Fails as scripted, before cuInit, or when called from a host function. */
 CUresult cuda_enter(const char *call);
-/* And the current context, which has to be there and alive. */
+/* Also checks the current context, which must exist and be alive. */
 CUresult cuda_enter_context(const char *call, CUcontext *context_out);
 /*
- * Of what gives something back: it does so on a lost device, and when a failure is scripted, which
- * is *code_out then. false: it cannot, for *code_out. What a caller may try again after a failure
- * (memory, mappings) is left alone by a scripted one.
+ * For functions that release an object: they release it even on a lost device, and despite a
+ * scripted failure, whose code is then *code_out. false: the function cannot release it, for
+ * *code_out. An object that a caller may try to release again after a failure (memory, mappings) is
+ * kept on a scripted failure.
  */
 bool cuda_enter_release(const char *call, CUcontext *context_out, CUresult *code_out);
-/* And a device of this process; its physical number. */
+/* Also checks a device of this process; returns its physical number. */
 CUresult cuda_enter_device(const char *call, CUdevice device, uint32_t *physical_out);
 CUcontext cuda_context_of(uint32_t physical);
-int cuda_ordinal_of(uint32_t physical); /* -1: it is not visible */
+int cuda_ordinal_of(uint32_t physical); /* -1: not visible */
 bool cuda_is_device(CUdevice device, uint32_t *physical_out);
 /* The sticky error of a context whose device is lost. */
 CUresult cuda_lost_code(void);
 /* NULL and the special values name streams of the context. */
 struct sim_stream *cuda_stream(CUstream stream, CUcontext context, const char *call);
-/* OK; what a capture makes of a call that it forbids, or of a use of the default stream. */
+/* OK, or the code of a call that a capture forbids, or of a use of the default stream. */
 CUresult cuda_forbidden(CUcontext context);
 bool cuda_is_implicit(CUcontext context, CUstream stream);
 CUresult cuda_implicit(CUcontext context, CUstream stream);
-/* What a submission's 0 or -1 is as a code. */
+/* The code for a submission's result, 0 or -1. */
 CUresult cuda_submitted(const struct sim_stream *stream, int status);
 extern _Thread_local int cuda_capture_mode;
 

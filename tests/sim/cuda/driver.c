@@ -3,10 +3,9 @@
 /*
  * libcuda.so.1, simulated: start, devices, contexts.
  *
- * Which devices there are is settled at cuInit: the order (CUDA_DEVICE_ORDER, by default the
- * machine's "order", by default fastest first), then CUDA_VISIBLE_DEVICES. A device divided into
- * MIG parts is never used whole; a part is chosen by its UUID and is then the only device of the
- * process.
+ * cuInit determines the visible devices: the order (CUDA_DEVICE_ORDER, by default the machine's
+ * "order", by default fastest first), then CUDA_VISIBLE_DEVICES. A device divided into MIG parts is
+ * never used whole; a part is chosen by its UUID and is then the only device of the process.
  */
 #include "cuda_abi.h"
 
@@ -42,7 +41,7 @@ _Thread_local int cuda_capture_mode; /* of this thread: 0 global, 1 thread-local
 
 /* ---- what functions begin with -------------------------------------------------------------- */
 
-/* In a child that cannot use the driver, nothing of the engine is touched. */
+/* In a child that cannot use the driver, the engine is not used at all. */
 static int64_t enter(const char *call)
 {
     int64_t code;
@@ -52,7 +51,7 @@ static int64_t enter(const char *call)
     }
     code = sim_enter(call);
     if (!atomic_load(&driver.is_started)) {
-        sim_shut_down(); /* so far, a child may start it */
+        sim_shut_down(); /* up to now, a child may start the driver */
     }
     return code;
 }
@@ -235,7 +234,7 @@ static uint32_t first_part(uint32_t whole)
     return whole;
 }
 
-/* An index among the whole devices, a UUID or the unambiguous beginning of one; -1: it is none. */
+/* An index among the whole devices, a UUID or its unambiguous beginning; -1: none of these. */
 static int64_t find_token(const char *token, const uint32_t *order, uint32_t count)
 {
     uint32_t all = sim_device_count("cuda");
@@ -287,7 +286,7 @@ static void choose_listed(const char *list, const uint32_t *order, uint32_t coun
         int64_t physical = find_token(token, order, count);
 
         if (physical >= 0 && cuda_ordinal_of((uint32_t)physical) >= 0) {
-            driver.count = 0; /* a device named twice: there is none */
+            driver.count = 0; /* a device named twice: no device is visible */
             return;
         }
         if (!add_visible(physical)) {
@@ -323,7 +322,7 @@ static void choose_devices(void)
     }
 }
 
-/* The first line of a file below DS_ACCEL_ROOT; "" where there is none. */
+/* The first line of a file below DS_ACCEL_ROOT; "" without the file. */
 static void root_line(const char *path, char *line, size_t line_size)
 {
     const char *root = getenv("DS_ACCEL_ROOT");
@@ -350,7 +349,7 @@ static bool root_has(const char *path)
     return access(full, F_OK) == 0;
 }
 
-/* The version that this library's file is called by: libcuda.so.580.65.06; "" if by none. */
+/* The version in this library's file name: libcuda.so.580.65.06; "" without a version. */
 static void own_version(char *version, size_t version_size)
 {
     Dl_info info;
@@ -366,8 +365,10 @@ static void own_version(char *version, size_t version_size)
     free(path);
 }
 
-/* What the kernel's side says now, as opposed to the description, which a test cannot mend while a
-   machine runs: the module for memory is not loaded, or the driver is of another version. */
+/*
+ * The kernel's current state, in contrast to the description, which a test cannot change while a
+ * machine runs: the module for memory is not loaded, or the driver has another version.
+ */
 static CUresult ask_kernel(void)
 {
     char kernel[64];
@@ -405,7 +406,7 @@ SIM_EXPORT CUresult cuInit(unsigned int Flags)
     return atomic_load(&driver.is_started) ? OK : NO_DEVICE;
 }
 
-/* What cuInit has made does not live on in a child: every call of it says "not initialized". */
+/* cuInit's state does not survive in a child: every call there returns "not initialized". */
 static void forked(void)
 {
     atomic_store(&driver.is_poisoned,
@@ -469,7 +470,7 @@ SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
     return OK;
 }
 
-/* Before MIG: of a part, it is the whole device's. */
+/* Before MIG: for a part, this is the whole device's UUID. */
 SIM_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
     const struct sim_device *device;
@@ -516,7 +517,7 @@ SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
     return INVALID_DEVICE;
 }
 
-/* Attributes with a number of their own in the device's description, or else this. */
+/* Attributes that the device's description may override by number, and their defaults. */
 static const struct {
     int attribute;
     int otherwise;
@@ -586,10 +587,10 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *pi, int attrib, CUdevice dev)
     case 110: /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
         *pi = (int)sim_number(device, "rdma_with_vmm", 1);
         return OK;
-    case 134: /* the host's node that is nearest */
+    case 134: /* the nearest NUMA node of the host */
         *pi = device->numa_node;
         return OK;
-    case 131: /* the device as a node of the host: only where its memory is one */
+    case 131: /* the device as a node of the host: only if its memory is a node */
         *pi = -1;
         return OK;
     default:
@@ -651,7 +652,10 @@ static void end_context(CUcontext context)
     context->retain_count = 0;
 }
 
-/* What is still alive in it is the caller's leak: it stays registered, and is reported at exit. */
+/*
+ * Objects left in the context are the caller's leak: they stay registered, and are reported at
+ * exit.
+ */
 SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
     uint32_t physical;
@@ -674,7 +678,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
     return code;
 }
 
-/* Takes the device back to life. */
+/* Resets a lost device. */
 SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
     uint32_t physical;

@@ -122,7 +122,7 @@ static const char *name_of(CUresult code)
     return NULL;
 }
 
-/* Work before cuInit, and are not counted as calls: they explain those that failed. */
+/* These work before cuInit, and are not counted as calls: they explain failed calls. */
 SIM_EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr)
 {
     REQUIRE(pStr != NULL, INVALID_VALUE);
@@ -130,7 +130,7 @@ SIM_EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr)
     return *pStr != NULL ? OK : INVALID_VALUE;
 }
 
-/* The vendor's sentences are not copied: what is known of a code is its name. */
+/* The vendor's sentences are not copied: the text is the code's name. */
 SIM_EXPORT CUresult cuGetErrorString(CUresult error, const char **pStr)
 {
     REQUIRE(pStr != NULL, INVALID_VALUE);

@@ -15,13 +15,13 @@ static void *address_of(CUdeviceptr pointer)
     return (void *)(uintptr_t)pointer;
 }
 
-/* What a device can address: all memory that the driver knows, by unified addressing. */
+/* Memory that a device can address: all memory known to the driver, by unified addressing. */
 static bool is_known(CUdeviceptr pointer, size_t size)
 {
     return sim_range_is(address_of(pointer), size, ON_DEVICE | ON_HOST);
 }
 
-/* Not the device's own: ordinary memory is. */
+/* Memory that is not the device's own, including ordinary memory. */
 static bool is_host(const void *pointer)
 {
     struct sim_block block;
@@ -89,7 +89,7 @@ SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsign
     return code;
 }
 
-/* Waits for the device, as the driver's does; a lost one lets go of its memory all the same. */
+/* Waits for the device, as the driver's function does; a lost device releases its memory too. */
 SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
     struct sim_block block;
@@ -104,7 +104,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
             INVALID_VALUE);
     REQUIRE(cuda_forbidden(context) == OK, STREAM_CAPTURE_UNSUPPORTED);
     sim_device_synchronize(block.physical);
-    /* Freed in its stream meanwhile? */
+    /* It may have been freed in its stream in the meantime. */
     REQUIRE(sim_find(address_of(dptr), &block) && block.address == address_of(dptr), INVALID_VALUE);
     if (sim_handle_is(block.address, "pool-allocation")) {
         sim_handle_remove(block.address, "pool-allocation", __func__);
@@ -204,7 +204,7 @@ SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, C
     return OK;
 }
 
-/* The value's type is the attribute's: *data is an int, a bool, a pointer or a 64-bit number. */
+/* *data has the attribute's type: an int, a bool, a pointer or a 64-bit number. */
 static CUresult pointer_attribute(void *data, int attribute, CUdeviceptr pointer,
                                   const struct sim_block *block)
 {
@@ -263,7 +263,7 @@ enum {
     TO_HOST = 2
 };
 
-/* Are the two pointers what the function's name says of them? */
+/* Checks that the two pointers match the function's name. */
 static CUresult check_copy(CUdeviceptr destination, CUdeviceptr source, size_t size, int direction)
 {
     if (size == 0) {
@@ -289,7 +289,7 @@ static CUresult copy_async(CUcontext context, CUstream handle, CUdeviceptr desti
         stream, sim_submit_copy(stream, address_of(destination), address_of(source), size));
 }
 
-/* Done when it returns, on the default stream. */
+/* Synchronous, on the default stream. */
 static CUresult copy_now(CUcontext context, CUdeviceptr destination, CUdeviceptr source,
                          size_t size, const char *call)
 {
@@ -371,7 +371,7 @@ SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcD
     return copy_async(context, hStream, dstDevice, srcDevice, ByteCount, __func__);
 }
 
-/* Unified addresses: a pointer says by itself where it points, ordinary memory to the host's. */
+/* Unified addresses: a pointer itself shows its location, and ordinary memory is the host's. */
 SIM_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
     CUcontext context;
@@ -391,7 +391,7 @@ SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteC
     return copy_async(context, hStream, dst, src, ByteCount, __func__);
 }
 
-/* Does the memory lie on the context's device? */
+/* Returns true if the memory is on the context's device. */
 static bool lies_on(CUdeviceptr pointer, CUcontext context)
 {
     struct sim_block block;
@@ -433,7 +433,7 @@ SIM_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContex
     return copy_async(context, hStream, dstDevice, srcDevice, ByteCount, __func__);
 }
 
-/* ---- fills: N elements, and the address a multiple of their size ---------------------------- */
+/* ---- fills: N elements; the address is a multiple of their size ------------------------------ */
 
 static CUresult fill(CUcontext context, CUstream handle, CUdeviceptr destination,
                      const void *pattern, uint32_t width, size_t count, const char *call)
@@ -449,7 +449,7 @@ static CUresult fill(CUcontext context, CUstream handle, CUdeviceptr destination
         stream, sim_submit_fill(stream, address_of(destination), pattern, width, count * width));
 }
 
-/* Not waited for: a fill of device memory is asynchronous to the host. */
+/* Does not wait: a fill of device memory is asynchronous to the host. */
 SIM_EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
     CUcontext context;
@@ -495,14 +495,16 @@ SIM_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, siz
 
 /* ---- stream-ordered allocation -------------------------------------------------------------- */
 
-/* One pool for each device, its default. It keeps nothing: what is freed goes back at once. */
+/*
+ * One pool for each device, its default pool. It keeps no memory: freed memory is released at once.
+ */
 struct CUmemPoolHandle_st {
     uint64_t threshold, used, used_high;
     int reuse[3];
 };
 
 static struct CUmemPoolHandle_st pools[64];
-static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER; /* guards their figures */
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the pools' counters */
 
 static CUmemoryPool pool_of(uint32_t physical)
 {
@@ -539,7 +541,7 @@ static CUresult allocate_async(CUcontext context, CUdeviceptr *dptr, size_t size
     REQUIRE(code == OK, code);
     REQUIRE(dptr != NULL && size > 0, INVALID_VALUE);
     if (sim_capture_status(stream) != SIM_CAPTURE_NONE) {
-        sim_capture_break(stream); /* nodes of memory are not simulated */
+        sim_capture_break(stream); /* memory nodes are not simulated */
         return NOT_SUPPORTED;
     }
     pointer = sim_alloc(physical_of(pool), size, 512, SIM_DEVICE, 1);
@@ -635,7 +637,7 @@ SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 
 SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
-    (void)minBytesToKeep; /* it keeps nothing */
+    (void)minBytesToKeep; /* the pool keeps no memory */
     ENTER();
     check_pool(pool, __func__);
     return OK;

@@ -2,17 +2,17 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * libnvidia-ml.so.1, simulated: telemetry, as nvml.h of CUDA 12.4 declares it. It counts whole
- * devices by PCI address whatever CUDA_VISIBLE_DEVICES says; MIG parts have handles of their own.
- * Figures are the description's, or stand for an idle device; memory is what the driver's simulator
- * has given.
+ * devices by PCI address and ignores CUDA_VISIBLE_DEVICES; MIG parts have their own handles. Values
+ * come from the description, or are those of an idle device; memory is what the driver's simulator
+ * has allocated.
  *
  * "nvlinks" of a device is a list of its NVLinks, several of a kind in one text: "4 gpu
- * 0000:9a:00.0", "6 switch 0000:c1:00.0", "6 switch" for one that a virtual machine cannot see,
- * "cpu 0004:00:00.0", "2 down". "nvlink_answers" says which of the two ways of asking tells that a
- * link is up: "call", "field" or "both"; "nvlink_mbps_unknown" that its speed is not available, as
- * a "signed" or "unsigned" number. "pcie_tx_bytes" and "pcie_rx_bytes" are counters, of which
- * each query finds "pcie_tx_step_bytes" and "pcie_rx_step_bytes" more; with "pcie_counter_bits" 32
- * they go round.
+ * 0000:9a:00.0", "6 switch 0000:c1:00.0", "6 switch" for a switch that a virtual machine cannot
+ * see, "cpu 0004:00:00.0", "2 down". "nvlink_answers" selects which query reports that a link is
+ * up: "call", "field" or "both"; "nvlink_mbps_unknown" makes its speed "not available", as a
+ * "signed" or "unsigned" number. "pcie_tx_bytes" and "pcie_rx_bytes" are counters, which grow by
+ * "pcie_tx_step_bytes" and "pcie_rx_step_bytes" with each query; with "pcie_counter_bits" 32 they
+ * wrap around.
  */
 #include "engine.h"
 
@@ -170,7 +170,7 @@ enum {
     UNKNOWN = 999
 };
 
-/* A handle is the address of an element: of the device with that physical number. */
+/* A handle is the address of an element: the device with that physical number. */
 struct nvmlDevice_st {
     char unused;
 };
@@ -283,7 +283,7 @@ SIM_EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
     return start(__func__);
 }
 
-/* After the last one a child may start it; the driver sees to itself. */
+/* After the last shutdown a child may start it; the driver handles forks itself. */
 SIM_EXPORT nvmlReturn_t nvmlShutdown(void)
 {
     ENTER();
@@ -414,7 +414,8 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *in
             return OK;
         }
     }
-    *index = it->physical - (uint32_t)it->parent - 1; /* a part: among its device's */
+    *index = it->physical - (uint32_t)it->parent - 1; /* a part: the index among its device's
+                                                       * parts */
     return OK;
 }
 
@@ -552,7 +553,10 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsi
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-/* The driver's simulator counts what this process has; others are the description's. */
+/*
+ * The driver's simulator counts this process's memory; other processes' memory comes from the
+ * description.
+ */
 static void memory_of(const struct sim_device *it, unsigned long long *used, uint64_t *total)
 {
     uint64_t free_bytes;
@@ -587,7 +591,9 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemo
     return OK;
 }
 
-/* A figure of the description, or the one given; negative: the device does not have it. */
+/*
+ * A value of the description, or the given default; negative: the device does not have the value.
+ */
 static nvmlReturn_t figure(const struct sim_device *it, const char *fact, int64_t otherwise,
                            unsigned int *value)
 {
@@ -675,7 +681,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int type,
                      : figure(it, "max_clock_mhz", 1980, clock);
 }
 
-/* Cooled by air of the chassis, unless the description says otherwise. */
+/* The chassis cools the device with air, unless the description says otherwise. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *speed)
 {
     const struct sim_device *it;
@@ -686,8 +692,11 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int 
 
 #define OTHER_LIMIT 1024u
 
-/* One record. With the vendor's fact "nvml_process_bytes" 32 it is as early R535 drivers write it,
-   with eight bytes more than any header has: the memory that confidential computing protects. */
+/*
+ * One record. With the vendor's fact "nvml_process_bytes" 32 the record is that of early R535
+ * drivers, eight bytes longer than in any header, for the memory protected by confidential
+ * computing.
+ */
 static void write_process(unsigned char *infos, unsigned i, const nvmlProcessInfo_t *process)
 {
     const size_t size = (size_t)sim_vendor_number("nvml_process_bytes", sizeof(*process));
@@ -731,7 +740,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t dev
     return OK;
 }
 
-/* Drivers from R530 on have the first, those after the early R535 the second as well. */
+/* Drivers from R530 on have the first function; drivers after the early R535 also the second. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t device, void *info)
 {
     (void)device;
@@ -766,7 +775,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned in
     return OK;
 }
 
-/* The description's CPUs are in sysfs; of them the library knows a mask of words. */
+/* The description's CPUs are in sysfs; the library has a mask of words of them. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int cpuSetSize,
                                                  unsigned long *cpuSet)
 {
@@ -838,7 +847,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_
     return OK;
 }
 
-/* The bits of nvml.h, as the description has them; 1 is "idle". */
+/* The bits of nvml.h, from the description; 1 is "idle". */
 static nvmlReturn_t reasons_of(const struct sim_device *it, unsigned long long *reasons)
 {
     int64_t bits = sim_number(it, "throttle_reasons", 1);
@@ -866,7 +875,10 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(
     return reasons_of(it, clocksThrottleReasons);
 }
 
-/* Type 0 corrected, 1 not; counter 0 since the driver was loaded, 1 of the device's life. */
+/*
+ * Type 0 corrected, 1 uncorrected; counter 0 since the driver was loaded, 1 in the device's
+ * lifetime.
+ */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int errorType,
                                                     int counterType, unsigned long long *eccCounts)
 {
@@ -886,7 +898,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int err
 
 #define MAX_LINKS 36u
 
-/* What is at the other end of link number `link`: "switch 0000:c1:00.0". NULL: no such link. */
+/* The other end of link number `link`: "switch 0000:c1:00.0". NULL: no such link. */
 static const char *other_end(const struct sim_device *it, unsigned int link)
 {
     const char *text;
@@ -904,7 +916,7 @@ static const char *other_end(const struct sim_device *it, unsigned int link)
     return NULL;
 }
 
-/* A device to come may have more than this library's calls take. */
+/* A future device may have more links than this library's calls accept. */
 static unsigned int link_count(const struct sim_device *it)
 {
     unsigned int count = 0;
@@ -915,7 +927,7 @@ static unsigned int link_count(const struct sim_device *it)
     return count;
 }
 
-/* Is it up, asked by the "call" or the "field"? */
+/* The state of a link, queried by the "call" or the "field". */
 static int link_state(const struct sim_device *it, const char *end, const char *asked)
 {
     const char *answers = sim_text(it, "nvlink_answers", "both");
@@ -924,7 +936,7 @@ static int link_state(const struct sim_device *it, const char *end, const char *
            (strcmp(answers, "both") == 0 || strcmp(answers, asked) == 0);
 }
 
-/* A link past the last is refused as one that a device without any has. */
+/* A link past the last fails like a link of a device without links. */
 static nvmlReturn_t enter_link(const struct sim_device *it, unsigned int link, const char **end_out)
 {
     REQUIRE(link < MAX_LINKS, INVALID_ARGUMENT);
@@ -973,7 +985,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device,
 
     ENTER_LINK(device, link, pci, it, end);
     REQUIRE(strcmp(end, "down") != 0, NOT_SUPPORTED);
-    memset(pci, 0xA5, sizeof(*pci)); /* pciSubSystemId is not filled in */
+    memset(pci, 0xA5, sizeof(*pci)); /* pciSubSystemId stays unset */
     if (sscanf(end, "%*s %x:%x:%x.%x", &domain, &bus, &slot, &function) == 4) {
         pci->domain = domain;
         pci->bus = bus;
@@ -1006,7 +1018,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device,
 enum field {
     NVLINK_SPEED_COMMON = 90, /* MB/s */
     NVLINK_COUNT = 91,
-    NVLINK_SPEED = 164, /* of the link that the scope names */
+    NVLINK_SPEED = 164, /* of the link in scopeId */
     NVLINK_STATE = 165,
     PCIE_TX = 197,
     PCIE_RX = 198
@@ -1018,7 +1030,7 @@ enum value_type {
     SIGNED_INT = 5
 };
 
-#define NOT_AVAILABLE (-1) /* NVML_VALUE_NOT_AVAILABLE: an answer, with success */
+#define NOT_AVAILABLE (-1) /* NVML_VALUE_NOT_AVAILABLE: a value returned with success */
 
 static void put_number(nvmlFieldValue_t *field, unsigned int number)
 {
@@ -1088,7 +1100,7 @@ static nvmlReturn_t put_field(const struct sim_device *it, nvmlFieldValue_t *fie
     }
 }
 
-/* Each has a code of its own; what a field does not fill is not zero. */
+/* Each field has its own code; bytes that a field does not set are not zero. */
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
                                                  nvmlFieldValue_t *values)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * libnvtx3interop.so.1, simulated as with a profiler attached: ranges have depths, in each domain
- * its own. (Without one, the real library answers -2 and does nothing.) SIM_RANGES gets a range of
- * the default domain as "push NAME", of another as "push DOMAIN: NAME"; a category goes behind the
- * domain, "push DOMAIN [CATEGORY]: NAME".
+ * libnvtx3interop.so.1, simulated with a profiler attached: ranges have a separate depth in each
+ * domain. (Without a profiler, the real library returns -2 and does nothing.) SIM_RANGES gets a
+ * range of the default domain as "push NAME", of another domain as "push DOMAIN: NAME"; a category
+ * follows the domain, "push DOMAIN [CATEGORY]: NAME".
  */
 #include "engine.h"
 
@@ -79,7 +79,9 @@ static struct nvtxDomainRegistration_st *domain_of(nvtxDomainHandle_t handle, co
     return handle;
 }
 
-/* Each call makes one of its own, as nothing says that a name gives the same twice. */
+/*
+ * Each call makes a new domain: the manual does not say that the same name returns the same domain.
+ */
 SIM_EXPORT nvtxDomainHandle_t nvtxDomainCreateA(const char *name)
 {
     nvtxDomainHandle_t made = NULL;
@@ -149,7 +151,7 @@ static int push(const struct nvtxDomainRegistration_st *it, uint32_t category, c
     return depths[it - nvtx.domains]++;
 }
 
-/* Depth after it, as the manual says; negative where none of the domain is open. */
+/* Returns the depth afterwards, as the manual says; negative if the domain has no open range. */
 static int pop(const struct nvtxDomainRegistration_st *it)
 {
     int *depth = &depths[it - nvtx.domains];
@@ -166,7 +168,7 @@ SIM_EXPORT int nvtxRangePushA(const char *message)
     return sim_enter(__func__) != 0 ? -1 : push(&nvtx.domains[0], 0, message);
 }
 
-/* Text (type 1) is what it takes; version 2 or 3 of the struct, which are alike. */
+/* Accepts text (type 1), in version 2 or 3 of the struct, which are alike. */
 SIM_EXPORT int nvtxDomainRangePushEx(nvtxDomainHandle_t domain,
                                      const nvtxEventAttributes_t *eventAttrib)
 {

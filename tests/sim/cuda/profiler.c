@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A profiler for NVIDIA's own NVTX library: named by NVTX_INJECTION64_PATH, it is asked by that
- * library for functions to call, and prints what it is told as the simulator writes it: "push
- * NAME", "push DOMAIN [CATEGORY]: NAME", "pop". Built where the toolkit is, whose headers say how a
+ * A profiler for NVIDIA's own NVTX library: that library loads it by NVTX_INJECTION64_PATH and
+ * requests its functions. It prints calls in the simulator's format: "push NAME", "push DOMAIN
+ * [CATEGORY]: NAME", "pop". Built only if the toolkit is installed, whose headers define how a
  * profiler attaches.
  */
 #include <nvtx3/nvToolsExt.h>
@@ -17,7 +17,7 @@ struct domain {
     char categories[NAMES][64];
 };
 
-static struct domain domains[NAMES]; /* the first is the default one */
+static struct domain domains[NAMES]; /* the first is the default domain */
 static int domain_count = 1;
 
 static void *create_domain(const char *name)
@@ -77,7 +77,7 @@ static int pop_in(void *handle)
     return pop();
 }
 
-/* What NVTX calls when it starts; 1: it has its profiler. */
+/* NVTX calls this at its start; 1: the profiler is attached. */
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t find);
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t find)
 {

@@ -14,7 +14,7 @@ static void *address_of(CUdeviceptr pointer)
 /* ---- peers ---------------------------------------------------------------------------------- */
 
 static struct {
-    pthread_mutex_t lock; /* guards it */
+    pthread_mutex_t lock; /* guards the list */
     bool is_enabled[64][64];
 } peers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -93,7 +93,7 @@ SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 
     ENTER_CONTEXT(context);
     REQUIRE(pHandle != NULL && sim_find(address_of(dptr), &block), INVALID_VALUE);
-    /* Neither pools' memory nor managed memory has this kind of handle. */
+    /* Neither a pool's memory nor managed memory has this kind of handle. */
     REQUIRE(block.kind == SIM_DEVICE && block.flags == 0 && block.import_count == 0, INVALID_VALUE);
     return sim_export(block.address, pHandle->reserved) ? OK : OPERATING_SYSTEM;
 }
@@ -206,9 +206,11 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     REQUIRE(handle != NULL && flags == 0 && size > 0 && size % GRANULARITY == 0, INVALID_VALUE);
     REQUIRE(is_device_property(prop, &physical), INVALID_VALUE);
     REQUIRE(!sim_is_lost(physical), cuda_lost_code());
-    /* What attribute 110 says is what the flag has to be. A driver takes memory without it, too,
-       which no network card reaches then: here it is refused, so that a caller who forgets it is
-       seen. */
+    /*
+     * The flag must equal attribute 110. A driver accepts memory without the flag, too, which
+     * network cards then cannot access: the simulator rejects it, to detect a caller that forgets
+     * the flag.
+     */
     REQUIRE(prop->allocFlags.gpuDirectRDMACapable ==
                 (sim_number(sim_device_at(physical), "rdma_with_vmm", 1) != 0),
             NOT_SUPPORTED);
@@ -219,7 +221,7 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     return OK;
 }
 
-/* Mappings keep the memory itself. */
+/* Mappings keep the memory alive. */
 SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     CUresult code;
@@ -253,7 +255,7 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     return sim_unmap(address_of(ptr), size) ? code : INVALID_VALUE;
 }
 
-/* The engine knows one access for all devices: what any of them is given. */
+/* The engine has one access for all devices: the access of any of them. */
 SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
                                    size_t count)
 {

@@ -37,7 +37,7 @@ SIM_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
     return OK;
 }
 
-/* Does not wait; a lost device's goes as well. */
+/* Does not wait; a lost device's stream is destroyed as well. */
 SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
     CUcontext context;
@@ -51,7 +51,7 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
     return code;
 }
 
-/* A stream that captures cannot be asked how far it is; to ask breaks the capture. */
+/* A capturing stream cannot be queried; a query breaks the capture. */
 static CUresult check_waitable(CUcontext context, CUstream handle, struct sim_stream *stream)
 {
     enum sim_capture status = sim_capture_status(stream);
@@ -180,7 +180,7 @@ SIM_EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
     return code;
 }
 
-/* Event and stream have to be of one context. */
+/* Event and stream must belong to the same context. */
 SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 {
     struct sim_event *event = (struct sim_event *)hEvent;
@@ -197,7 +197,7 @@ SIM_EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
     return cuda_submitted(stream, sim_event_record(event, stream));
 }
 
-/* Of an event that lies in a capture, nothing can be said; and to ask is unsafe in one. */
+/* An event in a capture cannot be queried, and a query is unsafe in a capture. */
 static CUresult check_askable(CUcontext context, const struct sim_event *event)
 {
     return sim_event_is_captured(event) ? CAPTURED_EVENT : cuda_forbidden(context);
@@ -308,7 +308,10 @@ SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, int mode)
     return sim_capture_begin(stream, (uint32_t)mode) ? OK : ILLEGAL_STATE;
 }
 
-/* Of the legacy stream nothing can be said while one that waits for it captures; that goes on. */
+/*
+ * The legacy stream has no capture status while a stream that waits for it captures; the capture
+ * continues.
+ */
 SIM_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, int *captureStatus)
 {
     CUcontext context;
@@ -497,7 +500,7 @@ SIM_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     return is_same ? OK : GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-/* The form before CUDA 12: two answers in place of a struct. */
+/* The function before CUDA 12: two outputs instead of a struct. */
 SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
                                       CUgraphNode *hErrorNode_out, int *updateResult_out)
 {

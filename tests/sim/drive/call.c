@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Opening a plugin, judging what its calls answer, and saying what came of it.
+ * Opens a plugin, checks the results of its calls, and reports the outcome.
  *
- * Any call may fail where failures are injected, but then it tells so as docs/plugin-abi.md asks: a
- * status that is listed, the same in the error, and a message of one line. That is looked at after
- * every call of every scenario, whether its failure is tolerated or not.
+ * Any call may fail if failures are injected, but must report the failure as docs/plugin-abi.md
+ * requires: a listed status, the same status in the error, and a message of one line. This is
+ * checked after every call of every scenario, whether its failure is tolerated or not.
  */
 #include "drive.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-/* Before the plugin's name is known there is a host all the same: an entry may look at it. */
+/* There is a host even before the plugin's name is known: the entry may use it. */
 const struct ds_accel_plugin *drive_load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -112,7 +112,7 @@ int32_t drive_judge(struct run *run, const char *slot, int32_t status)
     return status;
 }
 
-/* As the library answers for a slot that is not there. */
+/* The result of the library for an absent slot. */
 int32_t drive_absent(struct run *run, const char *slot)
 {
     run->refused++;

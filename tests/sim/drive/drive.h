@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the scenarios share: a plugin that is open, calls that are judged, and what came of them. */
+/* What the scenarios share: an open plugin, checked calls, and their outcome. */
 #ifndef DS_ACCEL_TESTS_SIM_DRIVE_H
 #define DS_ACCEL_TESTS_SIM_DRIVE_H
 
@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* How bad it is; the exit code is the worst of the run. */
+/* The severity; the exit code is the worst of the run. */
 enum {
     DRIVE_FINE = 0,
-    DRIVE_FAILED = 1, /* a call failed, and told it as it must */
+    DRIVE_FAILED = 1, /* a call failed, and reported it correctly */
     DRIVE_USAGE = 2,
-    DRIVE_UNTOLD = 3, /* a failure was not told as it must be */
-    DRIVE_WRONG = 4   /* the device did something else */
+    DRIVE_UNTOLD = 3, /* a failure was not reported correctly */
+    DRIVE_WRONG = 4   /* the device did the wrong thing */
 };
 
 #define BYTES (1u << 20)
@@ -25,16 +25,16 @@ struct run {
     ds_accel_plugin_instance_t *instance;
     ds_accel_plugin_device_t *device;
     struct ds_accel_error error;
-    char **arguments; /* of the scenario, ended by NULL */
+    char **arguments; /* of the scenario, terminated by NULL */
     uint32_t device_count;
     int code;
-    int is_tolerant;         /* a failure that is told well is none of the scenario */
+    int is_tolerant;         /* a correctly reported failure is not a failure of the scenario */
     unsigned passed, failed; /* calls and results */
     unsigned refused;        /* calls that failed, whether tolerated or not */
     unsigned missing;        /* of these, with DS_ACCEL_ERR_UNSUPPORTED */
-    int64_t awaited_code;    /* a code of the vendor's, and how many calls failed with it */
+    int64_t awaited_code;    /* a code of the vendor, and how many calls failed with it */
     unsigned awaited;
-    /* of drive_make() */
+    /* made by drive_make() */
     void *first, *second;
     unsigned char *pinned;
     ds_accel_plugin_stream_t *one, *two;
@@ -60,9 +60,9 @@ int32_t drive_absent(struct run *run, const char *slot);
 void drive_wrong(struct run *run, const char *what);
 void drive_untold(struct run *run, const char *slot, const char *what);
 void drive_want(struct run *run, int is_so, const char *what);
-/* What `other`, a copy of the run in another thread or of the same scenario, has come to. */
+/* Adds the outcome of `other`, a copy of the run in another thread or in the same scenario. */
 void drive_add(struct run *run, const struct run *other);
-/* Says "SCENARIO: N passed, N failed"; returns the exit code. */
+/* Prints "SCENARIO: N passed, N failed"; returns the exit code. */
 int drive_report(struct run *run, const char *scenario);
 
 #define HAS(run, slot) ((run)->table->slot != NULL)
@@ -70,16 +70,16 @@ int drive_report(struct run *run, const char *scenario);
     (HAS(run, slot) ? (drive_clear(run), \
                        drive_judge(run, #slot, (run)->table->slot(__VA_ARGS__, &(run)->error))) \
                     : drive_absent(run, #slot))
-/* The status alone, where a failure is what is wanted. */
+/* Only the status, for calls that are expected to fail. */
 #define ASK(run, slot, ...) (drive_clear(run), (run)->table->slot(__VA_ARGS__, &(run)->error))
-/* For what releases: again if it failed, so that one failure leaves nothing behind. */
+/* For releases: repeated after a failure, so that one failure leaves nothing alive. */
 #define RELEASE(run, slot, ...) \
     do { \
         if (CALL(run, slot, __VA_ARGS__) < 0) { \
             CALL(run, slot, __VA_ARGS__); \
         } \
     } while (0)
-/* A call with an output: a failure leaves it as it was. */
+/* A call with an output, which a failure must leave unchanged. */
 #define MAKE(run, slot, out, ...) \
     do { \
         (out) = (void *)&(run)->error; \
@@ -101,7 +101,7 @@ int drive_report(struct run *run, const char *scenario);
 
 void drive_pattern(unsigned char *bytes, size_t size, unsigned seed);
 int drive_is_pattern(const unsigned char *bytes, size_t size, unsigned seed);
-/* Device 0 with memory, streams and events; what there is of it is released by drive_unmake(). */
+/* Opens device 0 with memory, streams and events; drive_unmake() releases the existing objects. */
 int32_t drive_make(struct run *run);
 void drive_unmake(struct run *run);
 /* A host task that counts, in a struct run. */
@@ -146,9 +146,14 @@ void drive_again(struct run *run);
 void drive_busy(struct run *run);
 
 void drive_walk(struct run *run);
-/* Of the walk: streams, graphs, another device and the vendor's handles, with device 0 open. */
+/*
+ * Parts of the walk: streams, graphs, another device and the vendor's handles, with device 0 open.
+ */
 void drive_walk_streams(struct run *run);
-/* Whether each host task of it that was accepted has run once, and no other; counts anew. */
+/*
+ * Returns true if each accepted host task of the walk has run once, and no other task; restarts the
+ * count.
+ */
 int drive_tasks_have_run(void);
 void drive_rounds(struct run *run);
 void drive_native(struct run *run);

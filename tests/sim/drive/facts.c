@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What is known of devices without opening them, a line each of identity and telemetry (only what
- * is valid), and one for each link and process:
+ * Facts about devices that are not open: a line each for identity and telemetry (only valid
+ * values), and one for each link and process:
  *
  *     device 0 vendor 3 pci 0000:5d:00.0 uuid GPU-... node /dev/nvidia3 numa 0 memory 1073741824
  *         name NVIDIA H100 arch sm_90 power 1 id 00112233... [part 1 of GPU-... [instance 5/0]]
- *     device 0 valid 0x1003 utilization 37 memory_utilization 0 memory_used 0 memory_total
- * 1073741824 device 0 link kind 2 peer 1 width 0 generation 4 up 1 bytes_per_s 26562000000 [to
- * 0000:9a:00.0] device 0 process 1 of 1 memory 67108864 pid 4711 runtime 6.3.42134 driver 6.12.12
+ *     device 0 valid 0x1003 utilization 37 memory_utilization 0 memory_used 0
+ *         memory_total 1073741824
+ *     device 0 link kind 2 peer 1 width 0 generation 4 up 1 bytes_per_s 26562000000
+ *         [to 0000:9a:00.0]
+ *     device 0 process 1 of 1 memory 67108864 pid 4711
+ *     runtime 6.3.42134 driver 6.12.12
  *
- * Then profiler ranges, and what a child is shown.
+ * Then profiler ranges, and the devices that a child sees.
  */
 #include "drive.h"
 
@@ -22,7 +25,7 @@
 #define PROCESSES 16
 #define LINKS 64
 
-/* -1 for what is not known. */
+/* -1 if not known. */
 static int known(const struct ds_accel_device_identity *it, uint64_t bit, uint32_t value)
 {
     return (it->valid & bit) != 0 ? (int)value : -1;
@@ -167,8 +170,10 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* As a monitor asks: what is a rate since the last time is known. The last line is the least and
-   the most time that lay between two looks at a device, whatever else the machine had to do. */
+/*
+ * Polls like a monitor, which needs rates since the last poll. The last line has the shortest and
+ * the longest time between two polls of a device, on a machine with any load.
+ */
 void drive_polled(struct run *run)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
@@ -202,7 +207,7 @@ void drive_ranges(struct run *run)
     CALL(run, range_pop, run->instance, NULL);
 }
 
-/* Domains are stacks of their own: what is popped of one leaves the others as they are. */
+/* Domains are separate stacks: a pop in one leaves the others unchanged. */
 void drive_domains(struct run *run)
 {
     run->is_tolerant = 1;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the frame of the vendors' plugins decides before the runtime is asked, and the order in
- * which it asks: whose memory it is, what is in flight, what a capture has recorded, figures and
- * limits.
+ * What the frame of the vendors' plugins decides before it calls the runtime, and the order of its
+ * calls: the owner of memory, work in flight, recorded captures, counters and limits.
  *
- * A refusal of the frame's own has no code of the vendor's. A step is left out where the plugin has
- * no such slot.
+ * A call that the frame itself rejects has no vendor code. A step is left out if the plugin has no
+ * such slot.
  */
 #include "drive.h"
 
@@ -18,11 +17,11 @@
 
 #define KIB 1024u
 
-/* The frame refuses it, and the runtime is not asked. */
+/* The frame rejects the call without calling the runtime. */
 #define REFUSED(run, status, what, slot, ...) \
     drive_want(run, ASK(run, slot, __VA_ARGS__) == (status) && (run)->error.vendor_code == 0, what)
 
-/* Keeps a stream busy until it is let go, or for a while if nobody does that. */
+/* Keeps a stream busy until it is released, or for a limited time. */
 struct hold {
     atomic_int is_over;
     int limit_ms;
@@ -114,7 +113,8 @@ static void ask_figures(struct run *run)
 
     CALL(run, mem_stats, run->device, &stats);
     CALL(run, mem_set_limit, run->device, stats.allocated_bytes + 64 * KIB);
-    if (CALL(run, mem_alloc, run->device, 64 * KIB, 0, 0, &memory) >= 0) { /* the last byte of it */
+    if (CALL(run, mem_alloc, run->device, 64 * KIB, 0, 0, &memory) >= 0) { /* the memory's last
+                                                                            * byte */
         REFUSED(run, DS_ACCEL_ERR_NO_MEMORY, "one byte past the limit", mem_alloc, run->device, 1,
                 0, 0, &(void *){NULL});
         RELEASE(run, mem_free, run->device, memory);
@@ -127,11 +127,11 @@ static void ask_figures(struct run *run)
     drive_want(run, peak_of_reserved(run) < peak, "the other peak is reset");
 }
 
-/* Memory is freed behind work that is queued on it, by waiting for that. */
+/* The plugin waits for queued work on memory before it frees the memory. */
 static void free_used(struct run *run)
 {
     static unsigned char bytes[64 * KIB];
-    struct hold held = {.limit_ms = 200}; /* nobody lets it go before it is over */
+    struct hold held = {.limit_ms = 200}; /* not released before the time limit */
     void *memory = NULL;
 
     if (!HAS(run, stream_host_task) ||
@@ -147,7 +147,7 @@ static void free_used(struct run *run)
     CALL(run, stream_synchronize, run->one, UINT64_MAX);
 }
 
-/* What a stream allocated it frees in its order, without anybody waiting. */
+/* Memory allocated on a stream is freed in stream order, without a wait. */
 static void free_in_order(struct run *run)
 {
     struct hold held = {.limit_ms = 20000};
@@ -166,7 +166,7 @@ static void free_in_order(struct run *run)
     CALL(run, stream_synchronize, run->one, UINT64_MAX);
 }
 
-/* Fills whose pattern, size and place do not fit, and with a pattern that no runtime has. */
+/* Fills with invalid pattern, size or alignment, and with a pattern that no runtime supports. */
 static void fill_oddly(struct run *run)
 {
     static const char pattern[] = "abcd";
@@ -259,7 +259,7 @@ static void ask_shares(struct run *run)
     if (HAS(run, dmabuf_export)) {
         REFUSED(run, DS_ACCEL_ERR_INVALID, "a dma-buf past the end", dmabuf_export, run->device,
                 memory + 4 * KIB, 64 * KIB, 0, &fd, &offset);
-        /* Of whole pages: a part of one would take its neighbours along. */
+        /* Only whole pages: part of a page would export its neighbours too. */
         REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "a dma-buf from within a page", dmabuf_export,
                 run->device, memory + 512, 4 * KIB, 0, &fd, &offset);
         REFUSED(run, DS_ACCEL_ERR_UNSUPPORTED, "a dma-buf up to within a page", dmabuf_export,
@@ -277,7 +277,7 @@ static void ask_shares(struct run *run)
         unsigned char broken[1024];
 
         memcpy(broken, handle, sizeof(broken));
-        memcpy(broken + 16, broken + 8, 8); /* its place in the memory is its size */
+        memcpy(broken + 16, broken + 8, 8); /* the size is stored at this offset */
         REFUSED(run, DS_ACCEL_ERR_INVALID, "a handle of no byte", ipc_memory_open, run->device,
                 broken, info.memory_handle_bytes, 0, &opened);
         CALL(run, ipc_memory_unexport, run->device, handle, info.memory_handle_bytes);
@@ -309,7 +309,7 @@ static void ask_handles(struct run *run)
     if (ASK(run, native_get, run->device, DS_ACCEL_NATIVE_EVENT, event, &native, &offset) >= 0 &&
         ASK(run, native_wrap, run->device, DS_ACCEL_NATIVE_EVENT, native, &wrapped) >= 0) {
         DROP(run, event_destroy, wrapped);
-        CALL(run, event_record, event, run->one); /* the program's own event is still there */
+        CALL(run, event_record, event, run->one); /* the program's own event still exists */
         CALL(run, event_synchronize, event, UINT64_MAX);
     }
     DROP(run, event_destroy, event);
@@ -317,7 +317,7 @@ static void ask_handles(struct run *run)
 
 /* ---- captures ------------------------------------------------------------------------------- */
 
-/* A graph of a task that counts; NULL. */
+/* A graph of a task that counts; NULL on failure. */
 static ds_accel_plugin_graph_t *capture_task(struct run *run, atomic_int *counter)
 {
     ds_accel_plugin_graph_t *graph = NULL;
@@ -330,7 +330,8 @@ static ds_accel_plugin_graph_t *capture_task(struct run *run, atomic_int *counte
     return graph;
 }
 
-/* What was freed is written over: by other things of any small size, and by tasks of another count.
+/*
+ * Overwrites freed memory: with other objects of any small size, and with tasks of another count.
  */
 static void reuse_heap(struct run *run, atomic_int *counter)
 {
@@ -470,10 +471,10 @@ static void ask_captures(struct run *run, ds_accel_plugin_device_t *peer)
     DROP(run, graph_destroy, graph);
 }
 
-/* A stream that was destroyed with work left is not asked while another one captures. */
+/* A stream that was destroyed with pending work is not queried while another stream captures. */
 static void capture_beside_ended(struct run *run)
 {
-    static struct hold held = {.limit_ms = 20000}; /* a task that nobody waits for looks at it */
+    static struct hold held = {.limit_ms = 20000}; /* a task without a waiter reads it */
     ds_accel_plugin_stream_t *busy = NULL;
     ds_accel_plugin_stream_t *stream = NULL;
     ds_accel_plugin_graph_t *graph = NULL;
@@ -550,7 +551,7 @@ static void note_order(void *user_data, int32_t status)
     }
 }
 
-/* Tasks behind a copy that loses the device (SIM_LOSE) run once, and in their order. */
+/* Tasks after a copy that loses the device (SIM_LOSE) run once, and in order. */
 void drive_order(struct run *run)
 {
     static struct numbered tasks[3] = {{1}, {2}, {3}};
@@ -563,7 +564,7 @@ void drive_order(struct run *run)
         DS_ACCEL_COPY_DEVICE_TO_DEVICE);
     for (int i = 0; i < 3; i++) {
         if (ASK(run, stream_host_task, run->one, note_order, &tasks[i]) < 0) {
-            note_order(&tasks[i], 0); /* not accepted: it was lost before */
+            note_order(&tasks[i], 0); /* not accepted: the device was lost before */
         }
     }
     drive_want(run, ASK(run, stream_synchronize, run->one, UINT64_MAX) == DS_ACCEL_ERR_DEVICE_LOST,

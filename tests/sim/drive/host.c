@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The least of a host: warnings on stderr, options from the environment alone, no extension. */
+/* A minimal host: warnings on stderr, options only from the environment, no extension. */
 #include "drive.h"
 
 #include <ctype.h>

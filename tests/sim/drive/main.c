@@ -5,22 +5,22 @@
  *
  *     drive PLUGIN SCENARIO [ARGUMENT...]
  *
- * The table below says what there is. Conformance asks whether the interface's rules are kept; a
- * scenario asks what only a vendor's way of doing it can get wrong, and is small enough to be run
- * once for every call that can fail.
+ * The table below lists the scenarios. Conformance checks the interface's rules; a scenario checks
+ * what only one vendor's implementation can get wrong, and is small enough to run once for every
+ * call that can fail.
  *
- * On stdout is what the scenario tells, a line for each call that failed, "failed SLOT: STATUS
- * VENDOR_CODE VENDOR_TEXT: MESSAGE", for each that does not tell its failure as it must ("untold
- * ..."), for each result that is another than wanted ("wrong: ..."), and in the end
+ * On stdout are the scenario's own lines, a line for each call that failed, "failed SLOT: STATUS
+ * VENDOR_CODE VENDOR_TEXT: MESSAGE", for each failure that was not reported correctly ("untold
+ * ..."), for each unexpected result ("wrong: ..."), and at the end
  *
  *     SCENARIO: N passed, N failed
  *
- * of calls and results. Warnings of the plugin are on stderr ("log: ..."). Where a scenario says
- * "whatever fails", failures are told and no more: that is for runs with injected ones. The exit
- * code is the worst that there was: 0 all is well, 1 a call failed, 3 a failure was not told as it
- * must be, 4 something is wrong; 2 is no plugin or no such scenario.
+ * of calls and results. Warnings of the plugin are on stderr ("log: ..."). In a scenario described
+ * with "whatever fails", failures are only reported: it is for runs with injected failures. The
+ * exit code is the worst result: 0 success, 1 a call failed, 3 a failure was not reported
+ * correctly, 4 a result was wrong; 2 is no plugin or no such scenario.
  *
- * host.c is the host, call.c judges calls; each other file has scenarios.
+ * host.c is the host, call.c checks calls; the other files contain scenarios.
  */
 #include "drive.h"
 
@@ -30,7 +30,7 @@ struct scenario {
     const char *name;
     const char *arguments;
     void (*play)(struct run *run);
-    int is_bare; /* it starts the plugin itself, or not at all */
+    int is_bare; /* the scenario starts the plugin itself, or not at all */
     const char *meaning;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Memory that is exhausted, shared, made beside a capture; addresses that are mapped. */
+/* Memory that is exhausted, shared, or allocated beside a capture; mapped addresses. */
 #include "drive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Parts of 64 MiB until there is no more; then what fits is there again. */
+/* Allocates parts of 64 MiB until memory is exhausted; the freed memory must be available again. */
 void drive_memory(struct run *run)
 {
     void *parts[64] = {NULL};
@@ -32,8 +32,10 @@ void drive_memory(struct run *run)
     }
 }
 
-/* What is shared is whole pages: memory of an odd size is exported, or refused before the runtime
-   is asked; memory of the caller is registered, or refused. */
+/*
+ * Only whole pages can be shared: memory of an odd size is exported, or rejected before the runtime
+ * is called; memory of the caller is registered, or rejected.
+ */
 void drive_pages(struct run *run)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -83,7 +85,10 @@ void drive_captured(struct run *run)
     run->table->stream_destroy(stream);
 }
 
-/* A thread without a device of its own, whose current one is told as 0, has none after calls. */
+/*
+ * A thread without its own device, whose runtime reports device 0 as current, still has none after
+ * calls.
+ */
 void drive_current(struct run *run)
 {
     ds_accel_plugin_device_t *other = NULL;
@@ -141,7 +146,7 @@ void drive_share(struct run *run)
     RELEASE(run, mem_free, run->device, memory);
 }
 
-/* An event's handle, opened beside the event itself. */
+/* An event's handle, opened while the event itself still exists. */
 void drive_opened(struct run *run)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -161,7 +166,7 @@ void drive_opened(struct run *run)
     DROP(run, event_destroy, event);
 }
 
-/* Memory of the host is made beside a capture that forbids what could wait. */
+/* Host memory is allocated beside a capture that forbids calls that could wait. */
 void drive_capturing(struct run *run)
 {
     static unsigned char page[8192];
@@ -191,7 +196,9 @@ void drive_capturing(struct run *run)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* [first half, second half] of the memory at the second and the first half of the addresses. */
+/*
+ * Maps [first half, second half] of the memory at the second and the first half of the addresses.
+ */
 static int32_t use_mapped(struct run *run, char *address, ds_accel_plugin_vmem_t *vmem,
                           uint64_t half, unsigned char *bytes)
 {
@@ -255,7 +262,7 @@ void drive_aligned(struct run *run)
     RELEASE(run, vmem_release, run->device, address, minimum);
 }
 
-/* Refused, and told. */
+/* The release must fail, and report it. */
 static void release_wrong(struct run *run, char *address, uint64_t size_bytes)
 {
     drive_want(run,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A program that has OpenCL itself and mixes it with the plugin.
+ * A program that uses OpenCL directly and together with the plugin.
  *
- * Its own context is opened, its own queue and its own buffer are wrapped; a kernel that it
- * compiles works on memory of mem_alloc(), between copies of the plugin's in the same queue. Then
- * both ways to copy are timed side by side and told; no time is a failure. What is not as it must
- * be ends the program.
+ * The program opens the device with its own context, and wraps its own queue and its own buffer; a
+ * kernel that it compiles works on memory of mem_alloc(), between copies of the plugin in the same
+ * queue. Then the program measures and prints both methods to copy, side by side; no time is a
+ * failure. An unexpected result ends the program.
  *
- * The declarations are those of the OpenCL 1.2 specification that are used here.
+ * The declarations are the part of the OpenCL 1.2 specification that is used here.
  */
 #include "drive.h"
 
@@ -105,7 +105,7 @@ static void start_opencl(struct run *run)
     MADE(kernel = clCreateKernel(program, "add", &code));
 }
 
-/* memory[offset_bytes...] += value, queued. */
+/* Queues memory[offset_bytes...] += value. */
 static void add(struct run *run, uint64_t memory, uint64_t offset_bytes, uint32_t value)
 {
     handle_t object = (handle_t)(uintptr_t)memory;
@@ -132,7 +132,7 @@ static void start_plugin(struct run *run)
     stream = wrapped;
 }
 
-/* Copies of the plugin's around kernels of the program's, all in its queue. */
+/* Copies of the plugin around kernels of the program, all in the program's queue. */
 static void mix(struct run *run)
 {
     static uint32_t numbers[COUNT];
@@ -180,7 +180,7 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* One after the other in turn, so that both meet the same machine. */
+/* Alternately, so that both run under the same load. */
 static void time_copies(struct run *run, uint64_t size_bytes, int rounds)
 {
     const struct ds_accel_host *host = drive_host(run->table->name);
@@ -224,6 +224,6 @@ void drive_native(struct run *run)
     run->table->stream_destroy(stream);
     run->table->device_close(run->device);
     run->table->shutdown(run->instance);
-    CL(clFinish(queue)); /* still the program's */
+    CL(clFinish(queue)); /* still owned by the program */
     printf("mixed\n");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The verdict, asked in a process with signals or with a device open; a device in use. */
+/* The verdict, probed in a process with signals or with an open device; a device in use. */
 #include "drive.h"
 
 #include <signal.h>
@@ -37,7 +37,7 @@ void drive_probe(struct run *run)
     }
 }
 
-/* A runtime that has started in this process does not survive a fork. */
+/* A runtime that was started in this process does not survive a fork. */
 void drive_again(struct run *run)
 {
     struct ds_accel_verdict verdict = {.struct_size = sizeof(verdict)};
@@ -48,7 +48,7 @@ void drive_again(struct run *run)
     }
 }
 
-/* Opened twice here. Then somebody else may try, until there is a line to read. */
+/* Opens the device twice. Then another process may try, until a line can be read. */
 void drive_busy(struct run *run)
 {
     ds_accel_plugin_instance_t *instances[2] = {NULL, NULL};

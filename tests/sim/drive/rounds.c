@@ -6,7 +6,7 @@
  * library's objects. In the first round no call fails, and none of the plugin's may but those that
  * it has no function for. With STEP and FIRST only every STEPth call fails, from call FIRST on.
  *
- * Ends with the first round that is wrong; else says how many there were.
+ * Ends with the first failed round; otherwise prints the number of rounds.
  */
 #include "drive.h"
 
@@ -45,7 +45,7 @@ static int find_failing(const char *path)
            find_one(library, "failing_opencl_left", &failing.left);
 }
 
-/* A callback may be on its way still. */
+/* A callback may still be pending. */
 static const char *settle(void)
 {
     const char *left = failing.left();
@@ -57,13 +57,13 @@ static const char *settle(void)
     return left;
 }
 
-/* Whether nothing was told of the failure. */
+/* Returns true if the failure was not reported. */
 static int play_round(struct run *run, long number, int32_t code)
 {
     struct run round = {.table = run->table, .arguments = run->arguments, .awaited_code = code};
     const char *left;
 
-    alarm(60); /* a hang ends it, with the signal's status */
+    alarm(60); /* a hang ends the process by a signal */
     failing.fail(number, code);
     printf("round %ld\n", number);
     drive_walk(&round);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The part of the walk with streams: work in order, captured, on another device, by other handles.
+/*
+ * The stream part of the walk: work in order, captured, on another device, through other handles.
  */
 #include "drive.h"
 
@@ -37,7 +38,7 @@ int drive_tasks_have_run(void)
 struct scene {
     ds_accel_plugin_stream_t *stream, *other;
     ds_accel_plugin_event_t *events[2];
-    void *memory; /* of the device, twice SIZE */
+    void *memory; /* device memory, twice SIZE */
     unsigned char host[2][SIZE];
 };
 
@@ -53,8 +54,9 @@ static int set_up(struct run *run, struct scene *scene, ds_accel_plugin_device_t
 }
 
 /*
- * Idle streams are destroyed, unless waiting fails: what a plugin does with one that is busy, and
- * how often it looks, is not the same in each run, and call N of the vendor's library has to be.
+ * Destroys idle streams, unless waiting fails: the plugin's handling of a busy stream, and the
+ * number of its queries, differ from run to run, while call N of the vendor's library must be the
+ * same.
  */
 static void tear_down(struct run *run, struct scene *scene, ds_accel_plugin_device_t *device)
 {
@@ -69,7 +71,9 @@ static void tear_down(struct run *run, struct scene *scene, ds_accel_plugin_devi
     }
 }
 
-/* Up, within and fills on one stream, down on the other, behind an event of the first. */
+/*
+ * Copies up, within and fills on one stream; copies down on the other, after an event of the first.
+ */
 static void queue_work(struct run *run, struct scene *scene)
 {
     ds_accel_plugin_stream_t *stream = scene->stream;
@@ -106,7 +110,7 @@ static void use_stream(struct run *run, struct scene *scene)
     CALL(run, device_synchronize, run->device, UINT64_MAX);
     drive_want(run, refused != run->refused || drive_is_pattern(scene->host[1], SIZE, 2),
                "copies of a stream");
-    queue_task(run, stream); /* whose waiting may fail, and which runs nevertheless */
+    queue_task(run, stream); /* its wait may fail; the task runs in any case */
     CALL(run, stream_synchronize, stream, UINT64_MAX);
 }
 
@@ -185,7 +189,7 @@ static void walk_graph(struct run *run)
 
 /* ---- another device ------------------------------------------------------------------------- */
 
-/* Down to the other device behind an event of the first, and from there to the host. */
+/* Copies down to the other device after an event of the first, and from there to the host. */
 static void copy_over(struct run *run, struct scene *here, struct scene *there,
                       ds_accel_plugin_device_t *peer)
 {
@@ -235,7 +239,7 @@ static void walk_peers(struct run *run)
 
 /* ---- the vendor's handles ------------------------------------------------------------------- */
 
-/* Our own handles as if they were the program's. */
+/* Wraps the plugin's own handles as if they were the program's. */
 static void wrap_natives(struct run *run, struct scene *scene)
 {
     const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Several threads, another process, losses, and captures that somebody else meddles with. */
+/* Several threads, another process, lost devices, and captures that another thread disturbs. */
 #include "drive.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 /* ---- two threads ---------------------------------------------------------------------------- */
 
-/* A thread with an error of its own; what another one may not know stays in it. */
+/* A thread with its own error; a state that must not leave the thread stays in it. */
 struct helper {
     struct run run; /* a copy: the same handles */
     pthread_t thread;
@@ -83,10 +83,10 @@ static void wait_for_flag(void *user_data, int32_t status)
     }
 }
 
-/* Work of a stream that was destroyed is the device's: a wait with a deadline covers it. */
+/* The device still has the work of a destroyed stream: a wait with a deadline covers it. */
 void drive_gone(struct run *run)
 {
-    static atomic_int is_over; /* a task that nobody waits for looks at it */
+    static atomic_int is_over; /* a task without a waiter reads it */
 
     if (CALL(run, device_open, run->instance, 0, &run->device) < 0 ||
         CALL(run, stream_create, run->device, DS_ACCEL_STREAM_NON_BLOCKING, 0, &run->one) < 0) {
@@ -126,7 +126,7 @@ static void *open_and_close(void *given)
     return NULL;
 }
 
-/* Four that open, and at the end one opening that is left to device_close(). */
+/* Four threads open the memory, and one opening remains for device_close(). */
 static void import(struct run *run, const unsigned char *handle, uint32_t handle_bytes)
 {
     struct helper helpers[4];
@@ -160,8 +160,10 @@ static int32_t put_pattern(struct run *run, void *memory, unsigned seed)
                 DS_ACCEL_COPY_HOST_TO_DEVICE);
 }
 
-/* With memory of its own exported as well, so that numbers of the owner's stand for something here,
-   too: what is opened is the owner's memory all the same. */
+/*
+ * Also exports memory of its own, so that the owner's descriptor numbers are valid here too: the
+ * opened memory must still be the owner's.
+ */
 static void exchange(struct run *run, const unsigned char *handle, uint32_t handle_bytes)
 {
     unsigned char ours[IMPORTERS_BLOCKS][256];
@@ -196,7 +198,7 @@ static void exchange(struct run *run, const unsigned char *handle, uint32_t hand
     }
 }
 
-/* In the child, which owns the memory until the parent has done with it. */
+/* Runs in the child, which owns the memory until the parent has finished. */
 static int own(struct run *run, int to_parent, int from_parent)
 {
     struct ds_accel_backend_info info = {.struct_size = sizeof(info)};
@@ -204,7 +206,7 @@ static int own(struct run *run, int to_parent, int from_parent)
     void *memory = NULL;
 
     for (int i = 0; i < IMPORTERS_BLOCKS / 2; i++) {
-        (void)dup(to_parent); /* the descriptor's number is one that the importer has, too */
+        (void)dup(to_parent); /* makes a descriptor with a number that the importer uses too */
     }
     if (CALL(run, init, drive_host(run->table->name), &run->instance) == DS_ACCEL_OK &&
         CALL(run, device_open, run->instance, 0, &run->device) == DS_ACCEL_OK &&
@@ -216,7 +218,7 @@ static int own(struct run *run, int to_parent, int from_parent)
         message[0] = (unsigned char)info.memory_handle_bytes;
     }
     if (write(to_parent, message, sizeof(message)) == (ssize_t)sizeof(message)) {
-        (void)!read(from_parent, message, 1); /* its end */
+        (void)!read(from_parent, message, 1); /* the parent's end */
     }
     RELEASE(run, mem_free, run->device, memory);
     run->table->device_close(run->device);
@@ -225,7 +227,7 @@ static int own(struct run *run, int to_parent, int from_parent)
     return run->code;
 }
 
-/* Before the library is started here: it does not survive a fork. */
+/* Called before the library is started here: the library does not survive a fork. */
 static void with_owner(struct run *run, void (*play)(struct run *run, const unsigned char *handle,
                                                      uint32_t handle_bytes))
 {
@@ -242,7 +244,7 @@ static void with_owner(struct run *run, void (*play)(struct run *run, const unsi
     child = fork();
     if (child == 0) {
         close(down[1]);
-        unsetenv("SIM_REPORT"); /* that of the importer counts */
+        unsetenv("SIM_REPORT"); /* the importer's report counts */
         exit(own(run, up[1], down[0]));
     }
     if (child > 0 && read(up[0], message, sizeof(message)) == (ssize_t)sizeof(message) &&
@@ -277,12 +279,12 @@ static void *raise_flag(void *given)
 {
     struct helper *helper = given;
 
-    usleep(100000); /* meanwhile the memory is freed, or somebody waits to free it */
+    usleep(100000); /* in the meantime the memory is freed, or a call waits to free it */
     atomic_store(helper->is_over, 1);
     return NULL;
 }
 
-/* The copy is queued behind a task, and its source freed before the task has ended. */
+/* The copy is queued after a task, and its source is freed before the task ends. */
 static void copy_freed(struct run *run, ds_accel_plugin_device_t *peer, unsigned char *bytes)
 {
     atomic_int flag = 0;
@@ -338,8 +340,8 @@ static void note_status(void *user_data, int32_t status)
 }
 
 /*
- * The first copy loses the device; the task behind it is not run by the runtime. Who learns of the
- * loss from a call that waits for nothing, and waits then, finds that it ran.
+ * The first copy loses the device; the runtime does not run the task after it. A caller that learns
+ * of the loss from a call that does not wait, and waits then, finds that the task ran.
  */
 void drive_lost(struct run *run)
 {
@@ -384,7 +386,7 @@ static void *end_capture(void *given)
     return NULL;
 }
 
-/* Where only the thread that began it can end a capture, what it has recorded is still whole. */
+/* A capture that only its own thread can end keeps its recorded work. */
 void drive_ended(struct run *run)
 {
     struct helper helper = {.status = 0};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Walk through a plugin: each slot once or twice, as a program uses them, whatever they answer.
+ * A walk through a plugin: calls each slot once or twice, as a program does, and ignores failures.
  *
- * Meant for runs in which calls of the vendor's library fail (SIM_FAIL, SIM_LOSE, rounds.c). A call
- * may fail then, if it tells so (call.c) and leaves its outputs as they were; each step goes on
- * with what there is. What was made is destroyed again, so that what is alive in the vendor's
- * library at the end was lost by the plugin. A host task that was accepted runs once, one that was
- * refused not at all. Where no call of a step failed, its data have to be right.
+ * Meant for runs in which calls of the vendor's library fail (SIM_FAIL, SIM_LOSE, rounds.c). A slot
+ * may then fail, if it reports the failure (call.c) and leaves its outputs unchanged; each step
+ * continues with the existing objects. All objects are destroyed again, so that objects left in the
+ * vendor's library at the end were leaked by the plugin. An accepted host task runs once, a
+ * rejected task never. If no call of a step failed, its data must be correct.
  */
 #include "drive.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
-/* A vendor may have no variable that shows devices. */
+/* A vendor may have no variable that selects devices. */
 static void walk_names(struct run *run)
 {
     char name[64] = "";
@@ -63,7 +63,7 @@ static void walk_facts(struct run *run)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* There and back, if both can be asked for. */
+/* Copies there and back, if both can be called. */
 static void copy_about(struct run *run, void *memory, unsigned char *host, unsigned char *back)
 {
     unsigned refused = run->refused;
@@ -75,7 +75,7 @@ static void copy_about(struct run *run, void *memory, unsigned char *host, unsig
                "a copy there and back");
 }
 
-/* Memory of the host that the device knows: pinned, and registered. */
+/* Host memory known to the device: pinned, and registered. */
 static void walk_host(struct run *run, void *memory, unsigned char *own, unsigned char *back)
 {
     ds_accel_plugin_device_t *device = run->device;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Everything that moves data on device 0, its results checked.
+ * All calls that move data on device 0, with checks of the results.
  *
- * A copy has its own place, size and direction each time, streams wait for each other's events, and
- * bytes are told apart by where they lie, so that arguments in the place of others are seen. A step
- * that fails ends the scenario; what was made until then is released.
+ * Each copy has its own offset, size and direction, streams wait for each other's events, and each
+ * byte depends on its position, so that swapped arguments are detected. A step that fails ends the
+ * scenario; the objects made so far are released.
  */
 #include "drive.h"
 
@@ -16,7 +16,7 @@
 #define DOWN DS_ACCEL_COPY_DEVICE_TO_HOST
 #define WITHIN DS_ACCEL_COPY_DEVICE_TO_DEVICE
 
-/* No power of two is a period: what lies elsewhere differs. */
+/* The period is not a power of two: bytes at another offset differ. */
 void drive_pattern(unsigned char *bytes, size_t size, unsigned seed)
 {
     for (size_t i = 0; i < size; i++) {
@@ -86,7 +86,7 @@ void drive_unmake(struct run *run)
     if (run->is_capturing) {
         ASK(run, graph_capture_end, run->one, &run->graph);
     }
-    RELEASE(run, device_synchronize, run->device, UINT64_MAX); /* what was queued uses the memory */
+    RELEASE(run, device_synchronize, run->device, UINT64_MAX); /* queued work uses the memory */
     DROP(run, graph_exec_destroy, run->exec);
     DROP(run, graph_destroy, run->graph);
     run->table->event_destroy(run->end);
@@ -106,7 +106,7 @@ void drive_unmake(struct run *run)
 
 /* ---- sizes, widths and the host's memory ---------------------------------------------------- */
 
-/* Memory is not given back before nothing uses it, even if waiting fails once. */
+/* Waits before memory is released, even if waiting fails once. */
 static int32_t finish(struct run *run, ds_accel_plugin_stream_t *stream)
 {
     if (CALL(run, stream_synchronize, stream, UINT64_MAX) >= 0) {
@@ -118,7 +118,7 @@ static int32_t finish(struct run *run, ds_accel_plugin_stream_t *stream)
 
 #define PART ((size_t)BYTES / 4)
 
-/* Up, within, down, each with its own place and size. */
+/* Copies up, within and down, each with its own offset and size. */
 static int32_t move(struct run *run, ds_accel_plugin_stream_t *stream, unsigned char *source,
                     unsigned char *got, unsigned seed)
 {
@@ -179,7 +179,9 @@ static const unsigned char tail[4] = {4, 3, 2, 1};
 
 #define TAIL_BYTES 64u
 
-/* pinned -> first on one stream; behind its event, first -> second and a tail on the other. */
+/*
+ * Copies pinned -> first on one stream; after its event, first -> second and a tail on the other.
+ */
 static int32_t queue_copies(struct run *run, double copy_ms)
 {
     drive_pattern(run->pinned, BYTES, 1);
@@ -251,7 +253,7 @@ static int32_t check_copies(struct run *run, unsigned char *got)
     return 0;
 }
 
-/* A fill of the first, captured and launched twice. */
+/* Captures a fill of the first, and launches it twice. */
 static int32_t work_graph(struct run *run, unsigned char *got)
 {
     const unsigned char byte = 0x5a;
@@ -281,7 +283,7 @@ static int32_t work_graph(struct run *run, unsigned char *got)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* What is allocated is not free, and the total stays. */
+/* Allocated memory is not free, and the total does not change. */
 static int32_t ask_memory(struct run *run)
 {
     struct ds_accel_memory_info before = {.struct_size = sizeof(before)};
@@ -307,7 +309,7 @@ static int32_t ask_memory(struct run *run)
     return status;
 }
 
-/* Both ways between two marks that were reached. */
+/* Measures both directions between two reached marks. */
 static int32_t time_marks(struct run *run, double *forth_out, double *back_out)
 {
     if (CALL(run, event_synchronize, run->end, UINT64_MAX) < 0 ||
@@ -321,7 +323,7 @@ static int32_t time_marks(struct run *run, double *forth_out, double *back_out)
     return 0;
 }
 
-/* Marks of two streams are passed in any order: here the second one first. */
+/* Marks of two streams are reached in any order: here the second first. */
 static int32_t time_between_streams(struct run *run, double copy_ms)
 {
     const double most = 500 * (copy_ms + 1);
@@ -366,7 +368,7 @@ void drive_work(struct run *run)
 
 /* ---- memory that nobody pinned -------------------------------------------------------------- */
 
-/* Ranges that touch, overlap and lie in each other, on two streams, all in flight at once. */
+/* Ranges that touch, overlap and contain each other, on two streams, all in flight at once. */
 static void overlap(struct run *run, unsigned char *source, unsigned char *got)
 {
     static const struct {
@@ -388,8 +390,8 @@ static void overlap(struct run *run, unsigned char *source, unsigned char *got)
 }
 
 /*
- * A buffer is freed as soon as its copy is known to be done, by an event, and another one may be
- * where it was: its bytes have to arrive, and no former map may be in the way.
+ * A buffer is freed as soon as an event shows that its copy is done, and another buffer may reuse
+ * its address: its bytes must arrive, and no stale map may interfere.
  */
 static void reuse(struct run *run, unsigned char *got)
 {
