@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Captures: streams whose works become nodes. Each stream of a capture knows the nodes that its
- * next one needs, its heads. An event recorded in a capture names the heads of its stream; a stream
- * that waits for it takes them as needs, and joins the capture if it was not in it. At the end,
- * every node has to be needed, over others, by the heads of the stream that began.
+ * Captures: streams whose works become nodes. Each stream of a capture keeps its heads, the nodes
+ * that its next node depends on. An event recorded in a capture keeps the heads of its stream; a
+ * stream that waits for the event adds them to its own heads, and joins the capture if it was not
+ * in it. At the end, the heads of the first stream must depend, directly or not, on every node.
  */
 #include "inside.h"
 
@@ -77,7 +77,7 @@ bool sim_capture_begin(struct sim_stream *stream, uint32_t mode)
     return begins;
 }
 
-/* Is every node needed by the origin's heads? Nodes need only earlier ones. */
+/* Returns true if the origin's heads depend on every node. Nodes depend only on earlier nodes. */
 static bool is_joined(const struct sim_captured *capture)
 {
     const struct sim_body *body = capture->body;
@@ -134,7 +134,7 @@ enum sim_capture sim_capture_status(const struct sim_stream *stream)
     return status;
 }
 
-/* Does that capture forbid this thread calls that it cannot contain? */
+/* Returns true if that capture forbids this thread calls that it cannot contain. */
 static bool forbids(const struct sim_captured *capture)
 {
     return capture->mode == 0 ||
@@ -228,7 +228,7 @@ int sim_capture_put(struct sim_stream *stream, const struct sim_action *action)
     return 0;
 }
 
-/* A graph within a graph: its nodes, behind the stream's heads. */
+/* A graph within a graph: appends its nodes after the stream's heads. */
 int sim_capture_launch(struct sim_stream *stream, const struct sim_body *body)
 {
     struct sim_body *into = stream->capture->body;
@@ -307,7 +307,7 @@ int sim_capture_wait(struct sim_stream *stream, struct sim_event *event)
             return sim_capture_put(stream,
                                    &(struct sim_action){.kind = SIM_WORK_WAIT, .event = event});
         }
-        /* What is not in the graph cannot be waited for by it. */
+        /* A graph cannot wait for an event outside the graph. */
         stream->capture->is_broken = mark != NULL || event->shared != NULL;
         return stream->capture->is_broken ? -1 : 0;
     }
@@ -333,7 +333,7 @@ int sim_capture_wait(struct sim_stream *stream, struct sim_event *event)
     return 0;
 }
 
-/* A stream is destroyed: what it captured for is broken, what it began has ended. */
+/* A stream is destroyed: a capture that it joined breaks, a capture that it began ends. */
 void sim_capture_leave(struct sim_stream *stream)
 {
     struct sim_captured *capture = stream->capture;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What every call of a simulated library goes through: counting, scripted failures, latencies and
- * losses, the report at exit; and what all files of the engine stand on.
+ * The first step of every call of a simulated library: counting, scripted failures, latencies and
+ * losses, the report at exit; and functions that all files of the engine use.
  */
 #include "inside.h"
 
@@ -19,7 +19,7 @@
 struct rule {
     char name[64];
     uint32_t physical;
-    uint64_t number; /* the Nth; 0: every one */
+    uint64_t number; /* the Nth call; 0: every call */
     uint64_t seen;   /* so far */
     int64_t value;
     bool has_value;
@@ -69,7 +69,7 @@ void *sim_zalloc(size_t size_bytes)
 
 void *sim_grow(void *memory, size_t count, size_t element_bytes)
 {
-    /* Capacities are powers of two, so only those counts need a new place. */
+    /* Capacities are powers of two, so only at these counts the table grows. */
     if (count != 0 && (count & (count - 1)) != 0) {
         return memory;
     }
@@ -105,7 +105,7 @@ static void bad_script(const char *variable, const char *item)
     sim_misuse("%s: \"%s\" cannot be understood", variable, item);
 }
 
-/* One item; the parts that a script's variable does not have are not looked for. */
+/* One item; parts that a script's variable does not have are not parsed. */
 static void parse_item(const char *variable, char *item, struct rule *rule)
 {
     char *name = item;
@@ -177,7 +177,7 @@ static void start(void)
     pthread_atfork(NULL, NULL, forked);
 }
 
-/* With the library, so that no file of the engine need ask whether it was. */
+/* At the library's load, so that no file of the engine has to check for initialization. */
 __attribute__((constructor)) static void load(void)
 {
     pthread_once(&calls.once, start);
@@ -253,7 +253,7 @@ static int64_t scripted_failure(const char *call)
     return code;
 }
 
-/* Each device once, however many rules it has: to ask is to count. */
+/* Checks each device once, even with several rules: each check counts. */
 static void lose_by_call(const char *call)
 {
     uint64_t asked = 0;
@@ -296,7 +296,7 @@ int64_t sim_enter(const char *call)
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-/* Its text as of now; the length. */
+/* The current text of the report; returns the length. */
 static int write_report(char *text, size_t text_size)
 {
     int length;
@@ -325,8 +325,10 @@ static void put_report(const char *path, int flags)
     close(fd);
 }
 
-/* "report.%p.txt": a file of this process alone, kept up to date, because a process that ends by
-   _exit() runs nothing any more. */
+/*
+ * "report.%p.txt": a file of this process alone, kept up to date, because a process that ends by
+ * _exit() runs no exit handlers.
+ */
 void sim_report_update(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the file */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Events and the marks that they name. A mark is counted: streams that wait for it and works that
- * reach it keep it, whatever becomes of the event. With sim_lock held, but for the exported
- * functions.
+ * Events and the marks that they name. A mark has a reference count: streams that wait for it and
+ * works that reach it keep it, even after the event is destroyed. All but the exported functions
+ * run with sim_lock held.
  */
 #include "inside.h"
 
@@ -84,7 +84,7 @@ void sim_event_put(struct sim_event *event)
     free(event);
 }
 
-/* A mark of an event that processes share keeps the page, and so the event. */
+/* A mark of a shared event keeps the shared page, and therefore the event. */
 static void share_mark(struct sim_mark *mark, struct sim_event *event, uint64_t number)
 {
     mark->shared = event->shared;
@@ -101,7 +101,9 @@ static void set_mark(struct sim_event *event, struct sim_mark *mark)
     sim_mark_put(old);
 }
 
-/* The mark that it has now, to be put back; NULL: none. Of a shared one, the latest of any process.
+/*
+ * A reference to the event's current mark; NULL: none. For a shared event, the latest mark of any
+ * process.
  */
 static struct sim_mark *take_mark(struct sim_event *event)
 {

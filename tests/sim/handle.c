@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Live handles, in an open-addressed table by address. The kinds of the latest destroyed ones are
- * kept, so that a use after destruction is called by its name.
+ * Live handles, in an open-addressed table by address. The kinds of recently destroyed handles are
+ * kept, so that a use after destruction is reported as such.
  */
 #include "inside.h"
 
@@ -19,7 +19,7 @@ struct slot {
 };
 
 static struct {
-    pthread_mutex_t lock; /* guards all of it */
+    pthread_mutex_t lock; /* guards the whole table */
     struct slot *slots;
     size_t capacity, count;
     struct slot gone[REMEMBERED];
@@ -37,7 +37,7 @@ static size_t home_of(const void *handle)
     return (size_t)(bits >> 32) & (handles.capacity - 1);
 }
 
-/* Where the handle is, or where it would go. */
+/* The handle's slot, or the slot where it would be inserted. */
 static struct slot *find(const void *handle)
 {
     size_t at = home_of(handle);
@@ -68,7 +68,7 @@ static void grow(void)
     free(old);
 }
 
-/* The live handles of a kind; they are few kinds. */
+/* The number of live handles of a kind; there are few kinds. */
 static uint32_t *count_of(const char *kind)
 {
     for (size_t i = 0; i < KINDS; i++) {
@@ -148,7 +148,7 @@ static void take_out(struct slot *hole)
 
     handles.slots[at] = (struct slot){NULL, NULL};
     handles.count--;
-    /* Those behind it that had to give way go back to their place. */
+    /* Moves later displaced entries back to their slots. */
     for (;;) {
         struct slot moved;
 

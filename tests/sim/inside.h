@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The engine from inside: what its files share, and shims do not see.
+ * The engine's internal header: what its files share, hidden from shims.
  *
  * Two locks. sim_lock guards streams, works, marks, events, captures and graphs; sim_changed is
- * broadcast whenever any of them moves on, so that there is one way of waiting. The memory's lock
+ * broadcast whenever any of them changes, so there is a single method of waiting. The memory's lock
  * (memory.c) guards blocks and reservations and is taken last. Neither is held while bytes move or
  * a caller's task runs.
  */
@@ -28,48 +28,54 @@ extern pthread_cond_t sim_changed;
 
 void sim_locked(void);
 void sim_unlocked(void);
-/* Nothing of the engine works in a child of the process that used it: its threads are not there. */
+/*
+ * The engine does not work in a child of the process that used it: its threads do not exist there.
+ */
 bool sim_is_child(void);
 uint64_t sim_now_ns(void);
-/* Memory of the engine itself; a simulator without it says so and aborts. */
+/* Memory of the engine itself; when out of memory, the simulator reports it and aborts. */
 void *sim_zalloc(size_t size_bytes);
 void *sim_grow(void *memory, size_t count, size_t element_bytes);
-/* What SIM_LATENCY_US says of a name, in microseconds. */
+/* The latency in SIM_LATENCY_US for a name, in microseconds. */
 uint64_t sim_latency_us(const char *name);
-/* One more work of that kind on the device: is it the one that SIM_LOSE names? */
+/* Counts a work of that kind on the device; returns true if SIM_LOSE names it. */
 bool sim_loses(uint32_t physical, const char *what);
 
-/* Something has changed that the report tells of. Without locks. */
+/* A value in the report has changed. Called without locks. */
 void sim_report_update(void);
-/* One line "alive KIND COUNT" for each kind of live handles (handle.c); the length. */
+/* One line "alive KIND COUNT" for each kind of live handles (handle.c); returns the length. */
 int sim_handle_report(char *text, size_t text_size);
 
 /* ---- machine.c ------------------------------------------------------------------------------ */
 
-/* The whole device of a part; -1: it is one, or there is none of that number. */
+/* The whole device of a part; -1: a whole device, or no device with that number. */
 int32_t sim_parent(uint32_t physical);
 
 /* ---- memory.c, vmem.c ----------------------------------------------------------------------- */
 
-/* Resolve [address, +size) for a work and hold it until it is released: where its bytes are. Misuse
-   if it is device memory and not live. */
+/*
+ * Resolves [address, +size) for a work and holds it until it is released: returns the bytes'
+ * address. Misuse if it is device memory and not live.
+ */
 void *sim_memory_hold(const void *address, uint64_t size_bytes, const char *what);
 void sim_memory_release(const void *address, uint64_t size_bytes);
 /* One line "alive KIND COUNT" each. */
 int sim_memory_report(char *text, size_t text_size);
 
-/* A live block, or a part of one, in the file of its device's pages. */
+/* A live block, or a part of a block, in the file of its device's pages. */
 struct sim_place {
     int fd;
     uint64_t offset_bytes;
     struct sim_block block;
-    uint64_t tail_bytes; /* where the file's table of exported ids begins */
-    uint32_t slot;       /* of this block in it, UINT32_MAX: none is left */
+    uint64_t tail_bytes; /* offset of the file's table of exported ids */
+    uint32_t slot;       /* the block's slot in the table, UINT32_MAX: no slot is free */
 };
-/* mark_exported: give it a slot if it has none. */
+/* mark_exported: assigns a slot if the block has none. */
 bool sim_memory_place(const void *address, bool mark_exported, struct sim_place *place_out);
-/* Map pages of another process's device memory, or of our own; the same pages twice give the same
-   address. NULL: no addresses. */
+/*
+ * Maps pages of another process's device memory, or of this process's; the same pages always get
+ * the same address. NULL: no addresses.
+ */
 void *sim_memory_adopt(uint32_t physical, int fd, uint64_t offset_bytes, uint64_t size_bytes,
                        uint64_t id);
 
@@ -85,7 +91,7 @@ enum sim_work_kind {
     SIM_WORK_LAUNCH
 };
 
-/* What a work does; in a graph, what its node does. */
+/* The action of a work; in a graph, of a node. */
 struct sim_action {
     enum sim_work_kind kind;
     void *destination;
@@ -98,12 +104,12 @@ struct sim_action {
     struct sim_mark *mark;   /* WAIT, RECORD: held */
     struct sim_event *event; /* RECORD, WAIT in a graph: held */
     struct sim_body *body;   /* LAUNCH: held */
-    struct sim_mark *after;  /* LAUNCH: the launch before of the same instance; held; or NULL */
+    struct sim_mark *after;  /* LAUNCH: the previous launch of the same instance; held; or NULL */
 };
 
 struct sim_work {
     struct sim_work *next;
-    uint64_t stamp; /* all works of the process in the order of their submission */
+    uint64_t stamp; /* numbers all works of the process in the order of submission */
     struct sim_action action;
 };
 
@@ -111,11 +117,11 @@ struct sim_stream {
     struct sim_stream *next;
     uint32_t physical, flags;
     int32_t priority;
-    struct sim_work *head, *tail; /* head: the oldest that is not complete, perhaps running */
+    struct sim_work *head, *tail; /* head: the oldest work that is not complete, perhaps running */
     pthread_cond_t wake;
     bool has_worker, is_destroyed, is_failed;
-    bool is_moving; /* its worker moves bytes */
-    /* While it captures. */
+    bool is_moving; /* its worker is moving bytes */
+    /* Used while the stream captures. */
     struct sim_captured *capture;
     uint64_t *heads; /* nodes that its next node depends on */
     size_t head_count;
@@ -126,18 +132,18 @@ bool sim_stream_is_done(const struct sim_stream *stream, uint64_t stamp);
 uint64_t sim_stamp(void);
 int sim_stream_put(struct sim_stream *stream, const struct sim_action *action);
 void sim_action_drop(struct sim_action *action);
-/* Runs copy, fill, task or step; without the lock. false: the device was lost. */
+/* Runs a copy, fill, task or step; without the lock. false: the device was lost. */
 bool sim_action_run(struct sim_stream *stream, const struct sim_action *action);
 const char *sim_action_name(enum sim_work_kind kind);
-/* Until the time or for ever (UINT64_MAX); false: the time is over. */
+/* Waits until the time, or forever (UINT64_MAX); false: timed out. */
 bool sim_wait_changed(uint64_t deadline_ns, bool polls);
 struct sim_stream *sim_streams(void);
-/* CLOCK_MONOTONIC; UINT64_MAX stays. */
+/* On CLOCK_MONOTONIC; UINT64_MAX stays. */
 uint64_t sim_deadline(uint64_t timeout_ns);
 
 /* ---- event.c -------------------------------------------------------------------------------- */
 
-/* Guarded by sim_lock; counted. */
+/* Guarded by sim_lock; reference-counted. */
 struct sim_mark {
     uint32_t holders;
     bool is_reached, is_lost;
@@ -146,7 +152,7 @@ struct sim_mark {
     uint64_t capture_id;
     uint64_t *nodes;
     size_t node_count;
-    struct sim_shared *shared; /* between processes: reached when shared->reached gets there */
+    struct sim_shared *shared; /* between processes: reached when shared->reached is */
     uint64_t shared_number;
     struct sim_event *event; /* held: the shared page's owner */
 };
@@ -181,7 +187,10 @@ struct sim_node {
     size_t need_count;
 };
 
-/* Nodes; shared by a graph, its instances and launches in flight. Guarded by sim_lock; counted. */
+/*
+ * Nodes, shared by a graph, its instances and launches in flight. Guarded by sim_lock;
+ * reference-counted.
+ */
 struct sim_body {
     uint32_t holders;
     struct sim_node *nodes;
@@ -190,7 +199,7 @@ struct sim_body {
 
 struct sim_graph {
     struct sim_body *body;
-    struct sim_mark *last; /* its latest launch */
+    struct sim_mark *last; /* the latest launch */
 };
 
 struct sim_captured {
@@ -205,16 +214,19 @@ struct sim_captured {
 
 struct sim_body *sim_body_create(void);
 void sim_body_put(struct sim_body *body);
-/* Appends a node; takes the action. Its number. */
+/* Appends a node; takes ownership of the action. Returns the node's number. */
 uint64_t sim_body_add(struct sim_body *body, const struct sim_action *action, const uint64_t *needs,
                       size_t need_count);
-/* In a stream that captures, in place of submitting. With sim_lock held. */
+/* For a capturing stream, instead of submitting. With sim_lock held. */
 int sim_capture_put(struct sim_stream *stream, const struct sim_action *action);
 int sim_capture_launch(struct sim_stream *stream, const struct sim_body *body);
 void sim_capture_record(struct sim_stream *stream, struct sim_event *event);
 int sim_capture_wait(struct sim_stream *stream, struct sim_event *event);
 void sim_capture_leave(struct sim_stream *stream);
-/* The nodes in an order that their needs allow, another one each time. Without the lock. */
+/*
+ * Runs the nodes in an order that their dependencies allow, a different one each time. Without the
+ * lock.
+ */
 bool sim_body_run(struct sim_stream *stream, const struct sim_body *body);
 
 #pragma GCC visibility pop

@@ -44,7 +44,9 @@ static int digit_of(char c)
                                   : -1;
 }
 
-/* The 32 hexadecimal digits that end the text, dashes aside; others are scattered. */
+/*
+ * Parses the 32 hexadecimal digits at the end of the text, without dashes; other texts are hashed.
+ */
 static void parse_uuid(const char *text, uint8_t uuid[16])
 {
     size_t found = 0;
@@ -134,7 +136,7 @@ static void read_machine(const char *vendor)
         sim_misuse("SIM_MACHINE=%s: line %d: %s", path, error.line, error.text);
     }
     machine.vendor = json_object_get(json_object_get(machine.file, "vendors"), vendor);
-    /* Without its driver the library is there and sees nothing. */
+    /* Without its driver, the library is present but finds no device. */
     if (number_of(machine.vendor, "driver", 1) != 0) {
         read_devices(json_object_get(machine.vendor, "devices"));
     }

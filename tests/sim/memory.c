@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Device memory that the host cannot touch.
+ * Device memory that the host cannot access.
  *
  * Each device has a span: a file of pages (memfd, allocated as they are written), twice as long as
- * its memory, and a range of addresses of that length. The addresses are mapped without access:
- * they are what callers get. The file is mapped a second time, readable and writable, at the
- * engine's own addresses ("bytes"). Blocks are handed out in turn through the span, so that an
- * address comes back late, and a stale one is found out.
+ * its memory, and a range of addresses of that length. The addresses are mapped without access;
+ * callers get these addresses. The file is mapped a second time, readable and writable, at the
+ * engine's own addresses ("bytes"). Blocks are allocated round-robin through the span, so that an
+ * address is reused late, and a stale address is detected.
  *
  *      device address  span->address + offset   PROT_NONE
  *      bytes           span->bytes   + offset   the pages
  *
  * All blocks of all kinds, mappings of virtual memory and imports are entries of one sorted array.
- * Behind the pages, the file has a table of exported ids: another process sees in it that a block
- * it was told of has gone.
+ * After the pages, the file has a table of exported ids, in which another process sees that an
+ * imported block was freed.
  */
 #include "memory.h"
 
@@ -30,7 +30,7 @@ struct memory_state memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the array of entries ------------------------------------------------------------------- */
 
-/* The first entry that begins behind the address. */
+/* The first entry that begins after the address. */
 static size_t upper_bound(const void *address)
 {
     size_t low = 0, high = memory.count;
@@ -140,7 +140,7 @@ struct span *memory_span(uint32_t physical)
     return span;
 }
 
-/* The lowest fitting place between two offsets. */
+/* The lowest free offset between two offsets that fits. */
 static bool find_gap(const struct span *span, uint64_t size_bytes, uint64_t align_bytes,
                      uint64_t from, uint64_t to, uint64_t *offset_out)
 {
@@ -188,7 +188,7 @@ struct entry *memory_take(struct span *span, uint64_t size_bytes, uint64_t align
     return entry;
 }
 
-/* Back to the span, and its pages to the system. */
+/* Returns the block to the span, and its pages to the system. */
 void memory_give(struct entry *entry)
 {
     struct span *span = entry->span;
@@ -210,7 +210,7 @@ void memory_give(struct entry *entry)
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-/* Ordinary memory with pages of its own, so that a use after its end is a fault. */
+/* Ordinary memory on its own pages, so that a use after its release faults. */
 static struct entry *take_host(uint32_t physical, uint64_t size_bytes, uint64_t align_bytes,
                                enum sim_memory_kind kind)
 {
@@ -257,7 +257,7 @@ void *sim_alloc(uint32_t physical, uint64_t size_bytes, uint64_t align_bytes,
     if (entry != NULL) {
         entry->block.flags = flags;
         address = entry->block.address;
-        if (kind == SIM_DEVICE) { /* never the zeros that a caller could come to rely on */
+        if (kind == SIM_DEVICE) { /* fills the block, so that callers cannot rely on zeros */
             memset(entry->bytes, 0xCD, size_bytes < SIM_PAGE ? size_bytes : SIM_PAGE);
         }
     }
@@ -266,7 +266,7 @@ void *sim_alloc(uint32_t physical, uint64_t size_bytes, uint64_t align_bytes,
     return address;
 }
 
-/* Free while a work uses it: a device that is lost lets go of it soon, any other is misused. */
+/* Freed while a work uses it: a lost device releases it soon, otherwise it is misuse. */
 static void wait_unheld(struct entry *entry, const char *call)
 {
     while (entry->hold_count > 0) {
@@ -379,8 +379,10 @@ void sim_memory_info(uint32_t physical, uint64_t *free_out, uint64_t *total_out)
 
 /* ---- ranges --------------------------------------------------------------------------------- */
 
-/* Calls each with every entry of the range; false: a byte of it is in none. Mappings of virtual
-   memory may follow on each other, other blocks end where they end. */
+/*
+ * Calls each with every entry of the range; false: a byte is in no entry. Mappings of virtual
+ * memory may be adjacent; a range must not cross other blocks' ends.
+ */
 static bool each_entry(const void *address, uint64_t size_bytes,
                        bool (*each)(struct entry *entry, uint32_t kinds), uint32_t kinds)
 {
@@ -430,7 +432,9 @@ static bool unhold(struct entry *entry, uint32_t kinds)
     return true;
 }
 
-/* Addresses that devices have had: memory there that is in no block is freed, or never was. */
+/*
+ * Addresses in a device's span: an address there without a block was freed, or was never allocated.
+ */
 static bool is_device_address(const void *address)
 {
     for (uint32_t i = 0; i < SIM_MAX_DEVICES; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What memory.c, vmem.c and share.c share. All of it with memory.lock held. */
+/* What memory.c, vmem.c and share.c share. All functions run with memory.lock held. */
 #ifndef DS_ACCEL_SIM_MEMORY_H
 #define DS_ACCEL_SIM_MEMORY_H
 
@@ -10,32 +10,32 @@
 
 #define EXPORT_SLOTS 4096u
 
-/* A device's pages and addresses (memory.c's comment). */
+/* A device's pages and addresses (see the comment in memory.c). */
 struct span {
     uint32_t physical;
     int fd;
     char *address, *bytes;
     uint64_t size_bytes, file_bytes;
     uint64_t total_bytes, used_bytes;
-    uint64_t cursor;            /* where the search for the next block begins */
+    uint64_t cursor;            /* where the search for the next block starts */
     _Atomic uint64_t *exported; /* [EXPORT_SLOTS] ids of live exported blocks */
 };
 
 struct entry {
     struct sim_block block;
-    struct span *span; /* NULL: no device's pages of this process */
+    struct span *span; /* NULL: not in pages of a device of this process */
     char *bytes;
-    uint64_t room_bytes; /* that it takes of its span */
-    uint32_t hold_count; /* works that are running in it */
+    uint64_t room_bytes; /* size that it takes in its span */
+    uint32_t hold_count; /* works in flight that use it */
     uint32_t slot;       /* in span->exported */
     bool is_hidden;      /* physical memory without an address of its own */
     bool is_import;
     struct sim_physical *source; /* a mapping of virtual memory: what is mapped */
     uint32_t access;
-    void *map_address; /* pages of its own, to be unmapped */
+    void *map_address; /* its own pages, to be unmapped */
     uint64_t map_bytes;
     void *shadow_address;                     /* an import: its second mapping */
-    uint64_t file_id, file_offset, export_id; /* an import: of what */
+    uint64_t file_id, file_offset, export_id; /* an import: the identity of its source */
 };
 
 struct reservation {
@@ -45,7 +45,7 @@ struct reservation {
 };
 
 struct memory_state {
-    pthread_mutex_t lock; /* guards all of it */
+    pthread_mutex_t lock; /* guards the whole struct */
     struct entry **entries;
     size_t count;
     uint64_t last_id, pinned_bytes;

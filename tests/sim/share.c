@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Memory and events between processes. A handle says where the owner's file is: process, descriptor
- * and inode; it is opened through /proc, which lets in processes of the same user, and is gone with
- * its owner.
+ * Memory and events between processes. A handle identifies the owner's file: process, descriptor
+ * and inode. The file is opened through /proc, which admits processes of the same user, and becomes
+ * invalid when its owner ends.
  */
 #include "memory.h"
 
@@ -36,7 +36,7 @@ static uint64_t inode_of(int fd)
     return fstat(fd, &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
-/* The owner's file, opened anew; -1: it is gone. */
+/* Opens the owner's file again; -1: it no longer exists. */
 static int open_handle(const struct handle *handle)
 {
     char path[64];
@@ -84,7 +84,7 @@ bool sim_export_is_ours(const void *handle64)
     return handle.process == getpid();
 }
 
-/* What the exporter's table says of the block. */
+/* Checks the block in the exporter's table. */
 static bool is_live(int fd, const struct handle *handle)
 {
     uint64_t id = 0;
@@ -125,7 +125,7 @@ static struct entry *find_import(uint64_t inode, uint64_t offset_bytes, uint64_t
     return NULL;
 }
 
-/* Whole pages around the block: at the caller's address without access, and for the engine. */
+/* Maps whole pages around the block: at the caller's address without access, and for the engine. */
 static struct entry *map_import(uint32_t physical, int fd, uint64_t offset_bytes,
                                 uint64_t size_bytes)
 {
@@ -208,8 +208,7 @@ bool sim_import_close(void *address)
     return is_import;
 }
 
-/* The descriptor's position is where the memory begins: it goes along wherever the descriptor does.
- */
+/* The descriptor's position is the memory's offset: a duplicated or passed descriptor keeps it. */
 int sim_export_fd(const void *base, uint64_t size_bytes)
 {
     struct sim_place place;
@@ -250,7 +249,7 @@ static struct sim_shared *map_shared(int fd)
     return page != MAP_FAILED ? page : NULL;
 }
 
-/* With sim_lock held: from now on the event's marks are counted in a page of its own. */
+/* With sim_lock held: from now on the event's marks are counted in a shared page. */
 static bool make_shared(struct sim_event *event)
 {
     int fd = memfd_create("sim-event", MFD_CLOEXEC);

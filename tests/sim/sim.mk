@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Simulated vendor runtimes: $(BUILD)/sim/lib is a folder for LD_LIBRARY_PATH. Each vendor's shims
-# share one copy of the engine, libsim_<vendor>.so, so that its telemetry sees what its runtime does.
-# tests/sim/<vendor>/shim.mk says which libraries there are:
+# Simulated vendor runtimes: $(BUILD)/sim/lib is a directory for LD_LIBRARY_PATH. Each vendor's
+# shims share one copy of the engine, libsim_<vendor>.so, so that its telemetry sees what its
+# runtime does. tests/sim/<vendor>/shim.mk lists the libraries:
 #
 #     $(eval $(call sim_library,cuda,libcuda.so.1,tests/sim/cuda/driver.c tests/sim/cuda/graph.c))
 #
-# SIM_FILES is all of them; $(BUILD)/sim/sonames lists them with their vendors. $(BUILD)/sim/drive is
-# the program that calls a plugin's table directly (tests/sim/drive).
+# SIM_FILES is all of them; $(BUILD)/sim/sonames lists them with their vendors. $(BUILD)/sim/drive
+# is the program that calls a plugin's table directly (tests/sim/drive).
 
 SIM_DIR := $(BUILD)/sim/lib
 SIM_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(SANFLAGS) -MMD -MP -Itests/sim \
@@ -21,7 +21,7 @@ $(BUILD)/obj/tests/sim/%.o: tests/sim/%.c Makefile $(SETTINGS)
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
-# The engine's functions are what its shims link with: they are visible here, and nowhere else.
+# Shims link with the engine's functions, which are therefore visible here, and nowhere else.
 $(SIM_ENGINE): SIM_CFLAGS += -fvisibility=default
 
 $(SIM_DIR)/libsim_%.so: $(SIM_ENGINE)

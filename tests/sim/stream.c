@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Streams: a queue and a thread each.
+ * Streams: each has a queue and a thread.
  *
  * A work stays at its queue's head until it is complete, and all works of the process carry stamps
- * in the order of submission. So "everything submitted before now is done" is one comparison per
- * stream, and what the default stream and the others owe each other needs no lists: a work may
- * begin when the head of every stream that it has to wait for is younger than it.
+ * in the order of submission. "All work submitted before now is done" is therefore one comparison
+ * per stream, and the order between the default stream and the others needs no lists: a work may
+ * begin when the head of every stream that it must wait for is younger than the work.
  *
- * A lost device's works are dropped, but for steps, which only give back what is held; marks that
- * they would have reached are reached as lost, so that nobody waits for ever.
+ * A lost device's works are dropped, except for steps, which only release objects; their marks are
+ * reached as lost, so that no thread waits forever.
  */
 #include "inside.h"
 
@@ -67,7 +67,7 @@ bool sim_is_lost(uint32_t physical)
     return physical < SIM_MAX_DEVICES && atomic_load(&lost[physical]);
 }
 
-/* What fails is the hardware: a device and all its parts. */
+/* Hardware is lost as a whole: a device and all its parts. */
 static uint32_t whole_of(uint32_t physical)
 {
     int32_t parent = sim_parent(physical);
@@ -128,7 +128,7 @@ void sim_action_drop(struct sim_action *action)
     }
 }
 
-/* As long as the script says, or until the device is lost. */
+/* Waits for the scripted time, or until the device is lost. */
 static void wait_latency(const struct sim_stream *stream, enum sim_work_kind kind)
 {
     uint64_t latency_us = sim_latency_us(sim_action_name(kind));
@@ -154,7 +154,7 @@ static void fill_bytes(unsigned char *bytes, const struct sim_action *action, ui
     }
 }
 
-/* In two halves: a device may be lost between them. */
+/* Copies in two halves: a device may be lost between them. */
 static bool move_bytes(const struct sim_stream *stream, const struct sim_action *action)
 {
     const char *name = sim_action_name(action->kind);
@@ -218,7 +218,7 @@ static bool is_past(const struct sim_stream *stream, uint64_t stamp)
     return stream->head == NULL || stream->head->stamp > stamp;
 }
 
-/* Does the one wait for what the other has been given before it? */
+/* Returns true if one stream must wait for the earlier work of the other. */
 static bool owes(const struct sim_stream *stream, const struct sim_stream *other)
 {
     return other != stream && other->physical == stream->physical &&
@@ -242,7 +242,10 @@ bool sim_stream_is_done(const struct sim_stream *stream, uint64_t stamp)
            ((stream->flags & SIM_STREAM_DEFAULT) == 0 || others_are_past(stream, stamp));
 }
 
-/* A work's turn has come; *polls_out: it waits for another process, which wakes nobody here. */
+/*
+ * Returns true if the work may begin; *polls_out: it waits for another process, which sends no
+ * wake-up here.
+ */
 static bool is_ready(const struct sim_stream *stream, const struct sim_work *work, bool *polls_out)
 {
     struct sim_mark *mark = work->action.kind == SIM_WORK_WAIT ? work->action.mark
@@ -331,7 +334,7 @@ bool sim_is_worker(void)
     return is_worker;
 }
 
-/* Signals are for the program's own threads. */
+/* The worker blocks the program's signals. */
 static void start_worker(struct sim_stream *stream)
 {
     pthread_attr_t attributes;
@@ -418,7 +421,9 @@ int32_t sim_stream_priority(const struct sim_stream *stream)
     return stream->priority;
 }
 
-/* 0, 1 or -1 as of works up to the stamp. Failed works' bytes may still be moving: not yet, then.
+/*
+ * 0, 1 or -1 for works up to the stamp. While a failed work's bytes may still be moving, the result
+ * is "not yet".
  */
 static int state_of(const struct sim_stream *stream, uint64_t stamp)
 {

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Virtual memory: a reservation is two ranges of addresses of one length, the caller's without
- * access and the engine's. Mapping puts pages of a device's file into the second; so bytes that
- * follow on each other for the caller do for the engine.
+ * access and the engine's. A mapping puts pages of a device's file into the engine's range; bytes
+ * that are contiguous for the caller are therefore contiguous for the engine.
  */
 #include "memory.h"
 
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 struct sim_physical {
-    struct entry *entry; /* hidden: it holds the pages */
+    struct entry *entry; /* hidden: the entry that holds the pages */
     uint32_t holders;    /* the caller, and each mapping */
 };
 
@@ -29,7 +29,7 @@ struct reservation *memory_reservation(const void *address)
     return at;
 }
 
-/* Addresses without access, at a multiple of align_bytes. */
+/* Reserves addresses without access, at a multiple of align_bytes. */
 static char *take_addresses(uint64_t size_bytes, uint64_t align_bytes, void *hint)
 {
     uint64_t room = size_bytes + (align_bytes > SIM_PAGE ? align_bytes : 0);
@@ -182,7 +182,7 @@ bool sim_map(void *address, uint64_t size_bytes, struct sim_physical *physical, 
     return fits;
 }
 
-/* The mappings in the range, if they begin and end with it. */
+/* The mappings in the range, if they cover it exactly. */
 static bool is_mapped(const char *address, uint64_t size_bytes)
 {
     const char *end = address + size_bytes;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What a vendor's plugin itself holds for true of its vendor, as JSON: linked with the plugin's own
- * objects, this reads its table. The library's names are what its open() hands to
- * vendor_lib_open(), which is caught (--wrap): nothing is opened, and the program ends there. Run
- * with the option presence off, so that no hardware is looked for.
+ * The facts of a vendor's plugin as JSON: this program is linked with the plugin's own objects and
+ * reads its table. The library's names are those that the plugin's open() passes to
+ * vendor_lib_open(), which is intercepted (--wrap): no library is opened, and the program ends
+ * there. Run with the option presence off, so that no hardware is looked for.
  */
 #include "vendor.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Uses an accelerator, forks, and says what a new context gets in the child.
+ * Uses an accelerator, forks, and prints the result of a new context in the child.
  *
  *     fork NAME [ended|only-probed]
  *
- * ended: the context is destroyed before the fork. only-probed: it is checked and not started.
+ * ended: the context is destroyed before the fork. only-probed: the accelerator is checked but not
+ * started.
  */
 #include <ds_accel.h>
 
@@ -20,7 +21,7 @@
 static const char *name;
 extern char **environ;
 
-/* What the parent has open at the fork. */
+/* Objects of the parent that are open at the fork. */
 static ds_accel_device_t *inherited;
 static ds_accel_tensor_t *pinned;
 
@@ -30,7 +31,7 @@ static int32_t open_more(ds_accel_t *context)
     int32_t status;
 
     if (strcmp(name, "hpu") == 0) {
-        return DS_ACCEL_OK; /* one process at a time has it: the spawned one would not get it */
+        return DS_ACCEL_OK; /* one process at a time can use it: the spawned process would fail */
     }
     status = ds_accel_device_open(context, 0, &inherited);
     return status < 0 ? status
@@ -38,7 +39,7 @@ static int32_t open_more(ds_accel_t *context)
                                                       1, &pinned);
 }
 
-/* Each is refused in the child, also what needs no plugin. */
+/* Each call fails in the child, even calls that need no plugin. */
 static void use_inherited(void)
 {
     ds_accel_stream_t *stream = NULL;
@@ -100,7 +101,7 @@ static ds_accel_t *make(const char *accelerator)
     return context;
 }
 
-/* "forced: rocm works", or the status and what is said. */
+/* "forced: rocm works", or the status and the message. */
 static void try(const char *what, const char *accelerator)
 {
     ds_accel_t *context = make(accelerator);
@@ -139,7 +140,7 @@ static void check(void)
     fflush(stdout);
 }
 
-/* A program of the child's own has nothing of the parent. */
+/* A program started by the child inherits nothing of the parent. */
 static void spawn_own(const char *program)
 {
     char *arguments[] = {(char *)program, (char *)name, (char *)"spawned", NULL};
@@ -166,7 +167,7 @@ static int play_child(const char *program)
 {
     pid_t child;
 
-    alarm(120); /* one that hangs is ended */
+    alarm(120); /* ends a process that hangs */
     if (inherited != NULL) {
         use_inherited();
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libhlml.so. It sees every card, acquired or not, in the order of PCI addresses, and
- * what the simulated Synapse of the same process has allocated.
+ * A simulated libhlml.so. It lists every card, acquired or not, in the order of PCI addresses, and
+ * reports the memory that the simulated Synapse of the same process has allocated.
  *
  * Facts per device: "module_id", "minor", "utilization", "temperature", "power_mw",
  * "power_limit_mw", "energy_mj", "clock_mhz", "throttle" (1 power, 2 thermal), "used_bytes" (by
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the header, as far as it is needed ----------------------------------------------------- */
+/* ---- the part of the header that is needed -------------------------------------------------- */
 
 typedef enum {
     HLML_SUCCESS = 0,
@@ -105,7 +105,7 @@ static int64_t begin(const char *call)
         } \
     } while (0)
 
-/* A handle is the device's struct, and registered when it is first given. */
+/* A handle is the device's struct, and is registered when it is first returned. */
 static const struct sim_device *device_of(hlml_device_t handle, const char *call)
 {
     sim_handle_check(handle, "card", call);
@@ -231,7 +231,7 @@ hlml_return_t hlml_device_get_utilization_rates(hlml_device_t device,
     return HLML_SUCCESS;
 }
 
-/* The board is cooler than the processor on it. */
+/* The board is cooler than the processor. */
 hlml_return_t hlml_device_get_temperature(hlml_device_t device, hlml_sensor_t sensor,
                                           unsigned int *temp)
 {

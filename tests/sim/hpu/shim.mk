@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Synapse, in its two generations, and HLML. The older one has a soname of its own so that both can
-# lie in one folder: the plugin's option "library" chooses it.
+# Synapse, in its two generations, and HLML. The older generation has its own soname so that both
+# can be in one directory: the plugin's option "library" chooses it.
 
 $(eval $(call sim_library,hpu,libSynapse.so,tests/sim/hpu/synapse.c))
 $(eval $(call sim_library,hpu,libSynapse-typed.so,tests/sim/hpu/synapse_typed.c))

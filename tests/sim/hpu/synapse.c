@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libSynapse.so. Prototypes, numbers and sizes are written down here a second time,
- * from the vendor's headers, and not taken from the plugin: an argument that the plugin has in the
- * wrong place arrives in the wrong place.
+ * A simulated libSynapse.so. Prototypes, numbers and sizes are written here a second time, from the
+ * vendor's headers, and not taken from the plugin: an argument that the plugin passes in the wrong
+ * position is detected.
  *
- * Facts of the machine's file: per device "module_id" (its number in the box), "type" (2 Gaudi,
- * 4 Gaudi 2, 5 Gaudi 3; SynapseAI_Core: 0 Gaudi, 1 Gaudi 2), "tpc_mask", "busy" (another process
- * has it); of the vendor "order" and "driver_version".
+ * Facts of the machine's file: per device "module_id" (its number in the box), "type" (2 Gaudi, 4
+ * Gaudi 2, 5 Gaudi 3; SynapseAI_Core: 0 Gaudi, 1 Gaudi 2), "tpc_mask", "busy" (another process
+ * holds it); of the vendor "order" and "driver_version".
  *
- * What the plugin relies on is held to here:
+ * The simulator enforces the rules that the plugin relies on:
  *  - a module is acquired once, by one process of the machine (a socket's name is the lock);
  *  - a copy's direction and its addresses agree; host memory is mapped for the device, or the copy
- *    fails with 34; a map that is taken back while a copy uses it is a defect;
- *  - times are there only for events with EVENT_COLLECT_TIME;
- *  - a device is released with nothing of it left.
+ *    fails with 34; a map that is removed while a copy uses it is a defect;
+ *  - only events with EVENT_COLLECT_TIME have times;
+ *  - a device is released only after all of its objects.
  */
 #include "engine.h"
 
@@ -30,7 +30,7 @@
 #define SYNAPSE_TYPED 0
 #endif
 
-/* ---- the header, as far as it is needed ----------------------------------------------------- */
+/* ---- the part of the header that is needed -------------------------------------------------- */
 
 typedef enum {
     synSuccess = 0,
@@ -151,7 +151,7 @@ SIM_EXPORT synStatus synDriverGetVersion(char *pDriverVersion, const int len);
 /* ---- state ---------------------------------------------------------------------------------- */
 
 #define DEVICES 64
-#define FIRST_ID 5 /* ids of devices are not their indices, and not their modules */
+#define FIRST_ID 5 /* ids of devices differ from their indices and their modules */
 
 struct syn_stream {
     struct sim_stream *sim;
@@ -164,7 +164,7 @@ struct syn_event {
     uint32_t device;
 };
 
-/* Host memory that a device reaches, or that a copy uses now. */
+/* Host memory that a device can access, or that a copy in flight uses. */
 struct range {
     struct range *next;
     const char *address;
@@ -175,10 +175,10 @@ struct range {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static bool is_initialized;
-static int locks[DEVICES]; /* the socket that has the name of a device acquired; 0: not acquired */
+static int locks[DEVICES]; /* the socket whose name marks a device as acquired; 0: not acquired */
 static uint32_t live[DEVICES]; /* streams and events */
 static struct range *flights;
-static struct range *maps; /* none of one device's overlap */
+static struct range *maps; /* maps of one device do not overlap */
 
 __attribute__((constructor)) static void name_failure(void)
 {
@@ -203,7 +203,7 @@ static int64_t begin(const char *call)
     return scripted;
 }
 
-/* The device behind an id, which has to be acquired. */
+/* The device of an id, which must be acquired. */
 static uint32_t physical_of(synDeviceId id, const char *call)
 {
     if (id < FIRST_ID || id - FIRST_ID >= sim_device_count("hpu") || locks[id - FIRST_ID] == 0) {
@@ -217,7 +217,7 @@ static uint32_t module_of(uint32_t physical)
     return (uint32_t)sim_number(sim_device_at(physical), "module_id", physical);
 }
 
-/* The device with a module id; -1 none. */
+/* The device with a module id; -1: none. */
 static int64_t find_module(synModuleId module)
 {
     for (uint32_t i = 0; i < sim_device_count("hpu"); i++) {
@@ -288,9 +288,11 @@ synStatus synDeviceGetModuleIDs(uint32_t *pDeviceModuleIds, uint32_t *size)
     return synSuccess;
 }
 
-/* The name of an abstract socket serves as the lock of a device between processes: the kernel
- * releases it when its holder ends. Processes with the same SIM_SCOPE share one machine; another
- * SIM_SCOPE is another machine of the same description. */
+/*
+ * The name of an abstract socket is the lock of a device between processes: the kernel releases it
+ * when its holder ends. Processes with the same SIM_SCOPE share one machine; another SIM_SCOPE
+ * means another machine of the same description.
+ */
 static int lock_device(uint32_t physical)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -343,7 +345,7 @@ synStatus synDeviceAcquireByModuleId(synDeviceId *pDeviceId, const synModuleId m
 
 static struct range *find_map(uint32_t device, const char *address, uint64_t size, bool is_all);
 
-/* With failures scripted, what could not be given back is not the caller's fault. */
+/* With scripted failures, objects that could not be released are not the caller's fault. */
 static void check_nothing_left(uint32_t physical)
 {
     uint64_t free_bytes = 0;
@@ -536,7 +538,7 @@ static void remove_range(struct range **list, const struct range *range)
     pthread_mutex_unlock(&lock);
 }
 
-/* The device's map that has all, or touches any, of the bytes. */
+/* The device's map that contains all, or overlaps any, of the bytes. */
 static struct range *find_map(uint32_t device, const char *address, uint64_t size, bool is_all)
 {
     struct range *range;
@@ -553,7 +555,7 @@ static struct range *find_map(uint32_t device, const char *address, uint64_t siz
     return range;
 }
 
-/* Take a map back: it begins at buffer, and no copy uses it. */
+/* Removes a map: it begins at buffer, and no copy uses it. */
 static struct range *take_map(uint32_t device, const void *buffer, bool is_pinned, const char *call)
 {
     struct range *map = find_map(device, buffer, 1, true);
@@ -670,7 +672,7 @@ static void land(void *argument)
     free(argument);
 }
 
-/* Both ends are looked at as the direction says. */
+/* Checks both ends according to the direction. */
 static synStatus check_copy(struct syn_stream *stream, uint64_t src, uint64_t size, uint64_t dst,
                             synDmaDir direction)
 {
@@ -911,7 +913,7 @@ synStatus synEventRecord(synEventHandle eventHandle, const synStreamHandle strea
     return sim_event_record(eventHandle->sim, stream->sim) == 0 ? synSuccess : synDeviceReset;
 }
 
-/* An event that was never recorded has nothing to be asked: 33. */
+/* An event that was never recorded cannot be queried: 33. */
 static synStatus check_recorded(synEventHandle event, const char *call)
 {
     sim_handle_check(event, "event", call);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Simulated CNDev. A struct whose version is wrong is refused with 3; a machine's "cndev_version":
- * 5 is an old library, which speaks 5 alone and has none of the V2 calls (they answer 10). Handles
- * are no indices, and all cards are counted, whatever MLU_VISIBLE_DEVICES says.
+ * Simulated CNDev. A call with a struct of the wrong version fails with 3; a machine's
+ * "cndev_version": 5 is an old library, which accepts only version 5 and has none of the V2 calls
+ * (they return 10). Handles are not indices, and all cards are counted, regardless of
+ * MLU_VISIBLE_DEVICES.
  */
 #include "engine.h"
 
@@ -14,7 +15,7 @@
 #define MAX_DEVICES 64
 #define FIRST_HANDLE 100
 
-/* What is exported is declared by who opens the library. */
+/* Programs that open the library declare its exports. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef int32_t cndevDevice_t;
@@ -141,7 +142,7 @@ typedef struct {
 
 typedef struct {
     int version;
-    int health; /* 1: in health */
+    int health; /* 1: healthy */
     int deviceState;
     int driverState;
 } cndevCardHealthState_t;
@@ -192,7 +193,7 @@ static bool is_spoken(int version)
         } \
     } while (0)
 
-/* A call with a struct that has a version, about a card. */
+/* A call about a card, with a versioned struct. */
 #define ABOUT(info, handle, card) \
     do { \
         if (!is_spoken((info)->version)) { \
@@ -204,7 +205,7 @@ static bool is_spoken(int version)
         } \
     } while (0)
 
-/* A call of newer libraries, with a struct without a version. */
+/* A call of newer libraries, with an unversioned struct. */
 #define NEWER(handle, card) \
     do { \
         (card) = card_of(handle); \
@@ -404,7 +405,7 @@ SIM_EXPORT cndevRet_t cndevGetCardHealthState(cndevCardHealthState_t *cardHealth
     return CNDEV_SUCCESS;
 }
 
-/* This process, if it has memory there. */
+/* This process, if it has memory on the card. */
 SIM_EXPORT cndevRet_t cndevGetProcessInfo(uint32_t *infoCount, cndevProcessInfo_t *procInfo,
                                           cndevDevice_t device)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A simulated CNPX library: fills the caller's table, as far as the version goes that it tells. */
+/* A simulated CNPX library: fills the caller's table, up to the version that the caller passes. */
 #include "engine.h"
 
-/* What is exported is declared by who opens the library. */
+/* Programs that open the library declare its exports. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef struct cnpxApi {

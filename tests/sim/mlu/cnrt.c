@@ -52,7 +52,10 @@ static bool is_visible(int number)
     return i < visible_count;
 }
 
-/* The numbers of MLU_VISIBLE_DEVICES; the first wrong one ends them, one named twice hides all. */
+/*
+ * The numbers of MLU_VISIBLE_DEVICES; the first invalid number ends the list, a repeated number
+ * hides all devices.
+ */
 static void read_visible(void)
 {
     const char *text = getenv("MLU_VISIBLE_DEVICES");
@@ -121,7 +124,7 @@ SIM_EXPORT cnrtRet_t cnrtGetDeviceCount(unsigned int *pCount)
     }
     cnrt_device_count();
     if (order_count == 0) {
-        return cnrtErrorNoDevice; /* and *pCount as it was */
+        return cnrtErrorNoDevice; /* and *pCount stays unchanged */
     }
     *pCount = (unsigned int)visible_count;
     return cnrtSuccess;
@@ -150,7 +153,7 @@ SIM_EXPORT cnrtRet_t cnrtGetDevice(int *pOrdinal)
     return cnrtSuccess;
 }
 
-/* Is a fact of the device, by its number in cnrtDeviceAttr_t. */
+/* A fact of the device, by its number in cnrtDeviceAttr_t. */
 static int64_t attribute(const struct sim_device *device, int attr)
 {
     switch (attr) {

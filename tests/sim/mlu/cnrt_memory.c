@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Simulated CNRT: memory, copies, and memory of other processes. A handle of the latter is a
- * pointer, a number here, under which a file in /dev/shm has the engine's 64 bytes.
+ * Simulated CNRT: memory, copies, and memory of other processes. A handle of another process's
+ * memory is a pointer, here a number that names a file in /dev/shm with the engine's 64 bytes.
  */
 #include "sim_cnrt.h"
 
@@ -242,7 +242,10 @@ static bool is_device(const void *address, size_t bytes)
     return sim_range_is(address, bytes, DEVICE_KINDS);
 }
 
-/* Host memory, as far as that can be seen: no device's, and no number taken for an address. */
+/*
+ * Host memory, as far as the simulator can tell: not device memory, and not a number used as an
+ * address.
+ */
 static bool is_host(const void *address, const char *call)
 {
     struct sim_block block;
@@ -326,8 +329,11 @@ static cnrtRet_t copy_async(void *dst, void *src, size_t bytes, cnrtQueue_t queu
     return cnrt_work(sim_submit_copy(in->sim, dst, src, bytes), sim_stream_physical(in->sim));
 }
 
-/* The queue stands before the direction. 6.14 has all three; the first is deprecated there, and a
-   library of the time of one of them lacks those after it (and, at last, those before it). */
+/*
+ * The queue comes before the direction. 6.14 has all three functions; the first is deprecated
+ * there. A library from the time of one of them lacks the later ones (and eventually the earlier
+ * ones).
+ */
 SIM_EXPORT cnrtRet_t cnrtMemcpyAsync(void *dst, void *src, size_t bytes, cnrtQueue_t queue,
                                      cnrtMemTransDir_t dir)
 {

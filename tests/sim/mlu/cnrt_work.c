@@ -40,7 +40,7 @@ cnrtRet_t cnrt_work(int result, uint32_t physical)
     return sim_is_lost(physical) ? CNRT_LOST : cnrtErrorQueueCaptureInvalidated;
 }
 
-/* What "not yet" is: 1, or 632014 with the machine's "not_ready": 632014. */
+/* The code for "not ready": 1, or 632014 with the machine's "not_ready": 632014. */
 static cnrtRet_t answer(int result, uint32_t physical)
 {
     return result == 1 ? (cnrtRet_t)sim_vendor_number("not_ready", cnrtErrorNotReady)
@@ -142,7 +142,7 @@ SIM_EXPORT cnrtRet_t cnrtQueueDestroy(cnrtQueue_t queue)
     return cnrtSuccess;
 }
 
-/* What a capturing queue does not allow, and what breaks its capture. */
+/* Checks for a call that a capturing queue does not allow, and that breaks its capture. */
 static bool breaks_capture(const struct queue *queue)
 {
     if (sim_capture_status(queue->sim) == SIM_CAPTURE_NONE) {
@@ -262,7 +262,7 @@ SIM_EXPORT cnrtRet_t cnrtPlaceNotifier(cnrtNotifier_t notifier, cnrtQueue_t queu
     return cnrt_work(sim_event_record(notifier->sim, in->sim), sim_stream_physical(in->sim));
 }
 
-/* The notifier stands before the queue. */
+/* The notifier comes before the queue. */
 SIM_EXPORT cnrtRet_t cnrtQueueWaitNotifier(cnrtNotifier_t notifier, cnrtQueue_t queue,
                                            unsigned int flag)
 {
@@ -416,7 +416,7 @@ SIM_EXPORT cnrtRet_t cnrtTaskTopoGetNodes(void *topo, void **nodes, size_t *numN
     BEGIN("cnrtTaskTopoGetNodes");
     sim_handle_check(topo, "topo", "cnrtTaskTopoGetNodes");
     if (nodes != NULL) {
-        return cnrtErrorArgsInvalid; /* nodes by themselves are not simulated */
+        return cnrtErrorArgsInvalid; /* nodes alone are not simulated */
     }
     *numNodes = sim_graph_node_count(topo);
     return cnrtSuccess;
@@ -430,7 +430,7 @@ SIM_EXPORT cnrtRet_t cnrtTaskTopoInstantiate(void **entity, void *topo, void **e
     BEGIN("cnrtTaskTopoInstantiate");
     sim_handle_check(topo, "topo", "cnrtTaskTopoInstantiate");
     if (errorNode != NULL || log != NULL || logSize != 0) {
-        return cnrtErrorArgsInvalid; /* nobody calls it so */
+        return cnrtErrorArgsInvalid; /* no caller uses this form */
     }
     instance = sim_graph_copy(topo);
     if (instance == NULL) {

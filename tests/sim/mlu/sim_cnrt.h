@@ -2,14 +2,14 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What the files of the simulated libcnrt.so share. Its prototypes and numbers are written from
- * cnrt.h 6.14, apart from the plugin's, so that a mistake in one of the two is seen.
+ * cnrt.h 6.14, independently of the plugin's, so that a mistake in either of them is detected.
  */
 #ifndef DS_ACCEL_SIM_CNRT_H
 #define DS_ACCEL_SIM_CNRT_H
 
 #include "engine.h"
 
-/* What is exported is declared by who opens the library. */
+/* Programs that open the library declare its exports. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef int cnrtRet_t;
@@ -30,7 +30,7 @@ enum {
     cnrtErrorQueueCaptureUnsupported = 100360,
     cnrtErrorQueueCaptureInvalidated = 100361,
     cnrtErrorQueueCaptureUnmatched = 100366,
-    cnrtErrorDevice = 632006, /* a resource of another device than the thread's */
+    cnrtErrorDevice = 632006, /* a resource of a device other than the thread's */
     cnrtErrorMemcpyDirectionInvalid = 632013,
     cnrtErrorBusy = 632014,
     cnrtErrorCndrvFuncCall = 632015
@@ -51,7 +51,7 @@ SIM_ASSERT(sizeof(cnrtMemTransDir_t) == 4, "mlu.md: enums are ints");
 
 struct queue {
     struct sim_stream *sim;
-    int device; /* the number that the caller counts by */
+    int device; /* the caller's number of the device */
     bool is_default;
 };
 
@@ -61,7 +61,7 @@ struct notifier {
     uint32_t physical;
 };
 
-/* Begin an exported function: a scripted failure. */
+/* First statement of an exported function: a scripted failure. */
 #define BEGIN(call) \
     do { \
         int64_t scripted_ = sim_enter(call); \
@@ -73,16 +73,18 @@ struct notifier {
 int cnrt_device_count(void);
 /* -1: no such device. */
 int32_t cnrt_physical(int device);
-/* The thread's device; its code if work on it cannot be. */
+/* The thread's device; or the code if the device cannot accept work. */
 cnrtRet_t cnrt_ready(int *device_out, uint32_t *physical_out);
-/* The queue, which must be of the thread's device; NULL is that device's default queue. */
+/* The queue, which must belong to the thread's device; NULL is that device's default queue. */
 cnrtRet_t cnrt_queue(cnrtQueue_t handle, const char *call, struct queue **queue_out);
-/* A call that a strict capture of this thread forbids: break the capture, true. */
+/* For a call that a strict capture of this thread forbids: breaks the capture, returns true. */
 bool cnrt_is_forbidden(uint32_t physical);
-/* What calls answer on a lost device: CNRT has no code of its own for that, only "a call of the
-   driver failed". */
+/*
+ * The code of calls on a lost device: CNRT has no specific code, only "a call of the driver
+ * failed".
+ */
 #define CNRT_LOST cnrtErrorCndrvFuncCall
-/* The code of a work that failed. */
+/* The code of a failed work. */
 cnrtRet_t cnrt_work(int result, uint32_t physical);
 
 #endif

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A simulated Metal: the default device, queues, command buffers, blits, shared buffers and shared
- * events. Each method is a function with its own type: an argument of another shape or at another
- * place arrives as rubbish, and is misuse. macOS's rules are held to: offsets and sizes of blits
- * are multiples of four, wrapped memory is whole pages, an encoder is ended before its buffer is
- * committed, a buffer is committed once.
+ * events. Each method is a function with its own type: an argument of another type or in another
+ * position arrives as garbage, and is misuse. The simulator enforces macOS's rules: offsets and
+ * sizes of blits are multiples of four, wrapped memory is whole pages, an encoder is ended before
+ * its buffer is committed, a buffer is committed once.
  *
  * Fact of the device: "max_buffer_bytes".
  */
@@ -46,7 +46,7 @@ __attribute__((constructor)) static void name_failure(void)
     sim_failure = ERROR_INTERNAL;
 }
 
-/* Until the next change, or for a moment: a lost device changes nothing. */
+/* Waits until the next change, or for a short time: a lost device changes nothing. */
 static void wait_a_moment(void)
 {
     struct timespec until;
@@ -367,7 +367,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Whoever waits holds it, and finds when it has completed that nobody else does. */
+/* A waiter holds the buffer too; once it sees the completion, no other reference remains. */
 static void complete(void *argument)
 {
     struct commands *self = argument;
@@ -422,7 +422,7 @@ static void commands_commit(struct commands *self, const char *selector)
     if (scripted != 0) {
         return;
     }
-    objc_retain(self); /* until it is completed: for ever, if the device is lost */
+    objc_retain(self); /* until it is completed: forever, if the device is lost */
     for (struct step *step = self->first; result == 0 && step != NULL; step = step->next) {
         result = submit(stream, step);
     }
@@ -431,7 +431,7 @@ static void commands_commit(struct commands *self, const char *selector)
     }
 }
 
-/* A buffer of a lost device will not complete: it has failed. */
+/* A buffer of a lost device never completes: it has failed. */
 static NSUInteger status_now(struct commands *self)
 {
     if (self->status == STATUS_COMMITTED && sim_is_lost(0)) {
@@ -535,8 +535,8 @@ struct device {
 static atomic_uint device_count;
 
 /*
- * With the last one Metal is done with. Apple does not say so: a child that was forked after use of
- * Metal is to call exec(), and whether it may start Metal is not known.
+ * Releasing the last device shuts Metal down. Apple does not document that: a child that was forked
+ * after use of Metal must call exec(), and it is not known whether the child may start Metal.
  */
 static void device_dealloc(void *object)
 {

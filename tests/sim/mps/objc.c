@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libobjc: selectors, classes, counts and autorelease pools. It is strict where Apple's
- * only leaks or crashes later: an object that is released once too often, one that is autoreleased
- * without a pool, a pool that is popped out of order, a selector that nobody registered, a method
- * that the class has not.
+ * A simulated libobjc: selectors, classes, reference counts and autorelease pools. It is strict
+ * where Apple's library only leaks or crashes later: an object that is released too often, an
+ * object that is autoreleased without a pool, a pool that is popped out of order, an unregistered
+ * selector, a method that the class does not have.
  */
 #include "object.h"
 
@@ -77,7 +77,7 @@ static const struct sim_method *find_method(const struct sim_class *class, const
     return method->selector == NULL ? NULL : method;
 }
 
-/* Apple's gives a function that raises "unrecognized selector"; for a class of nil, NULL. */
+/* Apple's library returns a function that raises "unrecognized selector"; for a nil class, NULL. */
 sim_imp class_getMethodImplementation(const struct sim_class *class, const char *selector)
 {
     const struct sim_method *method;

@@ -18,7 +18,8 @@ struct sim_method {
 struct sim_class {
     const char *name;
     const struct sim_method *methods; /* ends with NULL */
-    void (*dealloc)(void *object);    /* what it holds; the object itself is freed after it */
+    void (*dealloc)(void *object);    /* releases the object's members; the object itself is
+                                       * freed afterwards */
 };
 
 struct sim_object {
@@ -26,9 +27,9 @@ struct sim_object {
     atomic_int count;
 };
 
-/* An object of size bytes, zeroed, with a count of one; NULL: no memory. */
+/* An object of size bytes, zeroed, with a count of one; NULL: out of memory. */
 SIM_EXPORT void *sim_object_new(const struct sim_class *class, size_t size);
-/* Give it to the thread's innermost pool; without one it would leak: misuse. */
+/* Adds the object to the thread's innermost pool; without a pool it would leak: misuse. */
 SIM_EXPORT void *sim_object_autorelease(void *object);
 
 SIM_EXPORT const char *sel_registerName(const char *name);

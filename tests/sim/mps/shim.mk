@@ -2,7 +2,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The Objective-C runtime and Metal as shared objects of this machine, and the mps plugin with them:
-# outside Darwin it is a test's, not the product's.
+# outside Darwin it is only for tests, not part of the product.
 
 $(eval $(call sim_library,mps,libobjc.A.dylib,tests/sim/mps/objc.c))
 $(eval $(call sim_library,mps,Metal,tests/sim/mps/metal.c))

@@ -27,9 +27,11 @@ static uint32_t order_count;
 static uint64_t peers[MAX_DEVICES]; /* physical -> bits of physical */
 static _Thread_local struct context *current;
 
-/* The numbers of ASCEND_RT_VISIBLE_DEVICES, read when ACL starts; the first wrong one ends it. They
-   ascend, or there is no device at all; fact "any_order" is an older CANN, which took them as they
-   came. */
+/*
+ * The numbers of ASCEND_RT_VISIBLE_DEVICES, read when ACL starts; the first invalid number ends the
+ * list. Numbers must ascend, or there is no device at all; the fact "any_order" simulates an older
+ * CANN, which accepts any order.
+ */
 static void read_visible(void)
 {
     const char *text = getenv("ASCEND_RT_VISIBLE_DEVICES");
@@ -162,7 +164,7 @@ SIM_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
 {
     BEGIN("aclrtGetDeviceCount");
     if (visible_count == 0) {
-        return ACL_ERROR_RT_NO_DEVICE; /* and *count as it was */
+        return ACL_ERROR_RT_NO_DEVICE; /* and *count stays unchanged */
     }
     *count = (uint32_t)visible_count;
     return ACL_SUCCESS;
@@ -226,7 +228,7 @@ SIM_EXPORT aclError aclrtResetDevice(int32_t deviceId)
     if (context == NULL) {
         sim_misuse("aclrtResetDevice(%d): it was reset as often as it was set", deviceId);
     }
-    /* A count less, and no more: threads keep the context until the last count is gone. */
+    /* Only decrements the count: threads keep the context until the count is zero. */
     if (--context->count == 0) {
         primaries[deviceId] = NULL;
         end_context(context);
@@ -325,7 +327,7 @@ SIM_EXPORT aclError aclrtSynchronizeDevice(void)
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-/* One name for all devices of a machine: of the first. */
+/* One name for all devices of a machine: the first device's. */
 SIM_EXPORT const char *aclrtGetSocName(void)
 {
     return order_count > 0 ? sim_device_at(order[0])->name : NULL;
@@ -397,7 +399,7 @@ SIM_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 SIM_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
 {
     BEGIN("aclrtGetPhyDevIdByLogicDevId");
-    /* What it calls a logic number is the one that the caller counts by. */
+    /* The parameter called a logic number is the caller's number. */
     if (acl_physical(logicDevId) < 0) {
         return ACL_ERROR_RT_INVALID_DEVICEID;
     }
@@ -405,7 +407,7 @@ SIM_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32
     return ACL_SUCCESS;
 }
 
-/* Newer CANN ("has_user_numbers": 1) says the same with a name that fits. */
+/* Newer CANN ("has_user_numbers": 1) has the same function under a better name. */
 SIM_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
 {
     BEGIN("aclrtGetPhyDevIdByUserDevId");
@@ -421,7 +423,7 @@ SIM_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-static bool are_peers(uint32_t from, uint32_t to) /* with the lock */
+static bool are_peers(uint32_t from, uint32_t to) /* with the lock held */
 {
     return from == to || (from < MAX_DEVICES && to < 64 && (peers[from] >> to & 1) != 0);
 }

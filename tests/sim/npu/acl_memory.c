@@ -35,7 +35,7 @@ SIM_EXPORT aclError aclrtGetMemInfo(int attr, size_t *free, size_t *total)
     return ACL_SUCCESS;
 }
 
-/* Whole pages begin at a page, 4 KiB or 2 MiB; less may be cut out of a larger block. */
+/* Whole pages begin at a page, 4 KiB or 2 MiB; smaller memory may be part of a larger block. */
 static uint64_t alignment_of(size_t size)
 {
     return size >= 2u << 20 ? 2u << 20 : size % 4096 == 0 ? 4096 : 64;
@@ -82,7 +82,7 @@ SIM_EXPORT aclError aclrtFree(void *devPtr)
         sim_misuse("aclrtFree(%p): memory of another device than the thread's", devPtr);
     }
     sim_free(devPtr, SIM_DEVICE, "aclrtFree");
-    return code; /* a lost device's memory is gone all the same */
+    return code; /* a lost device's memory is freed anyway */
 }
 
 SIM_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
@@ -165,7 +165,7 @@ SIM_ASSERT(offsetof(aclrtPhysicalMemProp, location) == 12, "acl_rt.h");
 
 #define GRANULARITY ((size_t)2 << 20)
 
-/* A handle and its size, which is what may be mapped; or reserved addresses. */
+/* A handle and its size, which must be mapped whole; or reserved addresses. */
 struct part {
     struct sim_physical *memory;
     size_t size;
@@ -175,7 +175,7 @@ static struct {
     void *address;
     size_t size;
     bool is_mapped; /* or reserved */
-} ranges[4096];     /* reserved, and mapped: both are ended by their beginning */
+} ranges[4096];     /* reserved, and mapped: both are ended by their first address */
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep_range(void *address, size_t size, bool is_mapped)
@@ -193,7 +193,7 @@ static void keep_range(void *address, size_t size, bool is_mapped)
     sim_misuse("more ranges than the simulator keeps");
 }
 
-/* The size under which an end() of this address, reserved or mapped, succeeds; 0. */
+/* The size of the reservation or mapping at the address, which it removes; 0: none. */
 static size_t end_range(void *address, bool is_mapped, bool (*end)(void *address, uint64_t size))
 {
     size_t size = 0;
@@ -229,7 +229,7 @@ SIM_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
     return ACL_SUCCESS;
 }
 
-/* An alignment is not taken, only 0. */
+/* Only the alignment 0 is accepted. */
 SIM_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
                                            void *expectPtr, uint64_t flags)
 {
@@ -290,7 +290,7 @@ SIM_EXPORT aclError aclrtFreePhysical(void *handle)
     return ACL_SUCCESS;
 }
 
-/* All of a handle, from its beginning; the device of the handle may then use it. */
+/* Maps a whole handle, from its beginning; the handle's device may then access it. */
 SIM_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, void *handle,
                                 uint64_t flags)
 {
@@ -323,7 +323,10 @@ static bool is_pinned(const void *address, size_t size)
     return sim_range_is(address, size, (1u << SIM_PINNED) | (1u << SIM_REGISTERED));
 }
 
-/* Host memory, as far as that can be seen: no device's, and no number taken for an address. */
+/*
+ * Host memory, as far as the simulator can tell: not device memory, and not a number used as an
+ * address.
+ */
 static bool is_host(const void *address, const char *call)
 {
     struct sim_block block;
@@ -334,7 +337,7 @@ static bool is_host(const void *address, const char *call)
     return !sim_find(address, &block) || block.kind != SIM_DEVICE;
 }
 
-/* A device's address, which the copying device may reach. */
+/* A device address that the copying device may access. */
 static bool is_reached(const void *address, size_t size, uint32_t physical)
 {
     struct sim_block block;
@@ -393,8 +396,8 @@ SIM_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size
 }
 
 /*
- * Host memory that is not pinned: the vendor's fact "pageable" is "wait" (the call returns when it
- * is copied), "refuse", or "queue".
+ * Host memory that is not pinned: the vendor's fact "pageable" is "wait" (the call returns after
+ * the copy), "refuse" (the call fails), or "queue".
  */
 static aclError copy_pageable(struct stream *stream, void *dst, const void *src, size_t count)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Simulated AscendCL: memory and events of other processes. A key of memory is 65 bytes: the
- * engine's 64, and a last one that says whether the importers' process numbers must have been named
+ * engine's 64, and a last byte that says whether the importers' process ids must have been named
  * first.
  */
 #include "sim_acl.h"
@@ -20,7 +20,7 @@ typedef struct aclrtIpcEventHandle {
 
 SIM_ASSERT(sizeof(aclrtIpcEventHandle) == 64, "npu.md: passed by value");
 
-/* A key that this process exported, or has open as often as it says. */
+/* A key that this process has exported, or has opened, with a count of openings. */
 struct key {
     struct key *next;
     char text[KEY_BYTES];
@@ -71,7 +71,7 @@ SIM_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
         return code;
     }
     if (len != KEY_BYTES || (flags & ~(uint64_t)DISABLE_PID_VALIDATION) != 0 ||
-        /* Pages are shared, so only whole ones. */
+        /* Pages are shared, so only whole pages. */
         (uintptr_t)devPtr % 4096 != 0 || size % 4096 != 0 || !sim_find(devPtr, &block) ||
         block.address != devPtr || size > block.size_bytes || !sim_export(devPtr, text)) {
         return ACL_ERROR_RT_PARAM_INVALID;

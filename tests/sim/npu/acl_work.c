@@ -150,7 +150,7 @@ SIM_EXPORT aclError aclrtDestroyStream(aclrtStream stream)
     return ACL_SUCCESS;
 }
 
-/* What a capturing stream does not allow, and what breaks its capture. */
+/* Checks for a call that a capturing stream does not allow, and that breaks its capture. */
 static bool breaks_capture(struct stream *stream)
 {
     if (sim_capture_status(stream->sim) == SIM_CAPTURE_NONE) {
@@ -292,7 +292,7 @@ SIM_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
         return code;
     }
     if ((of->flags & (ACL_EVENT_SYNC | ACL_EVENT_IPC)) == 0) {
-        return ACL_ERROR_RT_PARAM_INVALID; /* of no use between streams */
+        return ACL_ERROR_RT_PARAM_INVALID; /* useless between streams */
     }
     if ((of->flags & ACL_EVENT_IPC) != 0 && sim_capture_status(in->sim) != SIM_CAPTURE_NONE) {
         return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;

@@ -2,14 +2,15 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Simulated DCMI. Cards are numbered from the last to the first and have "chips_per_card" chips, so
- * that who takes a card's number for ACL's is seen; a machine's "dcmi": "refuse" answers nobody.
+ * that a caller that confuses a card's number with ACL's is detected; with a machine's "dcmi":
+ * "refuse" all calls fail.
  */
 #include "engine.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* What is exported is declared by who opens the library. */
+/* Programs that open the library declare its exports. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define MAX_DEVICES 64
@@ -67,7 +68,7 @@ static int card_count(void)
     return ((int)order_count + chips_per_card() - 1) / chips_per_card();
 }
 
-/* ACL's number of a chip; -1: no such. */
+/* ACL's number of a chip; -1: no such chip. */
 static int logic_of(int card, int chip)
 {
     int logic = (card_count() - 1 - card) * chips_per_card() + chip;
@@ -256,7 +257,7 @@ SIM_EXPORT int dcmi_get_device_frequency(int card_id, int device_id, int input_t
     }
 }
 
-/* This process, if it has memory there. */
+/* This process, if it has memory on the device. */
 SIM_EXPORT int dcmi_get_device_resource_info(int card_id, int device_id,
                                              struct dcmi_proc_mem_info *proc_info, int *proc_num)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* Simulated mstx: ranges begin and end by their number, on any thread; here, on their own, in
- * order. */
+/*
+ * Simulated mstx: ranges begin and end by their number, on any thread; here, in order on one
+ * thread.
+ */
 #include "engine.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* What is exported is declared by who opens the library. */
+/* Programs that open the library declare its exports. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef uint64_t mstxRangeId;

@@ -2,15 +2,15 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * What the files of the simulated libascendcl.so share. Its prototypes and numbers are written from
- * AscendCL's headers (ACL 1.15.0) and manual, apart from the plugin's, so that a mistake in one of
- * the two is seen.
+ * AscendCL's headers (ACL 1.15.0) and manual, independently of the plugin's, so that a mistake in
+ * either of them is detected.
  */
 #ifndef DS_ACCEL_SIM_ACL_H
 #define DS_ACCEL_SIM_ACL_H
 
 #include "engine.h"
 
-/* What is exported is declared by who opens the library. */
+/* Programs that open the library declare its exports. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 typedef int aclError;
@@ -55,9 +55,12 @@ SIM_ASSERT(ACL_MEMCPY_DEVICE_TO_DEVICE == 3, "npu.md: aclrtMemcpyKind");
 SIM_ASSERT(ACL_MEMCPY_DEFAULT == 4, "npu.md: aclrtMemcpyKind");
 SIM_ASSERT(sizeof(aclrtMemcpyKind) == 4 && sizeof(aclError) == 4, "npu.md: enums are ints");
 
-/* What a thread sets: of a device, counted as the primary one, or of the program. */
+/*
+ * A thread's context: the primary context of a device, with a count of users, or a context of the
+ * program.
+ */
 struct context {
-    int32_t user; /* the number that the caller counts by */
+    int32_t user; /* the caller's number of the device */
     uint32_t physical;
     bool is_primary;
     uint32_t count; /* of aclrtSetDevice() */
@@ -76,7 +79,7 @@ struct event {
     uint32_t physical;
 };
 
-/* Begin an exported function: a scripted failure, or a call before aclInit(). */
+/* First statement of an exported function: a scripted failure, or a call before aclInit(). */
 #define BEGIN(call) \
     do { \
         int64_t scripted_ = acl_begin(call); \
@@ -86,20 +89,20 @@ struct event {
     } while (0)
 
 int64_t acl_begin(const char *call);
-/* The calling thread's context; NULL: none, or one that was destroyed. */
+/* The calling thread's context; NULL: none, or a destroyed context. */
 struct context *acl_context(void);
-/* 0, or why work on the thread's device cannot be: no context, lost. */
+/* 0, or why the thread's device cannot accept work: no context, lost. */
 aclError acl_ready(struct context **context_out);
-/* The stream, which must be of the thread's context; NULL is that context's default stream. */
+/* The stream, which must belong to the thread's context; NULL is that context's default stream. */
 aclError acl_stream(aclrtStream handle, const char *call, struct stream **stream_out);
-/* A call that a strict capture of this thread forbids: break the capture, true. */
+/* For a call that a strict capture of this thread forbids: breaks the capture, returns true. */
 bool acl_is_forbidden(uint32_t physical);
-/* The code of a work that failed. */
+/* The code of a failed work. */
 aclError acl_work(int result, uint32_t physical);
 int32_t acl_device_count(void);
 /* -1: no such device. */
 int32_t acl_physical(int32_t user);
-/* Was access from one device to the other's memory enabled? */
+/* Returns true if access from one device to the other's memory was enabled. */
 bool acl_peers(uint32_t from, uint32_t to);
 
 #endif

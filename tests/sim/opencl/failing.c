@@ -3,16 +3,17 @@
 /*
  * libopencl_failing.so: a real OpenCL loader, one call of which fails.
  *
- * No simulation: each function goes to libOpenCL.so.1 and whatever runtime is behind it. But calls
- * are counted, and number N of failing_opencl_fail(N, code) is not made; it returns the code
- * instead. Books are kept of every object that the caller has to release. A test lets each N fail
- * in turn and then looks at what is left.
+ * This is not a simulation: each function calls libOpenCL.so.1 and the runtime behind it. Calls are
+ * counted, and call number N of failing_opencl_fail(N, code) is not made; it returns the code
+ * instead. The library records every object that the caller must release. A test lets each N fail
+ * in turn and then checks for remaining objects.
  *
  * The prototypes are those of the Khronos headers, written here a second time: the plugin's own are
- * not included, so that two arguments that were swapped there are not swapped here as well. The
- * plugin opens it by its option "library".
+ * not included, so that arguments swapped there are not swapped here as well. The plugin opens this
+ * library by its option "library".
  *
- * What releases something is called even when it "fails": nobody could do anything about that.
+ * A function that releases an object is called even when it "fails": the caller could not handle
+ * that failure.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -47,7 +48,7 @@ EXPORT int failing_opencl_has_failed(void);
 EXPORT const char *failing_opencl_name(void);
 EXPORT const char *failing_opencl_left(void);
 
-/* Count from 1 again; call 0: none fails. */
+/* Restarts the count from 1; call 0: no call fails. */
 void failing_opencl_fail(long call, int32_t code)
 {
     atomic_store(&calls, 0);
@@ -116,7 +117,7 @@ static int fails(const char *name)
     return 1;
 }
 
-/* An object came, or an event if one was wanted. */
+/* Counts a new object, or an event if the caller requested one. */
 static int32_t came(int32_t code, atomic_long *book, int count)
 {
     atomic_fetch_add(book, code == 0 ? count : 0);
@@ -138,7 +139,7 @@ static void *refused(int32_t *code_out)
 }
 
 #define REAL(name) ((__typeof__(&name))find(#name))
-/* A function that returns a code, and those that give an event as well. */
+/* A function that returns a code, and functions that also return an event. */
 #define PLAIN(name, parameters, arguments) \
     EXPORT int32_t name parameters; \
     int32_t name parameters \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# No simulation: OpenCL has real runtimes that need no device. A loader whose calls can be made to
-# fail.
+# Not a simulation: OpenCL has real runtimes that need no device. A loader whose calls can fail on
+# demand.
 
 OPENCL_FAILING := $(BUILD)/sim/opencl/libopencl_failing.so
 SIM_FILES += $(OPENCL_FAILING)

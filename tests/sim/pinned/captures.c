@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the library asks the runtime for itself, while a capture in mode global goes on: says for
- * each what became of the capture.
+ * The library's own queries of the runtime during a capture in mode global: prints for each query
+ * whether the capture survived.
  *
  *     captures NAME
  */
@@ -19,7 +19,7 @@
 #define CAPTURES 20000u
 
 static ds_accel_device_t *device;
-static ds_accel_device_t *apart; /* the same one, of a second context */
+static ds_accel_device_t *apart; /* the same device, of a second context */
 static ds_accel_stream_t *captured;
 static ds_accel_stream_t *first;
 static ds_accel_stream_t *second;
@@ -121,7 +121,7 @@ static void destroy_replayed(void)
 
 static void fill_twice(void)
 {
-    for (int i = 0; i < 3; i++) { /* there are two blocks of staging */
+    for (int i = 0; i < 3; i++) { /* there are two blocks of staging memory */
         MUST(ds_accel_rng_uniform(rng, first, memory, FLOATS, DS_ACCEL_DTYPE_FLOAT32, 0, 1));
     }
 }
@@ -164,7 +164,7 @@ static void play(size_t number)
     MUST(ds_accel_device_synchronize(device));
 }
 
-/* ---- a thread that frees all the while ------------------------------------------------------ */
+/* ---- a thread that frees memory continuously ------------------------------------------------ */
 
 static int has_ended;
 

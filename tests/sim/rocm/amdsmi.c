@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A simulated libamd_smi.so.26, by the prototypes of amdsmi.h 6.1: one socket for each device,
- * whose handle is its processor's too. Facts as of smi.c; temperatures in whole degrees, as some
- * releases have given them.
+ * whose handle is also its processor's. Facts as in smi.c; temperatures in whole degrees, as in
+ * some releases.
  */
 #include "links.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libamdhip64.so.6, by the prototypes of ROCm 6.3's hip_runtime_api.h; hip5.c makes
- * libamdhip64.so.5 of it as 5.2 was: no hipLaunchHostFunc, no hipGetDevicePropertiesR0600, another
+ * A simulated libamdhip64.so.6, by the prototypes of ROCm 6.3's hip_runtime_api.h; hip5.c builds it
+ * as libamdhip64.so.5 of release 5.2: no hipLaunchHostFunc, no hipGetDevicePropertiesR0600, another
  * number for the flag of hipIpcOpenMemHandle.
  *
  * Facts of a device beyond the common ones: "arch", "compute_units", "memory_pools", "managed",
- * "virtual_memory", "granularity_bytes". Of the vendor: "narrows_affinity" (looking for devices
- * leaves the caller on its first CPU, as some releases have done), "lost_code" (what each call
- * returns once a device is lost), "heeds_alignment" (0: reserved addresses are as they come).
+ * "virtual_memory", "granularity_bytes". Of the vendor: "narrows_affinity" (enumerating devices
+ * leaves the caller on its first CPU, as in some releases), "lost_code" (the code of every call
+ * once a device is lost), "heeds_alignment" (0: reserved addresses ignore the alignment).
  */
 #include "../runtime/runtime.h"
 
@@ -142,7 +142,7 @@ typedef struct {
 } hipMemAccessDesc;
 SIM_ASSERT(sizeof(hipMemLocation) == 8 && sizeof(hipMemAccessDesc) == 12, "hipMemAccessDesc");
 
-/* The two layouts, as far as anybody reads them. */
+/* The two layouts, as far as callers read them. */
 typedef struct {
     char name[256];
     size_t totalGlobalMem; /* 256 */
@@ -191,7 +191,7 @@ const struct rt_vendor rt_vendor = {
     .order = "pci",
     .visible = visible,
     .alternative = "CUDA_VISIBLE_DEVICES",
-    .skips_repeats = true, /* ROCclr; ROCr ends its list */
+    .skips_repeats = true, /* ROCclr; ROCr ends its list there */
     .invalid_value = hipErrorInvalidValue,
     .out_of_memory = hipErrorOutOfMemory,
     .invalid_direction = hipErrorInvalidMemcpyDirection,
@@ -220,7 +220,7 @@ __attribute__((constructor)) static void load(void)
     sim_failure = hipErrorRuntimeOther;
 }
 
-/* Every function is exported, and none of them is called by another. */
+/* Every function is exported, and no function here calls another one. */
 #define HIP(result) SIM_EXPORT result
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -243,7 +243,7 @@ static void narrow_affinity(void)
     (void)sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-/* Without a device 5.2 answers 101 here, and 100 to the question how many there are. */
+/* Without a device 5.2 returns 101 here, and 100 from the count of devices. */
 HIP(hipError_t) hipInit(unsigned int flags)
 {
     int count;
@@ -381,7 +381,7 @@ HIP(hipError_t) hipDeviceGetAttribute(int *pi, hipDeviceAttribute_t attr, int de
     return RT_RESULT(attribute_of(rt_device(deviceId), attr, pi));
 }
 
-/* The name without a suffix has the old struct, in every release. */
+/* The name without a suffix has the old struct in every release. */
 HIP(hipError_t) hipGetDeviceProperties(hipDeviceProp_t *prop, int deviceId)
 {
     const struct sim_device *device = rt_device(deviceId);
@@ -629,7 +629,7 @@ HIP(hipError_t) hipFreeAsync(void *dev_ptr, hipStream_t stream)
     return RT_RESULT(rt_free_async(dev_ptr, stream));
 }
 
-/* One pool for each device, which keeps nothing. */
+/* One pool for each device, which keeps no memory. */
 HIP(hipError_t) hipDeviceGetDefaultMemPool(hipMemPool_t *mem_pool, int device)
 {
     RT_ENTER();
@@ -905,7 +905,9 @@ hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *
     return hipSuccess;
 }
 
-/* At a multiple of the least, but of nothing that is more: twice that is recommended. */
+/*
+ * Returns addresses at a multiple of the minimum size but not of twice that, which is recommended.
+ */
 static void *reserve_between(size_t size, size_t least)
 {
     char *place = sim_reserve(size + least, 2 * least, NULL);
@@ -938,7 +940,7 @@ hipMemAddressReserve(void **ptr, size_t size, size_t alignment, void *addr,
     return hipSuccess;
 }
 
-/* Of addresses that are not reserved, the library reads through a null pointer. */
+/* For addresses that are not reserved, the library dereferences a null pointer. */
 HIP(hipError_t) hipMemAddressFree(void *devPtr, size_t size)
 {
     RT_ENTER_ANY();
@@ -969,7 +971,7 @@ hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t size, const hipMemA
     return hipSuccess;
 }
 
-/* Mappings keep the memory itself. */
+/* Mappings keep the memory alive. */
 HIP(hipError_t) hipMemRelease(hipMemGenericAllocationHandle_t handle)
 {
     int code = rt_enter(__func__, false);
@@ -992,8 +994,8 @@ hipMemMap(void *ptr, size_t size, size_t offset, hipMemGenericAllocationHandle_t
 }
 
 /*
- * Of one mapping: releases of 6.x take a range of several for its first, and lose the others. Where
- * nothing is mapped, they read through a null pointer.
+ * Unmaps one mapping: releases of 6.x treat a range of several mappings as its first mapping, and
+ * leak the others. Without a mapping, they dereference a null pointer.
  */
 HIP(hipError_t) hipMemUnmap(void *ptr, size_t size)
 {
@@ -1011,7 +1013,7 @@ HIP(hipError_t) hipMemUnmap(void *ptr, size_t size)
     return RT_RESULT(sim_unmap(ptr, size) ? hipSuccess : hipErrorInvalidValue);
 }
 
-/* The engine knows one access for all devices: what any of them is given. */
+/* The engine has one access for all devices: the access of any of them. */
 HIP(hipError_t)
 hipMemSetAccess(void *ptr, size_t size, const hipMemAccessDesc *desc, size_t count)
 {

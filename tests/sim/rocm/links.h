@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * XGMI, as both libraries of sensors tell it. A device's fact "xgmi" is its place in the ring of
+ * XGMI, as both sensor libraries report it. A device's fact "xgmi" is its position in the ring of
  * the vendor's "xgmi_ring" (2) devices, where each has "xgmi_links" (1) links to both neighbours;
- * without it a device has none. Each carries the vendor's "xgmi_mb_per_s",
- * and weighs "xgmi_weight" (15).
+ * without it a device has no links. Each link has the vendor's bandwidth "xgmi_mb_per_s" and weight
+ * "xgmi_weight" (15).
  */
 #ifndef DS_ACCEL_SIM_ROCM_LINKS_H
 #define DS_ACCEL_SIM_ROCM_LINKS_H
 
 #include "engine.h"
 
-#define SIM_PCIE_WEIGHT 40u /* to a processor, and from it */
+#define SIM_PCIE_WEIGHT 40u /* to a processor, and from a processor */
 
-/* Of one link. */
+/* For one link. */
 static inline uint64_t sim_xgmi_mb_per_s(void)
 {
     return (uint64_t)sim_vendor_number("xgmi_mb_per_s", 50000);
 }
 
-/* How many links lie between two devices; 0: there is no way by XGMI. */
+/* The number of links on the path between two devices; 0: there is no XGMI path. */
 static inline uint64_t sim_xgmi_distance(const struct sim_device *from, const struct sim_device *to)
 {
     int64_t size = sim_vendor_number("xgmi_ring", 2);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * A simulated librocm_smi64.so.7, by the prototypes of rocm_smi.h. It counts devices by PCI address
- * and heeds no variable. Facts: "utilization_percent", "memory_utilization_percent",
+ * and ignores all variables. Facts: "utilization_percent", "memory_utilization_percent",
  * "edge_millidegrees" (-1: no such sensor), "junction_millidegrees", "power_microwatts",
  * "power_cap_microwatts", "energy_count" (of 15.3 microjoules each); those of links.h.
  */
@@ -37,7 +37,7 @@ static uint32_t order[64];
 static uint32_t count;
 static int users;
 
-/* The device, or NULL after a failure that is in *code. */
+/* The device, or NULL after a failure, with its code in *code. */
 static const struct sim_device *enter(const char *call, uint32_t dv_ind, rsmi_status_t *code)
 {
     *code = (rsmi_status_t)sim_enter(call);
@@ -58,7 +58,7 @@ static const struct sim_device *enter(const char *call, uint32_t dv_ind, rsmi_st
         return code_; \
     }
 
-/* The real one prints two lines where there is no folder of graphics cards. */
+/* The real library prints two lines if the directory of graphics cards does not exist. */
 SIM_EXPORT rsmi_status_t rsmi_init(uint64_t init_flags)
 {
     const char *root = getenv("DS_ACCEL_ROOT");
@@ -206,7 +206,7 @@ SIM_EXPORT rsmi_status_t rsmi_dev_energy_count_get(uint32_t dv_ind, uint64_t *po
     return RSMI_STATUS_SUCCESS;
 }
 
-/* ---- links: CPU_NODE_INDEX is not served ---------------------------------------------------- */
+/* ---- links: CPU_NODE_INDEX is not supported -------------------------------------------------- */
 
 typedef enum {
     RSMI_IOLINK_TYPE_UNDEFINED = 0,
@@ -215,7 +215,7 @@ typedef enum {
 } RSMI_IO_LINK_TYPE;
 SIM_ASSERT(sizeof(RSMI_IO_LINK_TYPE) == 4, "RSMI_IO_LINK_TYPE is an int");
 
-/* Hops are 1 for whatever has a way by XGMI, as the library itself says. */
+/* The library itself reports 1 hop for every XGMI path. */
 SIM_EXPORT rsmi_status_t rsmi_topo_get_link_type(uint32_t dv_ind_src, uint32_t dv_ind_dst,
                                                  uint64_t *hops, RSMI_IO_LINK_TYPE *type)
 {

@@ -24,7 +24,7 @@ static _Thread_local int thread_mode;
 
 /* ---- visible devices ------------------------------------------------------------------------ */
 
-/* Whole devices in the vendor's order; those that have parts are their parts. */
+/* Whole devices in the vendor's order; a device with parts is replaced by its parts. */
 static uint32_t list_devices(uint32_t *list)
 {
     uint32_t order[DEVICES_MAX];
@@ -46,7 +46,10 @@ static uint32_t list_devices(uint32_t *list)
     return count;
 }
 
-/* The place in the list that a token names, by number or the beginning of a UUID; -1: none. */
+/*
+ * The index in the list of the device that a token names, by number or by the start of a UUID; -1:
+ * none.
+ */
 static int find_token(const char *token, const uint32_t *list, uint32_t count)
 {
     char *end;
@@ -73,7 +76,7 @@ static bool is_among(const uint32_t *list, uint32_t count, uint32_t physical)
     return i < count;
 }
 
-/* What a variable leaves of the list, renumbered; a token that names nothing ends it. */
+/* Applies a variable to the list, which is renumbered; a token that names no device ends it. */
 static uint32_t apply_variable(const char *value, bool skips_repeats, uint32_t *list,
                                uint32_t count)
 {
@@ -177,8 +180,7 @@ int rt_last_error(bool clears)
     return code;
 }
 
-/* The vendor's fact "lost_code": once a device is lost, each call for whichever device returns it.
- */
+/* The vendor's fact "lost_code": once a device is lost, every call on any device returns it. */
 static int lost_code(void)
 {
     int code = (int)sim_vendor_number("lost_code", 0);
@@ -208,7 +210,10 @@ int rt_enter(const char *call, bool needs_device)
     return rt_result(code);
 }
 
-/* A call that a capture cannot contain: it breaks those that say so, unless the thread relaxed. */
+/*
+ * A call that a capture cannot contain: it breaks captures of strict modes, unless the thread is
+ * relaxed.
+ */
 static int forbid(void)
 {
     if (thread_mode == 2 || !sim_capture_is_strict()) {
@@ -284,7 +289,7 @@ static struct sim_stream *default_stream(uint32_t physical)
     return state.defaults[physical];
 }
 
-/* The handle's stream; NULL stands for the current device's default stream. */
+/* The handle's stream; NULL is the current device's default stream. */
 static struct sim_stream *stream_of(void *stream, const char *call)
 {
     if (stream == NULL) {
@@ -294,7 +299,9 @@ static struct sim_stream *stream_of(void *stream, const char *call)
     return stream;
 }
 
-/* The default stream waits for streams that may be captured: that cannot be while they are. */
+/*
+ * The default stream waits for streams that can be captured: it cannot be used while they capture.
+ */
 static bool is_implicit(const void *stream)
 {
     return stream == NULL && sim_capture_is_blocking(rt_current());
@@ -309,7 +316,7 @@ static int check_implicit(const void *stream)
     return rt_vendor.capture_implicit;
 }
 
-/* What an engine's -1 means for the stream. */
+/* The code of an engine's -1 for the stream. */
 static int failure_of(struct sim_stream *stream)
 {
     if (sim_is_lost(sim_stream_physical(stream))) {
@@ -528,7 +535,7 @@ int rt_host_alloc(void **pointer_out, size_t size_bytes, uint32_t flags)
     return allocate(pointer_out, size_bytes, SIM_PINNED, flags);
 }
 
-/* Waits for the work of its device, as they all do. */
+/* Waits for the work of the device, as all functions that free memory do. */
 static int release(void *pointer, uint32_t kinds, const char *call)
 {
     struct sim_block block;
@@ -578,7 +585,10 @@ int rt_host_device_pointer(void **device_out, void *host)
     return 0;
 }
 
-/* May the memory be what the kind says? Pinned and managed memory has addresses on both sides. */
+/*
+ * Returns true if the memory matches the kind. Pinned and managed memory has addresses on both
+ * sides.
+ */
 static bool is_side(const void *pointer, bool wants_device)
 {
     struct sim_block block;
@@ -667,7 +677,7 @@ int rt_malloc_async(void **pointer_out, size_t size_bytes, void *handle)
     }
     pointer = sim_alloc(physical, size_bytes, 0, SIM_DEVICE, 0);
     if (pointer == NULL) {
-        (void)sim_device_synchronize(physical); /* what is freed in the queue may be enough */
+        (void)sim_device_synchronize(physical); /* memory freed in the queue may suffice */
         pointer = sim_alloc(physical, size_bytes, 0, SIM_DEVICE, 0);
     }
     if (pointer == NULL) {
@@ -767,7 +777,7 @@ int rt_capture_end(void *handle, void **graph_out)
     return 0;
 }
 
-/* The question itself breaks nothing. */
+/* The query itself breaks nothing. */
 int rt_capture_status(void *handle, int *status_out)
 {
     struct sim_stream *stream = stream_of(handle, "StreamIsCapturing");

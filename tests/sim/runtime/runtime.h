@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What runtimes that are shaped after CUDA's have in common (HIP, SDAA, SUPA): a current device per
- * thread, a default stream per device that the NULL handle stands for, visible devices, kinds of
- * copies, a last error per thread, calls that a capture forbids. A shim declares its vendor's ABI,
- * in its own order of arguments and with its own numbers, and hands each call on in one order:
+ * What runtimes modelled on CUDA's have in common (HIP, SDAA, SUPA): a current device per thread, a
+ * default stream per device for the NULL handle, visible devices, kinds of copies, a last error per
+ * thread, calls that a capture forbids. A shim declares its vendor's ABI, in its own order of
+ * arguments and with its own numbers, and passes each call on in a common order:
  *
  *     SIM_EXPORT int hipFree(void *pointer) { RT_ENTER(); return RT_RESULT(rt_free(pointer)); }
  */
@@ -16,12 +16,12 @@
 /* One code per cause, in the vendor's numbers. */
 struct rt_vendor {
     const char *name;           /* "rocm" */
-    const char *order;          /* how its library counts whole devices */
+    const char *order;          /* how its library orders whole devices */
     const char *const *visible; /* NULL-terminated: its variables, in the order they are applied */
-    const char *alternative;    /* counts in place of the last of them where that is unset or empty;
-                                   of both an empty value hides nothing */
-    bool skips_repeats;         /* the last of them skips what it names again; a list of the others
-                                   ends there */
+    const char *alternative;    /* replaces the last of these variables if that is unset or
+                                 * empty; an empty value of either hides nothing */
+    bool skips_repeats;         /* the last variable skips repeated devices; a list of the other
+                                 * variables ends there */
     int invalid_value, out_of_memory, invalid_direction, no_device, invalid_device;
     int peer_unsupported, peer_enabled, peer_not_enabled;
     int invalid_handle, illegal_state, not_ready, lost;
@@ -31,7 +31,7 @@ struct rt_vendor {
 };
 extern const struct rt_vendor rt_vendor;
 
-/* The script's code, or that of a thread whose device is lost, is the call's. */
+/* Returns the scripted code, or the code of a thread whose device is lost. */
 #define RT_ENTER() \
     do { \
         int code_ = rt_enter(__func__, true); \
@@ -39,7 +39,7 @@ extern const struct rt_vendor rt_vendor;
             return code_; \
         } \
     } while (0)
-/* For calls that touch no device. */
+/* For calls that use no device. */
 #define RT_ENTER_ANY() \
     do { \
         int code_ = rt_enter(__func__, false); \
@@ -48,7 +48,7 @@ extern const struct rt_vendor rt_vendor;
         } \
     } while (0)
 #define RT_RESULT(code) rt_result(code)
-/* For calls that break other streams' captures, unless the thread relaxed. */
+/* For calls that break other streams' captures, unless the thread is relaxed. */
 #define RT_UNSAFE() \
     do { \
         int code_ = rt_unsafe(); \
@@ -59,12 +59,12 @@ extern const struct rt_vendor rt_vendor;
 
 int rt_enter(const char *call, bool needs_device);
 int rt_unsafe(void);
-int rt_result(int code); /* keeps it as the thread's last error */
+int rt_result(int code); /* keeps the code as the thread's last error */
 int rt_last_error(bool clears);
 
 /* -- devices: numbered as the process sees them -- */
 
-int rt_count(int *count_out); /* no_device without any */
+int rt_count(int *count_out); /* no_device without any device */
 /* NULL: no such device. */
 struct sim_device *rt_device(int index);
 int rt_set_device(int index);

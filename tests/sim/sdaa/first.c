@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * libsdaart.so of the first generation: streams and events are ints, errors are numbered as early
- * CUDA's, and sdaaGetErrorName does not exist. Calling anything of it as if it were the current one
- * is the mistake that this is for.
+ * libsdaart.so of the first generation: streams and events are ints, errors have the numbers of
+ * early CUDA, and sdaaGetErrorName does not exist. It detects a plugin that calls its functions as
+ * if it were the current generation.
  */
 #include "engine.h"
 

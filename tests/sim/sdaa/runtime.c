@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libsdaart.so, by the prototypes of the current sdaa_runtime.h; first.c makes a
- * library of the first generation, which shares the names. A machine's devices are quarters of
- * cards: those of one card have its "card" and its "pci".
+ * A simulated libsdaart.so, by the prototypes of the current sdaa_runtime.h; first.c is a library
+ * of the first generation, which has the same names. A machine's devices are quarters of cards: the
+ * devices of one card have the same "card" and "pci".
  */
 #include "../runtime/runtime.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libtcml.so, by the prototypes of tcml.h. The vendor's fact "tcml_counts" says what
- * its numbers are: "devices", "cards" (the first device of each has the facts), or "nothing" that
- * fits; "tcml_pci" how it tells an address: "yes", "no" (not supported), "garbled" (numbers that
- * its text does not have), "elsewhere" (another bus). Facts of a device: "utilization_percent",
- * "memory_utilization_percent", "temperature_c".
+ * A simulated libtcml.so, by the prototypes of tcml.h. The vendor's fact "tcml_counts" selects what
+ * it counts: "devices", "cards" (the first device of each has the facts), or "nothing" (a count
+ * that matches neither); "tcml_pci" selects how it reports an address: "yes", "no" (not supported),
+ * "garbled" (numbers that differ from its text), "elsewhere" (another bus). Facts of a device:
+ * "utilization_percent", "memory_utilization_percent", "temperature_c".
  */
 #include "engine.h"
 

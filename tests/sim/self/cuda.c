@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The rules of the CUDA driver that its simulator keeps: `cuda CASE`, run by test_engine.sh. */
+/* The rules of the CUDA driver that its simulator enforces: `cuda CASE`, run by test_engine.sh. */
 #include "../cuda/cuda_abi.h"
 
 #include <fcntl.h>
@@ -130,7 +130,7 @@ static void a_context_is_a_threads(void)
     end();
 }
 
-/* A child's exit status: what cuInit says in it. */
+/* A child's exit status: the code of cuInit in the child. */
 static int start_in_child(void)
 {
     int status = -1;
@@ -306,7 +306,7 @@ static void streams_and_events_have_their_rules(void)
     IS(NOT_READY, cuEventQuery(finish));
     IS(NOT_READY, cuEventElapsedTime(&milliseconds, start, finish));
     IS(OK, cuEventSynchronize(start));
-    usleep(2000); /* all of it lies between the two events */
+    usleep(2000); /* all of this time is between the two events */
     pthread_mutex_unlock(&gate);
     IS(OK, cuEventSynchronize(untimed));
     IS(INVALID_HANDLE, cuEventElapsedTime(&milliseconds, start, untimed));
@@ -356,7 +356,7 @@ static void captures_forbid_what_they_cannot_hold(void)
     IS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
     IS(1, graph == NULL);
 
-    /* The thread that says so may allocate all the same. */
+    /* The thread that relaxes itself may still allocate. */
     IS(OK, cuStreamBeginCapture_v2(stream, 0));
     IS(OK, cuThreadExchangeStreamCaptureMode(&mode));
     IS(0, mode);
@@ -368,7 +368,7 @@ static void captures_forbid_what_they_cannot_hold(void)
     IS(STREAM_CAPTURE_UNSUPPORTED, cuEventQuery(apart));
     IS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
 
-    /* And it may ask, or wait for, an event of outside. */
+    /* It may also query, or wait for, an event outside the capture. */
     mode = CAPTURE_RELAXED;
     IS(OK, cuStreamBeginCapture_v2(blocking, 0));
     IS(OK, cuThreadExchangeStreamCaptureMode(&mode));
@@ -395,7 +395,7 @@ static void captures_forbid_what_they_cannot_hold(void)
     IS(STREAM_CAPTURE_IMPLICIT, cuMemsetD8Async(pointer, 0, 1, NULL));
     IS(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(blocking, &graph));
 
-    /* What joins and does not come back. */
+    /* A stream that joins the capture but is not joined back. */
     IS(OK, cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED));
     IS(OK, cuEventRecord(event, stream));
     IS(OK, cuStreamWaitEvent(blocking, event, 0));
@@ -556,14 +556,14 @@ static void a_lost_device_stays_lost(void)
     IS(LAUNCH_FAILED, cuStreamSynchronize(stream));
     IS(LAUNCH_FAILED, cuMemcpyDtoH_v2(host[1], pointer, SIZE));
     IS(OK, cuDriverGetVersion(&version));
-    IS(LAUNCH_FAILED, cuMemFree_v2(pointer)); /* and yet it is freed */
+    IS(LAUNCH_FAILED, cuMemFree_v2(pointer)); /* and the memory is freed anyway */
     IS(LAUNCH_FAILED, cuStreamDestroy_v2(stream));
     end();
 }
 
 /* ---- which devices there are ---------------------------------------------------------------- */
 
-/* Prints the UUID of each device that is visible, or the code of cuInit. */
+/* Prints the UUID of each visible device, or the code of cuInit. */
 static void list(void)
 {
     int code = cuInit(0);

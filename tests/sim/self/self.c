@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The engine's own test: `self CASE` is one case, `self` alone lists them. Cases that have to be
- * killed by a signal are named after "dies:"; test_engine.sh runs them all.
+ * The engine's own test: `self CASE` is one case, `self` alone lists them. Cases that must be
+ * killed by a signal are named after "dies:"; test_engine.sh runs all cases.
  */
 #include "engine.h"
 
@@ -56,7 +56,7 @@ static void give_back(void *memory)
     sim_free(memory, SIM_DEVICE, "self");
 }
 
-/* ---- tasks that the cases hold back streams with -------------------------------------------- */
+/* ---- tasks with which the cases block streams ----------------------------------------------- */
 
 struct gate {
     pthread_mutex_t lock;
@@ -232,7 +232,8 @@ static void a_wait_takes_the_mark_of_its_moment(void)
     CHECK(sim_stream_wait_event(second, event) == 0);
     CHECK(sim_submit_task(first, wait_at_gate, &gate) == 0);
     CHECK(sim_event_record(event, first) == 0);
-    CHECK(sim_stream_synchronize(second, FOR_EVER) == 0); /* the second record is not waited for */
+    CHECK(sim_stream_synchronize(second, FOR_EVER) == 0); /* the wait does not cover the second
+                                                           * record */
     CHECK(sim_event_query(event) == 1);
     open_gate(&gate);
     CHECK(sim_event_synchronize(event, FOR_EVER) == 0 && sim_event_query(event) == 0);
@@ -331,7 +332,7 @@ static void captures_become_graphs(void)
 
     CHECK(graph != NULL && sim_graph_node_count(graph) == 5);
     CHECK(strcmp(sim_graph_node_kind(graph, 0), "task") == 0);
-    CHECK(atomic_load(&order_count) == 0); /* nothing ran while it was captured */
+    CHECK(atomic_load(&order_count) == 0); /* no work ran during the capture */
     instance = sim_graph_copy(graph);
     sim_graph_destroy(graph);
     for (int launch = 0; launch < 64; launch++) {
@@ -341,9 +342,9 @@ static void captures_become_graphs(void)
         CHECK(place_of(0) == 0 && place_of(4) == 4 && place_of(1) < place_of(3));
         seen |= 1u << place_of(2);
     }
-    CHECK(seen == (2u | 4u | 8u)); /* every order that is allowed comes */
+    CHECK(seen == (2u | 4u | 8u)); /* every allowed order occurs */
     CHECK(sim_graph_launch(instance, second) == 0);
-    sim_graph_destroy(instance); /* the launch keeps what it needs */
+    sim_graph_destroy(instance); /* the launch keeps its nodes alive */
     CHECK(sim_stream_synchronize(second, FOR_EVER) == 0);
     sim_stream_destroy(first);
     sim_stream_destroy(second);
@@ -359,7 +360,7 @@ static void broken_captures_give_no_graph(void)
     CHECK(capture_fork(first, second, false) == NULL); /* not joined */
     CHECK(!sim_capture_begin(main, 0));
     CHECK(sim_capture_begin(first, 0) && sim_capture_is_strict());
-    CHECK(sim_stream_query(first) == -1); /* asks what cannot be known */
+    CHECK(sim_stream_query(first) == -1); /* a query of an unknown result */
     CHECK(sim_capture_status(first) == SIM_CAPTURE_BROKEN);
     CHECK(sim_submit_task(first, count_step, NULL) == -1);
     CHECK(sim_capture_end(first) == NULL && !sim_capture_is_strict());
@@ -477,7 +478,7 @@ static void virtual_memory_is_one_range(void)
     CHECK(!sim_range_is(range, 16, 1u << SIM_DEVICE)); /* no access yet */
     CHECK(sim_set_access(range, 2 * SIZE, 3));
     CHECK(sim_range_is(range + 10, 2 * SIZE - 10, 1u << SIM_DEVICE));
-    sim_physical_put(first); /* the mapping keeps it */
+    sim_physical_put(first); /* the mapping keeps the memory alive */
     CHECK(sim_submit_copy(stream, range + SIZE / 2, buffer[0], SIZE) == 0);
     CHECK(sim_submit_copy(stream, buffer[1], range + SIZE / 2, SIZE) == 0);
     CHECK(sim_stream_synchronize(stream, FOR_EVER) == 0 && is_equal(buffer[0], buffer[1]));
@@ -588,7 +589,7 @@ static void handles_are_counted(void)
     CHECK(sim_handle_count("odd") == 0 && sim_handle_count("even") == 0);
 }
 
-/* SIM_FAIL="a:2=77,*:5,b:*=9", SIM_REPORT: what it says is test_engine.sh's to look at. */
+/* SIM_FAIL="a:2=77,*:5,b:*=9", SIM_REPORT: test_engine.sh checks the report. */
 static void scripts_fail_calls(void)
 {
     sim_failure = 555;
@@ -643,7 +644,7 @@ static void a_lost_device_wakes_everybody(void)
     CHECK(sim_stream_synchronize(elsewhere, FOR_EVER) == 0);
     CHECK(sim_submit_task(stream, count_step, NULL) == -1 && sim_device_synchronize(0) == -1);
     CHECK(atomic_load(&steps) == 0 && atomic_load(&order_count) == 1);
-    CHECK(memcmp(sim_bytes(memory), buffer[0], SIZE / 2) == 0); /* half of it is there */
+    CHECK(memcmp(sim_bytes(memory), buffer[0], SIZE / 2) == 0); /* half of the bytes are copied */
     CHECK(((unsigned char *)sim_bytes(memory))[SIZE / 2 + 1] == 0);
     sim_device_reset(0);
     CHECK(!sim_is_lost(0) && sim_submit_task(stream, count_step, NULL) == 0);
@@ -662,7 +663,7 @@ struct message {
     unsigned char memory[64], event[64];
 };
 
-/* Writes 1 where the parent has put buffer[0], after the parent's event; 0: as it should be. */
+/* Writes 1 where the parent has put buffer[0], after the parent's event; returns 0 on success. */
 static int other_process(int in, int out)
 {
     struct sim_stream *stream;
@@ -706,7 +707,7 @@ static void memory_and_events_cross_processes(void)
     char byte;
 
     CHECK(pipe(to) == 0 && pipe(from) == 0);
-    child = fork(); /* before the engine is used */
+    child = fork(); /* before the first use of the engine */
     if (child == 0) {
         exit(other_process(to[0], from[1]));
     }
@@ -877,7 +878,7 @@ int main(int argc, char **argv)
         if (argc == 1) {
             puts(cases[i].name);
         } else if (strcmp(argv[1], cases[i].name) == 0) {
-            /* A child of that one must find an engine that nobody has used. */
+            /* A child of that child must find an unused engine. */
             prepare();
             cases[i].run();
             return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libbiren-ml.so.1, by brml.h. It counts devices by PCI address and heeds no variable.
- * Facts: "utilization_percent", "memory_utilization_percent", "temperature_c", "power_milliwatts".
+ * A simulated libbiren-ml.so.1, by brml.h. It counts devices by PCI address and ignores all
+ * variables. Facts: "utilization_percent", "memory_utilization_percent", "temperature_c",
+ * "power_milliwatts".
  */
 #include "engine.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the two simulated generations share: the names of errors, whose numbers are made up (they
- * are not CUDA's, so that only a caller that goes by names understands them), and the numbers of
- * copy kinds: CUDA's, or others with the vendor's fact "numbering": "other".
+ * What the two simulated generations share: the names of errors, whose numbers are invented (they
+ * differ from CUDA's, so that only a caller that compares names understands them), and the numbers
+ * of copy kinds: CUDA's, or others with the vendor's fact "numbering": "other".
  */
 #ifndef DS_ACCEL_SIM_SUPA_H
 #define DS_ACCEL_SIM_SUPA_H
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #ifdef SUPA_UNNAMED
-/* A library without names of errors: they have CUDA's numbers. */
+/* A library without error names: errors have CUDA's numbers. */
 enum {
     INVALID_VALUE = 1,
     MEMORY_ALLOCATION = 2,
@@ -68,7 +68,7 @@ enum {
 };
 #endif
 
-/* By their codes, from INVALID_VALUE; PREFIX is "suError" or "supaError". */
+/* Indexed by code, from INVALID_VALUE; PREFIX is "suError" or "supaError". */
 #define SUPA_NAMES(prefix) \
     { \
         prefix "InvalidValue", prefix "MemoryAllocation", prefix "InvalidMemcpyDirection", \

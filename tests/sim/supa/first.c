@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libsupa-runtime.so of SDK 1.x, by the vendor's manual: functions su..., the stream
- * before the kind in the asynchronous copy, streams whose destruction waits for their work, and one
- * suFree() for device and pinned memory (suFreeHost() came later, and is not here).
+ * A simulated libsupa-runtime.so of SDK 1.x, according to the vendor's manual: functions su..., the
+ * stream before the kind in the asynchronous copy, streams whose destruction waits for their work,
+ * and one suFree() for device and pinned memory (suFreeHost() came later, and is absent here).
  */
 #include "common.h"
 

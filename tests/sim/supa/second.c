@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated libsupa-runtime.so of SDK 2.x, by callers: CUDA's runtime with the prefix supa, the
- * kind before the stream. Beside it are functions su... of the driver, which have names that the
- * runtime of 1.x had: they are never to be called.
+ * A simulated libsupa-runtime.so of SDK 2.x, according to code that calls it: CUDA's runtime with
+ * the prefix supa, the kind before the stream. It also exports functions su... of the driver, with
+ * names from the runtime of 1.x: the plugin must never call them.
  */
 #include "common.h"
 
@@ -309,7 +309,7 @@ SIM_EXPORT supaError_t supaGraphDestroy(supaGraph_t graph)
     return RT_RESULT(rt_graph_destroy(graph));
 }
 
-/* ---- the driver's, under names that 1.x had ------------------------------------------------- */
+/* ---- the driver's functions, under names of 1.x ---------------------------------------------- */
 
 SIM_EXPORT int suDeviceGetAttribute(int *value, int attribute, int device)
 {

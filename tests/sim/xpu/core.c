@@ -4,7 +4,7 @@
  * Init, driver, devices, contexts.
  *
  * Facts of the vendor: "order" (default pci), "hierarchy" (COMPOSITE, FLAT; default COMPOSITE),
- * "api_minor" (17), "has_init_drivers" (1), "has_graphs" (1), "loader_code" (what zeInit answers).
+ * "api_minor" (17), "has_init_drivers" (1), "has_graphs" (1), "loader_code" (the code of zeInit).
  * Of a device: "type" (1: GPU), "tick_hz", "tick_bits", "tick_start", "max_alloc_bytes", "parts"
  * (tiles), "peer_access" (1).
  */
@@ -138,8 +138,11 @@ static uint32_t tile_count(const struct device *card)
     return tiles > 0 ? tiles : 1;
 }
 
-/* Is the number in the mask, and which tile alone; the mask's own order means nothing. A tile that
-   there is not counts for nothing, nor does any where tiles are the devices: limit 0. */
+/*
+ * Returns true if the number is in the mask, and which tile if only one; the mask's order means
+ * nothing. A tile that does not exist is ignored, and so is every tile where tiles are the devices:
+ * limit 0.
+ */
 static bool is_in_mask(uint32_t number, uint32_t limit, int *tile_out)
 {
     const char *mask = getenv("ZE_AFFINITY_MASK");
@@ -228,8 +231,8 @@ static ze_result_t initialize(void)
 }
 
 /*
- * "Each forked process must call zeInit": a child may start anew as long as there is no context. It
- * has to start, whatever its parent had done.
+ * "Each forked process must call zeInit": a child may start the library again as long as there is
+ * no context. It must call zeInit, regardless of its parent.
  */
 int64_t enter(const char *call)
 {
@@ -264,7 +267,7 @@ SIM_EXPORT ze_result_t zeInit(uint32_t flags)
     return initialize();
 }
 
-/* Count 0 asks; else the one handle is written. */
+/* With count 0, returns the count; otherwise writes the one handle. */
 static ze_result_t give_driver(uint32_t *count, void **drivers)
 {
     if (*count == 0) {
@@ -295,7 +298,7 @@ SIM_EXPORT ze_result_t zeInitDrivers(uint32_t *count, void **drivers,
     NEED_POINTER(count);
     NEED_POINTER(desc);
     check_base(desc, 0x00020021, __func__);
-    /* What the loader says for a driver whose table has no pfnInitDrivers. */
+    /* The loader's result for a driver whose table has no pfnInitDrivers. */
     if (sim_device_count("xpu") > 0 && sim_vendor_number("has_init_drivers", 1) == 0) {
         return ZE_RESULT_ERROR_UNINITIALIZED;
     }
@@ -384,7 +387,7 @@ SIM_EXPORT ze_result_t zeDriverGetExtensionFunctionAddress(void *handle, const c
     check_driver(handle, __func__);
     NEED_POINTER(name);
     NEED_POINTER(function);
-    /* As the null driver does: SUCCESS, and no function. */
+    /* Like the null driver: SUCCESS, and no function. */
     *function = sim_vendor_number("has_graphs", 1) != 0 ? graph_function(name) : NULL;
     return ZE_RESULT_SUCCESS;
 }
@@ -409,7 +412,7 @@ SIM_EXPORT ze_result_t zeDeviceGet(void *handle, uint32_t *count, struct device 
     return ZE_RESULT_SUCCESS;
 }
 
-/* As FLAT has it: no root. COMBINED tells it. */
+/* As with FLAT: no root. COMBINED reports it. */
 SIM_EXPORT ze_result_t zeDeviceGetRootDevice(struct device *device, struct device **root);
 SIM_EXPORT ze_result_t zeDeviceGetRootDevice(struct device *device, struct device **root)
 {
@@ -439,7 +442,7 @@ void fill_properties(const struct device *device, ze_device_properties_t *proper
     properties->numEUsPerSubslice = 8;
     properties->numSubslicesPerSlice = 16;
     properties->numSlices = device->is_tile || !card->is_partitioned ? 4 : 8;
-    /* The tag says in which of two units the clock is wanted. */
+    /* The tag selects one of two units for the clock. */
     properties->timerResolution = properties->stype == 0x00020006 ? hz : 1000000000 / hz;
     properties->timestampValidBits = 64;
     properties->kernelTimestampValidBits = (uint32_t)sim_number(card, "tick_bits", 32);
@@ -515,7 +518,9 @@ typedef struct {
 } ze_command_queue_group_properties_t;
 SIM_ASSERT(sizeof(ze_command_queue_group_properties_t) == 40, "by ze_api.h");
 
-/* The copy engine's group comes first: who takes ordinal 0 unseen gets lists that cannot compute.
+/*
+ * The copy engine's group comes first: a plugin that uses ordinal 0 unchecked gets lists that
+ * cannot compute.
  */
 SIM_EXPORT ze_result_t zeDeviceGetCommandQueueGroupProperties(
     struct device *device, uint32_t *count, ze_command_queue_group_properties_t *groups);
@@ -546,7 +551,7 @@ typedef struct {
 SIM_ASSERT(sizeof(ze_device_memory_properties_t) == 296, "by ze_api.h");
 SIM_ASSERT(offsetof(ze_device_memory_properties_t, totalSize) == 32, "by ze_api.h");
 
-/* Two of half the size each. */
+/* Two memories of half the size each. */
 SIM_EXPORT ze_result_t zeDeviceGetMemoryProperties(struct device *device, uint32_t *count,
                                                    ze_device_memory_properties_t *memories);
 SIM_EXPORT ze_result_t zeDeviceGetMemoryProperties(struct device *device, uint32_t *count,

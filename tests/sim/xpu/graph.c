@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The graph extension of 1.17, handed out by name. A graph must outlive what was instantiated of
- * it, and that its last launch.
+ * The graph extension of 1.17, whose functions are returned by name. A graph must outlive its
+ * executable graphs, and an executable graph its last launch.
  */
 #include "shim.h"
 
@@ -16,7 +16,7 @@ struct graph {
 struct exec {
     struct sim_graph *graph;
     struct graph *of;
-    atomic_uint launch_count; /* not done yet */
+    atomic_uint launch_count; /* launches in flight */
 };
 
 static ze_result_t zeCommandListBeginGraphCaptureExt(struct list *list, const void *pNext)

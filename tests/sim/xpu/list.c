@@ -131,7 +131,7 @@ static void reset_now(void *argument)
     sim_event_reset(((struct event *)argument)->event);
 }
 
-/* What a command comes to. A broken capture takes no more. */
+/* The result of a command. A broken capture accepts no more commands. */
 static ze_result_t result_on(const struct list *list, int status)
 {
     if (status != 0 && sim_capture_status(list->stream) == SIM_CAPTURE_BROKEN) {
@@ -185,13 +185,13 @@ ze_result_t signal_behind(struct list *list, struct event *event, bool has_time,
     atomic_store(&event->is_timed, has_time);
     status = sim_event_signal(event->event, list->stream);
     if (status == 0 && captures(list)) {
-        /* And another list that waits for it joins the capture. */
+        /* Another list that waits for the event joins the capture. */
         status = sim_event_record(event->event, list->stream);
     }
     return result_on(list, status);
 }
 
-/* A list without order of its own needs a barrier between two commands of one order. */
+/* A list without in-order execution needs a barrier between two dependent commands. */
 static void need_order(struct list *list, const char *call)
 {
     if (!list->is_in_order && list->has_command) {
@@ -269,7 +269,9 @@ SIM_EXPORT ze_result_t zeCommandListAppendMemoryFill(struct list *list, void *pt
     return result;
 }
 
-/* Without events to wait for it is behind all earlier commands; later ones are behind it. */
+/*
+ * Without events to wait for, a barrier follows all earlier commands and precedes all later ones.
+ */
 SIM_EXPORT ze_result_t zeCommandListAppendBarrier(struct list *list, struct event *signal,
                                                   uint32_t count, struct event **events);
 SIM_EXPORT ze_result_t zeCommandListAppendBarrier(struct list *list, struct event *signal,
@@ -330,7 +332,7 @@ SIM_EXPORT ze_result_t zeCommandListAppendWaitOnEvents(struct list *list, uint32
     return result;
 }
 
-/* What a lost device has not done yet, it drops in its own time, and nobody can wait for that. */
+/* A lost device drops its pending work in its own time, and no caller can wait for that. */
 static void check_no_waits(struct event *event, const char *call)
 {
     while (atomic_load(&event->wait_count) > 0 && device_is_lost(atomic_load(&event->waiter))) {
@@ -509,7 +511,7 @@ SIM_EXPORT ze_result_t zeEventDestroy(struct event *event)
 SIM_EXPORT ze_result_t zeEventHostSignal(struct event *event);
 SIM_EXPORT ze_result_t zeEventHostSignal(struct event *event)
 {
-    ENTER_RELEASE(); /* who waits must not wait for ever */
+    ENTER_RELEASE(); /* waiting threads must not wait forever */
     NEED_HANDLE(event);
     sim_handle_check(event, "event", __func__);
     atomic_store(&event->is_armed, true);
@@ -583,7 +585,9 @@ static uint64_t ticks_at(const struct event *event, uint64_t time_ns)
     return bits >= 64 ? ticks : ticks & ((UINT64_C(1) << bits) - 1);
 }
 
-/* The start is of no use for what was signalled behind other work; the bits above are not defined.
+/*
+ * The start time is meaningless for an event signalled after other work; the upper bits are
+ * undefined.
  */
 SIM_EXPORT ze_result_t zeEventQueryKernelTimestamp(struct event *event,
                                                    ze_kernel_timestamp_result_t *dstptr);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The time between two events with a task of 20 ms between them; the simulated clock begins again
- * on the way, if the machine says so. Then an event that is recorded again and again while a stream
- * that is held up still has to pass a wait for its first mark: `marks` ends well if that mark is
- * left alone until then. And a stream that is destroyed while it is held up goes on. Prints what
- * fails; exit code 0 or 1.
+ * The time between two events with a task of 20 ms between them; the simulated clock wraps around
+ * in between, if the machine says so. Then an event that is recorded repeatedly while a blocked
+ * stream still has to pass a wait for the event's first mark: `marks` succeeds if that mark is not
+ * reused until then. And a stream that is destroyed while it is blocked continues. Prints failures;
+ * exit code 0 or 1.
  */
 #include <ds-accel/ds_accel.h>
 

@@ -23,7 +23,7 @@ typedef struct {
 } ze_host_mem_alloc_desc_t;
 SIM_ASSERT(sizeof(ze_host_mem_alloc_desc_t) == 24, "by ze_api.h");
 
-/* The one chain that there may be: more than maxMemAllocSize is wanted. */
+/* The only allowed chain: a request for more than maxMemAllocSize. */
 static bool is_relaxed(const ze_device_mem_alloc_desc_t *desc, const char *call)
 {
     const ze_host_mem_alloc_desc_t *chain = desc->pNext;
@@ -132,15 +132,15 @@ SIM_EXPORT ze_result_t zeMemAllocShared(struct context *context,
     return *pptr != NULL ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 
-/* ---- handles between processes ----------------------------------------------------------------
+/*
+ * ---- handles between processes ----------------------------------------------------------------
  *
- * A handle stands for a descriptor of a file that says where the memory is. Its bytes are those of
+ * A handle represents a descriptor of a file that identifies the memory. Its bytes are those of
  * Intel's driver (compute-runtime, IpcMemoryData and IpcOpaqueMemoryData of context.h). With the
- * machine's "ipc": "descriptor" it is the older form: whoever opens it must have the file under
- * that number. Otherwise ("opaque") it names its process too, and the driver fetches the file from
- * there, unless its two descriptors differ: then the first is the opener's own. The first such
- * drivers
- * ("named") had no second descriptor, and always fetch.
+ * machine's "ipc": "descriptor" it is the older form: the opening process must have the file under
+ * that number. Otherwise ("opaque") the handle also names its process, and the driver fetches the
+ * file from there, unless the handle's two descriptors differ: then the first is the opener's own.
+ * The first such drivers ("named") had no second descriptor, and always fetch.
  */
 
 #define HANDLES 256u
@@ -191,7 +191,7 @@ static void fill_handle(ze_ipc_mem_handle_t *handle, int fd)
         memset(handle, 0, sizeof(*handle));
         memcpy(handle->data, &opaque, sizeof(opaque));
     } else {
-        memcpy(handle->data, &older, sizeof(older)); /* the rest is as the caller had it */
+        memcpy(handle->data, &older, sizeof(older)); /* the rest stays as the caller set it */
     }
 }
 
@@ -204,7 +204,7 @@ static int descriptor_in(const ze_ipc_mem_handle_t *handle)
     return (int)older.handle;
 }
 
-/* The handle's file: a descriptor that is the caller's to close; -1: there is none. */
+/* Opens the handle's file: a descriptor that the caller must close; -1: none. */
 static int open_file(const ze_ipc_mem_handle_t *handle)
 {
     struct opaque_handle opaque;
@@ -233,7 +233,7 @@ static void forget_handle(uint32_t i)
     handles.list[i].fd = 0;
 }
 
-/* With the memory go the handles that were not put. */
+/* Frees the remaining handles of freed memory. */
 static void forget_handles(const void *base)
 {
     pthread_mutex_lock(&handles.lock);
@@ -385,7 +385,7 @@ SIM_EXPORT ze_result_t zeMemCloseIpcHandle(struct context *context, const void *
     return ZE_RESULT_SUCCESS;
 }
 
-/* Both know only what this process has exported. */
+/* Both functions know only this process's exports. */
 static bool find_handle(int fd, ze_ipc_mem_handle_t *handle_out)
 {
     bool is_found = false;
@@ -577,8 +577,10 @@ SIM_EXPORT ze_result_t zeVirtualMemMap(struct context *context, const void *ptr,
         (uintptr_t)ptr % SMALL_PAGE != 0) {
         return ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT;
     }
-    /* The newest driver maps physical memory once at a time ("mappings": 1), older ones as often as
-       one likes. */
+    /*
+     * The newest driver maps physical memory once at a time ("mappings": 1); older drivers have no
+     * limit.
+     */
     if ((sim_vendor_number("mappings", 1) == 1 && atomic_load(&physical->mapping_count) > 0) ||
         !sim_map((void *)(uintptr_t)ptr, size, physical->memory, offset)) {
         return ZE_RESULT_ERROR_INVALID_ARGUMENT;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * A simulated Level Zero: the loader's exports with a driver of ours behind them. Prototypes, sizes
- * and numbers are written here a second time, from ze_api.h and zes_api.h of v1.32, with the
- * manual's names; the plugin's header is not looked at.
+ * A simulated Level Zero: the loader's exports with a simulated driver behind them. Prototypes,
+ * sizes and numbers are written here a second time, from ze_api.h and zes_api.h of v1.32, with the
+ * manual's names; the plugin's header is not used.
  *
- * What is checked beyond the engine's own checks: every descriptor's stype and pNext, one thread at
- * a time for a list, an event reset before it is signalled again and not while a list waits for it,
- * order of commands in lists that have none by themselves.
+ * Checks beyond the engine's own: every descriptor's stype and pNext, one thread at a time for a
+ * list, an event's reset before it is signalled again but not while a list waits for it, and the
+ * order of commands in lists without in-order execution.
  */
 #ifndef DS_ACCEL_SIM_XPU_H
 #define DS_ACCEL_SIM_XPU_H
@@ -45,10 +45,10 @@ typedef uint8_t ze_bool_t;
 #define ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT 0x7800002au
 #define ZE_RESULT_ERROR_UNKNOWN 0x7ffffffeu
 
-/* Counts the call; the scripted code. */
+/* Counts the call; returns the scripted code. */
 int64_t enter(const char *call);
 
-/* Begin of each exported function. */
+/* First statement of each exported function. */
 #define ENTER() \
     do { \
         int64_t scripted_ = enter(__func__); \
@@ -56,7 +56,7 @@ int64_t enter(const char *call);
             return (ze_result_t)scripted_; \
         } \
     } while (0)
-/* Of what gives something back: it does so, whatever it answers. */
+/* For functions that release an object: they release it even if they return a failure. */
 #define ENTER_RELEASE() const int64_t scripted = enter(__func__)
 #define NEED_HANDLE(handle) \
     do { \
@@ -73,12 +73,12 @@ int64_t enter(const char *call);
 
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
-/* How each begins. */
+/* The first members of each descriptor. */
 struct base {
     uint32_t stype;
     const void *pNext;
 };
-/* Misuse unless it has that tag and no chain. */
+/* Misuse unless the descriptor has that tag and no chain. */
 void check_base(const void *descriptor, uint32_t stype, const char *call);
 
 typedef struct {
@@ -110,14 +110,14 @@ SIM_ASSERT(sizeof(ze_ipc_mem_handle_t) == 64, "by ze_api.h");
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-/* A device as it is handed out: a card, or a tile of one. Never freed. */
+/* A device as callers see it: a card, or a tile of a card. Never freed. */
 struct device {
     uint32_t magic;
     const struct sim_device *card;
-    const struct sim_device *part; /* whose memory it has: the card itself, or a tile */
+    const struct sim_device *part; /* the owner of its memory: the card itself, or a tile */
     uint32_t tile;
     bool is_tile;
-    bool is_subdevice; /* and says so */
+    bool is_subdevice; /* and reports it */
     struct device *root;
 };
 
@@ -135,10 +135,10 @@ struct event {
     struct sim_event *event;
     struct pool *pool;
     uint32_t index;
-    atomic_bool is_armed;          /* a signal was given, and no reset since */
-    atomic_bool is_timed;          /* by a command that has a time */
-    atomic_uint wait_count;        /* lists that have not passed their wait yet */
-    struct device *_Atomic waiter; /* of the last of them */
+    atomic_bool is_armed;          /* signalled, and not reset since */
+    atomic_bool is_timed;          /* by a command with a time */
+    atomic_uint wait_count;        /* lists that have not yet passed their wait */
+    struct device *_Atomic waiter; /* of the last of these lists */
 };
 
 struct list {
@@ -146,12 +146,12 @@ struct list {
     struct device *device;
     struct context *context;
     bool is_in_order;
-    bool has_command;     /* behind the last barrier */
-    atomic_uint captures; /* this list began one */
+    bool has_command;     /* after the last barrier */
+    atomic_uint captures; /* captures that this list began */
     atomic_bool is_in_use;
 };
 
-/* Misuse unless they are what they are taken for. */
+/* Misuse unless the handle is of that kind. */
 struct device *check_device(struct device *device, const char *call);
 void check_context(struct context *context, const char *call);
 bool device_is_lost(const struct device *device);
@@ -163,10 +163,10 @@ bool has_legacy_sysman(void);
 uint32_t api_version(void);
 void fill_properties(const struct device *device, ze_device_properties_t *properties);
 void fill_address(const struct device *device, ze_pci_address_t *address);
-/* Graph functions, by name; NULL. */
+/* Graph functions, by name; NULL: unknown. */
 void *graph_function(const char *name);
 
-/* list.c: begins and ends a command; what a command waits for and signals. */
+/* list.c: begins and ends a command; the events that a command waits for and signals. */
 ze_result_t begin_command(struct list *list, const char *call);
 void end_command(struct list *list);
 ze_result_t wait_for(struct list *list, uint32_t count, struct event **events, const char *call);

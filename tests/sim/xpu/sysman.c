@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Sysman: cards in the file's order, whatever ZE_AFFINITY_MASK hides. Each sensor stands once for a
- * card, or once for each of its tiles. Before zesInit a device of the core API serves, if
+ * Sysman: cards in the file's order, regardless of ZE_AFFINITY_MASK. A card has each sensor once,
+ * or once for each of its tiles. Before zesInit, a device of the core API is accepted if
  * ZES_ENABLE_SYSMAN was 1.
  *
  * Facts of a device: "utilization_percent", "temperature", "power_milliwatts", "core_clock_mhz",
  * "memory_clock_mhz", "throttle" (flags), "process_pid", "process_bytes", "port_peer" (position of
- * the card at the other end), "sysman" (0: zesInit refuses).
+ * the card at the other end), "sysman" (0: zesInit fails).
  */
 #include "shim.h"
 
@@ -34,7 +34,7 @@ struct sensor {
     uint32_t magic;
     enum kind kind;
     struct card *card;
-    uint32_t number; /* of its kind: a tile, or a card's first and second */
+    uint32_t number; /* of its kind: a tile, or a card's first and second sensor */
 };
 
 struct card {
@@ -194,7 +194,7 @@ SIM_EXPORT ze_result_t zesDevicePciGetProperties(void *device, zes_pci_propertie
 
 /* ---- sensors -------------------------------------------------------------------------------- */
 
-/* Guards the making of sensors: whoever was given one may read it. */
+/* Guards the creation of sensors: a caller that has a sensor may read it. */
 static pthread_mutex_t sensors_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ze_result_t enumerate(void *device, enum kind kind, uint32_t *count, struct sensor **list,
@@ -234,7 +234,7 @@ static struct card *sensor_card(const struct sensor *sensor, enum kind kind, con
     return sensor->card;
 }
 
-/* Is it a tile's, and which one's. */
+/* Whether the sensor belongs to a tile, and to which. */
 static ze_bool_t on_tile(const struct sensor *sensor, uint32_t *tile_out)
 {
     *tile_out = sensor->number < sensor->card->tile_count ? sensor->number : 0;
@@ -346,7 +346,7 @@ SIM_EXPORT ze_result_t zesEngineGetActivity(struct sensor *engine, zes_engine_st
     ENTER();
     busy = (uint64_t)sim_number(facts_of(sensor_card(engine, ENGINE, __func__)),
                                 "utilization_percent", 37);
-    stats->timestamp = now_us() / 100 * 100; /* so that the quotient is whole */
+    stats->timestamp = now_us() / 100 * 100; /* so that the quotient is a whole number */
     stats->activeTime = stats->timestamp / 100 * busy;
     return ZE_RESULT_SUCCESS;
 }
@@ -362,7 +362,7 @@ typedef struct {
 } zes_temp_properties_t;
 SIM_ASSERT(sizeof(zes_temp_properties_t) == 48, "by zes_api.h");
 
-/* A card without tiles has the memory's sensor first, and the processor's behind it. */
+/* A card without tiles has the memory's sensor first, then the processor's. */
 SIM_EXPORT ze_result_t zesTemperatureGetProperties(struct sensor *sensor,
                                                    zes_temp_properties_t *properties);
 SIM_EXPORT ze_result_t zesTemperatureGetProperties(struct sensor *sensor,
@@ -417,7 +417,7 @@ typedef struct {
 } zes_power_energy_counter_t;
 SIM_ASSERT(sizeof(zes_power_energy_counter_t) == 16, "by zes_api.h");
 
-/* Microjoules and microseconds: a tile has its share of what the card takes. */
+/* Microjoules and microseconds: a tile has its share of the card's energy. */
 SIM_EXPORT ze_result_t zesPowerGetEnergyCounter(struct sensor *domain,
                                                 zes_power_energy_counter_t *energy);
 SIM_EXPORT ze_result_t zesPowerGetEnergyCounter(struct sensor *domain,
