@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# One small program on every backend: what it may rely on everywhere, and what it is told where it
-# goes wrong. What a backend answers otherwise is named here, and in docs/backends.md.
-# test_alike.sh BUILD
+# One small program on every backend: the common behaviour, and the errors for misuse. This test and
+# docs/backends.md list the results in which a backend differs.
+#
+#     test_alike.sh BUILD
 set -eu
 build=$(cd "$1" && pwd -P)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,10 +13,10 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 . "$source/tests/tools/lib.sh"
 : "${CC:=gcc}"
 export SIM_BUILD="$build" LD_LIBRARY_PATH="$build/lib"
-# The leak checker's own tracer dies of libraries with thread-local storage that were opened late.
+# The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
 [ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
-# compile PROGRAM: of tests/sim/alike.
+# compile PROGRAM: compiles a program of tests/sim/alike.
 compile() {
     run "$CC" -std=c11 -Wall -Wextra -Werror ${SAN:+"-fsanitize=$SAN"} -o "$dir/$1" \
         "$source/tests/sim/alike/$1.c" -I"$build/include" -L"$build/lib" -lds_accel
@@ -77,20 +78,21 @@ the end of no capture: DS_ACCEL_ERR_STATE
 a capture in no mode: DS_ACCEL_ERR_INVALID
 END
 
-# but FILE LINE STATUS: the same lines, with another status of one, which has to be there.
+# but FILE LINE STATUS: the same lines, with another status for one line, which must exist.
 but() {
     has "the table has a line to change" "$(cat "$1")" "$2: "
     sed "s/^$2: .*/$2: $3/" "$1" >"$dir/changed"
     cat "$dir/changed"
 }
-# The runtime's signal of an event is a node of its own graph, and its wait for one of outside, too.
+# The runtime's signal of an event is a node of its own graph, and so is its wait for an event
+# outside.
 but "$dir/graphs" "a mark behind the join" DS_ACCEL_ERR_STATE >"$dir/graphs-xpu.1"
 but "$dir/graphs-xpu.1" "an event of outside, waited for in a capture" DS_ACCEL_OK >"$dir/graphs-xpu.2"
 but "$dir/graphs-xpu.2" "the other one" "DS_ACCEL_OK 1" >"$dir/graphs-xpu.3" # until its end
 awk '/^and then its end/ && !seen++ { sub(/ERR_STATE/, "OK") } { print }' "$dir/graphs-xpu.3" \
     >"$dir/graphs-xpu"
 
-# alike NAME "TABLE..." COMMAND...: the program says what the tables do.
+# alike NAME "TABLE..." COMMAND...: the program prints the tables' lines.
 alike() {
     name=$1
     wanted=
@@ -127,7 +129,7 @@ else
     echo "test_alike: opencl: not tested: PoCL is not here, or a sanitizer is"
 fi
 
-# ---- what layer validate keeps from a runtime that would not survive it ---------------------------
+# ---- misuse that layer validate keeps from a runtime that would not survive it -------------------
 
 compile misused
 for backend in hpu cuda; do

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The cuda plugin over the simulated driver, NVML and NVTX, over the toolkit's stub where it is
-# installed, and over Debian's libcuda1 where that is.
+# The cuda plugin over the simulated driver, NVML and NVTX, over the toolkit's stub and over
+# Debian's libcuda1, where installed.
 #
 #     test_cuda.sh BUILD
 set -eu
@@ -18,14 +18,15 @@ program=$build/bin/ds-accel
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
 sim=$here/ds-accel-sim
 
-# machine NAME <JSON: $dir/NAME.json, and its root $dir/NAME.
+# machine NAME <JSON: writes $dir/NAME.json, and its root $dir/NAME.
 machine() {
     cat >"$dir/$1.json"
     rm -rf "${dir:?}/$1"
     "$here/machine.py" "$dir/$1.json" "$dir/$1"
 }
 
-# verdict ROOT COMMAND...: "state reason: detail" of the plugin, on that machine, as COMMAND runs it.
+# verdict ROOT COMMAND...: "state reason: detail" of the plugin on that machine, from the program
+# run by COMMAND.
 verdict() {
     root=$1
     shift
@@ -35,7 +36,8 @@ it = [p for p in json.load(sys.stdin)["plugins"] if p["name"] == "cuda"][0]
 print(it["state"], it["reason"] + ":", it["detail"])'
 }
 
-# refused NAME ROOT REASON DETAIL COMMAND...: that verdict, and exit code 4 when it is forced.
+# refused NAME ROOT REASON DETAIL COMMAND...: checks that verdict, and exit code 4 if the plugin is
+# forced.
 refused() {
     name=$1
     root=$2
@@ -69,7 +71,7 @@ on_two="$with_sim SIM_MACHINE=$dir/two.json"
         $with_sim
 }
 
-# A container sees the buses of its machine; a device may be another driver's; one node is not all.
+# A container sees its machine's buses; another driver may own a device; one node is not all nodes.
 echo 'DRIVER=nvidia' >"$dir/bare/sys/bus/pci/devices/0000:18:00.0/uevent"
 # shellcheck disable=SC2086 # words
 refused "a card, its driver, no node" "$dir/bare" "unavailable no_driver" \
@@ -106,7 +108,7 @@ if unprivileged "no permission"; then
     program=$build/bin/ds-accel
 fi
 
-# -- the library: absent, the toolkit's stub, there without a device, of another version --
+# -- the library: absent, the toolkit's stub, present without a device, of another version --
 
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so'; then
     refused "library absent" "$dir/two" "unavailable library_missing" \
@@ -129,7 +131,7 @@ else
     echo "test_cuda: the toolkit's stub is not tested: no lib64/stubs/libcuda.so here"
 fi
 
-# A library that is there and lacks another one, and one that is too old.
+# A library whose own dependency is missing, and a library that is too old.
 mkdir "$dir/lacks" "$dir/old"
 echo 'int gone(void); int cuInit(unsigned flags); int cuInit(unsigned flags) { return gone() + (int)flags; }' >"$dir/lacks.c"
 echo 'int gone(void); int gone(void) { return 0; }' >"$dir/gone.c"
@@ -178,7 +180,7 @@ fi
         'option presence: expected on or off, not "perhaps"' $on_two DS_ACCEL_CUDA_PRESENCE=perhaps
     is "presence off asks the library unseen" "available : libcuda.so.1, driver 580.65.6, 2 devices" \
         "$(verdict "$dir/none" $on_two DS_ACCEL_CUDA_PRESENCE=off)"
-    # Windows' GPUs under WSL 2, and those of a Tegra: one node, and nothing on a bus.
+    # Windows' GPUs under WSL 2, and the GPU of a Tegra: one node, and no device on a bus.
     for node in dxg nvmap; do
         mkdir -p "$dir/$node/dev"
         : >"$dir/$node/dev/$node"
@@ -216,13 +218,13 @@ has "cuInit returns 999, and a node is not there" \
     "libcuda.so.1: without /dev/nvidia-uvm (modprobe nvidia_uvm): cuInit(0): CUDA_ERROR_UNKNOWN (999)"
 start 12345 "error driver_failed" "error (12345)"
 
-# A library that ends the process ends no more than the one that asked.
+# A library that ends the process ends only the helper process.
 # shellcheck disable=SC2086 # words
 is "a library that crashes" \
     "error driver_failed: the vendor's library ended the process that asked it, signal 6" \
     "$(verdict "$dir/two" $with_sim SIM_MACHINE=/nonexistent.json)"
 
-# -- who devices are: the same device by each of its names, whatever the order --
+# -- identity: the same device by each of its names, in any order --
 
 # hasnt NAME TEXT PART
 hasnt() {
@@ -232,7 +234,7 @@ hasnt() {
     esac
 }
 
-# told SCENARIO MACHINE VARIABLE...: as driven.
+# told SCENARIO MACHINE VARIABLE...: like driven.
 told() {
     scenario=$1
     root=$2
@@ -241,7 +243,8 @@ told() {
         SIM_MACHINE="$dir/$root.json" timeout 60 "$drive" "$plugin" "$scenario"
 }
 
-# facts MACHINE VARIABLE..., polled MACHINE VARIABLE...: what the plugin tells without opening a device.
+# facts MACHINE VARIABLE..., polled MACHINE VARIABLE...: what the plugin reports without opening a
+# device.
 facts() {
     told facts "$@"
     printf '%s\n' "$out"
@@ -253,7 +256,7 @@ polled() {
     return "$code"
 }
 
-# Each device with what is its own, in the order of its UUID: enumeration must not change a thing.
+# Each device with its own facts, sorted by UUID: the enumeration order must not change them.
 names() {
     facts eight "$@" | sed -n 's/^device [0-9]* \(vendor .*\)/\1/p' | sort
 }
@@ -262,8 +265,9 @@ is "fastest first, all whole devices" 7 "$(wc -l <"$dir/fastest" | xargs)"
 is "by PCI address they are the same" "$(cat "$dir/fastest")" "$(names CUDA_DEVICE_ORDER=PCI_BUS_ID)"
 has "a device's names belong together" "$(cat "$dir/fastest")" \
     "vendor 3 pci 0000:5d:00.0 uuid GPU-22170f15-5c1d-4e2f-8a9b-000000000003 node /dev/nvidia3 numa 0 memory 1073741824 name NVIDIA H100 80GB HBM3 arch sm_90 power 1 "
-# NVML counts by PCI address and knows nothing of CUDA_VISIBLE_DEVICES: an index taken for a device's
-# would give another one's telemetry and node. Here the second visible device is number 0 there.
+# NVML counts by PCI address and ignores CUDA_VISIBLE_DEVICES: with an index in place of the UUID,
+# another device's telemetry and node would be reported. Here the second visible device is NVML's
+# number 0.
 is "hidden and turned around" "0 vendor 3 pci 0000:5d:00.0 uuid GPU-22170f15-5c1d-4e2f-8a9b-000000000003 node /dev/nvidia3
 1 vendor 0 pci 0000:18:00.0 uuid GPU-1f0e0000-5c1d-4e2f-8a9b-000000000000 node /dev/nvidia0" \
     "$(facts eight CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=3,0 |
@@ -272,8 +276,8 @@ is "a part of a device" \
     "device 0 vendor 5 pci 0000:ab:00.0 uuid MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710 node /dev/nvidia6 numa 1 memory 268435456 name NVIDIA H100 80GB HBM3 MIG 2g.20gb arch sm_90 power 1 id a90d4e571b625f389c04e83b6d52f710 part 1 of GPU-241d1923-5c1d-4e2f-8a9b-000000000005 instance 5/0" \
     "$(facts eight CUDA_VISIBLE_DEVICES=MIG-a90d4e57-1b62-5f38-9c04-e83b6d52f710 | grep part)"
 
-# shown MACHINE WANTED VARIABLE...: what a child gets in CUDA_VISIBLE_DEVICES for the devices in reverse
-# order; that it then has these is in the conformance suite (DSA-P103).
+# shown MACHINE WANTED VARIABLE...: CUDA_VISIBLE_DEVICES of a child for the devices in reverse
+# order; the conformance suite checks that the child then has these devices (DSA-P103).
 for setting in CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_DEVICE_ORDER=FASTEST_FIRST \
     CUDA_VISIBLE_DEVICES=2,0,1 CUDA_VISIBLE_DEVICES=GPU-26232331,GPU-20110507 \
     CUDA_VISIBLE_DEVICES=MIG-6c2f9d10-83b1-5a47-b0de-4f71c8a90e31; do
@@ -283,8 +287,8 @@ done
 
 # -- telemetry --
 
-# Every figure another one, so that two that are swapped are seen: NVML's memory is total, free, used
-# (free for used would tell 900 MiB here), clocks are MHz, PCI Express in kB/s.
+# All values differ, so that swapped values are detected: NVML's memory is total, free, used (free
+# for used would tell 900 MiB here), clocks are MHz, PCI Express in kB/s.
 machine figures <<'END'
 {"numa_nodes": [{"cpus": "0-1", "memory_bytes": 1073741824}],
  "vendors": {"cuda": {"devices": [
@@ -299,11 +303,11 @@ for figure in "temperature 61000" "power 250500" "power_limit 300000" "energy 98
     has "telemetry: $figure" "$given " " $figure "
 done
 has "telemetry: a process" "$given" "device 0 process 1 of 1 memory 130023424 pid 1 "
-# More than there was room for at first: each of them, not a row of nothing.
+# More processes than the first array had room for: all of them, with valid records.
 sed 's/"other_process": 1/"other_process": 1, "other_process_count": 600/' "$dir/figures.json" | machine crowd
 is "telemetry: many processes, as many as there is room for" 16 \
     "$(facts crowd | grep -c '^device 0 process [0-9]* of 600 memory 130023424 pid 1$')"
-# Records of early R535 drivers, which are longer than any header says.
+# Records of early R535 drivers, which are longer than in any header.
 sed 's/"vendors": {"cuda": {/&"nvml_process_bytes": 32, /; s/"other_process": 1/"other_process": 1, "other_process_count": 60/' \
     "$dir/figures.json" | machine early
 run "$sim" "$dir/early.json" env LD_LIBRARY_PATH="$build/sim/lib/nvml-535:$build/sim/lib" "$drive" "$plugin" facts
@@ -311,15 +315,16 @@ is "telemetry: longer records" 16 \
     "$(printf '%s\n' "$out" | grep -c '^device 0 process [0-9]* of 60 memory 130023424 pid 1$')"
 has "telemetry: the link" "$given" "link kind 1 peer -1 width 16 generation 5 up 1"
 
-# Corrected errors are type 0, and those since the driver was loaded counter 0: each of the four is
-# another number, so that swapped arguments are seen.
+# Corrected errors are type 0, and errors since the driver was loaded are counter 0: all four values
+# differ, so that swapped arguments are detected.
 counts='"ecc_corrected": 11, "ecc_uncorrected": 3, "ecc_corrected_in_life": 700, "ecc_uncorrected_in_life": 500'
 sed "s/\"other_process\": 1/$counts/" "$dir/figures.json" | machine ecc
 has "telemetry: ECC counts" "$(facts ecc) " " ecc_corrected 11 ecc_uncorrected 3 "
 sed 's/"other_process": 1/"ecc": 0/' "$dir/figures.json" | machine no_ecc
 hasnt "telemetry: no ECC, no counts" "$(facts no_ecc)" "ecc_corrected"
 
-# throttled BITS VARIABLE...: ours (1 idle, 2 power, 4 thermal, 8 hardware, 16 setting) for NVML's.
+# throttled BITS VARIABLE...: the ABI's bits (1 idle, 2 power, 4 thermal, 8 hardware, 16 setting)
+# for NVML's.
 throttled() {
     sed "s/\"other_process\": 1/\"throttle_reasons\": $1/" "$dir/figures.json" | machine throttled
     shift
@@ -333,16 +338,16 @@ is "throttled: by the name that older drivers have" 4 \
     "$(throttled 32 "SIM_FAIL=nvmlDeviceGetCurrentClocksEventReasons:*=3")"
 is "throttled: not known" "" "$(throttled -1)"
 
-# A rate is what two counters, sent first, went on by since the poll before: 20 GB and 10 GB here,
-# however long that took. They may go round, nobody says where: one that never was past 32 bits is
-# not believed, nor is one that went back.
+# A rate is the increase of two counters, sent first, since the last poll: 20 GB and 10 GB here,
+# over any time. The counters may wrap around at an unknown value: a counter that never exceeded 32
+# bits has no rate, nor does a counter that decreased.
 # counted FACTS: "RECEIVED SENT" of the second poll.
 counted() {
     sed "s/\"other_process\": 1/$1/" "$dir/figures.json" | machine counted
     polled counted | sed -n 's/^device 0 .* pcie_rx \([0-9]*\) pcie_tx \([0-9]*\).*/\1 \2/p'
 }
 steps='"pcie_tx_step_bytes": 20000000000, "pcie_rx_step_bytes": 10000000000'
-# in_bytes_per_s: the rates of `polled`, by the least and the most time that lay between the two polls.
+# in_bytes_per_s: the rates of `polled`, by the shortest and the longest time between the two polls.
 in_bytes_per_s() {
     polled counted | awk '
         $1 == "device" && $2 == 0 && $3 == "valid" {
@@ -366,11 +371,11 @@ is "telemetry: PCI Express, counters that may be of 32 bits" "" \
     "$(counted '"pcie_tx_step_bytes": 2000, "pcie_rx_step_bytes": 1000')"
 is "telemetry: PCI Express, a counter that goes back" "" \
     "$(counted '"pcie_tx_bytes": 90000000000, "pcie_tx_step_bytes": -20000000000, "pcie_rx_bytes": 5000000000')"
-# Telemetry is asked for often: what NVML measures for 20 ms while the caller waits, is not.
+# Telemetry is polled often: a function of NVML that blocks the caller for 20 ms is not called.
 told polled figures SIM_FAIL="nvmlDeviceGetPcieThroughput:*=999" SIM_REPORT="$dir/report"
 is "telemetry: never measured for 20 ms" "0 " "$code $(sed -n 's/^failed //p' "$dir/report")"
 
-# A device that sleeps is woken by whoever asks for its sensors, links or processes.
+# Reading its sensors, links or processes would wake a sleeping device.
 sed 's/"other_process": 1/"other_process": 1, "power": "suspended", "nvlinks": ["2 switch"]/' \
     "$dir/figures.json" | machine asleep
 given=$(facts asleep)
@@ -380,18 +385,18 @@ failed telemetry_processes: -3 0 -: telemetry_processes: libnvidia-ml.so.1 is ab
     "$(printf '%s\n' "$given" | sed -n '2,3p')"
 hasnt "asleep: nothing more" "$(printf '%s\n' "$given" | sed 1,3d)" "device"
 
-# Memory is (free, total): swapped, more would be free than there is.
+# Memory is (free, total): if swapped, more memory would be free than exists.
 run "$sim" "$dir/figures.json" "$program" info cuda --json
 is "info" 0 "$code"
 has "info: total" "$out" '"total_memory_bytes": 1073741824'
 
 # -- links --
 
-# links MACHINE VARIABLE...: the NVLinks, each kind once with its number.
+# links MACHINE VARIABLE...: the NVLinks, each kind once with its count.
 links() {
     facts "$@" | sed -n 's/^device \([0-9]*\) link kind 2 /\1 /p' | sort | uniq -c | sed 's/^ *//'
 }
-# Kind 2 is NVLink, generation 4 what NVML calls 6; a peer is one of ours, or has an address.
+# Kind 2 is NVLink, generation 4 is NVML's 6; a peer is a visible device, or has an address.
 is "links between two" "4 0 peer 1 width 0 generation 4 up 1 bytes_per_s 26562000000
 4 1 peer 0 width 0 generation 4 up 1 bytes_per_s 26562000000" "$(links two)"
 is "links to one that is hidden" \
@@ -408,7 +413,7 @@ is "links to switches" "4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 265620
 4 0 peer -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0000:86:00.0" \
     "$(links eight CUDA_VISIBLE_DEVICES=0)"
 
-# linked LINKS FACTS: two devices, of which the first has such links, and the second the same.
+# linked LINKS FACTS: two devices, the first with these links, and the second with the same.
 linked() {
     machine linked <<END
 {"numa_nodes": [{"cpus": "0-1", "memory_bytes": 1073741824}],
@@ -419,12 +424,12 @@ linked() {
      "memory_bytes": 67108864, "numa_node": 0, "compute": [9, 0], "nvlinks": [$1]$2}]}}}
 END
 }
-# one: the links of the first device.
+# one: prints the links of the first device.
 one() {
     links linked "$@" | sed -n 's/^\([0-9]*\) 0 peer /\1 /p'
 }
 linked '"2 down", "1 cpu 0004:00:01.0", "12 switch"' ""
-# A virtual machine sees no switch: NVML has no address of it, and ours is all ones, as of nothing.
+# A virtual machine sees no switch: NVML has no address for it, and the plugin reports all ones.
 is "links that are down, to a processor, and to a switch that is not seen" \
     "2 -1 width 0 generation 4 up 0 bytes_per_s 0
 1 -1 width 0 generation 4 up 1 bytes_per_s 26562000000 to 0004:00:01.0
@@ -448,7 +453,7 @@ for type in signed unsigned; do
 done
 linked '"2 gpu 0000:9a:00.0"' ', "nvlink_version": 99'
 is "links of a generation to come" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" "$(one)"
-# What NVML's numbers of versions mean, its header says from 12.8 (driver 570) on.
+# NVML's header defines the version numbers from 12.8 (driver 570) on.
 linked '"2 gpu 0000:9a:00.0"' "" '"driver_version": "535.161.08",'
 is "links of an older driver: no generation" "2 1 width 0 generation 0 up 1 bytes_per_s 26562000000" \
     "$(one)"
@@ -459,7 +464,7 @@ is "links without an address" "2 -1 width 0 generation 4 up 1 bytes_per_s 265620
     "$(one "SIM_FAIL=nvmlDeviceGetNvLinkRemotePciInfo_v2:*=3")"
 is "no NVLink" "" "$(links figures)"
 
-# cell MACHINE: what `topo` shows between the first device and the second.
+# cell MACHINE: the entry of `topo` for the first device and the second.
 cell() {
     "$sim" "$1" "$program" topo -a cuda 2>/dev/null | sed -n 's/^cuda:0  *-  *\([^ ]*\).*/\1/p'
 }
@@ -495,9 +500,10 @@ is "Hopper" yyy "$(types 9 0)"
 
 # -- the suite --
 
-# The traps of argument order are its checks of content: cuMemcpy*(destination, source) swapped copies
-# the other way, cuEventElapsedTime(ms, start, end) swapped gives negative times (DSA-P58),
-# cuMemsetD8/16/32 by width; and the engine takes a host address for a device's as misuse.
+# Checks of content detect wrong argument order: swapped cuMemcpy*(destination, source) copies the
+# other way, swapped cuEventElapsedTime(ms, start, end) gives negative times (DSA-P58),
+# cuMemsetD8/16/32 differ by width; and the engine treats a host address in place of a device
+# address as misuse.
 for machine in cuda node-8gpu; do
     run env SIM_REPORT="$dir/report" "$sim" "$machine" "$program" conformance cuda -v
     is "conformance on $machine" 0 "$code"
@@ -539,7 +545,8 @@ is "ranges reach NVTX" "push walk
 pop
 push domain [category]: walk
 pop" "$(cat "$dir/ranges")"
-# Each domain has its stack, and its categories; what was not pushed cannot be popped.
+# Each domain has its own stack and its own categories; a range that was not pushed cannot be
+# popped.
 rm -f "$dir/ranges"
 driven env SIM_RANGES="$dir/ranges" "$sim" cuda "$drive" "$plugin" domains
 nobodys="failed range_pop: -12 0 -: range_pop: no range of domain \"nobody's\" is open on this thread"
@@ -575,7 +582,7 @@ driven env DS_ACCEL_ROOT="$dir/two" SIM_MACHINE="$dir/two.json" LD_LIBRARY_PATH=
     "$drive" "$plugin" domains
 is "ranges: without domains in the library they nest" "0 $nobodys" "$code $out$err"
 
-# NVIDIA's own library, with a profiler of ours attached and without.
+# NVIDIA's own library, with the test's profiler attached and without.
 toolkit=/usr/local/cuda
 if [ -e "$toolkit/lib64/libnvtx3interop.so.1" ] && [ -e "$toolkit/include/nvtx3/nvToolsExt.h" ]; then
     "$CC" -shared -fPIC -isystem "$toolkit/include" "$here/cuda/profiler.c" -o "$dir/profiler.so"
@@ -594,7 +601,7 @@ fi
 
 # -- failures --
 
-# walk VARIABLE...: as driven, and sets $alive, what is left in the simulator.
+# walk VARIABLE...: like driven; also sets $alive, the objects left in the simulator.
 walk() {
     rm -f "$dir/report"
     told walk two SIM_REPORT="$dir/report" "$@"
@@ -604,7 +611,8 @@ walk() {
 walk SIM_FAIL=cuMemAlloc_v2:1=2
 is "out of memory" "0 " "$code $err"
 has "out of memory: the driver's code and name" "$out" ", device 0): CUDA_ERROR_OUT_OF_MEMORY (2)"
-# Each code behind which, by the header's words, only a new process goes on; and the others of note.
+# Each code after which, according to the header, only a new process can continue; and other notable
+# codes.
 while read -r number status name; do
     walk "SIM_FAIL=cuMemAlloc_v2:1=$number"
     has "code $number" "$out" "failed mem_alloc: $status $number CUDA_ERROR_$name: "
@@ -641,7 +649,7 @@ walk SIM_FAIL=cuMemFree_v2:1=1
 is "what the driver did not free is freed with the device" "" "$alive"
 has "and that is told" "$log" "device 0 closed with 1 allocations left"
 
-# A device that is lost while a copy is under way, and in a host task's place.
+# A device that is lost during a copy, and instead of a host task.
 for copy in 1 2 3 4; do
     walk SIM_LOSE="0@copy:$copy"
     is "lost in copy $copy" "0 " "$code $err"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The engine of simulated runtimes by itself: tests/sim/self/self.c, plain and under the thread
-# sanitizer, and the tools around it.
+# The engine of the simulated runtimes alone: tests/sim/self/self.c, plain and under the thread
+# sanitizer, and its tools.
 #
 #     test_engine.sh BUILD
 set -eu
@@ -23,7 +23,7 @@ compile() {
         "$here"/*.c "$here/self/self.c" -o "$dir/$name" $(pkg-config --libs jansson) -lpthread
 }
 
-# a_case PROGRAM CASE: with the machine and the script that the case is written for.
+# a_case PROGRAM CASE: runs the case with its machine and its script.
 a_case() {
     SIM_MACHINE=$here/machines/cuda.json
     set -- "$@" SIM_REPORT="$dir/report"
@@ -71,7 +71,8 @@ alive event 1
 alive pinned-memory 1" "$(cat "$dir"/of.*)"
 rm -f "$dir"/of.*
 
-# The same under the thread sanitizer, where this compiler has it. A misuse is no race: those are left.
+# The same under the thread sanitizer, if the compiler has it. A misuse is not a race: those cases
+# are left out.
 if [ -z "${SAN-}" ] && compile self-threads -fsanitize=thread 2>/dev/null; then
     export TSAN_OPTIONS=halt_on_error=1
     for case in $("$dir/self"); do
@@ -87,7 +88,7 @@ else
     echo "test_engine: not run under the thread sanitizer"
 fi
 
-# -- the rules of CUDA's driver, as its simulator keeps them --
+# -- the rules of CUDA's driver, as its simulator enforces them --
 
 "$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize="$SAN"} -I"$here" "$here/self/cuda.c" -o "$dir/cuda" \
     "$build/sim/lib/libcuda.so.1" "$build/sim/lib/libnvidia-ml.so.1" "$build/sim/lib/libsim_cuda.so" -Wl,-rpath,"$build/sim/lib" -lpthread

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# What conf/ds-accel.json says of a backend is what its plugin does: the power gate, doctor and the
-# remedies go by the file, detection by the plugin, and both have to look for the same things. The
-# plugin's side is read from its own table, by facts/facts.c linked with its objects; the keys of its
-# options are the texts in the built plugin.
+# The facts of a backend in conf/ds-accel.json equal those of its plugin: the power gate, doctor and
+# the remedies use the file, detection uses the plugin, and both must look for the same files and
+# libraries. The plugin's side is read from its own table, by facts/facts.c linked with its objects;
+# the keys of its options are the texts in the built plugin.
 #
 #     test_facts.sh BUILD
 set -eu
@@ -15,12 +15,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../tools/lib.sh"
 conf=$here/../../conf/ds-accel.json
 : "${CC:=gcc}"
-# Places that come from the environment are not the file's.
+# Directories from the environment are not in the file.
 unset ROCM_PATH HIP_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME NEUWARE_HOME SDAA_ROOT BIREN_HOME 2>/dev/null || true
-# The program ends within open(): what that holds is no leak of the plugin's.
+# The program ends within open(): the memory that open() holds is not a leak of the plugin.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 
-# compare FILE NAME: prints each difference between the file and what was read of the plugin.
+# compare FILE NAME: prints each difference between the file and the plugin's facts.
 compare() {
     python3 - "$1" "$2" "$dir/$2.json" "$dir/$2.options" <<'PYTHON'
 import json
@@ -31,7 +31,7 @@ own = json.load(open(sys.argv[3]))
 options = set(open(sys.argv[4]).read().split())
 names = ["pci", "device_nodes", "libraries", "visible_devices_envs", "export_envs"]
 conf["device_nodes"] = conf.get("device_nodes", []) + conf.get("other_device_nodes", [])
-# In front, for DeepSpeed's launcher, may be a name that the vendor's runtime does not read.
+# The first name may be for DeepSpeed's launcher only, unknown to the vendor's runtime.
 if sys.argv[2] == "hpu" and conf["visible_devices_envs"][:1] == ["CUDA_VISIBLE_DEVICES"]:
     del conf["visible_devices_envs"][0]
 for key in names:
@@ -42,7 +42,8 @@ if conf.get("other_device_nodes", []) != own["other_ways"]:
 for key in ["is_synchronized_device", "resolves_data_dependency", "handles_memory_backpressure"]:
     if conf[key] != own[key]:
         print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")
-# null leaves the answer to the plugin; a plugin that can say both has the flag, and takes it away.
+# null leaves the fact to the plugin; a plugin whose fact depends on the device sets the flag, and
+# clears it.
 for key in ["is_triton_supported", "prefer_triton_grouped_mm", "supports_range_domains", "graph_supported"]:
     if conf[key] is not None and conf[key] != own[key]:
         print(f"{key}: the file has {conf[key]}, the plugin {own[key]}")
@@ -58,7 +59,7 @@ PYTHON
 }
 
 for backend in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
-    # Of sources that are there: the build directory may have objects of others.
+    # Objects of existing sources: the build directory may have objects of others.
     objects=$(cd "$here/../../plugins" && for source in "$backend"/*.c common/*.c; do
         echo "$build/obj/plugins/${source%.c}.o"
     done)
@@ -70,14 +71,14 @@ for backend in cuda rocm xpu npu hpu mlu sdaa supa opencl; do
     run env "DS_ACCEL_$(echo "$backend" | tr '[:lower:]' '[:upper:]')_PRESENCE=off" "$dir/$backend"
     is "$backend: its open() looks for a library" 0 "$code"
     printf '%s\n' "$out" >"$dir/$backend.json"
-    # "library" is what the program above saw, presence the frame's own.
+    # The program above prints "library"; presence belongs to the frame.
     { strings -d -n 6 "$build/lib/ds-accel/ds_accel_$backend.so" |
         grep -Ex '[a-z0-9]+_library|numbering|device_type|platform' || true; } >"$dir/$backend.options"
     printf 'library\npresence\n' >>"$dir/$backend.options"
     is "$backend" "" "$(compare "$conf" "$backend")"
 done
 
-# Of each kind one that differs is noticed.
+# One difference of each kind must be noticed.
 changed() {
     sed "$2" "$conf" >"$dir/changed.json"
     has "a change is noticed: $2" "$(compare "$dir/changed.json" "$1")" "$3"
@@ -91,7 +92,7 @@ changed cuda 's/"prefer_triton_grouped_mm": null/"prefer_triton_grouped_mm": tru
 changed sdaa 's/"prefer_triton_grouped_mm": false/"prefer_triton_grouped_mm": null/' "prefer_triton_grouped_mm: "
 changed supa 's/"brml_library"/"brm_library"/' "options: "
 
-# With a device nothing is left open, and the plugin's own facts are told.
+# With a device no null is left, and the plugin's own facts are reported.
 while read -r backend facts; do
     run env DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD="$build" "$here/ds-accel-sim" "$backend" \
         "$build/bin/ds-accel" info "$backend" --json
@@ -113,7 +114,7 @@ sdaa true 8 false false false false false false false true false false float32 f
 supa true 2 false false false false true true true true false false float32 float16 bfloat16
 END
 
-# Whatever the file says of a backend, rather than null, is what its plugin says with a device: each fact, both ways.
+# A fact that is not null in the file equals the plugin's fact with a device: each fact, both ways.
 facts_differ() {
     run env DS_ACCEL_SUPA_NUMBERING=cuda SIM_BUILD="$build" "$here/ds-accel-sim" "$2" "$build/bin/ds-accel" info "$1" --json
     printf '%s\n' "$out" | python3 -c '
@@ -149,7 +150,8 @@ for key in is_synchronized_device use_host_timers resolves_data_dependency handl
     flipped cpu $key none
 done
 
-# Triton's grouped matrix product is preferred on compute capability 7 and 8; facts are of the first device.
+# Triton's grouped matrix product is preferred on compute capability 7 and 8; facts are those of the
+# first device.
 while read -r first second facts; do
     python3 -c 'import json, sys
 m = json.load(open(sys.argv[1]))
@@ -168,7 +170,7 @@ done <<'END'
 8 7 true true
 9 8 true false
 END
-# Without a device the constants are told, and null is left for what the device decides.
+# Without a device the constants are reported, and facts that depend on the device stay null.
 while read -r backend facts; do
     run env SIM_BUILD="$build" "$here/ds-accel-sim" none "$build/bin/ds-accel" info "$backend" --json
     is "info $backend without a device" "$facts" "$(printf '%s\n' "$out" | python3 -c '

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# A child of fork(), whose parent has used an accelerator: what a context of its own gets there, for
-# each vendor's plugin on its simulator (which ends a process that uses it on both sides of a fork),
-# for opencl over PoCL (which hangs), and for cpu and mock, which start anew. test_fork.sh BUILD
+# A child of fork() whose parent has used an accelerator: the result of a new context in the child,
+# for each vendor's plugin on its simulator (which ends a process that uses it on both sides of a
+# fork), for opencl over PoCL (which hangs), and for cpu and mock, which start again. test_fork.sh
+# BUILD
 set -eu
 build=$(cd "$1" && pwd -P)
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -12,7 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../tools/lib.sh"
 : "${CC:=gcc}"
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT DS_ACCEL_PROBE 2>/dev/null || true
-# The leak checker's own tracer dies of libraries with thread-local storage that were opened late.
+# The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
 [ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export SIM_BUILD="$build" DS_ACCEL_SUPA_NUMBERING=cuda
 sim=$here/ds-accel-sim
@@ -37,7 +38,8 @@ for mode in isolated in-process; do
         is "$vendor, probed $mode, whose context was destroyed" "0 $refused" "$code $out"
     done
 done
-# DS_ACCEL_PROBE=in-process, and only asked: the runtime is started in the child first.
+# DS_ACCEL_PROBE=in-process, and only probed in the parent: the child is the first to start the
+# runtime.
 for vendor in cuda rocm xpu npu hpu mlu sdaa supa; do
     run timeout 300 "$sim" "$vendor" "$dir/fork" "$vendor" only-probed
     is "$vendor, only probed before the fork" "0 forced: $vendor works

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# What the frame of the vendors' plugins (plugins/common) sees to, over the simulated CUDA, where no
-# vendor's own test looks: several threads, losses, captures, the process that probe asks in.
+# The behaviour of the frame of the vendors' plugins (plugins/common) that no vendor's own test
+# covers, over the simulated CUDA: several threads, lost devices, captures, the process that probes.
 #
 #     test_frame.sh BUILD
 set -eu
@@ -16,13 +16,13 @@ vendor=cuda
 . "$here/vendor.sh"
 unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER LD_LIBRARY_PATH 2>/dev/null || true
 
-# whole NAME COMMAND: it goes well, and leaves nothing.
+# whole NAME COMMAND: the command succeeds, and leaves no object alive.
 whole() {
     is "$1" "0 " "$code $out$err"
     is "$1: nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 }
 
-# The engine takes a stream that was destroyed for misuse.
+# The engine treats the use of a destroyed stream as misuse.
 drive "$machine" waited
 whole "streams come and go while another thread asks the device"
 
@@ -36,10 +36,11 @@ whole "memory that is freed while it is copied to another device"
 SIM_LOSE=0@copy:1 drive "$machine" lost
 is "a task of a lost device runs before anybody can wait for it" "0 " "$code $out"
 
-# CUDA's captures that are not relaxed are ended by the thread that began them; ACL's by any.
+# Only the thread that began a CUDA capture can end it, unless it is relaxed; any thread can end
+# ACL's.
 drive "$machine" ended
 whole "another thread does not end a capture"
-# A host that knows the note of the hardware answers what the plugin itself does.
+# A host that knows the hardware note reports the same verdict as the plugin itself.
 mkdir "$dir/bare"
 for vendor in cuda rocm xpu npu hpu mlu sdaa supa; do
     driven env DS_ACCEL_ROOT="$dir/bare" "$drive" "$build/lib/ds-accel/ds_accel_$vendor.so" probe
@@ -65,7 +66,7 @@ for vendor in cuda rocm xpu npu mlu sdaa; do
     whole "$vendor: a stream that was destroyed is waited for"
 done
 
-# The limit of locked memory is named beside the vendor's own code.
+# The message names the limit of locked memory beside the vendor's own code.
 machine=$here/machines/npu.json
 plugin=$build/lib/ds-accel/ds_accel_npu.so
 if prlimit --memlock=65536 true 2>/dev/null; then
@@ -78,7 +79,7 @@ else
     echo "test_frame: a limit of locked memory is not tested: it cannot be lowered here"
 fi
 
-# CUDA shows no device at all of a list that names one twice.
+# CUDA shows no device at all for a list that names a device twice.
 machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
 drive "$machine" shown CUDA_VISIBLE_DEVICES
@@ -87,7 +88,7 @@ is "a device that is named twice is refused" \
 failed visible_devices_value: -1 0 -: visible_devices_value: device 1 is named twice
 then untouched" "$code $out"
 
-# What the frame refuses by itself, holds, and waits for.
+# Calls that the frame itself rejects, delays, and waits for.
 for vendor in cuda rocm xpu npu hpu mlu sdaa; do
     machine=$here/machines/$vendor.json
     plugin=$build/lib/ds-accel/ds_accel_$vendor.so
@@ -98,7 +99,7 @@ machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so
 drive "$machine" frame cuInit
 whole "the vendor's library is the plugin's own"
-# One failure is tried again, and leaves nothing behind that stands in the way then.
+# After one failure the call succeeds when repeated, and the failure leaves nothing behind.
 for call in cuStreamBeginCapture_v2 cuMemHostRegister_v2; do
     SIM_FAIL=$call:1 drive "$machine" frame
     whole "$call fails once"
@@ -114,7 +115,7 @@ for vendor in cuda rocm npu mlu; do
     is "$vendor: tasks of a lost device" "0 " "$code $out"
 done
 
-# -- the process that probe asks in --
+# -- the process that probes --
 
 machine=$here/machines/cuda.json
 plugin=$build/lib/ds-accel/ds_accel_cuda.so

@@ -16,14 +16,15 @@ plugin=$build/lib/ds-accel/ds_accel_hpu.so
 typed=$build/sim/lib/libSynapse-typed.so
 chmod 755 "$dir"
 
-# on MACHINE [VARIABLE=VALUE...] COMMAND...: on a simulated machine.
+# on MACHINE [VARIABLE=VALUE...] COMMAND...: runs the command on a simulated machine.
 on() {
     machine=$1
     shift
     driven "$source/tests/sim/ds-accel-sim" "$machine" env "$@"
 }
 
-# refused NAME MACHINE [VARIABLE=VALUE...]: why hpu cannot be used, as detect tells when it is forced.
+# refused NAME MACHINE [VARIABLE=VALUE...]: why hpu cannot be used, according to detect when it is
+# forced.
 refused() {
     machine=$1
     shift
@@ -42,7 +43,7 @@ json.dump(machine, open(sys.argv[2], "w"))
 END
 }
 
-# ---- the three outcomes, and why not --------------------------------------------------------------
+# ---- the three outcomes, and their reasons -------------------------------------------------------
 
 "$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/root"
 run env DS_ACCELERATOR=hpu DS_ACCEL_ROOT="$dir/root" "$build/bin/ds-accel" detect
@@ -64,12 +65,12 @@ print(str(answer["accelerator"] == "hpu" and answer["device_count"] == 3).lower(
 has "no hardware" "$(refused none)" "4 no_device: no PCI device 1da3 and no /dev/accel/accel"
 machine no-driver 'hpu["driver"] = False'
 has "no driver" "$(refused "$dir/no-driver.json")" "habanalabs"
-# /dev/accel is a class of many: a node of Intel's NPU is none of ours.
+# /dev/accel is a class shared by several vendors: a node of Intel's NPU does not count.
 machine others 'machine["vendors"] = {}
 machine["files"] = {"/dev/accel/accel0": "", "/sys/class/accel/accel0/device/vendor": "0x8086\n",
                     "/sys/class/accel/accel0/device/device": "0x643e\n"}'
 has "the node of another vendor" "$(refused "$dir/others.json")" "4 no_device: "
-# Nodes as they were named before there was /dev/accel.
+# Nodes under the names before /dev/accel.
 "$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/old"
 rm -r "$dir/old/dev/accel" "$dir/old/sys/class/accel"
 for card in "0 0000:33:00.0 2" "1 0000:b3:00.0 0" "2 0000:9a:00.0 5"; do
@@ -88,7 +89,7 @@ machine no-permission 'for device in all: device["permission"] = False'
 if unprivileged "no permission"; then
     "$source/tests/sim/machine.py" "$dir/no-permission.json" "$dir/closed"
     chmod 755 "$dir/closed"
-    # forced_plainly: the plain user's answer, where hpu is forced.
+    # forced_plainly: the verdict for an unprivileged user, with hpu forced.
     forced_plainly() {
         # shellcheck disable=SC2086 # words
         run env XDG_RUNTIME_DIR= $as_user env XDG_CONFIG_HOME=/nowhere DS_ACCELERATOR=hpu \
@@ -114,7 +115,7 @@ has "a list that is none" "$(refused hpu-holes HABANA_VISIBLE_MODULES=0,gaudi)" 
 has "a choice that is none" "$(refused hpu-holes HLS_MODULE_ID=two)" \
     '4 bad_option: HLS_MODULE_ID: "two" is not the number of a module'
 
-# A module serves one process. Who has it is seen at its node, before anything is acquired.
+# A module serves one process. Its holder is visible at its node, before anything is acquired.
 "$source/tests/sim/machine.py" "$machines/hpu-holes.json" "$dir/held"
 mkdir -p "$dir/held/proc/4242/fd"
 echo trainer >"$dir/held/proc/4242/comm"
@@ -126,11 +127,12 @@ ln -s /dev/accel/accel3 "$dir/held/proc/4242/fd/9"
 has "all are held" "$(DS_ACCEL_ROOT=$dir/held refused hpu-holes)" '4 device_busy: module 0 is held by '\
 'process 4242 (trainer), and a module serves one process; hl-smi or "fuser -v /dev/accel/accel3" '\
 'shows who has it'
-# The program that detects is no foreign holder: it shares the module with itself, also where it is
-# asked for in a helper process. Who started the program is one.
+# The program that detects is not a holder: it shares the module with itself, even if a helper
+# process probes. The process that started the program is a holder.
 cat >"$dir/hold" <<'END'
 #!/bin/sh
-# hold as-own|as-parent COMMAND...: with every module's node open, in COMMAND or in what starts it
+# hold as-own|as-parent COMMAND...: with every module's node open, in COMMAND or in its parent
+# process
 mkdir -p "$DS_ACCEL_ROOT/proc/$$/fd"
 echo launcher >"$DS_ACCEL_ROOT/proc/$$/comm"
 for node in 0 1 3; do
@@ -164,11 +166,12 @@ has "a failure" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=26')" \
 has "a code that nobody knows" "$(refused hpu-holes 'SIM_FAIL=synInitialize:*=99')" \
     "4 driver_failed: synInitialize(): error (99)"
 
-# ---- one identity, and what the sensors say --------------------------------------------------------
+# ---- identity, and the sensors' values -----------------------------------------------------------
 
-# Modules 2, 0 and 5, at PCI addresses and nodes in other orders; HLML counts by PCI address. The one
-# whose sysfs has no module_id is found by HLML's PCI address. HLML's memory is {free, total, used}:
-# read as NVML's {total, free, used}, the first line of figures would have 973078528 for its total.
+# Modules 2, 0 and 5, at PCI addresses and nodes in other orders; HLML counts by PCI address. The
+# module without module_id in sysfs is found by HLML's PCI address. HLML's memory is {free, total,
+# used}: read as NVML's {total, free, used}, the first line of values would have the total
+# 973078528.
 unknown=00000000000000000000000000000000
 facts="device 0 vendor 0 pci 0000:b3:00.0 uuid 01P0-HL2080A0-15-TNBS63-05-02-11 node /dev/accel/accel3 numa 1 memory 1073741824 name HL-225 arch gaudi2 power 1 id $unknown
 device 0 valid 0x147d utilization 0 temperature 40000 power 90000 power_limit 600000 energy 0 core_clock 1650000 throttle 0 memory_used 0 memory_total 1073741824
@@ -185,7 +188,7 @@ for order in file shuffled fastest; do
     on "$dir/$order.json" "$drive" "$plugin" facts
     is "facts, counted otherwise: $order" "$facts" "$out"
 done
-# Nothing was acquired for that: with every module in other hands it is the same.
+# The facts need no acquisition: with every module held by another process they are the same.
 machine busy 'for device in all: device["busy"] = 1'
 on "$dir/busy.json" "$drive" "$plugin" facts
 is "facts of modules in other hands" "$facts" "$out"
@@ -202,7 +205,7 @@ has "without HLML there is the rest" "$out" "current_device_name          hpu:0"
 on hpu DS_ACCEL_HPU_TELEMETRY_LIBRARY=/nowhere/libhlml.so "$build/bin/ds-accel" conformance hpu
 is "without HLML the suite passes" 0 "$code"
 
-# fp16 is asked of the device: Gaudi 1 has none.
+# fp16 depends on the device: Gaudi 1 has none.
 for type in 2 4 5; do
     machine "type$type" "for device in all: device['type'] = $type"
     on "$dir/type$type.json" DS_ACCELERATOR=hpu "$build/bin/ds-accel" info
@@ -211,7 +214,8 @@ done >"$dir/dtypes"
 is "data types of Gaudi, Gaudi 2 and Gaudi 3" "float32, bfloat16;no
 float32, float16, bfloat16;yes
 float32, float16, bfloat16;yes" "$(cat "$dir/dtypes")"
-# SynapseAI_Core counts Gaudi and Gaudi 2 from 0 and has no Gaudi 3: a number that says nothing leaves it to PCI.
+# SynapseAI_Core counts Gaudi and Gaudi 2 from 0 and has no Gaudi 3: for an unknown number, the PCI
+# id decides.
 for type in "0 0x1000" "1 0x1020" "0 0x1063" "7 0x4242" "0 0x1011" "1 0x1021" "7 0x1062"; do
     machine "core" "
 for index, device in enumerate(all):
@@ -233,7 +237,8 @@ done
 for library in "" "$typed"; do
     what=${library##*/}
     what=${what:-libSynapse.so}
-    # The simulator ends the process for memory that is mapped twice, or taken back in use, or left.
+    # The simulator ends the process if memory is mapped twice, removed while in use, or left
+    # mapped.
     for case in work pageable; do
         on hpu-holes ${library:+DS_ACCEL_HPU_LIBRARY="$library"} "$drive" "$plugin" $case
         is "$what: $case" "0  " "$code $out $err"
@@ -255,7 +260,7 @@ on hpu-holes DS_ACCELERATOR=hpu "$build/bin/ds-accel" bench --json --time 0.01 -
 is "bench" 0 "$code"
 has "bench has copies" "$out" '"h2d'
 
-# What each code of the vendor's means, told with its name; one that nobody knows keeps its number.
+# The meaning of each vendor code, reported with its name; an unknown code keeps its number.
 while read -r number status name; do
     on hpu-holes "SIM_FAIL=synDeviceMalloc:*=$number" "$drive" "$plugin" work
     has "code $number" "$out" "failed mem_alloc: $status $number $name: synDeviceMalloc("
@@ -276,13 +281,14 @@ done <<END
 4711 -4 -
 END
 
-# A source that cannot be mapped, as a read-only page, goes through memory that can.
+# A source that cannot be mapped, such as a read-only page, is copied through memory that can.
 on hpu-holes 'SIM_FAIL=synHostMap:1=12' "$drive" "$plugin" work
 is "a source that cannot be mapped" "0  " "$code $out $err"
 on hpu-holes 'SIM_FAIL=synHostMap:*=12' "$drive" "$plugin" work
 has "a destination that cannot" "$out" "failed mem_copy_async: -4 12 synFailedToMapCb: synHostMap("
 
-# A module that another process has, or takes meanwhile; two instances of one process share it.
+# A module that another process holds, or acquires in the meantime; two instances of one process
+# share it.
 mkfifo "$dir/go"
 "$source/tests/sim/ds-accel-sim" hpu-holes "$drive" "$plugin" busy <"$dir/go" >"$dir/busy" &
 holder=$!
@@ -397,12 +403,12 @@ if [ -z "${SAN-}" ]; then
     mutant "microseconds" stream.c 's|nanoseconds / 1e6|nanoseconds / 1e3|'
     mutant "seconds" stream.c 's|nanoseconds / 1e6|nanoseconds / 1e9|'
     mutant "events without times" synapse.h 's/SYN_EVENT_COLLECT_TIME 1u/SYN_EVENT_COLLECT_TIME 0u/'
-    # 22 is "not yet"; CUDA's is 600
+    # 22 is "not ready"; CUDA's is 600
     mutant "busy is a failure" synapse.h 's/SYN_BUSY 22/SYN_BUSY 600/'
     # (device, size, wanted address, flags, out)
     mutant "the wanted address before the size" memory.c \
         's/size_bytes, 0, 0, &address)/0, size_bytes, 0, \&address)/'
-    # (device, size, buffer): an integer and a pointer that compilers take for each other
+    # (device, size, buffer): an integer and a pointer that compilers convert to each other
     mutant "buffer before the size" memory.c \
         's/synHostMap(card->id, size_bytes, pointer)/synHostMap(card->id, (uint64_t)pointer, (void *)size_bytes)/'
     mutant "host memory is not mapped" memory.c \

@@ -96,13 +96,15 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- conformance --------------------------------------------------------------------------------
 
-# What is skipped, CNRT has not, or only by names without a sure signature: registering the caller's
-# memory, managed and virtual memory, a stream-ordered allocator, updating and showing graphs.
+# Skipped are functions that CNRT lacks, or has without a certain signature: registering the
+# caller's memory, managed and virtual memory, a stream-ordered allocator, updating and showing
+# graphs.
 export CNPX_LIB_PATH="$build/sim/lib/libcnpx.so"
 for where in mlu "$dir/old.json" "$dir/turned.json"; do
     conforms "conformance on $(basename "$where" .json)" "$where" "168 passed, 0 failed, 46 skipped"
 done
-# Who uses a device is CNDev's to say: where it is not installed, that is told, and nothing else fails.
+# Only CNDev reports the processes that use a device: without it, the error says so, and nothing
+# else fails.
 DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so
 export DS_ACCEL_MLU_CNDEV_LIBRARY
 conforms "conformance without CNDev" mlu "167 passed, 0 failed, 47 skipped"
@@ -120,7 +122,8 @@ and one that fits"
 is "nothing is left" "" "$(grep '^alive' "$dir/report" || true)"
 SIM_FAIL='cnrtMalloc:1=424242' drive mlu work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 simulated failure: "
-# What each code means, told with its name. 632006 is a resource of another device, which is the caller's mistake.
+# The meaning of each code, reported with its name. 632006 is a resource of another device, which is
+# an error of the caller.
 while read -r number status name; do
     SIM_FAIL="cnrtMalloc:1=$number" drive mlu work
     has "code $number" "$out" "failed mem_alloc: $status $number $name: cnrtMalloc("
@@ -142,13 +145,14 @@ done <<'END'
 632015 -4 cnrtErrorCndrvFuncCall
 632100 -1 cnrtErrorInvalidSymbol
 END
-# A resource of another device, or a driver call that failed, is no lost device as long as the card is in health.
+# A resource of another device, or a failed driver call, does not mean a lost device while the card
+# is healthy.
 for number in 632006 632015; do
     SIM_FAIL="cnrtMalloc:1=$number" drive mlu walk
     has "code $number is told" "$out" "failed mem_alloc: "
     is "code $number: the device goes on" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
 done
-# Without CNDev nobody knows that a device is lost: its calls fail, each with the driver's code.
+# Without CNDev a lost device is not recognized: its calls fail, each with the driver's code.
 DS_ACCEL_MLU_CNDEV_LIBRARY=/nowhere/libcndev.so
 export DS_ACCEL_MLU_CNDEV_LIBRARY
 SIM_LOSE="0@copy:1" drive mlu work
@@ -165,9 +169,9 @@ every_call work 'cnrtQueueDestroy|cnrtNotifierDestroy|cnrtTaskTopo(Entity)?Destr
 
 # ---- what is easily got wrong -------------------------------------------------------------------
 
-# Each with the mistake made on purpose: the simulator's prototypes and numbers are its own, so that
-# the wrong plugin is refused, misuses the library (it aborts), or moves the wrong bytes.
-# The asynchronous copy by the newest of its names that the library has, and by the oldest where it has no other.
+# Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
+# wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes. The asynchronous
+# copy uses the newest name that the library has, and the oldest if there is no other.
 for name in v3 v2 v1; do
     DS_ACCEL_MLU_LIBRARY="$build/sim/lib/libcnrt_$name.so"
     export DS_ACCEL_MLU_LIBRARY

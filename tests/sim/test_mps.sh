@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The mps plugin over a simulated libobjc and Metal, where there is no Mac.  test_mps.sh BUILD
+# The mps plugin over a simulated libobjc and Metal, on machines other than a Mac.  test_mps.sh
+# BUILD
 set -eu
 build=$(cd "$1" && pwd -P)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,13 +20,13 @@ plugin=$build/sim/plugins/ds_accel_mps.so
 metal=$build/sim/lib/Metal
 objc=$build/sim/lib/libobjc.A.dylib
 
-# on [VARIABLE=VALUE...] COMMAND...: on the simulated Mac.
+# on [VARIABLE=VALUE...] COMMAND...: runs the command on the simulated Mac.
 on() {
     driven "$source/tests/sim/ds-accel-sim" mac env DS_ACCEL_PLUGIN_PATH="$build/sim/plugins" \
         DS_ACCEL_MPS_LIBRARY="$metal" DS_ACCEL_MPS_OBJC_LIBRARY="$objc" "$@"
 }
 
-# It is no part of the product here, and its absence has its reason.
+# The plugin is not part of the product here, and its absence is explained.
 is "not among the plugins" "" "$(find "$build/lib/ds-accel" -name '*mps*')"
 run env DS_ACCEL_PLUGIN_PATH="$build/sim/plugins" DS_ACCELERATOR=mps "$build/bin/ds-accel" detect
 is "the library is absent" 4 "$code"
@@ -53,7 +54,7 @@ on DS_ACCELERATOR=mps "$build/bin/ds-accel" bench --json --time 0.01 --size 64K 
     --only copy,fill,alloc,event
 is "bench" 0 "$code"
 
-# Work for the GPU (copies within, fills of a byte) and for the host, one behind the other.
+# Work for the GPU (copies within, fills of a byte) and for the host, one after the other.
 for case in work pageable; do
     on "$drive" "$plugin" $case
     is "$case" "0  " "$code $out $err"

@@ -41,7 +41,7 @@ has "no driver" "$(verdict "$sim" "$dir/gone.json")" "unavailable no_driver"
 
 refused /dev/davinci_manager
 
-# The driver's libraries are not on LD_LIBRARY_PATH: the linker's words, which name what is missing.
+# The driver's libraries are not on LD_LIBRARY_PATH: the linker's message names the missing library.
 mkdir "$dir/hal" "$dir/half"
 echo 'int hal;' | "$CC" -xc -shared -fPIC -Wl,-soname,libascend_hal.so -o "$dir/hal/libascend_hal.so" -
 echo 'extern int hal; int *aclInit(void) { return &hal; }' |
@@ -54,14 +54,14 @@ echo 'int aclInit(const char *path) { return path != 0; }' |
     "$CC" -xc -shared -fPIC -o "$dir/half/libascendcl.so" -
 has "a library that is too old" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" "unavailable symbol_missing"
 
-# In CANN's folder, by its variable.
+# In CANN's directory, by its variable.
 mkdir -p "$dir/cann/lib64"
 ln -s "$build/sim/lib/libsim_npu.so" "$dir/cann/lib64/libsim_npu.so"
 cp "$build/sim/lib/libascendcl.so" "$dir/cann/lib64/"
 has "by ASCEND_HOME_PATH" "$(verdict bare env SIM_MACHINE="$machine" ASCEND_HOME_PATH="$dir/cann")" \
     "available - $dir/cann/lib64/libascendcl.so"
 
-# Started by the program before (100002): it is used as it is, and never ended.
+# Started earlier by the program (100002): the plugin uses it as it is, and never ends it.
 cat >"$dir/early.c" <<'C'
 #include <dlfcn.h>
 __attribute__((constructor)) static void early(void)
@@ -86,7 +86,7 @@ has "device 0" "$out" "device 0 vendor 0 pci 0000:c1:00.0 uuid c1000000-19e5-d80
 has "device 1" "$out" "device 1 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
 ASCEND_RT_VISIBLE_DEVICES=1 drive npu facts
 has "one visible device" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
-# Older releases of CANN took a list in any order.
+# Older releases of CANN accept a list in any order.
 variant older 'v["any_order"] = 1'
 ASCEND_RT_VISIBLE_DEVICES=1,0 drive "$dir/older.json" facts
 has "visible the other way round" "$out" "device 1 vendor 0 pci 0000:c1:00.0"
@@ -95,12 +95,12 @@ has "visible the other way round: 1" "$out" "device 1 vendor 0 pci 0000:c1:00.0 
 variant newer 'v["any_order"] = 1; v["has_user_numbers"] = 1'
 ASCEND_RT_VISIBLE_DEVICES=1,0 drive "$dir/newer.json" facts
 has "visible the other way round, newer CANN" "$out" "device 0 vendor 1 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci1 numa 1"
-# A child is never given a list that CANN would refuse.
+# A child never gets a list that CANN would reject.
 drive npu shown ASCEND_RT_VISIBLE_DEVICES
 has "no list for another order" "$out" "visible_devices_value: ASCEND_RT_VISIBLE_DEVICES cannot show device 0 behind device 1"
 has "no device twice" "$out" "visible_devices_value: device 1 is named twice"
 has "nothing is written" "$out" "then untouched"
-# ACL counts by PCI address, the first node is davinci3, and two chips share a card.
+# ACL counts by PCI address, the first node is davinci3, and a card has two chips.
 variant holes 'v["order"] = "pci"; v["chips_per_card"] = 2; v["devices"][0]["minor"] = 7; v["devices"][1]["minor"] = 3'
 drive "$dir/holes.json" facts
 has "by PCI, with holes: 0" "$out" "device 0 vendor 0 pci 0000:81:00.0 uuid 81000000-19e5-d802-0000-000000000002 node /dev/davinci3 numa 1"
@@ -161,8 +161,8 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- conformance --------------------------------------------------------------------------------
 
-# What is skipped, ACL has not: managed memory, device addresses of pinned memory, a stream-ordered
-# allocator, counting, showing and updating graphs.
+# Skipped are functions that ACL lacks: managed memory, device addresses of pinned memory, a
+# stream-ordered allocator, counting, showing and updating graphs.
 conforms "conformance" npu "174 passed, 0 failed, 40 skipped"
 
 variant refuse 'v["pageable"] = "refuse"'
@@ -171,16 +171,17 @@ for where in refuse ddr; do
     conforms "conformance with $where" "$dir/$where.json" "174 passed, 0 failed, 40 skipped"
 done
 
-# Who uses a device is DCMI's to say: where it is not installed, that is told, and nothing else fails.
+# Only DCMI reports the processes that use a device: without it, the error says so, and nothing else
+# fails.
 export DS_ACCEL_NPU_DCMI_LIBRARY=/nowhere/libdcmi.so
 conforms "conformance without DCMI" npu "173 passed, 0 failed, 41 skipped"
 unset DS_ACCEL_NPU_DCMI_LIBRARY
 conforms "conformance with a DCMI that refuses" "$dir/deaf.json" "173 passed, 0 failed, 41 skipped"
 
-# A thread keeps the context that a call set on it: it is not told as its device.
+# A thread keeps the context that a call set on it: that device is not reported as the thread's.
 drive npu current
 is "calls leave the thread's device as it was" "0 " "$code $out"
-# What the manual excludes is refused before CANN is asked.
+# Calls that the manual excludes fail before CANN is called.
 drive npu pages
 has "memory between processes: whole pages" "$out" "failed ipc_memory_export: -3 0 -: ipc_memory_export: CANN shares whole pages of 4096 bytes, and this is "
 has "memory of the caller on a newer kernel" "$out" "two pages are registered"
@@ -216,7 +217,7 @@ done <<'END'
 507015 -4 ACL_ERROR_RT_AICORE_EXCEPTION
 507910 -1 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 END
-# A call beside the program's aclrtDeviceTaskAbort() fails, and the device goes on behind it.
+# A call during the program's aclrtDeviceTaskAbort() fails, and the device works again afterwards.
 SIM_FAIL=aclrtMalloc:1=107022 drive npu walk
 is "beside an abort of tasks the device is not lost" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
 for copy in 1 2 3; do
@@ -232,8 +233,8 @@ every_call vmem 'aclrtDestroy|aclrtFreePhysical|aclrtSetDevice|aclrtResetDevice|
 
 # ---- what is easily got wrong -------------------------------------------------------------------
 
-# Each with the mistake made on purpose: the simulator's prototypes and numbers are its own, so that
-# the wrong plugin is refused, misuses the library (it aborts), or moves the wrong bytes.
+# Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
+# wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes.
 wrong "the capacity behind the source" \
     's/acl->aclrtMemcpyAsync(destination, size_bytes, source,/((acl_error (*)(void *, const void *, size_t, size_t, int, void *))(void *)acl->aclrtMemcpyAsync)(destination, source, size_bytes,/' \
     memory.c wrong_works
@@ -261,7 +262,7 @@ wrong "an event of this process" 's/acl_flags = ACL_EVENT_IPC;/acl_flags = ACL_E
 wrong_current() {
     timeout 60 "$sim" "$machine" "$drive" "$wrong" current
 }
-# Threads without a device take a count of it for a call each.
+# Threads without a device hold a count of it during each call.
 wrong_threads() {
     rm -f "$dir/report"
     SIM_REPORT="$dir/report" timeout 60 "$sim" "$machine" "$drive" "$wrong" imports && ! grep '^alive' "$dir/report"

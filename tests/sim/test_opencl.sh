@@ -6,9 +6,9 @@
 # device and with three), oclgrind (OpenCL 1.2: the old calls, no shared virtual memory) and the
 # loader without any platform. test_opencl.sh BUILD
 #
-# Arguments that are swapped fail here by what the runtimes themselves say: sizes and offsets of
-# copies that leave their buffer (-30), an object in the place of another (-34 to -58), and data
-# that is not what was sent, in conformance, the walk and native, whose prototypes are its own.
+# The runtimes themselves detect swapped arguments: sizes and offsets of copies outside their buffer
+# (-30), an object in place of another (-34 to -58), and wrong data, in conformance, the walk and
+# native, which has its own prototypes.
 set -eu
 build=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -29,12 +29,13 @@ for name in $(env | sed -n 's/^\(DS_ACCEL_OPENCL_[A-Z_]*\)=.*/\1/p'); do
 done
 make -s -C "$source" BUILD="$build" sim >/dev/null
 
-# PoCL alone, whatever else this machine has.
+# PoCL alone, regardless of the machine's other runtimes.
 mkdir "$dir/vendors" "$dir/pocl"
 cp /etc/OpenCL/vendors/pocl.icd "$dir/vendors/"
 export OCL_ICD_VENDORS="$dir/vendors" POCL_CACHE_DIR="$dir/pocl"
 
-# refused NAME REASON PART [VARIABLE=VALUE...]: choosing opencl ends with 4, the reason and the evidence.
+# refused NAME REASON PART [VARIABLE=VALUE...]: choosing opencl ends with exit code 4, the reason
+# and the evidence.
 refused() {
     name=$1
     reason=$2
@@ -58,7 +59,7 @@ refused "another library" symbol_missing "libm.so.6 has no clGetPlatformIDs, clG
 refused "no platform" no_device "CL_PLATFORM_NOT_FOUND_KHR (-1001)" \
     "$cpu" OCL_ICD_VENDORS=/nonexistent
 refused "no platform: remedy" no_device "pocl-opencl-icd" "$cpu" OCL_ICD_VENDORS=/nonexistent
-# PoCL leaves the count as it was, with both of these.
+# PoCL leaves the count unset with both of these.
 refused "a platform without devices" no_device "Portable Computing Language has no device" \
     "$cpu" POCL_DEVICES=none
 refused "PoCL without a cache" no_device "Portable Computing Language has no device" \
@@ -71,7 +72,7 @@ refused "no such platform" no_device 'no platform'"'"'s name has "nosuch"; there
     "$cpu" DS_ACCEL_OPENCL_PLATFORM=nosuch
 refused "presence" bad_option "option presence" "$cpu" DS_ACCEL_OPENCL_PRESENCE=maybe
 
-# A machine without a platform has no library opened.
+# On a machine without a platform, no library is opened.
 mkdir "$dir/root"
 run env -u OCL_ICD_VENDORS DS_ACCELERATOR=opencl "$cpu" LD_DEBUG=files \
     "$program" --root "$dir/root" detect
@@ -108,7 +109,7 @@ is "memory of a gigabyte" "$((1 << 30))" \
     "$(POCL_MEMORY_LIMIT=1 ask 'a["devices"][0]["total_memory_bytes"]' \
         "$program" info --json opencl 2>&1)"
 
-# conforms NAME MINIMUM [VARIABLE=VALUE...] -- ARGUMENTS: no check fails, and so many pass at least.
+# conforms NAME MINIMUM [VARIABLE=VALUE...] -- ARGUMENTS: no check fails, and at least so many pass.
 conforms() {
     name=$1
     minimum=$2
@@ -145,17 +146,17 @@ suite_on_oclgrind() {
 conforms "PoCL" 80 "$program" conformance opencl
 conforms "PoCL, the third of three devices" 80 POCL_DEVICES="pthread pthread pthread" \
     "$program" conformance opencl --device 2
-# The limit is what PoCL really has: what is beyond is refused, and the device goes on.
+# The limit is PoCL's real memory: allocations beyond it fail, and the device continues to work.
 conforms "PoCL, a gigabyte" 1 POCL_MEMORY_LIMIT=1 "$program" conformance opencl --rule DSA-P62
 
 POCL_DEVICES="pthread pthread" run "$program" bench --time 0.002 --size 64K --json opencl
 is "bench: exit" 0 "$code"
 
-# The copy between devices is one of the host's: the runtime knows nothing of it.
+# The host makes the copy between devices: the runtime does not know it.
 driven env POCL_DEVICES="pthread pthread" "$drive" "$plugin" peer
 is "memory that is freed while it is copied to another device" "0 " "$code $out"
 
-# ---- a call that fails, and a program with OpenCL of its own ------------------------------------
+# ---- a call that fails, and a program with its own use of OpenCL ---------------------------------
 
 # A code that no specification has; a device that is lost there; a runtime without resources.
 # Of the sample, each code at other calls.
@@ -180,14 +181,14 @@ printf '%s\n' "$out" | sed -n 's/^copy of/  &/p'
 if [ -e "$oclgrind" ]; then
     mkdir "$dir/oclgrind"
     echo "$oclgrind" >"$dir/oclgrind/oclgrind.icd"
-    # It calls itself a GPU as well, and is taken unasked.
+    # It reports itself as a GPU as well, and is selected without the option.
     run env -u DS_ACCEL_OPENCL_DEVICE_TYPE OCL_ICD_VENDORS="$dir/oclgrind" DS_ACCELERATOR=opencl \
         "$program" detect
     is "oclgrind" "0 opencl" "$code $out"
     OCL_ICD_VENDORS="$dir/oclgrind" suite_on_oclgrind
     driven env OCL_ICD_VENDORS="$dir/oclgrind" DS_ACCEL_OPENCL_DEVICE_TYPE=all "$drive" "$plugin" native
     is "native, oclgrind: $err" 0 "$code"
-    # Two platforms side by side: both are devices of one instance, and either can be asked for.
+    # Two platforms side by side: both are devices of one instance, and either can be selected.
     cp "$dir/vendors/pocl.icd" "$dir/oclgrind/"
     is "two platforms" 2 "$(OCL_ICD_VENDORS="$dir/oclgrind" \
         ask 'a["device_count"]' "$program" info --json opencl 2>&1)"

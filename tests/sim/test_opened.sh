@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# No vendor's library is opened on a machine without that vendor's hardware: what detection opens is
-# seen with strace, on simulated machines where every library could be opened.  test_opened.sh BUILD
+# No vendor's library is opened on a machine without that vendor's hardware: strace shows the files
+# that detection opens, on simulated machines where every library could be opened.  test_opened.sh
+# BUILD
 set -eu
 build=$(cd "$1" && pwd -P)
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,13 +14,14 @@ sim=$source/tests/sim/ds-accel-sim
 machines=$source/tests/sim/machines
 export SIM_BUILD="$build"
 
-# opened MACHINE COMMAND...: the vendors whose libraries ds-accel or its helper mapped or looked for.
+# opened MACHINE COMMAND...: the vendors whose libraries ds-accel or its helper mapped or searched
+# for.
 opened() {
     machine=$1
     shift
     strace -f -qq -e trace=openat,open,execve -o "$dir/trace" \
         "$sim" "$machines/$machine.json" "$build/bin/ds-accel" "$@" >/dev/null 2>&1 || true
-    # From the program's own start on; its helper has the descriptors of none of these.
+    # From the program's own start on; its helper has no descriptors of these.
     while read -r vendor soname; do
         if grep -q "/$soname\"" "$dir/trace"; then
             echo "$vendor"

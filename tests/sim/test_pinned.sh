@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../tools/lib.sh"
 : "${CC:=gcc}"
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT 2>/dev/null || true
-# The leak checker's own tracer dies of libraries with thread-local storage that were opened late.
+# The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
 [ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export SIM_BUILD="$build" DS_ACCEL_SUPA_NUMBERING=cuda DS_ACCEL_CPU_ASYNC=true
 sim=$here/ds-accel-sim
@@ -30,7 +30,7 @@ written: waits, kept
 written: bb
 written: given out behind it"
 
-# Synapse has no host tasks, which a copy could be held with.
+# Synapse has no host tasks, which could delay a copy.
 for vendor in cuda rocm xpu npu mlu sdaa supa; do
     run timeout 300 "$sim" "$vendor" "$dir/pinned" "$vendor"
     is "$vendor" "0 $kept" "$code $out"
@@ -38,7 +38,8 @@ done
 run timeout 300 "$sim" none "$dir/pinned" cpu
 is "cpu" "0 $kept" "$code $out"
 
-# A question to the device would break a capture; who has none of it, or is mlu or sdaa, is not here.
+# A query of the device would break a capture; backends without pinned memory, mlu and sdaa are not
+# tested here.
 for vendor in cuda rocm xpu npu supa; do
     run timeout 300 "$sim" "$vendor" "$dir/pinned" "$vendor" captures
     is "$vendor, in captures" "0 ours: 0
@@ -46,8 +47,8 @@ through the table: 0
 another library's, of a stream of ours: 0
 another library's, of a stream of its own: 0" "$code $out"
 done
-# Nor may any question that the library asks for itself, to whichever stream or event, also with
-# layer validate, which refuses a program's own.
+# Nor may any of the library's own queries, of any stream or event, break a capture, also with layer
+# validate, which rejects a program's own.
 for vendor in cuda rocm xpu npu supa mlu; do
     for layers in "" validate; do
         run timeout 300 "$sim" "$vendor" env DS_ACCEL_LAYERS="$layers" "$dir/captures" "$vendor"
@@ -62,7 +63,7 @@ captures broken beside a thread that frees pinned memory: 0" "$code $out"
     done
 done
 
-# A stream of another library's, that was wrapped: destroying the handle ends none of its work.
+# A wrapped stream of another library: destroying the handle ends none of its work.
 let_go() {
     vendor=$1
     run timeout 300 "$sim" "$@"

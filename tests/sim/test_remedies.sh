@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The remedy that is printed for each reason that a plugin gives is one: what the remedy and the detail
-# name is done to the machine, and the verdict is another one after that. The nodes, libraries, variables
-# and processes are real, and looked for by real plugins, on a machine that begins with nothing.
+# The remedy printed for each reason of a plugin works: the test applies to the machine what the
+# remedy and the detail name, and the verdict changes afterwards. The nodes, libraries, variables
+# and processes are real, and real plugins look for them, on a machine that starts empty.
 #
 #     test_remedies.sh BUILD
 set -eu
@@ -23,25 +23,26 @@ mkdir "$libs"
 : >"$dir/met"
 : >"$dir/variables"
 
-# Root may open any node; without that right it is as others are.
+# Root may open any node; without that right it is like other users.
 plain=
 [ "$(id -u)" != 0 ] || plain="setpriv --bounding-set=-dac_override,-dac_read_search"
 
-# machine <JSON: the machine becomes this one.
+# machine <JSON: replaces the machine.
 machine() {
     cat >"$description"
     rm -rf "$root"
     "$here/machine.py" "$description" "$root"
 }
 
-# ask ARGUMENT...: ds-accel on the machine as it is now, with the variables of $dir/variables.
+# ask ARGUMENT...: runs ds-accel on the current machine, with the variables of $dir/variables.
 ask() {
     # shellcheck disable=SC2046,SC2086 # words
     run env $(cat "$dir/variables") $plain env DS_ACCEL_ROOT="$root" SIM_MACHINE="$description" \
         LD_LIBRARY_PATH="$libs" "$program" ${folder:+--plugin-dir "$folder"} "$@"
 }
 
-# refused REASON: that is why the backend cannot be used, and says what can be done. Sets $detail and $remedy.
+# refused REASON: checks that the backend cannot be used for that reason, with a remedy. Sets
+# $detail and $remedy.
 refused() {
     ask explain "$backend" --json
     printf '%s\n' "$out" >"$dir/json"
@@ -55,7 +56,7 @@ refused() {
     echo "$1" >>"$dir/met"
 }
 
-# told MEMBER: of the backend in $dir/json.
+# told MEMBER: the member of the backend in $dir/json.
 told() {
     python3 -c '
 import json, sys
@@ -63,13 +64,14 @@ print([c for c in json.load(open(sys.argv[1]))["candidates"] if c["name"] == sys
         "$dir/json" "$backend" "$1"
 }
 
-# usable: after the last remedy.
+# usable: checks the verdict after the last remedy.
 usable() {
     ask -a "$backend" detect
     is "$backend: after the remedies" "0 $backend" "$code $out$err"
 }
 
-# named TEXT SED: what the text names; the test ends where it names nothing, since nothing can be done then.
+# named TEXT SED: the part that the text names; the test ends if the text names nothing, since then
+# no remedy can be applied.
 named() {
     found=$(printf '%s\n' "$1" | sed -n "$2")
     if [ -z "$found" ]; then
@@ -80,12 +82,12 @@ named() {
     printf '%s\n' "$found"
 }
 
-# seen TEXT SED: the same, where the test can go on without.
+# seen TEXT SED: like named, but the test continues if the text names nothing.
 seen() {
     printf '%s\n' "$1" | sed -n "$2"
 }
 
-# ---- cuda, from a machine with nothing to a device ----------------------------------------------
+# ---- cuda, from an empty machine to a device -----------------------------------------------------
 
 backend=cuda
 folder=
@@ -99,14 +101,14 @@ id=$(named "$remedy" 's/.*lspci -d \([0-9a-f]*\):.*/\1/p')
 echo "{\"vendors\": {\"cuda\": {\"driver\": false, \"devices\": [{$card, \"pci_vendor\": \"0x$id\"}]}}}" | machine
 refused no_driver
 
-# "modprobe nvidia": the module, its files and nodes, which nobody may open so far.
+# "modprobe nvidia": the module, its files and nodes, which no user may open yet.
 module=$(named "$remedy" 's/.*modprobe \([a-z]*\)).*/\1/p')
 has "cuda: no_driver: the detail names the module" "$detail" "the kernel driver $module is not loaded"
 echo "{\"vendors\": {\"cuda\": {\"driver_version\": \"535.161.08\", \"permission\": false, \"devices\": [{$card}]}}}" | machine
 rm "$root/dev/nvidia-uvm"
 refused no_permission
 
-# The node that the detail names, and the next one then.
+# The node that the detail names, and then the next one.
 granted=
 while [ "$given" = no_permission ] && [ "$granted" != "$detail" ]; do
     granted=$detail
@@ -118,7 +120,8 @@ while [ "$given" = no_permission ] && [ "$granted" != "$detail" ]; do
 done
 echo "{\"vendors\": {\"cuda\": {\"driver_version\": \"535.161.08\", \"devices\": [{$card}]}}}" >"$description"
 
-# "libcuda.so.1, ...: no such library is installed". The first that is installed is an old one.
+# "libcuda.so.1, ...: no such library is installed". The first library to be installed is an old
+# one.
 if ldconfig -p 2>/dev/null | grep -q 'libcuda\.so'; then
     echo "test_remedies: library_missing is not tested as it is: this machine has libcuda"
     library=libcuda.so.1
@@ -139,7 +142,8 @@ cp -L "$build/sim/lib/libcuda.so.1" "$libs/libcuda.so.580.65.06"
 ln -sf libcuda.so.580.65.06 "$path"
 refused driver_mismatch
 
-# "bring kernel driver and libcuda to the same version": the kernel's to the one that the detail has.
+# "bring kernel driver and libcuda to the same version": the kernel's becomes the version in the
+# detail.
 version=$(named "$detail" 's/^the kernel driver is 535\.161\.08, the library libcuda\.so\.\([0-9.]*\): .*/\1/p')
 echo "$version" >"$root/sys/module/nvidia/version"
 sed -i "s/535\.161\.08/$version/" "$root/proc/driver/nvidia/version"
@@ -156,28 +160,28 @@ has "cuda: hidden: the remedy names the variable" "$remedy" "unset $variable, "
 sed -i "/^$variable=/d" "$dir/variables"
 usable
 
-# The option that the detail names, to what it says is expected.
+# Sets the option that the detail names to the expected value.
 echo DS_ACCEL_CUDA_PRESENCE=perhaps >"$dir/variables"
 refused bad_option
 option=$(named "$detail" 's/^option \([a-z]*\): expected on or off, not "perhaps"$/\1/p')
 echo "DS_ACCEL_CUDA_$(echo "$option" | tr '[:lower:]' '[:upper:]')=on" >"$dir/variables"
 usable
 
-# A card of which every one is set to PROHIBITED: "nvidia-smi -c 0 allows it".
+# A machine on which every card is set to PROHIBITED: "nvidia-smi -c 0 allows it".
 echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"compute_mode\": 2}]}}}" >"$description"
 refused device_busy
 mode=$(named "$detail" 's/.*: nvidia-smi -c \([0-9]\) allows it$/\1/p')
 echo "{\"vendors\": {\"cuda\": {\"devices\": [{$card, \"compute_mode\": $mode}]}}}" >"$description"
 usable
 
-# ---- hpu, whose module another process has ------------------------------------------------------
+# ---- hpu, whose module another process holds -----------------------------------------------------
 
 backend=hpu
 : >"$dir/variables"
 cp "$build/sim/lib"/libsim_hpu.so "$build/sim/lib"/libSynapse.so "$build/sim/lib"/libhlml.so "$libs/"
 machine <"$here/machines/hpu.json"
 usable
-# A process that lives until it is ended, and is seen below the machine's /proc as long as it does.
+# A process that runs until it is ended, and is visible below the machine's /proc until then.
 cat >"$dir/hold" <<'END'
 #!/bin/sh
 trap 'rm -rf "$1/proc/$$"; exit 0' TERM
@@ -200,7 +204,7 @@ refused device_busy
 has "hpu: device_busy: what can be done" "$remedy" "wait for that process, end it"
 process=$(seen "$detail" 's/.* is held by process \([0-9]*\) (trainer), .*/\1/p')
 is "hpu: device_busy: the process that has it" "$holder" "$process"
-# Another number is none that may be ended: 0 would be this test and all that started it.
+# No other number may be ended: 0 would be this test and all its parents.
 if [ "$process" = "$holder" ]; then
     kill "$process"
     wait "$holder" || true
@@ -209,7 +213,7 @@ else
     kill "$holder"
 fi
 
-# ---- a device that sleeps, and an old one -------------------------------------------------------
+# ---- a sleeping device, and an old device -------------------------------------------------------
 
 backend=aged
 folder=$dir/plugins
@@ -234,7 +238,7 @@ usable
 
 # ---- all of them --------------------------------------------------------------------------------
 
-# Every reason of a plugin's own: from the first to the last in reasons.def.
+# Every reason that plugins report: from the first to the last in reasons.def.
 sed -n '/^REASON(NO_DEVICE,/,/^REASON(BAD_OPTION,/s/^REASON([A-Z_]*, "\([a-z_]*\)".*/\1/p' "$here/../../core/reasons.def" |
     sort >"$dir/reasons"
 is "reasons without a remedy that was applied" "" "$(sort -u "$dir/met" | comm -23 "$dir/reasons" -)"

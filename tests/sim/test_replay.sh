@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Recordings of simulated machines with several vendors or many devices: with the runtimes and the
-# machine's files gone, every report is byte for byte what it was on the machine, with the same exit
-# code. Elapsed times are the only thing that differs.
-# test_replay.sh BUILD
+# Recordings of simulated machines with several vendors or many devices: without the runtimes and
+# the machine's files, every report is byte for byte the same as on the machine, with the same exit
+# code. Only elapsed times differ.
+#
+#     test_replay.sh BUILD
 set -eu
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,13 +14,13 @@ source=$(cd "$here/../.." && pwd)
 # shellcheck source=tests/tools/lib.sh
 . "$here/../tools/lib.sh"
 unset SIM_MACHINE SIM_FAIL SIM_LATENCY_US SIM_LOSE SIM_REPORT SIM_RANGES 2>/dev/null || true
-# The leak checker's own tracer dies of libraries with thread-local storage that were opened late.
+# The leak checker's tracer crashes on libraries with thread-local storage that are opened late.
 [ -z "${SAN:-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 export SIM_BUILD="$build"
 program=$build/bin/ds-accel
 python=${PYTHON:-/usr/bin/python3}
 
-# What is asked, one command on each line, with variables to be set after @.
+# The commands, one on each line, with variables to be set after @.
 cat >"$dir/commands" <<'END'
 detect --json
 detect
@@ -64,7 +65,7 @@ END
 echo '{"detection_order": ["cuda", "xpu", "hpu", "cpu"], "backends": {"xpu": {"defers_to": null}}}' >"$dir/order.json"
 echo '{"deny": ["cuda", "h*"]}' >"$dir/deny.json"
 
-# ask LINE OPTIONS...: what the program says, and the code; elapsed times as 0.
+# ask LINE OPTIONS...: the program's output and exit code; elapsed times as 0.
 ask() {
     line=$1
     shift
@@ -83,7 +84,8 @@ ask() {
     sed -E 's/"elapsed_us": [0-9]+/"elapsed_us": 0/' "$dir/said" "$dir/stderr"
 }
 
-# replay MACHINE: record it, ask it everything, take it away, and ask the recording.
+# replay MACHINE: records the machine, runs all commands on it, removes it, and runs them on the
+# recording.
 replay() {
     machine=$1
     root=$dir/root

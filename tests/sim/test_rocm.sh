@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the ds-accel authors
 #
 # The rocm plugin over simulated HIP (6.3 and 5.2), rocm_smi, amd_smi and roctx; and, where Debian's
-# packages of them are installed, over the real runtime without a device.
+# packages are installed, over the real runtime without a device.
 #
 #     test_rocm.sh BUILD
 set -eu
@@ -44,7 +44,7 @@ fi
 # By each variable; CUDA_VISIBLE_DEVICES counts only where HIP_VISIBLE_DEVICES is not set.
 is "hidden by HIP" 'unavailable hidden HIP_VISIBLE_DEVICES="-1" hides every device' \
     "$(HIP_VISIBLE_DEVICES=-1 verdict "$sim" rocm)"
-# An empty list of HIP's counts as none; one of ROCR's hides every device.
+# An empty list of HIP counts as unset; an empty list of ROCR hides every device.
 is "not hidden by an empty HIP" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" \
     "$(HIP_VISIBLE_DEVICES='' verdict "$sim" rocm)"
 is "not hidden by an empty CUDA" "available - libamdhip64.so.6, driver 6.12.12, 2 devices" \
@@ -79,10 +79,10 @@ echo 'int hipInit(unsigned flags) { return flags != 0; }' |
 has "a library that is too old" "$(DS_ACCEL_ROCM_LIBRARY=$dir/libamdhip64.so.6 verdict bare)" \
     "unavailable symbol_missing"
 
-# Without the right to open /dev/kfd (the superuser may open all).
+# Without the right to open /dev/kfd (the superuser may open every file).
 refused /dev/kfd
 
-# Below ROCM_PATH, where the linker does not look.
+# Below ROCM_PATH, where the linker does not search.
 mkdir -p "$dir/rocm/lib"
 cp "$build/sim/lib/libsim_rocm.so" "$dir/rocm/lib/"
 cp "$hip6" "$dir/rocm/lib/libamdhip64.so.7"
@@ -110,7 +110,7 @@ drive rocm shown HIP_VISIBLE_DEVICES
 shown=$out
 HIP_VISIBLE_DEVICES='' CUDA_VISIBLE_DEVICES='' drive rocm shown HIP_VISIBLE_DEVICES
 is "names of devices with empty lists are those without lists" "$shown" "$out"
-# HIP skips a device that it names again, by number or by UUID; ROCR's list ends there.
+# HIP skips a device that the list repeats, by number or by UUID; ROCR's list ends there.
 HIP_VISIBLE_DEVICES=1,1,0 drive rocm facts
 has "named twice: the other device" "$out" "device 1 vendor 0 pci 0000:0c:00.0"
 HIP_VISIBLE_DEVICES=1,1,0 drive rocm shown HIP_VISIBLE_DEVICES
@@ -125,7 +125,7 @@ for list in 1,GPU-7d10c4e8b5623fa9,0 GPU-7d10c4e8b5623fa9,1,0; do
 done
 is "ROCR's list ends at a device that it has" "available - libamdhip64.so.6, driver 6.12.12, 1 device" \
     "$(ROCR_VISIBLE_DEVICES=1,1,0 verdict "$sim" rocm)"
-# HIP counts in what ROCR leaves: its device 0 is ROCR's first, the physical 1.
+# HIP counts the devices that ROCR leaves: HIP's device 0 is ROCR's first, the physical device 1.
 ROCR_VISIBLE_DEVICES=1,0 HIP_VISIBLE_DEVICES=0 drive rocm facts
 has "a variable of a variable" "$out" "device 0 vendor 1 pci 0000:8c:00.0"
 ROCR_VISIBLE_DEVICES=GPU-7d10c4e8b5623fa9 drive rocm facts
@@ -142,7 +142,7 @@ done
 
 # ---- facts --------------------------------------------------------------------------------------
 
-# Sensors are found by PCI address: rocm_smi heeds no variable.
+# Sensors are found by PCI address: rocm_smi ignores the variables.
 variant busy 'd = v["devices"][1]; d["utilization_percent"] = 63; d["edge_millidegrees"] = -1
 d["power_microwatts"] = 310500000; d["energy_count"] = 2000000'
 drive "$dir/busy.json" facts 67108864
@@ -152,7 +152,7 @@ HIP_VISIBLE_DEVICES=1 drive "$dir/busy.json" facts 0
 has "sensors of the only visible device" "$out" "device 0 valid 0x103f utilization 63 memory_utilization 0 temperature 47000"
 DS_ACCEL_ROCM_SMI_LIBRARY=/nowhere drive "$dir/busy.json" facts 0
 has "sensors by amd_smi, degrees and all" "$out" "device 0 valid 0x1027 utilization 0 memory_utilization 0 temperature 41000"
-# Each release's own name of amd_smi.
+# Each release's own name for amd_smi.
 shims=$(cd "$build/sim/lib" && pwd)
 for number in 26 25 24; do
     mkdir "$dir/smi$number"
@@ -173,14 +173,14 @@ has "the junction by sysfs, without an edge" "$out" "device 0 valid 0x4 temperat
 variant asleep 'v["devices"][1]["power"] = "suspended"'
 drive "$dir/asleep.json" facts 0
 has "a suspended device is not asked" "$out" "device 1 valid 0x0 "
-# rsmi_init() prints where there is no /sys/class/drm: it is not called.
+# rsmi_init() prints if there is no /sys/class/drm: the plugin does not call it then.
 "$here/machine.py" "$machine" "$dir/drmless"
 rm -r "$dir/drmless/sys/class/drm"
 DS_ACCEL_ROOT=$dir/drmless drive rocm facts 0
 is "without /sys/class/drm: no noise" "0 " "$code $err"
 has "without /sys/class/drm" "$out" "device 0 valid 0x0 "
 
-# links MACHINE: those of device 0, "KIND PEER WIDTH GENERATION MB/S" each.
+# links MACHINE: the links of device 0, "KIND PEER WIDTH GENERATION MB/S" each.
 links() {
     "$sim" "$1" env DS_ACCELERATOR=rocm "$build/bin/ds-accel" -q topo --json | python3 -c '
 import json
@@ -201,8 +201,8 @@ is "a link whose bandwidth is not told" "pci None 16 5 63015, xgmi 1 0 0 0" \
     "$(SIM_FAIL='rsmi_minmax_bandwidth_get:*=2' links rocm)"
 is "a way whose weight is not told is no link" "pci None 16 5 63015" \
     "$(SIM_FAIL='rsmi_topo_get_link_weight:*=2' links rocm)"
-# Two links to each neighbour in a ring of four; the one across is reached over another. The GPU is
-# behind two bridges of its card: its link is that of the outer one.
+# Two links to each neighbour in a ring of four; the path to the opposite device leads over a
+# neighbour. The GPU is behind two bridges of its card: its link is the outer bridge's.
 variant ring 'import copy
 v["xgmi_ring"] = 4
 for i in (2, 3):
@@ -233,7 +233,7 @@ variant weight "v['xgmi_weight'] = 16"
 is "a way that weighs more than a link" "pci None 16 5 63015" "$(links "$dir/weight.json")"
 variant absurd "v['xgmi_mb_per_s'] = (1 << 62) + 1"
 is "a link whose bandwidth is absurd" "pci None 16 5 63015, xgmi 1 0 0 0" "$(links "$dir/absurd.json")"
-# The libraries heed no variable: peers are numbered as they are visible.
+# The libraries ignore the variables: peers have the numbers of visible devices.
 is "links between visible devices" "pci None 16 5 63015, xgmi 1 0 0 50000, xgmi 1 0 0 50000" \
     "$(HIP_VISIBLE_DEVICES=2,1 links "$dir/ring.json")"
 variant apart 'for d in v["devices"]: d["xgmi"] = -1'
@@ -262,20 +262,20 @@ has "bench: copies" "$out" '"state": "measured"'
 
 # ---- conformance --------------------------------------------------------------------------------
 
-# What is skipped, HIP has not: pictures of graphs.
+# Skipped is what HIP lacks: pictures of graphs.
 conforms "conformance" rocm "188 passed, 0 failed, 26 skipped"
 # 5.2: the struct of 792 bytes, no hipLaunchHostFunc, another flag for IPC.
 export DS_ACCEL_ROCM_LIBRARY="$hip5"
 drive rocm facts
 has "5.2: version" "$out" "runtime 5.2.21153"
 run "$sim" rocm "$build/bin/ds-accel" conformance rocm -v
-# It cannot put a host task into a graph: hipStreamAddCallback() is no part of a capture.
+# HIP 5.2 cannot put a host task into a graph: hipStreamAddCallback() cannot be captured.
 is "5.2: what fails" "DSA-P81 a captured host task" \
     "$(printf '%s\n' "$out" | sed -n 's/^\(DSA-P[0-9]*\) *failed *graph *\(a captured host task\):.*/\1 \2/p; t; s/^DSA-P[0-9]* *failed/&/p')"
 drive rocm work
 is "5.2: work" "0 " "$code $out"
 unset DS_ACCEL_ROCM_LIBRARY
-# A runtime that leaves the caller on one CPU is undone, in probe and after.
+# The plugin undoes a runtime's change of the caller's CPU mask, in probe and afterwards.
 variant narrow 'v["narrows_affinity"] = 1'
 conforms "conformance of a runtime that changes the affinity" "$dir/narrow.json" \
     "188 passed, 0 failed, 26 skipped"
@@ -284,7 +284,7 @@ conforms "conformance of a device that has neither" "$dir/poor.json" "176 passed
 has "without pools" "$out" "mem_alloc_async: the device has no memory pools"
 has "without managed memory" "$out" "mem_alloc_managed: the device has no managed memory"
 has "without virtual memory" "$out" "vmem_granularity: the device has no virtual memory management"
-# Pages of one size for one device and of another for the other.
+# The page size differs between the two devices.
 variant pages 'v["devices"][0]["granularity_bytes"] = 65536'
 conforms "conformance with small pages" "$dir/pages.json" "188 passed, 0 failed, 26 skipped"
 drive rocm vmem
@@ -301,14 +301,15 @@ has "nor is one taken that no piece fits" "$out" "not aligned to 4194304"
 is "which is given back too" "1 " "$code $(grep '^alive' "$dir/report" || true)"
 drive rocm released
 is "addresses that are not reserved" "0 granularity 4194304" "$code $out"
-# A runtime that recommends pages: too many handles.
+# A runtime that recommends pages: this would need too many handles.
 drive "$dir/pages.json" released
 is "pieces are no pages" "0 granularity 2097152" "$code $out"
 for call in hipMemCreate hipMemMap hipMemSetAccess; do
     SIM_LOSE="0@$call:1" drive rocm vmem
     is "lost in $call: what is left" "1 " "$code $(grep '^alive' "$dir/report" || true)"
 done
-# Runtimes of before 6.0 have another layout of what describes an allocation: they are not asked.
+# Runtimes before 6.0 have another layout for the description of an allocation: the plugin does not
+# use their functions.
 DS_ACCEL_ROCM_LIBRARY=$hip5 drive rocm vmem
 is "5.2: virtual memory is refused" 1 "$code"
 has "5.2: why" "$out" "failed vmem_granularity: -3 0 -: vmem_granularity: libamdhip64 is older than ROCm 6.0, or lacks hipMemCreate"
@@ -322,7 +323,7 @@ SIM_FAIL='hipMalloc:1=424242' drive rocm work
 has "a code that nobody knows keeps its number" "$out" "failed mem_alloc: -4 424242 "
 SIM_FAIL='hipMemcpyAsync:1=700' drive rocm work
 has "an illegal address ends the device's use, as CUDA's does" "$out" ": -10 700 "
-# "Unknown" is a failure like others, unless every call returns it from then on.
+# "Unknown" is a failure like others, unless every later call returns it too.
 SIM_FAIL='hipMalloc:1=999' drive rocm walk
 has "one unknown error" "$out" "failed mem_alloc: -4 999 "
 is "one unknown error: the device goes on" "" "$(printf '%s\n' "$out" | grep ': -10 ' || true)"
@@ -345,14 +346,14 @@ every_call vmem 'Destroy|hipGetDevice|hipSetDevice|hipMemRelease' ' 1053 hipErro
 
 # ---- what is easily got wrong -------------------------------------------------------------------
 
-# bf16 is told by the architecture's name.
+# The architecture's name determines bf16.
 wrong_architecture() {
     variant told "for d in v['devices']: d['arch'] = 'gfx90a'"
     "$sim" "$dir/told.json" env DS_ACCELERATOR=rocm "$build/bin/ds-accel" --plugin-dir "$dir/wrong" info rocm --json |
         grep -Fq '"is_bf16_supported": true'
 }
 
-# The calling program alone, which starts the runtime in its own process.
+# Affects only the calling program, which starts the runtime in its own process.
 wrong_affinity() {
     timeout 60 "$sim" "$dir/narrow.json" "$build/bin/ds-accel" conformance "$wrong" --rule DSA-P28
 }
@@ -366,8 +367,8 @@ wrong_pieces() {
     timeout 60 "$sim" rocm "$drive" "$wrong" vmem
 }
 
-# Each with the mistake made on purpose: the simulator has prototypes and numbers of its own, so that
-# the wrong plugin is refused, misuses the library (which aborts), or moves the wrong bytes.
+# Each with a deliberate mistake: the simulator has its own prototypes and numbers, so that the
+# wrong plugin fails, misuses the library (which aborts), or moves the wrong bytes.
 wrong "the stream before the kind, as in SUPA 1.x" \
     's/CALL(device, copy(destination, source, size_bytes, native_kind, native_stream))/cuda_shaped_code(shaped_of(device), ((int (*)(void *, const void *, size_t, void *, int))(void *)shaped_of(device)->api.copy)(destination, source, size_bytes, native_stream, native_kind))/' \
     common/cuda_shaped.c wrong_works

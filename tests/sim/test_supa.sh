@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# The supa plugin over simulated SUPA runtimes of SDK 1.x and 2.x, BRML and BRTX. The simulated errors
-# have numbers of their own: only names tell what they are.
+# The supa plugin over simulated SUPA runtimes of SDK 1.x and 2.x, BRML and BRTX. The simulated
+# errors have their own numbers: only their names identify them.
 #
 #     test_supa.sh BUILD
 set -eu
@@ -21,7 +21,8 @@ second=$build/sim/lib/supa-2/libsupa-runtime.so
 
 # ---- is it there? -------------------------------------------------------------------------------
 
-# Nobody vouches for the numbers of copy kinds and flags: refused, and said how to go on.
+# The numbers of copy kinds and flags are not confirmed: the plugin is rejected, and the message
+# names the option.
 is "not vouched for" \
     "error bad_option libsupa-runtime.so (SDK 1.x, 2 devices): its numbers of copy kinds and flags are not verified; if the SDK's headers have CUDA's, set option numbering to cuda" \
     "$(verdict "$sim" supa)"
@@ -70,7 +71,8 @@ is "below BIREN_HOME" "available - $dir/biren/supa/lib/libsupa-runtime.so, 2 dev
     "$(verdict bare env SIM_MACHINE="$machine" BIREN_HOME="$dir/biren")"
 
 refused /dev/biren/card_0
-# Who may not look cannot say that there is nothing: the plugin is asked, and says what is in the way.
+# An unprivileged user cannot prove that there is no device: the plugin is probed, and reports the
+# obstacle.
 if unprivileged "a closed directory"; then
     chmod 700 "$dir/refused/dev/biren"
     [ "$(id -u)" = 0 ] || chmod 000 "$dir/refused/dev/biren"
@@ -86,7 +88,8 @@ reached=
 
 # ---- numbers that are not CUDA's ----------------------------------------------------------------
 
-# Vouched for, and wrong: bytes are sent and received before the device is used. Either generation.
+# Confirmed, but wrong: the plugin copies bytes to the device and back before it is used. Either
+# generation.
 variant other 'v["numbering"] = "other"'
 for library in "$first" "$second"; do
     DS_ACCEL_SUPA_LIBRARY=$library drive "$dir/other.json" work
@@ -95,7 +98,7 @@ for library in "$first" "$second"; do
     is "other numbers, $library: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
 
-# SDK 2.x without names of errors: texts, and CUDA's numbers where they are vouched for.
+# SDK 2.x without error names: texts, and CUDA's numbers if they are confirmed.
 unnamed=$build/sim/lib/supa-unnamed/libsupa-runtime.so
 is "available, 2.x without names" "available - $unnamed, 2 devices" "$(DS_ACCEL_SUPA_LIBRARY=$unnamed verdict "$sim" supa)"
 DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
@@ -124,7 +127,7 @@ END
 SIM_FAIL='supaMalloc:1=4711' DS_ACCEL_SUPA_LIBRARY=$unnamed drive supa work
 has "2.x without names: a code that nobody knows has the runtime's text" "$out" ": -4 4711 something went wrong: "
 
-# ---- who is who, in both generations ------------------------------------------------------------
+# ---- identity, in both generations ---------------------------------------------------------------
 
 for library in "$first" "$second"; do
     export DS_ACCEL_SUPA_LIBRARY="$library"
@@ -160,7 +163,8 @@ is "ranges without BRTX" "0 " "$code $out"
 
 # ---- conformance, and it runs -------------------------------------------------------------------
 
-# What is skipped, SUPA has not (managed, virtual and stream-ordered memory), or is not verified (IPC).
+# Skipped are functions that SUPA lacks (managed, virtual and stream-ordered memory), or that are
+# not verified (IPC).
 conforms "conformance, 1.x" supa "162 passed, 0 failed, 52 skipped"
 export DS_ACCEL_SUPA_LIBRARY="$second"
 conforms "conformance, 2.x" supa "162 passed, 0 failed, 52 skipped"
@@ -196,13 +200,13 @@ wrong_works_second() {
     DS_ACCEL_SUPA_LIBRARY=$second wrong_works "$machine"
 }
 
-# suGetErrorName() is the driver's in 2.x: the simulator aborts when it is called.
+# In 2.x, suGetErrorName() belongs to the driver: the simulator aborts when it is called.
 wrong_fails_second() {
     SIM_FAIL='supaMalloc:2=1002' DS_ACCEL_SUPA_LIBRARY=$second timeout 60 "$sim" supa "$drive" "$wrong" work >"$dir/said" || true
     grep -Fq supaErrorMemoryAllocation "$dir/said"
 }
 
-# Each with the mistake made on purpose: the simulators have prototypes and numbers of their own.
+# Each with a deliberate mistake: the simulators have their own prototypes and numbers.
 wrong "2.x's order for 1.x" \
     's/supa->api.copy_stream_kind(destination, source, size_bytes, native_stream, native_kind)/((supa_error_t (*)(void *, const void *, size_t, int, void *))(void *)supa->api.copy_stream_kind)(destination, source, size_bytes, native_kind, native_stream)/' \
     verbs.c wrong_works

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
 #
-# Every figure of every vendor's sensors, in the interface's units: the table telemetry.json, on
+# Every value of every vendor's sensors, in the interface's units: the table telemetry.json, on
 # simulated machines.  test_telemetry.sh BUILD [NAME...]
 set -eu
 cd "$(dirname "$0")/../.."

@@ -18,12 +18,12 @@ unset ZE_AFFINITY_MASK ZE_FLAT_DEVICE_HIERARCHY ZES_ENABLE_SYSMAN INTEL_LIBITTNO
 . "$here/vendor.sh"
 export HOME="$dir/home" # no package of this user's
 
-# A loader of 1.8 in the place of today's.
+# A loader of 1.8 in place of the current loader.
 mkdir "$dir/old"
 ln -s "$build/sim/lib/libze_loader_1.8.so" "$dir/old/libze_loader.so.1"
 ln -s "$build/sim/lib/libsim_xpu.so" "$dir/old/libsim_xpu.so"
 
-# on_old COMMAND...: the simulator, with that loader before its own.
+# on_old COMMAND...: runs the simulator with that loader before its own.
 cat >"$dir/on_old" <<SH
 #!/bin/sh
 where=\$1
@@ -67,11 +67,11 @@ is "a code that nobody knows" "error driver_failed zeInitDrivers: error 30541989
     "$(verdict "$sim" "$dir/strange.json" | sed 's/: .*305419896.*/: error 305419896/')"
 variant failing 'v["has_init_drivers"] = 0'
 has "a driver without zeInitDrivers" "$(verdict "$sim" "$dir/failing.json")" "available - "
-# GPUs only: another processor of Intel's is listed by the same driver.
+# GPUs only: the same driver also lists another kind of Intel processor.
 variant vpu 'v["devices"][0]["type"] = 5'
 has "a device that is no GPU" "$(verdict "$sim" "$dir/vpu.json")" "available - libze_loader.so.1, runtime 1.6.33578, 1 device"
 
-# Without the right to open a node (the superuser may open all).
+# Without the right to open a node (the superuser may open every file).
 refused /dev/dri/renderD128
 
 mkdir "$dir/half"
@@ -79,8 +79,8 @@ echo 'int zeInit(unsigned flags) { return flags != 0; }' |
     "$CC" -xc -shared -fPIC -o "$dir/half/libze_loader.so.1" -
 has "a library that is too old" "$(LD_LIBRARY_PATH=$dir/half verdict bare)" "unavailable symbol_missing"
 
-# The real loader of Debian 12: what the plugin requires is there, six later functions are not, and it
-# finds no driver.
+# The real loader of Debian 12: it has the functions that the plugin requires, but not six later
+# ones, and it finds no driver.
 real=$(ldconfig -p 2>/dev/null | sed -n 's/.*libze_loader\.so\.1 .* => //p' | head -1)
 if [ -n "$real" ] && dpkg-query -W -f '${Version}' libze1 2>/dev/null | grep -q '^1\.8\.'; then
     is "Debian's loader, and no device" \
@@ -90,7 +90,7 @@ if [ -n "$real" ] && dpkg-query -W -f '${Version}' libze1 2>/dev/null | grep -q 
         zeMemPutIpcHandle zeCommandListIsImmediate; do
         is "Debian's loader has no $symbol" "" "$(nm -D "$real" | grep " T $symbol\$" || true)"
     done
-    # What the simulated loader of 1.8 exports is exported there.
+    # The real loader exports what the simulated loader of 1.8 exports.
     nm -D "$real" | sed -n 's/.* T //p' | sort >"$dir/real"
     nm -D "$build/sim/lib/libze_loader_1.8.so" | sed -n 's/.* T \(ze.*\)/\1/p' | sort >"$dir/simulated"
     is "the simulated loader of 1.8 has no more" "" "$(comm -13 "$dir/real" "$dir/simulated")"
@@ -100,7 +100,7 @@ fi
 
 # ---- three ways in ------------------------------------------------------------------------------
 
-# way MACHINE: how the plugin is reached, by the verdict; and what follows from it.
+# way MACHINE: the verdict's variant, and its consequences.
 way() {
     "$sim" "$1" "$build/bin/ds-accel" -q info xpu --json 2>/dev/null | python3 -c '
 import json
@@ -112,7 +112,7 @@ find = lambda key: text.split("\"" + key + "\": ")[1].split(",")[0].strip("}\" "
 print(find("use_host_timers"), find("communication_backend"))'
 }
 
-# package ROOT PACKAGE VERSION: what a wheel leaves there.
+# package ROOT PACKAGE VERSION: the files that a wheel leaves there.
 package() {
     mkdir -p "$1/$2-$3.dist-info"
     printf 'Metadata-Version: 2.1\nName: %s\nVersion: %s\n\nVersion: 9.9\n' "$2" "$3" >"$1/$2-$3.dist-info/METADATA"
@@ -140,8 +140,8 @@ variant packaged 'm["files"] = {
     "/usr/local/lib/python3.9/dist-packages/oneccl_bindings_for_pytorch-2.0.dist-info/METADATA": "Version: 2.0\n"}'
 is "in the machine's own folders" "true ccl" "$(way "$dir/packaged.json")"
 
-# Beside a CUDA device: through the plain driver it lets cuda go first, through IPEX it does not; what
-# is called xpu.external goes before both.
+# Beside a CUDA device: through the plain driver, cuda comes first; through IPEX, xpu does;
+# xpu.external precedes both.
 mocks=$build/tests/fixtures/mocks
 mkdir "$dir/pair"
 if [ -e "$mocks/ds_accel_cuda.so" ] && [ -e "$mocks/ds_accel_xpu.external.so" ]; then
@@ -167,7 +167,7 @@ has "device 0" "$out" "device 0 vendor 0 $first memory 1073741824 name Intel(R) 
 has "device 1" "$out" "device 1 vendor 1 $second"
 ZE_AFFINITY_MASK=1 drive xpu facts
 has "one visible device" "$out" "device 0 vendor 1 $second"
-# A mask does not change the order, whatever it lists first; a device that there is not is ignored.
+# A mask does not change the order of devices; a number without a device is ignored.
 ZE_AFFINITY_MASK=1,9,0 drive xpu facts
 has "a mask has no order: 0" "$out" "device 0 vendor 0 $first"
 has "a mask has no order: 1" "$out" "device 1 vendor 1 $second"
@@ -184,7 +184,7 @@ variant holes 'v["devices"][0]["minor"] = 5; v["devices"][1]["minor"] = 2'
 drive "$dir/holes.json" facts
 has "nodes with holes" "$out" "device 0 vendor 0 pci 0000:29:00.0 uuid 8680d50b-2f00-0000-2900-000000000000 node /dev/dri/renderD133"
 
-# Two tiles on the second card: devices of their own in a flat hierarchy.
+# Two tiles on the second card: in a flat hierarchy, each tile is a device.
 variant tiles 'v["devices"][1]["parts"] = [
     {"uuid": "8680d50b-2f00-0000-b900-00000000000%d" % i, "memory_bytes": (256 << i) << 20, "instance": i} for i in (1, 2)]'
 drive "$dir/tiles.json" facts
@@ -196,7 +196,8 @@ has "tiles: the first" "$out" "device 1 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-
 has "tiles: the second" "$out" "device 2 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002 node /dev/dri/renderD129 numa 1 memory 1073741824"
 ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=2,0 drive "$dir/tiles.json" facts
 has "tiles, two visible" "$out" "device 1 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002"
-# Where tiles are devices, the mask's "0.0" names nothing; who says that they are, is the variable or the product.
+# Where tiles are devices, the mask's "0.0" names no device; the variable or the product determines
+# whether they are.
 ZE_FLAT_DEVICE_HIERARCHY=FLAT ZE_AFFINITY_MASK=0.0,2,1 drive "$dir/tiles.json" facts
 has "a tile's name names nothing: 0" "$out" "device 0 vendor 1 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000001"
 has "a tile's name names nothing: 1" "$out" "device 1 vendor 2 pci 0000:b9:00.0 uuid 8680d50b-2f00-0000-b900-000000000002"
@@ -236,12 +237,12 @@ v["devices"][1]["port_peer"] = 0'
 drive "$dir/heat.json" facts 0
 has "sensors of the right card" "$out" "device 1 valid 0x14ed utilization 90 temperature 78500"
 has "processes" "$out" "device 1 process 1 of 1 memory 12345"
-# One that came between the two questions: 0x78000008, and they are asked again.
+# A process that appears between the two calls: 0x78000008, and the calls are repeated.
 SIM_FAIL=zesDeviceProcessesGetState:3=2013265928 drive "$dir/heat.json" facts 0
 has "more processes than were counted" "$out" "device 1 process 1 of 1 memory 12345"
 SIM_FAIL='zesDeviceProcessesGetState:*=2013265928' drive "$dir/heat.json" facts 0
 has "processes that are never counted" "$out" "ZE_RESULT_ERROR_INVALID_SIZE"
-# A tile has its own memory and its share of the power; of a card the card's own counter is taken.
+# A tile has its own memory and its share of the power; for a card, its own counter is used.
 variant warm 'v["devices"][1]["parts"] = [
     {"uuid": "8680d50b-2f00-0000-b900-00000000000%d" % i, "memory_bytes": (256 << i) << 20, "instance": i} for i in (1, 2)]'
 ZE_FLAT_DEVICE_HIERARCHY=FLAT drive "$dir/warm.json" facts 0
@@ -252,7 +253,7 @@ variant deaf 'v["sysman"] = 0'
 drive "$dir/deaf.json" facts 0
 has "without Sysman nothing is known" "$out" "device 0 valid 0x0 "
 has "without Sysman: why" "$out" "Sysman is not there"
-# A loader of 1.8 has Sysman only by a variable, and takes the device itself.
+# A loader of 1.8 has Sysman only with a variable, and accepts the device itself.
 driven "$dir/on_old" xpu "$drive" "$plugin" facts 0
 has "a loader of 1.8: no sensors" "$out" "device 0 valid 0x0 "
 driven env ZES_ENABLE_SYSMAN=1 "$dir/on_old" "$dir/heat.json" "$drive" "$plugin" facts 0
@@ -277,9 +278,9 @@ has "bench: copies" "$out" '"clock": "device"'
 
 # ---- conformance --------------------------------------------------------------------------------
 
-# What is skipped, Level Zero has not: a current device, trimming, stream-ordered memory, registering
-# the program's memory (but for an extension that no driver was seen to have), updating and counting
-# graphs; and random numbers and op builders, which are the library's.
+# Skipped are functions that Level Zero lacks: a current device, trimming, stream-ordered memory,
+# registering the program's memory (except for an extension that no driver was seen to have),
+# updating and counting graphs; and random numbers and op builders, which belong to the library.
 conforms "conformance" xpu "180 passed, 0 failed, 34 skipped"
 conforms "conformance on a shuffled machine" "$dir/shuffled.json" "180 passed, 0 failed, 34 skipped"
 conforms "conformance without Sysman" "$dir/deaf.json" "179 passed, 0 failed, 35 skipped"
@@ -310,7 +311,7 @@ for copy in 1 2 3; do
     has "lost in copy $copy: told" "$out" ": -10 1879048193 ZE_RESULT_ERROR_DEVICE_LOST: "
     is "lost in copy $copy: what is left" "" "$(grep '^alive' "$dir/report" || true)"
 done
-# Driver and Sysman that refuse are like ones that have no such thing.
+# A driver and a Sysman whose calls fail are treated like absent ones.
 every_call work 'NOTHING' ' 2147483646 ZE_RESULT_ERROR_UNKNOWN: '
 
 # ---- marks --------------------------------------------------------------------------------------
@@ -318,7 +319,8 @@ every_call work 'NOTHING' ' 2147483646 ZE_RESULT_ERROR_UNKNOWN: '
 # shellcheck disable=SC2086 # no flag is no word
 "$CC" -std=c11 -D_GNU_SOURCE -g ${SAN:+-fsanitize=$SAN} -I"$build/include" "$here/xpu/marks.c" -o "$dir/marks" \
     -L"$build/lib" -lds_accel -lpthread
-# The clock, of 32 bits, begins again 10 ms after the first event; a driver before 1.2 has another unit.
+# The clock, of 32 bits, wraps around 10 ms after the first event; a driver before 1.2 has another
+# unit.
 variant wrap 'v["devices"][0]["tick_start"] = 2**32 - 125000'
 variant plain 'v["api_minor"] = 1; v["has_graphs"] = 0; v["devices"][0]["tick_start"] = 2**32 - 125000'
 for where in "$dir/wrap.json" "$dir/plain.json"; do
@@ -356,8 +358,8 @@ wrong_suite() {
     timeout 60 "$sim" xpu "$build/bin/ds-accel" conformance "$wrong"
 }
 
-# Each with the mistake made on purpose: the simulator's prototypes and numbers are its own, so that
-# the wrong plugin is refused, misuses the library (it aborts), or moves the wrong bytes.
+# Each with a deliberate mistake: the simulator's prototypes and numbers are its own, so that the
+# wrong plugin fails, misuses the library (it aborts), or moves the wrong bytes.
 wrong "the source before the destination" \
     's/stream->list, destination, source, size_bytes, NULL/stream->list, (void *)source, destination, size_bytes, NULL/' \
     stream.c wrong_works
@@ -385,8 +387,8 @@ wrong "an event that is reset while a list waits for it" 's/if (!is_reached(stat
     wrong_marks
 # ---- memory between processes, and mapped ---------------------------------------------------------
 
-# The newest driver's handles, which name their process; older ones, whose descriptor is the opener's; and an old
-# loader, without the functions that turn one into the other.
+# The newest driver's handles, which name their process; older handles, whose descriptor belongs to
+# the opening process; and an old loader, without the functions that convert them.
 drive xpu exchanged
 is "handles of the newest driver" "0 " "$code $out"
 variant descriptor 'v["ipc"] = "descriptor"; v["mappings"] = 0'
@@ -402,7 +404,7 @@ has "a second mapping, says" "$out" "is mapped already, and this driver maps phy
 drive "$dir/descriptor.json" vmem
 is "a second mapping, before" "0 " "$code $out"
 
-# Handles of the first drivers that named the process; and the second way in, where the first one fails.
+# Handles of the first drivers that named the process; and the fallback when the first method fails.
 variant named 'v["ipc"] = "named"'
 for where in xpu "$dir/named.json"; do
     SIM_FAIL='zeMemOpenIpcHandle:1=2147483646' drive "$where" exchanged

@@ -2,8 +2,9 @@
 # Copyright (c) 2026 the ds-accel authors
 # shellcheck shell=sh disable=SC2154
 #
-# What the tests of most vendors share, behind tests/tools/lib.sh: verdicts, variants of a machine,
-# scenarios, every call that can fail, and wrong plugins. $build, $here and $vendor are set.
+# Functions shared by most vendors' tests; sourced after tests/tools/lib.sh: verdicts, variants of a
+# machine, scenarios, every call that can fail, and wrong plugins. $build, $here and $vendor are
+# set.
 
 # shellcheck source=tests/sim/drive.sh
 . "$here/drive.sh"
@@ -24,7 +25,7 @@ print(json.dumps(m))
 PYTHON
 }
 
-# verdict COMMAND...: what `list` says of the vendor, run by the command: "STATE REASON DETAIL".
+# verdict COMMAND...: the vendor's line of `list`, run by the command: "STATE REASON DETAIL".
 verdict() {
     "$@" "${reached:-$build}/bin/ds-accel" -q list --json 2>/dev/null | python3 -c '
 import json
@@ -35,7 +36,7 @@ for plugin in json.load(sys.stdin)["plugins"]:
         print(plugin["state"], plugin["reason"] or "-", plugin["detail"])' "$vendor"
 }
 
-# drive MACHINE SCENARIO...: as driven; $dir/report is new.
+# drive MACHINE SCENARIO...: like driven; $dir/report is new.
 drive() {
     where=$1
     shift
@@ -43,20 +44,20 @@ drive() {
     SIM_REPORT="$dir/report" driven "$sim" "$where" "$drive" "$plugin" "$@"
 }
 
-# bare COMMAND...: with the machine's files ($dir/root), and no library of the simulator.
+# bare COMMAND...: runs with the machine's files ($dir/root), and without the simulator's libraries.
 bare() {
     [ -d "$dir/root" ] || { mkdir "$dir/root" && "$here/machine.py" "$machine" "$dir/root"; }
     env DS_ACCEL_ROOT="$dir/root" "$@"
 }
 
-# as_plain_user COMMAND...: verdict COMMAND..., of one without the right to open every file.
+# as_plain_user COMMAND...: verdict COMMAND..., as a user without the right to open every file.
 as_plain_user() {
     # shellcheck disable=SC2086 # words
     XDG_RUNTIME_DIR='' verdict $as_user "$@"
 }
 
-# refused NODE: nobody may open the nodes: the verdict names NODE; and once they are granted it is
-# another one.
+# refused NODE: no user may open the nodes: the verdict names NODE; with permission granted, the
+# verdict changes.
 refused() {
     variant refused 'v["permission"] = False
 for d in v["devices"]: d["permission"] = False'
@@ -72,7 +73,7 @@ for d in v["devices"]: d["permission"] = False'
     reached=
 }
 
-# conforms NAME MACHINE PASSED: the suite; prints its figures.
+# conforms NAME MACHINE PASSED: runs the suite; prints its counts.
 conforms() {
     run "$sim" "$2" "$build/bin/ds-accel" conformance "$vendor" -v
     figures=$(printf '%s\n' "$out" | sed -n '$s/.* device.*: //p')
@@ -174,13 +175,14 @@ wrong_conforms() {
     timeout 60 "$sim" "${2:-$machine}" "$build/bin/ds-accel" conformance "$wrong" --rule "$1"
 }
 
-# says PLUGIN SCENARIO TEXT: the plugin's scenario goes well, and tells that.
+# says PLUGIN SCENARIO TEXT: the plugin's scenario succeeds, and prints that text.
 says() {
     # shellcheck disable=SC2086 # a scenario with its argument
     "$sim" "$machine" "$drive" "$1" $2 >"$dir/said" && grep -Fq -- "$3" "$dir/said"
 }
 
-# A text that the right plugin does not say either is no test: the wrong one would never be found.
+# A text that the right plugin does not print either is not a test: the wrong plugin would never be
+# detected.
 wrong_says() {
     says "$plugin" "$1" "$2" || { echo "the right plugin does not say: $2" && return 0; }
     says "$wrong" "$1" "$2"
