@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of the cpu plugin share: the device at hand, and checks of a call. */
+/* What the tests of the cpu plugin share: the open device, and checks of a call. */
 #ifndef DS_ACCEL_TEST_CPU_H
 #define DS_ACCEL_TEST_CPU_H
 
 #include "fixture.h"
 #include "table.h"
 
-/* The device at hand; what open_cpu() makes and close_cpu() takes away. */
+/* The open device; made by open_cpu() and destroyed by close_cpu(). */
 static ds_accel_t *context;
 static ds_accel_device_t *device;
 static const struct ds_accel_plugin *table;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What the tests of asynchronous cpu share. What shall be pending is held behind a gate, a host
- * task that waits until the test opens it.
+ * What the tests of asynchronous cpu share. A gate, a host task that waits until the test opens it,
+ * keeps work pending.
  */
 #ifndef DS_ACCEL_TEST_CPU_ASYNC_H
 #define DS_ACCEL_TEST_CPU_ASYNC_H
@@ -53,7 +53,7 @@ struct gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool is_open;
-    bool is_reached; /* a worker stands before it, or has passed */
+    bool is_reached; /* a worker waits at the gate, or has passed it */
 };
 
 #define GATE \

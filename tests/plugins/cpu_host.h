@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* A host of the tests' own for the cpu plugin, so that a machine with one NUMA node can be told to
- * have two. */
+/*
+ * The tests' own host for the cpu plugin, which can report two NUMA nodes on a machine with one
+ * node.
+ */
 #ifndef DS_ACCEL_TEST_CPU_HOST_H
 #define DS_ACCEL_TEST_CPU_HOST_H
 
@@ -46,7 +48,7 @@ static inline int32_t count_nodes(const struct ds_accel_host *host, uint32_t *co
     return DS_ACCEL_OK;
 }
 
-/* One CPU each. The kernel's node 0 is the one that every machine has. */
+/* One CPU each. Every machine has the kernel's node 0. */
 static inline int32_t get_node(const struct ds_accel_host *host, uint32_t position,
                                struct ds_accel_numa_node *node_out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* What the tests of the mock plugin share: the device at hand, options, and checks of a call. */
+/* What the tests of the mock plugin share: the open device, options, and checks of a call. */
 #ifndef DS_ACCEL_TEST_MOCK_H
 #define DS_ACCEL_TEST_MOCK_H
 
@@ -14,7 +14,7 @@
 #define MS UINT64_C(1000000)
 #define HOUR_NS "3600000000000"
 
-/* The device at hand; what open_mock() makes and close_mock() takes away. */
+/* The open device; made by open_mock() and destroyed by close_mock(). */
 static ds_accel_t *context;
 static ds_accel_device_t *device;
 static const struct ds_accel_plugin *table;
@@ -22,7 +22,7 @@ static ds_accel_plugin_instance_t *instance;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-/* Set an option by the environment; NULL unsets it. */
+/* Sets an option by the environment; NULL unsets it. */
 static inline void option(const char *key, const char *value)
 {
     char name[64] = "DS_ACCEL_MOCK_";
@@ -74,7 +74,7 @@ static inline void close_mock(void)
     ds_accel_destroy(context);
 }
 
-/* The verdict of a new context, which the caller destroys: its texts are borrowed from it. */
+/* The verdict of a new context, which the caller destroys: the context owns the verdict's texts. */
 static inline struct ds_accel_candidate check_mock(void)
 {
     context = create_for("mock");
@@ -173,7 +173,7 @@ static inline void expect_copy_refused(void *destination, const void *source, ui
                 DS_ACCEL_ERR_INVALID, part);
 }
 
-/* Work that takes as long as option copy_latency_ns says. */
+/* Work that takes the time in option copy_latency_ns. */
 static inline void queue_copy(ds_accel_plugin_stream_t *stream)
 {
     static char from[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The cpu plugin: how many devices, and what it reports of them and of itself. */
+/* The cpu plugin: the number of devices, and its facts about them and itself. */
 #include "cpu.h"
 
 #include <dlfcn.h>
@@ -276,7 +276,7 @@ Test(plugin_cpu, instances_share_nothing)
 
 /* ---- oneCCL --------------------------------------------------------------------------------- */
 
-/* "communication_backend" of a program that was started with this LD_LIBRARY_PATH. */
+/* "communication_backend" in a program that was started with this LD_LIBRARY_PATH. */
 static void communication_backend(const char *library_path, char *text, size_t text_size)
 {
     char report[16384];

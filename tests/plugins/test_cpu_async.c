@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The cpu plugin with option async: streams that are queues with a thread each. The order of work,
- * waits that end, and memory. Nothing here depends on how long something takes.
+ * waits that end, and memory. No test here depends on time.
  */
 #include "cpu_async.h"
 
@@ -17,7 +17,7 @@ static void ask_for_async(void)
 
 TestSuite(plugin_cpu_async, .init = ask_for_async, .timeout = 120);
 
-/* ---- what the backend says of itself -------------------------------------------------------- */
+/* ---- facts of the backend -------------------------------------------------------------------- */
 
 Test(plugin_cpu_async, says_that_it_is_not_synchronized)
 {
@@ -164,14 +164,15 @@ Test(plugin_cpu_async, a_wait_for_an_event_orders_streams)
     first = make_stream();
     second = make_stream();
     event = make_event();
-    EXPECT_OK(table->stream_wait_event(second, event, &error)); /* never recorded: nothing */
+    EXPECT_OK(table->stream_wait_event(second, event, &error)); /* never recorded: no wait */
     finish(second);
     hold(first, &gate);
     put(first, &source, 5);
     EXPECT_OK(table->event_record(event, first, &error));
     EXPECT_OK(table->stream_wait_event(second, event, &error));
     copy(second, &target, &source, 1);
-    EXPECT_OK(table->stream_wait_event(first, event, &error)); /* of its own: no circle */
+    EXPECT_OK(table->stream_wait_event(first, event, &error)); /* the stream's own event: no
+                                                                * deadlock */
     cr_expect_eq(table->stream_query(second, &error), DS_ACCEL_NOT_READY);
     EXPECT_FAIL(table->stream_synchronize(second, 1000000, &error), DS_ACCEL_ERR_TIMEOUT, "left");
     open_gate(&gate);
@@ -184,7 +185,7 @@ Test(plugin_cpu_async, a_wait_for_an_event_orders_streams)
     close_cpu();
 }
 
-/* The second recording lies behind a gate that opens only after the waiting stream is done. */
+/* The second recording is behind a gate that opens only after the waiting stream is done. */
 Test(plugin_cpu_async, a_wait_is_for_the_recording_at_the_time_of_the_call)
 {
     struct gate early = GATE;
@@ -257,7 +258,7 @@ Test(plugin_cpu_async, the_work_of_a_destroyed_stream_is_done)
     hold(stream, &gate);
     put(stream, &byte, 4);
     EXPECT_OK(table->event_record(event, stream, &error));
-    table->stream_destroy(stream); /* returns, though nobody has opened the gate */
+    table->stream_destroy(stream); /* returns, although the gate is still closed */
     cr_expect_eq(byte, 0);
     cr_expect_eq(table->event_query(event, &error), DS_ACCEL_NOT_READY);
     EXPECT_FAIL(table->device_synchronize(handle, 0, &error), DS_ACCEL_ERR_TIMEOUT, "work is left");
@@ -270,7 +271,7 @@ Test(plugin_cpu_async, the_work_of_a_destroyed_stream_is_done)
     put(stream, &byte, 5);
     table->stream_destroy(stream);
     table->event_destroy(event);
-    close_cpu(); /* waits for it */
+    close_cpu(); /* waits for the stream */
     cr_expect_eq(byte, 5);
 }
 

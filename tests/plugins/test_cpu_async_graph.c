@@ -126,7 +126,10 @@ static int32_t keep_text(void *kept, const char *text, uint64_t text_bytes)
     return DS_ACCEL_OK;
 }
 
-/* A diamond: fill on one, copies of it on both, a copy of the other's behind the join. */
+/*
+ * A diamond: a fill on one stream, copies of it on both, a copy of the other stream's after the
+ * join.
+ */
 Test(plugin_cpu_async, a_stream_that_waits_for_a_capture_is_drawn_into_it)
 {
     ds_accel_plugin_stream_t *streams[2];
@@ -177,7 +180,7 @@ Test(plugin_cpu_async, a_stream_that_waits_for_a_capture_is_drawn_into_it)
     close_cpu();
 }
 
-/* Begin on one stream, and draw the other in behind an event. */
+/* Begins on one stream; the other joins after an event. */
 static ds_accel_plugin_event_t *fork_capture(ds_accel_plugin_stream_t *origin,
                                              ds_accel_plugin_stream_t *other)
 {
@@ -212,7 +215,7 @@ Test(plugin_cpu_async, captures_of_two_streams_that_cannot_be_are_refused)
     EXPECT_FAIL(table->graph_capture_end(origin, &graph, &error), DS_ACCEL_ERR_STATE,
                 "is not joined");
     cr_expect_eq(capture_state(origin), DS_ACCEL_CAPTURING_NO);
-    put(other, &byte, 2); /* it runs: the capture is over */
+    put(other, &byte, 2); /* runs: the capture has ended */
     finish(other);
     cr_expect_eq(byte, 2);
     EXPECT_FAIL(table->stream_wait_event(other, event, &error), DS_ACCEL_ERR_STATE,

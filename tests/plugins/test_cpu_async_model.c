@@ -8,12 +8,12 @@
 /* ---- a model -------------------------------------------------------------------------------- */
 
 /*
- * Random work on four streams against what its order must be. Each stream has a counter that only
- * its own tasks raise; recording an event first copies the counter into a place of the recording's
- * own. A stream that waits for an event then copies that place into one of the wait's own, where
- * the counter at the recording must be found. Every task also draws a number from one sequence: it
- * must be higher than those of the task before it on its stream and of the tasks behind every event
- * that the stream waited for meanwhile.
+ * Random work on four streams, compared with its required order. Each stream has a counter that
+ * only its own tasks increment; recording an event first copies the counter to a separate place for
+ * that recording. A stream that waits for an event then copies that place to a separate place for
+ * that wait, which must contain the counter at the recording. Every task also draws a number from
+ * one sequence: the number must be higher than those of the previous task on its stream and of the
+ * tasks before every event that the stream waited for in between.
  */
 enum {
     STREAMS = 4,
@@ -24,13 +24,13 @@ enum {
 struct task {
     uint64_t *counter;
     uint64_t value;
-    uint64_t sequence; /* when it ran */
+    uint64_t sequence; /* position of its run */
 };
 
 struct recording {
     uint64_t place; /* written by the stream */
-    uint64_t value; /* what must stand there */
-    int task;       /* the latest before it on its stream, or -1 */
+    uint64_t value; /* the expected value */
+    int task;       /* the previous task on its stream, or -1 */
 };
 
 struct waited {
@@ -67,10 +67,10 @@ static uint64_t random_number(uint64_t *state)
 
 struct model {
     ds_accel_plugin_stream_t *streams[STREAMS];
-    uint64_t counters[STREAMS];   /* raised by the workers */
-    uint64_t values[STREAMS];     /* what they will be */
+    uint64_t counters[STREAMS];   /* incremented by the workers */
+    uint64_t values[STREAMS];     /* the expected values */
     int latest[STREAMS];          /* the latest task, or -1 */
-    int pending[STREAMS][EVENTS]; /* tasks that the next one comes after, or -1 */
+    int pending[STREAMS][EVENTS]; /* tasks that must precede the next task, or -1 */
     ds_accel_plugin_event_t *events[EVENTS];
     struct recording *recorded[EVENTS];
     int task_count;
@@ -127,7 +127,7 @@ static void step(struct model *model, uint64_t number)
     const uint64_t e = number / 100000 % EVENTS;
 
     switch (number % 100) {
-    case 0: /* a stream goes with its work, and a new one continues behind an event */
+    case 0: /* a stream is destroyed with its work, and a new one continues after an event */
         add_recording(model, s, e);
         table->stream_destroy(model->streams[s]);
         model->streams[s] = make_stream();

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* gcc and clang say differently that a sanitizer's runtime is there. */
+/* gcc and clang report a sanitizer's runtime differently. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define LIMITS_DO_NOTHING 1
@@ -27,7 +27,7 @@
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-/* Call with each thread of this process but the calling one; how many there are. */
+/* Calls visit with each other thread of this process; returns their number. */
 static int each_thread(void (*visit)(pid_t thread, void *data), void *data)
 {
     DIR *folder = opendir("/proc/self/task");
@@ -49,7 +49,7 @@ static int each_thread(void (*visit)(pid_t thread, void *data), void *data)
     return count;
 }
 
-/* A joined thread may be listed a moment longer: it wakes who joins it before it is gone. */
+/* A joined thread may be listed slightly longer: it wakes the joining thread before it ends. */
 static void expect_threads(int count)
 {
     const struct timespec pause = {.tv_nsec = 1000 * 1000};
@@ -74,11 +74,11 @@ static void read_thread(pid_t thread, const char *file, char *text, size_t text_
     fclose(stream);
 }
 
-/* A worker's name, and that no signal is delivered to it: those that can be blocked are. */
+/* Checks a worker's name, and that all signals that can be blocked are. */
 static void look_at_worker(pid_t thread, void *data)
 {
     const uint64_t blockable = ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1) |
-                                 UINT64_C(3) << 31); /* 32 and 33 are the C library's own */
+                                 UINT64_C(3) << 31); /* 32 and 33 belong to the C library */
     char text[4096];
     const char *line;
 
@@ -114,7 +114,7 @@ Test(plugin_cpu_async, threads_come_with_the_first_work_and_go_with_their_stream
         finish(streams[i]);
     }
     expect_threads(others + 2);
-    /* A thread names itself before it works, so that both have their names now. */
+    /* A thread names itself before it works, so both have their names now. */
     each_thread(look_at_worker, &workers);
     cr_expect_eq(workers, 2);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
@@ -130,7 +130,7 @@ Test(plugin_cpu_async, threads_come_with_the_first_work_and_go_with_their_stream
     expect_threads(others);
 }
 
-/* Room for work, none for a thread's stack. */
+/* Enough memory for work, but not for a thread's stack. */
 Test(plugin_cpu_async, a_thread_that_cannot_start_leaves_the_stream_as_it_was)
 {
     struct rlimit before;
@@ -174,7 +174,7 @@ static void note_cpus(void *data, int32_t status)
     sched_getaffinity(0, sizeof(cpu_set_t), data);
 }
 
-/* Of a machine whose two nodes have one CPU each, of those that this process may use. */
+/* For a machine whose two nodes have one CPU each, among the CPUs that this process may use. */
 Test(plugin_cpu_async, workers_run_on_the_node_of_their_device)
 {
     ds_accel_device_t *devices[2];
@@ -235,7 +235,7 @@ static int use_in_child(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_
     unsigned char byte = 0;
     int right = 0;
 
-    alarm(60); /* a hang shall end */
+    alarm(60); /* a hang ends the process */
     right += table->stream_synchronize(stream, UINT64_MAX, &error) == DS_ACCEL_ERR_STATE;
     right += strstr(error.message, "forked") != NULL;
     right += table->stream_query(stream, &error) == DS_ACCEL_ERR_STATE;
@@ -269,7 +269,7 @@ Test(plugin_cpu_async, a_forked_child_is_refused_and_does_not_hang)
     hold(stream, &gate);
     EXPECT_OK(table->event_record(event, stream, &error));
     wait_for_arrival(&gate);
-    own = *table; /* in the child the host's table answers by itself */
+    own = *table; /* in the child, the host's table returns errors itself */
     child = fork();
     cr_assert_geq(child, 0);
     if (child == 0) {

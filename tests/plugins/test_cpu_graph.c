@@ -135,7 +135,7 @@ Test(plugin_cpu, an_event_of_a_capture_is_reached_by_launching)
     EXPECT_OK(table->event_elapsed_ms(start, end, &elapsed, &error));
     cr_expect_geq(elapsed, 0.0);
     EXPECT_OK(table->stream_wait_event(standard, end, &error));
-    table->event_destroy(start); /* the exec still holds it */
+    table->event_destroy(start); /* the executable graph still holds the event */
     EXPECT_OK(table->graph_launch(exec, standard, &error));
     table->event_destroy(end);
     table->graph_exec_destroy(exec);
@@ -143,7 +143,7 @@ Test(plugin_cpu, an_event_of_a_capture_is_reached_by_launching)
     close_cpu();
 }
 
-/* Recording again replaces the earlier mark, and this one is not reached yet. */
+/* Recording again replaces the earlier mark, and the new mark is not reached yet. */
 Test(plugin_cpu, an_event_recorded_again_into_a_capture_is_not_reached)
 {
     ds_accel_plugin_stream_t *standard;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The cpu plugin: device memory, pinned memory, copies and fills, and what is in use. */
+/* The cpu plugin: device memory, pinned memory, copies and fills, and used memory. */
 #include "cpu.h"
 
 #include <grp.h>
@@ -10,7 +10,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* The sanitizers' runtimes make it so; gcc and clang say differently that one is there. */
+/* Under a sanitizer's runtime; gcc and clang report it differently. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define MLOCK_DOES_NOTHING 1
@@ -198,7 +198,7 @@ Test(plugin_cpu, alignments_and_flags_that_cannot_be_are_refused)
     close_cpu();
 }
 
-/* VmLck of this process; -1 where the kernel does not tell. */
+/* VmLck of this process; -1 if the kernel does not report it. */
 static long locked_kib(void)
 {
     FILE *file = fopen("/proc/self/status", "re");
@@ -265,7 +265,7 @@ Test(plugin_cpu, registered_memory_stays_the_callers)
     close_cpu();
 }
 
-/* In a child of the test, without the right to lock more than 64 KiB: a line on what came of it. */
+/* In a child of the test, without the right to lock more than 64 KiB: a line with the result. */
 static int pin_as_nobody(int to)
 {
     const struct rlimit limit = {65536, 65536};
@@ -274,7 +274,7 @@ static int pin_as_nobody(int to)
     int32_t small;
     int32_t large;
 
-    open_cpu(); /* here: the child of a process cannot use what that one has started */
+    open_cpu(); /* here: a child cannot use an accelerator that its parent has started */
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
         (geteuid() == 0 && (setgroups(0, NULL) != 0 || setuid(65534) != 0))) {
         return 1;
@@ -406,7 +406,7 @@ static struct ds_accel_memory_stats stats(void)
     return answer;
 }
 
-/* Allocate, touch, ask, free. */
+/* Allocates, touches, reads the statistics, frees. */
 static struct ds_accel_memory_stats stats_while_using(uint64_t size_bytes)
 {
     struct ds_accel_memory_stats answer;
@@ -436,7 +436,7 @@ Test(plugin_cpu, a_reset_peak_starts_from_what_is_used_now)
     cr_expect_geq(after.allocated_peak_bytes, after.allocated_bytes);
     cr_expect_geq(after.reserved_peak_bytes, before.allocated_bytes + 96 * MIB,
                   "the other peak was reset too");
-    /* Lower than the process's peak, so that only our own query saw it. */
+    /* Lower than the process's peak, so only this query saw it. */
     stats_while_using(64 * MIB);
     after = stats();
     cr_expect_geq(after.allocated_peak_bytes, before.allocated_bytes + 48 * MIB);
@@ -480,7 +480,7 @@ Test(plugin_cpu, writes_no_more_than_the_caller_knows)
 
 /* ---- instances ------------------------------------------------------------------------------ */
 
-/* A host of our own, so that the test holds the instance that some functions ask for. */
+/* The test's own host, so that the test holds the instance that some functions need. */
 static void drop_log(const struct ds_accel_host *host, uint32_t level, const char *message)
 {
     (void)host;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The cpu plugin: the NUMA node on which memory lies. */
+/* The cpu plugin: the NUMA node of memory. */
 #include "cpu_host.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ static void *touch(void *pointer)
     return NULL;
 }
 
-/* The preference is the memory's, so that it holds whichever thread touches it first. */
+/* The preference belongs to the memory, and holds for every thread that touches it first. */
 static void expect_on_node(void *pointer)
 {
     pthread_t thread;

@@ -44,14 +44,14 @@ Test(plugin_cpu_sensors, utilization_is_that_of_the_nodes_cpus_since_the_last_lo
     cr_expect_eq(answer.utilization_percent, 20, "since the machine began");
     cr_expect_eq(answer.sampled_over_ns, 1000 * tick_ns);
     cr_expect_eq(telemetry(1).utilization_percent, 100);
-    /* Nine ticks are no period yet. */
+    /* Nine ticks are too short for a period. */
     test_write("machine/proc/stat", "cpu0 109 20 30 600 200 20 20 10 0 0\n");
     cr_expect_eq(telemetry(0).utilization_percent, 20);
     test_write("machine/proc/stat", "cpu0 150 20 30 650 200 20 20 10 0 0\n");
     answer = telemetry(0);
     cr_expect_eq(answer.utilization_percent, 50);
     cr_expect_eq(answer.sampled_over_ns, 100 * tick_ns);
-    /* Backwards: begun again. */
+    /* Decreased: the counter was restarted. */
     test_write("machine/proc/stat", "cpu0 1 0 0 3 0 0 0 0 0 0\n");
     cr_expect_eq(telemetry(0).utilization_percent, 25);
     test_write("machine/proc/stat", "intr 5\n");
@@ -83,7 +83,7 @@ Test(plugin_cpu_sensors, the_temperature_is_that_of_the_nodes_package)
     }
     test_write("machine/sys/class/hwmon/hwmon0/name", "nvme\n");
     test_write("machine/sys/class/hwmon/hwmon0/temp1_input", "99000\n");
-    /* No place is known of a zone, so that it says nothing of one of two nodes. */
+    /* The location of a zone is not known, so it is not reported for one of two nodes. */
     test_write("machine/sys/class/thermal/thermal_zone0/type", "x86_pkg_temp\n");
     test_write("machine/sys/class/thermal/thermal_zone0/temp", "98000\n");
     answer = telemetry(0);
@@ -123,7 +123,7 @@ Test(plugin_cpu_sensors, clock_and_memory_are_told)
     close_cpu();
 }
 
-/* Of the machine that the test runs on: whatever it has, it must be possible. */
+/* On the machine that runs the test: the values must be plausible. */
 Test(plugin_cpu_sensors, this_machine_answers)
 {
     struct ds_accel_telemetry answer;

@@ -76,7 +76,7 @@ Test(plugin_cpu_memory, mapped_twice_is_the_same_memory)
     cr_expect_eq(info.base_address, (uintptr_t)(first + page));
     cr_expect_eq(info.size_bytes, 4 * page);
     cr_expect_eq(pointer_info(first).kind, DS_ACCEL_POINTER_UNKNOWN);
-    table->vmem_destroy(vmem); /* what is mapped keeps it */
+    table->vmem_destroy(vmem); /* mappings keep the memory alive */
     EXPECT_OK(table->vmem_unmap(handle, first + page, 4 * page, &error));
     cr_expect_str_eq(second, "shared");
     EXPECT_OK(table->vmem_unmap(handle, second, 2 * page, &error));
@@ -86,7 +86,7 @@ Test(plugin_cpu_memory, mapped_twice_is_the_same_memory)
     close_cpu();
 }
 
-/* A segment that grows at its end, and shrinks again: what the caching allocator does. */
+/* A segment that grows at its end, and shrinks again, as in the caching allocator. */
 Test(plugin_cpu_memory, segments_grow_in_place)
 {
     enum {
@@ -117,7 +117,7 @@ Test(plugin_cpu_memory, segments_grow_in_place)
     close_cpu();
 }
 
-/* In a child: does touching the byte end it? */
+/* In a child: returns true if an access to the byte ends it. */
 static bool faults(volatile char *byte, bool writes)
 {
     int status;
@@ -290,7 +290,7 @@ static void *open_reached_gate(void *data)
     return NULL;
 }
 
-/* Work that is queued writes to the range: without the wait it would end this process. */
+/* Queued work writes to the range: without the wait it would end this process. */
 Test(plugin_cpu_memory, unmapping_waits_for_the_streams)
 {
     ds_accel_plugin_stream_t *stream = NULL;

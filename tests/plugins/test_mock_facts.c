@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The mock plugin: what it reports of devices and of itself, and profiler ranges. */
+/* The mock plugin: its facts about devices and itself, and profiler ranges. */
 #include "mock.h"
 
 #include <pthread.h>

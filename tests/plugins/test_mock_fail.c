@@ -147,7 +147,7 @@ Test(plugin_mock, a_script_has_up_to_32_rules)
     ds_accel_destroy(context);
 }
 
-/* ---- option fail: what a failure says ------------------------------------------------------- */
+/* ---- option fail: the error of a failure ---------------------------------------------------- */
 
 Test(plugin_mock, code_and_text_of_the_vendor_reach_the_error)
 {
@@ -178,7 +178,7 @@ Test(plugin_mock, code_and_text_of_the_vendor_reach_the_error)
     }
 }
 
-/* Handles for the functions that need one; those that the script keeps from being made are NULL. */
+/* Handles for the functions that need one; NULL if the script prevents their creation. */
 static struct {
     ds_accel_plugin_stream_t *stream;
     ds_accel_plugin_event_t *event;
@@ -214,7 +214,7 @@ static void close_failing(void)
     close_mock();
 }
 
-/* Arguments are looked at after the script, so that NULL does for all but the handle. */
+/* Arguments are checked after the script, so NULL suffices for all but the handle. */
 #define EXPECT_SCRIPTED(slot, ...) \
     do { \
         open_failing(#slot); \

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The mock plugin: options. Each one has its default and is taken from the environment and the
- * configuration; a malformed one is refused. */
+/*
+ * The mock plugin: options. Each option has a default and is read from the environment and the
+ * configuration; a malformed option is rejected.
+ */
 #include "mock.h"
 
-/* Set one option by the configuration, and no other. */
+/* Sets one option by the configuration, and no other. */
 static void configure(const char *key, const char *json)
 {
     char text[512];
@@ -14,7 +16,7 @@ static void configure(const char *key, const char *json)
     test_write("etc/ds-accel.json", text);
 }
 
-/* Other options of the mock, of whoever runs the tests, would change what is seen. */
+/* Options of the mock in the user's environment would change the results. */
 static void forget_options(void)
 {
     static const char *const keys[] = {"device_count",
@@ -42,7 +44,7 @@ static void forget_options(void)
 
 TestSuite(plugin_mock, .init = forget_options);
 
-/* ---- options that are facts: how each one is seen ------------------------------------------- */
+/* ---- options that are facts: the function that reads each of them --------------------------- */
 
 static void see_device_count(char *text, size_t size)
 {
@@ -87,7 +89,7 @@ static void see_detail(char *text, size_t size)
     ds_accel_destroy(context);
 }
 
-/* Told by whom the mock lets go first because of it. */
+/* Shown by the backend that goes first because of the variant. */
 static void see_variant(char *text, size_t size)
 {
     const char *detail;
@@ -161,7 +163,7 @@ static void see_fail(char *text, size_t size)
     close_mock();
 }
 
-/* An option, what is seen by default, two values for it and what is seen with each. */
+/* An option, its default result, two values for it and the result of each. */
 static const struct fact {
     const char *key;
     void (*see)(char *text, size_t size);
@@ -295,7 +297,10 @@ static void act_event_synchronize(void)
     table->event_destroy(event);
 }
 
-/* An option, a value with which the act takes 20 ms, and one with which it takes next to none. */
+/*
+ * An option, a value with which the call takes 20 ms, and a value with which it takes almost no
+ * time.
+ */
 static const struct delay {
     const char *key;
     const char *slow;
@@ -369,7 +374,7 @@ Test(plugin_mock, a_probe_takes_as_long_as_asked)
     }
 }
 
-/* By default no work takes time: its completion is its beginning, which is in the past. */
+/* By default work takes no time: it completes when it begins, which is in the past. */
 Test(plugin_mock, work_takes_no_time_by_default)
 {
     static char from[1000];

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The mock with option ipc: memory and events between processes. The other process is forked before
- * this one starts the plugin, and starts it for itself; handles go through a pipe.
+ * this process starts the plugin, and starts the plugin itself; handles are sent through a pipe.
  */
 #include "fixture.h"
 #include "table.h"
@@ -21,7 +21,7 @@ static const struct ds_accel_plugin *table;
 static ds_accel_plugin_device_t *handle;
 static struct ds_accel_error error = {.struct_size = sizeof(error)};
 
-/* DS_ACCEL_OK, or why not: also for the child, where no assertion can be made. */
+/* DS_ACCEL_OK, or the error: also for the child, where assertions do not work. */
 static int32_t start_mock(void)
 {
     struct ds_accel_options options = test_options();
@@ -137,7 +137,7 @@ Test(plugin_mock_share, a_handle_opens_the_same_memory_at_the_same_place)
     EXPECT_FAIL(table->ipc_memory_unexport(handle, bytes, sizeof(bytes), &error),
                 DS_ACCEL_ERR_INVALID, "withdrew it before");
     EXPECT_OK(table->mem_free(handle, pointer, &error));
-    cr_expect_str_eq((char *)openings[1], "here"); /* who has it open keeps it */
+    cr_expect_str_eq((char *)openings[1], "here"); /* an opened mapping stays valid */
     EXPECT_OK(table->ipc_memory_close(handle, openings[1], &error));
     close_mock();
 }
@@ -172,7 +172,7 @@ Test(plugin_mock_share, freeing_withdraws_the_handles)
     EXPECT_FAIL(table->ipc_memory_open(handle, bytes, sizeof(bytes), 0, &opened, &error),
                 DS_ACCEL_ERR_NOT_FOUND, "no more");
     cr_expect_eq(count_descriptors(), descriptors);
-    pointer = allocate(100); /* closing releases what is left, its handle too */
+    pointer = allocate(100); /* closing releases the remaining memory and its handle */
     ASSERT_OK(table->ipc_memory_export(handle, pointer, bytes, sizeof(bytes), &error));
     ASSERT_OK(table->ipc_memory_open(handle, bytes, sizeof(bytes), 0, &opened, &error));
     ds_accel_device_close(device);
@@ -250,7 +250,7 @@ Test(plugin_mock_share, what_is_no_handle_is_refused)
     table->event_destroy(event);
     EXPECT_FAIL(table->ipc_event_open(handle, event_bytes, sizeof(event_bytes), &plain, &error),
                 DS_ACCEL_ERR_NOT_FOUND, "no more");
-    memset(bytes + 8, 0x7f, 4); /* a process that is none */
+    memset(bytes + 8, 0x7f, 4); /* an invalid process id */
     EXPECT_FAIL(table->ipc_memory_open(handle, bytes, sizeof(bytes), 0, &opened, &error),
                 DS_ACCEL_ERR_NOT_FOUND, "has ended");
     EXPECT_OK(table->mem_free(handle, pointer, &error));
@@ -300,7 +300,9 @@ static bool send(int to, const void *bytes, size_t size)
     return write(to, bytes, size) == (ssize_t)size;
 }
 
-/* The child: open what the parent exports, look at it, change it, wait for its event. */
+/*
+ * The child: opens the parent's exports, reads and changes them, and waits for the parent's event.
+ */
 static int be_other_process(void)
 {
     unsigned char memory_bytes[HANDLE_BYTES];
@@ -364,7 +366,7 @@ Test(plugin_mock_share, memory_and_events_are_shared_with_another_process)
 
     setenv("DS_ACCEL_MOCK_LAUNCH_LATENCY_NS", "3600000000000", 1); /* a task takes an hour */
     cr_assert(pipe(to_child) == 0 && pipe(from_child) == 0);
-    test_dir(); /* of both */
+    test_dir(); /* for both processes */
     child = fork();
     cr_assert_geq(child, 0);
     if (child == 0) {
@@ -383,14 +385,14 @@ Test(plugin_mock_share, memory_and_events_are_shared_with_another_process)
     ASSERT_OK(table->ipc_event_export(event, event_bytes, sizeof(event_bytes), &error));
     cr_assert(send(to_child[1], memory_bytes, sizeof(memory_bytes)));
     cr_assert(send(to_child[1], event_bytes, sizeof(event_bytes)));
-    close(from_child[1]); /* a child that ends is no answer */
+    close(from_child[1]); /* if the child ends, the read fails */
     cr_expect(receive(from_child[0], &answer, 1) && answer == '1');
     cr_expect_str_eq(pointer, "from the child");
     EXPECT_OK(table->ipc_memory_unexport(handle, memory_bytes, sizeof(memory_bytes), &error));
     EXPECT_OK(table->event_record(event, fast, &error));
     cr_assert(send(to_child[1], "g", 1));
     cr_expect(receive(from_child[0], &answer, 1) && answer == '2');
-    /* The child's stream still waits for the hour, and has recorded the event behind it. */
+    /* The child's stream still waits for the hour, and has recorded the event after it. */
     cr_expect_eq(table->event_query(event, &error), DS_ACCEL_NOT_READY);
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status 0x%x", (unsigned)status);

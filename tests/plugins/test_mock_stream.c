@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The mock plugin: streams, events and native handles. What must be "not done yet" takes an hour,
- * so that no test depends on being quick. */
+/*
+ * The mock plugin: streams, events and native handles. Work that must not be done yet takes an
+ * hour, so that no test depends on speed.
+ */
 #include "mock.h"
 
 /* ---- streams and events --------------------------------------------------------------------- */
@@ -56,7 +58,7 @@ Test(plugin_mock, each_kind_of_work_has_its_latency)
     }
 }
 
-/* Runs wait, and expects the stream to be idle then, not before the copy's 20 ms are over. */
+/* Runs wait, and expects the stream to be idle afterwards, not before the copy's 20 ms are over. */
 static void expect_waits(void (*wait)(ds_accel_plugin_stream_t *, ds_accel_plugin_event_t *))
 {
     ds_accel_plugin_stream_t *stream;
