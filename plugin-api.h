@@ -5,22 +5,23 @@
  * The ABI between the ds-accel host and an accelerator plugin, generation 1.
  *
  * A plugin is one shared object, ds_accel_<name>.so, that defines one symbol with DS_ACCEL_PLUGIN()
- * and fills one table of functions. This header is all that it needs. The rules that both sides
- * keep are numbered in plugin-abi.md (pkg-config --variable=docdir ds-accel): DSA-P for plugins,
- * DSA-H for hosts.
+ * and fills one table of functions. A plugin needs no other header. The rules that both sides keep
+ * are numbered in plugin-abi.md (pkg-config --variable=docdir ds-accel): DSA-P for plugins, DSA-H
+ * for hosts.
  *
- * How data crosses:
+ * How data crosses the boundary:
  *  - Every struct begins with struct_size. The side that fills a struct writes no byte past the
- *    other side's struct_size (ds_accel_write() does this); members it does not know stay zero, and
- *    zero means "not known" unless the member says otherwise.
- *  - A function returns 0 (DS_ACCEL_OK), a negative error or a positive "not yet". Outputs are
- *    written only on DS_ACCEL_OK. `error` is never NULL; fill it before returning a negative code.
- *  - An absent function is NULL in the table. The host calls a stub of its own in its place, which
- *    returns DS_ACCEL_ERR_UNSUPPORTED, so neither side tests for NULL.
- *  - Strings are UTF-8. Handles are made and freed by the plugin. No memory allocated by one side
- *    is freed by the other; no exception or longjmp() crosses.
+ *    other side's struct_size (ds_accel_write() does this); members that the filling side does not
+ *    know stay zero, and zero means "not known" unless the comment on the member says otherwise.
+ *  - A function returns 0 (DS_ACCEL_OK), a negative error or a positive "not yet". A function
+ *    writes its outputs only when it returns DS_ACCEL_OK. `error` is never NULL; fill it before
+ *    returning a negative code.
+ *  - A function that the plugin lacks is NULL in the table. The host calls its own stub instead,
+ *    which returns DS_ACCEL_ERR_UNSUPPORTED, so neither side tests for NULL.
+ *  - Strings are UTF-8. The plugin creates and frees handles. Neither side frees memory that the
+ *    other allocated; no exception or longjmp() crosses the boundary.
  *
- * C99, C11 and C++11 and later; libc headers only.
+ * The header compiles as C99, C11 and C++11 and later, and includes libc headers only.
  */
 #ifndef DS_ACCEL_PLUGIN_API_H
 #define DS_ACCEL_PLUGIN_API_H
@@ -35,31 +36,31 @@ extern "C" {
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
-/** Generation: part of the entry symbol's name and of the ELF note; must equal one of the host's.
- */
+/** Generation: part of the entry symbol's name and of the ELF note; must be one of the host's. */
 #define DS_ACCEL_ABI_MAJOR 1
-/** Informative: counts the additions within the generation; never compared. */
+/** Informative: counts the additions within the generation; hosts never compare it. */
 #define DS_ACCEL_ABI_MINOR 1
 
-/** Bytes of @p type through its member @p last: the smallest struct_size that has it. */
+/** Bytes of @p type through its member @p last: the smallest struct_size that includes @p last. */
 #define DS_ACCEL_SIZE_THROUGH(type, last) \
     (offsetof(type, last) + sizeof(DS_ACCEL_CAST_(type *, DS_ACCEL_NULL_)->last))
 /** One bit of a 64-bit set of flags. */
 #define DS_ACCEL_BIT(position) (UINT64_C(1) << (position))
-/** Non-zero if the struct at @p ptr, as its owner compiled it, has @p member. */
+/** Non-zero if the struct at @p ptr, as the side that made it compiled it, has @p member. */
 #define DS_ACCEL_HAS(ptr, type, member) ((ptr)->struct_size >= DS_ACCEL_SIZE_THROUGH(type, member))
 
 #if defined(__GNUC__) || defined(__clang__)
 #define DS_ACCEL_EXPORT __attribute__((visibility("default")))
-/* The functions of this header are inline. With DS_ACCEL_NO_INLINE defined they are declared only:
- * for tools that read headers; libds_accel exports them. Other linkage than static inline, such as
- * a definition for a plugin in another language to link, comes from an own DS_ACCEL_INLINE. */
+/* The functions of this header are static inline. DS_ACCEL_NO_INLINE leaves only their
+ * declarations, for tools that read headers; libds_accel exports the functions. To give them
+ * another linkage, such as a definition that a plugin in another language links, define
+ * DS_ACCEL_INLINE before including this header. */
 #ifdef DS_ACCEL_NO_INLINE
 #define DS_ACCEL_INLINE DS_ACCEL_EXPORT
 #elif !defined(DS_ACCEL_INLINE)
 #define DS_ACCEL_INLINE static inline __attribute__((unused))
 #endif
-/* Notes lie one behind the other: clang's address sanitizer would add padding to each. */
+/* Notes must follow each other without a gap: clang's address sanitizer would pad each one. */
 #if defined(__clang__)
 #define DS_ACCEL_NOTE_SECTION \
     __attribute__((used, aligned(4), section(".note.ds_accel"), no_sanitize_address))
@@ -70,7 +71,7 @@ extern "C" {
 #error "ds-accel plugins are built with GCC or Clang"
 #endif
 
-/* Casts and null pointers that no language complains of. */
+/* Casts and null pointers without warnings in C and in C++. */
 #ifdef __cplusplus
 #define DS_ACCEL_CAST_(type, value) static_cast<type>(value)
 #define DS_ACCEL_NULL_ nullptr
@@ -81,8 +82,8 @@ extern "C" {
 
 /* ---- status codes: 0 ok, negative errors (never renumbered), positive "not yet" ------------- */
 
-/* One signed type for all of them, also for bindgen, which takes a macro of 0 for unsigned. The
- * macros of the same names are for #ifdef, and are int in C++ too. */
+/* The enum gives all codes one signed type, also in bindgen, which takes a macro of 0 for unsigned.
+ * The macros of the same names are for #ifdef, and are int in C++ too. */
 enum {
     DS_ACCEL_OK = 0,
     DS_ACCEL_NOT_READY = 1,         /**< an event or stream still has work to do */
@@ -100,7 +101,7 @@ enum {
     DS_ACCEL_ERR_STATE = -12,       /**< not allowed now: capturing, not begun */
     DS_ACCEL_ERR_LIMIT = -13,       /**< a resource limit was met, such as RLIMIT_MEMLOCK */
     DS_ACCEL_ERR_CONFIG = -14,      /**< the configuration is not valid */
-    DS_ACCEL_ERR_NOT_USABLE = -15,  /**< the accelerator that was asked for cannot be used */
+    DS_ACCEL_ERR_NOT_USABLE = -15,  /**< the requested accelerator cannot be used */
     DS_ACCEL_ERR_ABI = -16,         /**< the two sides do not fit together */
     DS_ACCEL_ERR_UNTRUSTED = -17,   /**< refused for security */
     DS_ACCEL_ERR_INTERNAL = -18,    /**< a defect on the side that returns it */
@@ -129,15 +130,14 @@ enum {
 /* ---- small shared types --------------------------------------------------------------------- */
 
 /**
- * Details of a failure. The caller sets struct_size, zeroes both codes and empties both texts; what
- * lies behind a text's NUL is not defined.
+ * Details of a failure. The caller sets struct_size, zeroes both codes and empties both texts; the
+ * bytes after a text's NUL are undefined.
  */
 struct ds_accel_error {
     uint32_t struct_size;
-    int32_t code;         /**< the status that is returned with it */
+    int32_t code;         /**< the status that the function returns */
     int64_t vendor_code;  /**< the vendor's own code, unchanged; 0 if none */
-    char vendor_text[64]; /**< the vendor's name for it: "CUDA_ERROR_OUT_OF_MEMORY"; NUL-terminated
-                           */
+    char vendor_text[64]; /**< the code's name: "CUDA_ERROR_OUT_OF_MEMORY"; NUL-terminated */
     char message[256];    /**< call, arguments and cause, one line, NUL-terminated */
 };
 
@@ -145,13 +145,13 @@ struct ds_accel_error {
 typedef struct ds_accel_plugin_instance ds_accel_plugin_instance_t;     /**< what init() made */
 typedef struct ds_accel_plugin_device ds_accel_plugin_device_t;         /**< an opened device */
 typedef struct ds_accel_plugin_stream ds_accel_plugin_stream_t;         /**< an ordered queue */
-typedef struct ds_accel_plugin_event ds_accel_plugin_event_t;           /**< a mark in a stream */
+typedef struct ds_accel_plugin_event ds_accel_plugin_event_t;           /**< a point in a stream */
 typedef struct ds_accel_plugin_graph ds_accel_plugin_graph_t;           /**< captured work */
 typedef struct ds_accel_plugin_graph_exec ds_accel_plugin_graph_exec_t; /**< a launchable graph */
 typedef struct ds_accel_plugin_vmem
     ds_accel_plugin_vmem_t; /**< physical memory for virtual ranges */
 
-/** Data types; the numbers are stored and sent, never renumbered. */
+/** Data types; the numbers are stored in files and sent, and never renumbered. */
 #define DS_ACCEL_DTYPE_FLOAT32 1u
 #define DS_ACCEL_DTYPE_FLOAT16 2u
 #define DS_ACCEL_DTYPE_BFLOAT16 3u
@@ -171,19 +171,19 @@ typedef struct ds_accel_plugin_vmem
 #define DS_ACCEL_DTYPE_COMPLEX64 16u
 #define DS_ACCEL_DTYPE_COMPLEX128 17u
 
-#define DS_ACCEL_DTYPE_STORES 1u   /**< the device holds and copies it */
+#define DS_ACCEL_DTYPE_STORES 1u   /**< the device stores and copies this type */
 #define DS_ACCEL_DTYPE_COMPUTES 2u /**< arithmetic in hardware; set = "supported" */
-#define DS_ACCEL_DTYPE_EMULATED 4u /**< arithmetic works, through another type */
+#define DS_ACCEL_DTYPE_EMULATED 4u /**< arithmetic works by way of another type */
 
-/* ---- features: contracts that one side asks of the other ------------------------------------ */
+/* ---- features: contracts that one side requires of the other -------------------------------- */
 
-#define DS_ACCEL_FEATURE_CONFIG 0x1ull   /**< host answers config_get */
-#define DS_ACCEL_FEATURE_MACHINE 0x2ull  /**< host gives machine_root */
+#define DS_ACCEL_FEATURE_CONFIG 0x1ull   /**< host provides config_get */
+#define DS_ACCEL_FEATURE_MACHINE 0x2ull  /**< host provides machine_root */
 #define DS_ACCEL_FEATURE_TOPOLOGY 0x4ull /**< extension DS_ACCEL_EXT_TOPOLOGY */
 #define DS_ACCEL_FEATURE_TRACE 0x8ull    /**< extension DS_ACCEL_EXT_TRACE */
-/** Host never chooses this plugin by itself, only by name; the configuration can say otherwise. */
+/** Host selects this plugin only by name, never by itself; the configuration can override this. */
 #define DS_ACCEL_FEATURE_DEMAND_ONLY 0x10ull
-/** A child of fork() may init the plugin anew after the parent did; without it the host refuses. */
+/** A child of fork() may call init after its parent did; without this bit the host refuses. */
 #define DS_ACCEL_FEATURE_SURVIVES_FORK 0x20ull
 
 /* ---- the host's services -------------------------------------------------------------------- */
@@ -196,44 +196,45 @@ typedef struct ds_accel_plugin_vmem
 
 /**
  * What the host offers a plugin. The pointer that entry, probe and init receive stays valid until
- * shutdown returns (for entry and probe: until they return). All functions may be called from any
- * thread and take this same pointer first. Test DS_ACCEL_HAS() before using a member added later.
+ * shutdown returns (for entry and probe: until they return). Every function may be called from any
+ * thread and takes this pointer as its first argument. Test DS_ACCEL_HAS() before using a member
+ * added later.
  */
 struct ds_accel_host {
     uint32_t struct_size;
     uint16_t abi_major; /**< the generation this entry was called for */
     uint16_t abi_minor;
-    uint64_t features;        /**< DS_ACCEL_FEATURE_* this host keeps */
+    uint64_t features;        /**< DS_ACCEL_FEATURE_* that this host supports */
     const char *host_version; /**< "0.1.0" */
     void *host_data;          /**< the host's own */
 
     /**
-     * Log one line without a newline under the topic of the plugin's name. In C behind <tgmath.h>,
-     * whose log() is a macro: (host->log)(...).
+     * Log one line, given without a newline, under the plugin's name as the topic. In C code that
+     * includes <tgmath.h>, whose log() is a macro, write (host->log)(...).
      */
     void (*log)(const struct ds_accel_host *host, uint32_t level, const char *message);
-    /** DS_ACCEL_OK: whether a line of @p level would be shown, in *enabled_out as 0 or 1. */
+    /** DS_ACCEL_OK, with *enabled_out 1 if the host would show a line of @p level, else 0. */
     int32_t (*log_enabled)(const struct ds_accel_host *host, uint32_t level, uint32_t *enabled_out);
     /**
      * Look up an option of this plugin: the environment's DS_ACCEL_<NAME>_<KEY> (upper case, dots
      * as underscores), then the configuration's backends.<name>.options.<key>, as text.
      * @param[in]  key           "device_count"
-     * @param[out] value         NUL-terminated UTF-8; may be NULL with value_size 0, to ask for the
-     * size: that is ERR_LIMIT
+     * @param[out] value         NUL-terminated UTF-8; NULL with value_size 0 only queries the size
+     * and returns ERR_LIMIT
      * @param[in]  value_size    bytes at value
-     * @param[out] needed_out    bytes that the value needs, with its NUL; written on OK and
+     * @param[out] needed_out    bytes that the value needs, its NUL included; written on OK and
      * ERR_LIMIT; may be NULL
-     * @return DS_ACCEL_OK; ERR_NOT_FOUND unset; ERR_LIMIT does not fit, value is as it was;
-     * ERR_INVALID
+     * @return DS_ACCEL_OK; ERR_NOT_FOUND: the option is not set; ERR_LIMIT: the value does not fit,
+     * @p value is unchanged; ERR_INVALID
      */
     int32_t (*config_get)(const struct ds_accel_host *host, const char *key, char *value,
                           uint32_t value_size, uint32_t *needed_out);
     /** Monotonic clock in nanoseconds. */
     uint64_t (*clock_ns)(const struct ds_accel_host *host);
-    /** Put in front of every path in /sys, /proc and /dev: "" here, a folder for a recorded
-     * machine. */
+    /** Prefix of every path in /sys, /proc and /dev: "" for this machine, a directory for a
+     * recorded machine. */
     const char *machine_root;
-    /** A group of further functions by string id; NULL if this host has none of that id. */
+    /** Return a group of further functions by string id; NULL if this host has none of that id. */
     const void *(*extension)(const struct ds_accel_host *host, const char *id);
 };
 
@@ -251,23 +252,23 @@ struct ds_accel_numa_node {
     char cpus[256]; /**< the kernel's list format, "0-3,8-11"; shortened with "..." if longer */
 };
 
-/** The memory that this process can have. */
+/** The memory that this process can use. */
 struct ds_accel_host_memory {
     uint32_t struct_size;
     uint32_t reserved;
-    uint64_t total_bytes;     /**< smaller of the machine's memory and the limit */
-    uint64_t available_bytes; /**< smaller of what the kernel and the limit leave */
+    uint64_t total_bytes;     /**< the smaller of the machine's memory and the limit */
+    uint64_t available_bytes; /**< the smaller of what the kernel and the limit leave */
     uint64_t limit_bytes;     /**< 0: no limit below the machine's memory */
-    char limit_source[512]; /**< the file that set it, "/sys/fs/cgroup/x/memory.max"; "" if none */
+    char limit_source[512]; /**< the file that sets it, "/sys/fs/cgroup/x/memory.max"; "" if none */
 };
 
-/** What extension() gives for DS_ACCEL_EXT_TOPOLOGY. */
+/** The struct that extension() returns for DS_ACCEL_EXT_TOPOLOGY. */
 struct ds_accel_ext_topology {
     uint32_t struct_size;
     uint32_t reserved;
-    /** How many nodes the machine has, 0 if it does not say. */
+    /** Number of nodes of the machine, 0 if the machine does not report them. */
     int32_t (*node_count)(const struct ds_accel_host *host, uint32_t *count_out);
-    /** @p position counts from 0 in order of node id. ERR_INVALID past the last. */
+    /** @p position counts from 0 in order of node id. ERR_INVALID past the last node. */
     int32_t (*node_get)(const struct ds_accel_host *host, uint32_t position,
                         struct ds_accel_numa_node *node_out);
     /** The machine's memory, or less where a control group limits this process. */
@@ -278,37 +279,38 @@ struct ds_accel_ext_topology {
 /** Host extension: begin and end of a span on the calling thread; names have static storage. */
 #define DS_ACCEL_EXT_TRACE "ds_accel.trace.1"
 
-/** What extension() gives for DS_ACCEL_EXT_TRACE. */
+/** The struct that extension() returns for DS_ACCEL_EXT_TRACE. */
 struct ds_accel_ext_trace {
     uint32_t struct_size;
     uint32_t reserved;
-    /** A span of @p category begins. */
+    /** Begin a span of @p category on the calling thread. */
     void (*begin)(const struct ds_accel_host *host, const char *category, const char *name);
-    /** The thread's innermost span ends. */
+    /** End the calling thread's innermost span. */
     void (*end)(const struct ds_accel_host *host);
 };
 
 /**
- * Host extension: on whose behalf the plugin is asked. Probe may run in a process of the host's,
- * and what the program that asks holds already is then another process's, but nobody else's.
+ * Host extension: the process that the plugin is probed for. Probe may run in a helper process of
+ * the host. A device that the program holds then appears to be held by another process, although no
+ * other program holds it.
  */
 #define DS_ACCEL_EXT_ASKER "ds_accel.asker.1"
 
-/** What extension() gives for DS_ACCEL_EXT_ASKER. */
+/** The struct that extension() returns for DS_ACCEL_EXT_ASKER. */
 struct ds_accel_ext_asker {
     uint32_t struct_size;
     uint32_t reserved;
-    /** The program's process id; this process's own where nothing stands between. */
+    /** The program's process id; this process's own id if no helper process is involved. */
     int64_t (*process_id)(const struct ds_accel_host *host);
 };
 
 /* ---- probe: is this accelerator usable here? ------------------------------------------------ */
 
 #define DS_ACCEL_PROBE_AVAILABLE 1u   /**< device_count devices can be used now */
-#define DS_ACCEL_PROBE_UNAVAILABLE 2u /**< they cannot: the machine is the cause */
-#define DS_ACCEL_PROBE_ERROR 3u       /**< asking failed: driver or plugin is the cause */
+#define DS_ACCEL_PROBE_UNAVAILABLE 2u /**< no device can be used: the machine is the cause */
+#define DS_ACCEL_PROBE_ERROR 3u       /**< the probe failed: driver or plugin is the cause */
 
-/** Why not. One number per cause that an operator can act on. */
+/** Why the accelerator is not available. One number per cause that an operator can act on. */
 #define DS_ACCEL_REASON_NONE 0u
 #define DS_ACCEL_REASON_NO_DEVICE 1u       /**< no hardware of this kind in the machine */
 #define DS_ACCEL_REASON_NO_DRIVER 2u       /**< hardware, but its kernel driver is not loaded */
@@ -320,36 +322,36 @@ struct ds_accel_ext_asker {
 #define DS_ACCEL_REASON_DEVICE_BUSY 7u     /**< in use exclusively by another process */
 #define DS_ACCEL_REASON_HIDDEN 8u          /**< a visible-devices variable hides every device */
 #define DS_ACCEL_REASON_DEVICE_TOO_OLD 9u  /**< present, but its generation is not supported */
-#define DS_ACCEL_REASON_DEVICE_ASLEEP 10u  /**< suspended; not woken by asking */
+#define DS_ACCEL_REASON_DEVICE_ASLEEP 10u  /**< suspended; the probe does not wake it */
 #define DS_ACCEL_REASON_DRIVER_FAILED 11u  /**< the runtime returned an error: see vendor_code */
 #define DS_ACCEL_REASON_BAD_OPTION 12u     /**< an option or variable of this plugin is not valid */
 
-/** What probe answers. */
+/** The result of probe. */
 struct ds_accel_verdict {
     uint32_t struct_size;
-    uint32_t state;        /**< DS_ACCEL_PROBE_*; 0 is refused */
+    uint32_t state;        /**< DS_ACCEL_PROBE_*; the host refuses 0 */
     uint32_t device_count; /**< > 0 when AVAILABLE */
     uint32_t reason;       /**< DS_ACCEL_REASON_*; NONE when AVAILABLE */
     int64_t vendor_code;   /**< with DRIVER_FAILED */
-    char variant[32];      /**< the way in, if there are several: xpu "driver"; rules can name it */
-    char detail[256];      /**< evidence, one line: which file, library, symbol, variable */
+    char variant[32]; /**< the access path, if there are several: xpu "driver"; rules can name it */
+    char detail[256]; /**< evidence, one line: the file, library, symbol or variable */
 };
 
 /* ---- facts about the backend and its devices ------------------------------------------------ */
 
-#define DS_ACCEL_FLAG_SYNCHRONIZED 0x1ull /**< no asynchronous queue */
+#define DS_ACCEL_FLAG_SYNCHRONIZED 0x1ull /**< there is no asynchronous queue */
 #define DS_ACCEL_FLAG_HOST_TIMERS 0x2ull  /**< time with the host's clock */
-/** orders dependent work by itself */
+/** the runtime orders dependent work by itself */
 #define DS_ACCEL_FLAG_RESOLVES_DEPENDENCIES 0x4ull
-#define DS_ACCEL_FLAG_HANDLES_BACKPRESSURE 0x8ull /**< bounds work in flight by itself */
-#define DS_ACCEL_FLAG_RANGE_DOMAINS 0x10ull       /**< range_push heeds domain, category */
+#define DS_ACCEL_FLAG_HANDLES_BACKPRESSURE 0x8ull /**< the runtime bounds work in flight */
+#define DS_ACCEL_FLAG_RANGE_DOMAINS 0x10ull       /**< range_push uses domain, category */
 #define DS_ACCEL_FLAG_TRITON 0x20ull
 #define DS_ACCEL_FLAG_TRITON_GROUPED_MM 0x40ull /**< prefer triton's grouped matmul */
 #define DS_ACCEL_FLAG_GRAPHS 0x80ull            /**< the graph group works */
 /** default stream waits for the others */
 #define DS_ACCEL_FLAG_DEFAULT_STREAM_SYNCS 0x100ull
 #define DS_ACCEL_FLAG_HOST_ACCESSIBLE 0x200ull /**< host code may touch device memory */
-/** one address space: copy kind can be inferred */
+/** one address space: the copy kind can be inferred */
 #define DS_ACCEL_FLAG_UNIFIED_ADDRESSES 0x400ull
 #define DS_ACCEL_FLAG_STREAM_ORDERED_MEMORY 0x800ull
 #define DS_ACCEL_FLAG_VIRTUAL_MEMORY 0x1000ull
@@ -360,12 +362,12 @@ struct ds_accel_verdict {
 /** Every DS_ACCEL_FLAG_* of this header. */
 #define DS_ACCEL_FLAGS_ALL 0xffffull
 
-/** Answers that hold for all devices of an instance. */
+/** Facts that hold for all devices of an instance. */
 struct ds_accel_backend_info {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t flags;                    /**< DS_ACCEL_FLAG_* */
-    uint64_t flags_known;              /**< the flags answered: DS_ACCEL_FLAGS_ALL, or fewer */
+    uint64_t flags_known;              /**< the flags reported: DS_ACCEL_FLAGS_ALL, or fewer */
     char communication_backend[32];    /**< "nccl"; "": not known to the plugin */
     char compile_backend[32];          /**< "inductor"; "": not known to the plugin */
     uint32_t communication_version[4]; /**< major, minor, patch, 0; all 0: not known */
@@ -392,12 +394,12 @@ struct ds_accel_backend_info {
 #define DS_ACCEL_IDENTITY_PARTITION 16u
 
 /**
- * Who a device is. Answered without opening, and without waking, the device. Integers and uuid hold
- * a value only where valid says so; zero is a value.
+ * The identity of a device, read without opening or waking the device. Integers and uuid hold a
+ * value only if their bit in `valid` is set; zero is a value.
  */
 struct ds_accel_device_identity {
     uint32_t struct_size;
-    uint32_t device_index;          /**< the index it was asked by */
+    uint32_t device_index;          /**< the index that the caller passed */
     uint32_t valid;                 /**< DS_ACCEL_IDENTITY_* */
     uint32_t partition_kind;        /**< DS_ACCEL_PARTITION_* */
     uint32_t power_state;           /**< DS_ACCEL_POWER_* */
@@ -406,17 +408,17 @@ struct ds_accel_device_identity {
     uint32_t parent_index;          /**< device_index of the whole device, if it has one here */
     uint32_t partition_instance;    /**< MIG GPU instance, tile: with IDENTITY_PARTITION */
     uint32_t partition_subinstance; /**< MIG compute instance: likewise */
-    uint64_t total_memory_bytes;    /**< 0: only an open device tells */
+    uint64_t total_memory_bytes;    /**< 0: known only once the device is open */
     uint8_t uuid[16];
     char uuid_text[64];        /**< as the vendor writes it: "GPU-..." */
     char parent_uuid_text[64]; /**< of the whole device, also when it has no index here */
-    char pci_address[32];      /**< "0000:65:00.0", a partition's its parent's; "" if not on PCI */
-    char node_path[64];        /**< "/dev/nvidia0", without machine_root; "" if none */
-    char architecture[64];     /**< "sm_90", "gfx942:sramecc+:xnack-"; "" not known */
-    char name[128];            /**< the marketing name; "" if only an open device tells */
+    char pci_address[32];  /**< "0000:65:00.0", for a partition its parent's; "" if not on PCI */
+    char node_path[64];    /**< "/dev/nvidia0", without machine_root; "" if none */
+    char architecture[64]; /**< "sm_90", "gfx942:sramecc+:xnack-"; "": not known */
+    char name[128];        /**< the marketing name; "" if known only once the device is open */
 };
 
-/** What an opened device can do. */
+/** The properties of an opened device. */
 struct ds_accel_device_info {
     uint32_t struct_size;
     uint32_t device_index;
@@ -432,8 +434,8 @@ struct ds_accel_device_info {
     uint64_t l2_cache_bytes;
     uint64_t allocation_align_bytes; /**< alignment of every mem_alloc() result */
     uint64_t flags;                /**< DS_ACCEL_FLAG_* of this device; a subset of the backend's */
-    uint64_t flags_known;          /**< the flags answered; others are not known */
-    uint64_t max_allocation_bytes; /**< of one mem_alloc(); 0 not known */
+    uint64_t flags_known;          /**< the flags reported; others are not known */
+    uint64_t max_allocation_bytes; /**< of one mem_alloc(); 0: not known */
 };
 
 #define DS_ACCEL_MEMORY_TOTAL 1u
@@ -444,11 +446,11 @@ struct ds_accel_device_info {
 struct ds_accel_memory_info {
     uint32_t struct_size;
     uint32_t valid;           /**< DS_ACCEL_MEMORY_*: the figures that are known; zero is a value */
-    uint64_t total_bytes;     /**< what this process could ever get */
-    uint64_t available_bytes; /**< what it could get now, other processes considered */
+    uint64_t total_bytes;     /**< the most that this process could allocate */
+    uint64_t available_bytes; /**< what it could allocate now, beside other processes */
     uint64_t process_bytes;   /**< in use by this process */
     uint64_t limit_bytes;     /**< a limit below the device's memory, 0 if none */
-    char limit_source[512];   /**< who set the limit: a file, variable or call */
+    char limit_source[512];   /**< what set the limit: a file, variable or call */
 };
 
 #define DS_ACCEL_STATS_ALLOCATED 1u /**< allocated_bytes and its peak */
@@ -459,10 +461,10 @@ struct ds_accel_memory_info {
 /** Running totals since the device was opened; peaks since the last reset. */
 struct ds_accel_memory_stats {
     uint32_t struct_size;
-    uint32_t valid;           /**< DS_ACCEL_STATS_*: what is known; zero is a value */
+    uint32_t valid;           /**< DS_ACCEL_STATS_*: the known figures; zero is a value */
     uint64_t allocated_bytes; /**< held by live allocations (cpu: the process's resident set) */
     uint64_t allocated_peak_bytes;
-    uint64_t reserved_bytes; /**< held from the driver */
+    uint64_t reserved_bytes; /**< obtained from the driver and held */
     uint64_t reserved_peak_bytes;
     uint64_t alloc_count;
     uint64_t free_count;
@@ -478,7 +480,7 @@ struct ds_accel_memory_stats {
 #define DS_ACCEL_STREAM_DEFAULT 0u
 #define DS_ACCEL_STREAM_NON_BLOCKING 1u /**< no implicit order with the default stream */
 
-#define DS_ACCEL_EVENT_TIMING 1u        /**< elapsed time can be asked */
+#define DS_ACCEL_EVENT_TIMING 1u        /**< elapsed time can be queried */
 #define DS_ACCEL_EVENT_BLOCKING_SYNC 2u /**< waiting sleeps rather than spins */
 #define DS_ACCEL_EVENT_INTERPROCESS 4u
 
@@ -510,13 +512,13 @@ struct ds_accel_memory_stats {
 #define DS_ACCEL_POINTER_MANAGED 3u
 #define DS_ACCEL_POINTER_HOST 4u /**< ordinary host memory, seen by the runtime */
 
-/** What mem_pointer_info knows of an address. */
+/** What mem_pointer_info reports about an address. */
 struct ds_accel_pointer_info {
     uint32_t struct_size;
     uint32_t kind;        /**< DS_ACCEL_POINTER_* */
-    int32_t device_index; /**< owner; always written: -1 none or not known */
+    int32_t device_index; /**< the owning device; always written: -1 if none or not known */
     uint32_t reserved;
-    uint64_t base_address;  /**< start of the allocation that holds the pointer */
+    uint64_t base_address;  /**< start of the allocation that contains the pointer */
     uint64_t size_bytes;    /**< of that allocation */
     uint64_t allocation_id; /**< unique in the plugin, never reused; 0 unknown */
 };
@@ -530,7 +532,7 @@ struct ds_accel_pointer_info {
 #define DS_ACCEL_NATIVE_GRAPH 6u
 #define DS_ACCEL_NATIVE_GRAPH_EXEC 7u
 
-#define DS_ACCEL_VMEM_EXPORTABLE 1u /**< can be given to dmabuf_export and ipc_memory_export */
+#define DS_ACCEL_VMEM_EXPORTABLE 1u /**< can be passed to dmabuf_export and ipc_memory_export */
 
 #define DS_ACCEL_VMEM_ACCESS_NONE 0u
 #define DS_ACCEL_VMEM_ACCESS_READ 1u
@@ -548,14 +550,14 @@ struct ds_accel_pointer_info {
 /** One link of a device, an element of an array. */
 struct ds_accel_link {
     uint32_t struct_size;
-    uint32_t kind; /**< DS_ACCEL_LINK_* */
-    int32_t
-        peer_index; /**< device_index at the other end; always written: -1 if it is none of ours */
-    uint32_t width; /**< lanes */
+    uint32_t kind;      /**< DS_ACCEL_LINK_* */
+    int32_t peer_index; /**< device_index at the other end; always written: -1 if not a device of
+                           this plugin */
+    uint32_t width;     /**< lanes */
     uint32_t generation;
     uint32_t is_up;                 /**< 1 or 0 */
     uint64_t bandwidth_bytes_per_s; /**< one direction */
-    char peer_pci_address[32];      /**< when the other end is known by address only */
+    char peer_pci_address[32];      /**< set when only the address of the other end is known */
 };
 
 #define DS_ACCEL_TELEMETRY_UTILIZATION 0x1ull
@@ -599,23 +601,23 @@ struct ds_accel_telemetry {
     uint64_t ecc_uncorrected_count;
     uint64_t memory_total_bytes;
     uint64_t memory_used_bytes; /**< by all processes */
-    uint64_t sampled_over_ns;   /**< the period behind the percentages; 0 not known */
+    uint64_t sampled_over_ns;   /**< the period of the percentages; 0: not known */
 };
 
 /** One process that uses a device, an element of an array. */
 struct ds_accel_process {
     uint32_t struct_size;
-    int32_t pid; /**< as this process's PID namespace sees it; 0 if it does not */
+    int32_t pid; /**< the pid in this process's PID namespace; 0 if it has none there */
     uint64_t memory_bytes;
     uint32_t utilization_percent;
-    /** DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION. Bits from 32 on never come here:
-     * a figure that has such a bit comes with a 64-bit set of its own, appended to this struct. */
+    /** DS_ACCEL_TELEMETRY_MEMORY, DS_ACCEL_TELEMETRY_UTILIZATION. Bits from 32 on are never set
+     * here: a figure with such a bit brings its own 64-bit set, appended to this struct. */
     uint32_t valid;
 };
 
-#define DS_ACCEL_ENV_IF_UNSET 1u /**< the job's own value stays */
-#define DS_ACCEL_ENV_ALWAYS 2u   /**< in place of the job's own value */
-#define DS_ACCEL_ENV_UNSET 3u    /**< the job does not have the variable */
+#define DS_ACCEL_ENV_IF_UNSET 1u /**< the job keeps its own value */
+#define DS_ACCEL_ENV_ALWAYS 2u   /**< the value replaces the job's own */
+#define DS_ACCEL_ENV_UNSET 3u    /**< the variable is removed from the job */
 
 /** A variable this backend wants in a job's environment, an element of an array. */
 struct ds_accel_env_rule {
@@ -638,21 +640,22 @@ struct ds_accel_op_builder {
     const char *json;    /**< the recipe in the form of the configuration's op_builders, or NULL */
 };
 
-/** Receives pieces of a text that a plugin writes; returns DS_ACCEL_OK to go on. */
+/** Receives pieces of a text that a plugin writes; returns DS_ACCEL_OK to continue. */
 typedef int32_t (*ds_accel_text_sink_t)(void *user_data, const char *text, uint64_t text_bytes);
 /**
- * Runs once for each stream_host_task that returned DS_ACCEL_OK (captured: once a launch): @p
- * status is DS_ACCEL_OK, or why the stream did not get there. On any thread; must not call into the
- * plugin, the vendor's runtime or, but for ds_accel_note_access(), the program's library.
+ * Runs once for each stream_host_task that returned DS_ACCEL_OK (when captured: once per launch).
+ * @p status is DS_ACCEL_OK, or the reason why the stream did not reach the task. Runs on any
+ * thread; must not call the plugin, the vendor's runtime or the program's library, except
+ * ds_accel_note_access().
  */
 typedef void (*ds_accel_host_task_t)(void *user_data, int32_t status);
 
 /*
- * What native_get and native_wrap take and give, as their kind says. It is void, so that every
- * handle converts. With DS_ACCEL_TYPED_HANDLES defined it is a type of its own, and a handle
- * becomes one, and one a handle, only by name: ds_accel_object_of_stream(),
- * ds_accel_object_as_stream(), and likewise device, event, graph, graph_exec and memory. The
- * compiled ABI is the same.
+ * The object type of native_get and native_wrap; their kind argument selects the handle that it is.
+ * The type is void, so that every handle converts to it. With DS_ACCEL_TYPED_HANDLES defined it is
+ * a separate type, and only named functions convert: ds_accel_object_of_stream() from a handle,
+ * ds_accel_object_as_stream() to a handle, and likewise for device, event, graph, graph_exec and
+ * memory. The compiled ABI is the same.
  */
 #ifdef DS_ACCEL_TYPED_HANDLES
 typedef struct ds_accel_plugin_object ds_accel_plugin_object_t;
@@ -692,33 +695,35 @@ DS_ACCEL_INLINE const void *ds_accel_object_as_memory(const ds_accel_plugin_obje
 /* ---- the table ------------------------------------------------------------------------------ */
 
 /**
- * All that a plugin does, generation 1. Append only. Required: name, probe, init, shutdown,
+ * The functions of a plugin, generation 1. Append only. Required: name, probe, init, shutdown,
  * device_count, device_open and device_close; everything else may be NULL.
  *
  * Threads: entry, probe, init and shutdown are called by one thread at a time. Everything else may
- * be called from any thread; calls on the same stream, event or graph are not made at the same time
- * unless the slot says so. Device addresses are `void *`; sizes are bytes.
+ * be called from any thread; calls on the same stream, event or graph are not concurrent unless the
+ * slot says so. Device addresses are `void *`; sizes are bytes.
  *
  * Statuses that mean the same in every slot:
- *  - ERR_INVALID: a device_index from device_count on, also one of a list; a flag, kind, mode or
- *    list that this plugin does not know; a size, alignment or handle that cannot be.
- *  - ERR_UNSUPPORTED: a flag, kind or mode of this header that the plugin knows, where it, the
- *    runtime or this device does not offer it. Every plugin accepts DS_ACCEL_STREAM_NON_BLOCKING,
- *    DS_ACCEL_EVENT_BLOCKING_SYNC, the copy kinds other than INFER and, if it has event_elapsed_ms,
- *    DS_ACCEL_EVENT_TIMING.
+ *  - ERR_INVALID: a device_index of device_count or above, also as an element of a list; a flag,
+ *    kind, mode or list that this plugin does not know; an impossible size, alignment or handle.
+ *  - ERR_UNSUPPORTED: a flag, kind or mode of this header that the plugin knows, but that the
+ *    plugin, the runtime or this device does not offer. Every plugin accepts
+ *    DS_ACCEL_STREAM_NON_BLOCKING, DS_ACCEL_EVENT_BLOCKING_SYNC, the copy kinds other than INFER
+ *    and, if it has event_elapsed_ms, DS_ACCEL_EVENT_TIMING.
  *  - ERR_LIMIT: a text does not fit (a name of env_name_get: ERR_INVALID). Where there is
- *    needed_out, value NULL with value_size 0 asks for the size: ERR_LIMIT, and the bytes with the
- *    NUL. An array is asked for its number with NULL and capacity 0: DS_ACCEL_OK.
+ *    needed_out, value NULL with value_size 0 queries the size: the call returns ERR_LIMIT and
+ *    writes the number of bytes, the NUL included. For an array, NULL with capacity 0 queries the
+ *    number of elements: the call returns DS_ACCEL_OK.
  *
- * Owners: what is made with a device handle (streams, events, graphs, memory) belongs to it and is
- * released before it is closed, memory through it, even if another handle is of the same device.
+ * Owners: streams, events, graphs and memory made with a device handle belong to that handle and
+ * are released before it is closed. Memory is released through that handle, even if another handle
+ * is open on the same device.
  */
 struct ds_accel_plugin {
     uint32_t struct_size;
     uint16_t abi_major;
     uint16_t abi_minor;
-    uint64_t required_features; /**< bits the host must know; same as in the note */
-    uint64_t optional_features; /**< bits the plugin uses where they exist */
+    uint64_t required_features; /**< bits that the host must know; as in the note */
+    uint64_t optional_features; /**< bits that the plugin uses if the host has them */
     const char *name;           /**< equals the file's and the note's */
     const char *vendor;
     const char *version; /**< the plugin's own */
@@ -726,59 +731,63 @@ struct ds_accel_plugin {
     /* -- life -- */
 
     /**
-     * Can this accelerator be used here? The interface's is_available. Leaves nothing behind.
+     * Report whether this accelerator can be used here: is_available of DeepSpeed's interface.
+     * Leaves nothing behind in the process.
      * @return DS_ACCEL_OK with *verdict filled; a negative code means the same as state ERROR
      */
     int32_t (*probe)(const struct ds_accel_host *host, struct ds_accel_verdict *verdict,
                      struct ds_accel_error *error);
-    /** Start the vendor's runtime. May be called again, also while other instances live. */
+    /** Start the vendor's runtime. May be called again, also while other instances exist. */
     int32_t (*init)(const struct ds_accel_host *host, ds_accel_plugin_instance_t **instance_out,
                     struct ds_accel_error *error);
-    /** Every device was closed before. NULL is ignored. */
+    /** The caller has closed every device. NULL is ignored. */
     void (*shutdown)(ds_accel_plugin_instance_t *instance);
-    /** Further functions by string id, static storage; ERR_NOT_FOUND. */
+    /** Further functions by string id, in static storage; ERR_NOT_FOUND if there are none of that
+     * id. */
     int32_t (*extension)(ds_accel_plugin_instance_t *instance, const char *id,
                          const void **extension_out, struct ds_accel_error *error);
-    /** What holds for all devices; the answer does not change while the instance lives. */
+    /** Facts that hold for all devices; they do not change while the instance exists. */
     int32_t (*backend_info)(ds_accel_plugin_instance_t *instance,
                             struct ds_accel_backend_info *info_out, struct ds_accel_error *error);
 
     /* -- device -- */
 
-    /** How many devices this process may use; the same as long as the instance lives. */
+    /** Number of devices that this process may use; constant while the instance exists. */
     int32_t (*device_count)(ds_accel_plugin_instance_t *instance, uint32_t *count_out,
                             struct ds_accel_error *error);
     /**
-     * Without opening or waking the device.
+     * Identify a device without opening or waking it.
      * @return ERR_INVALID @p device_index is not below device_count
      */
     int32_t (*device_identity)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                struct ds_accel_device_identity *identity_out,
                                struct ds_accel_error *error);
     /**
-     * Opening a device again gives the same or another handle; each is closed separately.
+     * Open a device. Opening it again returns the same or another handle; each opening is closed
+     * separately.
      * @return ERR_INVALID @p device_index is not below device_count
      */
     int32_t (*device_open)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                            ds_accel_plugin_device_t **device_out, struct ds_accel_error *error);
-    /** As device_open, in the program's own context (DS_ACCEL_NATIVE_CONTEXT), which stays its own.
+    /** As device_open, in the program's own context (DS_ACCEL_NATIVE_CONTEXT), which the program
+     * keeps and destroys.
      */
     int32_t (*device_open_native)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                   uint64_t native_context, ds_accel_plugin_device_t **device_out,
                                   struct ds_accel_error *error);
-    /** Its streams, events, graphs and memory were released before. NULL is ignored. */
+    /** The caller has released the handle's streams, events, graphs and memory. NULL is ignored. */
     void (*device_close)(ds_accel_plugin_device_t *device);
-    /** Answers that need the device to be open; they do not change until it is closed. */
+    /** Facts that need the device to be open; they do not change until it is closed. */
     int32_t (*device_info)(ds_accel_plugin_device_t *device, struct ds_accel_device_info *info_out,
                            struct ds_accel_error *error);
-    /** The calling thread's current device, as the vendor's runtime keeps it. */
+    /** The calling thread's current device in the vendor's runtime. */
     int32_t (*device_get_current)(ds_accel_plugin_instance_t *instance, uint32_t *device_index_out,
                                   struct ds_accel_error *error);
-    /** Make it the calling thread's current device, as the vendor's runtime keeps it. */
+    /** Make @p device the calling thread's current device in the vendor's runtime. */
     int32_t (*device_set_current)(ds_accel_plugin_device_t *device, struct ds_accel_error *error);
     /**
      * Wait for all work of all streams of the device. @p timeout_ns, here and below: UINT64_MAX
-     * waits for ever, 0 only asks; ERR_TIMEOUT when it has passed.
+     * waits without limit, 0 only checks; ERR_TIMEOUT when the time has passed.
      */
     int32_t (*device_synchronize)(ds_accel_plugin_device_t *device, uint64_t timeout_ns,
                                   struct ds_accel_error *error);
@@ -788,47 +797,51 @@ struct ds_accel_plugin {
     /* -- stream -- */
 
     /**
-     * @p flags: DS_ACCEL_STREAM_*. @p priority lies in the device's range; lower numbers run first.
+     * @p flags: DS_ACCEL_STREAM_*. @p priority is within the device's range; lower numbers run
+     * first.
      */
     int32_t (*stream_create)(ds_accel_plugin_device_t *device, uint32_t flags, int32_t priority,
                              ds_accel_plugin_stream_t **stream_out, struct ds_accel_error *error);
-    /** Pending work is completed first or goes on; never lost. NULL is ignored. */
+    /** Pending work completes before the call returns or continues after it; no work is lost. NULL
+     * is ignored. */
     void (*stream_destroy)(ds_accel_plugin_stream_t *stream);
     /**
-     * Borrowed; lives as long as the device handle, and is the same for it at each call. Two
-     * handles of a device may have two of them, or one.
+     * The default stream, borrowed: valid as long as the device handle, and the same at each call.
+     * Two handles of one device may have two default streams, or share one.
      */
     int32_t (*stream_get_default)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
                                   struct ds_accel_error *error);
     /**
-     * For runtimes that keep a current stream per thread; otherwise NULL, and the host keeps it.
-     * The same handle for the same vendor stream, borrowed until the device is closed.
+     * For runtimes that keep a current stream per thread; in other plugins the slot is NULL, and
+     * the host keeps the current stream. Returns the same handle for the same vendor stream,
+     * borrowed until the device is closed.
      */
     int32_t (*stream_get_current)(ds_accel_plugin_device_t *device,
                                   ds_accel_plugin_stream_t **stream_out,
                                   struct ds_accel_error *error);
-    /** Make it the calling thread's current stream, for runtimes that keep one. */
+    /** Make @p stream the calling thread's current stream, for runtimes that keep one. */
     int32_t (*stream_set_current)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
-    /** The numbers that stream_create accepts: from *greatest_out, which runs first, to *least_out.
+    /** The priorities that stream_create accepts: from *greatest_out, which runs first, to
+     * *least_out.
      */
     int32_t (*stream_priority_range)(ds_accel_plugin_device_t *device, int32_t *least_out,
                                      int32_t *greatest_out, struct ds_accel_error *error);
-    /** Wait for all work that was queued before; ERR_STATE while the stream captures. */
+    /** Wait for all work queued before this call; ERR_STATE while the stream captures. */
     int32_t (*stream_synchronize)(ds_accel_plugin_stream_t *stream, uint64_t timeout_ns,
                                   struct ds_accel_error *error);
     /** DS_ACCEL_OK: idle; DS_ACCEL_NOT_READY: busy. */
     int32_t (*stream_query)(ds_accel_plugin_stream_t *stream, struct ds_accel_error *error);
     /**
-     * Work queued on @p stream after this call waits on the device for @p event. Also while another
-     * thread uses the stream.
+     * Work queued on @p stream after this call waits on the device for @p event. May be called
+     * while another thread uses the stream.
      */
     int32_t (*stream_wait_event)(ds_accel_plugin_stream_t *stream, ds_accel_plugin_event_t *event,
                                  struct ds_accel_error *error);
     /**
-     * Run @p task on the host when the stream gets there. The task calls neither this plugin nor
+     * Run @p task on the host when the stream reaches it. The task calls neither this plugin nor
      * the vendor's runtime, and waits for no work of the device; it may lock, signal a thread and
-     * call the C library. Work queued behind it waits until it returns.
+     * call the C library. Work queued after the task waits until the task returns.
      */
     int32_t (*stream_host_task)(ds_accel_plugin_stream_t *stream, ds_accel_host_task_t task,
                                 void *user_data, struct ds_accel_error *error);
@@ -836,33 +849,34 @@ struct ds_accel_plugin {
     /* -- event -- */
 
     /**
-     * @p flags: DS_ACCEL_EVENT_*. ERR_UNSUPPORTED for INTERPROCESS where events are not shared.
+     * @p flags: DS_ACCEL_EVENT_*. ERR_UNSUPPORTED for INTERPROCESS if the plugin cannot share
+     * events.
      */
     int32_t (*event_create)(ds_accel_plugin_device_t *device, uint32_t flags,
                             ds_accel_plugin_event_t **event_out, struct ds_accel_error *error);
     /**
-     * Also while its mark is pending: what waits for the mark goes on waiting for it, and none of
-     * the work is lost. May block until it is reached. NULL is ignored.
+     * May be called while the recorded point is pending: streams that wait for this point continue
+     * to wait for it, and no work is lost. May block until the point is reached. NULL is ignored.
      */
     void (*event_destroy)(ds_accel_plugin_event_t *event);
-    /** Recording again replaces the earlier mark. Also while another thread uses the stream. */
+    /** Recording again replaces the earlier point. May be called while another thread uses the
+     * stream. */
     int32_t (*event_record)(ds_accel_plugin_event_t *event, ds_accel_plugin_stream_t *stream,
                             struct ds_accel_error *error);
     /**
-     * DS_ACCEL_OK: reached, or never recorded; DS_ACCEL_NOT_READY; ERR_STATE, as for
-     * event_synchronize: recorded in a capture that was not launched, until it is recorded again.
-     * From any thread. Breaks no capture, as event_synchronize does not: the library asks events
-     * while anything captures.
+     * DS_ACCEL_OK: the event was reached, or never recorded; DS_ACCEL_NOT_READY: not yet reached;
+     * ERR_STATE, as in event_synchronize: the event was recorded in a capture that was not
+     * launched, and not recorded again since. May be called from any thread. Like event_synchronize
+     * it breaks no capture: the library queries events while streams capture.
      */
     int32_t (*event_query)(ds_accel_plugin_event_t *event, struct ds_accel_error *error);
     /**
-     * Wait until the event is reached; DS_ACCEL_OK at once if it was never recorded. From any
-     * thread.
+     * Wait until the event is reached; DS_ACCEL_OK at once if it was never recorded. May be called
+     * from any thread.
      */
     int32_t (*event_synchronize)(ds_accel_plugin_event_t *event, uint64_t timeout_ns,
                                  struct ds_accel_error *error);
-    /** Milliseconds from @p start to @p end; ERR_STATE without timing or before both were reached.
-     */
+    /** Milliseconds from @p start to @p end; ERR_STATE without timing or until both are reached. */
     int32_t (*event_elapsed_ms)(ds_accel_plugin_event_t *start, ds_accel_plugin_event_t *end,
                                 double *elapsed_ms_out, struct ds_accel_error *error);
 
@@ -871,98 +885,107 @@ struct ds_accel_plugin {
     /**
      * @p size_bytes > 0. @p align_bytes 0: device_info's allocation_align_bytes; else a power of
      * two.
-     * @p flags: none so far, 0. Contents undefined. Never a part of a capture, and breaks none.
+     * @p flags: none defined, pass 0. The contents are undefined. The call is never part of a
+     * capture and breaks none.
      */
     int32_t (*mem_alloc)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                          uint64_t align_bytes, uint32_t flags, void **pointer_out,
                          struct ds_accel_error *error);
     /**
-     * Memory of mem_alloc, mem_alloc_managed or native_wrap, through the handle that it belongs to.
-     * Waits for work that uses it, as far as the runtime knows of any. NULL is ignored.
+     * Free memory of mem_alloc, mem_alloc_managed or native_wrap, through the device handle that it
+     * belongs to. Waits for work that uses the memory, as far as the runtime knows of such work.
+     * NULL is ignored.
      */
     int32_t (*mem_free)(ds_accel_plugin_device_t *device, void *pointer,
                         struct ds_accel_error *error);
     /**
-     * Page-locked host memory. @p align_bytes: 1 = the runtime's own, 0 = the page size (for direct
-     * I/O), else a power of two. ERR_LIMIT with the limit's name and size when the kernel refuses.
+     * Allocate page-locked host memory. @p align_bytes: 1 = the runtime's own, 0 = the page size
+     * (for direct I/O), else a power of two. ERR_LIMIT with the limit's name and size when the
+     * kernel refuses.
      */
     int32_t (*mem_alloc_pinned)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                 uint64_t align_bytes, uint32_t flags, void **pointer_out,
                                 struct ds_accel_error *error);
-    /** Of mem_alloc_pinned, through the handle that allocated it. */
+    /** Free memory of mem_alloc_pinned, through the handle that allocated it. */
     int32_t (*mem_free_pinned)(ds_accel_plugin_device_t *device, void *pointer,
                                struct ds_accel_error *error);
     /**
-     * Lock memory that the caller owns, until mem_unregister: to mem_pointer_info it is
-     * DS_ACCEL_POINTER_PINNED until then. @p flags: DS_ACCEL_PINNED_*.
+     * Lock memory that the caller owns, until mem_unregister; mem_pointer_info reports it as
+     * DS_ACCEL_POINTER_PINNED meanwhile. @p flags: DS_ACCEL_PINNED_*.
      */
     int32_t (*mem_register)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                             uint32_t flags, struct ds_accel_error *error);
     /**
-     * Unlock it: the pointer that mem_register took. The caller has waited for work that uses it.
+     * Unlock memory; @p pointer is the one passed to mem_register. The caller has waited for work
+     * that uses the memory.
      */
     int32_t (*mem_unregister)(ds_accel_plugin_device_t *device, void *pointer,
                               struct ds_accel_error *error);
-    /** Migrating memory that host and device both address. */
+    /** Allocate migrating memory that host and device both address. */
     int32_t (*mem_alloc_managed)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                                  uint32_t flags, void **pointer_out, struct ds_accel_error *error);
     /** The device's address of mapped pinned memory. */
     int32_t (*mem_device_pointer)(ds_accel_plugin_device_t *device, void *host_pointer,
                                   void **device_pointer_out, struct ds_accel_error *error);
     /**
-     * Done when it returns. Ranges do not overlap. @p kind is DS_ACCEL_COPY_*. In no order with
-     * work that is queued: the caller waits for what writes the source or uses the destination
-     * first. A copy of 0 bytes, here and below, and a fill of 0 bytes are DS_ACCEL_OK.
+     * Copy; the copy is complete when the call returns. Ranges do not overlap. @p kind is
+     * DS_ACCEL_COPY_*. The copy is not ordered with queued work: the caller first waits for work
+     * that writes the source or uses the destination. A copy of 0 bytes, here and below, and a fill
+     * of 0 bytes return DS_ACCEL_OK.
      */
     int32_t (*mem_copy)(ds_accel_plugin_device_t *device, void *destination, const void *source,
                         uint64_t size_bytes, uint32_t kind, struct ds_accel_error *error);
-    /** Queued; host memory stays as it is until the stream has passed. */
+    /** Queue a copy; the caller leaves host memory unchanged until the stream passed the copy. */
     int32_t (*mem_copy_async)(ds_accel_plugin_stream_t *stream, void *destination,
                               const void *source, uint64_t size_bytes, uint32_t kind,
                               struct ds_accel_error *error);
-    /** Between two devices of this backend, queued on @p stream. */
+    /** Queue a copy between two devices of this backend on @p stream. */
     int32_t (*mem_copy_peer_async)(ds_accel_plugin_stream_t *stream,
                                    ds_accel_plugin_device_t *destination_device, void *destination,
                                    ds_accel_plugin_device_t *source_device, const void *source,
                                    uint64_t size_bytes, struct ds_accel_error *error);
-    /** Repeat @p pattern, 1, 2 or 4 bytes long, over size_bytes, a multiple of it; queued. */
+    /** Queue a fill: repeat @p pattern, 1, 2 or 4 bytes long, over size_bytes, a multiple of its
+     * length. */
     int32_t (*mem_fill_async)(ds_accel_plugin_stream_t *stream, void *destination,
                               const void *pattern, uint32_t pattern_bytes, uint64_t size_bytes,
                               struct ds_accel_error *error);
-    /** The device's memory now, other processes considered. */
+    /** The device's memory now, with other processes taken into account. */
     int32_t (*mem_info)(ds_accel_plugin_device_t *device, struct ds_accel_memory_info *info_out,
                         struct ds_accel_error *error);
-    /** What this plugin allocated on the device; `valid` says which figures it keeps. */
+    /** What this plugin allocated on the device; `valid` names the figures that it keeps. */
     int32_t (*mem_stats)(ds_accel_plugin_device_t *device, struct ds_accel_memory_stats *stats_out,
                          struct ds_accel_error *error);
-    /** Peaks named in @p which (DS_ACCEL_PEAK_*) become the current values. */
+    /** Reset the peaks named in @p which (DS_ACCEL_PEAK_*) to the current values. */
     int32_t (*mem_reset_peaks)(ds_accel_plugin_device_t *device, uint32_t which,
                                struct ds_accel_error *error);
-    /** Give unused memory that the runtime keeps, all but @p keep_bytes, back to the driver. */
+    /** Release unused memory that the runtime keeps, all but @p keep_bytes, to the driver. */
     int32_t (*mem_trim)(ds_accel_plugin_device_t *device, uint64_t keep_bytes,
                         struct ds_accel_error *error);
     /** Refuse allocations of this process beyond @p limit_bytes; 0 lifts the limit. */
     int32_t (*mem_set_limit)(ds_accel_plugin_device_t *device, uint64_t limit_bytes,
                              struct ds_accel_error *error);
     /**
-     * @p device: where @p pointer is valid; NULL: any, with DS_ACCEL_FLAG_UNIFIED_ADDRESSES. An
-     * unknown address is DS_ACCEL_OK with DS_ACCEL_POINTER_UNKNOWN.
+     * @p device: the device on which @p pointer is valid; with DS_ACCEL_FLAG_UNIFIED_ADDRESSES NULL
+     * stands for any device. For an unknown address the call returns DS_ACCEL_OK and
+     * DS_ACCEL_POINTER_UNKNOWN.
      */
     int32_t (*mem_pointer_info)(ds_accel_plugin_instance_t *instance,
                                 ds_accel_plugin_device_t *device, const void *pointer,
                                 struct ds_accel_pointer_info *info_out,
                                 struct ds_accel_error *error);
-    /** Stream-ordered: usable by work after all of @p waits and after this point of @p stream. */
+    /** Allocate in stream order: work may use the memory after all of @p waits and after this point
+     * of @p stream. */
     int32_t (*mem_alloc_async)(ds_accel_plugin_stream_t *stream, uint64_t size_bytes,
                                uint32_t flags, ds_accel_plugin_event_t *const *waits,
                                uint32_t wait_count, void **pointer_out,
                                struct ds_accel_error *error);
-    /** Stream-ordered: given back after all of @p waits and after this point of @p stream. */
+    /** Free in stream order: the memory is released after all of @p waits and after this point of
+     * @p stream. */
     int32_t (*mem_free_async)(ds_accel_plugin_stream_t *stream, void *pointer,
                               ds_accel_plugin_event_t *const *waits, uint32_t wait_count,
                               struct ds_accel_error *error);
 
-    /* -- virtual memory: reserve addresses, map physical memory under them, allow access -- */
+    /* -- virtual memory: reserve addresses, map physical memory to them, allow access -- */
 
     /**
      * Sizes and addresses of the vmem slots are multiples of *minimum_bytes_out, a power of two.
@@ -970,53 +993,54 @@ struct ds_accel_plugin {
     int32_t (*vmem_granularity)(ds_accel_plugin_device_t *device, uint32_t flags,
                                 uint64_t *minimum_bytes_out, uint64_t *recommended_bytes_out,
                                 struct ds_accel_error *error);
-    /** @p hint: a wanted address or NULL; only a wish. @p flags: none so far, 0. */
+    /** @p hint: a preferred address or NULL; the plugin may ignore it. @p flags: none defined, pass
+     * 0. */
     int32_t (*vmem_reserve)(ds_accel_plugin_device_t *device, uint64_t size_bytes,
                             uint64_t align_bytes, void *hint, uint32_t flags, void **address_out,
                             struct ds_accel_error *error);
-    /** Exactly a range that was reserved, with nothing mapped in it. */
+    /** Release exactly a range that was reserved, with nothing mapped in it. */
     int32_t (*vmem_release)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                             struct ds_accel_error *error);
     /** @p flags: DS_ACCEL_VMEM_EXPORTABLE or 0. */
     int32_t (*vmem_create)(ds_accel_plugin_device_t *device, uint64_t size_bytes, uint32_t flags,
                            ds_accel_plugin_vmem_t **vmem_out, struct ds_accel_error *error);
-    /** What is still mapped keeps the memory until it is unmapped. */
+    /** Ranges that are still mapped keep the memory until they are unmapped. */
     void (*vmem_destroy)(ds_accel_plugin_vmem_t *vmem);
-    /** Put memory under addresses that were reserved and have none; access is set separately. */
+    /** Map memory to reserved addresses that have none; access is set separately. */
     int32_t (*vmem_map)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                         ds_accel_plugin_vmem_t *vmem, uint64_t vmem_offset_bytes,
                         struct ds_accel_error *error);
-    /** Exactly a range that was mapped. */
+    /** Unmap exactly a range that was mapped. */
     int32_t (*vmem_unmap)(ds_accel_plugin_device_t *device, void *address, uint64_t size_bytes,
                           struct ds_accel_error *error);
-    /** @p access is DS_ACCEL_VMEM_ACCESS_*, for @p accessor where the vendor tells devices apart.
-     */
+    /** @p access: DS_ACCEL_VMEM_ACCESS_*, for @p accessor if the vendor distinguishes devices. */
     int32_t (*vmem_set_access)(ds_accel_plugin_device_t *accessor, void *address,
                                uint64_t size_bytes, uint32_t access, struct ds_accel_error *error);
 
     /* -- graph -- */
 
     /**
-     * Work queued on @p stream from now on is recorded instead of run. ERR_STATE while it captures.
+     * Record work queued on @p stream from now on instead of running it. ERR_STATE while the stream
+     * captures.
      */
     int32_t (*graph_capture_begin)(ds_accel_plugin_stream_t *stream, uint32_t mode,
                                    struct ds_accel_error *error);
-    /** Ends the capture in any case; ERR_STATE and no graph if it was broken, or there is none. */
+    /** Always ends the capture; ERR_STATE and no graph if it was broken, or there is no capture. */
     int32_t (*graph_capture_end)(ds_accel_plugin_stream_t *stream,
                                  ds_accel_plugin_graph_t **graph_out, struct ds_accel_error *error);
     /** DS_ACCEL_CAPTURING_* */
     int32_t (*graph_capture_status)(ds_accel_plugin_stream_t *stream, uint32_t *status_out,
                                     struct ds_accel_error *error);
-    /** Graphs instantiated from it go on. NULL is ignored. */
+    /** Executable graphs instantiated from @p graph stay valid. NULL is ignored. */
     void (*graph_destroy)(ds_accel_plugin_graph_t *graph);
     /**
-     * @p flags: none so far, 0. The graph may be destroyed afterwards; a second instance of it may
-     * be ERR_STATE where the runtime has one object for both.
+     * @p flags: none defined, pass 0. The graph may be destroyed afterwards. A second instantiation
+     * of a graph may fail with ERR_STATE if the runtime uses one object for graph and instance.
      */
     int32_t (*graph_instantiate)(ds_accel_plugin_graph_t *graph, uint32_t flags,
                                  ds_accel_plugin_graph_exec_t **exec_out,
                                  struct ds_accel_error *error);
-    /** Launches that are queued are completed first or go on. NULL is ignored. */
+    /** Queued launches complete before the call returns or continue after it. NULL is ignored. */
     void (*graph_exec_destroy)(ds_accel_plugin_graph_exec_t *exec);
     /** Queue the whole graph on @p stream; the plugin orders the launches of one exec. */
     int32_t (*graph_launch)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_stream_t *stream,
@@ -1024,27 +1048,26 @@ struct ds_accel_plugin {
     /** Take @p graph's parameters without a new instance; *result_out is DS_ACCEL_GRAPH_*. */
     int32_t (*graph_exec_update)(ds_accel_plugin_graph_exec_t *exec, ds_accel_plugin_graph_t *graph,
                                  uint32_t *result_out, struct ds_accel_error *error);
-    /** How many pieces of work were captured. */
+    /** Number of pieces of work that were captured. */
     int32_t (*graph_node_count)(ds_accel_plugin_graph_t *graph, uint64_t *count_out,
                                 struct ds_accel_error *error);
     /**
-     * A readable picture, Graphviz where the vendor has it; a negative answer of the sink ends it,
-     * and this with a negative status.
+     * Write a readable picture, as Graphviz if the vendor supports it. If the sink returns a
+     * negative status, the call stops and returns a negative status.
      */
     int32_t (*graph_dump)(ds_accel_plugin_graph_t *graph, ds_accel_text_sink_t sink,
                           void *user_data, struct ds_accel_error *error);
 
     /* -- data types -- */
 
-    /** *support_out: DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0 for a dtype it does not know.
-     */
+    /** *support_out: DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0: unknown dtype. */
     int32_t (*dtype_support)(ds_accel_plugin_device_t *device, uint32_t dtype,
                              uint32_t *support_out, struct ds_accel_error *error);
 
     /* -- telemetry: needs no open device and makes no context -- */
 
     /**
-     * Only what `valid` names is known; a sleeping device stays asleep.
+     * Read sensors; only members named in `valid` are known. A sleeping device stays asleep.
      * @return ERR_INVALID @p device_index is not below device_count
      */
     int32_t (*telemetry_get)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
@@ -1052,8 +1075,8 @@ struct ds_accel_plugin {
                              struct ds_accel_error *error);
     /**
      * Write up to @p capacity elements, @p stride_bytes apart, and always the full number to
-     * *count_out; capacity 0 only counts. ERR_UNSUPPORTED, with its name, where a library that this
-     * needs is not installed.
+     * *count_out; capacity 0 only counts. ERR_UNSUPPORTED if a library that this call needs is not
+     * installed; the error names the library.
      */
     int32_t (*telemetry_processes)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                                    struct ds_accel_process *processes, uint32_t stride_bytes,
@@ -1068,9 +1091,9 @@ struct ds_accel_plugin {
     /** End the calling thread's innermost range of @p domain; ERR_STATE if none is open. */
     int32_t (*range_pop)(ds_accel_plugin_instance_t *instance, const char *domain,
                          struct ds_accel_error *error);
-    /** Ask the vendor's profiler, where one watches this process, to collect. */
+    /** If a vendor's profiler is attached to this process, start its collection. */
     int32_t (*profiler_start)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
-    /** Ask it to stop collecting. */
+    /** Stop the profiler's collection. */
     int32_t (*profiler_stop)(ds_accel_plugin_instance_t *instance, struct ds_accel_error *error);
 
     /* -- peers and links -- */
@@ -1078,13 +1101,13 @@ struct ds_accel_plugin {
     /** *can_out: 1 if @p device can address @p peer's memory, else 0. */
     int32_t (*peer_can_access)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                                uint32_t *can_out, struct ds_accel_error *error);
-    /** Already enabled is DS_ACCEL_OK. */
+    /** Let @p device access @p peer's memory. DS_ACCEL_OK if access is already enabled. */
     int32_t (*peer_enable)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                            struct ds_accel_error *error);
-    /** Not enabled is DS_ACCEL_OK. */
+    /** End the access of @p device to @p peer's memory. DS_ACCEL_OK if it is not enabled. */
     int32_t (*peer_disable)(ds_accel_plugin_device_t *device, ds_accel_plugin_device_t *peer,
                             struct ds_accel_error *error);
-    /** As telemetry_processes, without opening the device. */
+    /** Array and count as in telemetry_processes; does not open the device. */
     int32_t (*links_get)(ds_accel_plugin_instance_t *instance, uint32_t device_index,
                          struct ds_accel_link *links, uint32_t stride_bytes, uint32_t capacity,
                          uint32_t *count_out, struct ds_accel_error *error);
@@ -1094,18 +1117,22 @@ struct ds_accel_plugin {
     /**
      * @p handle has backend_info's memory_handle_bytes: plain bytes, usable by any process of the
      * same user on this machine until ipc_memory_unexport(), mem_free() or the end of this process.
-     * @p pointer may lie inside an allocation: opening gives the same place.
+     * @p pointer may be inside an allocation: opening the handle returns the address of the same
+     * byte.
      */
     int32_t (*ipc_memory_export)(ds_accel_plugin_device_t *device, void *pointer, void *handle,
                                  uint32_t handle_bytes, struct ds_accel_error *error);
-    /** The exporter has done with it; importers that have it open keep it. */
+    /** The exporter no longer needs the handle; importers that have opened it keep their mapping.
+     * */
     int32_t (*ipc_memory_unexport)(ds_accel_plugin_device_t *device, const void *handle,
                                    uint32_t handle_bytes, struct ds_accel_error *error);
-    /** Each opening is closed once, with the pointer it gave. @p flags: none so far, 0. */
+    /** Each opening is closed once, with the pointer that it returned. @p flags: none defined, pass
+     * 0. */
     int32_t (*ipc_memory_open)(ds_accel_plugin_device_t *device, const void *handle,
                                uint32_t handle_bytes, uint32_t flags, void **pointer_out,
                                struct ds_accel_error *error);
-    /** The pointer that ipc_memory_open gave; the caller has waited for work that uses it. */
+    /** Close the pointer that ipc_memory_open returned; the caller has waited for work that uses
+     * it. */
     int32_t (*ipc_memory_close)(ds_accel_plugin_device_t *device, void *pointer,
                                 struct ds_accel_error *error);
     /**
@@ -1114,18 +1141,19 @@ struct ds_accel_plugin {
      */
     int32_t (*ipc_event_export)(ds_accel_plugin_event_t *event, void *handle, uint32_t handle_bytes,
                                 struct ds_accel_error *error);
-    /** An event of another process; event_destroy ends this handle alone. */
+    /** Open an event of another process; event_destroy destroys only this handle. */
     int32_t (*ipc_event_open)(ds_accel_plugin_device_t *device, const void *handle,
                               uint32_t handle_bytes, ds_accel_plugin_event_t **event_out,
                               struct ds_accel_error *error);
-    /** *fd_out is the caller's to close. */
+    /** The caller closes *fd_out. */
     int32_t (*dmabuf_export)(ds_accel_plugin_device_t *device, void *pointer, uint64_t size_bytes,
                              uint32_t flags, int32_t *fd_out, uint64_t *offset_bytes_out,
                              struct ds_accel_error *error);
-    /** @p fd stays the caller's. */
+    /** The caller keeps ownership of @p fd. */
     int32_t (*dmabuf_import)(ds_accel_plugin_device_t *device, int32_t fd, uint64_t offset_bytes,
                              uint64_t size_bytes, void **pointer_out, struct ds_accel_error *error);
-    /** The pointer that dmabuf_import gave; the caller has waited for work that uses it. */
+    /** Release the pointer that dmabuf_import returned; the caller has waited for work that uses
+     * it. */
     int32_t (*dmabuf_release)(ds_accel_plugin_device_t *device, void *pointer,
                               struct ds_accel_error *error);
 
@@ -1134,29 +1162,29 @@ struct ds_accel_plugin {
     /** Begin the sequence of @p seed. */
     int32_t (*rng_seed)(ds_accel_plugin_device_t *device, uint64_t seed,
                         struct ds_accel_error *error);
-    /** The seed of the latest rng_seed, or the one that the generator began with. */
+    /** The seed of the latest rng_seed, or the seed that the generator started with. */
     int32_t (*rng_initial_seed)(ds_accel_plugin_device_t *device, uint64_t *seed_out,
                                 struct ds_accel_error *error);
-    /** Bytes of rng_get_state and rng_set_state. */
+    /** Size of the state that rng_get_state and rng_set_state exchange, in bytes. */
     int32_t (*rng_state_size)(ds_accel_plugin_device_t *device, uint64_t *size_bytes_out,
                               struct ds_accel_error *error);
-    /** Exactly rng_state_size bytes, plain. */
+    /** Write the state: exactly rng_state_size bytes of plain data. */
     int32_t (*rng_get_state)(ds_accel_plugin_device_t *device, void *state, uint64_t size_bytes,
                              struct ds_accel_error *error);
-    /** Go on from a state that rng_get_state wrote. */
+    /** Continue from a state that rng_get_state wrote. */
     int32_t (*rng_set_state)(ds_accel_plugin_device_t *device, const void *state,
                              uint64_t size_bytes, struct ds_accel_error *error);
-    /** @p count elements of @p dtype in [low, high), contiguous, queued. */
+    /** Queue a fill with @p count contiguous elements of @p dtype, uniform in [low, high). */
     int32_t (*rng_uniform)(ds_accel_plugin_stream_t *stream, void *destination, uint64_t count,
                            uint32_t dtype, double low, double high, struct ds_accel_error *error);
-    /** @p count elements of @p dtype, contiguous, queued. */
+    /** Queue a fill with @p count contiguous elements of @p dtype, normally distributed. */
     int32_t (*rng_normal)(ds_accel_plugin_stream_t *stream, void *destination, uint64_t count,
                           uint32_t dtype, double mean, double standard_deviation,
                           struct ds_accel_error *error);
 
     /* -- op builders -- */
 
-    /** Builders beyond the configuration's. As telemetry_processes. */
+    /** Builders in addition to the configuration's. Array and count as in telemetry_processes. */
     int32_t (*op_builders_get)(ds_accel_plugin_instance_t *instance,
                                struct ds_accel_op_builder *builders, uint32_t stride_bytes,
                                uint32_t capacity, uint32_t *count_out,
@@ -1170,63 +1198,66 @@ struct ds_accel_plugin {
      * --------------------------------------------------------------------------------------------
      */
 
-    /** Rules beyond the configuration's. As telemetry_processes. */
+    /** Rules in addition to the configuration's. Array and count as in telemetry_processes. */
     int32_t (*env_rules_get)(ds_accel_plugin_instance_t *instance, struct ds_accel_env_rule *rules,
                              uint32_t stride_bytes, uint32_t capacity, uint32_t *count_out,
                              struct ds_accel_error *error);
     /**
-     * Name number @p position of the list @p which (DS_ACCEL_ENV_LIST_*).
-     * @return ERR_NOT_FOUND past the list's end; ERR_INVALID no such list, or too little room
+     * Write the name at @p position of the list @p which (DS_ACCEL_ENV_LIST_*).
+     * @return ERR_NOT_FOUND past the list's end; ERR_INVALID: no such list, or the name does not
+     * fit
      */
     int32_t (*env_name_get)(ds_accel_plugin_instance_t *instance, uint32_t which, uint32_t position,
                             char *name, uint32_t name_size, struct ds_accel_error *error);
     /**
-     * The value with which @p variable shows exactly these devices of the instance, in this order,
-     * to a child that is started with the current environment. Sizes as in config_get.
-     * @return ERR_LIMIT does not fit, also for NULL and 0; ERR_INVALID no such device;
-     * ERR_NOT_FOUND no variable of this backend; ERR_UNSUPPORTED one that cannot show the devices
-     * in this order
+     * Write the value that @p variable needs so that a child started with the current environment
+     * sees exactly these devices of the instance, in this order. Sizes as in config_get.
+     * @return ERR_LIMIT: the value does not fit, also for NULL and 0; ERR_INVALID: no such device;
+     * ERR_NOT_FOUND: not a variable of this backend; ERR_UNSUPPORTED: the variable cannot show the
+     * devices in this order
      */
     int32_t (*visible_devices_value)(ds_accel_plugin_instance_t *instance, const char *variable,
                                      const uint32_t *device_indices, uint32_t device_index_count,
                                      char *value, uint32_t value_size, uint32_t *needed_out,
                                      struct ds_accel_error *error);
 
-    /* -- native handles: mix with the vendor's own library -- */
+    /* -- native handles: for use with the vendor's own library -- */
 
     /**
-     * The vendor's handle, borrowed, as an integer wide enough for a pointer. @p object is what
-     * @p kind (DS_ACCEL_NATIVE_*) says: ds_accel_plugin_device_t * (also for CONTEXT), stream,
-     * event or a device address; *offset_bytes_out is where that lies in a MEMORY object, else 0.
+     * The vendor's handle, borrowed, as an integer wide enough for a pointer. @p kind
+     * (DS_ACCEL_NATIVE_*) selects the type of @p object: ds_accel_plugin_device_t * (also for
+     * CONTEXT), stream, event or a device address. *offset_bytes_out is the address's offset in a
+     * MEMORY object, else 0.
      */
     int32_t (*native_get)(ds_accel_plugin_device_t *device, uint32_t kind,
                           const DS_ACCEL_OBJECT_ *object, uint64_t *native_out,
                           uint64_t *offset_bytes_out, struct ds_accel_error *error);
     /**
-     * Our handle around a vendor's STREAM, EVENT or MEMORY, which stays the caller's:
-     * stream_destroy, event_destroy or mem_free end ours and leave it alone.
+     * Wrap a vendor's STREAM, EVENT or MEMORY in a handle of this plugin. The vendor's object stays
+     * the caller's: stream_destroy, event_destroy or mem_free destroy the wrapper only.
      */
     int32_t (*native_wrap)(ds_accel_plugin_device_t *device, uint32_t kind, uint64_t native,
                            DS_ACCEL_OBJECT_ **object_out, struct ds_accel_error *error);
 };
 
-/** The generation's one exported function: pure, returns static storage; NULL refuses this host. */
+/** The generation's one exported function: pure, returns static storage; NULL: the plugin refuses
+ * this host. */
 typedef const struct ds_accel_plugin *(*ds_accel_entry_v1_t)(const struct ds_accel_host *host);
 #define DS_ACCEL_ENTRY_V1_SYMBOL "ds_accel_entry_v1"
 
-/* ---- the ELF note: what the host reads before it runs any code of the plugin ---------------- */
+/* ---- the ELF note: the host reads it before it runs any code of the plugin ------------------ */
 
 #define DS_ACCEL_NOTE_NAME "ds-accel"  /**< the note's owner */
-#define DS_ACCEL_NOTE_TYPE 0x44530001u /**< layout below, in the note's descriptor */
+#define DS_ACCEL_NOTE_TYPE 0x44530001u /**< the descriptor's layout is below */
 
-/** The descriptor: little- or big-endian like the object; append only. */
+/** The descriptor: byte order as in the object file; append only. */
 struct ds_accel_note_desc {
     uint32_t struct_size;
     uint16_t abi_major;
     uint16_t abi_minor;
     uint32_t required_features[2]; /**< low word, high word */
     uint32_t optional_features[2];
-    uint32_t table_size; /**< struct_size of the table behind the entry */
+    uint32_t table_size; /**< struct_size of the table that the entry returns */
     uint32_t reserved;
     char name[32];
     char version[32];
@@ -1234,12 +1265,12 @@ struct ds_accel_note_desc {
 };
 
 /**
- * A second note, which a plugin may have: the hardware that it is for, so that a machine without it
- * never loads the plugin. DS_ACCEL_PLUGIN_HARDWARE() writes it; see there.
+ * A second, optional note names the hardware that the plugin supports, so that a machine without
+ * this hardware never loads the plugin. DS_ACCEL_PLUGIN_HARDWARE() writes and describes it.
  */
 #define DS_ACCEL_HARDWARE_NOTE_TYPE 0x44530002u /**< a NUL-terminated text */
 
-/** The whole note as the linker wants it: header, owner, descriptor, four-byte aligned. */
+/** The whole note in ELF's layout: header, owner, descriptor, four-byte aligned. */
 struct ds_accel_note {
     uint32_t owner_size;
     uint32_t desc_size;
@@ -1260,7 +1291,7 @@ struct ds_accel_note {
         __attribute__((unused))
 #endif
 
-/* One half of a set of features, whatever integer it is. */
+/* The low or high half of a set of features, of any integer type. */
 #define DS_ACCEL_LOW_WORD_(bits) DS_ACCEL_CAST_(uint32_t, (bits)&0xffffffffull)
 #define DS_ACCEL_HIGH_WORD_(bits) DS_ACCEL_CAST_(uint32_t, ((bits) | 0ull) >> 32)
 
@@ -1268,13 +1299,13 @@ struct ds_accel_note {
  * Define the plugin: once per shared object, at file scope, followed by a semicolon.
  *
  * @param name_      string literal, [a-z][a-z0-9_.]{0,30}, equal to the file's: "cuda"
- * @param vendor_    string literal, up to 63 bytes: who ships it
+ * @param vendor_    string literal, up to 63 bytes: the vendor that ships the plugin
  * @param version_   string literal, up to 31 bytes: the plugin's own version
- * @param required_  DS_ACCEL_FEATURE_* bits without which it cannot work, or 0
- * @param optional_  DS_ACCEL_FEATURE_* bits it uses where they exist, or 0
+ * @param required_  DS_ACCEL_FEATURE_* bits that the plugin cannot work without, or 0
+ * @param optional_  DS_ACCEL_FEATURE_* bits that the plugin uses if the host has them, or 0
  * @param fill_      void fill(struct ds_accel_plugin *table): sets the function pointers, no more
  *
- * It emits the entry symbol, the table's head with its size and ABI version, and the ELF note.
+ * The macro emits the entry symbol, the table's head with its size and ABI version, and the note.
  */
 #define DS_ACCEL_PLUGIN(name_, vendor_, version_, required_, optional_, fill_) \
     DS_ACCEL_STATIC_ASSERT(sizeof(name_) <= 32, "plugin name too long"); \
@@ -1316,19 +1347,20 @@ struct ds_accel_note {
     DS_ACCEL_STATIC_ASSERT(sizeof(struct ds_accel_note) == 24 + 160, "ABI: note layout")
 
 /**
- * Say what hardware the plugin is for: at most once per shared object, at file scope, followed by a
- * semicolon. A host then answers for the plugin, with DS_ACCEL_REASON_NO_DEVICE, where the machine
- * has nothing of all that is named, and neither loads nor asks it; a host that does not know of
- * this note asks the plugin. Without the note the plugin is always asked.
+ * Name the hardware that the plugin supports: at most once per shared object, at file scope,
+ * followed by a semicolon. If the machine has none of the named hardware, the host reports
+ * DS_ACCEL_REASON_NO_DEVICE for the plugin and neither loads nor probes it. A host that does not
+ * know this note probes the plugin. A plugin without the note is always probed.
  *
  * @param text_  string literal, up to 4095 bytes, of lines that each end with a newline:
  *               "pci 10de\n", "pci 10de:03\n" or "pci 10de:0302\n": a PCI vendor and the beginning
  *               of a device class, lower-case hexadecimal; "node /dev/nvidia[0-9]*\n": a device
  *               node, up to 127 bytes of printable ASCII, with wildcards of fnmatch() in the last
- *               part of its path only. A host asks the plugin if there is a line of another kind.
+ *               part of its path only. If the text has a line of another kind, a host probes the
+ *               plugin.
  *
- * A user's option "presence" of the value "off" has the plugin asked in any case: for machines that
- * show their devices in another way.
+ * A user's option "presence" with the value "off" makes the host probe the plugin in any case, for
+ * machines that show their devices in another way.
  */
 #define DS_ACCEL_PLUGIN_HARDWARE(text_) \
     DS_ACCEL_STATIC_ASSERT(sizeof(text_) <= 4096, "hardware: text too long"); \
@@ -1348,11 +1380,11 @@ struct ds_accel_note {
 #define DS_ACCEL_ENTRY_LINKAGE
 #endif
 
-/* ---- for whoever fills a struct ------------------------------------------------------------- */
+/* ---- functions that fill a struct ----------------------------------------------------------- */
 
 /**
- * Copy *source over *destination, both beginning with struct_size, as far as both go. The
- * destination keeps its own struct_size. Use it for every struct that crosses:
+ * Copy *source over *destination, up to the smaller size; both begin with struct_size. The
+ * destination keeps its own struct_size. Use it for every struct that crosses the boundary:
  *
  *     struct ds_accel_device_info info;
  *     memset(&info, 0, sizeof(info));
