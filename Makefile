@@ -5,7 +5,9 @@
 
 # ---- settings -----------------------------------------------------------------------------------
 
-BUILD ?= build
+# RELEASE=1: without assertions, as packages are built; in a build folder of its own.
+RELEASE ?=
+BUILD ?= $(if $(filter 1,$(RELEASE)),build-release,build)
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
@@ -69,12 +71,13 @@ STAGE_PROGRAM := $(STAGE)/program
 PATHS := -DDS_ACCEL_DATADIR='"$(DATADIR)"' -DDS_ACCEL_SYSCONFDIR='"$(SYSCONFDIR)"' \
     -DDS_ACCEL_PLUGINDIR='"$(PLUGINDIR)"' -DDS_ACCEL_CACHEDIR='"$(CACHEDIR)"' -DDS_ACCEL_LIBEXECDIR='"$(LIBEXECDIR)"' \
     -DDS_ACCEL_LIBDIR='"$(LIBDIR)"' -DDS_ACCEL_SONAME='"libds_accel.so.$(SOVERSION)"'
-CORE_CFLAGS = $(BASE_CFLAGS) -fno-semantic-interposition -I$(STAGE_PROGRAM) $(DEPENDS_CFLAGS) $(CFLAGS)
+ASSERTIONS := $(if $(filter 1,$(RELEASE)),-DNDEBUG)
+CORE_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fno-semantic-interposition -I$(STAGE_PROGRAM) $(DEPENDS_CFLAGS) $(CFLAGS)
 # Tests of what is not exported see all rooms.
-INSIDE_CFLAGS = $(CORE_CFLAGS) -Icore
-PLUGIN_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
+INSIDE_CFLAGS = $(filter-out -DNDEBUG,$(CORE_CFLAGS)) -Icore
+PLUGIN_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
-TOOL_CFLAGS = $(BASE_CFLAGS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
+TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
 # What runs once is compiled for longer than it runs.
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS:-O2=-O1)
@@ -201,7 +204,7 @@ $(BUILD)/share/doc/ds-accel/example/example.c: docs/plugin-abi.md
 # A change of these settings rebuilds what was compiled with them; paths are in one file alone.
 SETTINGS := $(BUILD)/obj/settings
 $(SETTINGS): FORCE
-	@$(call write_if_changed,$(CC) $(CFLAGS) $(SAN) $(WERROR))
+	@$(call write_if_changed,$(CC) $(CFLAGS) $(SAN) $(WERROR)$(ASSERTIONS:%= %))
 PATH_SETTINGS := $(BUILD)/obj/paths
 $(PATH_SETTINGS): FORCE
 	@$(call write_if_changed,$(PATHS))
@@ -634,7 +637,7 @@ uninstall:  ## remove what install put there
 	    if [ -d "$$dir" ]; then rmdir --ignore-fail-on-non-empty "$$dir"; fi; done
 
 clean:  ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz $(BUILD)-reach
+	rm -rf $(BUILD) $(BUILD)-release $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-werror $(BUILD)-fuzz $(BUILD)-reach
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(filter %Makefile %fuzz.mk %bench.mk %mutations.mk %headers.mk,$(MAKEFILE_LIST))

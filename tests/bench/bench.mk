@@ -67,10 +67,16 @@ $(BENCH_DIR)/placeholder.so: $(sort $(wildcard plugins/mock/*.c)) plugins/mock/m
 # Compiled by lint, too: who measures seldom finds out late.
 bench-programs: $(BENCH) $(BENCH_NEEDS)
 
-bench: build $(BENCH) $(BENCH_NEEDS) $(COMPARE) $(FIXTURE_DIR)/faults/probe_segv/ds_accel_faulty.so  ## measure, beside a bare baseline in the same run
+# What is installed is measured: a release build, apart from the objects with assertions.
+ifneq ($(RELEASE),1)
+bench:  ## measure a release build, beside a bare baseline in the same run
+	@$(MAKE) --no-print-directory bench RELEASE=1 BUILD=$(BUILD)-release
+else
+bench: build $(BENCH) $(BENCH_NEEDS) $(COMPARE) $(FIXTURE_DIR)/faults/probe_segv/ds_accel_faulty.so
 	@tools/deps.sh bench
 	@$(BENCH) $(abspath $(BUILD))
 	@$(COMPARE) --seeds 100 --draw $(COMPARE_TRACES)
+endif
 
 ACCELERATOR ?= cuda
 hardware: build $(BENCH_DIR)/beside_cuda  ## on a machine with an accelerator: what docs/hardware.md tells of it (ACCELERATOR=cuda)
