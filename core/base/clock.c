@@ -2,12 +2,14 @@
  * Copyright (c) 2026 the ds-accel authors */
 #include "base/clock.h"
 
+#include <assert.h>
 #include <time.h>
 
 static uint64_t read_clock(clockid_t clock, uint64_t units_per_second)
 {
     struct timespec now;
 
+    assert(units_per_second > 0 && UINT64_C(1000000000) % units_per_second == 0);
     clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * units_per_second +
            (uint64_t)now.tv_nsec / (UINT64_C(1000000000) / units_per_second);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ int32_t ds_accel__error(int32_t status, const char *format, ...)
 
 int32_t ds_accel__error_lines(int32_t status, const char *lines)
 {
+    assert(status < 0);
     ds_accel__copy(last_error, sizeof(last_error), lines);
     return status;
 }
@@ -72,6 +74,7 @@ void ds_accel__find(struct ds_accel__finding *finding, enum ds_accel__reason_id 
 {
     va_list arguments;
 
+    assert(reason != DS_ACCEL__REASON_NONE);
     finding->reason = reason;
     va_start(arguments, format);
     vsnprintf(finding->detail, sizeof(finding->detail), format, arguments);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +29,10 @@ static int32_t read_all(int fd, size_t limit_bytes, char **data_out, size_t *siz
     char *data = malloc(capacity);
 
     while (data != NULL) {
-        ssize_t count = read(fd, data + size, capacity - size - 1);
+        ssize_t count;
 
+        assert(size + 1 < capacity); /* read() with no room would look like the file's end */
+        count = read(fd, data + size, capacity - size - 1);
         if (count < 0 && errno == EINTR) {
             continue;
         }
@@ -110,6 +113,7 @@ static int32_t collect(DIR *dir, bool (*filter)(const char *name), char ***names
         if (!filter(entry->d_name)) {
             continue;
         }
+        assert(*count <= room);
         if (*count == room) {
             room = room != 0 ? 2 * room : 16;
             larger = realloc(*names, room * sizeof(**names));

@@ -20,6 +20,7 @@
 #include "base/fork.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -126,6 +127,7 @@ void ds_accel__fork_renew(pthread_mutex_t *lock)
     if (i == lock_count && lock_count < LOCK_LIMIT) {
         locks[lock_count++] = lock;
     }
+    assert(i < lock_count); /* else LOCK_LIMIT is too small: a child would find it held */
     pthread_mutex_unlock(&fork_lock);
 }
 
@@ -141,13 +143,27 @@ void ds_accel__fork_hook(ds_accel__fork_hook_t hook)
     if (i == hook_count && hook_count < HOOK_LIMIT) {
         hooks[hook_count++] = hook;
     }
+    assert(i < hook_count); /* else HOOK_LIMIT is too small */
     pthread_mutex_unlock(&fork_lock);
+}
+
+/* The link that leads to it; the last one, which is NULL, if it is not in the list. Lock held. */
+static struct ds_accel__fork_watch **find_watch(const struct ds_accel__fork_watch *watch)
+{
+    struct ds_accel__fork_watch **place = &watches;
+
+    while (*place != NULL && *place != watch) {
+        place = &(*place)->next;
+    }
+    return place;
 }
 
 void ds_accel__fork_watch(struct ds_accel__fork_watch *watch)
 {
+    assert(!watch->is_forked && !watch->is_torn);
     make_ready();
     pthread_mutex_lock(&fork_lock);
+    assert(*find_watch(watch) == NULL); /* twice in it, the list would be a circle */
     watch->pid = getpid();
     watch->next = watches;
     watches = watch;
@@ -156,12 +172,10 @@ void ds_accel__fork_watch(struct ds_accel__fork_watch *watch)
 
 void ds_accel__fork_unwatch(struct ds_accel__fork_watch *watch)
 {
-    struct ds_accel__fork_watch **place = &watches;
+    struct ds_accel__fork_watch **place;
 
     pthread_mutex_lock(&fork_lock);
-    while (*place != NULL && *place != watch) {
-        place = &(*place)->next;
-    }
+    place = find_watch(watch);
     if (*place != NULL) {
         *place = watch->next;
     }
@@ -188,6 +202,7 @@ int32_t ds_accel__fork_started(const char *name)
 {
     int32_t status = DS_ACCEL_OK;
 
+    assert(name[0] != '\0' && strlen(name) < DS_ACCEL__NAME_SIZE);
     make_ready();
     pthread_mutex_lock(&fork_lock);
     if (find_started(name) == NULL) {

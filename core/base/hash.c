@@ -3,6 +3,7 @@
 /* A quick 64-bit hash: for checksums and cache keys, where nobody is held off by it. */
 #include "base/text.h"
 
+#include <assert.h>
 #include <string.h>
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -17,6 +18,7 @@ uint64_t ds_accel__hash(const void *data, size_t size_bytes, uint64_t seed)
     uint64_t hash = mix(seed, size_bytes + 1);
     uint64_t word;
 
+    assert(data != NULL || size_bytes == 0);
     for (; size_bytes >= sizeof(word); size_bytes -= sizeof(word), at += sizeof(word)) {
         memcpy(&word, at, sizeof(word));
         hash = mix(hash, word);

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ void ds_accel__size_text(uint64_t bytes, char *text, size_t text_size)
         divisor *= 1024;
         unit++;
     }
+    assert(unit < DS_ACCEL__ARRAY_SIZE(units));
     if (bytes % divisor == 0) {
         snprintf(text, text_size, "%llu %s", (unsigned long long)(bytes / divisor), units[unit]);
     } else {
@@ -91,6 +93,7 @@ void ds_accel__xml_add(struct ds_accel__text *out, const char *text)
             break;
         default:
             /* XML has no control characters, and a picture's source is read on terminals too. */
+            assert(length < sizeof(character));
             memcpy(character, c, length);
             character[length] = '\0';
             ds_accel__sanitize(character, sizeof(character));

@@ -3,6 +3,7 @@
 /* Lists in one line of text: the kernel's numbers, "0-3,8", and items between separators. */
 #include "base/text.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,7 @@ static bool visit_count(void *user_data, uint32_t first, uint32_t last)
 {
     uint32_t *count = user_data;
 
+    assert(first <= last && last < DS_ACCEL__LIST_LIMIT);
     *count += last - first + 1;
     return true;
 }
@@ -60,6 +62,7 @@ const char *ds_accel__list_next(const char **list, char separator, size_t *lengt
     const char *item = *list + strspn(*list, separators);
     size_t length = strcspn(item, separators);
 
+    assert(separator != '\0');
     *list = item + length;
     *length_out = length;
     return length > 0 ? item : NULL;

@@ -3,6 +3,7 @@
 /* Topics and levels. The sink is the caller's; the library itself never prints. */
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +45,7 @@ static bool set_item(struct ds_accel__log *log, const char *item, size_t length)
     if (topic == 0) {
         log->level = level;
     } else if (log->topic_count < DS_ACCEL__LOG_TOPIC_MAX) {
+        assert(topic < sizeof(log->topics[0].name));
         memcpy(log->topics[log->topic_count].name, item, topic);
         log->topics[log->topic_count].name[topic] = '\0';
         log->topics[log->topic_count++].level = level;

@@ -4,6 +4,7 @@
 #include "base/reason.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const struct ds_accel__reason reasons[DS_ACCEL__REASON_COUNT + 1] = {
@@ -18,11 +19,13 @@ static const struct ds_accel__reason reasons[DS_ACCEL__REASON_COUNT + 1] = {
 
 const struct ds_accel__reason *ds_accel__reason(enum ds_accel__reason_id id)
 {
+    assert((size_t)id < DS_ACCEL__ARRAY_SIZE(reasons));
     return &reasons[id];
 }
 
 const char *ds_accel__reason_code(enum ds_accel__reason_id id)
 {
+    assert((size_t)id < DS_ACCEL__ARRAY_SIZE(reasons));
     return reasons[id].code;
 }
 

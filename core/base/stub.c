@@ -11,6 +11,7 @@
 #include "base/slots.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -150,6 +151,8 @@ static slot_t slot_at(const struct ds_accel_plugin *table, size_t offset)
 {
     slot_t slot;
 
+    assert(offset >= FIRST_SLOT && offset + sizeof(slot) <= sizeof(*table));
+    assert((offset - FIRST_SLOT) % sizeof(slot) == 0);
     memcpy(&slot, (const char *)table + offset, sizeof(slot));
     return slot;
 }

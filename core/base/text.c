@@ -3,6 +3,7 @@
 /* Texts that grow, and the small questions asked of names. */
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     size_t room;
     int length;
 
+    assert(ds_accel__text_is_sound(text));
     /* Most fits where there is room already. */
     if (text->failed || !reserve(text, 0)) {
         return;
@@ -55,10 +57,12 @@ void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
         return;
     }
     text->size_bytes += (size_t)length;
+    assert(ds_accel__text_is_sound(text));
 }
 
 void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, size_t size_bytes)
 {
+    assert(ds_accel__text_is_sound(text));
     if (!text->failed && reserve(text, size_bytes)) {
         memcpy(text->data + text->size_bytes, data, size_bytes);
         text->size_bytes += size_bytes;
@@ -147,6 +151,7 @@ void ds_accel__copy(char *to, size_t to_size, const char *text)
 {
     size_t length = text != NULL ? strnlen(text, to_size - 1) : 0;
 
+    assert(to_size > 0);
     memcpy(to, text != NULL ? text : "", length);
     to[length] = '\0';
 }
@@ -217,6 +222,7 @@ static uint32_t decode(const unsigned char *c, size_t length)
 {
     uint32_t code = length == 1 ? c[0] : c[0] & (0xffu >> (length + 1));
 
+    assert(length >= 1 && length <= 4);
     for (size_t i = 1; i < length; i++) {
         code = code << 6 | (c[i] & 0x3f);
     }
@@ -247,6 +253,8 @@ static bool is_printable(uint32_t code)
         return code < 0x7f;
     }
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(unprintable); i++) {
+        assert(unprintable[i].first <= unprintable[i].last);
+        assert(i == 0 || unprintable[i - 1].last < unprintable[i].first);
         if (code <= unprintable[i].last) {
             return code < unprintable[i].first;
         }
@@ -285,6 +293,7 @@ void ds_accel__sanitize(char *text, size_t text_size)
     uint32_t code;
     size_t length;
 
+    assert(text_size > 0);
     text[text_size - 1] = '\0';
     for (const char *from = text; *from != '\0'; from += length) {
         length = ds_accel__character(from, &code);
@@ -295,6 +304,7 @@ void ds_accel__sanitize(char *text, size_t text_size)
             /* What controls or ends a line leaves a gap; what would not be seen is seen now. */
             *to++ = code < 0xa0 || code == 0x2028 || code == 0x2029 ? ' ' : '?';
         }
+        assert(to <= from + length); /* no text grows */
     }
     *to = '\0';
 }
@@ -309,6 +319,7 @@ void ds_accel_sanitize_text(char *text, size_t text_size)
 /* A character of a JSON string as \uXXXX, in two halves if it needs them. */
 static void add_escaped(struct ds_accel__text *text, uint32_t code)
 {
+    assert(code <= 0x10ffff && (code & 0xfffff800) != 0xd800); /* no half of a pair */
     if (code >= 0x10000) {
         ds_accel__text_add(text, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
                            0xdc00 + ((code - 0x10000) & 0x3ff));

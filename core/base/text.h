@@ -31,6 +31,14 @@ struct ds_accel__text {
     bool failed;
 };
 
+/* Ended by NUL, with room for it; an empty one has no storage yet. For assertions. */
+static inline bool ds_accel__text_is_sound(const struct ds_accel__text *text)
+{
+    return text->data == NULL
+               ? text->size_bytes == 0 && text->capacity_bytes == 0
+               : text->size_bytes < text->capacity_bytes && text->data[text->size_bytes] == '\0';
+}
+
 void ds_accel__text_add(struct ds_accel__text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void ds_accel__text_add_bytes(struct ds_accel__text *text, const void *data, size_t size_bytes);
