@@ -18,6 +18,7 @@
 #include "config/prefix.h"
 #include "config/snapshot.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ const char *ds_accel__layer_name(enum ds_accel__layer layer)
 {
     static const char *const names[] = {"package", "system", "user", "explicit"};
 
+    assert((size_t)layer < DS_ACCEL__ARRAY_SIZE(names));
     return names[layer];
 }
 
@@ -257,6 +259,7 @@ int32_t ds_accel__config_parse(struct ds_accel__config *config, struct ds_accel_
     struct file_check check = {.config = config, .file = file};
     json_error_t error;
 
+    assert(file->root == NULL && file->text != NULL);
     if (!has_headroom(file->size_bytes)) {
         return ds_accel__no_memory();
     }
@@ -461,6 +464,7 @@ static int32_t merge_files(struct ds_accel__config *config)
     json_t *only = only_root(config);
     json_t *merged = only != NULL ? json_incref(only) : json_object();
 
+    assert(config->problem_count == 0); /* nothing is merged before every file has passed */
     for (size_t i = 0; i < config->file_count && merged != NULL && only == NULL; i++) {
         if (config->files[i].root != NULL && merge_object(merged, config->files[i].root) != 0) {
             json_decref(merged);
@@ -662,6 +666,7 @@ static json_t *whole_of(const struct ds_accel__config *config)
     json_t *other = NULL;
     json_t *whole;
 
+    assert(!config->is_snapshot || config->identity != 0);
     if (!config->is_snapshot || later == NULL) {
         return config->merged;
     }
@@ -670,6 +675,7 @@ static json_t *whole_of(const struct ds_accel__config *config)
         whole = ds_accel__snapshot_parse(later->data, later->size_bytes, config->identity, false);
         if (whole != NULL && !__atomic_compare_exchange_n(&later->whole, &other, whole, false,
                                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            assert(other != NULL); /* only another thread's tree can have been in the way */
             json_decref(whole);
             whole = other;
         }
@@ -705,6 +711,7 @@ json_t *ds_accel__config_get(const struct ds_accel__config *config, ...)
     const char *key;
     va_list keys;
 
+    assert(!config->is_snapshot || config->merged != NULL);
     if (config->is_snapshot) {
         va_start(keys, config);
         value = tree_of(config, keys);

@@ -7,6 +7,7 @@
 #include "config/env.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,10 @@ int32_t ds_accel__env_read(struct ds_accel__env *env, bool ignore)
     memset(env, 0, sizeof(*env));
     env->ignored = ignore || getauxval(AT_SECURE) != 0;
     for (size_t i = 0; i < DS_ACCEL__VARIABLE_COUNT && !env->ignored; i++) {
-        const char *value = secure_getenv(ds_accel__variables[i].name);
+        const char *value;
+
+        assert(ds_accel__variables[i].name != NULL); /* a row for each enumerator */
+        value = secure_getenv(ds_accel__variables[i].name);
 
         /* Empty is as if unset; an empty override is refused, as DeepSpeed does. */
         if (value != NULL && value[0] == '\0' && i != DS_ACCEL__VARIABLE_ACCELERATOR) {
@@ -153,7 +157,10 @@ static bool is_known(const char *variable, char *const *names, size_t name_count
     }
     for (size_t i = 0; i < name_count; i++) {
         size_t length = strlen(names[i]);
-        bool is_prefix = names[i][length - 1] == '_';
+        bool is_prefix;
+
+        assert(length > 0);
+        is_prefix = names[i][length - 1] == '_';
 
         if (is_prefix ? strncmp(names[i], variable, length) == 0
                       : strcmp(names[i], variable) == 0) {

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "config/config.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -71,11 +72,13 @@ static void put_count(struct ds_accel__text *text, size_t count)
 {
     uint32_t size = (uint32_t)count;
 
+    assert(count <= UINT32_MAX);
     ds_accel__text_add_bytes(text, &size, sizeof(size));
 }
 
 static void put_text(struct ds_accel__text *text, const char *value, size_t length)
 {
+    assert(value[length] == '\0'); /* its NUL is written with it */
     put_count(text, length);
     ds_accel__text_add_bytes(text, value, length + 1);
 }
@@ -166,6 +169,7 @@ static void put_backend(struct ds_accel__text *text, json_t *backend)
     put_count(text, json_object_size(backend) - early);
     put_members(text, backend, false);
     if (!text->failed) {
+        assert(begin >= sizeof(size) && begin < text->size_bytes);
         size = (uint32_t)(text->size_bytes - begin);
         memcpy(text->data + begin - sizeof(size), &size, sizeof(size));
     }
@@ -209,6 +213,8 @@ int32_t ds_accel__snapshot_format(json_t *tree, uint64_t identity, struct ds_acc
 {
     struct head head = {.identity = identity};
 
+    assert(text->size_bytes == 0); /* the head is overwritten where it stands: at the start */
+    assert(identity != 0 && json_is_object(tree));
     memcpy(head.magic, magic, sizeof(magic));
     ds_accel__text_add_bytes(text, &head, sizeof(head));
     put_tree(text, tree);

@@ -10,6 +10,7 @@
 #include "machine/machine.h"
 #include "machine/topology.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,7 @@ static void name_source(char *source, size_t source_size, const struct group *gr
     if (length >= 0 && (size_t)length < source_size) {
         memcpy(source, full, (size_t)length + 1);
     } else {
+        assert(source_size > 4 && strlen(full) >= source_size - 4);
         snprintf(source, source_size, "...%s", full + strlen(full) - (source_size - 4));
     }
 }
@@ -208,6 +210,7 @@ static int32_t take_smallest(const struct ds_accel__machine *machine, struct gro
         if (path[0] == '\0') {
             return DS_ACCEL_OK;
         }
+        assert(path[0] == '/'); /* find_group() takes no other */
         *strrchr(path, '/') = '\0';
     }
 }
@@ -247,6 +250,7 @@ static int32_t find_list(const struct ds_accel__machine *machine, struct group *
         if (path[0] == '\0') {
             return DS_ACCEL_OK;
         }
+        assert(path[0] == '/'); /* find_group() takes no other */
         *strrchr(path, '/') = '\0';
     }
 }

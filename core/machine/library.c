@@ -13,6 +13,7 @@
 #include "machine/elf_file.h"
 #include "machine/machine.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,12 +79,18 @@ int32_t ds_accel__library_open(const char *path, struct ds_accel__elf *elf, bool
     return status;
 }
 
+static bool is_done(const struct search *search)
+{
+    return search->found != NULL || search->status < 0;
+}
+
 /* Take the file at a path below the root if it is a library of this machine. */
 static void try_path(struct search *search, char *full)
 {
     struct ds_accel__elf elf;
     bool is_library;
 
+    assert(!is_done(search)); /* what was found would be lost */
     if (full == NULL) {
         search->status = ds_accel__no_memory();
         return;
@@ -95,11 +102,6 @@ static void try_path(struct search *search, char *full)
         return;
     }
     free(full);
-}
-
-static bool is_done(const struct search *search)
-{
-    return search->found != NULL || search->status < 0;
 }
 
 static void try_folder(struct search *search, const char *folder, size_t length)
@@ -149,6 +151,7 @@ static void try_own_path(struct search *search, const struct ds_accel__elf_dynam
 /* A text of the cache; the file's copy ends in NUL. */
 static const char *cache_text(const struct ds_accel__linker *linker, size_t base, uint32_t offset)
 {
+    assert(base <= linker->cache_bytes);
     return offset < linker->cache_bytes - base ? linker->cache + base + offset : "";
 }
 

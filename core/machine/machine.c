@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -38,6 +39,8 @@ static void note(const struct ds_accel__machine *machine, const char *path, cons
     struct ds_accel__recorder *recorder = machine->recorder;
     json_t *entry;
 
+    /* What is played back is not recorded. */
+    assert(recorder != NULL && machine->files == NULL);
     if (strncmp(path, "/etc/", 5) == 0) { /* names of users are nobody's affair */
         json_decref(value);
         return;

@@ -12,6 +12,7 @@
 #include "base/trust.h"
 #include "machine/machine.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,14 +155,17 @@ static size_t count_lines(const char *text)
 static int32_t read_slots(struct ds_accel__survey *survey)
 {
     char *text;
+    size_t limit;
     int32_t status = ds_accel__machine_read(survey->machine, "/proc/bus/pci/devices", &text);
 
+    assert(!survey->has_slots && survey->slots == NULL);
     survey->is_listed = text != NULL && text[0] != '\0';
     if (status < 0 || text == NULL) {
         survey->has_slots = status >= 0;
         return status;
     }
-    survey->slots = calloc(count_lines(text), sizeof(*survey->slots));
+    limit = count_lines(text);
+    survey->slots = calloc(limit, sizeof(*survey->slots));
     if (survey->slots == NULL) {
         free(text);
         return ds_accel__no_memory();
@@ -175,6 +179,7 @@ static int32_t read_slots(struct ds_accel__survey *survey)
 
         snprintf(start, sizeof(start), "%.*s", (int)(length < 15 ? length : 15), line);
         if (sscanf(start, "%2x%2x %4[0-9a-f]", &bus, &function, slot.vendor + 2) == 3) {
+            assert(survey->slot_count < limit && bus <= UINT8_MAX && function <= UINT8_MAX);
             slot.bus = (uint8_t)bus;
             slot.function = (uint8_t)function;
             survey->slots[survey->slot_count++] = slot;
@@ -192,11 +197,13 @@ static int32_t read_bus(struct ds_accel__survey *survey)
     size_t count;
     int32_t status = ds_accel__machine_list(survey->machine, BUS, &names, &count);
 
+    assert(!survey->has_bus && survey->bus_count == 0);
     if (status < 0) {
         return status;
     }
     survey->bus = calloc(count + 1, sizeof(*survey->bus));
     for (size_t i = 0; i < count && i < ENTRY_LIMIT && survey->bus != NULL; i++) {
+        assert(survey->bus_count <= i);
         if (strlen(names[i]) < DS_ACCEL__PCI_ADDRESS_SIZE) {
             snprintf(survey->bus[survey->bus_count].address, DS_ACCEL__PCI_ADDRESS_SIZE, "%s",
                      names[i]);
@@ -430,6 +437,7 @@ int32_t ds_accel__presence_read(struct ds_accel__survey *survey, json_t *backend
     uint32_t own_count;
     int32_t status = DS_ACCEL_OK;
 
+    assert(survey->machine != NULL);
     memset(presence, 0, sizeof(*presence));
     presence->has_pci_facts = json_array_size(pci) > 0;
     presence->has_node_facts = json_array_size(patterns) > 0 || json_array_size(others) > 0;
@@ -530,6 +538,7 @@ void ds_accel__presence_check_power(const struct ds_accel__presence *presence,
         if (is_asleep || strcmp(device->runtime_status, "suspended") != 0) {
             at += (size_t)snprintf(finding->detail + at, sizeof(finding->detail) - at, "%s%s %s",
                                    named > 0 ? ", " : "", device->address, device->runtime_status);
+            assert(at < sizeof(finding->detail)); /* NAMED_DEVICES of them fit */
             named++;
         }
     }

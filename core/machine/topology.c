@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "machine/machine.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ static bool visit_nodes(void *user_data, uint32_t first, uint32_t last)
 {
     struct node_walk *walk = user_data;
 
+    assert(first <= last && last < DS_ACCEL__LIST_LIMIT);
     for (uint32_t id = first; id <= last && walk->status >= 0; id++) {
         char path[64];
         char *cpus = NULL;
@@ -127,6 +129,7 @@ int32_t ds_accel__topology_read(const struct ds_accel__machine *machine,
     if (walk.status < 0) {
         ds_accel__topology_clear(topology);
     }
+    assert(walk.status < 0 || topology->node_count > 0); /* a machine has one at least */
     return walk.status;
 }
 
