@@ -19,6 +19,8 @@
 #include "host/start.h"
 #include "host/verdict.h"
 
+#include <assert.h>
+
 /* A process that this one is a forked child of has started its runtime; 0: none. */
 pid_t ds_accel__candidate_inherited_from(const struct ds_accel__candidate *candidate)
 {
@@ -90,6 +92,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status >= 0 && (candidate->table.optional_features & DS_ACCEL_FEATURE_SURVIVES_FORK) == 0) {
         status = ds_accel__fork_started(candidate->name);
     }
+    assert(status < 0 || candidate->has_table);
     status = status < 0 ? status : ds_accel__layers_install(candidate);
     if (status >= 0) {
         ds_accel__candidate_watch(candidate);
@@ -107,6 +110,7 @@ int32_t ds_accel__candidate_activate(struct ds_accel__candidate *candidate,
     if (status < 0) {
         return status;
     }
+    assert(instance != NULL && candidate->start.device_count > 0); /* start_instance() saw to it */
     *instance_out = instance;
     *count_out = candidate->start.device_count;
     ds_accel__verdict_loaded(candidate);

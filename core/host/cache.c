@@ -21,6 +21,7 @@
 #include "host/record.h"
 #include "machine/machine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ int32_t ds_accel__cache_keep(struct ds_accel__cache *cache, char *data)
 {
     struct ds_accel__cache_file *file = malloc(sizeof(*file));
 
+    assert(data != NULL);
     if (file == NULL) {
         free(data);
         ds_accel__no_memory();
@@ -117,9 +119,11 @@ static int32_t read_table(struct ds_accel__cache *cache)
     const char *problem;
     size_t size;
     char *data;
-    int32_t status = ds_accel__cache_file_read(cache->folder_fd, FILE_NAME, FILE_LIMIT_BYTES, &data,
-                                               &size, &problem);
+    int32_t status;
 
+    assert(cache->is_open && cache->folder_fd >= 0);
+    status = ds_accel__cache_file_read(cache->folder_fd, FILE_NAME, FILE_LIMIT_BYTES, &data, &size,
+                                       &problem);
     ds_accel__cache_table_clear(&cache->table);
     if (problem != NULL) {
         leave_out(cache, problem);
@@ -176,6 +180,7 @@ static void give_up(struct ds_accel__cache *cache, const char *name)
 void ds_accel__cache_write_file(struct ds_accel__cache *cache, const char *name,
                                 const struct ds_accel__text *text)
 {
+    assert(cache->is_open && cache->is_writable && !text->failed);
     if (!ds_accel__cache_file_write(cache->folder_fd, name, text)) {
         give_up(cache, name);
     }
@@ -190,6 +195,7 @@ static void prune(struct ds_accel__cache *cache)
     size_t kept = 0;
     size_t first;
 
+    assert(cache->is_useful != NULL);
     for (size_t i = 0; i < table->count; i++) {
         if (cache->is_useful(&table->records[i], now)) {
             table->records[kept++] = table->records[i];
@@ -206,6 +212,7 @@ static void prune(struct ds_accel__cache *cache)
         memmove(table->records, table->records + first, (kept - first) * sizeof(table->records[0]));
     }
     table->count = kept - first;
+    assert(table->count <= RECORD_LIMIT && table->count <= table->capacity);
 }
 
 int32_t ds_accel__cache_store(struct ds_accel__cache *cache)
@@ -216,6 +223,8 @@ int32_t ds_accel__cache_store(struct ds_accel__cache *cache)
     if (!cache->is_dirty || !cache->is_writable) {
         return DS_ACCEL_OK;
     }
+    assert(cache->is_open && cache->lock_fd >= 0); /* changed only after others' were read */
+    assert(!(cache->is_locked && cache->is_passed_by));
     if (cache->is_passed_by) { /* what the other one finds out must not be lost for it */
         cache->is_dirty = false;
         return DS_ACCEL_OK;
@@ -247,6 +256,7 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
     int32_t status;
 
     ds_accel__cache_close(cache);
+    assert(cache->table.count == 0 && cache->files == NULL);
     cache->log = place->log;
     cache->is_useful = place->is_useful;
     cache->spare = place->spare;
@@ -299,6 +309,7 @@ int32_t ds_accel__cache_open(struct ds_accel__cache *cache,
                       "not used: %s", cache->problem);
         return DS_ACCEL_OK;
     }
+    assert(cache->folder_fd >= 0 && cache->lock_fd < 0);
     cache->is_open = true;
     cache->begin_ms = ds_accel__boot_ms();
     return DS_ACCEL_OK;
@@ -353,13 +364,16 @@ void ds_accel__cache_unlock(struct ds_accel__cache *cache)
         close(cache->lock_fd);
         cache->lock_fd = -1;
         cache->is_locked = cache->is_passed_by = false;
+        cache->is_dirty = false; /* for want of memory it was not stored; never without the lock */
     }
 }
 
 void ds_accel__cache_close(struct ds_accel__cache *cache)
 {
     if (cache->is_open) {
+        assert(cache->folder_fd >= 0);
         ds_accel__cache_unlock(cache);
+        assert(cache->lock_fd < 0 && !cache->is_locked);
         close(cache->folder_fd);
     }
     cache->folder_fd = cache->lock_fd = -1;
@@ -399,6 +413,7 @@ int32_t ds_accel__cache_lock(struct ds_accel__cache *cache, uint64_t limit_ms)
     if (!cache->is_open || !cache->is_writable || cache->lock_fd >= 0) {
         return DS_ACCEL_OK;
     }
+    assert(!cache->is_locked && !cache->is_passed_by);
     cache->lock_fd = openat(cache->folder_fd, LOCK_NAME,
                             O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (cache->lock_fd < 0) {

@@ -7,6 +7,7 @@
 #include "base/trust.h"
 #include "host/cache_disk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ static int32_t read_data(int fd, size_t *size, char **data_out)
         }
         at += (size_t)count;
     }
+    assert(at <= *size);
     *size = at;
     *data_out = data;
     return DS_ACCEL_OK;
@@ -74,6 +76,7 @@ int32_t ds_accel__cache_file_read(int folder_fd, const char *name, size_t limit_
 
 static bool write_data(int fd, const char *data, size_t size)
 {
+    assert(fd >= 0);
     while (size > 0) {
         ssize_t count = write(fd, data, size);
 
@@ -107,6 +110,7 @@ static bool write_fresh(int folder, const char *fresh, const char *name,
     int error;
     int fd;
 
+    assert(folder >= 0 && ds_accel__text_is_sound(text));
     if (!ds_accel__file_may_have(text->size_bytes)) {
         errno = EFBIG;
         return false;
@@ -129,6 +133,7 @@ bool ds_accel__cache_file_write(int folder, const char *name, const struct ds_ac
 {
     char fresh[64];
 
+    assert(strlen(name) + 2 * sizeof(".-2147483648") <= sizeof(fresh)); /* cut, two may be one */
     snprintf(fresh, sizeof(fresh), "%s.%d.%d", name, (int)getpid(), (int)gettid());
     return write_fresh(folder, fresh, name, text);
 }

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "host/cache_disk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ static void sign_lock(int fd)
     char text[SIGNATURE_BYTES + 1];
 
     snprintf(text, sizeof(text), "%-*d\n", SIGNATURE_BYTES - 1, (int)getpid());
+    assert(strlen(text) == SIGNATURE_BYTES); /* each overwrites all of the one before it */
     if (!ds_accel__file_may_have(SIGNATURE_BYTES) ||
         pwrite(fd, text, SIGNATURE_BYTES, 0) != SIGNATURE_BYTES) {
         return; /* then its waiters wait for as long as they have to */
@@ -65,6 +67,7 @@ bool ds_accel__cache_lock_within(int fd, uint64_t limit_ms, pid_t *stopped_out)
     long pause_ns = 500000;
     pid_t stopped = 0;
 
+    assert(fd >= 0);
     *stopped_out = 0;
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         pid_t holder;

@@ -36,6 +36,7 @@ const char *ds_accel__gate_name(enum ds_accel__gate gate)
 #undef GATE
     };
 
+    assert((size_t)gate < DS_ACCEL__ARRAY_SIZE(names) && names[gate] != NULL);
     return names[gate];
 }
 
@@ -62,6 +63,7 @@ struct ds_accel__candidate *ds_accel__candidate_create(ds_accel_t *context, cons
 
 void ds_accel__candidate_watch(struct ds_accel__candidate *candidate)
 {
+    assert(candidate->has_table);
     candidate->watch.table = &candidate->table;
     ds_accel__fork_watch(&candidate->watch);
 }
@@ -69,6 +71,7 @@ void ds_accel__candidate_watch(struct ds_accel__candidate *candidate)
 void ds_accel__candidate_stop(struct ds_accel__candidate *candidate,
                               ds_accel_plugin_instance_t *instance)
 {
+    assert(instance == NULL || candidate->has_table);
     if (instance != NULL && !candidate->watch.is_forked) {
         ds_accel__plugin_lock();
         candidate->table.shutdown(instance);
@@ -180,6 +183,7 @@ void ds_accel__candidate_set(struct ds_accel__candidate *candidate, uint32_t sta
     char line[1024];
     va_list arguments;
 
+    assert(state <= DS_ACCEL_STATE_QUARANTINED);
     candidate->state = state;
     candidate->reason = reason;
     va_start(arguments, format);
@@ -206,6 +210,7 @@ static const struct {
 
 void ds_accel__candidate_enter(struct ds_accel__candidate *candidate, enum ds_accel__phase phase)
 {
+    assert((size_t)phase < DS_ACCEL__PHASE_COUNT);
     assert((phases[phase].from & 1u << candidate->phase) != 0);
     candidate->phase = phase;
 }
@@ -223,6 +228,7 @@ bool ds_accel__candidate_is_lasting(const struct ds_accel__candidate *candidate)
 void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,
                               uint32_t state, const struct ds_accel__finding *finding)
 {
+    assert(finding->reason != DS_ACCEL__REASON_NONE);
     candidate->stage = ds_accel__gate_name(gate);
     candidate->gates[gate].result = DS_ACCEL__GATE_FAILED;
     ds_accel__candidate_set(candidate, state, finding->reason, "%s", finding->detail);
@@ -230,6 +236,7 @@ void ds_accel__candidate_fail(struct ds_accel__candidate *candidate, enum ds_acc
     if (!ds_accel__candidate_has_verdict(candidate)) {
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_JUDGED);
     }
+    assert(ds_accel__candidate_has_verdict(candidate));
 }
 
 void ds_accel__candidate_pass(struct ds_accel__candidate *candidate, enum ds_accel__gate gate,

@@ -7,6 +7,7 @@
 #include "host/cache.h"
 #include "host/context.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ int32_t ds_accel__snapshot_take(ds_accel_t *context)
     size_t size;
     int32_t status;
 
+    assert(config->merged == NULL && config->later == NULL);
     config->identity = ds_accel__snapshot_identify(config, &config->is_settled);
     if (config->identity == 0) {
         return DS_ACCEL_OK;
@@ -63,6 +65,7 @@ int32_t ds_accel__snapshot_keep(ds_accel_t *context)
         ds_accel__snapshot_identify(config, &settled) != config->identity) {
         return DS_ACCEL_OK;
     }
+    assert(config->merged != NULL && config->problem_count == 0);
     config->is_kept = true;
     status = ds_accel__snapshot_format(config->merged, config->identity, &text);
     if (status >= 0) {

@@ -19,6 +19,7 @@
 #include "machine/presence.h"
 #include "machine/topology.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,6 +297,7 @@ static void watch(ds_accel_t *context)
     context->watch.locks[2] = &context->topology_lock;
     context->watch.locks[3] = &context->device_lock;
     context->watch.locks[4] = &context->lazy.lock;
+    assert(context->watch.table == NULL); /* contexts have none: their locks are renewed */
     ds_accel__fork_watch(&context->watch);
 }
 
@@ -373,6 +375,7 @@ void ds_accel__context_end(ds_accel_t *context)
     ds_accel__fork_unwatch(&context->watch);
     ds_accel__runtime_hooks->ended(context, false);
     ds_accel__probe_finish(context);
+    assert(context->prober == NULL);
     ds_accel__registry_clear(&context->registry);
     ds_accel__config_clear(&context->config);
     ds_accel__topology_clear(&context->topology);

@@ -12,6 +12,7 @@
 #include "machine/machine.h"
 #include "machine/topology.h"
 
+#include <assert.h>
 #include <string.h>
 
 int32_t ds_accel__context_check(const ds_accel_t *context)
@@ -35,6 +36,7 @@ void ds_accel__context_change_begin(ds_accel_t *context)
 
 void ds_accel__context_change_end(ds_accel_t *context)
 {
+    assert(__atomic_load_n(&context->watch.changing, __ATOMIC_SEQ_CST) > 0);
     __atomic_sub_fetch(&context->watch.changing, 1, __ATOMIC_SEQ_CST);
 }
 

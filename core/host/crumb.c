@@ -15,6 +15,7 @@
 #include "host/registry.h"
 #include "host/strike.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -60,6 +61,7 @@ void ds_accel__crumb_drop(struct ds_accel__candidate *candidate, struct ds_accel
         ds_accel__key_is_none(candidate->key)) {
         return;
     }
+    assert(context->cache.lock_fd < 0); /* nobody waits for what follows */
     memcpy(content.magic, crumb_magic, sizeof(crumb_magic));
     content.key = candidate->key;
     memcpy(content.name, candidate->name, sizeof(content.name));
@@ -84,6 +86,7 @@ void ds_accel__crumb_pick(struct ds_accel__candidate *candidate, struct ds_accel
     const ds_accel_t *context = candidate->host.context;
 
     if (crumb->fd >= 0) {
+        assert(context->cache.is_open); /* since it was dropped: its folder is the same */
         unlinkat(context->cache.folder_fd, crumb->name, 0);
         close(crumb->fd);
     }
@@ -128,6 +131,7 @@ static int32_t strike_by_crumb(struct ds_accel__cache *cache, const struct crumb
     struct crumb *kept;
     int32_t status;
 
+    assert(cache->is_locked);
     if (crumb->machine != cache->machine || crumb->begin_ms == 0 ||
         !ds_accel__is_backend_name(crumb->name)) {
         return DS_ACCEL_OK; /* of another boot or version */
@@ -170,8 +174,11 @@ static bool is_left_behind(const char *name)
 /* Of a process that is no more. */
 static bool is_orphan(const char *name)
 {
-    long pid = strtol(strchr(name, '.') + 1, NULL, 10);
+    const char *dot = strchr(name, '.');
+    long pid;
 
+    assert(dot != NULL); /* is_left_behind() takes no other */
+    pid = strtol(dot + 1, NULL, 10);
     return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
@@ -185,6 +192,7 @@ static int32_t count_crumbs(struct ds_accel__cache *cache, char **names, size_t 
     uint64_t begin_ms = ds_accel__boot_ms();
     int32_t status = DS_ACCEL_OK;
 
+    assert(cache->is_locked && folder >= 0);
     for (size_t i = 0; i < count && status >= 0; i++) {
         struct crumb crumb;
 

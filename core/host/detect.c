@@ -25,6 +25,7 @@
 #include "host/registry.h"
 #include "host/verdict.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,7 @@ int32_t ds_accel__deferred_to(ds_accel_t *context, struct ds_accel__candidate *c
 
 static int32_t start_once(ds_accel_t *context, struct ds_accel__candidate *candidate)
 {
+    assert(candidate->instance == NULL);
     ds_accel__probe_release(context); /* its end takes time that this one needs for starting */
     if (context->only_chooses && candidate->start.is_done != 0) {
         context->device_count = candidate->start.status == DS_ACCEL_OK
@@ -99,6 +101,8 @@ static int32_t start(ds_accel_t *context, struct ds_accel__candidate *candidate)
 static void select_candidate(ds_accel_t *context, struct ds_accel__candidate *candidate,
                              const char *set_method)
 {
+    assert(candidate->state == DS_ACCEL_STATE_AVAILABLE);
+    assert(context->chosen == NULL && context->selected == NULL);
     ds_accel__candidate_set(candidate, DS_ACCEL_STATE_SELECTED, DS_ACCEL__REASON_NONE, "%s",
                             candidate->verdict.detail);
     context->set_method = set_method;
@@ -185,6 +189,7 @@ static int32_t try_start(ds_accel_t *context, struct ds_accel__candidate *candid
  */
 static void look_ahead(ds_accel_t *context)
 {
+    assert(context->turn < context->registry.count);
     for (size_t i = context->turn + 1; i < context->registry.count; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
         bool passed;
@@ -212,6 +217,8 @@ static int32_t evaluate_ahead(ds_accel_t *context, size_t position)
     size_t count = 0;
     int32_t status;
 
+    assert(width >= 1 && width <= DS_ACCEL__ARRAY_SIZE(batch));
+    assert(context->meanwhile == NULL);
     for (size_t i = position; i < context->registry.count && count < width; i++) {
         struct ds_accel__candidate *candidate = context->registry.candidates[i];
 
@@ -326,6 +333,7 @@ static int32_t detect_auto(ds_accel_t *context)
     if (!done) {
         return ds_accel__fail_none(context);
     }
+    assert(context->chosen != NULL);
     if (strcmp(context->chosen->name, "cpu") == 0) {
         ds_accel__warn_fallback(context);
     }
@@ -387,6 +395,7 @@ int32_t ds_accel__detect_locked(ds_accel_t *context)
     } else {
         status = detect_auto(context);
     }
+    assert((status >= 0) == (context->chosen != NULL));
     context->has_failed = status < 0;
     return status;
 }
@@ -395,6 +404,7 @@ static int32_t decide(ds_accel_t *context, bool only_chooses)
 {
     int32_t status;
 
+    assert(!context->only_chooses);
     ds_accel__context_change_begin(context);
     if (context->has_failed) {
         forget_failures(context);

@@ -19,6 +19,7 @@
 #include "host/verdict.h"
 #include "machine/presence.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 bool ds_accel__candidate_is_asleep(const struct ds_accel__candidate *candidate)
@@ -44,6 +45,7 @@ void ds_accel__candidate_end_ahead(struct ds_accel__candidate *candidate)
 /* Back to "nobody has asked"; what is loaded here already stays so. */
 void ds_accel__candidate_forget(struct ds_accel__candidate *candidate)
 {
+    assert(candidate->instance == NULL); /* one that runs is not evaluated again */
     ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_FOUND);
     ds_accel__candidate_end_ahead(candidate);
     candidate->has_conduct = false;
@@ -63,6 +65,7 @@ void ds_accel__candidate_forget(struct ds_accel__candidate *candidate)
 
 void ds_accel__evaluation_begin(ds_accel_t *context)
 {
+    assert(!context->watch.is_torn && !context->cache.is_open && context->prober == NULL);
     ds_accel__context_change_begin(context);
     ds_accel__trust_reset(context->trust);
     ds_accel__survey_clear(&context->survey);
@@ -151,6 +154,7 @@ int32_t ds_accel__candidate_check_file(struct ds_accel__candidate *candidate, bo
         status = ds_accel__gates_walk(candidate, DS_ACCEL__WHEN_CHECKED, passed_out);
     }
     if (status >= 0 && *passed_out) {
+        assert(candidate->phase == DS_ACCEL__PHASE_FOUND); /* no gate failed */
         ds_accel__candidate_enter(candidate, DS_ACCEL__PHASE_CHECKED);
     }
     return status;
@@ -166,6 +170,7 @@ static int32_t recall(struct ds_accel__candidate *candidate, bool *found_out)
     bool passed;
     int32_t status;
 
+    assert(candidate->phase == DS_ACCEL__PHASE_CHECKED);
     *found_out = ds_accel__verdict_recall(candidate, candidate->wish >= DS_ACCEL__WISH_NAMED);
     if (!*found_out || candidate->gates[DS_ACCEL__GATE_HARDWARE].result != DS_ACCEL__GATE_FAILED ||
         ds_accel__hardware_is_configured(candidate)) {
@@ -281,6 +286,7 @@ static int32_t probe_open(ds_accel_t *context, struct ds_accel__candidate **open
     int32_t status = DS_ACCEL_OK;
     size_t left = 0;
 
+    assert(count > 0);
     if (context->recording != NULL) {
         for (size_t i = 0; i < count; i++) {
             ds_accel__recorded_source->ask(open[i]);
@@ -305,6 +311,7 @@ static int32_t probe_open(ds_accel_t *context, struct ds_accel__candidate **open
         }
         status = recall(open[i], &is_known);
         if (status >= 0 && !is_known) {
+            assert(left <= i);
             open[left++] = open[i];
         }
     }
@@ -335,8 +342,10 @@ int32_t ds_accel__candidates_evaluate(ds_accel_t *context, struct ds_accel__cand
     for (size_t i = 0; i < count && status >= 0; i++) {
         bool is_open;
 
+        assert(candidates[i]->host.context == context);
         status = pass_gates(candidates[i], &is_open);
         if (is_open) {
+            assert(status >= 0 && candidates[i]->phase == DS_ACCEL__PHASE_CHECKED);
             open[open_count++] = candidates[i];
         }
     }

@@ -12,6 +12,7 @@
 #include "host/frame.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,12 +47,14 @@ void ds_accel__frame_seal(void *head, uint16_t kind, uint32_t sequence, const vo
         .sequence = sequence,
     };
 
+    assert(payload != NULL || payload_bytes == 0);
     header.checksum = seal(&header, payload, token);
     memcpy(head, &header, sizeof(header));
 }
 
 void *ds_accel__frame_room(struct ds_accel__frame_reader *reader, size_t *room_out)
 {
+    assert(reader->at <= reader->size_bytes && reader->size_bytes <= reader->capacity_bytes);
     if (reader->at > 0) {
         memmove(reader->data, reader->data + reader->at, reader->size_bytes - reader->at);
         reader->size_bytes -= reader->at;
@@ -68,6 +71,7 @@ void *ds_accel__frame_room(struct ds_accel__frame_reader *reader, size_t *room_o
         reader->capacity_bytes = capacity;
     }
     *room_out = reader->capacity_bytes - reader->size_bytes;
+    assert(*room_out >= DS_ACCEL__FRAME_HEAD_BYTES); /* none would look like the channel's end */
     return reader->data + reader->size_bytes;
 }
 
@@ -111,6 +115,7 @@ enum ds_accel__frame_result ds_accel__frame_next(struct ds_accel__frame_reader *
         .payload_bytes = header.payload_bytes,
     };
     reader->at += sizeof(header) + header.payload_bytes;
+    assert(reader->at <= reader->size_bytes);
     reader->sequence++;
     return DS_ACCEL__FRAME_READY;
 }

@@ -16,6 +16,7 @@
 #include "machine/elf_file.h"
 #include "machine/presence.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -113,8 +114,10 @@ static int32_t check_trust(struct ds_accel__candidate *candidate, struct visit *
 
 static int32_t check_elf(struct ds_accel__candidate *candidate, struct visit *visit)
 {
-    int32_t status = ds_accel__elf_open(visit->fd, &visit->elf, &visit->finding);
+    int32_t status;
 
+    assert(visit->fd >= 0 && !visit->has_elf); /* gate trust has opened the file */
+    status = ds_accel__elf_open(visit->fd, &visit->elf, &visit->finding);
     visit->has_elf = true;
     if (status >= 0 && visit->finding.reason == DS_ACCEL__REASON_NONE) {
         ds_accel__elf_check_harm(&visit->elf, &visit->finding);
@@ -129,6 +132,7 @@ static int32_t check_elf(struct ds_accel__candidate *candidate, struct visit *vi
 
 static int32_t check_note(struct ds_accel__candidate *candidate, struct visit *visit)
 {
+    assert(visit->has_elf); /* gate elf has read the file */
     ds_accel__elf_check_note(&visit->elf, candidate->name, &visit->finding);
     if (visit->elf.is_short_of_memory) {
         return ds_accel__no_memory();
@@ -150,6 +154,7 @@ static int32_t check_hash(struct ds_accel__candidate *candidate, struct visit *v
     const char *cause;
     char hex[65];
 
+    assert(visit->fd >= 0);
     if (mode == NULL || strcmp(mode, "off") == 0) {
         return DS_ACCEL_OK;
     }
@@ -199,6 +204,7 @@ static int32_t check_power(struct ds_accel__candidate *candidate, struct visit *
     if (status < 0 || candidate->hardware_count == 0) {
         return status;
     }
+    assert(candidate->power != NULL); /* one with devices has */
     if (candidate->wish >= DS_ACCEL__WISH_NAMED) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_POWER, "asked for by name");
     } else if (candidate->power->reason != DS_ACCEL__REASON_NONE) {
@@ -245,6 +251,7 @@ static int32_t walk(struct ds_accel__candidate *candidate, enum ds_accel__gate_w
 {
     int32_t status = DS_ACCEL_OK;
 
+    assert(when < DS_ACCEL__WHEN_RUN && !ds_accel__candidate_has_verdict(candidate));
     *passed_out = true;
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT && status >= 0 && *passed_out; gate++) {
         if (gates[gate].when != when || gates[gate].check == NULL) {

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "machine/machine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -736,6 +737,7 @@ void ds_accel__guard_restore(struct ds_accel__guard *guard, ds_accel__conduct_t 
     int error = errno;
     char text[256];
 
+    assert(guard->taken_ns != 0 && guard->taken_ns <= ds_accel__now_ns());
     for (size_t i = 0; i < DS_ACCEL__ARRAY_SIZE(kinds); i++) {
         if (kinds[i].compare(guard, text, sizeof(text)) &&
             (kinds[i].restore == NULL || !kinds[i].restore(guard)) && report != NULL) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "config/env.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -170,6 +171,7 @@ struct ds_accel__key ds_accel__key_of(const struct ds_accel__key_subject *subjec
     };
     uint64_t path = ds_accel__hash_text(subject->path, 7);
 
+    assert(file->st_mode != 0); /* it was looked at */
     return (struct ds_accel__key){{ds_accel__hash(&parts, sizeof(parts), path),
                                    ds_accel__hash(&parts, sizeof(parts), ~path)}};
 }

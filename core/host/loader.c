@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <libltdl/lt_dlloader.h>
@@ -162,6 +163,7 @@ static int32_t open_locked(const char *path, ds_accel__module_t *module,
     if (opened == NULL) {
         return ds_accel__no_memory();
     }
+    assert(wanted == NULL && module->handle == NULL);
     wanted = opened;
     module->handle = lt_dlopen(path);
     is_open_already = wanted != NULL; /* libltdl gave its handle once more, or nothing at all */
@@ -197,6 +199,7 @@ int32_t ds_accel__module_open(const char *path, ds_accel__module_t **module_out,
     if (module->handle == NULL) {
         free(module);
     } else {
+        assert(status >= 0);
         *module_out = module;
     }
     return status;
@@ -221,6 +224,7 @@ void ds_accel__module_entry(ds_accel__module_t *module, const struct ds_accel_ho
         ds_accel_entry_v1_t call;
     } entry;
 
+    assert(module != NULL && module->handle != NULL && has_loader);
     *table_out = NULL;
     pthread_mutex_lock(&ltdl_lock);
     /* Newest generation first; there is one so far. */
@@ -248,6 +252,7 @@ void ds_accel__module_close(ds_accel__module_t *module)
     if (module == NULL) {
         return;
     }
+    assert(module->handle != NULL);
     pthread_mutex_lock(&ltdl_lock);
     lt_dlclose(module->handle);
     pthread_mutex_unlock(&ltdl_lock);

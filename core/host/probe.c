@@ -24,6 +24,7 @@
 #include "host/prober.h"
 #include "host/registry.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -100,6 +101,7 @@ static int32_t attend(ds_accel_t *context, struct ds_accel__helper *helper,
     bool has_died = polled[1].revents != 0;
     int32_t status;
 
+    assert(helper->pid > 0 && helper->candidate != NULL);
     for (int i = 0; i < DS_ACCEL__OUTPUT_COUNT; i++) {
         if (polled[3 + i].revents != 0) {
             ds_accel__helper_take_output(&helper->output[i]);
@@ -197,6 +199,7 @@ static int32_t ask_next(ds_accel_t *context, struct ds_accel__candidate **candid
     struct ds_accel__prober *prober = context->prober;
     bool is_full = false;
 
+    assert(prober != NULL && *next <= count);
     for (size_t i = 0; i < prober->width && *next < count; i++) {
         struct ds_accel__helper *helper = &prober->helpers[i];
         int32_t status;
@@ -227,6 +230,7 @@ static int32_t wait_and_attend(ds_accel_t *context, int left_ms)
     int32_t status = DS_ACCEL_OK;
     size_t count = 0;
 
+    assert(prober->width <= DS_ACCEL__ARRAY_SIZE(busy));
     /* No more than there are: the limit of descriptors is one of entries as well. */
     for (size_t i = 0; i < prober->width; i++) {
         if (prober->helpers[i].pid != 0 && prober->helpers[i].candidate != NULL) {
@@ -253,6 +257,7 @@ static int32_t run(ds_accel_t *context, struct ds_accel__candidate **candidates,
     int32_t status = DS_ACCEL_OK;
     size_t next = 0;
 
+    assert(count > 0 && count_busy(prober) == 0);
     for (;;) {
         int left;
 

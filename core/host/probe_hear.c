@@ -15,6 +15,7 @@
 #include "host/prober.h"
 #include "host/registry.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +43,7 @@ void ds_accel__helper_take_output(struct ds_accel__captured *capture)
         if (count > 0) {
             memcpy(capture->kept + capture->kept_bytes, data, kept);
             capture->kept_bytes += kept;
+            assert(capture->kept_bytes <= sizeof(capture->kept));
             capture->total_bytes += (uint64_t)count;
         }
         if (capture->total_bytes > 64 * OUTPUT_FLOOD_BYTES && count == (ssize_t)sizeof(data)) {
@@ -62,6 +64,7 @@ static void note_conduct(struct ds_accel__helper *helper, enum ds_accel__reason_
     if (reason == DS_ACCEL__REASON_NONE) {
         return;
     }
+    assert(helper->candidate != NULL && length < sizeof(conduct->tolerated));
     helper->candidate->has_conduct = true;
     conduct->has_process = conduct->has_process || reason == DS_ACCEL__REASON_LEAVES_PROCESS;
     if (helper->candidate->lint != NULL) {
@@ -308,6 +311,7 @@ static int32_t hear_one(ds_accel_t *context, struct ds_accel__helper *helper, in
         }
         if (count > 0) {
             reader->size_bytes += (size_t)count;
+            assert(reader->size_bytes <= reader->capacity_bytes);
         }
         if (count == 0 || (count < 0 && errno != EINTR) ||
             (count > 0 && !take_frames(context, helper, reader) &&
@@ -384,8 +388,10 @@ static enum ds_accel__reason_id stage_reason(uint32_t stage, enum end end)
                                   [END_HUNG] = DS_ACCEL__REASON_START_HUNG,
                                   [END_EXCEPTION] = DS_ACCEL__REASON_START_EXCEPTION},
     };
-    enum ds_accel__reason_id reason = reasons[stage][end];
+    enum ds_accel__reason_id reason;
 
+    assert(stage < DS_ACCEL__GATE_COUNT && end < END_COUNT);
+    reason = reasons[stage][end];
     return reason != DS_ACCEL__REASON_NONE ? reason : DS_ACCEL__REASON_HELPER_FAILED;
 }
 
@@ -646,6 +652,7 @@ int32_t ds_accel__helper_finish(ds_accel_t *context, struct ds_accel__helper *he
     struct ds_accel__finding finding = {0};
     siginfo_t info;
 
+    assert(helper->candidate != NULL && helper->has_ended);
     set_elapsed(helper);
     if (find_end(context, helper, &finding)) {
         keep_output(helper);
@@ -684,6 +691,7 @@ int32_t ds_accel__helper_lose(ds_accel_t *context, struct ds_accel__helper *help
     bool was_reaped;
     siginfo_t info;
 
+    assert(candidate != NULL && !helper->has_ended);
     keep_output(helper);
     set_elapsed(helper);
     before = *helper;

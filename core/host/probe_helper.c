@@ -20,6 +20,7 @@
 #include "host/prober.h"
 #include "host/registry.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -82,6 +83,7 @@ int32_t ds_accel__prober_make(ds_accel_t *context)
     if (context->prober != NULL) {
         return DS_ACCEL_OK;
     }
+    assert(width >= 1 && width <= DS_ACCEL__PROBE_WIDTH_LIMIT);
     ds_accel__fork_renew(&abandoned_lock);
     prober = calloc(1, sizeof(*prober) + width * sizeof(prober->helpers[0]));
     if (prober == NULL) {
@@ -118,6 +120,7 @@ bool ds_accel__helper_raise(int *fd)
         close(*fd);
         *fd = raised;
     }
+    assert(*fd >= SAFE_DESCRIPTOR);
     return true;
 }
 
@@ -172,6 +175,7 @@ static int add_descriptors(posix_spawn_file_actions_t *actions, const int *descr
     int error = add_stdin(actions);
 
     for (int i = 0; i < count && error == 0; i++) {
+        assert(descriptors[i] > count); /* else dup2() of another one would take its place */
         error = posix_spawn_file_actions_adddup2(actions, descriptors[i], i + 1);
     }
     return error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(actions, count + 1);
@@ -253,6 +257,7 @@ static int32_t send_frame(struct ds_accel__helper *helper, uint16_t kind,
     struct ds_accel__text frame = {0};
     size_t sent = 0;
 
+    assert(text->size_bytes <= UINT32_MAX);
     ds_accel__frame_seal(head, kind, helper->sequence++, text->data, (uint32_t)text->size_bytes,
                          kind == DS_ACCEL__FRAME_SETUP ? 0 : helper->token);
     put(&frame, head, sizeof(head));
@@ -398,6 +403,7 @@ static bool is_ours(const struct ds_accel__helper *helper)
 {
     siginfo_t info = {0};
 
+    assert(helper->pid > 0);
     return waitid(P_PID, (id_t)helper->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
@@ -541,6 +547,7 @@ static bool has_nothing_to_end(const struct ds_accel__helper *helper)
  */
 void ds_accel__helper_dismiss(struct ds_accel__helper *helper)
 {
+    assert(helper->pid > 0);
     if (helper->is_ending) {
         return;
     }
@@ -575,6 +582,7 @@ bool ds_accel__helper_end(ds_accel_t *context, struct ds_accel__helper *helper, 
         abandon(context, helper);
     }
     clear_helper(helper);
+    assert(helper->pid == 0 && helper->channel < 0 && helper->pidfd < 0);
     return reaped == REAPED;
 }
 
@@ -710,6 +718,7 @@ static bool begin(ds_accel_t *context, struct ds_accel__helper *helper,
     }
     helper->from_child.size_bytes = helper->from_child.at = 0;
     helper->from_child.sequence = 0;
+    assert(helper->pid > 0);
     helper->start_ns = ds_accel__now_ns();
     helper->deadline_ns = helper->start_ns +
                           (helper->has_said_hello ? timeout_ns(context) : START_LIMIT_NS);
@@ -749,6 +758,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     int32_t status = DS_ACCEL_OK;
     siginfo_t info;
 
+    assert(helper->candidate == NULL); /* one at a time */
     if (helper->pid != 0 && (helper->is_ending || is_dead(helper))) {
         ds_accel__helper_end(context, helper, &info);
     }
@@ -773,6 +783,7 @@ int32_t ds_accel__helper_ask(ds_accel_t *context, struct ds_accel__helper *helpe
     if (status >= 0 && finding.reason == DS_ACCEL__REASON_NONE) {
         status = send_ask(helper, candidate, passed);
         for (int i = 0; i < DS_ACCEL__PROBE_PASSED; i++) {
+            assert(passed[i] >= 0);
             close(passed[i]);
         }
         if (status >= 0 && helper->is_deaf) {

@@ -23,6 +23,7 @@
 #include "host/probe.h"
 #include "host/probe_child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -77,6 +78,7 @@ static void say(uint16_t kind, const void *payload, size_t payload_bytes)
     char frame[DS_ACCEL__FRAME_HEAD_BYTES + 256];
     size_t sent = 0;
 
+    assert(payload_bytes <= sizeof(frame) - DS_ACCEL__FRAME_HEAD_BYTES);
     ds_accel__frame_seal(frame, kind, server.sequence++, payload, (uint32_t)payload_bytes,
                          server.token);
     memcpy(frame + DS_ACCEL__FRAME_HEAD_BYTES, payload, payload_bytes);
@@ -200,6 +202,7 @@ static void wait_until_ended(const struct child *child, uint64_t limit_ns)
 
 static void stop(struct child *child, bool is_asked_first)
 {
+    assert(child->pid > 0); /* kill() takes 0 and -1 for many */
     child->was_stopped = true;
     if (is_asked_first) {
         kill(child->pid, SIGTERM);
@@ -297,6 +300,7 @@ static void report_end(const struct child *child, int error)
  */
 static void take_descriptors(void)
 {
+    assert(server.has_passed);
     dup2(server.passed[0], STDOUT_FILENO);
     dup2(server.passed[1], STDERR_FILENO);
     if (server.passed[2] != DS_ACCEL__PROBE_ANSWERS) {

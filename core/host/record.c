@@ -39,6 +39,7 @@ static bool reserve(struct ds_accel__cache_table *table, size_t capacity)
 {
     struct ds_accel__record *larger = realloc(table->records, capacity * sizeof(*table->records));
 
+    assert(capacity > 0 && capacity >= table->count);
     if (larger == NULL) {
         return false;
     }
@@ -49,6 +50,7 @@ static bool reserve(struct ds_accel__cache_table *table, size_t capacity)
 
 struct ds_accel__record *ds_accel__cache_table_add(struct ds_accel__cache_table *table)
 {
+    assert(table->count <= table->capacity);
     if (table->count == table->capacity &&
         !reserve(table, table->capacity != 0 ? 2 * table->capacity : 32)) {
         return NULL;
@@ -108,6 +110,7 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
     const char *at = data;
     struct file_head head;
 
+    assert(table->count == 0);
     if (size_bytes < sizeof(head)) {
         return "it is cut off";
     }
@@ -159,6 +162,7 @@ const char *ds_accel__cache_parse(const void *data, size_t size_bytes, uint64_t 
 
 const char *ds_accel__record_text(const struct ds_accel__record *record, int text)
 {
+    assert(text >= 0 && text < DS_ACCEL__RECORD_TEXTS);
     return record->texts[text] != NULL ? record->texts[text] : "";
 }
 
@@ -177,6 +181,7 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 {
     struct file_head head = {.format = FORMAT, .machine = machine};
 
+    assert(text->size_bytes == 0); /* the head is overwritten where it stands: at the start */
     memcpy(head.magic, magic, sizeof(magic));
     ds_accel__text_add_bytes(text, &head, sizeof(head));
     for (size_t i = 0; i < table->count; i++) {
@@ -194,6 +199,9 @@ int32_t ds_accel__cache_format(const struct ds_accel__cache_table *table, uint64
 
             ds_accel__text_add_bytes(text, value, strlen(value) + 1);
         }
+        /* Both passes over the texts agree, and padding is less than a word. */
+        assert(record_head.size_bytes >= sizeof(record_head) + record_head.text_bytes);
+        assert(record_head.size_bytes - sizeof(record_head) - record_head.text_bytes < 8);
         ds_accel__text_add_bytes(text, "\0\0\0\0\0\0\0",
                                  record_head.size_bytes - sizeof(record_head) -
                                      record_head.text_bytes);

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "host/context.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,7 @@ int32_t ds_accel__registry_sort(ds_accel_t *context)
     }
     qsort(ranks, registry->count, sizeof(*ranks), compare_ranks);
     for (size_t i = 0; i < registry->count; i++) {
+        assert(i == 0 || compare_ranks(&ranks[i - 1], &ranks[i]) < 0); /* no two are equal */
         registry->candidates[i] = ranks[i].candidate;
     }
     free(ranks);

@@ -9,6 +9,7 @@
 #include "base/trust.h"
 #include "host/registry.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,9 @@ void ds_accel__start_instance(struct ds_accel__candidate *candidate,
     /* It may be free, or have memory, when it is needed. */
     start->is_inconclusive = start->status == DS_ACCEL_ERR_BUSY ||
                              start->status == DS_ACCEL_ERR_NO_MEMORY;
+    assert(start->status <= 0);
+    assert(start->status < 0 || (*instance_out != NULL && start->device_count > 0 &&
+                                 start->device_count <= DS_ACCEL__DEVICE_LIMIT));
     describe(start, call, &error, text, size);
 }
 
@@ -78,6 +82,7 @@ void ds_accel__start_judge(struct ds_accel__candidate *candidate, const char *te
     const struct ds_accel__start *start = &candidate->start;
     const char *stage = candidate->stage;
 
+    assert(start->is_done != 0);
     if (start->status == DS_ACCEL_OK) {
         ds_accel__candidate_pass(candidate, DS_ACCEL__GATE_START, "rehearsed: %u device%s",
                                  start->device_count, start->device_count == 1 ? "" : "s");

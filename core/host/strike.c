@@ -10,6 +10,7 @@
 #include "host/cache.h"
 #include "host/verdict.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -62,6 +63,7 @@ void ds_accel__strike_add(struct ds_accel__record *record, enum ds_accel__reason
 {
     uint64_t now = ds_accel__boot_ms();
 
+    assert(reason != DS_ACCEL__REASON_NONE);
     if (is_replaced(record, load_ms != 0 ? load_ms : now)) {
         record->data.strikes = 0;
     }

@@ -18,6 +18,7 @@
 #include "host/registry.h"
 #include "host/strike.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -60,6 +61,7 @@ static const char *keep_text(struct ds_accel__candidate *candidate,
 static void keep_gates(struct ds_accel__candidate *candidate, const struct ds_accel__record *record,
                        int first, int last)
 {
+    assert(first >= 0 && first <= last && last < DS_ACCEL__GATE_COUNT);
     for (int gate = first; gate <= last; gate++) {
         candidate->gates[gate].result = (enum ds_accel__gate_result)record->data.gates[gate];
         candidate->gates[gate].evidence =
@@ -98,6 +100,7 @@ bool ds_accel__verdict_recall_file(struct ds_accel__candidate *candidate)
     if (!context->cache.is_open) {
         return false;
     }
+    assert(ds_accel__candidate_has_file(candidate));
     candidate->key = make_key(candidate);
     record = !context->asks_anew ? ds_accel__cache_find(&context->cache, candidate->key) : NULL;
     if (record == NULL || ds_accel__record_expires_in_ms(record, ds_accel__boot_ms()) == 0) {
@@ -133,6 +136,7 @@ static void take_start(struct ds_accel__start *start, const struct ds_accel__rec
 static void take_verdict(struct ds_accel__candidate *candidate,
                          const struct ds_accel__record *record)
 {
+    assert(record->data.stage < DS_ACCEL__GATE_COUNT);
     keep_gates(candidate, record, DS_ACCEL__GATE_HARDWARE, DS_ACCEL__GATE_COUNT - 1);
     candidate->state = record->data.state;
     candidate->stage = ds_accel__gate_name(record->data.stage);
@@ -249,6 +253,7 @@ int32_t ds_accel__verdict_keep(struct ds_accel__candidate *candidate)
     struct ds_accel__record *record;
     int32_t status;
 
+    assert(ds_accel__candidate_has_verdict(candidate));
     if (ds_accel__reason_is_of_helper(candidate->reason) ||
         !ds_accel__candidate_is_lasting(candidate)) {
         return DS_ACCEL_OK; /* says nothing of the plugin */
@@ -355,6 +360,7 @@ static uint64_t lock_limit_ms(const ds_accel_t *context)
 
 void ds_accel__verdicts_begin(ds_accel_t *context)
 {
+    assert(!context->cache.is_open); /* an evaluation ends before the next one begins */
     ds_accel__cache_close(&context->cache);
     context->has_tried_store = false;
 }
@@ -388,6 +394,7 @@ int32_t ds_accel__verdicts_open(ds_accel_t *context, bool is_isolated)
     if (status < 0 || !cache->is_open) {
         return status;
     }
+    assert(cache->table.count == 0); /* it is read below */
     status = ds_accel__key_base(cache->machine, context->config.identity, !context->env.ignored,
                                 &context->key_base);
     if (status >= 0 && cache->is_writable) {
