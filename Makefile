@@ -78,7 +78,7 @@ INSIDE_CFLAGS = $(filter-out -DNDEBUG,$(CORE_CFLAGS)) -Icore
 PLUGIN_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -I$(STAGE_PLUGIN) -Iplugins/common $(CFLAGS)
 PLUGIN_LDFLAGS = -shared $(DEFS) -Wl,-z,now,-z,nodelete,-z,relro $(SANFLAGS) $(LDFLAGS)
 TOOL_CFLAGS = $(BASE_CFLAGS) $(ASSERTIONS) -fPIE -I$(STAGE_PROGRAM) -Itools $(CFLAGS)
-# What runs once is compiled for longer than it runs.
+# Tests run once: compiling them with -O2 takes longer than it saves.
 TEST_CFLAGS = $(BASE_CFLAGS) -I$(STAGE_PROGRAM) -Itests $(shell $(PKG_CONFIG) --cflags criterion) \
     -DTEST_BUILD='"$(abspath $(TESTBED))"' -DTEST_SOURCE='"$(CURDIR)"' -DTEST_CC='"$(CC)"' $(CFLAGS:-O2=-O1)
 
