@@ -36,16 +36,17 @@ struct ds_accel {
     pthread_mutex_t topology_lock;
     struct ds_accel__log log;
     struct ds_accel__env env;
-    char *forced;       /* options.accelerator */
-    char *machine_root; /* never NULL */
-    char *cache_dir;    /* from the options; NULL: by environment and user */
-    pid_t asker;        /* in a helper: the program that it works for; 0: this one */
-    bool asks_anew;     /* verdicts of earlier processes do not count: explain, list, doctor */
-    bool has_no_cache;  /* by option */
+    char *forced;         /* options.accelerator */
+    char *machine_root;   /* never NULL */
+    char *cache_dir;      /* from the options; NULL: by environment and user */
+    pid_t asker;          /* in a helper: the program that it works for; 0: this one */
+    bool asks_anew;       /* verdicts of earlier processes do not count: explain, list, doctor */
+    bool has_no_cache;    /* by option */
+    bool has_tried_store; /* to open the store, since the evaluation began */
+    bool wants_helper;    /* start a helper early if nothing is stored */
     struct ds_accel__cache cache;
-    bool has_tried_store; /* to open it, since the evaluation began */
-    uint64_t key_base;    /* of the keys of its records, while plugins are asked */
-    char **plugin_dirs;   /* from the options */
+    uint64_t key_base;  /* of the keys of its records, while plugins are asked */
+    char **plugin_dirs; /* from the options */
     size_t plugin_dir_count;
     struct ds_accel__config config;
     struct ds_accel__registry registry;
@@ -62,7 +63,6 @@ struct ds_accel {
     /* What was decided, and is not started here: the command line's detect. */
     struct ds_accel__candidate *chosen;
     bool only_chooses;                      /* detection is to start nothing */
-    bool wants_helper;                      /* where nothing is remembered, start one early */
     uint32_t containment;                   /* of the last helper; 0: none was needed */
     size_t turn;                            /* of the candidate that is being asked */
     void (*meanwhile)(ds_accel_t *context); /* done while a helper works; NULL: nothing */

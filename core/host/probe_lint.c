@@ -134,8 +134,7 @@ static void check_entry(struct run *run)
     }
     ds_accel__plugin_unlock();
     judge(run, 9, true, &finding);
-    has_all_slots = table.reason == DS_ACCEL__REASON_NONE ||
-                    table.reason != DS_ACCEL__REASON_SLOT_MISSING;
+    has_all_slots = table.reason != DS_ACCEL__REASON_SLOT_MISSING;
     candidate->has_table = run->theirs != NULL && table.reason == DS_ACCEL__REASON_NONE;
     judge(run, 10, run->theirs != NULL, has_all_slots ? &table : &none);
     judge(run, 11, candidate->has_table || !has_all_slots, has_all_slots ? &none : &table);

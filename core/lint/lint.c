@@ -157,10 +157,8 @@ static int32_t check_file(struct lint *lint)
             return ds_accel__no_memory();
         }
     }
-    bad_name = note.reason != DS_ACCEL__REASON_NONE &&
-               note.reason == DS_ACCEL__REASON_NAME_MISMATCH;
-    bad_feature = note.reason != DS_ACCEL__REASON_NONE &&
-                  note.reason == DS_ACCEL__REASON_FEATURE_UNKNOWN;
+    bad_name = note.reason == DS_ACCEL__REASON_NAME_MISMATCH;
+    bad_feature = note.reason == DS_ACCEL__REASON_FEATURE_UNKNOWN;
     lint->has_note = lint->has_elf &&
                      (note.reason == DS_ACCEL__REASON_NONE || bad_name || bad_feature);
     judge(lint, 3, "it has one well-formed ds-accel note", lint->has_elf,

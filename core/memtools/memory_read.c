@@ -72,7 +72,7 @@ int32_t ds_accel__memory_snapshot_read(const char *path, json_t **tree_out)
 int32_t ds_accel_memory_snapshot_convert(const char *path, uint32_t format, void **data_out,
                                          size_t *size_bytes_out)
 {
-    json_t *tree;
+    json_t *tree = NULL;
     int32_t status;
 
     if (path == NULL || data_out == NULL || size_bytes_out == NULL) {
