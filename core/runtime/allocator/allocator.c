@@ -34,6 +34,7 @@
  */
 #include "runtime/allocator/allocator.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -98,6 +99,7 @@ static inline __attribute__((always_inline)) pair_t split_of(const struct ds_acc
     case DS_ACCEL__ORIGIN_SPLIT_WHOLE:
         return (pair_t){-1, -size};
     default:
+        assert(block->origin == DS_ACCEL__ORIGIN_UNCOUNTED);
         return (pair_t){0, 0};
     }
 }
@@ -150,6 +152,8 @@ int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena, uint64_t size_b
         ds_accel__latch_release(&arena->latch);
         return ds_accel__alloc_slowly(arena, size_bytes, align_bytes, pointer_out);
     }
+    assert(block->state == DS_ACCEL__BLOCK_UNDONE && block->home == arena);
+    assert(block->size_bytes >= fit_bytes && block->uses == NULL && block->after != 0);
     arena->undone = block->link_next;
     arena->stamp = block->after;
     block->requested_bytes = size_bytes;
@@ -214,6 +218,7 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
         ds_accel__latch_release(&home->latch);
         return ds_accel__free_slowly(allocator, freeing, pointer);
     }
+    assert(block->waits == NULL && block->segment->home == home);
     total = &home->figures.total[block->kind];
     total->lane[DS_ACCEL__LANE_SPLIT] += rise(split[0]);
     total->lane[DS_ACCEL__LANE_SPLIT_BYTES] += rise(split[1]);

@@ -12,6 +12,7 @@
 
 #include "runtime/caching.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 struct ds_accel__slab;
@@ -29,6 +30,12 @@ struct ds_accel__latch {
 void ds_accel__latch_wait(struct ds_accel__latch *latch);
 void ds_accel__latch_wake(struct ds_accel__latch *latch);
 
+/* Is it anybody's? For assertions of who has it. */
+static inline bool ds_accel__latch_is_taken(const struct ds_accel__latch *latch)
+{
+    return __atomic_load_n(&latch->is_taken, __ATOMIC_RELAXED) != 0;
+}
+
 static inline void ds_accel__latch_take(struct ds_accel__latch *latch)
 {
     if (__builtin_expect(__atomic_exchange_n(&latch->is_taken, 1, __ATOMIC_ACQUIRE) != 0, 0)) {
@@ -38,6 +45,7 @@ static inline void ds_accel__latch_take(struct ds_accel__latch *latch)
 
 static inline void ds_accel__latch_release(struct ds_accel__latch *latch)
 {
+    assert(ds_accel__latch_is_taken(latch));
     __atomic_store_n(&latch->is_taken, 0, __ATOMIC_RELEASE);
     if (__builtin_expect(__atomic_load_n(&latch->waiter_count, __ATOMIC_RELAXED) != 0, 0)) {
         ds_accel__latch_wake(latch);

@@ -11,6 +11,7 @@
 #include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define LARGEST_ALIGN (UINT64_C(1) << 30)
@@ -30,6 +31,7 @@ static uint64_t round_request(const struct ds_accel__allocator *allocator, uint6
         units = (size_bytes + step - 1) / step * step;
         units = (units + DS_ACCEL__UNIT - 1) & ~(DS_ACCEL__UNIT - 1);
     }
+    assert(units >= size_bytes && (units & (DS_ACCEL__UNIT - 1)) == 0);
     return units;
 }
 
@@ -66,6 +68,7 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
         return NULL;
     }
     waits = best->waits;
+    assert(best->uses == NULL);
     ds_accel__arena_flush(arena);
     ds_accel__arena_renew(arena);
     ds_accel__pending_unlink(arena, best);
@@ -103,6 +106,9 @@ static void give(const struct request *request, struct ds_accel__block *block,
     struct ds_accel__arena *home = block->home;
     uint64_t limit = allocator->options.max_split_bytes;
 
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN && block->waits == NULL && block->uses == NULL);
+    assert(block->size_bytes >= request->fit_bytes);
+    assert((block->address & (request->align_bytes - 1)) == 0);
     block->user = request->arena;
     if (block->user != home) {
         __atomic_fetch_add(&block->user->use_count, 1, __ATOMIC_RELAXED);

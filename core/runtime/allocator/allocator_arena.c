@@ -10,6 +10,7 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ static void collect_arenas(struct ds_accel__allocator *allocator)
         is_unused = is_over(arena);
         ds_accel__latch_release(&arena->latch);
         if (is_unused) {
+            assert(arena->undone == NULL && allocator->arena_count > 0);
             ds_accel__figures_retire(arena);
             ds_accel__mark_put(allocator, arena->gone);
             arena->gone = NULL;
@@ -75,6 +77,8 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
     arena = allocator->spare_arenas;
     if (arena != NULL) {
         allocator->spare_arenas = arena->next;
+        assert(arena->segments == NULL && arena->pending == NULL && arena->undone == NULL);
+        assert(arena->gone == NULL && arena->owner == NULL && arena->stream == NULL);
     } else {
         arena = aligned_alloc(_Alignof(struct ds_accel__arena), sizeof(*arena));
         if (arena == NULL) {
@@ -131,6 +135,7 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
         ds_accel__latch_take(&each->latch);
         if (mark != NULL) {
             pthread_mutex_lock(&allocator->mark_lock);
+            assert(mark->reference_count > 0);
             mark->reference_count++;
             pthread_mutex_unlock(&allocator->mark_lock);
         }

@@ -15,6 +15,7 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,7 @@ static bool hold(struct ds_accel__quarantine *quarantine, struct ds_accel__block
         quarantine->capacity = capacity;
         quarantine->first = 0;
     }
+    assert(quarantine->count < quarantine->capacity);
     quarantine->ring[(quarantine->first + quarantine->count++) & (quarantine->capacity - 1)] =
         (struct held){block, is_filled};
     quarantine->size_bytes += block->size_bytes;
@@ -188,6 +190,8 @@ static int32_t let_go(struct ds_accel__allocator *allocator)
     uint64_t damage = block->fit_bytes;
     int32_t status = DS_ACCEL_OK;
 
+    assert(quarantine->count > 0 && quarantine->size_bytes >= block->size_bytes);
+    assert(block->is_deferred == DS_ACCEL__DEFERRED_HELD);
     quarantine->first++;
     quarantine->count--;
     quarantine->size_bytes -= block->size_bytes;
@@ -266,6 +270,7 @@ static int32_t check_zone(const struct ds_accel__block *block)
         find_damage(allocator, block->address + block->requested_bytes, zone_bytes, FILL_ZONE);
     char allocated[160];
 
+    assert(block->fit_bytes >= block->requested_bytes + DS_ACCEL__ZONE_BYTES);
     if (damage == zone_bytes) {
         return DS_ACCEL_OK;
     }

@@ -7,6 +7,7 @@
 #include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* The live block at an address, its home's lock held; else the error is said, and no lock held:
@@ -46,6 +47,8 @@ static int32_t give_back(struct ds_accel__block *block)
     struct ds_accel__allocator *allocator = home->allocator;
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
 
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN);
+    assert(block->segment->first == block && block->segment->last == block);
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
     ds_accel__users_forget(block);
@@ -109,6 +112,7 @@ int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
         return status;
     }
     home = block->home;
+    assert(block->waits == NULL && block->is_deferred == DS_ACCEL__DEFERRED_NOT);
     block->freed_frames = ds_accel__history_add(allocator, DS_ACCEL__ACTION_FREE_REQUESTED,
                                                 block->address, block->size_bytes,
                                                 (freeing != NULL ? freeing : home)->stream_id);

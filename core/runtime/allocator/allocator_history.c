@@ -13,6 +13,7 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <stdio.h>
@@ -96,6 +97,7 @@ static uint32_t intern(struct ds_accel__history *history, void *const *frames, u
         return 0;
     }
     history->stack_count += history->stack_count == 0;
+    assert(history->stack_count < history->stack_capacity && depth <= STACK_DEPTH);
     stack = &history->stacks[history->stack_count];
     memcpy(stack->frames, frames, depth * sizeof(frames[0]));
     stack->depth = depth;

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +132,7 @@ static bool sweep(struct ds_accel__index *index)
     for (uint64_t i = 0; i < count; i++) {
         put(table, blocks[i]);
     }
+    assert(count <= index->block_count); /* what blocks has room for */
     index->used_count = count;
     free(blocks);
     return true;
@@ -150,6 +152,7 @@ static bool grow(struct ds_accel__index *index)
             put(larger, table->entries[i].block);
         }
     }
+    assert(index->block_count < larger->mask);
     larger->older = table;
     index->used_count = index->block_count;
     __atomic_store_n(&index->table, larger, __ATOMIC_RELEASE);
@@ -225,6 +228,7 @@ struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint6
         block->freed_frames = 0;
         index->used_count += put(index->table, block);
         index->block_count++;
+        assert(index->used_count <= index->table->mask); /* else a search has no end */
     }
     pthread_mutex_unlock(&index->lock);
     return block;
@@ -236,6 +240,8 @@ void ds_accel__index_remove(struct ds_accel__index *index, struct ds_accel__bloc
 
     pthread_mutex_lock(&index->lock);
     entry = find_entry(index->table, block->address);
+    assert(entry != NULL || block->address <= GRAVE);
+    assert(block->state != DS_ACCEL__BLOCK_UNUSED && index->block_count > 0);
     if (entry != NULL) {
         __atomic_store_n(&entry->address, GRAVE, __ATOMIC_RELEASE);
     }

@@ -25,6 +25,7 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ static void extract(struct ds_accel__block **place, struct ds_accel__block *bloc
     struct ds_accel__block *above = block->link_next;
 
     while (*place != block) {
+        assert(*place != NULL); /* it is in the tree of its size */
         place = is_below(*place, block->size_bytes, block->address) ? &(*place)->link_next
                                                                     : &(*place)->link_previous;
     }
@@ -152,6 +154,8 @@ static void link_block(struct ds_accel__arena *arena, struct ds_accel__block *bl
     uint32_t level;
     uint32_t sublevel;
 
+    assert(block->kind < DS_ACCEL__KIND_COUNT && block->size_bytes > 0);
+    assert(block->uses == NULL && block->waits == NULL);
     classify(block->size_bytes, &level, &sublevel);
     insert(&lists->roots[level][sublevel], block);
     lists->levels |= UINT64_C(1) << level;
@@ -166,8 +170,11 @@ static void unlink_block(struct ds_accel__arena *arena, struct ds_accel__block *
     uint32_t level;
     uint32_t sublevel;
 
+    assert(ds_accel__latch_is_taken(&arena->latch));
+    assert(block->state == DS_ACCEL__BLOCK_FREE && block->home == arena);
     count_split(changes, block, false);
     classify(block->size_bytes, &level, &sublevel);
+    assert((lists->levels >> level & 1) != 0 && (lists->sublevels[level] >> sublevel & 1) != 0);
     extract(&lists->roots[level][sublevel], block);
     if (lists->roots[level][sublevel] == NULL) {
         lists->sublevels[level] &= ~(1u << sublevel);
@@ -188,6 +195,8 @@ void ds_accel__block_unlink(struct ds_accel__arena *arena, struct ds_accel__bloc
 void ds_accel__block_join(struct ds_accel__arena *arena, struct ds_accel__block *left,
                           struct ds_accel__block *right)
 {
+    assert(left->next == right && right->previous == left && left->segment == right->segment);
+    assert(left->address + left->size_bytes == right->address);
     left->size_bytes += right->size_bytes;
     left->next = right->next;
     if (right->next != NULL) {
@@ -202,6 +211,8 @@ void ds_accel__block_join(struct ds_accel__arena *arena, struct ds_accel__block 
 static struct ds_accel__block *merge(struct ds_accel__arena *arena, struct ds_accel__block *block,
                                      struct ds_accel__change *changes)
 {
+    assert(ds_accel__latch_is_taken(&arena->latch) && block->home == arena);
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN || block->state == DS_ACCEL__BLOCK_UNDONE);
     if (block->next != NULL && block->next->state == DS_ACCEL__BLOCK_FREE) {
         unlink_block(arena, block->next, changes);
         ds_accel__block_join(arena, block, block->next);
@@ -213,6 +224,8 @@ static struct ds_accel__block *merge(struct ds_accel__arena *arena, struct ds_ac
         ds_accel__block_join(arena, left, block);
         block = left;
     }
+    assert(block->next == NULL || block->next->state != DS_ACCEL__BLOCK_FREE);
+    assert(block->previous == NULL || block->previous->state != DS_ACCEL__BLOCK_FREE);
     if (!ds_accel__block_is_split(block)) {
         block->segment->idle_since =
             __atomic_add_fetch(&arena->allocator->clock, 1, __ATOMIC_RELAXED);
@@ -253,6 +266,9 @@ struct ds_accel__block *ds_accel__block_release(struct ds_accel__arena *arena,
 
 void ds_accel__pending_push(struct ds_accel__arena *arena, struct ds_accel__block *block)
 {
+    assert(ds_accel__latch_is_taken(&arena->latch) && block->home == arena);
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN);
+    assert(block->waits != NULL || block->is_deferred != DS_ACCEL__DEFERRED_NOT);
     block->link_previous = NULL;
     block->link_next = arena->pending;
     if (arena->pending != NULL) {
@@ -264,6 +280,9 @@ void ds_accel__pending_push(struct ds_accel__arena *arena, struct ds_accel__bloc
 
 void ds_accel__pending_unlink(struct ds_accel__arena *arena, struct ds_accel__block *block)
 {
+    assert(ds_accel__latch_is_taken(&arena->latch));
+    assert(block->state == DS_ACCEL__BLOCK_PENDING && block->home == arena);
+    assert((block->link_previous == NULL) == (arena->pending == block));
     if (block->link_previous != NULL) {
         block->link_previous->link_next = block->link_next;
     } else {
@@ -295,6 +314,9 @@ struct ds_accel__block *ds_accel__block_divide(struct ds_accel__arena *arena,
 {
     struct ds_accel__block *rest =
         ds_accel__index_add(&arena->allocator->index, block->address + size_bytes);
+
+    assert(ds_accel__latch_is_taken(&arena->latch));
+    assert(size_bytes > 0 && size_bytes < block->size_bytes);
 
     if (rest == NULL) {
         return NULL;
@@ -354,6 +376,7 @@ static bool is_worth_cutting(const struct ds_accel__arena *arena,
 static void note_origin(struct ds_accel__arena *arena, struct ds_accel__block *block,
                         uint32_t before, bool was_split, bool is_cut)
 {
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN);
     if (block->segment->reserved_bytes != 0 || (!was_split && !is_cut)) {
         block->origin = DS_ACCEL__ORIGIN_UNCOUNTED;
     } else if (!was_split) {
@@ -377,6 +400,7 @@ struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
     bool is_cut = false;
     struct ds_accel__block *rest;
 
+    assert(ds_accel__block_holds(block, fit_bytes, align_bytes));
     if (front > 0) {
         rest = ds_accel__block_divide(arena, block, front);
         put_back(arena, block, waits, changes);
@@ -435,8 +459,10 @@ static struct ds_accel__block *next_class(const struct ds_accel__lists *lists, u
         }
         *level = (uint32_t)__builtin_ctzll(above);
         here = lists->sublevels[*level];
+        assert(here != 0);
     }
     *sublevel = (uint32_t)__builtin_ctz(here);
+    assert(lists->roots[*level][*sublevel] != NULL); /* a bit for each class that holds any */
     return lists->roots[*level][*sublevel];
 }
 
@@ -513,6 +539,7 @@ struct ds_accel__block *ds_accel__block_take(struct ds_accel__arena *arena, uint
         return NULL;
     }
     unlink_block(arena, block, changes);
+    assert(block->kind == kind && block->size_bytes >= fit_bytes);
     return ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
 }
 

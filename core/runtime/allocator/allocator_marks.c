@@ -14,6 +14,7 @@
 #include "host/layers.h"
 #include "runtime/allocator/allocator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static int32_t finish(int32_t status, const struct ds_accel_error *error)
@@ -55,6 +56,7 @@ static struct ds_accel__mark *mark_get(struct ds_accel__allocator *allocator,
 {
     if (mark != NULL) {
         pthread_mutex_lock(&allocator->mark_lock);
+        assert(mark->reference_count > 0);
         mark->reference_count++;
         pthread_mutex_unlock(&allocator->mark_lock);
     }
@@ -67,6 +69,7 @@ void ds_accel__mark_put(struct ds_accel__allocator *allocator, struct ds_accel__
         return;
     }
     pthread_mutex_lock(&allocator->mark_lock);
+    assert(mark->reference_count > 0);
     if (--mark->reference_count == 0) {
         mark->next = allocator->marks;
         allocator->marks = mark;
@@ -84,6 +87,7 @@ static struct ds_accel__mark *mark_take(struct ds_accel__allocator *allocator)
     mark = allocator->marks;
     if (mark != NULL) {
         allocator->marks = mark->next;
+        assert(mark->reference_count == 0 && mark->event != NULL);
         mark->reference_count = 1;
     }
     pthread_mutex_unlock(&allocator->mark_lock);
@@ -107,6 +111,8 @@ void ds_accel__marks_destroy(struct ds_accel__allocator *allocator)
 {
     while (allocator->marks != NULL) {
         struct ds_accel__mark *next = allocator->marks->next;
+
+        assert(allocator->marks->reference_count == 0);
 
         allocator->table->event_destroy(allocator->marks->event);
         free(allocator->marks);
@@ -195,6 +201,7 @@ void ds_accel__waits_get(struct ds_accel__allocator *allocator, struct ds_accel_
 {
     if (waits != NULL) {
         pthread_mutex_lock(&allocator->mark_lock);
+        assert(waits->reference_count > 0);
         waits->reference_count++;
         pthread_mutex_unlock(&allocator->mark_lock);
     }
@@ -208,6 +215,7 @@ void ds_accel__waits_put(struct ds_accel__allocator *allocator, struct ds_accel_
         return;
     }
     pthread_mutex_lock(&allocator->mark_lock);
+    assert(waits->reference_count > 0);
     is_last = --waits->reference_count == 0;
     pthread_mutex_unlock(&allocator->mark_lock);
     if (is_last) {
@@ -320,6 +328,7 @@ int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__are
     for (uint32_t i = 0; uses != NULL && i < uses->count && status >= 0; i++) {
         status = add_mark(waits, block, uses->arenas[i]);
     }
+    assert(waits->count <= limit);
     if (status < 0 || waits->count == 0) {
         ds_accel__waits_put(allocator, waits);
         return status;
@@ -354,6 +363,7 @@ int32_t ds_accel__uses_add(struct ds_accel__block *block, struct ds_accel__arena
         uses = larger;
     }
     __atomic_fetch_add(&arena->use_count, 1, __ATOMIC_RELAXED);
+    assert(uses->count < uses->capacity);
     uses->arenas[uses->count++] = arena;
     return DS_ACCEL_OK;
 }
@@ -361,6 +371,7 @@ int32_t ds_accel__uses_add(struct ds_accel__block *block, struct ds_accel__arena
 void ds_accel__uses_drop(struct ds_accel__block *block)
 {
     for (uint32_t i = 0; block->uses != NULL && i < block->uses->count; i++) {
+        assert(__atomic_load_n(&block->uses->arenas[i]->use_count, __ATOMIC_RELAXED) > 0);
         __atomic_fetch_sub(&block->uses->arenas[i]->use_count, 1, __ATOMIC_RELAXED);
     }
     free(block->uses);

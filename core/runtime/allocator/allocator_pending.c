@@ -8,6 +8,7 @@
  */
 #include "runtime/allocator/allocator.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* The last ones of the list are the oldest, and behind the first that is not done few are asked. */
@@ -60,6 +61,7 @@ void ds_accel__users_forget(struct ds_accel__block *block)
 {
     ds_accel__uses_drop(block);
     if (block->user != block->home) {
+        assert(__atomic_load_n(&block->user->use_count, __ATOMIC_RELAXED) > 0);
         __atomic_fetch_sub(&block->user->use_count, 1, __ATOMIC_RELAXED);
         block->user = block->home;
     }
@@ -72,6 +74,7 @@ void ds_accel__block_defer(struct ds_accel__block *block, struct ds_accel__arena
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
     bool is_known;
 
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN && block->waits == NULL);
     pthread_mutex_lock(&allocator->lock);
     is_known = freeing == NULL || ds_accel__uses_add(block, freeing) >= 0;
     pthread_mutex_unlock(&allocator->lock);
@@ -92,6 +95,7 @@ int32_t ds_accel__free_in_order(struct ds_accel__block *block, struct ds_accel__
     int32_t status = DS_ACCEL_OK;
     bool is_deferred;
 
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN && block->waits == NULL);
     pthread_mutex_lock(&allocator->lock);
     is_deferred = is_in_capture(block, freeing);
     if (!is_deferred) {
@@ -122,6 +126,7 @@ void ds_accel__free_to_hold(struct ds_accel__block *block)
     struct ds_accel__arena *home = block->home;
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
 
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN && block->waits == NULL);
     memset(changes, 0, sizeof(changes));
     ds_accel__latch_take(&home->latch);
     ds_accel__users_forget(block);

@@ -14,6 +14,8 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
+#include <assert.h>
+
 #define POOL_LIMIT 8 /* devices on which one thread uses pools at a time */
 
 /* This thread's choices. */
@@ -63,6 +65,7 @@ int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_a
     if (!is_begun && before != pool) {
         return ds_accel__error(DS_ACCEL_ERR_STATE, "pool_end: this thread does not use the pool");
     }
+    assert(place >= 0); /* a pool that is used has its place */
     chosen[place].allocator_id = is_begun ? allocator->id : 0;
     chosen[place].pool = is_begun ? pool : NULL;
     pthread_mutex_lock(&allocator->lock);
@@ -70,6 +73,7 @@ int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_a
         allocator->begun_count++;
         pool->reference_count++;
     } else {
+        assert(allocator->begun_count > 0);
         allocator->begun_count--;
     }
     set_special(allocator);
@@ -121,6 +125,7 @@ struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common)
 void ds_accel__arena_leave(const struct ds_accel__arena *common, struct ds_accel__arena *arena)
 {
     if (arena != common) {
+        assert(__atomic_load_n(&arena->use_count, __ATOMIC_RELAXED) > 0);
         __atomic_fetch_sub(&arena->use_count, 1, __ATOMIC_RELAXED);
     }
 }
@@ -176,6 +181,7 @@ void ds_accel__allocator_capture_end(struct ds_accel__arena *arena)
     struct ds_accel__allocator *allocator = arena->allocator;
 
     pthread_mutex_lock(&allocator->lock);
+    assert(arena->capture == NULL || allocator->capture_count > 0);
     allocator->capture_count -= arena->capture != NULL;
     set_capturing(arena, NULL);
     set_special(allocator);

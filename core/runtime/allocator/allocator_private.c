@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct ds_accel__private *ds_accel__private_create(struct ds_accel__allocator *allocator)
@@ -30,6 +31,7 @@ struct ds_accel__private *ds_accel__private_create(struct ds_accel__allocator *a
 void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
 {
     pthread_mutex_lock(&allocator->lock);
+    assert(pool->reference_count > 0 && !pool->is_gone);
     pool->reference_count++;
     pthread_mutex_unlock(&allocator->lock);
 }
@@ -43,6 +45,7 @@ static void free_if_over(struct ds_accel__allocator *allocator, struct ds_accel_
         return;
     }
     while (*place != pool) {
+        assert(*place != NULL);
         place = &(*place)->next;
     }
     *place = pool->next;
@@ -53,6 +56,7 @@ void ds_accel__private_shrink(struct ds_accel__allocator *allocator,
                               struct ds_accel__private *owner)
 {
     if (owner != NULL) {
+        assert(owner->arena_count > 0);
         owner->arena_count--;
         free_if_over(allocator, owner);
     }
@@ -64,6 +68,7 @@ void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_acce
         return;
     }
     pthread_mutex_lock(&allocator->lock);
+    assert(pool->reference_count > 0);
     if (--pool->reference_count == 0) {
         pool->is_gone = 1;
         free_if_over(allocator, pool);

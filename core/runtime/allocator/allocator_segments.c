@@ -18,6 +18,7 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,8 @@ static uint64_t round_up(uint64_t value, uint64_t step)
 
 static void link_segment(struct ds_accel__arena *arena, struct ds_accel__segment *segment)
 {
+    assert(ds_accel__latch_is_taken(&arena->latch));
+    assert(segment->first != NULL && segment->last != NULL && segment->last->next == NULL);
     segment->home = arena;
     segment->stream_id = arena->stream_id;
     segment->previous = NULL;
@@ -45,6 +48,7 @@ static void link_segment(struct ds_accel__arena *arena, struct ds_accel__segment
 
 void ds_accel__segment_unlink(struct ds_accel__arena *arena, struct ds_accel__segment *segment)
 {
+    assert(segment->home == arena && (segment->previous == NULL) == (arena->segments == segment));
     if (segment->previous != NULL) {
         segment->previous->next = segment->next;
     } else {
@@ -67,6 +71,7 @@ static void unmap_page(struct ds_accel__allocator *allocator, uint64_t address, 
 static void unmap_pages(struct ds_accel__allocator *allocator, uint64_t address,
                         uint64_t size_bytes, uint64_t page_bytes)
 {
+    assert(page_bytes > 0 && size_bytes % page_bytes == 0);
     for (uint64_t offset = 0; offset < size_bytes; offset += page_bytes) {
         unmap_page(allocator, address + offset, page_bytes);
     }
@@ -98,6 +103,7 @@ static int32_t map_page(struct ds_accel__allocator *allocator, uint64_t where, u
 static int32_t map_pages(struct ds_accel__allocator *allocator, uint64_t address,
                          uint64_t size_bytes, uint64_t page_bytes)
 {
+    assert(page_bytes > 0 && size_bytes > 0 && size_bytes % page_bytes == 0);
     for (uint64_t offset = 0; offset < size_bytes; offset += page_bytes) {
         int32_t status = map_page(allocator, address + offset, page_bytes);
 
@@ -173,6 +179,7 @@ static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32
         size_bytes = fit_bytes < allocator->largest_bytes ? allocator->largest_bytes : fit_bytes;
         size_bytes = size_bytes / DS_ACCEL__UNIT * DS_ACCEL__UNIT;
     }
+    assert(size_bytes >= fit_bytes);
     return size_bytes;
 }
 
@@ -198,6 +205,7 @@ static int32_t ask(struct ds_accel__allocator *allocator, uint64_t size_bytes)
 static void answered(struct ds_accel__allocator *allocator, uint32_t kind, uint64_t size_bytes,
                      bool is_new, bool is_given)
 {
+    assert(allocator->asked_bytes >= size_bytes);
     allocator->asked_bytes -= size_bytes;
     if (is_given) {
         allocator->device_alloc_count++;
@@ -244,6 +252,7 @@ static struct ds_accel__block *append(struct ds_accel__arena *arena,
 {
     struct ds_accel__block *block = ds_accel__index_add(&arena->allocator->index, address);
 
+    assert(segment->first == NULL && segment->last == NULL); /* others come by dividing it */
     if (block == NULL) {
         ds_accel__no_memory();
         return NULL;
@@ -414,6 +423,8 @@ static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
 
     pthread_mutex_lock(&allocator->lock);
     ds_accel__latch_take(&arena->latch);
+    assert(gap->block->state == DS_ACCEL__BLOCK_UNMAPPED && segment->home == arena);
+    assert(gap->size_bytes <= gap->block->size_bytes);
     if (gap->size_bytes < gap->block->size_bytes) {
         rest = ds_accel__block_divide(arena, gap->block, gap->size_bytes);
         if (rest == NULL) {
@@ -430,6 +441,7 @@ static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
         ds_accel__figures_segment(allocator, segment->kind, 1, 0);
     }
     segment->size_bytes += gap->size_bytes;
+    assert(segment->size_bytes <= segment->reserved_bytes);
     pthread_mutex_unlock(&allocator->lock);
     ds_accel__history_segment(allocator, segment, address, gap->size_bytes,
                               DS_ACCEL__ACTION_SEGMENT_MAP);
@@ -600,6 +612,7 @@ static void take_out(struct ds_accel__segment *segment)
     struct ds_accel__arena *arena = segment->home;
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
 
+    assert(is_idle(segment) && is_open(arena));
     memset(changes, 0, sizeof(changes));
     ds_accel__block_unlink(arena, segment->first, changes);
     ds_accel__segment_unlink(arena, segment);
@@ -672,6 +685,7 @@ static uint64_t pages_within(const struct ds_accel__block *block, uint64_t *star
     uint64_t from = block->address - block->segment->address;
     uint64_t end = (from + block->size_bytes) / page * page;
 
+    assert(page > 0 && block->address >= block->segment->address);
     from = round_up(from, page);
     *start_out = block->segment->address + from;
     return end > from ? end - from : 0;
@@ -705,6 +719,7 @@ static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_
     struct ds_accel__block *middle = block;
     struct ds_accel__block *rest;
 
+    assert(start >= block->address && start - block->address + size_bytes <= block->size_bytes);
     if (start > block->address) {
         middle = ds_accel__block_divide(arena, block, start - block->address);
         ds_accel__block_release(arena, block, changes);
@@ -742,6 +757,8 @@ static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_byte
         return 0;
     }
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_UNMAPPED, __ATOMIC_RELAXED);
+    assert(block->address == *start_out && block->size_bytes == size);
+    assert(segment->size_bytes >= size);
     segment->size_bytes -= size;
     if (block->next != NULL && block->next->state == DS_ACCEL__BLOCK_UNMAPPED) {
         ds_accel__block_join(arena, block, block->next);
@@ -1161,6 +1178,7 @@ bool ds_accel__segment_steal(struct ds_accel__arena *arena, uint32_t kind, uint6
         ds_accel__mark_put(allocator, mark);
         ds_accel__arenas_lock(allocator);
         memset(changes, 0, sizeof(changes));
+        assert(segment->first == segment->last);
         link_segment(target, segment);
         segment->first->user = target;
         ds_accel__block_release(target, segment->first, changes);

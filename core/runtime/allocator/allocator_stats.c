@@ -23,6 +23,7 @@
 #include "runtime/allocator/allocator.h"
 #include "runtime/caching.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
         *peak = sum;
     }
     slack = *peak - sum;
+    assert(slack >= 0 && allocator->arena_count > 0);
     share = slack / 2 / allocator->arena_count;
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
         each->figures.limit[kind].lane[lane] =
@@ -127,6 +129,9 @@ static void count(struct ds_accel__arena *arena, uint32_t kind,
     for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
         figures->total[kind].lane[i] += change->added.lane[i];
         figures->current[kind].lane[i] += change->added.lane[i] - change->removed.lane[i];
+        /* Splitting is counted later than it is done. */
+        assert(i == DS_ACCEL__LANE_SPLIT || i == DS_ACCEL__LANE_SPLIT_BYTES ||
+               figures->current[kind].lane[i] >= 0);
         for (unsigned k = 0; k < sets; k++) {
             if (ds_accel__figures_current(figures, kinds[k], i) >
                 figures->limit[kinds[k]].lane[i]) {
@@ -143,6 +148,7 @@ static void enter(struct ds_accel__arena *arena, struct ds_accel__block *block,
     if (block == NULL) {
         return;
     }
+    assert(block->state == DS_ACCEL__BLOCK_TAKEN && block->home == arena);
     if (state == DS_ACCEL__BLOCK_PENDING) {
         ds_accel__pending_push(arena, block);
     }
@@ -151,6 +157,7 @@ static void enter(struct ds_accel__arena *arena, struct ds_accel__block *block,
 
 void ds_accel__figures_count(struct ds_accel__arena *arena, const struct ds_accel__change *changes)
 {
+    assert(ds_accel__latch_is_taken(&arena->latch));
     for (uint32_t kind = 0; kind < DS_ACCEL__KIND_COUNT; kind++) {
         struct ds_accel__change change = net(&changes[kind]);
 
@@ -179,6 +186,7 @@ void ds_accel__figures_finish(struct ds_accel__arena *arena, const struct ds_acc
     struct ds_accel__change rest[DS_ACCEL__KIND_COUNT];
     bool is_done = true;
 
+    assert(ds_accel__latch_is_taken(&arena->latch));
     for (uint32_t kind = 0; kind < DS_ACCEL__KIND_COUNT; kind++) {
         rest[kind] = net(&changes[kind]);
         if (ds_accel__figures_apply(&arena->figures, kind, &rest[kind])) {
@@ -200,6 +208,7 @@ void ds_accel__figures_retire(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
 
+    assert(arena->segments == NULL && arena->pending == NULL);
     for (unsigned kind = 0; kind < DS_ACCEL__KIND_COUNT; kind++) {
         for (unsigned i = 0; i < DS_ACCEL__LANE_COUNT; i++) {
             allocator->retired[kind].lane[i] += arena->figures.total[kind].lane[i];
@@ -213,6 +222,7 @@ void ds_accel__figures_retire(struct ds_accel__arena *arena)
 void ds_accel__figure_add(struct ds_accel__figure *figure, int64_t amount)
 {
     figure->current += amount;
+    assert(figure->current >= 0);
     figure->total += amount > 0 ? amount : 0;
     if (figure->current > figure->peak) {
         figure->peak = figure->current;
