@@ -14,6 +14,8 @@
 #include "runtime/caching.h"
 #include "runtime/handle.h"
 
+#include <assert.h>
+
 static struct {
     pthread_rwlock_t gate;
     uint32_t running; /* begin, or have begun and not ended; atomic */
@@ -48,6 +50,7 @@ void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process,
     if (process != captures.process) {
         return;
     }
+    assert(get(&captures.running) > 0);
     pthread_rwlock_unlock(&captures.gate);
     if (!has_begun || mark(&stream->counted, captures.process)) {
         __atomic_sub_fetch(&captures.running, 1, __ATOMIC_SEQ_CST);
@@ -57,6 +60,7 @@ void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process,
 void ds_accel__captures_end(struct ds_accel__stream *stream)
 {
     if (mark(&stream->counted, 0)) {
+        assert(get(&captures.running) > 0);
         __atomic_sub_fetch(&captures.running, 1, __ATOMIC_SEQ_CST);
     }
 }
@@ -71,6 +75,7 @@ void ds_accel__captures_may_be_foreign(struct ds_accel__device *device)
 void ds_accel__captures_forget(struct ds_accel__device *device)
 {
     if (mark(&device->may_capture, 0)) {
+        assert(get(&captures.foreign) > 0);
         __atomic_sub_fetch(&captures.foreign, 1, __ATOMIC_SEQ_CST);
     }
 }

@@ -18,6 +18,7 @@
 #include "runtime/handle.h"
 #include "runtime/rng.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* For callers that cannot inline: other languages, and -O0. */
@@ -124,6 +125,7 @@ static void stop(struct ds_accel__device *device)
             }
         }
     }
+    assert(device->children == NULL); /* each kind of child is in order */
     ds_accel__pinned_detach(device);
     ds_accel__pinned_close(device);
     device->candidate->table.device_close(device->abi.handle);
@@ -170,6 +172,7 @@ static int32_t open_locked(ds_accel_t *context, struct ds_accel__candidate *cand
         }
         context->devices[device_index] = device;
     }
+    assert(device->index == device_index && device->context == context);
     device->open_count++;
     *device_out = device;
     return DS_ACCEL_OK;
@@ -239,6 +242,7 @@ static void close_unheld(struct ds_accel__device *device)
     if (device->open_count == 0 && device->storage_count == 0) {
         ds_accel_t *context = device->context;
 
+        assert(context->devices[device->index] == device);
         ds_accel__context_change_begin(context);
         context->devices[device->index] = NULL;
         stop(device);
@@ -262,6 +266,7 @@ void ds_accel__device_release(struct ds_accel__device *device)
     /* What a child inherited is closed by nobody, and another thread may have had the lock. */
     if (!device->candidate->watch.is_forked) {
         pthread_mutex_lock(&context->device_lock);
+        assert(device->storage_count > 0);
         device->storage_count--;
         close_unheld(device);
         pthread_mutex_unlock(&context->device_lock);

@@ -13,6 +13,8 @@
 #include "runtime/caching.h"
 #include "runtime/handle.h"
 
+#include <assert.h>
+
 static struct ds_accel__graph *check(ds_accel_graph_t *graph, const char *call)
 {
     if (!ds_accel__handle_is_live(graph)) {
@@ -72,6 +74,7 @@ static int32_t note_replay(struct ds_accel__graph *graph, const struct ds_accel_
     struct ds_accel_error error = {.struct_size = sizeof(error)};
     int32_t status = DS_ACCEL_OK;
 
+    assert(stream->child.device == graph->child.device);
     if (graph->memory == NULL || stream->child.id == graph->capturing_id) {
         return DS_ACCEL_OK;
     }
@@ -240,6 +243,7 @@ static int32_t begin_capture(struct ds_accel__graph *graph, struct ds_accel__str
     drop(graph);
     graph->capturing = stream;
     graph->capturing_id = stream->child.id;
+    assert(graph->memory == NULL && graph->captured == NULL); /* drop() */
     graph->memory = memory;
     return DS_ACCEL_OK;
 }
@@ -296,6 +300,7 @@ static int32_t end_capture(struct ds_accel__graph *graph)
     status =
         graph->table->graph_capture_end(graph->capturing->abi.handle, &graph->captured, &error);
     if (!ds_accel__capture_note_end(graph->capturing, status)) {
+        assert(graph->capturing->arena != NULL);
         ds_accel__allocator_capture_end(graph->capturing->arena);
         graph->capturing = NULL;
     }

@@ -12,6 +12,7 @@
 #include "base/fork.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static struct ds_accel__child *child_of(enum ds_accel__handle_kind kind, void *h
 
 void *ds_accel__child_handle(const struct ds_accel__child *child)
 {
+    assert((size_t)child->kind < DS_ACCEL__HANDLE_COUNT);
     return (char *)child - kinds[child->kind].child_offset;
 }
 
@@ -80,6 +82,7 @@ static struct entry *take_waiting(enum ds_accel__handle_kind kind)
     if (lists[kind].count <= WAITING) {
         return NULL;
     }
+    assert(entry != NULL && entry->next != NULL); /* as many as are counted */
     lists[kind].first = entry->next;
     lists[kind].count--;
     return entry;
@@ -126,6 +129,7 @@ void ds_accel__handle_put(enum ds_accel__handle_kind kind, void *handle)
     const struct ds_accel_plugin *table = ds_accel__table_destroyed();
     struct entry *entry = (struct entry *)handle - 1;
 
+    assert(ds_accel__handle_is_live(handle) && child_of(kind, handle)->kind == kind);
     /* Who uses it at the same time has a defect, but sees one table or the other. */
     __atomic_store_n(&child_of(kind, handle)->id, 0, __ATOMIC_RELAXED);
     __atomic_store_n((const struct ds_accel_plugin **)handle, table, __ATOMIC_RELEASE);
@@ -156,6 +160,7 @@ void ds_accel__child_add(struct ds_accel__child *child)
     struct ds_accel__device *device = child->device;
 
     pthread_mutex_lock(&device->lock);
+    assert(!child->is_listed && child->previous == NULL);
     child->next = device->children;
     if (device->children != NULL) {
         device->children->previous = child;
@@ -173,6 +178,7 @@ bool ds_accel__child_remove(struct ds_accel__child *child)
     pthread_mutex_lock(&device->lock);
     was_listed = child->is_listed;
     if (was_listed) {
+        assert((child->previous == NULL) == (device->children == child));
         child->is_listed = false;
         if (child->previous != NULL) {
             child->previous->next = child->next;

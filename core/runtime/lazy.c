@@ -13,6 +13,7 @@
 #include "host/registry.h"
 #include "runtime/facts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct ds_accel__lazy {
@@ -40,6 +41,7 @@ static struct ds_accel__lazy *take_first(ds_accel_t *context)
     struct ds_accel__lazy *first = context->lazy.first;
 
     if (first != NULL) {
+        assert(first->next != NULL || context->lazy.last == &first->next);
         change_begin(context);
         context->lazy.first = first->next;
         if (context->lazy.first == NULL) {

@@ -11,6 +11,7 @@
 #include "runtime/caching.h"
 #include "runtime/handle.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,7 @@ static void give_out(struct ds_accel__pinned *pool, struct ds_accel__pinned_bloc
 {
     struct ds_accel_pinned_stats *stats = &pool->stats;
 
+    assert(block->size_bytes >= asked_bytes && block->use_count == 0);
     block->state = DS_ACCEL__PINNED_IN_USE;
     block->asked_bytes = asked_bytes;
     block->use_count = 0;

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "runtime/pinned.h"
 
+#include <assert.h>
+
 static void add(struct ds_accel__pinned_figure *figure, uint64_t amount)
 {
     figure->current += amount;
@@ -20,6 +22,7 @@ static void add(struct ds_accel__pinned_figure *figure, uint64_t amount)
 
 static void take(struct ds_accel__pinned_figure *figure, uint64_t amount)
 {
+    assert(figure->current >= amount);
     figure->current -= amount;
     figure->freed += amount;
 }
@@ -44,6 +47,7 @@ void ds_accel__pinned_count(struct ds_accel__pinned *pool,
         add(&figures->active_bytes, block->size_bytes);
         break;
     default:
+        assert(change == DS_ACCEL__PINNED_IDLE);
         take(&figures->active, 1);
         take(&figures->active_bytes, block->size_bytes);
         break;

@@ -28,6 +28,7 @@
 #include "runtime/handle.h"
 #include "runtime/pinned.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -107,6 +108,7 @@ void ds_accel__pinned_insert(struct ds_accel__pinned *pool, struct ds_accel__pin
 {
     size_t bucket;
 
+    assert(block->pointer != NULL && block->size_bytes > 0);
     if (pool->stats.block_count >= pool->bucket_count) {
         grow(pool);
     }
@@ -126,9 +128,11 @@ static void forget(struct ds_accel__pinned *pool, const struct ds_accel__pinned_
     struct ds_accel__pinned_block **place = &pool->buckets[bucket_of(pool, block->pointer)];
 
     while (*place != block) {
+        assert(*place != NULL);
         place = &(*place)->next_in_bucket;
     }
     *place = block->next_in_bucket;
+    assert(pool->stats.block_count > 0 && pool->stats.reserved_bytes >= block->size_bytes);
     pool->stats.block_count--;
     pool->stats.reserved_bytes -= block->size_bytes;
     ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_GIVEN_BACK);
@@ -140,6 +144,8 @@ static void keep(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *b
 {
     struct ds_accel__pinned_block **list = ready_list(pool, block->size_bytes, block->flags);
 
+    assert(block->state != DS_ACCEL__PINNED_READY);
+    assert(block->use_count == 0 && !block->needs_idle);
     ds_accel__pinned_count(pool, block, DS_ACCEL__PINNED_IDLE);
     ds_accel__layer_host_idle(pool->device->abi.handle, block->pointer, block->size_bytes);
     block->state = DS_ACCEL__PINNED_READY;
@@ -156,6 +162,8 @@ static void poll_waiting(struct ds_accel__pinned *pool)
         struct ds_accel__pinned_block *block = *place;
 
         if (ds_accel__pinned_is_done(pool, block)) {
+            assert(block->state == DS_ACCEL__PINNED_WAITING);
+            assert(pool->stats.waiting_bytes >= block->size_bytes);
             *place = block->next;
             pool->stats.waiting_bytes -= block->size_bytes;
             keep(pool, block);
@@ -195,6 +203,8 @@ static struct ds_accel__pinned_block *take_surplus(struct ds_accel__pinned *pool
         while (pool->ready[i] != NULL && pool->stats.cached_bytes > kept_bytes) {
             struct ds_accel__pinned_block *block = pool->ready[i];
 
+            assert(block->state == DS_ACCEL__PINNED_READY);
+            assert(pool->stats.cached_bytes >= block->size_bytes);
             pool->ready[i] = block->next;
             pool->stats.cached_bytes -= block->size_bytes;
             forget(pool, block);
@@ -257,6 +267,8 @@ struct ds_accel__pinned_block *ds_accel__pinned_take(struct ds_accel__pinned *po
         block = take_fitting(pool, size_bytes, align_bytes, flags);
     }
     if (block != NULL) {
+        assert(block->state == DS_ACCEL__PINNED_READY);
+        assert(pool->stats.cached_bytes >= block->size_bytes);
         pool->stats.cached_bytes -= block->size_bytes;
     }
     return block;
@@ -275,6 +287,8 @@ struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *poo
 {
     struct ds_accel_pinned_stats *stats = &pool->stats;
 
+    assert(block->state == DS_ACCEL__PINNED_IN_USE);
+    assert(stats->allocated_bytes >= block->asked_bytes);
     stats->free_count++;
     stats->allocated_bytes -= block->asked_bytes;
     stats->cached_bytes += block->size_bytes;
@@ -365,6 +379,7 @@ void ds_accel__pinned_close(struct ds_accel__device *device)
         }
     }
     ds_accel__pinned_release(pool, all);
+    assert(pool->event_count == pool->events_made);
     while (pool->event_count > 0) {
         ds_accel__layers_below(device->candidate)->event_destroy(pool->events[--pool->event_count]);
     }

@@ -26,6 +26,7 @@
 #include "runtime/handle.h"
 #include "runtime/pinned.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Guards the list of open devices. */
@@ -70,6 +71,7 @@ static void put_event(struct ds_accel__pinned *pool, const struct ds_accel__devi
                       ds_accel_plugin_event_t *event)
 {
     if (device == pool->device) {
+        assert(event != NULL && pool->event_count < pool->events_made);
         pool->events[pool->event_count++] = event;
     } else if (event != NULL) {
         table_of(device)->event_destroy(event);
@@ -245,6 +247,7 @@ static struct ds_accel__pinned_use *add_use(struct ds_accel__pinned_block *block
         block->uses = larger;
         block->use_capacity = capacity;
     }
+    assert(block->use_count < block->use_capacity);
     use = &block->uses[block->use_count++];
     *use = (struct ds_accel__pinned_use){
         .device = device,
@@ -267,6 +270,7 @@ static void drop_use(struct ds_accel__pinned *pool, struct ds_accel__pinned_bloc
 {
     const struct ds_accel__pinned_use *use = &block->uses[number];
 
+    assert(number < block->use_count);
     if (use->event != NULL) {
         put_event(pool, use->device, use->event);
     }
@@ -523,9 +527,11 @@ void ds_accel__pinned_detach(struct ds_accel__device *device)
 
     pthread_mutex_lock(&open_lock);
     while (*place != device) {
+        assert(*place != NULL);
         place = &(*place)->next_open;
     }
     *place = device->next_open;
+    assert(__atomic_load_n(&device->context->open_device_count, __ATOMIC_SEQ_CST) > 0);
     __atomic_sub_fetch(&device->context->open_device_count, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&open_lock);
     for (uint32_t i = 0; i < context->device_count && context->devices != NULL; i++) {

@@ -12,6 +12,7 @@
 #include "runtime/handle.h"
 #include "runtime/rng.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define STAGING_BYTES (UINT64_C(1) << 20)
@@ -144,6 +145,7 @@ static int32_t deliver_through_staging(struct ds_accel__rng *rng, struct ds_acce
             &rng->staging[rng->turn++ % DS_ACCEL__ARRAY_SIZE(rng->staging)];
         uint64_t count = fill->count - first < most ? fill->count - first : most;
 
+        assert(count > 0 && count * element_bytes <= STAGING_BYTES);
         status = take_staging(rng, staging);
         if (status >= 0) {
             ds_accel__numbers_make(&fill->numbers, first, count, staging->memory);
@@ -171,6 +173,7 @@ static int32_t deliver_by_vendor(struct ds_accel__rng *rng, struct ds_accel__str
                                              fill->numbers.dtype, first, second, &error),
                       &error);
     default:
+        assert(fill->numbers.kind == DS_ACCEL__NUMBERS_BITS);
         return ds_accel__error(DS_ACCEL_ERR_UNSUPPORTED,
                                "%s: the vendor's generator has no raw bits", call);
     }
@@ -245,6 +248,7 @@ static int32_t deliver(struct ds_accel__rng *rng, struct ds_accel__stream *strea
     struct ds_accel__numbers end;
     int32_t status;
 
+    assert(rng->word <= 4); /* of a block; 4: behind the last block */
     fill->numbers.seed = rng->seed;
     fill->numbers.subsequence = rng->subsequence;
     fill->numbers.block = rng->block;

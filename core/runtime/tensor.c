@@ -14,6 +14,7 @@
 #include "host/registry.h"
 #include "runtime/handle.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +152,7 @@ bool ds_accel__tensor_is_contiguous(const struct ds_accel__tensor *tensor)
 
 void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor)
 {
+    assert(tensor->element_count == 0 || tensor->offset_bytes < tensor->storage->size_bytes);
     return tensor->element_count > 0 ? (char *)tensor->storage->base + tensor->offset_bytes : NULL;
 }
 
@@ -176,6 +178,7 @@ static void put_storage(struct ds_accel__storage *storage)
 {
     struct ds_accel__device *device = storage->device;
 
+    assert(__atomic_load_n(&storage->reference_count, __ATOMIC_RELAXED) > 0);
     if (__atomic_sub_fetch(&storage->reference_count, 1, __ATOMIC_ACQ_REL) != 0) {
         return;
     }
@@ -223,6 +226,7 @@ static int32_t allocate(struct ds_accel__storage *storage, ds_accel_stream_t *st
         return ds_accel_mem_alloc_pinned(&storage->device->abi, size_bytes, align_bytes, 0,
                                          &storage->base);
     default:
+        assert(storage->place == DS_ACCEL_PLACE_HOST);
         if (size_bytes > SIZE_MAX - HOST_ALIGN_BYTES) {
             return ds_accel__no_memory();
         }
@@ -240,6 +244,8 @@ static struct ds_accel__tensor *make_tensor(struct ds_accel__storage *storage, u
 {
     struct ds_accel__tensor *tensor =
         ds_accel__handle_take(DS_ACCEL__HANDLE_TENSOR, storage->device);
+
+    assert(ndim <= DS_ACCEL_TENSOR_DIMS_MAX);
 
     if (tensor == NULL) {
         put_storage(storage);
@@ -567,6 +573,7 @@ static int32_t finish_view(const struct ds_accel__tensor *tensor,
 {
     struct ds_accel__tensor *view;
 
+    assert(__atomic_load_n(&tensor->storage->reference_count, __ATOMIC_RELAXED) > 0);
     __atomic_add_fetch(&tensor->storage->reference_count, 1, __ATOMIC_RELAXED);
     view = make_tensor(tensor->storage, tensor->dtype, layout->ndim, layout->shape,
                        layout->element_count);

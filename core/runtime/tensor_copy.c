@@ -17,6 +17,7 @@
 #include "runtime/handle.h"
 #include "runtime/tensor.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ static void add_dim(struct plan *plan, int64_t size, int64_t destination_stride,
 {
     uint32_t place = plan->ndim++;
 
+    assert(place < DS_ACCEL_TENSOR_DIMS_MAX);
     /* Outermost is what is farthest apart. */
     while (place > 0 && llabs(plan->destination_strides[place - 1]) < llabs(destination_stride)) {
         plan->sizes[place] = plan->sizes[place - 1];
@@ -88,6 +90,7 @@ static void make_plan(struct plan *plan, const struct ds_accel__tensor *destinat
         }
     }
     grow_run(plan);
+    assert(plan->run_bytes > 0);
     plan->run_count = 1;
     for (uint32_t i = 0; i < plan->ndim; i++) {
         plan->run_count *= (uint64_t)plan->sizes[i];
@@ -133,6 +136,7 @@ static int32_t run_on_host(void *user_data, void *destination, const void *sourc
     } else if (plan->pattern_bytes == 1) {
         memset(destination, plan->pattern[0], plan->run_bytes);
     } else {
+        assert(plan->pattern_bytes > 0 && plan->run_bytes % plan->pattern_bytes == 0);
         for (uint64_t i = 0; i < plan->run_bytes; i += plan->pattern_bytes) {
             memcpy((char *)destination + i, plan->pattern, plan->pattern_bytes);
         }
