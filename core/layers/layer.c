@@ -26,6 +26,7 @@
 #include "host/registry.h"
 #include "runtime/handle.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -284,6 +285,7 @@ static int32_t start_layers(struct ds_accel__stack *stack)
             ds_accel__log(&stack->context->log, layer->name, DS_ACCEL_LOG_WARN,
                           "layer %s is left out: %s", layer->name, ds_accel_last_error());
         } else {
+            assert(started <= i);
             stack->layers[started++] = layer;
         }
     }
@@ -334,6 +336,7 @@ void ds_accel__hook_remove(struct ds_accel__candidate *candidate)
     if (stack == NULL || candidate->watch.is_forked) {
         return; /* in a forked child nothing is told of what the parent still has */
     }
+    assert(__atomic_load_n(&ds_accel__layers_on, __ATOMIC_RELAXED) > 0);
     __atomic_fetch_sub(&ds_accel__layers_on, 1, __ATOMIC_RELEASE);
     ds_accel__layer_lock();
     ds_accel__stack_remove(stack);

@@ -42,6 +42,7 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static uint64_t next_capture = 1;
@@ -370,6 +371,7 @@ static void take_graph(const void *exec_handle, const void *graph_handle)
         ds_accel__race_of_handle(DS_ACCEL__GRAPH, graph_handle);
 
     if (exec != NULL && graph != NULL && graph->capture != NULL) {
+        assert(graph->capture->references > 0);
         graph->capture->references++;
         ds_accel__capture_put(exec->capture);
         exec->capture = graph->capture;
@@ -434,6 +436,7 @@ static struct ds_accel__launch *place_launch(const struct ds_accel__call *call)
     launch->capture = capture;
     launch->component = race->component;
     launch->count = 0;
+    assert(capture->references > 0);
     capture->references++;
     ds_accel__clock_join(&race->clock, exec->clock);
     while (launch->count < capture->count && !ds_accel__race_is_blind) {
@@ -510,6 +513,8 @@ static void follow_launch(const struct ds_accel__call *call)
     }
     for (size_t i = 0; i < launch->count && !ds_accel__race_is_blind; i++) {
         const struct ds_accel__capture_item *item = &launch->capture->items[i];
+
+        assert(launch->count <= launch->capture->count);
 
         if (item->access != NULL) {
             struct ds_accel__access access = *item->access;

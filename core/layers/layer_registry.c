@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "layers/layer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +118,7 @@ struct ds_accel__object *ds_accel__object_add(struct ds_accel__call *call, uint3
     struct ds_accel__object *object = ds_accel__object_find(kind, handle);
     const struct ds_accel__object *owner = ds_accel__object_find(DS_ACCEL__DEVICE, device);
 
+    assert(kind < DS_ACCEL__OBJECT_COUNT);
     if (object == NULL) {
         struct ds_accel__object **bucket = bucket_of(kind, handle);
 
@@ -144,6 +146,7 @@ void ds_accel__object_remove(struct ds_accel__object *object, const void *site)
     struct ds_accel__object **place = bucket_of(object->kind, object->handle);
 
     while (*place != object) {
+        assert(*place != NULL);
         place = &(*place)->next;
     }
     *place = object->next;
@@ -232,6 +235,7 @@ uint64_t ds_accel__range_newest(enum ds_accel__register in, uint64_t space, uint
 
 static void remove_at(struct ranges *ranges, size_t position)
 {
+    assert(position < ranges->count);
     free(ranges->items[position]);
     ranges->count--;
     memmove(&ranges->items[position], &ranges->items[position + 1],
@@ -283,6 +287,9 @@ void ds_accel__range_add(enum ds_accel__register in, const struct ds_accel__rang
            ranges->items[position]->begin - range->begin < range->size_bytes) {
         remove_at(ranges, position);
     }
+    assert(ranges->count < ranges->capacity);
+    assert(position == 0 || ranges->items[position - 1]->space < range->space ||
+           ranges->items[position - 1]->begin <= range->begin);
     memmove(&ranges->items[position + 1], &ranges->items[position],
             (ranges->count - position) * sizeof(struct ds_accel__range *));
     ranges->items[position] = *spare;
@@ -296,6 +303,7 @@ void ds_accel__range_end(enum ds_accel__register in, const struct ds_accel__rang
     struct ranges *ranges = &registers[in];
     size_t position = position_behind(ranges, range->space, range->begin) - 1;
 
+    assert(position < ranges->count && ranges->items[position]->begin == range->begin);
     freed[next_freed] = *range;
     freed[next_freed].freed_at = site;
     next_freed = (next_freed + 1) % GRAVE_COUNT;

@@ -4,6 +4,8 @@
 #include "base/slots.h"
 #include "layers/layer.h"
 
+#include <assert.h>
+
 #define MEANING_(storage, meaning, type, name) DS_ACCEL__##meaning
 #define MEANING(argument) MEANING_ argument
 #define TEXT_(storage, meaning, type, name) #name
@@ -42,6 +44,7 @@ bool ds_accel__may_free(uint32_t slot, uint32_t made_by)
     case DS_ACCEL__SLOT_vmem_unmap:
         return made_by == DS_ACCEL__SLOT_vmem_map;
     default:
+        assert(slot == DS_ACCEL__SLOT_vmem_release);
         return made_by == DS_ACCEL__SLOT_vmem_reserve;
     }
 }

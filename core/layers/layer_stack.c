@@ -4,6 +4,8 @@
 #include "host/registry.h"
 #include "layers/layer.h"
 
+#include <assert.h>
+
 /* Guarded by the layers' lock. */
 static struct ds_accel__stack *stacks;
 static uint64_t next_id = 1;
@@ -22,6 +24,7 @@ void ds_accel__stack_remove(const struct ds_accel__stack *stack)
     struct ds_accel__stack **place = &stacks;
 
     while (*place != stack) {
+        assert(*place != NULL);
         place = &(*place)->next;
     }
     *place = stack->next;

@@ -9,6 +9,7 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,7 @@ void ds_accel__race_access(const struct ds_accel__access *pattern)
 void ds_accel__capture_add(struct ds_accel__capture *capture,
                            const struct ds_accel__capture_item *item)
 {
+    assert(capture->references > 0 && capture->count <= capture->capacity);
     if (capture->count == capture->capacity) {
         size_t capacity = capture->capacity > 0 ? 2 * capture->capacity : 16;
         struct ds_accel__capture_item *larger = realloc(capture->items, capacity * sizeof(*larger));
@@ -113,6 +115,7 @@ void ds_accel__capture_access(struct ds_accel__race_object *race,
 {
     struct ds_accel__capture_item item = {.access = ds_accel__access_make(pattern)};
 
+    assert(race->capture != NULL);
     if (item.access == NULL) {
         return;
     }

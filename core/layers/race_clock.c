@@ -7,6 +7,7 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ static _Thread_local uint64_t this_generation;
 race_clock_t *ds_accel__clock_get(race_clock_t *clock)
 {
     if (clock != NULL) {
+        assert(clock->references > 0);
         clock->references++;
     }
     return clock;
@@ -39,6 +41,7 @@ race_clock_t *ds_accel__clock_get(race_clock_t *clock)
 
 void ds_accel__clock_put(race_clock_t *clock)
 {
+    assert(clock == NULL || clock->references > 0);
     if (clock != NULL && --clock->references == 0) {
         free(clock);
     }
@@ -111,6 +114,7 @@ static uint64_t tick(race_clock_t **clock, uint32_t component)
     if (*clock != NULL) {
         memcpy(ticked->times, (*clock)->times, old_count * sizeof(ticked->times[0]));
     }
+    assert(component < count && component < DS_ACCEL__COMPONENT_LIMIT);
     ticked->times[component] = ++components[component].time;
     ds_accel__clock_put(*clock);
     *clock = ticked;
@@ -155,6 +159,7 @@ uint32_t ds_accel__component_take(const race_clock_t *maker)
 
 void ds_accel__component_retire(uint32_t component)
 {
+    assert(component < DS_ACCEL__COMPONENT_LIMIT);
     components[component].is_retired = true;
 }
 

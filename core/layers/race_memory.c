@@ -10,6 +10,7 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -168,6 +169,7 @@ static bool take_untold(struct ds_accel__race_findings *findings, struct finding
     bool is_found;
 
     ds_accel__layer_lock();
+    assert(findings->told <= findings->count);
     is_found = findings->told < findings->count;
     if (is_found) {
         *finding_out = findings->items[findings->told++];
@@ -195,6 +197,7 @@ bool ds_accel__access_is_before(const struct ds_accel__access *a, const struct d
 
 void ds_accel__access_put(struct ds_accel__access *access)
 {
+    assert(access->references > 0);
     if (--access->references == 0) {
         ds_accel__clock_put(access->clock);
         free(access);
@@ -204,6 +207,8 @@ void ds_accel__access_put(struct ds_accel__access *access)
 static void end_stretch(size_t position)
 {
     struct stretch *stretch = stretches[position];
+
+    assert(position < stretch_count);
 
     for (uint32_t i = 0; i < stretch->count; i++) {
         ds_accel__access_put(stretch->accesses[i]);
@@ -254,6 +259,11 @@ static struct stretch *insert_stretch(size_t position, uint64_t space, uint64_t 
         ds_accel__race_is_blind = true;
         return NULL;
     }
+    assert(begin < end && position <= stretch_count);
+    assert(position == 0 || stretches[position - 1]->space < space ||
+           stretches[position - 1]->begin < begin);
+    assert(position == stretch_count || stretches[position]->space > space ||
+           stretches[position]->begin >= end);
     stretch->space = space;
     stretch->begin = begin;
     stretch->end = end;
@@ -278,6 +288,7 @@ static void stretch_add(struct stretch *stretch, struct ds_accel__access *access
         stretch->accesses = larger;
         stretch->capacity = capacity;
     }
+    assert(access->references > 0);
     access->references++;
     stretch->accesses[stretch->count++] = access;
 }
@@ -315,6 +326,7 @@ static void prune(struct stretch *stretch, const struct ds_accel__access *by)
             stretch->accesses[kept++] = access;
         }
     }
+    assert(kept <= stretch->count);
     stretch->count = kept;
 }
 
@@ -519,6 +531,7 @@ bool ds_accel__race_findings_close(struct ds_accel__stack *stack)
     struct ds_accel__race_findings **place = &all_findings;
 
     while (*place != stack->races) {
+        assert(*place != NULL);
         place = &(*place)->next;
     }
     *place = stack->races->next;

@@ -8,6 +8,7 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ struct ds_accel__race_object *ds_accel__race_of_handle(uint32_t kind, const void
 
 void ds_accel__capture_put(struct ds_accel__capture *capture)
 {
+    assert(capture == NULL || capture->references > 0);
     if (capture == NULL || --capture->references > 0) {
         return;
     }
@@ -104,6 +106,7 @@ static void share(struct ds_accel__object *object, struct ds_accel__object *othe
     if (shared == NULL || shared == object->race) {
         return;
     }
+    assert(shared->references > 0);
     shared->references++;
     if (object->race != NULL) {
         ds_accel__clock_join(&shared->clock, object->race->clock);
@@ -172,6 +175,7 @@ void ds_accel__race_object_end(struct ds_accel__object *object)
         return;
     }
     object->race = NULL;
+    assert(race->references > 0);
     if (--race->references > 0) {
         if (object->is_created) {
             ds_accel__objects_visit(forget_value, race);

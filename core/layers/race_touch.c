@@ -8,6 +8,7 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define RANGE_LIMIT 2
@@ -32,6 +33,7 @@ static void add_touch(struct touch *touch, const struct ds_accel__object *device
     if (size_bytes == 0 || address > UINT64_MAX - size_bytes) {
         return;
     }
+    assert(touch->count < RANGE_LIMIT);
     touch->ranges[touch->count].space = ds_accel__race_space(device, address);
     touch->ranges[touch->count].begin = address;
     touch->ranges[touch->count].size_bytes = size_bytes;

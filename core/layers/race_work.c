@@ -15,6 +15,7 @@
 #include "layers/layer.h"
 #include "layers/race.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define KEPT_RUNS 4096u
@@ -35,6 +36,7 @@ static void add_dim(struct runs *runs, uint64_t size, uint64_t stride)
 {
     uint32_t place = runs->ndim++;
 
+    assert(place < DS_ACCEL_TENSOR_DIMS_MAX);
     while (place > 0 && runs->strides[place - 1] > stride) {
         runs->sizes[place] = runs->sizes[place - 1];
         runs->strides[place] = runs->strides[place - 1];
@@ -53,6 +55,7 @@ static void join_dims(struct runs *runs)
         runs->run_bytes += (runs->sizes[joined] - 1) * runs->strides[joined];
         joined++;
     }
+    assert(joined <= runs->ndim);
     runs->ndim -= joined;
     memmove(runs->sizes, runs->sizes + joined, runs->ndim * sizeof(runs->sizes[0]));
     memmove(runs->strides, runs->strides + joined, runs->ndim * sizeof(runs->strides[0]));
@@ -100,6 +103,7 @@ static uint64_t run_begin(const struct runs *runs, uint64_t number)
 {
     uint64_t begin = runs->begin;
 
+    assert(number < runs->count);
     for (uint32_t i = 0; i < runs->ndim; i++) {
         begin += number % runs->sizes[i] * runs->strides[i];
         number /= runs->sizes[i];
