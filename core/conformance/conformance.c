@@ -29,6 +29,7 @@
 #include "machine/elf_file.h"
 #include "runtime/report.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -190,6 +191,7 @@ __attribute__((format(printf, 5, 6))) static void set_outcome(struct ds_accel__s
     struct ds_accel__outcome *outcome = &suite->pass->outcomes[suite->next];
     va_list arguments;
 
+    assert(suite->next < suite->check_count);
     outcome->result = result;
     outcome->rule = rule;
     outcome->elapsed_us = (ds_accel__now_ns() - suite->begin_ns) / 1000;
@@ -304,6 +306,7 @@ static enum ended listen_to(struct ds_accel__suite *suite)
         if (ready == 0) {
             return ENDED_LATE;
         }
+        assert(size < sizeof(buffer) - 1); /* else recv() of no bytes looks like the end */
         count = recv(suite->channel, buffer + size, sizeof(buffer) - 1 - size, MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
             continue;
@@ -336,6 +339,8 @@ static bool reap(struct ds_accel__suite *suite, bool is_killed, char *text, size
     int status = 0;
     pid_t pid;
 
+    /* kill() takes others for groups, or for all. */
+    assert(suite->pid > 1);
     if (is_killed) { /* asked first, so that it can end what it started, wherever that is */
         struct pollfd end = {.fd = suite->channel, .events = 0};
 
@@ -403,6 +408,7 @@ static int32_t try_slot(struct ds_accel__suite *suite, size_t slot, bool *is_dea
     enum ended ended;
     int32_t status = run_helper(suite, "trial", slot, &ended, text, sizeof(text));
 
+    assert(slot / sizeof(void *) < DS_ACCEL__WITNESS_SLOTS);
     if (status < 0) {
         return status;
     }
@@ -437,6 +443,7 @@ static int32_t judge_slot(struct ds_accel__suite *suite, size_t slot, enum ended
     bool is_deadly;
     int32_t status = DS_ACCEL_OK;
 
+    assert(at < DS_ACCEL__WITNESS_SLOTS && slot % sizeof(void *) == 0);
     suite->slots[at].deaths++;
     suite->slots[at].lates += ended == ENDED_LATE;
     is_deadly = suite->slots[at].lates >= SLOT_LATE_LIMIT ||
@@ -477,6 +484,7 @@ static int32_t judge_end(struct ds_accel__suite *suite, enum ended ended, const 
     unsigned step = atomic_load(&suite->page->step);
     int32_t status = DS_ACCEL_OK;
 
+    assert(suite->is_inside && suite->output >= 0);
     suite->late_count += ended == ENDED_LATE;
     suite->pass->outcomes[suite->next].slot = slot;
     ds_accel__suite_last_line(suite, printed, sizeof(printed));
@@ -528,6 +536,7 @@ static bool cannot_begin(const struct ds_accel__suite *suite, const struct ds_ac
         return true;
     }
     for (size_t i = 0; i < DS_ACCEL__CHECK_SLOTS && check->slots[i] != 0; i++) {
+        assert(check->slots[i] / sizeof(void *) < DS_ACCEL__WITNESS_SLOTS);
         const char *reason = suite->slots[check->slots[i] / sizeof(void *)].why;
 
         if (reason != NULL) {
@@ -633,6 +642,7 @@ static int32_t add_pass(struct ds_accel__suite *suite, uint32_t device_index, bo
 {
     struct ds_accel__pass *pass = &suite->passes[suite->pass_count];
 
+    assert(suite->pass_count < DS_ACCEL__PASS_LIMIT);
     pass->device_index = device_index;
     pass->is_shown = is_shown;
     pass->outcomes = calloc(suite->check_count, sizeof(*pass->outcomes));

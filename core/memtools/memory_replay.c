@@ -20,6 +20,7 @@
 #include "runtime/oom.h"
 #include "runtime/snapshot/memory_snapshot.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,6 +255,7 @@ static bool add_operation(struct operations *operations, enum operation_kind kin
         operations->items = larger;
         operations->capacity = capacity;
     }
+    assert(operations->count < operations->capacity);
     operations->items[operations->count++] = (struct operation){
         .size_bytes = size, .block = block, .stream = stream, .kind = (uint16_t)kind};
     return true;
@@ -273,6 +275,7 @@ static bool stream_of(struct script *script, const json_t *object, uint16_t *str
             return false;
         }
     }
+    assert(number > 0 && number <= script->stream_count);
     *stream_out = (uint16_t)(number - 1);
     return true;
 }
@@ -306,6 +309,7 @@ static bool add_event(struct script *script, const json_t *event)
             return false;
         }
     }
+    assert(number <= script->block_count);
     return add_operation(&script->during, OPERATION_FREE, (uint32_t)number - 1, size, stream);
 }
 

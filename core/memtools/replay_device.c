@@ -11,6 +11,7 @@
 #include "host/registry.h"
 #include "memtools/memory_replay.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ static size_t find_slot(const struct ds_accel__address_map *map, uint64_t addres
 {
     size_t slot = slot_of(map, address);
 
+    assert(map->count < map->capacity && (map->capacity & (map->capacity - 1)) == 0);
     while (map->entries[slot].address != 0 && map->entries[slot].address != address) {
         slot = (slot + 1) & (map->capacity - 1);
     }
@@ -62,6 +64,7 @@ bool ds_accel__address_put(struct ds_accel__address_map *map, uint64_t address, 
 {
     size_t slot;
 
+    assert(address != 0 && value != 0);
     if (map->count * 2 >= map->capacity && !grow(map)) {
         return false;
     }
@@ -86,6 +89,7 @@ uintptr_t ds_accel__address_take(struct ds_accel__address_map *map, uint64_t add
     }
     hole = find_slot(map, address);
     map->entries[hole] = (struct ds_accel__address_entry){0, 0};
+    assert(map->count > 0);
     map->count--;
     /* What stands behind it may have been pushed there by it: put it in anew. */
     for (size_t slot = (hole + 1) & (map->capacity - 1); map->entries[slot].address != 0;
@@ -276,6 +280,7 @@ static uint64_t take_addresses(struct ds_accel__replay_device *device, uint64_t 
     if (address + size_bytes > LAST_ADDRESS) {
         return 0;
     }
+    assert(address >= device->next_address && (address & (align - 1)) == 0);
     device->next_address = address + size_bytes;
     return address;
 }
@@ -298,6 +303,7 @@ static int32_t make_piece(struct ds_accel__replay_device *device, uint64_t size_
     }
     *piece = (struct piece){.device = device, .size_bytes = size_bytes, .has_owner = true};
     device->used_bytes += size_bytes;
+    assert(device->used_bytes <= device->capacity_bytes);
     device->alloc_count++;
     if (device->used_bytes > device->peak_bytes) {
         device->peak_bytes = device->used_bytes;
@@ -310,6 +316,7 @@ static int32_t make_piece(struct ds_accel__replay_device *device, uint64_t size_
 static void drop_piece(struct piece *piece)
 {
     if (!piece->has_owner && piece->mapped_count == 0) {
+        assert(piece->device->used_bytes >= piece->size_bytes);
         piece->device->used_bytes -= piece->size_bytes;
         free(piece);
     }
@@ -353,6 +360,7 @@ static int32_t mem_free(ds_accel_plugin_device_t *handle, void *pointer,
     if (piece == NULL) {
         return fail(error, DS_ACCEL_ERR_INVALID, "the pointer is not of mem_alloc()");
     }
+    assert(piece->mapped_count == 0);
     piece->has_owner = false;
     drop_piece(piece);
     return DS_ACCEL_OK;
