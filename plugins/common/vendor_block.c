@@ -13,6 +13,7 @@
  */
 #include "vendor_frame.h"
 
+#include <assert.h>
 #include <search.h>
 
 struct vendor_register {
@@ -117,6 +118,7 @@ int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *blo
 {
     struct vendor_block **place = tsearch(block, &blocks->tree, compare_blocks);
 
+    assert(block->next == NULL && block->previous == NULL);
     if (place == NULL || *place != block) {
         return place == NULL ? -2 : -1;
     }
@@ -131,6 +133,7 @@ int vendor_block_insert(struct vendor_register *blocks, struct vendor_block *blo
 
 void vendor_block_remove(struct vendor_register *blocks, struct vendor_block *block)
 {
+    assert((block->previous == NULL) == (blocks->all == block));
     tdelete(block, &blocks->tree, compare_blocks);
     if (block->previous != NULL) {
         block->previous->next = block->next;
@@ -161,6 +164,7 @@ struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
     struct vendor_block *block = calloc(1, sizeof(*block));
 
     if (block != NULL) {
+        assert(source >= VENDOR_SOURCE_ALLOC && source <= VENDOR_SOURCE_WRAPPED);
         block->device = device;
         block->source = source;
         block->kind = kind;
@@ -173,6 +177,7 @@ struct vendor_block *vendor_block_create(ds_accel_plugin_device_t *device,
 void vendor_block_free(struct vendor_block *block)
 {
     if (block != NULL) {
+        assert(block->next == NULL && block->previous == NULL); /* in no register */
         vendor_share_withdraw(block);
         free(block->handle);
         free(block);

@@ -3,6 +3,8 @@
 /* What is answered without an open device: sensors, processes, links; and profiler ranges. */
 #include "vendor_frame.h"
 
+#include <assert.h>
+
 #define ELEMENT_LIMIT 65536u /* that are asked for at once */
 
 static int32_t vendor_telemetry_get(ds_accel_plugin_instance_t *instance, uint32_t device_index,
@@ -198,6 +200,7 @@ static int count_pop(const ds_accel_plugin_instance_t *instance, const char *dom
         uncounted--;
         return 1;
     }
+    assert(open_ranges[place].depth > 0);
     open_ranges[place].depth--;
     if (open_ranges[place].depth == 0) {
         open_ranges[place].instance = NULL;

@@ -9,6 +9,8 @@
  */
 #include "vendor_frame.h"
 
+#include <assert.h>
+
 /* graph->frame and exec->frame */
 struct vendor_graph {
     struct vendor_keep *keep;
@@ -23,6 +25,7 @@ struct shared_native {
 
 static void put_shared(ds_accel_plugin_device_t *device, struct shared_native *shared)
 {
+    assert(shared == NULL || atomic_load(&shared->references) > 0);
     if (shared != NULL && atomic_fetch_sub(&shared->references, 1) == 1) {
         VENDOR_DESTROY(device, vendor_backend.graph_destroy(device, shared->native));
         free(shared);

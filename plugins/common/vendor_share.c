@@ -12,6 +12,7 @@
  */
 #include "vendor_frame.h"
 
+#include <assert.h>
 #include <unistd.h>
 
 struct handle_head {
@@ -250,6 +251,7 @@ static int is_open_already(struct vendor_register *blocks, const struct vendor_b
         block->device != made->device) {
         return 0;
     }
+    assert(block->open_count > 0);
     block->open_count++;
     return 1;
 }

@@ -9,6 +9,8 @@
  */
 #include "vendor_frame.h"
 
+#include <assert.h>
+
 /* A handle and its frame are one allocation. */
 struct whole_stream {
     struct ds_accel_plugin_stream handle;
@@ -44,6 +46,7 @@ static void unlink_stream(ds_accel_plugin_stream_t *stream)
     struct vendor_device *frame = stream->device->frame;
     struct vendor_stream *state = stream->frame;
 
+    assert((state->previous == NULL) == (frame->streams == stream));
     if (state->previous != NULL) {
         struct vendor_stream *previous = state->previous->frame;
 
@@ -144,6 +147,7 @@ static void end_stream(ds_accel_plugin_stream_t *stream)
 {
     ds_accel_plugin_device_t *device = stream->device;
 
+    assert(((const struct vendor_stream *)stream->frame)->capture == NULL);
     if (!stream->is_wrapped) {
         VENDOR_DESTROY(device, vendor_backend.stream_destroy(device, stream->native));
     } else if (vendor_backend.native_unwrap != NULL) {

@@ -22,6 +22,8 @@
  */
 #include "vendor_frame.h"
 
+#include <assert.h>
+
 struct vendor_task {
     struct vendor_task *next, *previous;
     struct vendor_task *chain; /* of those that vendor_tasks_abandon() calls */
@@ -56,6 +58,7 @@ static void link_task(struct vendor_task **list, struct vendor_task *task)
 
 static void unlink_task(struct vendor_task **list, struct vendor_task *task)
 {
+    assert((task->previous == NULL) == (*list == task));
     if (task->previous != NULL) {
         task->previous->next = task->next;
     } else {
@@ -93,12 +96,14 @@ struct vendor_keep *vendor_keep_create(ds_accel_plugin_device_t *device)
 void vendor_keep_get(struct vendor_keep *keep)
 {
     if (keep != NULL) {
+        assert(atomic_load(&keep->references) > 0);
         atomic_fetch_add(&keep->references, 1);
     }
 }
 
 void vendor_keep_put(struct vendor_keep *keep)
 {
+    assert(keep == NULL || atomic_load(&keep->references) > 0);
     if (keep != NULL && atomic_fetch_sub(&keep->references, 1) == 1) {
         free_list(keep->items);
         pthread_mutex_destroy(&keep->lock);
@@ -126,6 +131,7 @@ int32_t vendor_keep_open(ds_accel_plugin_stream_t *stream, const char *slot,
     struct vendor_stream *state = stream->frame;
     struct vendor_keep *keep = vendor_keep_create(stream->device);
 
+    assert(state->capture == NULL);
     if (keep == NULL) {
         return plugin_fail(error, DS_ACCEL_ERR_NO_MEMORY, "%s: no memory", slot);
     }
@@ -148,6 +154,7 @@ struct vendor_keep *vendor_keep_close(ds_accel_plugin_stream_t *stream)
     if (keep == NULL) {
         return NULL;
     }
+    assert(atomic_load(&stream->device->instance->capture_count) > 0);
     atomic_fetch_sub(&stream->device->instance->capture_count, 1);
     state->capture = NULL;
     pthread_mutex_lock(&frame->task_lock);
@@ -212,6 +219,7 @@ static void run_queued(void *argument)
         pthread_mutex_unlock(&frame->task_lock);
         return; /* abandoned: it goes with the device */
     }
+    assert(!task->is_over);
     task->is_taken = 1;
     unlink_task(&frame->pending, task);
     link_task(&frame->running, task);
@@ -232,6 +240,7 @@ void vendor_tasks_abandon(ds_accel_plugin_device_t *device, int32_t status)
     pthread_mutex_lock(&frame->task_lock);
     for (struct vendor_task *task = frame->pending; task != NULL; task = next) {
         next = task->next;
+        assert(!task->is_taken && !task->is_over);
         task->is_taken = 1;
         unlink_task(&frame->pending, task);
         link_task(&frame->abandoned, task);
@@ -299,6 +308,7 @@ void vendor_tasks_release(ds_accel_plugin_device_t *device)
 {
     struct vendor_device *frame = device->frame;
 
+    assert(frame->captures == NULL);
     free_list(frame->abandoned);
     frame->abandoned = NULL;
     while (frame->orphans != NULL) {

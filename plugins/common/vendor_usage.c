@@ -9,6 +9,8 @@
  */
 #include "vendor_frame.h"
 
+#include <assert.h>
+
 struct vendor_usage {
     pthread_mutex_t lock; /* guards what follows */
     uint64_t allocated_bytes;
@@ -87,6 +89,7 @@ void vendor_usage_succeed(struct vendor_usage *usage)
 void vendor_usage_fail(struct vendor_usage *usage, uint64_t size_bytes, int32_t status)
 {
     pthread_mutex_lock(&usage->lock);
+    assert(usage->allocated_bytes >= size_bytes);
     usage->allocated_bytes -= size_bytes;
     usage->out_of_memory_count += status == DS_ACCEL_ERR_NO_MEMORY;
     pthread_mutex_unlock(&usage->lock);

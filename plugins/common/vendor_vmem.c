@@ -8,6 +8,8 @@
  */
 #include "vendor_frame.h"
 
+#include <assert.h>
+
 /* vmem->frame: the caller's reference and one for each mapping. */
 static atomic_uint *references_of(ds_accel_plugin_vmem_t *vmem)
 {
@@ -132,6 +134,7 @@ static ds_accel_plugin_vmem_t *make_vmem(ds_accel_plugin_device_t *device, uint6
 
 void vendor_vmem_put(ds_accel_plugin_vmem_t *vmem)
 {
+    assert(atomic_load(references_of(vmem)) > 0);
     if (atomic_fetch_sub(references_of(vmem), 1) != 1) {
         return;
     }
@@ -214,6 +217,7 @@ static int32_t map(ds_accel_plugin_device_t *device, struct vendor_block *block,
         vendor_block_free(vendor_block_take(vmem->device, address, 1u << VENDOR_SOURCE_MAPPED));
         return status;
     }
+    assert(atomic_load(references_of(vmem)) > 0);
     atomic_fetch_add(references_of(vmem), 1);
     return DS_ACCEL_OK;
 }
