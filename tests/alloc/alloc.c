@@ -15,6 +15,8 @@
 #include <dlfcn.h>
 #include <dlpack/dlpack.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <jansson.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -280,6 +282,7 @@ static char recording[512];
 static char snapshot[512];
 static char trace[512];
 static char crashing[512];
+static char ending[512]; /* of a plugin that ends whoever starts it */
 static char asynchronous[512];
 static char looked_for[512];
 static char refusing[512];
@@ -633,6 +636,64 @@ static int32_t detect_quarantined(void)
 
     options.plugin_dirs = dirs;
     return detect_with(&options);
+}
+
+/* What a process leaves in the cache that a plugin ends while it is started: its size; 0: nothing.
+ */
+static size_t make_trail(char *trail, size_t trail_size)
+{
+    const char *dirs[] = {ending};
+    struct ds_accel_options options = make_options_with_cache();
+    ds_accel_t *context;
+    size_t size = 0;
+    glob_t found;
+    char path[sizeof(verdicts)];
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        options.accelerator = "faulty";
+        options.plugin_dirs = dirs;
+        if (ds_accel_create(&options, &context) >= 0) {
+            ds_accel_detect(context); /* does not come back */
+        }
+        _exit(1);
+    }
+    waitpid(pid, NULL, 0);
+    snprintf(path, sizeof(path), "%s/loading.*", remembered);
+    if (glob(path, 0, NULL, &found) == 0) {
+        FILE *file = fopen(found.gl_pathv[0], "rb");
+
+        size = file != NULL ? fread(trail, 1, trail_size, file) : 0;
+        if (file != NULL) {
+            fclose(file);
+        }
+        unlink(found.gl_pathv[0]);
+        globfree(&found);
+    }
+    return size;
+}
+
+/*
+ * A strike that could not be stored for want of memory is not stored later, without the lock:
+ * ds_accel__cache_store() asserts that it is held.
+ */
+static int32_t detect_trail(void)
+{
+    static char trail[4096];
+    static size_t size;
+    char path[sizeof(verdicts)];
+    int fd;
+
+    if (size == 0) { /* the first run: nothing is counted yet */
+        size = make_trail(trail, sizeof(trail));
+    }
+    unlink(verdicts);
+    snprintf(path, sizeof(path), "%s/loading.1.0", remembered);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (size == 0 || fd < 0 || write(fd, trail, size) != (ssize_t)size || close(fd) != 0) {
+        return DS_ACCEL_ERR_INTERNAL;
+    }
+    return detect_warm();
 }
 
 static int32_t clear(int32_t (*forget)(ds_accel_t *context))
@@ -1191,6 +1252,7 @@ static const struct {
     {"detect with a cold cache", detect_cold},
     {"detect with a warm cache", detect_warm},
     {"detect with a quarantined plugin", detect_quarantined},
+    {"detect after a plugin ended a process", detect_trail},
     {"detect hardware that the configuration names", detect_hardware},
     {"a device's name, remembered", name_device},
     {"cache show", report_cache},
@@ -1226,9 +1288,9 @@ static const struct {
 /* The next scenario finds in the cache what this one leaves. */
 static bool leaves_cache(size_t scenario)
 {
-    int32_t (*const leaving[])(void) = {detect_cold,       detect_warm, detect_quarantined,
-                                        detect_hardware,   name_device, report_cache,
-                                        report_quarantine, clear_cache};
+    int32_t (*const leaving[])(void) = {detect_cold,  detect_warm,       detect_quarantined,
+                                        detect_trail, detect_hardware,   name_device,
+                                        report_cache, report_quarantine, clear_cache};
 
     for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++) {
         if (scenarios[scenario].run == leaving[i]) {
@@ -1459,6 +1521,7 @@ static void find_files(const char *build, const char *source)
     snprintf(trace, sizeof(trace), "%s/tests/fixtures/memory/traces.json", source);
     snprintf(plugins, sizeof(plugins), "%s/tests/fixtures/no_note", build);
     snprintf(broken, sizeof(broken), "%s/tests/fixtures/none/ds_accel_none.so", build);
+    snprintf(ending, sizeof(ending), "%s/tests/fixtures/faults/use_exit", build);
     snprintf(crashing, sizeof(crashing), "%s/tests/fixtures/faults/probe_segv", build);
     snprintf(looked_for, sizeof(looked_for), "%s/tests/alloc/hardware.json", source);
     snprintf(refusing, sizeof(refusing), "%s/tests/fixtures/probe_no_state", build);
