@@ -17,6 +17,7 @@
 #include "host/context.h"
 #include "layers/layer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -77,6 +78,7 @@ static void append(struct ds_accel__trace_file *file, const char *line, size_t l
     if (file->buffered + length > BUFFER_BYTES) {
         flush(file);
     }
+    assert(file->buffered + length <= BUFFER_BYTES);
     memcpy(file->buffer + file->buffered, line, length);
     file->buffered += length;
     if (ds_accel__now_ns() - file->written_ns > FLUSH_NS) {
@@ -136,6 +138,7 @@ static void put_file(struct ds_accel__trace_file *file)
 {
     struct ds_accel__trace_file **place = &files;
 
+    assert(file->users > 0);
     if (--file->users > 0) {
         return;
     }
@@ -217,6 +220,7 @@ static void line_add_text(struct line *line, const char *text)
         }
         escaped[length++] = *c;
     }
+    assert(length < sizeof(escaped));
     escaped[length] = '\0';
     line_add(line, "\"%s\"", escaped);
 }

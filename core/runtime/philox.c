@@ -28,6 +28,7 @@
 #include "base/text.h"
 #include "runtime/rng.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 /* The C library has asked the processor already: CPUID is slow in virtual machines. */
@@ -474,6 +475,8 @@ static void find_bounds(struct ds_accel__numbers *numbers, double low, double hi
         numbers->most = (double)number >= high ? step_float(number, -1) : number;
         break;
     default:
+        assert(numbers->dtype == DS_ACCEL_DTYPE_FLOAT16 ||
+               numbers->dtype == DS_ACCEL_DTYPE_BFLOAT16);
         numbers->least =
             decode(decode(least) < low ? (uint16_t)step_bits(least, 0x8000, 1) : least);
         numbers->most = decode(decode(most) >= high ? (uint16_t)step_bits(most, 0x8000, -1) : most);

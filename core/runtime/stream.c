@@ -13,6 +13,7 @@
 #include "runtime/caching.h"
 #include "runtime/handle.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ static struct ds_accel__stream *keep_default(struct ds_accel__device *device,
                                     __ATOMIC_ACQUIRE)) {
         return made;
     }
+    assert(kept != NULL && kept != made);
     ds_accel__stream_destroy(made);
     return kept;
 }
