@@ -21,6 +21,7 @@
 #include "record/recording.h"
 #include "report/report.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,8 @@ static json_t *gates_tree(const struct ds_accel__candidate *candidate, bool *fai
 
     for (int gate = 0; gate < DS_ACCEL__GATE_COUNT; gate++) {
         json_t *tree = json_object();
+
+        assert((size_t)candidate->gates[gate].result < DS_ACCEL__ARRAY_SIZE(results));
 
         set_text(tree, "gate", ds_accel__gate_name(gate), failed);
         set_text(tree, "result", results[candidate->gates[gate].result], failed);
@@ -446,11 +449,13 @@ static int32_t report_recording(ds_accel_t *context, json_t **tree_out)
     pthread_mutex_lock(&context->lock);
     ds_accel__context_change_begin(context); /* the recorder is this thread's */
     context->asks_anew = true;
+    assert(context->machine.recorder == NULL); /* a context has one */
     context->machine.recorder = &recorder;
     pthread_mutex_unlock(&context->lock);
     status = ds_accel__check(context, NULL, false);
     pthread_mutex_lock(&context->lock);
     status = status < 0 ? status : record(context, recorder.files, tree_out);
+    assert(context->machine.recorder == &recorder);
     context->machine.recorder = NULL;
     ds_accel__context_change_end(context);
     pthread_mutex_unlock(&context->lock);

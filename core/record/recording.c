@@ -20,6 +20,7 @@
 #include "host/registry.h"
 #include "host/start.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -583,6 +584,7 @@ static bool repeat_gate(struct ds_accel__candidate *candidate, enum ds_accel__ga
     const json_t *plugin = candidate->recorded;
     struct ds_accel__finding finding;
 
+    assert(plugin != NULL); /* scan() makes all candidates of a recorded machine */
     switch (recorded_result(plugin, gate)) {
     case DS_ACCEL__GATE_PASSED:
         ds_accel__candidate_pass(candidate, gate, "%s",
@@ -653,6 +655,7 @@ static void quarantine(struct ds_accel__candidate *candidate, bool *passed_out)
 {
     const json_t *plugin = candidate->recorded;
 
+    assert(plugin != NULL);
     candidate->strikes = (uint32_t)get_number(plugin, "strikes");
     if (candidate->wish == DS_ACCEL__WISH_FORCED &&
         recorded_result(plugin, DS_ACCEL__GATE_QUARANTINE) == DS_ACCEL__GATE_FAILED) {

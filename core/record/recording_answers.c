@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "record/recording.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,7 @@ static json_t *field_tree(const struct field *field, const char *data)
     if (field->kind == TEXT) {
         char text[512];
 
+        assert(field->size <= sizeof(text)); /* else a text is cut */
         ds_accel__copy(text, field->size < sizeof(text) ? field->size : sizeof(text), at);
         ds_accel__sanitize(text, sizeof(text));
         return ds_accel__json_text(text);
@@ -171,6 +173,7 @@ static json_t *field_tree(const struct field *field, const char *data)
 static void add_fields(json_t *tree, const struct field *fields, const void *data, bool *failed)
 {
     for (; fields->key != NULL; fields++) {
+        assert(fields->size > 0);
         ds_accel__json_set(tree, fields->key, field_tree(fields, data), failed);
     }
 }
