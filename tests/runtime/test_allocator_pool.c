@@ -298,6 +298,31 @@ Test(core_allocator, other_modes_leave_alone_what_a_graph_replays_with)
     }
 }
 
+/* Without caching, what was freed during a capture serves where the driver has no more. */
+Test(core_allocator, a_part_of_what_a_capture_kept_is_not_given_back_as_a_whole)
+{
+    struct scene scene = start("41943040", "off");
+    ds_accel_graph_t *graph = NULL;
+    void *whole = take(scene.device, scene.a, 30 * MIB);
+    void *part;
+    void *other;
+
+    MUST(ds_accel_graph_create(scene.device, &graph));
+    MUST(ds_accel_graph_capture_begin(graph, scene.b, NULL, DS_ACCEL_CAPTURE_THREAD_LOCAL));
+    give(scene.device, scene.a, whole);
+    part = take(scene.device, scene.a, 15 * MIB);
+    other = take(scene.device, scene.a, 12 * MIB);
+    EXPECT_STATUS(ds_accel_graph_capture_end(graph), DS_ACCEL_OK);
+    give(scene.device, scene.a, part);
+    EXPECT_STATUS(ds_accel_mem_set_async(scene.a, other, 1, 12 * MIB), DS_ACCEL_OK);
+    EXPECT_STATUS(ds_accel_stream_synchronize(scene.a), DS_ACCEL_OK);
+    give(scene.device, scene.a, other);
+    EXPECT_STATUS(ds_accel_empty_cache(scene.device), DS_ACCEL_OK);
+    EXPECT_STAT(scene.device, "reserved_bytes.all.current", 0);
+    ds_accel_graph_destroy(graph);
+    stop(&scene);
+}
+
 /* ---- pools and captures --------------------------------------------------------------------- */
 
 Test(core_allocator, gives_no_part_of_a_private_pool_to_others)
