@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /**
  * @file ds_accel.h
- * The program's side: find the machine's accelerator, say why, and open its devices.
+ * The program's API: find the machine's accelerator, report why it was chosen, and open its
+ * devices.
  *
  *     ds_accel_t *accelerator = ds_accel_get();
  *     puts(accelerator != NULL ? ds_accel_name(accelerator) : ds_accel_last_error());
@@ -13,25 +14,25 @@
  * Functions return DS_ACCEL_OK or a negative DS_ACCEL_ERR_* (plugin-api.h lists them); the exact
  * cause is then in ds_accel_last_error(). Outputs come last, end in _out and are written only on
  * DS_ACCEL_OK, unless the function says otherwise. Structs begin with struct_size, which the caller
- * sets. Strings are UTF-8. The library never prints, never exits, and leaves signal handlers, CPU
- * affinity, environment, locale and working directory alone. A thread that calls it needs 64 KiB of
- * stack, and what the chosen plugin and its vendor's runtime need on top of that.
+ * sets. Strings are UTF-8. The library never prints, never exits, and does not change signal
+ * handlers, CPU affinity, environment, locale and working directory. A thread that calls it needs
+ * 64 KiB of stack, plus what the chosen plugin and its vendor's runtime need.
  */
 #ifndef DS_ACCEL_H
 #define DS_ACCEL_H
 
 #include "plugin-api.h"
 
-/* A struct and the function that fills it have one name, as stat and stat() do. */
+/* A struct and the function that fills it may share a name, as stat and stat() do. */
 #ifdef __cplusplus
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #endif
 
-/* Inline also where a compiler would make a function of it: a call is one jump, not two. The
- * library exports these functions too. With DS_ACCEL_NO_INLINE defined they are declared only, for
- * tools that read headers and languages that cannot inline them. */
+/* Inline even where the compiler would emit a function: a call is one jump, not two. The library
+ * exports these functions too. With DS_ACCEL_NO_INLINE defined they are declared only, for tools
+ * that read headers and languages that cannot inline them. */
 #ifdef DS_ACCEL_NO_INLINE
 #define DS_ACCEL_HOT DS_ACCEL_EXPORT
 #else
@@ -43,28 +44,30 @@ extern "C" {
 /** A context. Any thread may use it; its calls lock as they need to. */
 typedef struct ds_accel ds_accel_t;
 
-/** An opened device: a table of functions and the plugin's handle. Made by ds_accel_device_open().
- */
+/** An open device: a table of functions and the plugin's handle. Created by
+ * ds_accel_device_open(). */
 typedef struct ds_accel_device ds_accel_device_t;
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
 /**
- * Why this thread's last failed call failed: one line, or one per problem for a configuration.
- * @return never NULL; "" before any failure; meaningful only right after one
+ * The cause of this thread's last failed call: one line, or one line per problem of a
+ * configuration.
+ * @return never NULL; "" before any failure; meaningful only right after a failure
  * @threads any; each thread has its own
  * @owner  borrowed until the thread's next call into the library
  */
 DS_ACCEL_EXPORT const char *ds_accel_last_error(void);
 
 /**
- * Make a text fit for a terminal, in place: one line of UTF-8 in which no byte is obeyed or hidden.
- * A control character or a line's end becomes a blank; a character that shows nothing, such as one
- * that turns the direction of writing, and a byte that is not UTF-8 become "?". The library's own
- * texts, errors and log lines are so already; this is for what a program prints beside them.
+ * Make a text safe for a terminal, in place: one line of UTF-8 without control sequences or
+ * invisible characters. A control character or a line's end becomes a blank; an invisible
+ * character, such as one that changes the direction of writing, and a byte that is not UTF-8 become
+ * "?". The library's own texts, errors and log lines are already safe; this function is for other
+ * text that a program prints.
  *
- * @param[in,out] text       it does not get longer; NULL does nothing
- * @param[in]     text_size  of its array, in bytes; the last one becomes NUL
+ * @param[in,out] text       the text, which does not grow; NULL is ignored
+ * @param[in]     text_size  size of the array in bytes; the last byte becomes NUL
  * @threads any
  */
 DS_ACCEL_EXPORT void ds_accel_sanitize_text(char *text, size_t text_size);
@@ -78,9 +81,8 @@ DS_ACCEL_EXPORT const char *ds_accel_version(void);
 /* ---- contexts ------------------------------------------------------------------------------- */
 
 /**
- * Receives log lines, without a newline.
- * Called by the thread that logs, perhaps inside one of the library's locks: it must not call the
- * library.
+ * Receives log lines, without a newline. Called by the thread that logs, possibly with a lock of
+ * the library held: the sink must not call the library.
  * @param level one of DS_ACCEL_LOG_*   @param topic "config", "loader", a plugin's name ...
  */
 typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char *topic,
@@ -88,9 +90,10 @@ typedef void (*ds_accel_log_sink_t)(void *user_data, uint32_t level, const char 
 
 #define DS_ACCEL_OPTION_NO_ENVIRONMENT 1u /**< ignore every DS_* variable */
 #define DS_ACCEL_OPTION_NO_USER_CONFIG 2u /**< skip $XDG_CONFIG_HOME/ds-accel */
-#define DS_ACCEL_OPTION_NO_CACHE 4u       /**< remember nothing, and ask whatever is remembered */
+#define DS_ACCEL_OPTION_NO_CACHE 4u       /**< store no verdicts and use none */
 
-/** How to make a context. Zero everything, set struct_size, fill what matters. All borrowed. */
+/** How to make a context. Zero the struct, set struct_size, then set the members needed. All
+ * pointers are borrowed. */
 struct ds_accel_options {
     uint32_t struct_size;
     uint32_t flags;          /**< DS_ACCEL_OPTION_* */
@@ -101,8 +104,8 @@ struct ds_accel_options {
     const char *config_file;        /**< replaces the user's layer, as DS_ACCEL_CONFIG does */
     const char *package_config_dir; /**< in place of PREFIX/share/ds-accel */
     const char *system_config_dir;  /**< in place of /etc/ds-accel */
-    const char *machine_root;       /**< read /sys, /proc and /dev under this folder; NULL:
-                                         DS_ACCEL_ROOT, else this machine */
+    const char *machine_root;       /**< read /sys, /proc and /dev under this directory; NULL:
+                                       DS_ACCEL_ROOT, else this machine */
     const char *log_levels;         /**< "warn,cuda=debug"; NULL: DS_ACCEL_LOG, else "warn" */
     ds_accel_log_sink_t log_sink;   /**< NULL: log lines are dropped */
     void *log_user_data;
@@ -113,7 +116,7 @@ struct ds_accel_options {
 };
 
 /**
- * Read the configuration and find the plugins; run no plugin yet.
+ * Read the configuration and find the plugins, without running any plugin.
  *
  * @param[in]  options      NULL for the defaults
  * @param[out] context_out  the context
@@ -125,15 +128,15 @@ struct ds_accel_options {
 DS_ACCEL_EXPORT int32_t ds_accel_create(const struct ds_accel_options *options,
                                         ds_accel_t **context_out);
 
-/** Close a context and its plugins, once no tensor holds memory of its devices. Its devices were
- * closed before; NULL is ignored. */
+/** Close a context and its plugins as soon as no tensor holds memory of its devices. The caller
+ * closes the devices first; NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_destroy(ds_accel_t *context);
 
 /**
  * Make @p context the one that ds_accel_get() returns, DeepSpeed's set_accelerator().
  *
- * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE another context is the default already and was
- *         handed out; the status of ds_accel_detect() if the context has not chosen yet
+ * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE another context already is the default and was
+ *         returned to a caller; the status of ds_accel_detect() if the context has not chosen yet
  * @threads any
  * @owner  the library keeps it for the life of the process; do not destroy it
  */
@@ -153,14 +156,15 @@ DS_ACCEL_EXPORT int32_t ds_accel_register(ds_accel_t *context, ds_accel_entry_v1
 
 /**
  * Choose the accelerator (override, configuration, detection order), load it and start it. Later
- * calls return the first call's answer, except that a failure is tried again.
+ * calls return the first call's result; after a failure they try again.
  *
- * @return DS_ACCEL_OK; ERR_NOT_USABLE the forced accelerator can't be used; ERR_NO_DEVICE nothing
- *         can; ERR_UNTRUSTED nothing can, since all were refused for security; ERR_LIMIT no
- *         descriptor or process is left to ask with; ERR_NO_MEMORY; ERR_STATE it would be one that
- *         the process which this one was forked from has started, and does not survive that, or a
- *         thread of that process was changing this context: ds_accel_destroy()
- * @threads any; one thread detects, the others wait for its answer
+ * @return DS_ACCEL_OK; ERR_NOT_USABLE the forced accelerator can't be used; ERR_NO_DEVICE no
+ *         accelerator can be used; ERR_UNTRUSTED no accelerator can be used, since all were
+ *         rejected for security; ERR_LIMIT no descriptor or process is left for a probe;
+ *         ERR_NO_MEMORY; ERR_STATE the parent process started the accelerator before fork() and the
+ *         accelerator does not survive that, or a thread of the parent was changing this context
+ *         during fork(): destroy it with ds_accel_destroy()
+ * @threads any; one thread detects, the others wait for its result
  * @source DeepSpeed accelerator/real_accelerator.py, get_accelerator()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_detect(ds_accel_t *context);
@@ -168,8 +172,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_detect(ds_accel_t *context);
 /**
  * Take candidates through every gate up to the probe, without choosing.
  * @param[in] name  one backend, or NULL for all but the demand-only ones
- * @return DS_ACCEL_OK whatever the verdicts are; ERR_NOT_FOUND no such candidate; ERR_NO_MEMORY;
- *         ERR_STATE as ds_accel_detect() returns it after fork()
+ * @return DS_ACCEL_OK for any verdict; ERR_NOT_FOUND no such candidate; ERR_NO_MEMORY; ERR_STATE as
+ *         ds_accel_detect() returns it after fork()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_check(ds_accel_t *context, const char *name);
 
@@ -193,8 +197,8 @@ DS_ACCEL_EXPORT const char *ds_accel_set_method(const ds_accel_t *context);
 #define DS_ACCEL_STATE_QUARANTINED 10u
 
 /**
- * One plugin found, in detection order. Strings are borrowed from the context, which keeps them
- * until it is destroyed, also those of earlier verdicts; none is NULL.
+ * One plugin found, in detection order. Strings are borrowed from the context, which keeps all of
+ * them, including those of earlier verdicts, until it is destroyed; no string is NULL.
  */
 struct ds_accel_candidate {
     uint32_t struct_size;
@@ -204,12 +208,12 @@ struct ds_accel_candidate {
     uint64_t elapsed_us; /**< spent on its gates and probe */
     const char *name;
     const char *path;   /**< "" for a registered backend */
-    const char *vendor; /**< "" where the file did not say */
+    const char *vendor; /**< "" if the file does not name it */
     const char *version;
     const char *abi;        /**< "1.1" */
     const char *state_name; /**< "unavailable" */
     const char
-        *reason; /**< stable code, "no_device"; "" when SELECTED, or nothing speaks against it */
+        *reason; /**< stable code, "no_device"; "" when SELECTED, or if no gate rejected it */
     const char *detail; /**< evidence, one line */
     const char *remedy; /**< what to do, one line */
     const char *stage;  /**< the last gate reached: "probe" */
@@ -219,14 +223,14 @@ struct ds_accel_candidate {
 DS_ACCEL_EXPORT uint32_t ds_accel_candidate_count(ds_accel_t *context);
 
 /** @return DS_ACCEL_OK; ERR_INVALID @p position is not below ds_accel_candidate_count(); ERR_STATE
- * a thread of the process which this one was forked from was changing the context then */
+ * a thread of the parent process was changing the context during fork() */
 DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t position,
                                                struct ds_accel_candidate *candidate_out);
 
 /* ---- reports: what the command line prints -------------------------------------------------- */
 
-/* Reports from DOCTOR on, and every text and picture, are libds_accel_tools.so's: ds_accel_tools.h
- * says how a program has it beside this library. */
+/* libds_accel_tools.so makes the reports from DOCTOR on, and every text and picture:
+ * ds_accel_tools.h explains how a program links it beside this library. */
 #define DS_ACCEL_REPORT_DETECT 1u     /**< the choice and every candidate */
 #define DS_ACCEL_REPORT_LIST 2u       /**< every plugin found */
 #define DS_ACCEL_REPORT_INFO 3u       /**< all that is known of an accelerator */
@@ -234,39 +238,39 @@ DS_ACCEL_EXPORT int32_t ds_accel_candidate_get(ds_accel_t *context, uint32_t pos
 #define DS_ACCEL_REPORT_ENV 5u        /**< env workarounds: JSON, or shell lines for eval */
 #define DS_ACCEL_REPORT_CONFIG 6u     /**< the merged configuration with origins */
 #define DS_ACCEL_REPORT_CONFIG_ENV 7u /**< every DS_* variable: value, origin, meaning */
-#define DS_ACCEL_REPORT_DOCTOR 8u     /**< what stands in the way here, and its remedies */
-#define DS_ACCEL_REPORT_CACHE 9u      /**< verdicts that are remembered */
+#define DS_ACCEL_REPORT_DOCTOR 8u     /**< problems on this machine, and their remedies */
+#define DS_ACCEL_REPORT_CACHE 9u      /**< stored verdicts */
 #define DS_ACCEL_REPORT_QUARANTINE \
-    10u /**< plugins that crashed or hung, and till when each is left alone */
+    10u /**< plugins that crashed or hung, and until when each is skipped */
 #define DS_ACCEL_REPORT_TOPO \
-    11u /**< devices, network interfaces and NUMA nodes, and how near they are: also SVG */
-#define DS_ACCEL_REPORT_BUNDLE 12u /**< the other reports in one, for who is to help: JSON only */
-/** the machine for ds_accel_options.machine_file: JSON only; nobody else may use the context while
- * it is made */
+    11u /**< devices, network interfaces and NUMA nodes, and their distances: also SVG */
+#define DS_ACCEL_REPORT_BUNDLE 12u /**< the other reports in one, for support: JSON only */
+/** the machine for ds_accel_options.machine_file: JSON only; no other thread may use the context
+ * while the report is made */
 #define DS_ACCEL_REPORT_RECORDING 13u
 #define DS_ACCEL_REPORT_MEMORY 16u /**< memory of an accelerator's devices now: JSON or SVG */
 
 #define DS_ACCEL_FORMAT_JSON 1u
 #define DS_ACCEL_FORMAT_COLOUR 2u  /**< text with ANSI colours */
-#define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with what is left out otherwise: skipped gates */
+#define DS_ACCEL_FORMAT_VERBOSE 4u /**< text with details otherwise left out: skipped gates */
 #define DS_ACCEL_FORMAT_UNREDACTED \
-    16u /**< with names of host and user, home folder and addresses; BUNDLE only */
+    16u /**< with names of host and user, home directory and addresses; BUNDLE only */
 #define DS_ACCEL_FORMAT_SVG 8u /**< a picture; MEMORY and TOPO only */
 
 /**
  * Write a report.
  *
  * @param[in]  report    DS_ACCEL_REPORT_*
- * @param[in]  name      a backend, or NULL: all of them, or for INFO, ENV and MEMORY the
- *                        chosen one. TOPO: backends, separated by commas; NULL: the one that is
- *                        forced, with none those that can be used
+ * @param[in]  name      a backend, or NULL: all of them, or for INFO, ENV and MEMORY the chosen
+ *                        one. TOPO: backends, separated by commas; NULL: the forced backend, or
+ *                        without one the usable backends
  * @param[in]  format    DS_ACCEL_FORMAT_* bits; 0 is plain text
  * @param[out] text_out  ends in a newline unless empty
- * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; what ds_accel_detect() returns when the
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND @p name is not known; the status of ds_accel_detect() when the
  *         report needs the choice; ERR_NO_MEMORY. DETECT is written even if detection fails.
- *         ERR_STATE DOCTOR found a problem; it is written then too. ERR_STATE with nothing written
- *         as ds_accel_detect() returns it after fork(). ERR_UNSUPPORTED the report or its text
- *         needs libds_accel_tools.so, which is not loaded; nothing was detected
+ *         ERR_STATE DOCTOR found a problem; the report is written too. ERR_STATE with nothing
+ *         written: as ds_accel_detect() returns it after fork(). ERR_UNSUPPORTED the report or its
+ *         text needs libds_accel_tools.so, which is not loaded; nothing was detected
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_report(ds_accel_t *context, uint32_t report, const char *name,
@@ -285,12 +289,12 @@ DS_ACCEL_EXPORT int32_t ds_accel_config_check(const struct ds_accel_options *opt
                                               uint32_t format, char **text_out);
 
 /**
- * Validate these files in place of those that a context would read; options that packages declare
- * are taken from the packages' files.
+ * Validate these files instead of those that a context would read; options declared by packages
+ * come from the packages' files.
  *
- * @param[in]  paths     files, and folders whose .json files are meant
- * @param[in]  texts     NULL, or as many as paths: what is not NULL is the contents, and the path
- *                       only its name
+ * @param[in]  paths     files, and directories whose .json files are validated
+ * @param[in]  texts     texts[count], or NULL: an element that is not NULL is the contents of the
+ *                       file, and its path is only a name
  * @param[out] text_out  the verdict; written for ERR_CONFIG too
  * @return as ds_accel_config_check(); a file that cannot be read is a problem; ERR_INVALID
  * @owner  caller; release with ds_accel_free_text()
@@ -307,9 +311,9 @@ DS_ACCEL_EXPORT void ds_accel_free_text(char *text);
 
 #define DS_ACCEL_SNAPSHOT_JSON 1u   /**< conf/schema/memory-snapshot.json */
 #define DS_ACCEL_SNAPSHOT_SVG 2u    /**< a picture of segments, blocks and the recorded history */
-#define DS_ACCEL_SNAPSHOT_PICKLE 3u /**< what torch's memory viewer opens, torch 2.0 and newer */
+#define DS_ACCEL_SNAPSHOT_PICKLE 3u /**< for torch's memory viewer, torch 2.0 and newer */
 #define DS_ACCEL_SNAPSHOT_TEXT 4u   /**< a table for terminals */
-/** the list of segments alone, which torch's memory viewer wants before 2.0 */
+/** the list of segments alone, for torch's memory viewer before 2.0 */
 #define DS_ACCEL_SNAPSHOT_PICKLE_SEGMENTS 5u
 
 /** Release data that this library made; NULL is ignored. */
@@ -319,28 +323,29 @@ DS_ACCEL_EXPORT void ds_accel_free_data(void *data);
 
 /** An ordered queue of a device's work: copies, fills, host tasks, graphs, a program's kernels. */
 typedef struct ds_accel_stream ds_accel_stream_t;
-/** A mark in a stream: others wait for it, and two of them measure time. */
+/** A mark in a stream: other streams wait for it, and two events measure time. */
 typedef struct ds_accel_event ds_accel_event_t;
 /** Work that was captured once and is replayed as a whole. */
 typedef struct ds_accel_graph ds_accel_graph_t;
-/** Memory set apart: what one pool allocates, no other uses again. */
+/** Separate memory: no other pool reuses what one pool allocates. */
 typedef struct ds_accel_pool ds_accel_pool_t;
 
 /*
- * Handles of all kinds: a destroyed one answers DS_ACCEL_ERR_INVALID for as long as its memory has
- * not been given to many later ones; NULL answers DS_ACCEL_ERR_INVALID. In a child forked after
- * ds_accel_detect() every call on a device, or on what belongs to one, answers DS_ACCEL_ERR_STATE
- * at once, but for those that only look at a handle: what a tensor is, and views of it.
+ * Handles of all kinds: a call with a destroyed handle returns DS_ACCEL_ERR_INVALID until the
+ * handle's memory has been reused many times; a call with NULL returns DS_ACCEL_ERR_INVALID. In a
+ * child forked after ds_accel_detect() every call on a device, or on an object of a device, returns
+ * DS_ACCEL_ERR_STATE at once, except calls that only read a handle: a tensor's properties, and
+ * views of it.
  */
 
 /** @return DS_ACCEL_OK; ERR_STATE before ds_accel_detect(); what the plugin returns */
 DS_ACCEL_EXPORT int32_t ds_accel_device_count(ds_accel_t *context, uint32_t *count_out);
 
 /**
- * The name that frameworks use: "cuda", with an index "cuda:1". A backend whose devices frameworks
- * do not number (cpu) has one name for all.
+ * The name that frameworks use: "cuda", or with an index "cuda:1". A backend whose devices
+ * frameworks do not number (cpu) has one name for all devices.
  *
- * @param[in]  device_index  an index, or -1 for the name without one
+ * @param[in]  device_index  an index, or -1 for the name without an index
  * @param[out] name          NUL-terminated, at least name_size bytes
  * @return DS_ACCEL_OK; ERR_INVALID index out of range or the name does not fit; ERR_STATE
  */
@@ -351,22 +356,23 @@ DS_ACCEL_EXPORT int32_t ds_accel_device_name(ds_accel_t *context, int32_t device
  * The device that a name means: "cuda:1", "1", a UUID, or a PCI address ("0000:65:00.0",
  * "65:00.0"). The backend's bare name is the calling thread's current device.
  *
- * @return DS_ACCEL_OK; ERR_NOT_FOUND no device has that name; ERR_INVALID NULL, or two have it;
- *         ERR_STATE before ds_accel_detect()
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND no device has that name; ERR_INVALID NULL, or two devices have
+ *         that name; ERR_STATE before ds_accel_detect()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_device_find(ds_accel_t *context, const char *name,
                                              uint32_t *device_index_out);
 
 /**
- * The index of the calling thread's current device; cpu: from LOCAL_RANK until it is set.
+ * The index of the calling thread's current device; cpu: from LOCAL_RANK until a device is set.
  * @source DeepSpeed current_device()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_current_device(ds_accel_t *context, uint32_t *device_index_out);
 
 /**
- * Make a device the calling thread's current one, for us and for the vendor's runtime.
+ * Make a device the calling thread's current device, for this library and for the vendor's runtime.
  *
- * @return DS_ACCEL_OK; ERR_INVALID index out of range; ERR_STATE; what opening it returns
+ * @return DS_ACCEL_OK; ERR_INVALID index out of range; ERR_STATE; the status of
+ *         ds_accel_device_open()
  * @threads any; each has its own
  * @source DeepSpeed set_device()
  */
@@ -387,18 +393,19 @@ DS_ACCEL_EXPORT int32_t ds_accel_current_device_name(ds_accel_t *context, char *
 DS_ACCEL_EXPORT int32_t ds_accel_device_open(ds_accel_t *context, uint32_t device_index,
                                              ds_accel_device_t **device_out);
 
-/** Close one opening. The last one destroys what is left of it: streams, events, graphs, memory; as
- * long as tensors hold memory of it, it stays open. NULL is ignored. */
+/** End one opening. The last close destroys the device's remaining streams, events, graphs and
+ * memory; as long as tensors hold memory of the device, it stays open. NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_device_close(ds_accel_device_t *device);
 
-/** The handle of a device that is open for as long as the context is: opened by the first call. */
+/** The handle of a device that the first call opens and that stays open as long as the context. */
 DS_ACCEL_EXPORT int32_t ds_accel_device_get(ds_accel_t *context, uint32_t device_index,
                                             ds_accel_device_t **device_out);
 
-/** The index that it was opened by; UINT32_MAX for NULL and for one that is closed. */
+/** The index that the device was opened with; UINT32_MAX for NULL and for a closed device. */
 DS_ACCEL_EXPORT uint32_t ds_accel_device_index(const ds_accel_device_t *device);
 
-/** Who the device is, without opening or waking it. @param[out] identity_out struct_size set */
+/** The device's identity, without opening or waking the device. @param[out] identity_out
+ * struct_size set */
 DS_ACCEL_EXPORT int32_t ds_accel_device_identity(ds_accel_t *context, uint32_t device_index,
                                                  struct ds_accel_device_identity *identity_out);
 
@@ -440,28 +447,29 @@ DS_ACCEL_EXPORT int32_t ds_accel_default_stream(ds_accel_device_t *device,
                                                 ds_accel_stream_t **stream_out);
 
 /**
- * The calling thread's current stream of the device: the default one until another is set, and
- * again after that one was destroyed.
+ * The calling thread's current stream of the device: the default stream until another stream is
+ * set, and again after that stream was destroyed.
  * @owner borrowed   @source DeepSpeed current_stream()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_current_stream(ds_accel_device_t *device,
                                                 ds_accel_stream_t **stream_out);
 
 /**
- * Make a stream its device's current one for the calling thread. To leave it again, set the one
- * that ds_accel_current_stream() gave before.
+ * Make a stream its device's current stream for the calling thread. To restore the previous stream,
+ * set the stream that ds_accel_current_stream() returned before.
  * @source DeepSpeed stream(), set_stream()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_set_current_stream(ds_accel_stream_t *stream);
 
-/** Later work of @p stream waits on the device for all work that @p other has now. */
+/** Later work of @p stream waits on the device for all work now queued on @p other. */
 DS_ACCEL_EXPORT int32_t ds_accel_stream_wait_stream(ds_accel_stream_t *stream,
                                                     ds_accel_stream_t *other);
 
 /**
- * A stream of the vendor's own runtime (cudaStream_t, hipStream_t ...) as one of ours.
+ * Wrap a stream of the vendor's own runtime (cudaStream_t, hipStream_t ...) in a handle of this
+ * library.
  * @return DS_ACCEL_OK; ERR_UNSUPPORTED; ERR_INVALID
- * @owner  @p native stays the caller's; ds_accel_stream_destroy() ends ours only
+ * @owner  @p native stays the caller's; ds_accel_stream_destroy() destroys the handle only
  */
 DS_ACCEL_EXPORT int32_t ds_accel_stream_wrap(ds_accel_device_t *device, uint64_t native,
                                              ds_accel_stream_t **stream_out);
@@ -469,7 +477,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_stream_wrap(ds_accel_device_t *device, uint64_t
 /** The vendor's handle behind a stream. @owner borrowed */
 DS_ACCEL_EXPORT int32_t ds_accel_stream_native(ds_accel_stream_t *stream, uint64_t *native_out);
 
-/** The device that a stream belongs to; NULL for NULL and for one that was destroyed. */
+/** The device that a stream belongs to; NULL for NULL and for a destroyed stream. */
 DS_ACCEL_EXPORT ds_accel_device_t *ds_accel_stream_device(const ds_accel_stream_t *stream);
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -477,18 +485,21 @@ DS_ACCEL_EXPORT ds_accel_device_t *ds_accel_stream_device(const ds_accel_stream_
 /**
  * Make an event.
  *
- * @param[in] flags  DS_ACCEL_EVENT_*: without TIMING no time can be asked, and recording is cheaper
+ * @param[in] flags  DS_ACCEL_EVENT_*: without TIMING the event measures no time, and recording is
+ *                   cheaper
  * @threads any   @owner caller; release with ds_accel_event_destroy()
  * @source DeepSpeed Event
  */
 DS_ACCEL_EXPORT int32_t ds_accel_event_create(ds_accel_device_t *device, uint32_t flags,
                                               ds_accel_event_t **event_out);
-/** Whoever waits for it goes on waiting for what was recorded. NULL is ignored. */
+/** Streams and threads that wait for the event keep waiting for the recorded work. NULL is
+ * ignored. */
 DS_ACCEL_EXPORT void ds_accel_event_destroy(ds_accel_event_t *event);
 
 /**
  * Milliseconds on the device from one event to another of the same device.
- * @return DS_ACCEL_OK; ERR_STATE one was made without timing, or was not reached yet; ERR_INVALID
+ * @return DS_ACCEL_OK; ERR_STATE an event was created without timing, or is not reached yet;
+ *         ERR_INVALID
  */
 DS_ACCEL_EXPORT int32_t ds_accel_event_elapsed_ms(ds_accel_event_t *start, ds_accel_event_t *end,
                                                   double *elapsed_ms_out);
@@ -496,7 +507,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_event_elapsed_ms(ds_accel_event_t *start, ds_ac
 /* ---- graphs --------------------------------------------------------------------------------- */
 
 /**
- * An empty graph of the device, to capture into.
+ * Create an empty graph of the device, to capture into.
  * @return DS_ACCEL_OK; ERR_UNSUPPORTED the backend has no graphs; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_graph_destroy()
  * @source DeepSpeed create_graph()
@@ -504,36 +515,39 @@ DS_ACCEL_EXPORT int32_t ds_accel_event_elapsed_ms(ds_accel_event_t *start, ds_ac
 DS_ACCEL_EXPORT int32_t ds_accel_graph_create(ds_accel_device_t *device,
                                               ds_accel_graph_t **graph_out);
 /**
- * Memory that only this graph was captured with is behind the stream of the capture then. If it was
- * replayed on other streams, it waits until the latest of these replays is done; where that cannot
- * be told, the memory is kept until the device is closed, and a warning says so. Some backends
- * (xpu) wait for a replay on the capture's stream as well. NULL is ignored.
+ * Memory used only by this graph is freed in stream order on the capture stream. If the graph was
+ * replayed on other streams, this call waits for the latest of these replays; where it cannot wait,
+ * the memory is kept until the device is closed, and the library logs a warning. Some backends
+ * (xpu) also wait for a replay on the capture stream. NULL is ignored.
  *
- * A graph that is being captured: the capture ends. In a mode other than RELAXED only the thread
- * that began it can do that; in another thread it goes on until its stream is destroyed, and its
- * memory is kept until the device is closed. A warning says so.
+ * If the graph is being captured, the capture ends. In a mode other than RELAXED only the thread
+ * that began the capture can end it; if another thread destroys the graph, the capture continues
+ * until its stream is destroyed, its memory is kept until the device is closed, and the library
+ * logs a warning.
  */
 DS_ACCEL_EXPORT void ds_accel_graph_destroy(ds_accel_graph_t *graph);
 
 /**
- * From now on work queued on @p stream is recorded instead of done. What the graph held is dropped.
+ * From now on work queued on @p stream is recorded instead of executed. The graph's earlier
+ * contents are dropped.
  *
- * @param[in] pool  where memory allocated during the capture comes from; NULL: a private one of the
- *                  graph's. It is not used for anything else while the graph lives.
+ * @param[in] pool  source of memory allocated during the capture; NULL: a private pool of the
+ *                  graph. This memory is not used for anything else while the graph exists.
  * @param[in] mode  DS_ACCEL_CAPTURE_*
- * @return DS_ACCEL_OK; ERR_STATE the stream captures already, or the graph is being captured
+ * @return DS_ACCEL_OK; ERR_STATE the stream already captures, or the graph is being captured
  * @source DeepSpeed capture_to_graph()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_begin(ds_accel_graph_t *graph,
                                                      ds_accel_stream_t *stream,
                                                      ds_accel_pool_t *pool, uint32_t mode);
 
-/** End the capture. @return DS_ACCEL_OK; ERR_STATE it was broken, or none was begun: the graph is
- * empty then; or another thread began it, in a mode other than relaxed: it may go on then, as
- * ds_accel_stream_is_capturing() has it, and that thread can end it */
+/** End the capture. @return DS_ACCEL_OK; ERR_STATE the capture was broken, or no capture was begun:
+ * the graph is then empty; or another thread began the capture in a mode other than RELAXED: the
+ * capture may then continue, as ds_accel_stream_is_capturing() reports, and that thread can end
+ * it */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_capture_end(ds_accel_graph_t *graph);
 
-/** Make it ready to be replayed; the first replay does it too. */
+/** Make the graph ready for replay; the first replay does so too. */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_instantiate(ds_accel_graph_t *graph);
 
 /**
@@ -544,11 +558,12 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_instantiate(ds_accel_graph_t *graph);
 DS_ACCEL_EXPORT int32_t ds_accel_graph_replay(ds_accel_graph_t *graph, ds_accel_stream_t *stream);
 
 /**
- * Is what is queued on a stream now captured: because a capture began on it, or because it waited
- * for an event of one?
+ * Is work now queued on a stream captured: because a capture began on the stream, or because the
+ * stream waited for an event of a capture?
  *
- * @param[out] capturing_out  DS_ACCEL_CAPTURING_NO, _YES, or _BROKEN: its end will give no graph
- * @return DS_ACCEL_OK, also where there are no graphs; ERR_INVALID; ERR_STATE in a forked child
+ * @param[out] capturing_out  DS_ACCEL_CAPTURING_NO, _YES, or _BROKEN: the end of the capture will
+ *                            return no graph
+ * @return DS_ACCEL_OK, also for a backend without graphs; ERR_INVALID; ERR_STATE in a forked child
  * @threads any
  * @source torch.cuda.is_current_stream_capturing()
  */
@@ -558,7 +573,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_stream_is_capturing(ds_accel_stream_t *stream,
 /** @return DS_ACCEL_OK; ERR_STATE nothing was captured; ERR_UNSUPPORTED */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_node_count(ds_accel_graph_t *graph, uint64_t *count_out);
 
-/** A readable picture, Graphviz where the vendor has it. @owner caller; ds_accel_free_text() */
+/** A readable description of the graph, Graphviz where the vendor supports it. @owner caller;
+ * ds_accel_free_text() */
 DS_ACCEL_EXPORT int32_t ds_accel_graph_dump(ds_accel_graph_t *graph, char **text_out);
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -566,52 +582,55 @@ DS_ACCEL_EXPORT int32_t ds_accel_graph_dump(ds_accel_graph_t *graph, char **text
 /**
  * Allocate device memory from the caching allocator, for use in the order of @p stream.
  *
- * @param[in]  stream       stream of first use; NULL: the calling thread's current one
+ * @param[in]  stream       stream of first use; NULL: the calling thread's current stream
  * @param[in]  size_bytes   > 0; rounded up to 512 bytes
  * @param[out] pointer_out  512-byte aligned device address; contents undefined
  * @return DS_ACCEL_OK; ERR_INVALID size 0, or a stream of another device; ERR_NO_MEMORY after one
  *         retry with an empty cache, with the figures in ds_accel_last_error(); ERR_DRIVER
- * @threads any; takes the lock of the stream's part of the allocator
+ * @threads any; takes the lock of the stream's arena in the allocator
  * @owner  caller; release with ds_accel_mem_free()
  * @source DeepSpeed accelerator/abstract_accelerator.py, memory API
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                            uint64_t size_bytes, void **pointer_out);
 
-/** The same, aligned to @p align_bytes, a power of two up to 1 GiB. */
+/** As ds_accel_mem_alloc(), aligned to @p align_bytes, a power of two up to 1 GiB. */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_aligned(ds_accel_device_t *device,
                                                    ds_accel_stream_t *stream, uint64_t size_bytes,
                                                    uint64_t align_bytes, void **pointer_out);
 
 /**
- * Give memory back once the work that its streams have now is done. It returns at once, and the
- * memory may be given out again at once: on the same stream as it is, on any other after a wait on
- * the device.
+ * Free memory in stream order: after the work now queued on the streams that use it. The call
+ * returns at once. The allocator may reuse the memory at once: on the same stream without a wait,
+ * on any other stream after a wait on the device.
  *
- * @param[in] stream  where the last work was queued that uses it; NULL: where it was allocated
+ * @param[in] stream  the stream of the last work that uses the memory; NULL: the stream it was
+ *                    allocated on
  * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live memory of this device:
- * freed before, inside an allocation, of another device; or, with the allocator's mode "debug", it
- *         was written past its end, or other memory after it was freed. ERR_DRIVER a stream that
- *         used it can't be waited for: it is never used again
+ *         freed before, inside an allocation, of another device; or, with the allocator's mode
+ *         "debug", this memory was written past its end, or other memory was written after it was
+ *         freed. ERR_DRIVER the allocator can't wait for a stream that used the memory, and never
+ *         reuses the memory
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free(ds_accel_device_t *device, ds_accel_stream_t *stream,
                                           void *pointer);
 
 /**
- * Say that another stream uses memory too: it is given out again only after the work that this
- * stream has when it is freed.
+ * Record that another stream also uses the memory: the allocator reuses it only after the work
+ * queued on that stream when the memory is freed.
  * @source torch.Tensor.record_stream
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_record_stream(ds_accel_device_t *device, void *pointer,
                                                    ds_accel_stream_t *stream);
 
 /**
- * Page-locked host memory, from a pool of what was freed.
+ * Allocate page-locked host memory, from a pool of freed blocks.
  *
- * @param[in] align_bytes  1: the runtime's own; 0: the page size, for direct I/O; else a power of 2
+ * @param[in] align_bytes  1: the runtime's own alignment; 0: the page size, for direct I/O; else a
+ *                         power of 2
  * @param[in] flags        DS_ACCEL_PINNED_*
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_LIMIT with the limit's name and size, after one retry with
- *         an emptied pool; ERR_NO_MEMORY
+ *         an empty pool; ERR_NO_MEMORY
  * @threads any
  * @owner  caller; release with ds_accel_mem_free_pinned()
  * @source DeepSpeed pin_memory(align_bytes)
@@ -621,34 +640,35 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_alloc_pinned(ds_accel_device_t *device, uin
                                                   void **pointer_out);
 
 /**
- * Give it back to the pool, at once. It is given out again, or back to the runtime, when all is
- * done that streams of this context had queued by now, on any of its open devices: copies from and
- * to it need no wait before. Streams that this library has no handle of are not among them:
- * ds_accel_stream_wrap() gives it one. Memory that a graph uses must outlive the graph's replays.
+ * Return pinned memory to the pool, at once. The pool reuses the memory, or returns it to the
+ * runtime, only after all work that the streams of this context have queued by now on any open
+ * device: the caller need not wait for copies from and to the memory. Streams without a handle of
+ * this library are not included: ds_accel_stream_wrap() makes a handle. Memory that a graph uses
+ * must outlive the graph's replays.
  * @return DS_ACCEL_OK, also for NULL; ERR_INVALID not the start of live pinned memory of this
  * device
  * @threads any
  */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_free_pinned(ds_accel_device_t *device, void *pointer);
 
-/** Lock and unlock memory of the caller's. Unlocking does not wait: let what is queued on the
- * memory pass before, as before the memory itself is freed. */
+/** Page-lock and unlock memory of the caller. Unlocking does not wait: the caller first waits for
+ * the work queued on the memory, as before freeing the memory itself. */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_register(ds_accel_device_t *device, void *pointer,
                                               uint64_t size_bytes, uint32_t flags);
 DS_ACCEL_EXPORT int32_t ds_accel_mem_unregister(ds_accel_device_t *device, void *pointer);
 
-/** What an address is: device, pinned, managed or unknown; whose; and the allocation around it.
- * @param[out] info_out struct_size set */
+/** Describe an address: device, pinned, managed or unknown memory; its device; and the allocation
+ * around it. @param[out] info_out struct_size set */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_pointer_info(ds_accel_t *context, const void *pointer,
                                                   struct ds_accel_pointer_info *info_out);
 
-/** *is_pinned_out: 1 if the host address lies in page-locked memory. @source DeepSpeed is_pinned()
- */
+/** *is_pinned_out: 1 if the host address is in page-locked memory. @source DeepSpeed is_pinned() */
 DS_ACCEL_EXPORT int32_t ds_accel_is_pinned(ds_accel_t *context, const void *pointer,
                                            uint32_t *is_pinned_out);
 
 /**
- * Copy; done when it returns. It is not ordered behind any stream's work: synchronize first.
+ * Copy; the copy is complete on return. It is not ordered after the work of any stream: synchronize
+ * first.
  *
  * @param[in] kind  DS_ACCEL_COPY_*
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_DRIVER
@@ -656,7 +676,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_is_pinned(ds_accel_t *context, const void *poin
 DS_ACCEL_EXPORT int32_t ds_accel_mem_copy(ds_accel_device_t *device, void *destination,
                                           const void *source, uint64_t size_bytes, uint32_t kind);
 
-/** Set memory to a byte and wait for it. */
+/** Set memory to a byte and wait for completion. */
 DS_ACCEL_EXPORT int32_t ds_accel_mem_set(ds_accel_device_t *device, void *destination,
                                          uint8_t value, uint64_t size_bytes);
 
@@ -670,22 +690,22 @@ DS_ACCEL_EXPORT int32_t ds_accel_mem_copy_peer_async(ds_accel_stream_t *stream,
 /* ---- memory: the caching allocator ---------------------------------------------------------- */
 
 /**
- * Called when memory is exhausted, after the cache was emptied: free something (spill it to the
- * host) and have the allocation tried again. It runs on the thread that allocates, outside of all
- * locks, and may call this library, also to free on this device. What it allocates itself fails
- * without asking it again.
+ * Called when memory is exhausted, after the cache was emptied: the callback frees memory (spills
+ * it to the host) and requests a retry of the allocation. It runs on the allocating thread, with no
+ * lock held, and may call this library, also to free memory of this device. An allocation inside
+ * the callback fails without a nested call of the callback.
  *
- * @param size_bytes  what is asked for
- * @param attempt     from 1; it is asked at most 16 times
- * @return > 0: try again; else the allocation fails
+ * @param size_bytes  size of the request
+ * @param attempt     from 1; at most 16 calls
+ * @return > 0: try again; otherwise the allocation fails
  */
 typedef int32_t (*ds_accel_memory_failure_t)(void *user_data, ds_accel_device_t *device,
                                              uint64_t size_bytes, uint32_t attempt);
 
-/** Bytes in live allocations of this device, made here; each as large as it was rounded to.
+/** Bytes in this process's live allocations on this device, each counted with its rounded size.
  * @source DeepSpeed memory_allocated() */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_allocated(ds_accel_device_t *device, uint64_t *bytes_out);
-/** The most that ds_accel_memory_allocated() ever was, exactly, since the last reset. */
+/** The exact peak of ds_accel_memory_allocated() since the last reset. */
 DS_ACCEL_EXPORT int32_t ds_accel_max_memory_allocated(ds_accel_device_t *device,
                                                       uint64_t *bytes_out);
 /** Bytes held from the driver, in allocations or cached. @source DeepSpeed memory_cached(),
@@ -694,19 +714,20 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_reserved(ds_accel_device_t *device, uint
 DS_ACCEL_EXPORT int32_t ds_accel_max_memory_reserved(ds_accel_device_t *device,
                                                      uint64_t *bytes_out);
 
-/** All peaks become what is current. */
+/** Set all peaks to the current values. */
 DS_ACCEL_EXPORT int32_t ds_accel_reset_peak_memory_stats(ds_accel_device_t *device);
-/** Those of allocations. */
+/** Set the peaks of allocations to the current values. */
 DS_ACCEL_EXPORT int32_t ds_accel_reset_max_memory_allocated(ds_accel_device_t *device);
-/** Those of memory held from the driver. @source DeepSpeed reset_max_memory_cached() */
+/** Set the peaks of memory held from the driver to the current values. @source DeepSpeed
+ * reset_max_memory_cached() */
 DS_ACCEL_EXPORT int32_t ds_accel_reset_max_memory_reserved(ds_accel_device_t *device);
 
-/** What this process could ever get of the device: its memory, or a lower limit of the machine's.
- */
+/** The most memory of the device that this process can get: the device's memory, or a lower limit
+ * of the machine. */
 DS_ACCEL_EXPORT int32_t ds_accel_total_memory(ds_accel_device_t *device, uint64_t *bytes_out);
-/** What can be allocated now: what the driver has, up to our limit, and what the cache holds in
- * segments that are free as a whole; at most what ds_accel_total_memory() tells. One allocation may
- * find less, in one piece. */
+/** Bytes that can be allocated now: the driver's free memory, up to the allocator's limit, plus the
+ * cached segments that are free as a whole; at most ds_accel_total_memory(). A single allocation
+ * may get less, since it needs one piece. */
 DS_ACCEL_EXPORT int32_t ds_accel_available_memory(ds_accel_device_t *device, uint64_t *bytes_out);
 
 /**
@@ -715,44 +736,44 @@ DS_ACCEL_EXPORT int32_t ds_accel_available_memory(ds_accel_device_t *device, uin
  * @param[in]  key        "allocated_bytes.all.current"
  * @param[out] value_out  bytes or a count
  * @return DS_ACCEL_OK; ERR_NOT_FOUND there is none of that name, with the nearest; ERR_INVALID
- * @threads any; the figures of one moment, without operations that have not returned
+ * @threads any; a consistent snapshot of the figures, without operations that have not returned
  */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_stat(ds_accel_device_t *device, const char *key,
                                              int64_t *value_out);
 
-/** All of them, as one JSON object. @owner caller; ds_accel_free_text() @source DeepSpeed
+/** All statistics, as one JSON object. @owner caller; ds_accel_free_text() @source DeepSpeed
  * memory_stats() */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_stats(ds_accel_device_t *device, char **json_text_out);
 
 /**
- * How much of the cached memory is not in its largest piece: 0 all of it is, towards 1 in ever more
- * and smaller pieces.
+ * Share of the cached memory outside its largest piece: 0 if the memory is one piece, towards 1
+ * with more and smaller pieces.
  *
  * @param[out] fragmentation_out  1 - largest / cached; 0 if nothing is cached
- * @param[out] largest_bytes_out  the largest piece, neighbours that are free counted as one: a
- *             request for more asks the driver
+ * @param[out] largest_bytes_out  the largest piece, with free neighbours counted as one piece: a
+ *             larger request goes to the driver
  */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_fragmentation(ds_accel_device_t *device,
                                                       double *fragmentation_out,
                                                       uint64_t *largest_bytes_out);
 
 /**
- * Give cached memory back to the driver, once the work that used it is done. What private pools
- * hold stays; while a stream captures, everything does.
+ * Return cached memory to the driver, after the work that used it is done. Memory of private pools
+ * stays cached; while a stream captures, all memory stays cached.
  * @source DeepSpeed empty_cache()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_empty_cache(ds_accel_device_t *device);
-/** The same until at most keep_bytes are held, what was unused the longest first. */
+/** The same until at most keep_bytes are held; the longest unused memory goes first. */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_trim(ds_accel_device_t *device, uint64_t keep_bytes);
 
-/** Hold at most so much from the driver; 0: no limit. What is held already stays. */
+/** Hold at most limit_bytes from the driver; 0: no limit. Memory already held stays. */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_set_limit(ds_accel_device_t *device, uint64_t limit_bytes);
-/** The same as a part of the device's memory. @return also ERR_INVALID unless 0 < fraction <= 1
- * @source torch.cuda.set_per_process_memory_fraction */
+/** The same limit as a fraction of the device's memory. @return also ERR_INVALID unless 0 <
+ * fraction <= 1 @source torch.cuda.set_per_process_memory_fraction */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_set_fraction(ds_accel_device_t *device, double fraction);
 
-/** What is asked before an allocation fails; NULL: nothing. A thread that is asking the one from
- * before may still be in it when this returns: what user_data points to stays until then. */
+/** Set the callback to call before an allocation fails; NULL: none. Another thread may still run
+ * the previous callback when this call returns: keep the previous user_data valid until then. */
 DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *device,
                                                              ds_accel_memory_failure_t callback,
                                                              void *user_data);
@@ -764,7 +785,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_set_failure_callback(ds_accel_device_t *
 /**
  * Keep the latest allocations and frees of the device, for snapshots.
  *
- * @param[in] flags        DS_ACCEL_HISTORY_*; OFF forgets what was kept
+ * @param[in] flags        DS_ACCEL_HISTORY_*; OFF drops the recorded entries
  * @param[in] max_entries  older ones are dropped
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_NO_MEMORY
  */
@@ -772,15 +793,15 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_record_history(ds_accel_device_t *device
                                                        uint64_t max_entries);
 
 /**
- * A picture of the memory as it is: segments, blocks, statistics, and the history that was kept.
+ * A snapshot of the memory: segments, blocks, statistics, and the recorded history.
  *
- * @param[in]  context         all its open devices; not looked at if there is a device
- * @param[in]  device          this one alone, or NULL
+ * @param[in]  context         all its open devices; ignored if @p device is set
+ * @param[in]  device          this device alone, or NULL
  * @param[in]  format          DS_ACCEL_SNAPSHOT_*
- * @param[out] data_out        bytes, and a NUL behind them that does not count
- * @param[out] size_bytes_out  how many
+ * @param[out] data_out        the data, followed by a NUL that is not counted
+ * @param[out] size_bytes_out  size of the data without the NUL
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE in a forked child; ERR_NO_MEMORY
- * @threads any; holds the device's allocator meanwhile
+ * @threads any; holds the allocator's locks during the call
  * @owner  caller; release with ds_accel_free_data()
  * @source torch.cuda.memory_snapshot
  */
@@ -789,17 +810,17 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot(ds_accel_t *context, ds_accel_d
                                                  size_t *size_bytes_out);
 
 /**
- * A private pool: what is allocated from it shares no segment with anything else, and stays held
- * until the pool is destroyed and so is every graph that was captured with it.
+ * Create a private pool: memory allocated from the pool shares no segment with other memory, and
+ * stays held until the pool and every graph captured with it are destroyed.
  * @return DS_ACCEL_OK; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_pool_destroy()
  * @source torch.cuda.graph_pool_handle, MemPool
  */
 DS_ACCEL_EXPORT int32_t ds_accel_pool_create(ds_accel_device_t *device, ds_accel_pool_t **pool_out);
-/** Memory that is allocated from it stays valid. NULL is ignored. */
+/** Memory allocated from the pool stays valid. NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_pool_destroy(ds_accel_pool_t *pool);
-/** From now on this thread's allocations on the pool's device come from it. @return DS_ACCEL_OK;
- * ERR_STATE they come from a pool already */
+/** From now on this thread's allocations on the pool's device come from the pool.
+ * @return DS_ACCEL_OK; ERR_STATE the thread already allocates from a pool */
 DS_ACCEL_EXPORT int32_t ds_accel_pool_begin(ds_accel_pool_t *pool);
 DS_ACCEL_EXPORT int32_t ds_accel_pool_end(ds_accel_pool_t *pool);
 
@@ -808,25 +829,25 @@ DS_ACCEL_EXPORT int32_t ds_accel_pool_end(ds_accel_pool_t *pool);
 /*
  * Layers stand between program and plugin when DS_ACCEL_LAYERS or the configuration's "layers"
  * names them, and cost nothing when none is named: "validate" checks both sides of every call,
- * "race" (a part of it) looks for accesses that nothing orders, "leak" tells what is still live at
- * the end, "trace" writes a file for browsers' trace viewers.
+ * "race" (a part of it) looks for unordered accesses, "leak" reports objects still live at the end,
+ * "trace" writes a file for browsers' trace viewers.
  */
 
 #define DS_ACCEL_ACCESS_READ 1u
 #define DS_ACCEL_ACCESS_WRITE 2u
 
 /**
- * How many races were found: pairs of call sites whose accesses nothing orders.
+ * The number of races found: pairs of call sites with unordered accesses.
  * @return DS_ACCEL_OK; ERR_STATE layer race is not on; ERR_INVALID NULL
  * @threads any
  */
 DS_ACCEL_EXPORT int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count_out);
 
 /**
- * What a layer has to say, one line for each race, or each kind of thing that is live now.
+ * A layer's findings: one line per race, or per kind of live object.
  *
  * @param[in]  layer     "race" or "leak"
- * @param[out] text_out  "" if there is nothing to say
+ * @param[out] text_out  "" if there are no findings
  * @return DS_ACCEL_OK; ERR_STATE the layer is not on; ERR_NOT_FOUND no such layer reports;
  *         ERR_INVALID NULL; ERR_NO_MEMORY
  * @threads any
@@ -835,24 +856,25 @@ DS_ACCEL_EXPORT int32_t ds_accel_race_count(ds_accel_t *context, uint64_t *count
 DS_ACCEL_EXPORT int32_t ds_accel_layer_report(ds_accel_t *context, const char *layer,
                                               char **text_out);
 
-/* The library's own; public only because the inline function below uses them. */
+/* Internal; public only because the inline function below uses them. */
 DS_ACCEL_EXPORT extern uint32_t ds_accel__layers_on; /* accelerators that have layers */
 DS_ACCEL_EXPORT int32_t ds_accel__layer_note_access(ds_accel_device_t *device,
                                                     ds_accel_stream_t *stream, const void *pointer,
                                                     uint64_t size_bytes, uint32_t access);
 
 /**
- * Tell the race detector of an access that it cannot see: by a kernel of the program's own that was
- * just queued on @p stream, or by host code. One load and one branch when no layer is on.
+ * Report an access that the race detector cannot see: by a kernel of the program just queued on
+ * @p stream, or by host code. One load and one branch when no layer is on.
  *
- * @param[in] device   whose memory it may be; memory of the host is found from any
- * @param[in] stream   NULL: the calling thread reads or writes now; in a host task: the task does
- * @param[in] pointer  where @p size_bytes begin; 0 bytes are no access
+ * @param[in] device   the device of the memory; for host memory, any device
+ * @param[in] stream   NULL: the calling thread accesses the memory now, or inside a host task the
+ *                     task does
+ * @param[in] pointer  start of the @p size_bytes accessed; 0 bytes are no access
  * @param[in] access   DS_ACCEL_ACCESS_READ or DS_ACCEL_ACCESS_WRITE
- * @return DS_ACCEL_OK, and nothing is looked at, when no layer is on; ERR_INVALID not a live
- * handle, range or kind of access, or a stream of another context; with layer validate, also memory
- * that was freed, or that no allocator has given out; ERR_STATE in a forked child, or, where
- * validate.races is "fail", an access that races: it is not taken into account
+ * @return DS_ACCEL_OK, without any check, when no layer is on; ERR_INVALID not a live handle, range
+ * or kind of access, or a stream of another context; with layer validate, also memory that was
+ * freed, or that no allocator has allocated; ERR_STATE in a forked child, or, where validate.races
+ * is "fail", an access that races: the access is then not recorded
  * @threads any; the one call of this library that a host task may make
  */
 DS_ACCEL_HOT int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_stream_t *stream,
@@ -874,36 +896,37 @@ DS_ACCEL_HOT int32_t ds_accel_note_access(ds_accel_device_t *device, ds_accel_st
 typedef struct ds_accel_rng ds_accel_rng_t;
 
 /**
- * The device's own generator, if it has one (the plugin's rng functions), in place of ours. Its
- * numbers are the vendor's, and one device has one: two of these share it.
+ * Use the device's own generator (the plugin's rng functions) instead of Philox. The vendor defines
+ * its numbers, and a device has only one: two generators with this flag share it.
  */
 #define DS_ACCEL_RNG_VENDOR 1u
 
-/** A place in the sequence of a seed: 2^64 subsequences of 2^64 blocks of 4 words of 32 bits. */
+/** A position in the sequence of a seed: 2^64 subsequences of 2^64 blocks of 4 words of 32 bits. */
 struct ds_accel_rng_position {
     uint32_t struct_size;
-    uint32_t word; /**< of the block, 0 to 3; 4 in block UINT64_MAX: all are used */
+    uint32_t word; /**< word of the block, 0 to 3; 4 in block UINT64_MAX: all words are used */
     uint64_t block;
-    uint64_t subsequence; /**< ranks that take one each share no number */
+    uint64_t subsequence; /**< ranks with different subsequences share no number */
 };
 
 /**
  * Make a generator.
  *
  * @param[in] flags  0 or DS_ACCEL_RNG_VENDOR
- * @return DS_ACCEL_OK; ERR_UNSUPPORTED the device has none of its own; ERR_INVALID; ERR_NO_MEMORY
- * @threads any; one generator can be used by several at once, each call as a whole
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED the device has no generator of its own; ERR_INVALID;
+ *         ERR_NO_MEMORY
+ * @threads any; several threads may use one generator at once, each call is atomic
  * @owner  caller; release with ds_accel_rng_destroy()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_create(ds_accel_device_t *device, uint64_t seed,
                                             uint32_t flags, ds_accel_rng_t **rng_out);
 
-/** Numbers that are queued are made all the same. NULL and default generators are ignored. */
+/** Numbers already queued are still made. NULL and default generators are ignored. */
 DS_ACCEL_EXPORT void ds_accel_rng_destroy(ds_accel_rng_t *rng);
 
 /**
  * The device's default generator. Its seed is that of the last ds_accel_manual_seed_all(), else
- * 67280421310721, torch's. A device that was closed and is opened again has it anew.
+ * 67280421310721, torch's. A device that is closed and opened again gets a new generator.
  * @owner borrowed; lives as long as the device is open   @source DeepSpeed default_generator()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_default_rng(ds_accel_device_t *device, ds_accel_rng_t **rng_out);
@@ -914,57 +937,58 @@ DS_ACCEL_EXPORT int32_t ds_accel_rng_manual_seed(ds_accel_rng_t *rng, uint64_t s
 /** The same with a seed from the kernel's random source. @return also ERR_IO */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
 
-/** The seed that it was last given. */
+/** The seed that was last set. */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_initial_seed(ds_accel_rng_t *rng, uint64_t *seed_out);
 
-/** @param[out] position_out  struct_size set   @return also ERR_UNSUPPORTED the vendor's */
+/** @param[out] position_out  struct_size set   @return also ERR_UNSUPPORTED a vendor's generator */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_position(ds_accel_rng_t *rng,
                                               struct ds_accel_rng_position *position_out);
-/** Go to a place of the seed's sequence, forwards or back, at no cost. */
+/** Move to a position in the seed's sequence, forwards or backwards, in constant time. */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_set_position(ds_accel_rng_t *rng,
                                                   const struct ds_accel_rng_position *position);
 
 /**
- * Seed and place as bytes, equal on every machine, which set_state understands.
+ * The seed and position as bytes for ds_accel_rng_set_state(), equal on every machine.
  *
- * @param[out] state       NULL: only ask for the size
+ * @param[out] state       NULL: only get the size
  * @param[out] needed_out  bytes of the state; written on OK and ERR_LIMIT; may be NULL
- * @return DS_ACCEL_OK; ERR_LIMIT size_bytes is too small, state is as it was
+ * @return DS_ACCEL_OK; ERR_LIMIT size_bytes is too small, state is unchanged
  */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_get_state(ds_accel_rng_t *rng, void *state,
                                                uint64_t size_bytes, uint64_t *needed_out);
-/** @return DS_ACCEL_OK; ERR_INVALID no such state, or damaged, or of another kind of generator: the
- * generator is as it was */
+/** @return DS_ACCEL_OK; ERR_INVALID not a state, or damaged, or of another kind of generator: the
+ * generator is unchanged */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_set_state(ds_accel_rng_t *rng, const void *state,
                                                uint64_t size_bytes);
 
 /**
- * Fill device memory with numbers equally distributed in [low, high), queued on @p stream.
+ * Fill device memory with numbers uniformly distributed in [low, high), queued on @p stream.
  *
- * An element depends on seed and place only: two halves filled one after the other are the whole.
- * The place moves by one word per element, for float64 and int64 by two from the next even word.
- * How bits become numbers is decision 0017 of the sources.
+ * An element depends only on seed and position: filling two halves one after the other gives the
+ * same as filling the whole. The position advances by one word per element, for float64 and int64
+ * by two words from the next even word. Decision 0017 of the sources defines how bits become
+ * numbers.
  *
  * @param[in] stream   NULL: the calling thread's current one
  * @param[in] pointer  count elements, aligned to their size
  * @param[in] dtype    DS_ACCEL_DTYPE_FLOAT64, FLOAT32, FLOAT16 or BFLOAT16
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_STATE the stream captures: a replay would repeat the same
  *         numbers; ERR_LIMIT the subsequence is used up; ERR_NO_MEMORY; ERR_DRIVER. After a failure
- *         the place is as it was, and what the memory holds is not defined.
+ *         the position is unchanged, and the contents of the memory are undefined.
  * @threads any
  */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_uniform(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
                                              void *pointer, uint64_t count, uint32_t dtype,
                                              double low, double high);
 
-/** The same, normally distributed. @p standard_deviation >= 0; what is too large for the type is
- * infinity. */
+/** The same, normally distributed. @p standard_deviation >= 0; a value too large for the type
+ * becomes infinity. */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_normal(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
                                             void *pointer, uint64_t count, uint32_t dtype,
                                             double mean, double standard_deviation);
 
-/** The same with bits: INT32 a word each, INT64 two, INT16, INT8 and UINT8 a word's lowest, BOOL
- * its highest. */
+/** The same with bits: INT32 takes one word per element, INT64 two words, INT16, INT8 and UINT8 the
+ * lowest bits of a word, BOOL its highest bit. */
 DS_ACCEL_EXPORT int32_t ds_accel_rng_bits(ds_accel_rng_t *rng, ds_accel_stream_t *stream,
                                           void *pointer, uint64_t count, uint32_t dtype);
 
@@ -972,14 +996,15 @@ DS_ACCEL_EXPORT int32_t ds_accel_rng_bits(ds_accel_rng_t *rng, ds_accel_stream_t
  * @source DeepSpeed manual_seed() */
 DS_ACCEL_EXPORT int32_t ds_accel_manual_seed(ds_accel_t *context, uint64_t seed);
 
-/** Seed those of all devices, also of those that are opened later. Opens none.
- * @source DeepSpeed manual_seed_all() */
+/** Seed the default generators of all devices, including devices opened later, without opening any
+ * device. @source DeepSpeed manual_seed_all() */
 DS_ACCEL_EXPORT int32_t ds_accel_manual_seed_all(ds_accel_t *context, uint64_t seed);
 
-/** ds_accel_rng_seed() of the current device's. @source torch.cuda.seed() */
+/** ds_accel_rng_seed() of the current device's default generator. @source torch.cuda.seed() */
 DS_ACCEL_EXPORT int32_t ds_accel_seed(ds_accel_t *context, uint64_t *seed_out);
 
-/** ds_accel_rng_initial_seed() of the current device's. @source DeepSpeed initial_seed() */
+/** ds_accel_rng_initial_seed() of the current device's default generator. @source DeepSpeed
+ * initial_seed() */
 DS_ACCEL_EXPORT int32_t ds_accel_initial_seed(ds_accel_t *context, uint64_t *seed_out);
 
 /** ds_accel_rng_get_state() of a device's default generator. @param[in] device_index -1: the
@@ -994,13 +1019,13 @@ DS_ACCEL_EXPORT int32_t ds_accel_set_rng_state(ds_accel_t *context, int32_t devi
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 /**
- * A typed, shaped view of memory: element (i, j ...) lies at data + (i * strides[0] + j *
- * strides[1] ...) elements. It never changes; memory is shared by all views of it and released
- * with the last. Counted: each tensor_out is one reference for the caller, ended with
+ * A typed, shaped view of memory: element (i, j ...) is at data + (i * strides[0] + j * strides[1]
+ * ...) elements. A tensor never changes; all views of a memory share it, and the last view releases
+ * it. Tensors are counted: each tensor_out is one reference for the caller, released with
  * ds_accel_tensor_put().
  *
- * While memory of a device is held, the device stays open, whoever closes it, and
- * ds_accel_destroy() of its context takes effect when the last of it is released.
+ * While tensors hold memory of a device, the device stays open even after its last close, and
+ * ds_accel_destroy() of its context takes effect when the last of this memory is released.
  */
 typedef struct ds_accel_tensor ds_accel_tensor_t;
 
@@ -1010,9 +1035,9 @@ typedef struct ds_accel_tensor ds_accel_tensor_t;
 #define DS_ACCEL_PLACE_PINNED 2u /**< page-locked memory of the host */
 #define DS_ACCEL_PLACE_DEVICE 3u
 
-#define DS_ACCEL_TENSOR_READ_ONLY 1u  /**< not to be written to: ours refuse to */
-#define DS_ACCEL_TENSOR_CONTIGUOUS 2u /**< in the order of its elements, without gaps */
-#define DS_ACCEL_TENSOR_COPIED 4u     /**< imported, a copy made for us by who gave it */
+#define DS_ACCEL_TENSOR_READ_ONLY 1u  /**< not writable: calls of this library refuse */
+#define DS_ACCEL_TENSOR_CONTIGUOUS 2u /**< elements in row-major order, without gaps */
+#define DS_ACCEL_TENSOR_COPIED 4u     /**< imported, a copy made by the exporting library */
 
 struct ds_accel_tensor_info {
     uint32_t struct_size;
@@ -1020,18 +1045,18 @@ struct ds_accel_tensor_info {
     uint32_t place; /**< DS_ACCEL_PLACE_* */
     uint32_t flags; /**< DS_ACCEL_TENSOR_* */
     uint32_t ndim;
-    int32_t device_index; /**< -1 if the memory has to do with no device */
+    int32_t device_index; /**< -1 if the memory belongs to no device */
     uint64_t element_bytes;
     uint64_t element_count;
     void *data;                /**< the first element; NULL if there is none */
     ds_accel_device_t *device; /**< borrowed; NULL with device_index -1 */
-    void *storage;             /**< all of the memory that its views share */
+    void *storage;             /**< the whole memory that its views share */
     uint64_t storage_bytes;
     int64_t shape[DS_ACCEL_TENSOR_DIMS_MAX];
     int64_t strides[DS_ACCEL_TENSOR_DIMS_MAX]; /**< in elements; any sign */
 };
 
-/** Memory of somebody else's, to make a tensor of. Zero everything, set struct_size. */
+/** Memory of the caller, to make a tensor of. Zero the struct, then set struct_size. */
 struct ds_accel_tensor_memory {
     uint32_t struct_size;
     uint32_t dtype;
@@ -1040,7 +1065,7 @@ struct ds_accel_tensor_memory {
     void *data;     /**< the first element */
     const int64_t *shape;
     const int64_t *strides; /**< NULL: contiguous */
-    /** Called once, on any thread, when no tensor needs the memory any more; NULL: nothing to do */
+    /** Called once, on any thread, when no tensor needs the memory any more; may be NULL */
     void (*deleter)(void *user_data);
     void *user_data;
 };
@@ -1050,10 +1075,10 @@ struct ds_accel_tensor_memory {
  * undefined.
  *
  * @param[in] ndim   0 (one element) to DS_ACCEL_TENSOR_DIMS_MAX
- * @param[in] shape  shape[ndim]; 0 is a size like others
+ * @param[in] shape  shape[ndim]; 0 is a valid size
  * @return DS_ACCEL_OK; ERR_INVALID a dtype, a negative size, or a product past 2^63; as
  *         ds_accel_mem_alloc()
- * @threads any, as all of these; one tensor by several at once
+ * @threads any, for all tensor calls; several threads may use one tensor at once
  * @owner  caller; release with ds_accel_tensor_put()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_create(ds_accel_device_t *device, uint32_t dtype,
@@ -1072,45 +1097,47 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_create_host(uint32_t dtype, uint32_t ndi
                                                     ds_accel_tensor_t **tensor_out);
 
 /**
- * Make a tensor of memory that is there already. The deleter is called when the last tensor of it
- * goes: let what is queued on it pass before.
+ * Make a tensor of existing memory. The deleter is called when the last tensor of the memory is
+ * released: the caller first waits for the work queued on the memory.
  *
- * @param[in] device  NULL: host memory; else the device's own, or pinned, as its runtime says
- * @return DS_ACCEL_OK; ERR_INVALID, also for memory of another device. After a failure the memory
- *         is still the caller's, and the deleter is not called.
+ * @param[in] device  NULL: host memory; else memory of the device or pinned memory, as its runtime
+ *                    reports
+ * @return DS_ACCEL_OK; ERR_INVALID, also for memory of another device. After a failure the caller
+ *         keeps the memory, and the deleter is not called.
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_memory(ds_accel_device_t *device,
                                                     const struct ds_accel_tensor_memory *memory,
                                                     ds_accel_tensor_t **tensor_out);
 
-/** One reference more. @return the same tensor; NULL for NULL and for one that is gone */
+/** Add a reference. @return the same tensor; NULL for NULL and for a destroyed tensor */
 DS_ACCEL_EXPORT ds_accel_tensor_t *ds_accel_tensor_get(ds_accel_tensor_t *tensor);
 
-/** One reference less; the last one of a memory's tensors releases it, in the order of the streams
- * that use it. NULL is ignored. */
+/** Release a reference; releasing the last reference of all tensors of a memory frees the memory in
+ * the order of the streams that use it. NULL is ignored. */
 DS_ACCEL_EXPORT void ds_accel_tensor_put(ds_accel_tensor_t *tensor);
 
 /** @param[out] info_out struct_size set */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_info(const ds_accel_tensor_t *tensor,
                                              struct ds_accel_tensor_info *info_out);
 
-/** The first element; NULL if there is none, and for NULL. @owner borrowed */
+/** Address of the first element; NULL if there is no element, and for NULL. @owner borrowed */
 DS_ACCEL_EXPORT void *ds_accel_tensor_data(const ds_accel_tensor_t *tensor);
 
 /**
- * Any view of the memory.
+ * Make a view of the tensor's memory.
  *
  * @param[in] offset   of the first element from @p tensor's first, in elements; may be negative
  * @param[in] strides  strides[ndim] in elements; NULL: contiguous
- * @return DS_ACCEL_OK; ERR_INVALID part of it would lie outside of the memory
+ * @return DS_ACCEL_OK; ERR_INVALID part of the view would be outside the memory
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_view(ds_accel_tensor_t *tensor, int64_t offset,
                                              uint32_t ndim, const int64_t *shape,
                                              const int64_t *strides,
                                              ds_accel_tensor_t **tensor_out);
 
-/** The same elements in the same order under another shape, of which one size may be -1: what is
- * left. @return ERR_INVALID also if it would need a copy: ds_accel_tensor_contiguous() makes one */
+/** The same elements in the same order under another shape, of which one size may be -1, to be
+ * computed. @return ERR_INVALID also if the view would need a copy: ds_accel_tensor_contiguous()
+ * makes a copy */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_reshape(ds_accel_tensor_t *tensor, uint32_t ndim,
                                                 const int64_t *shape,
                                                 ds_accel_tensor_t **tensor_out);
@@ -1128,101 +1155,103 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_transpose(ds_accel_tensor_t *tensor, uin
 /**
  * Copy the elements of one tensor to another of the same shape and dtype.
  *
- * Queued on @p stream; with ordinary host memory on one side it is done when it returns. Elements
- * that are not next to each other cost a copy for each piece where the host can't reach the memory.
+ * Queued on @p stream; with ordinary host memory on one side the copy is complete on return. Where
+ * the host can't access the memory, each contiguous run of elements is a copy of its own.
  *
- * @param[in] stream  of the device, or of one of the two; NULL: the destination's current one, or
- *                    the source's. Both on the host: waited for, if given.
+ * @param[in] stream  of the device, or of one of the two devices; NULL: the current stream of the
+ *                    destination's device, or of the source's. If both tensors are on the host, the
+ *                    call first waits for the stream, if given.
  * @return DS_ACCEL_OK; ERR_INVALID shapes, dtypes or contexts differ, the destination is read-only,
- *         or has one element in several places, or the stretches of memory that the two lie in
- *         overlap; ERR_STATE a stream that captures and ordinary host memory; ERR_NO_MEMORY;
- *         ERR_DRIVER
+ *         or several of its elements share one address, or the memory ranges of the two overlap;
+ *         ERR_STATE a stream that captures and ordinary host memory; ERR_NO_MEMORY; ERR_DRIVER
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_copy(ds_accel_tensor_t *destination,
                                              ds_accel_tensor_t *source, ds_accel_stream_t *stream);
 
 /**
- * The tensor on a device, or on the host: itself if it is there, else a contiguous copy.
+ * The tensor on a device, or on the host: a new reference if it is already there, else a contiguous
+ * copy.
  * @param[in] device  NULL: the host
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_to(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
                                            ds_accel_stream_t *stream,
                                            ds_accel_tensor_t **tensor_out);
 
-/** Itself if it is contiguous, else a copy that is, in the same place. */
+/** A new reference if the tensor is contiguous, else a contiguous copy in the same place. */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_contiguous(ds_accel_tensor_t *tensor,
                                                    ds_accel_stream_t *stream,
                                                    ds_accel_tensor_t **tensor_out);
 
 /**
  * Set every element, queued on @p stream.
- * @param[in] value  one element of the tensor's dtype; of a complex one, both parts
+ * @param[in] value  one element of the tensor's dtype; for a complex dtype, both parts
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_fill(ds_accel_tensor_t *tensor, const void *value,
                                              ds_accel_stream_t *stream);
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_zero(ds_accel_tensor_t *tensor, ds_accel_stream_t *stream);
 
-/** Say that a stream uses the memory: as ds_accel_mem_record_stream(). Calls of this library that
- * are given a stream do so themselves. */
+/** Record that a stream uses the memory, as ds_accel_mem_record_stream() does. Calls of this
+ * library with a stream argument record it themselves. */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_record_stream(ds_accel_tensor_t *tensor,
                                                       ds_accel_stream_t *stream);
 
-/** *is_on_out: 1 if the tensor lies on a device, else 0. @source DeepSpeed on_accelerator() */
+/** *is_on_out: 1 if the tensor is on a device, else 0. @source DeepSpeed on_accelerator() */
 DS_ACCEL_EXPORT int32_t ds_accel_on_accelerator(const ds_accel_tensor_t *tensor,
                                                 uint32_t *is_on_out);
 
 /**
- * The tensor in page-locked memory: itself if it is there and aligned so, else a contiguous copy.
+ * The tensor in page-locked memory: a new reference if it is already there and so aligned, else a
+ * contiguous copy.
  * @param[in] align_bytes as ds_accel_mem_alloc_pinned()
- * @return also ERR_INVALID the tensor lies on a device
+ * @return also ERR_INVALID the tensor is on a device
  * @source DeepSpeed pin_memory(tensor, align_bytes)
  */
 DS_ACCEL_EXPORT int32_t ds_accel_pin_memory(ds_accel_tensor_t *tensor, ds_accel_device_t *device,
                                             uint64_t align_bytes, ds_accel_tensor_t **tensor_out);
 
-/** *is_pinned_out: 1 if the tensor lies in page-locked memory, else 0. */
+/** *is_pinned_out: 1 if the tensor is in page-locked memory, else 0. */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_is_pinned(const ds_accel_tensor_t *tensor,
                                                   uint32_t *is_pinned_out);
 
 #define DS_ACCEL_DLPACK_VERSIONED 1u /**< DLManagedTensorVersioned, 1.x; else DLManagedTensor */
-#define DS_ACCEL_DLPACK_COPY 2u      /**< a contiguous copy of its own, and flagged as one */
+#define DS_ACCEL_DLPACK_COPY 2u      /**< a contiguous copy, flagged as a copy */
 
 enum {
-    DS_ACCEL_DLPACK_NO_STREAM = -1, /**< the consumer sees to the order itself */
+    DS_ACCEL_DLPACK_NO_STREAM = -1, /**< the consumer orders its own accesses */
     DS_ACCEL_DLPACK_DEFAULT_STREAM = 0,
 };
 #define DS_ACCEL_DLPACK_NO_STREAM (+DS_ACCEL_DLPACK_NO_STREAM)
 #define DS_ACCEL_DLPACK_DEFAULT_STREAM (+DS_ACCEL_DLPACK_DEFAULT_STREAM)
 
 /**
- * Give the tensor to another library as a DLPack structure, without a copy.
+ * Export the tensor to another library as a DLPack structure, without a copy.
  *
  * Device types: kDLCUDA, kDLROCM, kDLOneAPI, kDLOpenCL and kDLMetal for the backends of that name;
  * kDLCUDAHost and kDLROCMHost for pinned memory of the first two; kDLCPU for host memory and for
- * devices whose memory the host reaches (cpu, mock); kDLExtDev for all others.
+ * devices with host-accessible memory (cpu, mock); kDLExtDev for all others.
  *
  * @param[in]  flags        DS_ACCEL_DLPACK_*
- * @param[in]  consumer     the stream on which it is going to be used, as __dlpack__(stream) has
- *                          it: what the calling thread's current stream has queued is done before.
- *                          A vendor's handle, or DS_ACCEL_DLPACK_*_STREAM. Where the consumer is
- *                          the host, it is waited for.
+ * @param[in]  consumer     the consumer's stream, as in __dlpack__(stream): its later work is
+ *                          ordered after the work queued on the calling thread's current stream. A
+ *                          vendor's handle, or DS_ACCEL_DLPACK_*_STREAM. If the consumer is the
+ *                          host, this call waits for that work.
  * @param[out] managed_out  DLManagedTensor * or DLManagedTensorVersioned *; holds a reference until
  *                          its deleter is called, once, on any thread
- * @return DS_ACCEL_OK; ERR_UNSUPPORTED DLPack has no such dtype, or without versions no read-only
- *         tensors; ERR_INVALID; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED DLPack has no such dtype, or, without
+ *         DS_ACCEL_DLPACK_VERSIONED, no read-only tensors; ERR_INVALID; ERR_NO_MEMORY
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_to_dlpack(ds_accel_tensor_t *tensor, uint32_t flags,
                                                   int64_t consumer, void **managed_out);
 
 /**
- * Take a tensor of another library, without a copy. The memory is given back when the last tensor
- * of it goes: let what is queued on it pass before.
+ * Import a tensor of another library, without a copy. The memory is released when the last tensor
+ * of it is released: the caller first waits for the work queued on the memory.
  *
- * @param[in] context       whose devices are meant; NULL: memory of the host only
+ * @param[in] context       the context of the tensor's device; NULL: host memory only
  * @param[in] managed       taken on success: its deleter is called once the memory is not needed;
- *                          after a failure still the caller's
+ *                          after a failure the caller keeps it
  * @param[in] is_versioned  1: DLManagedTensorVersioned; 0: DLManagedTensor
- * @return DS_ACCEL_OK; ERR_INVALID a shape, or a device of no backend that is in use here;
+ * @return DS_ACCEL_OK; ERR_INVALID an invalid shape, or a device of a backend not in use here;
  *         ERR_UNSUPPORTED a dtype; ERR_ABI a version that this library does not know
  */
 DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_dlpack(ds_accel_t *context, void *managed,
@@ -1232,18 +1261,18 @@ DS_ACCEL_EXPORT int32_t ds_accel_tensor_from_dlpack(ds_accel_t *context, void *m
 /* ---- facts and settings --------------------------------------------------------------------- */
 
 /*
- * Facts hold for all devices of the chosen accelerator. Each has three sources: a configuration
- * above the packages' is the operator's word and goes first, then the plugin's, then the package's
- * configuration. `ds-accel info` prints the same facts. They are found out once, by the first call
- * that asks, and do not change afterwards. Before ds_accel_detect() all answer ERR_STATE.
+ * Facts hold for all devices of the chosen accelerator. A fact comes from the first of three
+ * sources: the operator's configuration (any layer above the packages'), the plugin, the package's
+ * configuration. `ds-accel info` prints the same facts. The first call reads all facts, and they do
+ * not change afterwards. Before ds_accel_detect() all these calls return ERR_STATE.
  */
 
 /**
- * What is known of the accelerator, as flags.
+ * Known properties of the accelerator, as flags.
  *
  * @param[out] flags_out  DS_ACCEL_FLAG_*
- * @param[out] known_out  the flags that somebody has answered; a flag that is not in it is not
- *                        known, and 0 in flags_out. NULL: not wanted
+ * @param[out] known_out  the flags whose value is known; a flag not in this set is 0 in flags_out.
+ *                        May be NULL
  * @return DS_ACCEL_OK; ERR_STATE; ERR_INVALID NULL; ERR_NO_MEMORY
  * @threads any; without a lock after the first call
  * @source DeepSpeed is_synchronized_device() ... is_triton_supported()
@@ -1255,17 +1284,17 @@ DS_ACCEL_EXPORT int32_t ds_accel_flags(ds_accel_t *context, uint64_t *flags_out,
  * One flag.
  * @param[in]  flag        one of DS_ACCEL_FLAG_*
  * @param[out] is_set_out  1 or 0
- * @return DS_ACCEL_OK; ERR_UNSUPPORTED nobody has said; ERR_INVALID not one flag; ERR_STATE
+ * @return DS_ACCEL_OK; ERR_UNSUPPORTED not known; ERR_INVALID not a single flag; ERR_STATE
  */
 DS_ACCEL_EXPORT int32_t ds_accel_flag(ds_accel_t *context, uint64_t flag, uint32_t *is_set_out);
 
-/** Flags, names of backends and versions at once, the operator's word included.
- * @param[out] info_out struct_size set */
+/** Flags, names of backends and versions in one struct, with the operator's configuration merged
+ * in. @param[out] info_out struct_size set */
 DS_ACCEL_EXPORT int32_t ds_accel_backend_info(ds_accel_t *context,
                                               struct ds_accel_backend_info *info_out);
 
-/* Groups of functions that the backend has: what is missing answers ERR_UNSUPPORTED, or where it
- * says so does nothing. */
+/* Groups of functions that the backend has: a missing function returns ERR_UNSUPPORTED, or does
+ * nothing where its documentation allows that. */
 #define DS_ACCEL_CAPABILITY_STREAMS 0x1ull /**< streams of a program's own */
 #define DS_ACCEL_CAPABILITY_EVENTS 0x2ull
 #define DS_ACCEL_CAPABILITY_EVENT_TIMING 0x4ull
@@ -1293,17 +1322,16 @@ DS_ACCEL_EXPORT int32_t ds_accel_capabilities(ds_accel_t *context, uint64_t *cap
 /**
  * Can a backend be used here?
  *
- * @param[in]  name           a backend, asked now if it was not yet; NULL: the chosen one
- * @param[out] available_out  1 or 0; 0 in a child that inherited the chosen one
+ * @param[in]  name           a backend, probed now if it was not yet; NULL: the chosen one
+ * @param[out] available_out  1 or 0; 0 in a forked child that inherited the chosen accelerator
  * @return DS_ACCEL_OK; ERR_NOT_FOUND no plugin of that name; ERR_STATE; ERR_NO_MEMORY
  * @source DeepSpeed is_available()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_is_available(ds_accel_t *context, const char *name,
                                               uint32_t *available_out);
 
-/** Where the backend's op builders are kept in DeepSpeed: "op_builder.cpu".
- * @return DS_ACCEL_OK; ERR_UNSUPPORTED not known; ERR_INVALID; ERR_STATE
- * @source DeepSpeed op_builder_dir() */
+/** The backend's op builder directory in DeepSpeed: "op_builder.cpu". @return DS_ACCEL_OK;
+ * ERR_UNSUPPORTED not known; ERR_INVALID; ERR_STATE @source DeepSpeed op_builder_dir() */
 DS_ACCEL_EXPORT int32_t ds_accel_op_builder_dir(ds_accel_t *context, char *dir, size_t dir_size);
 
 /* -- data types -- */
@@ -1313,21 +1341,23 @@ DS_ACCEL_EXPORT const char *ds_accel_dtype_name(uint32_t dtype);
 /** Bits of one element; 0 for a number that is no dtype. */
 DS_ACCEL_EXPORT uint32_t ds_accel_dtype_size_bits(uint32_t dtype);
 /**
- * The dtype of a name as frameworks spell it: "float32", "float", "fp32", "torch.half", "bf16" ...
+ * The dtype of a name in any spelling of the frameworks: "float32", "float", "fp32", "torch.half",
+ * "bf16" ...
  * @return DS_ACCEL_OK; ERR_NOT_FOUND with the nearest name; ERR_INVALID NULL
  */
 DS_ACCEL_EXPORT int32_t ds_accel_dtype_parse(const char *name, uint32_t *dtype_out);
 
 /**
- * What a device does with a dtype.
- * @param[out] support_out  DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0: nothing
- * @return DS_ACCEL_OK; ERR_INVALID not a dtype; ERR_UNSUPPORTED the plugin does not tell
+ * A device's support for a dtype.
+ * @param[out] support_out  DS_ACCEL_DTYPE_STORES | COMPUTES | EMULATED; 0: no support
+ * @return DS_ACCEL_OK; ERR_INVALID not a dtype; ERR_UNSUPPORTED the plugin does not report it
  */
 DS_ACCEL_EXPORT int32_t ds_accel_dtype_support(ds_accel_device_t *device, uint32_t dtype,
                                                uint32_t *support_out);
 
 /**
- * Those of float32, float16 and bfloat16, in this order, that the accelerator computes with.
+ * The dtypes among float32, float16 and bfloat16, in this order, that the accelerator computes
+ * with.
  *
  * @param[out] dtypes     dtypes[capacity]; may be NULL with capacity 0
  * @param[out] count_out  how many there are, also if they do not fit
@@ -1343,18 +1373,18 @@ DS_ACCEL_EXPORT int32_t ds_accel_is_fp16_supported(ds_accel_t *context, uint32_t
 /* -- communication and compile backend -- */
 
 /**
- * The collectives library that the accelerator is used with: "nccl".
+ * The accelerator's collectives library: "nccl".
  * @return DS_ACCEL_OK; ERR_UNSUPPORTED it has none; ERR_INVALID it does not fit; ERR_STATE
  * @source DeepSpeed communication_backend_name()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_communication_backend(ds_accel_t *context, char *name,
                                                        size_t name_size);
 /**
- * Use another one.
+ * Choose another collectives library.
  *
  * @param[in] name  the accelerator's own or one of the configuration's "communication_backends";
  *                  NULL: the accelerator's own again
- * @return DS_ACCEL_OK; ERR_INVALID not one of them, with the list; ERR_STATE
+ * @return DS_ACCEL_OK; ERR_INVALID not in the list, which the error contains; ERR_STATE
  * @threads any; holds for the context
  */
 DS_ACCEL_EXPORT int32_t ds_accel_set_communication_backend(ds_accel_t *context, const char *name);
@@ -1371,21 +1401,21 @@ DS_ACCEL_EXPORT int32_t ds_accel_set_compile_backend(ds_accel_t *context, const 
 /* -- calls that wait for the accelerator -- */
 
 /**
- * Receives DS_ACCEL_OK once the accelerator is started; or ERR_STATE when the context is destroyed
- * before that, so that what user_data owns can be released.
+ * Receives DS_ACCEL_OK once the accelerator is started; or ERR_STATE if the context is destroyed
+ * before that, so that the callee can release user_data.
  */
 typedef void (*ds_accel_lazy_call_t)(void *user_data, int32_t status);
 
 /**
- * Call a function now if the accelerator is started, else as soon as it is.
+ * Call a function now if the accelerator is started, else as soon as it starts.
  *
- * Each call is made once, in the order given, with no lock held: by the thread whose
- * ds_accel_detect() succeeds, before that returns; one given while those are made comes after them.
- * A detection that fails leaves them waiting.
+ * Each function is called once, in registration order, with no lock held: by the thread whose
+ * ds_accel_detect() succeeds, before ds_accel_detect() returns; a function registered during these
+ * calls comes after them. After a failed detection the functions stay registered.
  *
- * @return DS_ACCEL_OK called, or kept for later; ERR_INVALID NULL; ERR_STATE this process inherited
- *         the accelerator by fork(), or a thread of its parent was changing the context then;
- *         ERR_NO_MEMORY. It will be called only after DS_ACCEL_OK
+ * @return DS_ACCEL_OK called, or registered; ERR_INVALID NULL; ERR_STATE this process inherited the
+ *         accelerator by fork(), or a thread of its parent was changing the context during fork();
+ *         ERR_NO_MEMORY. After a failure the function is never called
  * @threads any
  * @source DeepSpeed lazy_call()
  */
@@ -1395,19 +1425,21 @@ DS_ACCEL_EXPORT int32_t ds_accel_lazy_call(ds_accel_t *context, ds_accel_lazy_ca
 /* -- profilers -- */
 
 /**
- * Begin a range that the vendor's profiler shows; ranges nest, per thread and domain. Where the
- * vendor has no such thing this is DS_ACCEL_OK and nothing: see DS_ACCEL_CAPABILITY_RANGES.
+ * Begin a range that the vendor's profiler shows; ranges nest, per thread and domain. Without a
+ * vendor's profiler the call does nothing and returns DS_ACCEL_OK: see DS_ACCEL_CAPABILITY_RANGES.
  *
- * @param[in] domain    or NULL; heeded with DS_ACCEL_FLAG_RANGE_DOMAINS
+ * @param[in] domain    or NULL; used with DS_ACCEL_FLAG_RANGE_DOMAINS
  * @param[in] category  or NULL; likewise
  * @return DS_ACCEL_OK; ERR_INVALID NULL; ERR_STATE before ds_accel_detect(); ERR_DRIVER
  * @source DeepSpeed range_push()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_range_push(ds_accel_t *context, const char *message,
                                             const char *domain, const char *category);
-/** End the calling thread's innermost range of the domain. @return also ERR_STATE none is open */
+/** End the calling thread's innermost range of the domain. @return also ERR_STATE no range is
+ * open */
 DS_ACCEL_EXPORT int32_t ds_accel_range_pop(ds_accel_t *context, const char *domain);
-/** Let the vendor's profiler record, and stop it again; DS_ACCEL_OK and nothing without one. */
+/** Start and stop recording by the vendor's profiler; without a profiler the calls do nothing and
+ * return DS_ACCEL_OK. */
 DS_ACCEL_EXPORT int32_t ds_accel_profiler_start(ds_accel_t *context);
 DS_ACCEL_EXPORT int32_t ds_accel_profiler_stop(ds_accel_t *context);
 
@@ -1417,22 +1449,22 @@ DS_ACCEL_EXPORT int32_t ds_accel_profiler_stop(ds_accel_t *context);
 typedef struct ds_accel_timer ds_accel_timer_t;
 
 /**
- * A timer: by events of the device, or by the host's clock where DS_ACCEL_FLAG_HOST_TIMERS is set
- * or the backend has no events. Then what the stream has is waited for at each mark, unless the
- * device is synchronized anyhow.
+ * A timer uses events of the device, or the host's clock where DS_ACCEL_FLAG_HOST_TIMERS is set or
+ * the backend has no events. With the host's clock each mark waits for the stream's work, unless
+ * the device is synchronous.
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_NO_MEMORY; ERR_DRIVER
  * @owner  caller; release with ds_accel_timer_destroy()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_timer_create(ds_accel_device_t *device,
                                               ds_accel_timer_t **timer_out);
 DS_ACCEL_EXPORT void ds_accel_timer_destroy(ds_accel_timer_t *timer);
-/** Begin; what was measured before is dropped. @param[in] stream NULL: the current one */
+/** Start; an earlier measurement is dropped. @param[in] stream NULL: the current stream */
 DS_ACCEL_EXPORT int32_t ds_accel_timer_start(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
-/** End. @return DS_ACCEL_OK; ERR_STATE it was not started; ERR_INVALID */
+/** Stop. @return DS_ACCEL_OK; ERR_STATE the timer was not started; ERR_INVALID */
 DS_ACCEL_EXPORT int32_t ds_accel_timer_stop(ds_accel_timer_t *timer, ds_accel_stream_t *stream);
 /**
- * Milliseconds between the two; waits until the second is reached.
- * @return DS_ACCEL_OK; ERR_STATE it was not stopped; ERR_DRIVER
+ * Milliseconds between start and stop; waits until the second mark is reached.
+ * @return DS_ACCEL_OK; ERR_STATE the timer was not stopped; ERR_DRIVER
  * @source DeepSpeed utils/timer.py
  */
 DS_ACCEL_EXPORT int32_t ds_accel_timer_elapsed_ms(ds_accel_timer_t *timer, double *elapsed_ms_out);
@@ -1440,27 +1472,27 @@ DS_ACCEL_EXPORT int32_t ds_accel_timer_elapsed_ms(ds_accel_timer_t *timer, doubl
 /* -- environment -- */
 
 /**
- * Name number @p position of the variables that choose the devices a process sees; the first is the
- * one to set.
+ * Name number @p position of the variables that choose a process's visible devices; the first is
+ * the variable to set.
  * @param[out] name  NUL-terminated
  * @return DS_ACCEL_OK; ERR_NOT_FOUND past the last; ERR_INVALID it does not fit; ERR_STATE
  * @source DeepSpeed visible_devices_envs()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_visible_devices_envs(ds_accel_t *context, uint32_t position,
                                                       char *name, size_t name_size);
-/** The same of the starts of names of variables that a job's processes must inherit.
+/** The same for the name prefixes of variables that a job's processes must inherit.
  * @source DeepSpeed export_envs() */
 DS_ACCEL_EXPORT int32_t ds_accel_export_envs(ds_accel_t *context, uint32_t position, char *name,
                                              size_t name_size);
 
 /**
- * The value with which a variable shows exactly these devices, in this order, to a program that is
- * started with the environment as it is now.
+ * The value that makes a variable show exactly these devices, in this order, to a program started
+ * with the current environment.
  *
- * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first that the plugin
- *                         has itself, else the first
+ * @param[in]  variable    one of ds_accel_visible_devices_envs(); NULL: the first variable that the
+ *                         plugin itself names, else the first
  * @param[in]  indices     indices[count], each below ds_accel_device_count(), none twice
- * @param[out] value       NUL-terminated; may be NULL with value_size 0, to ask for the size
+ * @param[out] value       NUL-terminated; may be NULL with value_size 0, to get the size
  * @param[out] needed_out  bytes that the value needs, with its NUL; written on OK and ERR_LIMIT;
  *                         may be NULL
  * @return DS_ACCEL_OK; ERR_LIMIT it does not fit; ERR_NOT_FOUND not a variable of this accelerator;
@@ -1471,8 +1503,8 @@ DS_ACCEL_EXPORT int32_t ds_accel_visible_devices_value(ds_accel_t *context, cons
                                                        char *value, uint32_t value_size,
                                                        uint32_t *needed_out);
 /**
- * Put that value into this process's environment, for programs that it will start. What the
- * process itself sees stays as it is: the runtime has started.
+ * Set that value in this process's environment, for programs that the process starts later. The
+ * process's own visible devices do not change: the runtime has started.
  * @threads not while another thread uses the environment: it is setenv()
  * @source DeepSpeed set_visible_devices_envs()
  */
@@ -1480,14 +1512,14 @@ DS_ACCEL_EXPORT int32_t ds_accel_apply_visible_devices(ds_accel_t *context, cons
                                                        uint32_t count);
 
 /**
- * Make the changes to this process's environment that `ds-accel env` prints: the backend's
- * documented work-arounds, by their rules if-unset, always and unset. Made before ds_accel_detect()
- * they are there when the runtime starts.
+ * Apply the changes that `ds-accel env` prints to this process's environment: the backend's
+ * documented work-arounds, by their rules if-unset, always and unset. Call it before
+ * ds_accel_detect(), so that the runtime starts with the changes.
  *
  * @param[in]  name         a backend; NULL: the chosen one
  * @param[out] applied_out  how many variables were set or removed; may be NULL
- * @return DS_ACCEL_OK; ERR_NOT_FOUND nobody knows @p name; ERR_STATE NULL before ds_accel_detect(),
- *         or as that returns it after fork(); ERR_NO_MEMORY
+ * @return DS_ACCEL_OK; ERR_NOT_FOUND @p name is not known; ERR_STATE NULL before ds_accel_detect(),
+ *         or as ds_accel_detect() returns it after fork(); ERR_NO_MEMORY
  * @threads not while another thread uses the environment: it is setenv()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_apply_env(ds_accel_t *context, const char *name,
@@ -1495,7 +1527,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_apply_env(ds_accel_t *context, const char *name
 
 /* -- telemetry and links: no device is opened or woken -- */
 
-/** Sensors. @param[out] telemetry_out struct_size set; what is valid says its member valid */
+/** Sensors. @param[out] telemetry_out struct_size set; its member valid lists the valid members */
 DS_ACCEL_EXPORT int32_t ds_accel_telemetry(ds_accel_t *context, uint32_t device_index,
                                            struct ds_accel_telemetry *telemetry_out);
 /**
@@ -1519,40 +1551,41 @@ DS_ACCEL_EXPORT int32_t ds_accel_device_links(ds_accel_t *context, uint32_t devi
 /** *can_out: 1 if @p device can address @p peer's memory. Both are of one context. */
 DS_ACCEL_EXPORT int32_t ds_accel_peer_can_access(ds_accel_device_t *device, ds_accel_device_t *peer,
                                                  uint32_t *can_out);
-/** Enabled already is DS_ACCEL_OK. */
+/** Returns DS_ACCEL_OK if access is already enabled. */
 DS_ACCEL_EXPORT int32_t ds_accel_peer_enable(ds_accel_device_t *device, ds_accel_device_t *peer);
-/** Not enabled is DS_ACCEL_OK. */
+/** Returns DS_ACCEL_OK if access is not enabled. */
 DS_ACCEL_EXPORT int32_t ds_accel_peer_disable(ds_accel_device_t *device, ds_accel_device_t *peer);
 
 /* -- sharing between processes -- */
 
 /**
- * Bytes that another process of the same user opens the memory with. Their number is
- * ds_accel_backend_info()'s memory_handle_bytes.
- * @param[in] pointer  may lie inside an allocation: opening gives the same place
+ * Write a handle that another process of the same user opens the memory with. Its size in bytes is
+ * memory_handle_bytes of ds_accel_backend_info().
+ * @param[in] pointer  may be inside an allocation: opening returns the same place
  * @return DS_ACCEL_OK; ERR_INVALID; ERR_UNSUPPORTED; ERR_DRIVER
  */
 DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_export(ds_accel_device_t *device, void *pointer,
                                                    void *handle, uint32_t handle_bytes);
-/** Done with exporting; who has it open keeps it. */
+/** End the export; a process that has the memory open keeps it open. */
 DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_unexport(ds_accel_device_t *device, const void *handle,
                                                      uint32_t handle_bytes);
-/** @owner caller; each opening is closed once, with the pointer it gave */
+/** @owner caller; each opening is closed once, with the pointer that it returned */
 DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_open(ds_accel_device_t *device, const void *handle,
                                                  uint32_t handle_bytes, void **pointer_out);
 DS_ACCEL_EXPORT int32_t ds_accel_ipc_memory_close(ds_accel_device_t *device, void *pointer);
-/** An event that was made with DS_ACCEL_EVENT_INTERPROCESS; event_handle_bytes bytes. */
+/** Export an event created with DS_ACCEL_EVENT_INTERPROCESS; the handle has event_handle_bytes
+ * bytes. */
 DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_export(ds_accel_event_t *event, void *handle,
                                                   uint32_t handle_bytes);
 /** @owner caller; release with ds_accel_event_destroy() */
 DS_ACCEL_EXPORT int32_t ds_accel_ipc_event_open(ds_accel_device_t *device, const void *handle,
                                                 uint32_t handle_bytes,
                                                 ds_accel_event_t **event_out);
-/** Device memory as a dma-buf. @owner *fd_out is the caller's to close */
+/** Export device memory as a dma-buf. @owner the caller closes *fd_out */
 DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_export(ds_accel_device_t *device, void *pointer,
                                                uint64_t size_bytes, int32_t *fd_out,
                                                uint64_t *offset_bytes_out);
-/** @owner the pointer is the caller's: ds_accel_dmabuf_release(); @p fd stays the caller's */
+/** @owner caller; release the pointer with ds_accel_dmabuf_release(); @p fd stays the caller's */
 DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_import(ds_accel_device_t *device, int32_t fd,
                                                uint64_t offset_bytes, uint64_t size_bytes,
                                                void **pointer_out);
@@ -1564,7 +1597,7 @@ DS_ACCEL_EXPORT int32_t ds_accel_dmabuf_release(ds_accel_device_t *device, void 
 struct ds_accel_pinned_stats {
     uint32_t struct_size;
     uint32_t block_count;     /**< held from the runtime, in use or kept */
-    uint64_t allocated_bytes; /**< in use, as asked for */
+    uint64_t allocated_bytes; /**< in use, as requested */
     uint64_t allocated_peak_bytes;
     uint64_t reserved_bytes; /**< held from the runtime */
     uint64_t reserved_peak_bytes;
@@ -1572,10 +1605,10 @@ struct ds_accel_pinned_stats {
     uint64_t waiting_bytes; /**< freed, while streams still use it */
     uint64_t alloc_count;
     uint64_t free_count;
-    uint64_t requested_bytes;   /**< asked for in all, whatever was freed since */
-    uint64_t hit_count;         /**< allocations that the pool met */
-    uint64_t alloc_retry_count; /**< allocations that succeeded after it was emptied */
-    uint64_t limit_bytes;       /**< of what it keeps; UINT64_MAX: none */
+    uint64_t requested_bytes;   /**< requested in total, including memory freed since */
+    uint64_t hit_count;         /**< allocations served from the pool */
+    uint64_t alloc_retry_count; /**< allocations that succeeded after the pool was emptied */
+    uint64_t limit_bytes;       /**< of the memory that the pool keeps; UINT64_MAX: none */
 };
 
 /** @param[out] stats_out struct_size set */
@@ -1583,11 +1616,11 @@ DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
                                               struct ds_accel_pinned_stats *stats_out);
 /**
  * One statistic of the device's pinned memory by the name that torch.cuda.host_memory_stats() gives
- * it: active_bytes, active_requests (given out, or freed while streams still use it),
+ * it: active_bytes, active_requests (allocated, or freed while streams still use it),
  * allocated_bytes and allocations (held from the runtime, active or kept), each with .current,
  * .peak, .allocated and .freed; num_host_alloc and num_host_free, calls of the runtime;
- * host_alloc_time and host_free_time, how long those took, in microseconds, with .total, .max,
- * .min, .count and .avg. Earlier torch's names reserved_bytes and segment are those of
+ * host_alloc_time and host_free_time, the duration of these calls in microseconds, with .total,
+ * .max, .min, .count and .avg. The names reserved_bytes and segment of earlier torch versions mean
  * allocated_bytes and allocations.
  *
  * @param[in]  key        "active_bytes.current"
@@ -1597,20 +1630,20 @@ DS_ACCEL_EXPORT int32_t ds_accel_pinned_stats(ds_accel_device_t *device,
  */
 DS_ACCEL_EXPORT int32_t ds_accel_host_memory_stat(ds_accel_device_t *device, const char *key,
                                                   int64_t *value_out);
-/** All of them, as one JSON object. @owner caller; ds_accel_free_text() */
+/** All statistics, as one JSON object. @owner caller; ds_accel_free_text() */
 DS_ACCEL_EXPORT int32_t ds_accel_host_memory_stats(ds_accel_device_t *device, char **json_text_out);
-/** The peaks become the current values. */
+/** Set the peaks to the current values. */
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_reset_peaks(ds_accel_device_t *device);
-/** Give what the pool keeps back to the runtime; what streams still use stays. */
+/** Return the pool's unused memory to the runtime; memory that streams still use stays. */
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_empty_cache(ds_accel_device_t *device);
-/** Keep no more than that from now on: 0 nothing, UINT64_MAX (at first) all. */
+/** Keep at most limit_bytes of freed memory from now on: 0 none, UINT64_MAX (the default) all. */
 DS_ACCEL_EXPORT int32_t ds_accel_pinned_set_limit(ds_accel_device_t *device, uint64_t limit_bytes);
 
 /* ---- what is inline ------------------------------------------------------------------------- */
 
 /*
- * The library's own; public only because the inline functions below read them. Each is the head of
- * a larger struct. The table of a destroyed handle answers for it.
+ * Internal; public only because the inline functions below read them. Each is the head of a larger
+ * struct. The functions in the table of a destroyed handle return an error.
  */
 struct ds_accel_device {
     const struct ds_accel_plugin *table; /**< complete: absent functions are stubs */
@@ -1627,7 +1660,7 @@ struct ds_accel_event {
 DS_ACCEL_EXPORT extern ds_accel_t *ds_accel__default;
 DS_ACCEL_EXPORT ds_accel_t *ds_accel__get_first(void);
 DS_ACCEL_EXPORT int32_t ds_accel__fail(int32_t status, const struct ds_accel_error *error);
-/* ERR_INVALID: which handle is NULL, destroyed or of another context. */
+/* Returns ERR_INVALID and names the handle that is NULL, destroyed or of another context. */
 DS_ACCEL_EXPORT int32_t ds_accel__refuse(const char *call, const char *what, const void *handle);
 DS_ACCEL_EXPORT int32_t ds_accel__refuse_pair(const char *call, const ds_accel_event_t *event,
                                               const ds_accel_stream_t *stream);
@@ -1662,7 +1695,7 @@ DS_ACCEL_HOT int32_t ds_accel_device_synchronize_for(ds_accel_device_t *device,
 /** @return DS_ACCEL_OK while the device works; ERR_DEVICE_LOST */
 DS_ACCEL_HOT int32_t ds_accel_device_health(ds_accel_device_t *device);
 
-/** @param[out] info_out  its struct_size set by the caller, the rest zero */
+/** @param[out] info_out  struct_size set by the caller, the rest zero */
 DS_ACCEL_HOT int32_t ds_accel_device_info(ds_accel_device_t *device,
                                           struct ds_accel_device_info *info_out);
 
@@ -1670,29 +1703,28 @@ DS_ACCEL_HOT int32_t ds_accel_device_info(ds_accel_device_t *device,
 DS_ACCEL_HOT int32_t ds_accel_device_memory(ds_accel_device_t *device,
                                             struct ds_accel_memory_info *info_out);
 
-/** Wait for all work that the stream has. @return DS_ACCEL_OK; ERR_STATE it is capturing;
- * ERR_DRIVER
- */
+/** Wait for all work queued on the stream. @return DS_ACCEL_OK; ERR_STATE the stream captures;
+ * ERR_DRIVER */
 DS_ACCEL_HOT int32_t ds_accel_stream_synchronize(ds_accel_stream_t *stream);
 
 /** The same with a deadline. @return also ERR_TIMEOUT */
 DS_ACCEL_HOT int32_t ds_accel_stream_synchronize_for(ds_accel_stream_t *stream,
                                                      uint64_t timeout_ns);
 
-/** @return DS_ACCEL_OK idle; DS_ACCEL_NOT_READY busy; ERR_STATE it is capturing */
+/** @return DS_ACCEL_OK idle; DS_ACCEL_NOT_READY busy; ERR_STATE the stream captures */
 DS_ACCEL_HOT int32_t ds_accel_stream_query(ds_accel_stream_t *stream);
 
-/** Later work of @p stream waits on the device for what @p event marks now; one that was never
- * recorded holds nothing up. */
+/** Later work of @p stream waits on the device for the point that @p event marks now; an event that
+ * was never recorded delays nothing. */
 DS_ACCEL_HOT int32_t ds_accel_stream_wait_event(ds_accel_stream_t *stream, ds_accel_event_t *event);
 
 /**
- * Run a function of the host's when the stream gets there. It runs once, on any thread, and must
- * not call this library, but for ds_accel_note_access(), nor wait for work of the device. Layer
- * validate refuses what it calls on a device, or on what belongs to one, with ERR_STATE; a call
- * that ends something and has no status is left out, which the log tells, and can be made later.
- * Not refused is what needs no device: what a tensor is, views of it, work with tensors of the
- * host's memory alone, and profiler ranges of a backend that has none.
+ * Run a host function when the stream reaches this point. The function runs once, on any thread,
+ * and must not call this library, except ds_accel_note_access(), nor wait for work of the device.
+ * With layer validate its calls on a device, or on an object of a device, fail with ERR_STATE; a
+ * destroying call without a status is skipped and logged, and can be made later. Calls that need no
+ * device are allowed: reading a tensor's properties, views of it, work with tensors in host memory
+ * alone, and profiler ranges of a backend that has none.
  */
 DS_ACCEL_HOT int32_t ds_accel_stream_host_task(ds_accel_stream_t *stream, ds_accel_host_task_t task,
                                                void *user_data);
@@ -1711,8 +1743,8 @@ DS_ACCEL_HOT int32_t ds_accel_event_synchronize(ds_accel_event_t *event);
 DS_ACCEL_HOT int32_t ds_accel_event_synchronize_for(ds_accel_event_t *event, uint64_t timeout_ns);
 
 /**
- * Queue a copy. Host memory must stay as it is until the stream has passed; unless it is pinned, a
- * runtime may wait for it.
+ * Queue a copy. Host memory must not change until the copy is complete; unless the memory is
+ * pinned, a runtime may wait for the copy.
  *
  * @param[in] kind  DS_ACCEL_COPY_*; the ranges do not overlap
  */
@@ -1748,8 +1780,7 @@ DS_ACCEL_HOT ds_accel_plugin_device_t *ds_accel_device_handle(const ds_accel_dev
     return device->handle;
 }
 
-/** Room for a failure's details on the caller's stack: no thread-local access until it is needed.
- */
+/** A failure's details are on the caller's stack: no thread-local access unless a call fails. */
 #define DS_ACCEL_CALL_(call) \
     do { \
         struct ds_accel_error error; \

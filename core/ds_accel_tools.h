@@ -2,17 +2,17 @@
  * Copyright (c) 2026 the ds-accel authors */
 /**
  * @file ds_accel_tools.h
- * What tools do with plugins, machines and snapshots: libds_accel_tools.so, linked beside
+ * Operations of tools on plugins, machines and snapshots: libds_accel_tools.so, linked beside
  * libds_accel.so of the same release.
  *
- * A program that is linked with it also gets from ds_accel_report() the reports doctor, cache,
+ * In a program linked with this library, ds_accel_report() also makes the reports doctor, cache,
  * quarantine, topo, bundle, recording and memory, and the text and the picture of every report; and
- * from ds_accel_create() contexts over a recorded machine (ds_accel_options.machine_file). A linker
- * that drops libraries of which nothing is called is told not to by the flags of
- * `pkg-config --libs ds-accel-tools`. dlopen() works as well, before the calls that need it; the
- * library stays loaded.
+ * ds_accel_create() also makes contexts over a recorded machine (ds_accel_options.machine_file).
+ * The flags of `pkg-config --libs ds-accel-tools` keep the linker from dropping the library if the
+ * program calls none of its functions. The program may also load the library with dlopen() before
+ * the calls that need it; the library stays loaded.
  *
- * All that ds_accel.h says of functions, outputs, structs and threads holds here.
+ * The conventions of ds_accel.h for functions, outputs, structs and threads apply here.
  */
 #ifndef DS_ACCEL_TOOLS_H
 #define DS_ACCEL_TOOLS_H
@@ -26,21 +26,21 @@ extern "C" {
 /* ---- what is remembered --------------------------------------------------------------------- */
 
 /**
- * Forget the verdicts that this user's processes remember; strikes stay. What a context has found
- * out already, it keeps.
+ * Delete this user's stored verdicts; strikes stay. A context keeps the verdicts that it already
+ * has.
  *
- * @return DS_ACCEL_OK, also if there is no folder and so nothing to forget; ERR_IO the folder or
- * its file can't be written; ERR_BUSY another process has been asking plugins for too long;
- *         ERR_STATE the context uses no cache, or only reads it, or as ds_accel_detect() returns it
- *         after fork(); ERR_INVALID NULL; ERR_NO_MEMORY
+ * @return DS_ACCEL_OK, also if there is no cache directory and so nothing to delete; ERR_IO the
+ *         directory or its file can't be written; ERR_BUSY another process has been probing plugins
+ *         for too long; ERR_STATE the context uses no cache, or only reads it, or as
+ *         ds_accel_detect() returns it after fork(); ERR_INVALID NULL; ERR_NO_MEMORY
  * @threads any; waits for others who are asking plugins
  */
 DS_ACCEL_EXPORT int32_t ds_accel_cache_clear(ds_accel_t *context);
 
 /**
- * Forget strikes: the plugins are asked again.
+ * Delete strikes: the plugins are probed again.
  *
- * @param[in] name  a backend, whichever of its plugins have strikes; NULL for all
+ * @param[in] name  a backend, for all of its plugins that have strikes; NULL for all backends
  * @return as ds_accel_cache_clear(); ERR_NOT_FOUND no plugin of that name has strikes
  * @threads any; waits for others who are asking plugins
  */
@@ -52,37 +52,38 @@ DS_ACCEL_EXPORT int32_t ds_accel_quarantine_clear(ds_accel_t *context, const cha
  * Check a plugin file against the numbered rules of plugin-abi.md. Runs the plugin's code, in
  * a helper process unless the configuration says "in-process".
  *
- * @param[in]  options   of the context that the plugin is probed in; NULL for the defaults
+ * @param[in]  options   options of the context that the plugin is probed in; NULL for the defaults
  * @param[in]  path      the .so
- * @param[out] text_out  rule by rule; written for ERR_ABI too
- * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read, or no
- *         helper can be had; ERR_NOT_USABLE the program has raised rights and the file is not
- *         root's; ERR_LIMIT; ERR_NO_MEMORY
+ * @param[out] text_out  the result of each rule; written for ERR_ABI too
+ * @return DS_ACCEL_OK; ERR_ABI a rule is broken; ERR_IO the file can't be read, or no helper can be
+ *         started; ERR_NOT_USABLE the program has raised privileges and the file is not owned by
+ *         root; ERR_LIMIT; ERR_NO_MEMORY
  * @owner  caller; release with ds_accel_free_text()
  */
 DS_ACCEL_EXPORT int32_t ds_accel_lint(const struct ds_accel_options *options, const char *path,
                                       uint32_t format, char **text_out);
 
-/** as the device of ds_accel_conformance(): each device of the plugin, one after another */
+/** as device_index of ds_accel_conformance(): each device of the plugin, one after another */
 #define DS_ACCEL_CONFORMANCE_ALL_DEVICES 0xffffffffu
 
 /**
- * Check a running plugin on its devices against the rules of plugin-abi.md: one suite for
- * every backend. Each check runs in a process of its own making (ds-accel-probe), where it may
- * crash or hang (probe.timeout_ms of the configuration) without ending the others.
+ * Check a running plugin on its devices against the rules of plugin-abi.md: one suite for every
+ * backend. Each check runs in a process of its own (ds-accel-probe), where it may crash or hang
+ * (probe.timeout_ms of the configuration) without ending the others.
  *
- * @param[in]  options       of the context that the plugin is started in; NULL for the defaults
- * @param[in]  name_or_path  a backend, or the .so of one; NULL: only list the checks
+ * @param[in]  options       options of the context that the plugin is started in; NULL for the
+ *                           defaults
+ * @param[in]  name_or_path  a backend, or its .so; NULL: only list the checks
  * @param[in]  device_index  the device to work with, or DS_ACCEL_CONFORMANCE_ALL_DEVICES: then with
  *                           several devices also the first of them in reverse order, as the
  *                           backend's variable for visible devices shows them
- * @param[in]  only          "DSA-P19", or a group as "stream": only those checks; NULL: all
+ * @param[in]  only          "DSA-P19", or a group such as "stream": only those checks; NULL: all
  * @param[in]  format        DS_ACCEL_FORMAT_*
- * @param[out] text_out      check by check; written for ERR_ABI too
- * @return DS_ACCEL_OK no check failed; ERR_ABI one did; ERR_NOT_USABLE the accelerator cannot be
- *         had, and why; ERR_NOT_FOUND no plugin of that name; ERR_INVALID only names neither;
- *         ERR_IO the file can't be read, or no helper can be had; ERR_CONFIG; ERR_LIMIT;
- *         ERR_NO_MEMORY
+ * @param[out] text_out      the result of each check; written for ERR_ABI too
+ * @return DS_ACCEL_OK no check failed; ERR_ABI a check failed; ERR_NOT_USABLE the accelerator
+ *         cannot be used, with the reason; ERR_NOT_FOUND no plugin of that name; ERR_INVALID
+ *         @p only is neither a check nor a group; ERR_IO the file can't be read, or no helper
+ *         can be started; ERR_CONFIG; ERR_LIMIT; ERR_NO_MEMORY
  * @threads any
  * @owner  caller; release with ds_accel_free_text()
  */
@@ -93,16 +94,16 @@ DS_ACCEL_EXPORT int32_t ds_accel_conformance(const struct ds_accel_options *opti
 /* ---- files of memory snapshots -------------------------------------------------------------- */
 
 /**
- * Write a snapshot file of a caching allocator in another format. Reads JSON: this library's, and
- * torch's own snapshots dumped as JSON.
+ * Convert a snapshot file of a caching allocator to another format. Reads JSON: snapshots of this
+ * library, and torch's own snapshots dumped as JSON.
  *
  * @param[in]  path            the file, at most 256 MiB
  * @param[in]  format          DS_ACCEL_SNAPSHOT_*
- * @param[out] data_out        bytes, and a NUL behind them that does not count
- * @param[out] size_bytes_out  how many
- * @return DS_ACCEL_OK; ERR_INVALID the file is no snapshot, with file:line:column and what was
- *         expected, or there is no such format; ERR_NOT_FOUND; ERR_IO; ERR_LIMIT its settings are
- *         nested too deep for a pickle; ERR_NO_MEMORY
+ * @param[out] data_out        the data, followed by a NUL that is not counted
+ * @param[out] size_bytes_out  size of the data without the NUL
+ * @return DS_ACCEL_OK; ERR_INVALID the file is not a snapshot, with file:line:column and the
+ *         expected value, or there is no such format; ERR_NOT_FOUND; ERR_IO; ERR_LIMIT the
+ *         snapshot's settings are nested too deep for a pickle; ERR_NO_MEMORY
  * @threads any
  * @owner  caller; release with ds_accel_free_data()
  */
@@ -110,17 +111,18 @@ DS_ACCEL_EXPORT int32_t ds_accel_memory_snapshot_convert(const char *path, uint3
                                                          void **data_out, size_t *size_bytes_out);
 
 /**
- * Run the allocations that a snapshot recorded again, through the caching allocator over a
- * simulated device, with the recorded settings and with others, and compare what each would have
- * needed.
+ * Replay the allocations recorded in a snapshot, through the caching allocator over a simulated
+ * device, with the recorded settings and with others, and compare the memory that each setting
+ * needs.
  *
  * @param[in]  path       as for ds_accel_memory_snapshot_convert()
- * @param[in]  tries      each "key=value,...", put in the place of the recorded settings: the keys
- *                        of the allocator's settings, and capacity_bytes, the device's memory
- * @param[in]  try_count  at most 64; 0: a handful of sensible alternatives
+ * @param[in]  tries      tries[try_count], each "key=value,...", which replaces the recorded
+ *                        settings: the keys of the allocator's settings, and capacity_bytes, the
+ *                        device's memory
+ * @param[in]  try_count  at most 64; 0: a few sensible alternatives
  * @param[in]  format     0: a table; DS_ACCEL_FORMAT_JSON: conf/schema/memory-replay.json
  * @param[out] text_out   written only on DS_ACCEL_OK
- * @return DS_ACCEL_OK; ERR_INVALID a try is none, the snapshot has no events, or as for
+ * @return DS_ACCEL_OK; ERR_INVALID a try is not valid, the snapshot has no events, or as for
  *         ds_accel_memory_snapshot_convert(); ERR_NOT_FOUND; ERR_IO; ERR_NO_MEMORY
  * @threads any
  * @owner  caller; release with ds_accel_free_text()
