@@ -20,49 +20,54 @@ enum ds_accel__pinned_place {
     DS_ACCEL__PINNED_FREE /* kept for later */
 };
 
-/* Another stream uses memory of the pool. ERR_NOT_FOUND, with no error said: it is not the pool's.
- */
+/* Record that another stream uses memory of the pool. ERR_NOT_FOUND, without setting an error: the
+ * memory is not the pool's. */
 int32_t ds_accel__pinned_record(struct ds_accel__device *device, const void *pointer,
                                 struct ds_accel__stream *stream);
-/* Whether an address is a pool's, by the base of its allocation, or by itself if that is NULL. */
+/* Whether an address belongs to a pool: looked up by the base of its allocation, or by the address
+ * itself if base is NULL. */
 enum ds_accel__pinned_place ds_accel__pinned_find(ds_accel_t *context, const void *base,
                                                   const void *address);
-/* Give all of it back to the runtime, what is still in use too. */
+/* Return all pinned memory to the runtime, including blocks still in use. */
 void ds_accel__pinned_close(struct ds_accel__device *device);
-/* pinned_uses.c: a device is open, and will be closed; streams of it may use any pool's memory. */
+/* pinned_uses.c: a device was opened, and is about to be closed; its streams may use any pool's
+ * memory. */
 void ds_accel__pinned_attach(struct ds_accel__device *device);
 void ds_accel__pinned_detach(struct ds_accel__device *device);
-/* In a forked child, which has none of the open devices. */
+/* In a forked child: reset the list, since the child has none of the open devices. */
 void ds_accel__pinned_renew(void);
-/* A stream is about to be destroyed. Lock of its device held. */
+/* A stream is about to be destroyed. The lock of its device is held. */
 void ds_accel__pinned_stream_ends(struct ds_accel__device *device,
                                   const struct ds_accel__stream *stream);
 
 /* ---- capture_end.c: the end of a stream's capture -------------------------------------------- */
 
-/* The runtime was asked to end it. A runtime may leave a capture as it is that this thread did not
- * begin: true, it goes on. */
+/* The runtime was called to end the capture. True: the capture continues, since a runtime may
+ * refuse to end a capture that this thread did not begin. */
 bool ds_accel__capture_note_end(struct ds_accel__stream *stream, int32_t end_status);
-/* End it, and nobody wants the graph. True: the runtime refused, and it goes on. */
+/* End the capture and discard the graph. True: the runtime refused, and the capture continues. */
 bool ds_accel__capture_drop(struct ds_accel__stream *stream);
 /* The stream allocates from its own arena again. */
 void ds_accel__capture_release_arena(struct ds_accel__stream *stream);
-/* The stream ends, and with it the capture. */
+/* The stream is being destroyed: end its capture. */
 void ds_accel__capture_cancel(struct ds_accel__stream *stream);
 
 /* ---- captures.c: captures of this process ---------------------------------------------------- */
 
-/* Around the call that begins one: nobody asks meanwhile what would break it. */
+/* Before and after the call that begins a capture: in between no thread makes a query that would
+ * break it. */
 uint32_t ds_accel__captures_begin(void);
 void ds_accel__captures_begun(struct ds_accel__stream *stream, uint32_t process, bool has_begun);
-/* The stream's has ended, if there was one. */
+/* The stream's capture, if any, has ended. */
 void ds_accel__captures_end(struct ds_accel__stream *stream);
-/* Another library may capture on a stream of the device, until that is forgotten. */
+/* From now on another library may capture on a stream of the device, until
+ * ds_accel__captures_forget(). */
 void ds_accel__captures_may_be_foreign(struct ds_accel__device *device);
 void ds_accel__captures_forget(struct ds_accel__device *device);
 bool ds_accel__captures_are_foreign(void);
-/* Hold: until the release, none begins. False: one goes on, and nothing may be asked that would
- * break it. Try: holds only if none goes on, not even another library's; false: it does not. */
+/* Hold: no capture begins until the release. False: a capture is in progress, and the caller must
+ * not make a query that would break it. Try: holds only if no capture is in progress, including
+ * another library's; false: not held. */
 bool ds_accel__captures_hold(void);
 bool ds_accel__captures_try_hold(void);
 void ds_accel__captures_release(void);
@@ -82,33 +87,33 @@ enum ds_accel__allocator_mode {
 struct ds_accel__allocator_options {
     enum ds_accel__allocator_mode mode;
     uint32_t roundup_power2_divisions; /* 0: sizes are rounded to 512 bytes only */
-    uint64_t small_limit_bytes;        /* requests up to it come from small segments */
+    uint64_t small_limit_bytes;        /* requests up to this size come from small segments */
     uint64_t small_segment_bytes;
-    uint64_t medium_limit_bytes; /* requests below it come from segments of one size */
+    uint64_t medium_limit_bytes; /* requests below this size come from medium segments */
     uint64_t medium_segment_bytes;
-    uint64_t large_step_bytes; /* others from one of their own, rounded to this */
-    uint64_t max_split_bytes;  /* blocks from it on are never split; 0: all are */
-    double gc_threshold;       /* of the limit, from where on idle segments go; 0: never */
+    uint64_t large_step_bytes; /* larger requests get a segment of their own, rounded to this */
+    uint64_t max_split_bytes; /* blocks of this size and larger are never split; 0: all are split */
+    double gc_threshold;      /* fraction of the limit that starts garbage collection; 0: never */
     bool growable_segments;
     uint64_t limit_bytes;      /* of reserved memory; 0: none */
-    double fraction;           /* the same as a part of the device's memory; 0: none */
+    double fraction;           /* the limit as a fraction of the device's memory; 0: none */
     uint32_t history_flags;    /* DS_ACCEL__HISTORY_* */
     uint64_t history_entries;  /* at most */
-    uint64_t quarantine_bytes; /* debug: kept from being used again */
+    uint64_t quarantine_bytes; /* debug: freed memory kept out of reuse */
 };
 
 DS_ACCEL__PRIVATE void ds_accel__allocator_defaults(struct ds_accel__allocator_options *options);
-/* Over what is there: "debug", "growable_segments=true,limit_bytes=8GiB". ERR_CONFIG. */
+/* Override the given options: "debug", "growable_segments=true,limit_bytes=8GiB". ERR_CONFIG. */
 int32_t ds_accel__allocator_parse_options(const char *text,
                                           struct ds_accel__allocator_options *options);
 const char *ds_accel__allocator_mode_name(enum ds_accel__allocator_mode mode);
-/* As the configuration and the environment say. ERR_CONFIG: the variable can't be read. */
+/* Options from the configuration and the environment. ERR_CONFIG: the variable can't be parsed. */
 int32_t ds_accel__allocator_read_options(ds_accel_t *context,
                                          struct ds_accel__allocator_options *options);
 
 /*
- * An allocator over a backend's raw calls; nothing else of the library is needed, so that one can
- * run over a table that only pretends. Streams are known by their arenas.
+ * An allocator over a backend's raw calls. It needs nothing else of the library, so that it can
+ * also run over a simulated table. Callers name a stream by its arena.
  */
 struct ds_accel__allocator;
 struct ds_accel__arena;
@@ -116,83 +121,86 @@ struct ds_accel__private;
 DS_ACCEL__PRIVATE int32_t ds_accel__allocator_create(
     const struct ds_accel_plugin *table, ds_accel_plugin_device_t *device,
     const struct ds_accel__allocator_options *options, struct ds_accel__allocator **allocator_out);
-/* The public handle that callbacks get, and the number that texts have. */
+/* Set the public handle for callbacks, and the device number for messages. */
 void ds_accel__allocator_attach(struct ds_accel__allocator *allocator, ds_accel_device_t *handle,
                                 uint32_t device_index);
-/* Memory that is still allocated goes too: how many blocks. NULL is ignored. */
+/* Free the allocator and all memory still allocated; returns the number of live blocks. NULL is
+ * ignored. */
 DS_ACCEL__PRIVATE uint64_t ds_accel__allocator_destroy(struct ds_accel__allocator *allocator);
-/* A stream's arena, for ds_accel__allocator_stream_gone() to end. NULL: no memory. */
+/* A stream's arena; ds_accel__allocator_stream_gone() ends it. NULL: out of memory. */
 DS_ACCEL__PRIVATE struct ds_accel__arena *
 ds_accel__allocator_arena(struct ds_accel__allocator *allocator, ds_accel_plugin_stream_t *stream);
 DS_ACCEL__PRIVATE int32_t ds_accel__allocator_alloc(struct ds_accel__arena *arena,
                                                     uint64_t size_bytes, uint64_t align_bytes,
                                                     void **pointer_out);
-/* ERR_NOT_FOUND: nothing of this allocator's is there; ERR_INVALID: not a live block's start.
- * freeing: NULL: the stream that it was allocated on. */
+/* ERR_NOT_FOUND: the address is not in this allocator's memory; ERR_INVALID: not a live block's
+ * start. freeing NULL: the stream that the block was allocated on. */
 DS_ACCEL__PRIVATE int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
                                                    struct ds_accel__arena *freeing, void *pointer);
-/* A live block of its begins there. */
+/* Whether a live block of the allocator begins at the pointer. */
 bool ds_accel__allocator_owns(struct ds_accel__allocator *allocator, const void *pointer);
 int32_t ds_accel__allocator_record(struct ds_accel__allocator *allocator, void *pointer,
                                    struct ds_accel__arena *arena);
 /* The stream is about to be destroyed. */
 void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena);
-/* Private pools: a reference for who makes it. NULL: no memory. */
+/* Private pools: create returns a reference for the caller. NULL: out of memory. */
 struct ds_accel__private *ds_accel__private_create(struct ds_accel__allocator *allocator);
 void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_accel__private *pool);
-/* The last one opens its memory for everybody. NULL is ignored. */
+/* Releasing the last reference makes the pool's memory available to all streams. NULL is
+ * ignored. */
 void ds_accel__private_put(struct ds_accel__allocator *allocator, struct ds_accel__private *pool);
-/* This thread's allocations come from it, until it is ended. ERR_STATE: from another already, or
- * not from it. */
+/* Begin or end this thread's allocations from the pool. ERR_STATE: the thread already uses a pool,
+ * or does not use this one. */
 int32_t ds_accel__private_use(struct ds_accel__allocator *allocator, struct ds_accel__private *pool,
                               bool is_begun);
-/* The stream captures from now on, with memory of the pool; and has ended it. False: it captures
- * already. */
+/* The stream begins, and has ended, a capture with memory of the pool. False: the stream already
+ * captures. */
 bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
                                        struct ds_accel__private *pool);
 bool ds_accel__allocator_is_capturing(struct ds_accel__arena *arena);
 void ds_accel__allocator_capture_end(struct ds_accel__arena *arena);
-/* flags: DS_ACCEL__HISTORY_*; 0 forgets what was kept. */
+/* flags: DS_ACCEL__HISTORY_*; 0 drops the recorded entries. */
 int32_t ds_accel__allocator_record_history(struct ds_accel__allocator *allocator, uint32_t flags,
                                            uint64_t max_entries);
 /* Snapshot: add segments, trace and statistics to a tree's arrays. ERR_NO_MEMORY. */
 int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json_t *segments,
                                      json_t *traces, json_t *stats);
-/* Its statistics as one flat object, and its settings; NULL: no memory. */
+/* The allocator's statistics as one flat object, and its settings; NULL: out of memory. */
 json_t *ds_accel__allocator_stats_tree(struct ds_accel__allocator *allocator);
 json_t *ds_accel__allocator_settings(const struct ds_accel__allocator *allocator);
-/* Every statistic in turn, until visit says no. */
+/* Visit every statistic until visit returns false. */
 typedef bool (*ds_accel__stat_visit_t)(void *user_data, const char *key, int64_t value);
 DS_ACCEL__PRIVATE void ds_accel__allocator_visit_stats(struct ds_accel__allocator *allocator,
                                                        ds_accel__stat_visit_t visit,
                                                        void *user_data);
 /* which: DS_ACCEL_PEAK_* */
 void ds_accel__allocator_reset_peaks(struct ds_accel__allocator *allocator, uint32_t which);
-/* Give cached memory back until at most keep_bytes are reserved. ERR_INVALID: debug found memory
- * that was written after it was freed. */
+/* Return cached memory to the driver until at most keep_bytes are reserved. ERR_INVALID: debug mode
+ * found memory that was written after it was freed. */
 int32_t ds_accel__allocator_trim(struct ds_accel__allocator *allocator, uint64_t keep_bytes);
-/* Cached memory, and the largest piece of it. */
+/* Cached bytes, and the largest free piece. */
 void ds_accel__allocator_free_space(struct ds_accel__allocator *allocator, uint64_t *free_bytes_out,
                                     uint64_t *largest_bytes_out);
-/* The live block that an address lies in: its start and the size that was asked for. */
+/* The live block that contains an address: its start and its requested size. */
 bool ds_accel__allocator_find(struct ds_accel__allocator *allocator, const void *pointer,
                               uint64_t *address_out, uint64_t *size_bytes_out);
-/* Of what the device has, and what the cache could give back, within the limit. */
+/* Bytes available from the device and from releasable cached memory, within the limit. */
 uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator,
                                        uint64_t device_bytes);
 void ds_accel__allocator_set_limit(struct ds_accel__allocator *allocator, uint64_t limit_bytes);
 void ds_accel__allocator_set_callback(struct ds_accel__allocator *allocator,
                                       ds_accel_memory_failure_t callback, void *user_data);
-/* Walk and verify all blocks of all arenas: "" or what is wrong. For tests. */
+/* Walk and verify all blocks of all arenas: problem is "" or describes the first defect. For
+ * tests. */
 void ds_accel__allocator_verify(struct ds_accel__allocator *allocator, char *problem,
                                 size_t problem_size);
 
-/* memory.c: a device's allocator, a stream's arena; made when they are first needed. */
+/* memory.c: a device's allocator, a stream's arena; created on first use. */
 int32_t ds_accel__device_allocator(struct ds_accel__device *device,
                                    struct ds_accel__allocator **allocator_out);
 int32_t ds_accel__stream_arena(struct ds_accel__stream *stream, struct ds_accel__arena **arena_out);
 
-/* memory_stats.c: a snapshot of one device's memory, or of all that are open (NULL), as a tree. */
+/* memory_stats.c: a snapshot of one device's memory, or of all open devices' (NULL), as a tree. */
 int32_t ds_accel__memory_snapshot_tree(ds_accel_t *context, struct ds_accel__device *device,
                                        json_t **tree_out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Facts for programs (facts.c), settings (settings.c), both together (backend_info.c), the rest
- * (lazy.c, timer.c, job.c, share.c).
+ * Facts for programs (facts.c), settings (settings.c), both together (backend_info.c); lazy calls
+ * (lazy.c), timers (timer.c), environment (job.c), sharing and telemetry (share.c).
  */
 #ifndef DS_ACCEL_CORE_FACTS_H
 #define DS_ACCEL_CORE_FACTS_H
@@ -17,29 +17,29 @@
 
 struct ds_accel__candidate;
 
-/* What was found out of the chosen accelerator, once and for all. */
+/* The facts about the chosen accelerator, read once. */
 struct ds_accel__known {
-    struct ds_accel_backend_info info; /* the operator's word merged in */
+    struct ds_accel_backend_info info; /* with the operator's configuration merged in */
     uint64_t capabilities;
     json_t *tree; /* of ds_accel__facts_set(); only read */
     char op_builder_dir[DS_ACCEL__OP_BUILDER_DIR_SIZE];
 };
 
-/* The chosen accelerator's facts, or NULL with the error said. out is what the caller will write.
- */
+/* The chosen accelerator's facts, or NULL with the error set. out: the caller's output pointer,
+ * checked for NULL. */
 const struct ds_accel__known *ds_accel__known_get(ds_accel_t *context, const void *out,
                                                   int32_t *status_out);
 void ds_accel__known_clear(ds_accel_t *context);
-/* The name as it fits; ERR_INVALID if it does not. call: "compile_backend". */
+/* Copy text to name; ERR_INVALID if it does not fit. call: "compile_backend". */
 int32_t ds_accel__name_write(const char *text, char *name, size_t name_size, const char *call);
-/* Make the calls that wait, if the accelerator is started; no lock held. */
+/* Make the pending calls, if the accelerator is started; no lock held. */
 void ds_accel__lazy_run(ds_accel_t *context);
-/* The context goes: tell those that wait. */
+/* The context is being destroyed: call the pending functions with ERR_STATE. */
 void ds_accel__lazy_drop(ds_accel_t *context);
 
 /* ---- report_info.c: the reports on one backend ---------------------------------------------- */
 
-/* What is known of a backend from its plugin's instance and the configuration. */
+/* The facts about a backend from its plugin's instance and the configuration. */
 struct ds_accel__facts {
     ds_accel_t *context;
     const char *name;
@@ -48,17 +48,17 @@ struct ds_accel__facts {
     struct ds_accel_backend_info info;
 };
 
-/* A fact by the program's setting, else by the operator's configuration, else by the plugin, else
- * by the package; never NULL but for exhausted memory. plugin_value is taken. Lock held. */
+/* A fact from the program's setting, else from the operator's configuration, else from the plugin,
+ * else from the package; NULL only if out of memory. plugin_value is taken. Lock held. */
 json_t *ds_accel__fact(const struct ds_accel__facts *facts, const char *key, json_t *plugin_value);
 void ds_accel__facts_read(struct ds_accel__facts *facts, ds_accel_t *context, const char *name,
                           const struct ds_accel__candidate *candidate,
                           ds_accel_plugin_instance_t *instance);
-/* The members of the info report that no device's state changes. Lock held. */
+/* Set the members of the info report that do not depend on a device's state. Lock held. */
 void ds_accel__facts_set(json_t *tree, const struct ds_accel__facts *facts, bool *failed);
 /*
- * Evaluate a backend by name (NULL: the chosen one), start it if it is not, lend make_tree what it
- * asks, and stop it again. ERR_NOT_FOUND: nobody knows the name. Lock held.
+ * Evaluate a backend by name (NULL: the chosen one), start it if needed, call make_tree with its
+ * facts, and stop it again. ERR_NOT_FOUND: the name is not known. Lock held.
  */
 DS_ACCEL__PRIVATE int32_t ds_accel__with_facts(
     ds_accel_t *context, const char *name,

@@ -35,19 +35,20 @@ struct ds_accel__device;
 /* What we know of any handle; stands behind the part that ds_accel.h shows. */
 struct ds_accel__child {
     uint64_t id;                     /* unique in the process, never reused; 0: destroyed */
-    struct ds_accel__device *device; /* whose it is; NULL for a device */
+    struct ds_accel__device *device; /* the handle's device; NULL for a device */
     struct ds_accel__child *next;    /* of the device's, under its lock */
     struct ds_accel__child *previous;
     enum ds_accel__handle_kind kind;
-    bool is_listed; /* it is among the device's children */
+    bool is_listed; /* in the device's list of children */
 };
 
 struct ds_accel__stream {
     struct ds_accel_stream abi;
     struct ds_accel__child child;
-    bool is_borrowed; /* the device's default one, or the vendor's current: not ours to destroy */
-    bool is_wrapped;  /* the program's own: its end is not the native stream's */
-    uint32_t counted; /* by captures.c, as it captures: its process; 0: it is not; atomic */
+    bool is_borrowed; /* the device's default stream, or the vendor's current stream: never
+                         destroyed here */
+    bool is_wrapped;  /* wraps the program's native stream, which outlives this handle */
+    uint32_t counted; /* process in which captures.c counts it; 0: not counted; atomic */
     struct ds_accel__arena *arena; /* its memory; NULL until its first allocation; atomic */
 };
 
@@ -56,7 +57,7 @@ struct ds_accel__event {
     struct ds_accel__child child;
 };
 
-/* A pool's table is only there to tell whether it was destroyed. */
+/* A pool's table only shows whether the pool was destroyed. */
 struct ds_accel__pool {
     const struct ds_accel_plugin *table;
     struct ds_accel__child child;
@@ -66,18 +67,18 @@ struct ds_accel__pool {
 struct ds_accel__graph {
     const struct ds_accel_plugin *table;
     ds_accel_plugin_graph_t
-        *captured; /* NULL: nothing yet, or the runtime has one object for both */
+        *captured; /* NULL: nothing captured, or the runtime has one object for both */
     ds_accel_plugin_graph_exec_t *exec; /* NULL: not instantiated */
     struct ds_accel__child child;
     struct ds_accel__stream *capturing; /* the stream while it is being captured */
-    uint64_t capturing_id;              /* which it still is if it was not destroyed */
-    struct ds_accel__private *memory;   /* what the capture allocated from; NULL: nothing was */
+    uint64_t capturing_id;            /* the stream's id, to detect that the stream was destroyed */
+    struct ds_accel__private *memory; /* the pool that the capture allocated from; NULL: none */
     ds_accel_plugin_event_t *replayed; /* the end of the latest replay on another stream, or NULL */
-    bool is_replaying;                 /* that is recorded, and nobody has waited for it */
+    bool is_replaying;                 /* the event is recorded, and no thread has waited for it */
     pthread_mutex_t lock;              /* guards all above but table and child */
 };
 
-/* A timer's table is only there to tell whether it was destroyed. */
+/* A timer's table only shows whether the timer was destroyed. */
 struct ds_accel__timer {
     const struct ds_accel_plugin *table;
     struct ds_accel__child child;
@@ -88,10 +89,10 @@ struct ds_accel__timer {
     uint32_t state;
 };
 
-/* A block of memory that a generator copies numbers to the device from. */
+/* A block of host memory from which a generator copies numbers to the device. */
 struct ds_accel__staging {
-    void *memory;            /* NULL: not yet allocated */
-    bool is_pinned;          /* else the device has no pinned memory, and it is the heap's */
+    void *memory;   /* NULL: not yet allocated */
+    bool is_pinned; /* false: the device has no pinned memory, and the block is on the heap */
     ds_accel_event_t *event; /* reached when the last copy from it is done; NULL: none is waiting */
 };
 
@@ -105,10 +106,10 @@ struct ds_accel__rng {
     uint64_t block;
     uint32_t word;
     struct ds_accel__staging staging[2];
-    uint32_t turn; /* whose it is */
+    uint32_t turn; /* index of the next staging block */
 };
 
-/* What tensors share. */
+/* The memory that tensors share. */
 struct ds_accel__storage {
     uint64_t reference_count;
     void *base; /* NULL: no element */
@@ -117,7 +118,7 @@ struct ds_accel__storage {
     uint32_t place;                  /* DS_ACCEL_PLACE_* */
     uint32_t flags;                  /* DS_ACCEL_TENSOR_READ_ONLY, COPIED */
     bool is_host_accessible;
-    bool is_foreign; /* the deleter releases it; else we do, by place */
+    bool is_foreign; /* released by the deleter; else by free_memory() */
     void (*deleter)(void *user_data);
     void *user_data;
 };
@@ -142,76 +143,78 @@ struct ds_accel__device {
     struct ds_accel__candidate *candidate;
     uint32_t index;
     uint32_t open_count;    /* under the context's device_lock */
-    bool has_reference;     /* one of them is the context's own: ds_accel_device_get() */
-    uint8_t host_access;    /* the host can write its memory: 1 yes, 2 no, 0 not asked; atomic */
-    uint64_t storage_count; /* tensors' memory that holds it open too; under device_lock */
+    bool has_reference;     /* one opening is the context's own: ds_accel_device_get() */
+    uint8_t host_access;    /* the host can write its memory: 1 yes, 2 no, 0 unknown; atomic */
+    uint64_t storage_count; /* tensors' storages that also hold it open; under device_lock */
     struct ds_accel__stream
-        *default_stream;               /* NULL until somebody wants it; read and set as an atomic */
-    struct ds_accel__rng *default_rng; /* set under device_lock; NULL: nobody has asked; atomic */
+        *default_stream;               /* NULL until its first use; read and set as an atomic */
+    struct ds_accel__rng *default_rng; /* set under device_lock; NULL until its first use; atomic */
     struct ds_accel__allocator *allocator; /* NULL until the first allocation; atomic */
-    /* Guards the children: made at the first opening, kept while the memory is. */
+    /* Guards the children: created at the first opening, and kept as long as the handle's
+     * memory. */
     pthread_mutex_t lock;
     struct ds_accel__child *children;
-    struct ds_accel__pinned *pinned;    /* made by its first use, under lock; NULL: none */
+    struct ds_accel__pinned *pinned;    /* created on first use, under lock; NULL: none */
     struct ds_accel__device *next_open; /* of all contexts', under open_lock of pinned_uses.c */
     bool has_ended_work; /* of a stream that was destroyed with work left; under lock */
-    struct ds_accel__pinned_end *ends; /* of streams that were not ours; under lock */
-    /* Another library has a stream of ours, or we one of its own, and may begin a capture:
-     * captures.c counts the device in this process; 0: not; atomic. */
+    struct ds_accel__pinned_end *ends; /* of streams wrapped from the program; under lock */
+    /* Another library has a stream of this device, or this library wraps one of its streams, and it
+     * may begin a capture: the process in which captures.c counts the device; 0: not counted;
+     * atomic. */
     uint32_t may_capture;
 };
 
-/* Zeroed, with kind, device and id; the table is the caller's to set. NULL: no memory. The memory
- * of a destroyed handle stays a handle, whose table answers for it. */
+/* Zeroed, with kind, device and id; the caller sets the table. NULL: out of memory. The memory of a
+ * destroyed handle stays a handle, with a table whose functions return an error. */
 void *ds_accel__handle_take(enum ds_accel__handle_kind kind, struct ds_accel__device *device);
 void ds_accel__handle_put(enum ds_accel__handle_kind kind, void *handle);
 /* Neither NULL nor destroyed. */
 bool ds_accel__handle_is_live(const void *handle);
 void *ds_accel__child_handle(const struct ds_accel__child *child);
-/* Into the list of what the device's closing destroys, and out of it. False: it was out already,
- * so that somebody else destroys it. */
+/* Add to, and remove from, the list of handles that closing the device destroys. False: already
+ * removed, so that another thread destroys it. */
 void ds_accel__child_add(struct ds_accel__child *child);
 bool ds_accel__child_remove(struct ds_accel__child *child);
-/* The device's newest of a kind, or NULL. */
+/* The device's newest child of a kind, or NULL. */
 struct ds_accel__child *ds_accel__child_first(struct ds_accel__device *device,
                                               enum ds_accel__handle_kind kind);
 
 /* ---- device_find.c -------------------------------------------------------------------------- */
 
-/* The chosen candidate of a call that will write to out. */
+/* The chosen candidate. out: the caller's output pointer, checked for NULL. */
 int32_t ds_accel__chosen_get(const ds_accel_t *context, const void *out,
                              struct ds_accel__candidate **chosen_out);
 int32_t ds_accel__device_index_check(const ds_accel_t *context,
                                      const struct ds_accel__candidate *candidate,
                                      uint32_t device_index);
-/* For a runtime that keeps none: the calling thread's current device. */
+/* Set the calling thread's current device, for a runtime without a current device. */
 void ds_accel__current_device_keep(const ds_accel_t *context, uint32_t device_index);
 
 /* ---- device_check.c, stream.c --------------------------------------------------------------- */
 
-/* The private part of a handle, or NULL with the error said. call: "mem_alloc". */
+/* The private part of a handle, or NULL with the error set. call: "mem_alloc". */
 struct ds_accel__device *ds_accel__device_check(ds_accel_device_t *device, const char *call);
 struct ds_accel__stream *ds_accel__stream_check(ds_accel_stream_t *stream, const char *call);
-/* The same, of this device; NULL is the calling thread's current stream. */
+/* The same for a stream of this device; stream NULL: the calling thread's current stream. */
 struct ds_accel__stream *ds_accel__stream_of(struct ds_accel__device *device,
                                              ds_accel_stream_t *stream, const char *call);
-/* Until its work is done; the device's, where there are no streams. */
+/* Wait for the stream's work; for a backend without streams, the device's work. */
 int32_t ds_accel__stream_wait(struct ds_accel__stream *stream);
-/* Captures, or its capture is broken. */
+/* Whether the stream captures, including a broken capture. */
 int32_t ds_accel__stream_is_capturing(struct ds_accel__stream *stream, bool *is_capturing_out);
-/* A host task makes this call, which layer validate does not let it: say so. */
+/* Fail if a host task makes this call and layer validate forbids it. */
 int32_t ds_accel__task_check(void);
-/* The same, or the accelerator was started by a process that this one is a child of: say so. */
+/* The same, and fail if a parent process started the accelerator before fork(). */
 int32_t ds_accel__device_fork_check(const struct ds_accel__device *device);
-/* May a call without a status end a thing of the device? Not in a forked child, quietly, nor where
- * ds_accel__end_is_refused(). */
+/* May a call without a status destroy an object of the device? False in a forked child, without a
+ * message, and where ds_accel__end_is_refused() is true. */
 bool ds_accel__device_lets_end(const struct ds_accel__device *device, const char *call);
-/* Host code may touch the device's memory. */
+/* Whether host code may access the device's memory. */
 bool ds_accel__device_is_host_accessible(struct ds_accel__device *device);
-/* What the runtime says of an address; false: nothing. */
+/* The runtime's description of an address; false: the runtime does not know it. */
 bool ds_accel__device_pointer_info(struct ds_accel__device *device, const void *pointer,
                                    struct ds_accel_pointer_info *info_out);
-/* Keep the device open, and its context there. */
+/* Keep the device open, and its context alive. */
 void ds_accel__device_hold(struct ds_accel__device *device);
 void ds_accel__device_release(struct ds_accel__device *device);
 /* Close what the context itself holds open. */

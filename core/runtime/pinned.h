@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
-/* The pool of pinned memory, between pinned_pool.c, which keeps it, and pinned.c, which uses it. */
+/* The pool of pinned memory: interface between pinned_pool.c, which keeps the pool, and pinned.c,
+ * which uses it. */
 #ifndef DS_ACCEL_PINNED_H
 #define DS_ACCEL_PINNED_H
 
@@ -20,16 +21,17 @@ enum ds_accel__pinned_state {
     DS_ACCEL__PINNED_WAITING /* freed, while streams use it */
 };
 
-/* A stream that uses a block; after the block was freed, what says that it is done. */
+/* A stream that uses a block; after the block was freed, the event or condition that shows that the
+ * stream is done. */
 struct ds_accel__pinned_use {
-    struct ds_accel__device *device; /* the stream's; it is purged when that is closed */
-    struct ds_accel__stream *stream; /* NULL: any that was destroyed with work left */
+    struct ds_accel__device *device; /* the stream's device; the use is purged when it is closed */
+    struct ds_accel__stream *stream; /* NULL: streams that were destroyed with work left */
     uint64_t stream_id;
-    uint64_t end; /* number of the latest of the device's ends; 0: not one of these */
+    uint64_t end;                   /* number of the device's latest end to wait for; 0: none */
     ds_accel_plugin_event_t *event; /* NULL: the device must have been idle */
 };
 
-/* Where the work ends of a program's own stream that we know no more. */
+/* The end of the work of a program's wrapped stream whose handle was destroyed. */
 struct ds_accel__pinned_end {
     struct ds_accel__pinned_end *next; /* an older one */
     uint64_t number;                   /* from 1 on */
@@ -38,23 +40,23 @@ struct ds_accel__pinned_end {
 
 struct ds_accel__pinned_block {
     struct ds_accel__pinned_block *next_in_bucket;
-    struct ds_accel__pinned_block *next; /* of those that are ready or wait */
+    struct ds_accel__pinned_block *next; /* in the list of ready or of waiting blocks */
     char *pointer;
     uint64_t size_bytes;
-    uint64_t asked_bytes; /* of the live one */
+    uint64_t asked_bytes; /* size requested for the live block */
     uint32_t flags;
     enum ds_accel__pinned_state state;
     struct ds_accel__pinned_use *uses;
     uint32_t use_count;
     uint32_t use_capacity;
-    bool needs_idle; /* no memory was left to say what uses it */
+    bool needs_idle; /* out of memory while recording a use: the device must become idle */
 };
 
-/* As torch counts (pinned_figures.c). */
+/* Counted as torch counts (pinned_figures.c). */
 struct ds_accel__pinned_figure {
     uint64_t current;
     uint64_t peak;
-    uint64_t allocated; /* all that was ever added */
+    uint64_t allocated; /* total ever added */
     uint64_t freed;
 };
 
@@ -90,7 +92,7 @@ struct ds_accel__pinned {
     size_t bucket_count;                     /* a power of two */
     struct ds_accel__pinned_block *ready[DS_ACCEL__PINNED_LISTS];
     struct ds_accel__pinned_block *waiting;
-    ds_accel_plugin_event_t **events; /* spare ones; room for all that exist */
+    ds_accel_plugin_event_t **events; /* spare events; room for all existing events */
     size_t event_count;
     size_t events_made;
     uint64_t kept_limit_bytes;
@@ -98,48 +100,48 @@ struct ds_accel__pinned {
     struct ds_accel__pinned_figures figures;
 };
 
-/* The device's pool, made by its first use; NULL: no memory. */
+/* The device's pool, created on first use; NULL: out of memory. */
 struct ds_accel__pinned *ds_accel__pinned_pool(struct ds_accel__device *device);
 
-/* All below: lock held, unless they say otherwise. */
+/* All functions below: lock held, unless noted otherwise. */
 
 /* The size that a request is rounded to; needs no lock. */
 uint64_t ds_accel__pinned_class(uint64_t size_bytes);
-/* The block that starts there, in whatever state; NULL: none. */
+/* The block that starts at pointer, in any state; NULL: none. */
 struct ds_accel__pinned_block *ds_accel__pinned_block(const struct ds_accel__pinned *pool,
                                                       const void *pointer);
-/* Enter a block that came from the runtime. */
+/* Add a block allocated by the runtime. */
 void ds_accel__pinned_insert(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
-/* A block that is ready and fits, out of its list; NULL: there is none. */
+/* Take a ready block that fits out of its list; NULL: none. */
 struct ds_accel__pinned_block *ds_accel__pinned_take(struct ds_accel__pinned *pool,
                                                      uint64_t size_bytes, uint64_t align_bytes,
                                                      uint32_t flags);
-/* Take a freed block back. What is over the limit is returned: a list to release. */
+/* Put a freed block into the pool. Returns the blocks over the limit: a list to release. */
 struct ds_accel__pinned_block *ds_accel__pinned_put(struct ds_accel__pinned *pool,
                                                     struct ds_accel__pinned_block *block);
-/* Take what is ready out of the pool until it keeps no more than that: a list to release. */
+/* Take ready blocks out of the pool until it keeps at most kept_bytes: a list to release. */
 struct ds_accel__pinned_block *ds_accel__pinned_surplus(struct ds_accel__pinned *pool,
                                                         uint64_t kept_bytes);
 /* ---- pinned_uses.c: lock of the pool held ---------------------------------------------------- */
 
-/* The stream uses the block. ERR_NO_MEMORY */
+/* Record that the stream uses the block. ERR_NO_MEMORY */
 int32_t ds_accel__pinned_use(struct ds_accel__pinned_block *block, struct ds_accel__stream *stream);
-/* The block was freed: mark all that streams have queued by now. */
+/* The block was freed: mark all work that streams have queued by now. */
 void ds_accel__pinned_mark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
-/* True if all of that is done; what is done is not asked again. */
+/* True if all marked work is done; finished marks are not queried again. */
 bool ds_accel__pinned_is_done(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
-/* Take back the events of a block that nobody will ask about. */
+/* Take back the events of a block that will not be queried any more. */
 void ds_accel__pinned_unmark(struct ds_accel__pinned *pool, struct ds_accel__pinned_block *block);
 
-/* Give a list of blocks back to the runtime, without the lock. True if there was one. */
+/* Return a list of blocks to the runtime, without the lock. True if the list had a block. */
 bool ds_accel__pinned_release(struct ds_accel__pinned *pool,
                               struct ds_accel__pinned_block *surplus);
 
-/* pinned_figures.c: a block comes, goes, is given out, or can be given out again. */
+/* pinned_figures.c: a block was added, released, allocated, or became reusable. */
 void ds_accel__pinned_count(struct ds_accel__pinned *pool,
                             const struct ds_accel__pinned_block *block,
                             enum ds_accel__pinned_change change);
-/* The runtime has allocated or freed since then; without the lock. */
+/* Count the duration of a runtime call that began at begin_ns; without the lock. */
 void ds_accel__pinned_time(struct ds_accel__pinned *pool, bool is_free, uint64_t begin_ns);
 void ds_accel__pinned_forget_peaks(struct ds_accel__pinned *pool);
 

@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 struct ds_accel__report_tools {
-    /* The tree of a report that the tools make. Lock held, except for RECORDING. */
+    /* Make the tree of a report of the tools library. Lock held, except for RECORDING. */
     int32_t (*make_tree)(ds_accel_t *context, uint32_t report, const char *name, uint32_t format,
                          json_t **tree_out);
     /* The text or the picture of any report's tree. NULL: no memory. */
@@ -24,12 +24,13 @@ struct ds_accel__report_tools {
 /* Set by report/report_tools.c. */
 DS_ACCEL__PRIVATE extern const struct ds_accel__report_tools *ds_accel__report_tools;
 
-/* Reports that functions of their own write. */
+/* Reports written by functions of their own. */
 #define DS_ACCEL__REPORT_CONFIG_CHECK 100u
 #define DS_ACCEL__REPORT_LINT 101u
 #define DS_ACCEL__REPORT_CONFORMANCE 102u
 
-/* The tree of any report but RECORDING; what it needs happened before. Lock held. */
+/* The tree of any report but RECORDING; the caller has prepared the report (detection, probes).
+ * Lock held. */
 DS_ACCEL__PRIVATE int32_t ds_accel__report_tree(ds_accel_t *context, uint32_t report,
                                                 const char *name, uint32_t format,
                                                 json_t **tree_out);

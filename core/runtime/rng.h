@@ -16,7 +16,8 @@ enum ds_accel__numbers_kind {
     DS_ACCEL__NUMBERS_NORMAL
 };
 
-/* What numbers are made of; philox.c says how. Seed, place, kind and dtype are the caller's. */
+/* The parameters of random numbers; philox.c describes the algorithm. The caller sets seed,
+ * position, kind and dtype. */
 struct ds_accel__numbers {
     uint64_t seed;
     uint64_t subsequence;
@@ -34,15 +35,15 @@ struct ds_accel__numbers {
 /* Fill in the rest. first, second: low and high, or mean and standard deviation. ERR_INVALID. */
 int32_t ds_accel__numbers_prepare(struct ds_accel__numbers *numbers, double first, double second,
                                   const char *call);
-/* Move to the first place that count elements can begin at; *end_out: the place behind them.
- * ERR_LIMIT: the subsequence has no such place. */
+/* Move to the first position where count elements can begin; *end_out: the position after them.
+ * ERR_LIMIT: the subsequence has no such position. */
 int32_t ds_accel__numbers_place(struct ds_accel__numbers *numbers, uint64_t count,
                                 struct ds_accel__numbers *end_out);
-/* Elements [first, first + count) of those that begin at the place. */
+/* Write elements [first, first + count) of the sequence that begins at the position. */
 void ds_accel__numbers_make(const struct ds_accel__numbers *numbers, uint64_t first, uint64_t count,
                             void *out);
 void ds_accel__rng_destroy(struct ds_accel__rng *rng);
-/* NULL with the error said: it is NULL, destroyed, or of a process that this is a child of. */
+/* NULL with the error set: the generator is NULL, destroyed, or inherited from a parent process. */
 struct ds_accel__rng *ds_accel__rng_check(ds_accel_rng_t *rng, const char *call);
 /* The status that goes with that NULL. */
 int32_t ds_accel__rng_refused(const ds_accel_rng_t *rng);

@@ -14,16 +14,16 @@ struct ds_accel__tensor;
 
 /* Bytes of an element; 0: no such dtype. */
 uint64_t ds_accel__dtype_bytes(uint32_t dtype);
-/* Neither NULL nor gone, or NULL with the error said. */
+/* The tensor if it is neither NULL nor destroyed, else NULL with the error set. */
 struct ds_accel__tensor *ds_accel__tensor_check(const ds_accel_tensor_t *tensor, const char *call);
 bool ds_accel__tensor_is_contiguous(const struct ds_accel__tensor *tensor);
 void *ds_accel__tensor_data(const struct ds_accel__tensor *tensor);
-/* First byte of the elements and first byte behind them, relative to the first element. False: the
- * numbers are too large. */
+/* First byte of the elements and first byte after them, relative to the first element. False: the
+ * numbers overflow. */
 bool ds_accel__tensor_extent(const struct ds_accel__tensor *tensor, int64_t *low_out,
                              int64_t *high_out);
-/* A contiguous tensor in the place, on the device (HOST: NULL), for use in the stream's order
- * (NULL: the current one), aligned as pinned memory is. */
+/* A contiguous tensor in the place, on the device (HOST: NULL), for use in stream order (NULL: the
+ * current stream), aligned like pinned memory. */
 int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
                                 ds_accel_stream_t *stream, uint32_t dtype, uint32_t ndim,
                                 const int64_t *shape, uint64_t align_bytes,
@@ -32,9 +32,10 @@ int32_t ds_accel__tensor_create(uint32_t place, struct ds_accel__device *device,
 int32_t ds_accel__tensor_copy_to(struct ds_accel__tensor *tensor, uint32_t place,
                                  struct ds_accel__device *device, uint64_t align_bytes,
                                  ds_accel_stream_t *stream, ds_accel_tensor_t **tensor_out);
-/* May the call, which has no status, end a reference? It says why not: see end_is_refused(). */
+/* May the call, which has no status, release a reference? The reason is logged if not: see
+ * end_is_refused(). */
 bool ds_accel__tensor_lets_end(const struct ds_accel__tensor *tensor, const char *call);
-/* Of foreign memory, whose place is known. The device is held open by the tensor. */
+/* A tensor of foreign memory in a known place. The tensor holds the device open. */
 int32_t ds_accel__tensor_wrap(const struct ds_accel_tensor_memory *memory, uint32_t place,
                               struct ds_accel__device *device,
                               struct ds_accel__tensor **tensor_out);
