@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The caching allocator: device memory that is given back is kept, and given out again without
- * asking the driver. One allocator per device; in it
+ * The caching allocator: it keeps freed device memory and reuses it without calling the driver.
+ * Each device has one allocator, which contains
  *
  *   arena     the memory of one stream (or of one stream in one private pool), with a lock
  *   segment   one piece of memory from the driver; belongs to an arena
- *   block     a part of a segment: the program's, or free, or free once other streams are done
+ *   block     a part of a segment: owned by the program, free, or free once other streams are done
  *
- * This file is the fast path, whole: as much as was freed last on the stream is allocated again, or
- * freed. It takes one lock, that no other stream wants, and writes no cache line that another
- * stream writes; it calls nothing outside this file but the slow paths, when it does not apply.
+ * This file is the whole fast path: allocating the size that was freed last on the stream, and
+ * freeing it. The fast path takes one lock, which no other stream contends for, and writes no cache
+ * line that another stream writes. It calls nothing outside this file except, when it does not
+ * apply, the slow paths.
  *
  *   allocator_alloc.c     slow path of allocating      allocator_free.c      slow path of freeing
  *   allocator_pending.c   freed, but still used        allocator_marks.c     stream order
@@ -21,16 +22,16 @@
  *   allocator_history.c   what happened, snapshots     allocator_debug.c     the mode that checks
  *   allocator_settings.c  settings                     allocator_lock.c      an arena's lock
  *
- * What the order of streams means for memory: a free is a point in the stream that it names. The
- * stream on which the block was allocated, and its arena, may use the memory again at once, since
- * work is queued behind that point. Each other stream that used it puts a mark where it is now, and
- * whoever gets the block lets his stream wait for these marks on the device. A block of another
- * arena is used after that arena's stream, of which a mark is made when it is taken.
+ * Stream order: a free is a point in the stream that it names. The stream on which the block was
+ * allocated, and its arena, may reuse the memory at once, since new work is queued after that
+ * point. For each other stream that used the block the free records a mark at the stream's current
+ * end, and the stream that gets the block waits for these marks on the device. A stream that steals
+ * a block of another arena also waits for that arena's stream: stealing records a mark of it.
  *
- * Which free block a request gets, when the driver is asked and for how much are torch's rules, so
- * that a program needs no more memory here than there. Only what torch would not do any more, or
- * would fail at, is added: memory of streams and pools that are gone serves others, and so do parts
- * of other streams' memory when all else failed.
+ * The choice of a free block, and when the driver is called and for how much, follow torch's rules,
+ * so that a program needs no more memory here than with torch. This allocator adds only steps for
+ * requests that would fail in torch: it reuses memory of destroyed streams and pools, and, after
+ * all other steps failed, parts of other streams' memory.
  */
 #include "runtime/allocator/allocator.h"
 
@@ -41,7 +42,7 @@
 
 typedef int64_t pair_t __attribute__((vector_size(16)));
 
-/* Differences of all lanes, in registers. */
+/* The differences of all lanes, in registers. */
 struct differences {
     pair_t a;
     pair_t b;
@@ -62,8 +63,8 @@ static inline __attribute__((always_inline)) pair_t room(pair_t limit, pair_t va
     return limit - value;
 }
 
-/* ds_accel__figures_apply() without the totals. A free lets all lanes of the first half sink, which
- * cannot pass a limit. */
+/* ds_accel__figures_apply() without the totals. A free decreases all lanes of the first half, so
+ * these cannot pass a limit. */
 static inline __attribute__((always_inline)) bool
 apply(struct ds_accel__figures *figures, uint32_t kind, struct differences by, bool is_free)
 {
@@ -86,7 +87,7 @@ apply(struct ds_accel__figures *figures, uint32_t kind, struct differences by, b
     return true;
 }
 
-/* What allocating a block again that was taken back does to what is split and free. */
+/* The effect on the figures of split free memory of allocating an undone block again. */
 static inline __attribute__((always_inline)) pair_t split_of(const struct ds_accel__block *block)
 {
     int64_t size = (int64_t)block->size_bytes;
@@ -111,7 +112,8 @@ static inline int64_t rise(int64_t difference)
 
 /* ---- allocating ----------------------------------------------------------------------------- */
 
-/* The fast path took the block, but a peak may move. The lock of its home is held, and released. */
+/* The fast path took the block, but a peak may change. The lock of the block's home is held, and
+ * released. */
 static __attribute__((noinline)) void settle_slowly(struct ds_accel__block *block)
 {
     struct ds_accel__arena *home = block->home;
@@ -213,7 +215,7 @@ int32_t ds_accel__allocator_free(struct ds_accel__allocator *allocator,
     split = -split_of(block);
     by = (struct differences){
         {-1, -1}, {-size, -size}, {-(int64_t)block->requested_bytes, split[0]}, {split[1], 0}};
-    /* What is oversize goes the long way: its lane does not change here. */
+    /* Oversize blocks take the slow path: their lane does not change here. */
     if (__builtin_expect(!apply(&home->figures, block->kind, by, true), 0)) {
         ds_accel__latch_release(&home->latch);
         return ds_accel__free_slowly(allocator, freeing, pointer);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The slow path of an allocation. A request that the fast path of allocator.c does not answer tries
- * in turn: free blocks of the arena; pending ones; a segment whose stream or pool is gone; the
- * driver; giving back blocks that max_split_bytes keeps whole, then all that is cached once other
- * streams are done with what keeps it apart, and asking the driver again; a segment of its own
- * where others grow by pages; parts of other arenas' segments; the program's callback.
+ * The slow path of an allocation. A request that the fast path of allocator.c does not serve tries
+ * in turn: free blocks of the arena; pending blocks; a segment of a destroyed stream or pool; the
+ * driver; releasing blocks that max_split_bytes keeps whole, then waiting for pending blocks and
+ * releasing all cached memory, each followed by a retry of the driver; a separate segment of less
+ * than a page where segments are growable; parts of other arenas' segments; the program's callback.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -43,10 +43,10 @@ static uint32_t kind_of(const struct ds_accel__allocator *allocator, uint64_t fi
 /* ---- pending blocks ------------------------------------------------------------------------- */
 
 /*
- * A pending block that fits, its marks waited for by the stream that will have it: the arena's own,
- * or a thief's, who has to wait for the arena's stream too. What is left over is free if the
- * arena's own stream waited; else it stays pending, and the block keeps its marks until the thief
- * has it for good. The arena's lock is held.
+ * Take a pending block that fits and make the new stream wait for its marks: the arena's own
+ * stream, or a stealing arena's stream, which also waits for the arena's own. The remainder of the
+ * block is free if the arena's own stream waited; otherwise the remainder stays pending, and the
+ * block keeps its marks until stealing is complete. The arena's lock is held.
  */
 static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
                                             struct ds_accel__arena *user, uint32_t kind,
@@ -78,7 +78,7 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
     best = ds_accel__block_cut(arena, best, fit_bytes, align_bytes, user == arena ? NULL : waits,
                                changes);
     if (best != NULL) {
-        best->after = 0; /* freed, it is merged with neighbours that it was apart from before */
+        best->after = 0; /* a free merges it with new neighbours */
     }
     if (best != NULL && user != arena) {
         best->waits = waits;
@@ -91,14 +91,14 @@ static struct ds_accel__block *take_pending(struct ds_accel__arena *arena,
 /* ---- allocating ----------------------------------------------------------------------------- */
 
 struct request {
-    struct ds_accel__arena *arena; /* of the stream that asks */
+    struct ds_accel__arena *arena; /* of the requesting stream */
     uint64_t size_bytes;
     uint64_t fit_bytes;
     uint64_t align_bytes;
     uint32_t kind;
 };
 
-/* A taken block becomes the program's. The lock of its home is held, and released. */
+/* Give a taken block to the program. The lock of its home is held, and released. */
 static void give(const struct request *request, struct ds_accel__block *block,
                  struct ds_accel__change *changes)
 {
@@ -122,7 +122,7 @@ static void give(const struct request *request, struct ds_accel__block *block,
     ds_accel__figures_finish(home, changes, block, DS_ACCEL__BLOCK_LIVE);
 }
 
-/* What the arena has itself. Pending blocks that nobody waits for any more are free, as others. */
+/* Take a block of the arena itself. Pending blocks whose marks are reached count as free. */
 static struct ds_accel__block *take_own(const struct request *request)
 {
     struct ds_accel__arena *arena = request->arena;
@@ -146,7 +146,7 @@ static struct ds_accel__block *take_own(const struct request *request)
     return block;
 }
 
-/* From the driver: DS_ACCEL_OK with the block; NOT_READY: look again. */
+/* Get a block from the driver: DS_ACCEL_OK with the block; NOT_READY: search again. */
 static int32_t obtain(const struct request *request, bool may_grow,
                       struct ds_accel__block **block_out)
 {
@@ -162,7 +162,7 @@ static int32_t obtain(const struct request *request, bool may_grow,
     return status;
 }
 
-/* Take from one other arena, whose lock is held; all locks are. */
+/* Take a block from one other arena. All locks are held. */
 static struct ds_accel__block *take_from(const struct request *request,
                                          struct ds_accel__arena *victim, uint32_t kind,
                                          struct ds_accel__change *changes)
@@ -178,7 +178,7 @@ static struct ds_accel__block *take_from(const struct request *request,
     return block;
 }
 
-/* The thief could not have it: back to its arena, as it was. All locks are held. */
+/* Stealing failed: return the block to its arena, unchanged. All locks are held. */
 static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *block)
 {
     struct ds_accel__change changes[DS_ACCEL__KIND_COUNT];
@@ -195,8 +195,8 @@ static void put_back(struct ds_accel__arena *victim, struct ds_accel__block *blo
 }
 
 /*
- * A part of another arena's memory, of either kind, or what is of the other kind in the own: before
- * failing. The block stays the other arena's and returns there.
+ * The last step before failing: take a part of another arena's memory, of either kind, or memory of
+ * the other kind in the own arena. The block still belongs to the other arena and returns there.
  */
 static struct ds_accel__block *take_anywhere(const struct request *request)
 {
@@ -246,7 +246,7 @@ static struct ds_accel__block *take_anywhere(const struct request *request)
     return block;
 }
 
-/* Old segments go before the limit is near. */
+/* Release old segments before the limit is reached. */
 static void collect_garbage(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -266,7 +266,7 @@ static void collect_garbage(const struct request *request)
     }
 }
 
-/* The age of garbage is counted in requests: what is free is free from this one on. */
+/* The age of garbage is counted in requests: memory free now is free since this request. */
 static void count_request(const struct request *request)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -277,7 +277,7 @@ static void count_request(const struct request *request)
     }
 }
 
-/* Own memory, segments that nobody else will use, the driver. */
+/* Try own memory, segments of destroyed streams and pools, the driver. */
 static int32_t try_all(const struct request *request, struct ds_accel__block **block_out)
 {
     bool is_caching = request->arena->allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF;
@@ -298,8 +298,8 @@ static int32_t try_all(const struct request *request, struct ds_accel__block **b
     return status == DS_ACCEL_NOT_READY ? DS_ACCEL_ERR_NO_MEMORY : status;
 }
 
-/* As torch does: what max_split_bytes keeps whole goes first, then all that is cached, which counts
- * as a retry. Then whatever is free anywhere. */
+/* As in torch: release first the blocks that max_split_bytes keeps whole, then all cached memory,
+ * which counts as a retry. Then take free memory of any arena. */
 static int32_t try_harder(const struct request *request, struct ds_accel__block **block_out)
 {
     struct ds_accel__allocator *allocator = request->arena->allocator;
@@ -313,14 +313,15 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
         return status;
     }
     pthread_mutex_lock(&allocator->lock);
-    is_captured = allocator->capture_count > 0; /* nothing can be given back */
+    is_captured = allocator->capture_count > 0; /* nothing can be released */
     allocator->retry_count += !is_captured;
     pthread_mutex_unlock(&allocator->lock);
     if (!is_captured) {
         ds_accel__allocator_trim(allocator, 0);
         status = try_all(request, block_out);
         if (status == DS_ACCEL_ERR_NO_MEMORY && allocator->granule_bytes != 0) {
-            /* Less than the pages that a segment would grow by. */
+            /* A separate segment needs less than the pages that a growable segment would grow
+             * by. */
             status = obtain(request, false, block_out);
             status = status == DS_ACCEL_NOT_READY ? DS_ACCEL_ERR_NO_MEMORY : status;
         }
@@ -332,7 +333,8 @@ static int32_t try_harder(const struct request *request, struct ds_accel__block 
     return status;
 }
 
-/* Whether this thread is in the program's callback: what that asks for itself may fail. */
+/* Whether this thread runs the program's callback: allocations inside it fail without a nested
+ * callback. */
 static _Thread_local bool is_asking;
 
 static int32_t ask_program(const struct request *request, struct ds_accel__block **block_out)
@@ -413,7 +415,7 @@ int32_t ds_accel__alloc_slowly(struct ds_accel__arena *arena, uint64_t size_byte
     if (status >= 0) {
         bool is_debug = allocator->options.mode == DS_ACCEL__ALLOCATOR_DEBUG;
 
-        /* With its red zone, which is filled. */
+        /* Including its red zone, which is filled. */
         ds_accel__layer_block_alloc(allocator->device, (void *)(uintptr_t)block->address,
                                     is_debug ? block->fit_bytes : size_bytes, arena->stream);
         if (is_debug) {

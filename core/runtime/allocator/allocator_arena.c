@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Arenas, which come with streams and serve again when streams and their memory are gone, and an
- * allocator as a whole: trimmed, limited, looked at, verified, made and destroyed.
+ * Arenas, which are created with streams and reused when a stream and its memory are gone, and
+ * operations on a whole allocator: trim, limit, inspect, verify, create and destroy.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -16,7 +16,7 @@
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
-/* No thread is about to count what it did in this arena. */
+/* Whether no thread is about to count an operation in this arena. */
 static bool is_settled(const struct ds_accel__arena *arena)
 {
     int64_t sum = 0;
@@ -28,7 +28,7 @@ static bool is_settled(const struct ds_accel__arena *arena)
     return sum == 0;
 }
 
-/* The locks of allocator and arena are held: nothing refers to it any more. */
+/* Whether nothing refers to the arena any more. The locks of allocator and arena are held. */
 static bool is_over(const struct ds_accel__arena *arena)
 {
     bool is_closed = arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
@@ -37,7 +37,8 @@ static bool is_over(const struct ds_accel__arena *arena)
            __atomic_load_n(&arena->use_count, __ATOMIC_RELAXED) == 0;
 }
 
-/* The allocator's lock is held: arenas whose streams and memory are gone serve again. */
+/* Make arenas of destroyed streams without memory available for reuse. The allocator's lock is
+ * held. */
 static void collect_arenas(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__arena **place = &allocator->arenas;
@@ -87,7 +88,7 @@ struct ds_accel__arena *ds_accel__arena_make(struct ds_accel__allocator *allocat
         memset(arena, 0, sizeof(*arena));
         arena->allocator = allocator;
     }
-    /* A thread that comes too late may hold the lock for a moment, of an arena that was. */
+    /* A late thread may still hold the lock of the ended arena for a moment. */
     ds_accel__latch_take(&arena->latch);
     arena->stream = stream;
     arena->is_gone = 0;
@@ -126,7 +127,7 @@ void ds_accel__allocator_stream_gone(struct ds_accel__arena *arena)
 
     pthread_mutex_lock(&allocator->lock);
     if (arena->is_capturing || ds_accel__mark_record(arena, &mark) < 0) {
-        mark = NULL; /* destroying it waits, as far as anything can */
+        mark = NULL; /* destroying the mark waits, if the runtime can wait */
     }
     for (struct ds_accel__arena *each = allocator->arenas; each != NULL; each = each->next) {
         if (each->id != id) {
@@ -242,7 +243,7 @@ uint64_t ds_accel__allocator_available(struct ds_accel__allocator *allocator, ui
     return (device_bytes < room ? device_bytes : room) + idle;
 }
 
-/* What the backend can do. */
+/* Read the backend's capabilities. */
 static void learn(struct ds_accel__allocator *allocator)
 {
     const struct ds_accel_plugin *table = allocator->table;
@@ -313,7 +314,7 @@ int32_t ds_accel__allocator_create(const struct ds_accel_plugin *table,
         allocator->special |= DS_ACCEL__SPECIAL_MODE;
     }
     if (__atomic_load_n(&ds_accel__layers_on, __ATOMIC_ACQUIRE) != 0) {
-        allocator->special |= DS_ACCEL__SPECIAL_LAYERS; /* they are told of each block */
+        allocator->special |= DS_ACCEL__SPECIAL_LAYERS; /* layers receive each block */
     }
     if ((options->mode == DS_ACCEL__ALLOCATOR_DEBUG && ds_accel__debug_init(allocator) < 0) ||
         (options->history_entries > 0 && options->mode != DS_ACCEL__ALLOCATOR_DEBUG &&
@@ -334,7 +335,7 @@ void ds_accel__allocator_attach(struct ds_accel__allocator *allocator, ds_accel_
     allocator->device_index = device_index;
 }
 
-/* Everything that is left in an arena goes back to the driver; how many blocks were live. */
+/* Return all memory of an arena to the driver; returns the number of live blocks. */
 static uint64_t empty(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The mode "debug": finds programs that write where they must not. Behind every allocation lies a
- * red zone with a pattern; memory is filled when it is given out, so that what was never written is
- * seen, and when it is freed, so that what is used after that is seen. Freed memory stays out of
- * use, in a quarantine of limited size, and is looked at when it leaves it.
+ * The mode "debug" finds invalid writes of programs. A red zone with a pattern follows every
+ * allocation. Memory is filled when it is allocated, to show reads of unwritten memory, and when it
+ * is freed, to show uses after the free. Freed memory stays in a quarantine of limited size, and is
+ * checked when it leaves the quarantine.
  *
- * Looking needs the streams to be done: this mode waits where the others do not. Memory of streams
- * that capture is neither filled nor looked at, since both would become part of the graph; nor is
- * memory of backends that cannot fill or copy.
+ * A check needs the streams to be done: this mode waits where the other modes do not. Memory of
+ * capturing streams is neither filled nor checked, since both would become part of the graph; nor
+ * is memory of backends that cannot fill or copy.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -41,7 +41,8 @@ struct ds_accel__quarantine {
 
 /* ---- filling and looking -------------------------------------------------------------------- */
 
-/* No lock is held: under the allocator's, nobody destroys the stream meanwhile. */
+/* No lock is held on entry; the allocator's lock keeps the stream from being destroyed
+ * meanwhile. */
 static bool fill(struct ds_accel__arena *arena, uint64_t address, uint64_t size_bytes,
                  unsigned char value)
 {
@@ -57,8 +58,8 @@ static bool fill(struct ds_accel__arena *arena, uint64_t address, uint64_t size_
     return is_filled;
 }
 
-/* Wait for all that the arena's stream was given. False: it can't be waited for, or nothing is to
- * be looked at, as a stream captures. The allocator's lock is not held. */
+/* Wait for all work queued on the arena's stream. False: the wait failed, or a stream captures, so
+ * that no memory may be checked. The allocator's lock is not held. */
 static bool finish(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -73,7 +74,8 @@ static bool finish(struct ds_accel__arena *arena)
     return is_done;
 }
 
-/* Where the first byte is that is not value; size_bytes if all are, or they can't be read. */
+/* The offset of the first byte that differs from value; size_bytes if no byte differs, or if the
+ * memory can't be read. */
 static uint64_t compare(const struct ds_accel__allocator *allocator, uint64_t address,
                         uint64_t size_bytes, unsigned char value)
 {
@@ -101,7 +103,8 @@ static uint64_t compare(const struct ds_accel__allocator *allocator, uint64_t ad
     return size_bytes;
 }
 
-/* The same, unless a stream captures, which reading would break: none begins to meanwhile. */
+/* The same, except while a stream captures, since reading would break the capture; no capture
+ * begins meanwhile. */
 static uint64_t find_damage(struct ds_accel__allocator *allocator, uint64_t address,
                             uint64_t size_bytes, unsigned char value)
 {
@@ -179,7 +182,7 @@ static bool hold(struct ds_accel__quarantine *quarantine, struct ds_accel__block
     return true;
 }
 
-/* Lock held: let the oldest one go, after a look at it. */
+/* Check and release the oldest block. Lock held. */
 static int32_t let_go(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__quarantine *quarantine = allocator->quarantine;
@@ -222,7 +225,7 @@ static int32_t let_go(struct ds_accel__allocator *allocator)
     return status;
 }
 
-/* The first thing that is found is what is said. */
+/* The first defect found is the one reported. */
 int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t keep_bytes)
 {
     struct ds_accel__quarantine *quarantine = allocator->quarantine;
@@ -247,7 +250,7 @@ int32_t ds_accel__debug_flush(struct ds_accel__allocator *allocator, uint64_t ke
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-/* All streams that used the block are done. False: not all could be waited for. */
+/* Wait for all streams that used the block. False: a wait failed. */
 static bool wait_for_users(const struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
     struct ds_accel__arena *arenas[] = {block->home, block->user, freeing};
@@ -294,7 +297,7 @@ int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__are
     char said[600];
 
     ds_accel__layer_block_free(allocator->device, (void *)(uintptr_t)block->address, NULL);
-    if (!is_done) { /* the usual way keeps the order */
+    if (!is_done) { /* the normal free keeps the stream order */
         return ds_accel__free_in_order(block, freeing);
     }
     ds_accel__free_to_hold(block);
@@ -302,7 +305,7 @@ int32_t ds_accel__debug_free(struct ds_accel__block *block, struct ds_accel__are
     is_done = hold(allocator->quarantine, block, is_filled);
     pthread_mutex_unlock(&allocator->quarantine->lock);
     if (!is_done) {
-        return ds_accel__no_memory(); /* it stays out of use */
+        return ds_accel__no_memory(); /* the block stays out of use */
     }
     ds_accel__copy(said, sizeof(said), status < 0 ? ds_accel_last_error() : "");
     later = allocator->options.quarantine_bytes > 0

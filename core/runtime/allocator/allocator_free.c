@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The slow path of a free: any live block, in any mode, with whatever streams use it; and what else
- * is asked of a live block. allocator.c has the fast path.
+ * The slow path of a free: any live block, in any mode, used by any streams; and other operations
+ * on live blocks. allocator.c has the fast path.
  */
 #include "host/layers.h"
 #include "runtime/allocator/allocator.h"
@@ -10,8 +10,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* The live block at an address, its home's lock held; else the error is said, and no lock held:
- * NOT_FOUND, nothing of ours is there; INVALID, what is there is not a live block's start. */
+/* Find the live block at an address and hold its home's lock; on failure the error is set and no
+ * lock is held: NOT_FOUND, the address is not in this allocator's memory; INVALID, it is not a live
+ * block's start. */
 static int32_t lock_live(struct ds_accel__allocator *allocator, const void *pointer,
                          const char *call, struct ds_accel__block **block_out)
 {
@@ -40,7 +41,7 @@ static int32_t lock_live(struct ds_accel__allocator *allocator, const void *poin
     return ds_accel__allocator_refuse(allocator, call, pointer);
 }
 
-/* The last of it: out of its arena, and gone. grow_lock is held. */
+/* Remove the block from its arena and return it to the driver. grow_lock is held. */
 static int32_t give_back(struct ds_accel__block *block)
 {
     struct ds_accel__arena *home = block->home;
@@ -61,8 +62,8 @@ static int32_t give_back(struct ds_accel__block *block)
 }
 
 /*
- * Straight back to the driver, when all that used it are done; if a capture begins meanwhile, as
- * memory is freed otherwise. The block is taken; no lock held.
+ * Return a taken block directly to the driver, after the streams that used it are done; if a
+ * capture begins meanwhile, free it normally. No lock held.
  */
 static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__arena *freeing)
 {
@@ -89,7 +90,7 @@ static int32_t free_to_driver(struct ds_accel__block *block, struct ds_accel__ar
         ds_accel__block_defer(block, freeing);
         return status;
     }
-    pthread_mutex_lock(&allocator->grow_lock); /* while it is held no capture begins */
+    pthread_mutex_lock(&allocator->grow_lock); /* no capture begins while this lock is held */
     pthread_mutex_lock(&allocator->lock);
     is_captured = allocator->capture_count > 0;
     pthread_mutex_unlock(&allocator->lock);
@@ -117,7 +118,7 @@ int32_t ds_accel__free_slowly(struct ds_accel__allocator *allocator,
                                                 block->address, block->size_bytes,
                                                 (freeing != NULL ? freeing : home)->stream_id);
     __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);
-    /* What a graph replays with is neither given back nor filled; nothing is while one captures. */
+    /* Memory of a graph is neither released nor filled; while a stream captures, no memory is. */
     if (allocator->options.mode != DS_ACCEL__ALLOCATOR_CACHING && home->owner == NULL &&
         /* Nor is a part of what was freed while one captured: its other parts go on. */
         (allocator->options.mode != DS_ACCEL__ALLOCATOR_OFF || !ds_accel__block_is_split(block)) &&

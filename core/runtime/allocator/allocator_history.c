@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What happened to memory, and a picture of it as it is.
+ * The history of memory operations, and snapshots of the current memory.
  *
- * The history is a ring of the latest entries. With call stacks, each different stack is kept once,
- * as addresses; names are looked up when a snapshot is taken. The layout of a snapshot is the one
- * that memory viewers for PyTorch read.
+ * The history is a ring of the latest entries. Each distinct call stack is stored once, as
+ * addresses; a snapshot looks up the names. Memory viewers for PyTorch read the layout of a
+ * snapshot.
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define STACK_DEPTH 24
-#define STACK_LIMIT 65536u /* different ones; later ones are not kept */
+#define STACK_LIMIT 65536u /* distinct stacks; later stacks are dropped */
 #define STACK_BUCKETS 4096u
 #define ENTRY_LIMIT (UINT64_C(1) << 26)
 
@@ -45,9 +45,9 @@ struct ds_accel__history {
     uint32_t flags;
     struct entry *entries;
     uint64_t capacity;
-    uint64_t count; /* ever added */
+    uint64_t count; /* total added */
     struct stack *stacks;
-    uint32_t stack_count; /* the first is not used: 0 is none */
+    uint32_t stack_count; /* entry 0 is not used: 0 means no stack */
     uint32_t stack_capacity;
     uint32_t buckets[STACK_BUCKETS];
 };
@@ -79,7 +79,7 @@ static bool grow_stacks(struct ds_accel__history *history)
     return true;
 }
 
-/* Lock held: the number of this stack; 0: it can't be kept. */
+/* The number of this stack; 0: it can't be stored. Lock held. */
 static uint32_t intern(struct ds_accel__history *history, void *const *frames, uint32_t depth)
 {
     uint64_t hash = ds_accel__hash(frames, depth * sizeof(frames[0]), 0);
@@ -165,7 +165,8 @@ void ds_accel__history_destroy(struct ds_accel__allocator *allocator)
     }
 }
 
-/* The allocator's lock is held: the struct stays from then on, whatever it keeps. */
+/* Create the history; the struct then stays until the allocator is destroyed. The allocator's lock
+ * is held. */
 static struct ds_accel__history *make_history(struct ds_accel__allocator *allocator)
 {
     if (allocator->history == NULL) {
@@ -226,7 +227,7 @@ static json_t *integer(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* One frame: function, file and line as far as the dynamic linker knows. */
+/* One frame: function, file and line as far as the dynamic linker reports them. */
 static json_t *frame_tree(void *address)
 {
     Dl_info info = {0};
@@ -327,7 +328,7 @@ static json_t *block_tree(const struct ds_accel__history *history,
     return tree;
 }
 
-/* The memory from one block up to its segment's end, or to where there is none. */
+/* The memory from one block up to its segment's end, or up to the next unmapped block. */
 static json_t *segment_tree(const struct ds_accel__allocator *allocator,
                             const struct ds_accel__segment *segment,
                             const struct ds_accel__block *first)
@@ -373,7 +374,7 @@ static json_t *segment_tree(const struct ds_accel__allocator *allocator,
     return tree;
 }
 
-/* A segment that grows is shown, as torch does it, as one for each run of memory without a gap. */
+/* As in torch, a growable segment appears as one segment for each run of memory without a gap. */
 static bool add_runs(const struct ds_accel__allocator *allocator,
                      const struct ds_accel__segment *segment, json_t *segments)
 {
@@ -469,7 +470,7 @@ int32_t ds_accel__allocator_snapshot(struct ds_accel__allocator *allocator, json
     pthread_mutex_lock(&allocator->lock);
     ds_accel__arenas_lock(allocator);
     ds_accel__arenas_flush(allocator);
-    if (allocator->history != NULL) { /* its stacks may move otherwise */
+    if (allocator->history != NULL) { /* keeps its stacks from moving */
         pthread_mutex_lock(&allocator->history->lock);
     }
     for (const struct ds_accel__arena *arena = allocator->arenas; arena != NULL;

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * From an address to the block that begins there: a hash table with open addressing. A free looks
- * here before it knows which lock to take, so searching takes none. What makes that right:
+ * The index maps an address to the block that begins there: a hash table with open addressing. A
+ * free searches the index before it knows which lock to take, so a search takes no lock. This is
+ * correct because:
  *
- *  - An entry of a block that is the program's does not move within its table, and whoever holds
- *    the pointer got it after the entry was written: such a search finds it.
- *  - Tables and blocks are never given back before the allocator is, so a search that comes too
- *    late reads old contents, not foreign memory. Its answer is checked under the arena's lock.
- *  - A search that finds nothing is repeated with the lock: only a mistake of the program's, or a
- *    table that is being rewritten in place, gets that far.
+ *  - The entry of a live block does not move within its table, and a thread that holds the pointer
+ *    received it after the entry was written: its search finds the entry.
+ *  - Tables and blocks are never freed before the allocator, so a late search reads old contents,
+ *    not foreign memory. The caller checks the result under the arena's lock.
+ *  - A search that finds nothing is repeated with the lock: this happens only after an invalid
+ *    free, or while a table is rewritten in place.
  *
- * Graves of removed entries are swept by rewriting the table in place; one that is too full is
- * replaced by one of twice the size. So all tables together are less than twice the last one.
+ * Rewriting the table in place removes tombstones of removed entries; a table that is too full is
+ * replaced by a table of twice the size. All tables together are therefore smaller than twice the
+ * last table.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -68,7 +70,7 @@ void ds_accel__index_destroy(struct ds_accel__index *index)
     pthread_mutex_destroy(&index->lock);
 }
 
-/* Lock held. The entry of that address, or NULL. */
+/* The entry of that address, or NULL. Lock held. */
 static struct ds_accel__index_entry *find_entry(struct ds_accel__index_table *table,
                                                 uint64_t address)
 {
@@ -96,7 +98,7 @@ struct ds_accel__block *ds_accel__index_find_sure(struct ds_accel__index *index,
     return block;
 }
 
-/* Lock held; there is room. True: an entry that was never used before is used now. */
+/* Insert a block; the table has room. True: a previously empty entry is now used. Lock held. */
 static bool put(struct ds_accel__index_table *table, struct ds_accel__block *block)
 {
     uint64_t i = ds_accel__index_hash(block->address) & table->mask;
@@ -111,7 +113,7 @@ static bool put(struct ds_accel__index_table *table, struct ds_accel__block *blo
     return was_empty;
 }
 
-/* Lock held: write the living entries anew, without graves. */
+/* Rewrite the live entries, without tombstones. Lock held. */
 static bool sweep(struct ds_accel__index *index)
 {
     struct ds_accel__index_table *table = index->table;
@@ -159,7 +161,7 @@ static bool grow(struct ds_accel__index *index)
     return true;
 }
 
-/* Lock held: at least an eighth of the entries stays empty, so that every search ends. */
+/* Keep at least an eighth of the entries empty, so that every search ends. Lock held. */
 static bool make_room(struct ds_accel__index *index)
 {
     uint64_t size = index->table->mask + 1;
@@ -208,7 +210,7 @@ struct ds_accel__block *ds_accel__index_add(struct ds_accel__index *index, uint6
     if (block != NULL) {
         struct ds_accel__arena *home = NULL;
 
-        /* A late search may be reading it: the members that it looks at are written whole. */
+        /* A late search may read the block: the members that it reads are written atomically. */
         __atomic_store_n(&block->home, home, __ATOMIC_RELAXED);
         __atomic_store_n(&block->address, address, __ATOMIC_RELAXED);
         __atomic_store_n(&block->state, DS_ACCEL__BLOCK_TAKEN, __ATOMIC_RELAXED);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The free memory of one arena, and which of it a request gets: the smallest block that fits, of
- * several the one at the lowest address, as torch chooses. Programs are tuned to that choice, and
- * what it wastes is known; so nothing here may lead to another one.
+ * The free memory of one arena, and the choice of a block for a request: the smallest block that
+ * fits, and among equal blocks the one at the lowest address, as in torch. Programs are tuned to
+ * that choice, and its waste is known, so no optimisation here may change the choice.
  *
- * The lists fall into classes, powers of two and sixteenths of them, with a bit for each that holds
- * anything; two bit scans find the next one. In a class, blocks are in a tree by size and address,
- * whose shape a hash of the address decides (a treap). Blocks in the lists have no free neighbour:
- * they are merged when they get there.
+ * The lists are divided into size classes, powers of two and sixteenths of them, with a bit for
+ * each class that is not empty; two bit scans find the next class. Each class keeps its blocks in a
+ * tree ordered by size and address, whose shape depends on a hash of the address (a treap). Blocks
+ * in the lists have no free neighbour: blocks are merged before they are inserted.
  *
- * Most programs free what they allocated last, and ask for as much again. For these no list is
- * touched. Whenever the free memory changes it gets a new stamp, and a block keeps those from
- * before and after its own allocation. If the stamp is still the one from after when the block is
- * freed, merging it would restore exactly what there was before: the block is set aside as it is,
- * "undone", and the stamp goes back. A next request of the same size would choose this block from
- * the merged memory too, so it gets it at once. Any other request, or a look at the lists, first
- * merges all that was set aside. Statistics count such a block as merged from the start.
+ * Most programs free their latest allocation and then request the same size again. Such a pair does
+ * not touch the lists. Every change of the free memory gets a new stamp, and a block keeps the
+ * stamps before and after its own allocation. If the current stamp still equals the stamp after the
+ * allocation when the block is freed, merging the block would restore exactly the state before: the
+ * block is set aside unmerged, "undone", and the old stamp is restored. The next request of the
+ * same size would choose this block from the merged memory too, so it gets the block at once. Any
+ * other request, and any inspection of the lists, first merges all undone blocks. Statistics count
+ * an undone block as already merged.
  *
- * All of it with the arena's lock held. What changes for the statistics is added to changes, one
- * for each kind of segment.
+ * All functions require the arena's lock. They add changes of the statistics to changes, one
+ * element for each kind of segment.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -44,7 +45,7 @@ static void count_split(struct ds_accel__change *changes, const struct ds_accel_
 /* ---- a tree of one class ----------------------------------------------------------------------
  */
 
-/* link_previous leads to what is smaller, link_next to what is larger. */
+/* link_previous leads to smaller blocks, link_next to larger blocks. */
 
 static uint64_t rank_of(const struct ds_accel__block *block)
 {
@@ -69,7 +70,7 @@ static void insert(struct ds_accel__block **place, struct ds_accel__block *block
     }
     rest = *place;
     *place = block;
-    while (rest != NULL) { /* what stood here goes to either side */
+    while (rest != NULL) { /* the old subtree is split between both sides */
         if (is_below(rest, block->size_bytes, block->address)) {
             *below = rest;
             below = &rest->link_next;
@@ -108,7 +109,7 @@ static void extract(struct ds_accel__block **place, struct ds_accel__block *bloc
     *place = below != NULL ? below : above;
 }
 
-/* The first that is not below. */
+/* The first block that is not below the given one. */
 static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t size_bytes,
                                          uint64_t address)
 {
@@ -127,7 +128,7 @@ static struct ds_accel__block *find_from(struct ds_accel__block *root, uint64_t 
 
 /* ---- the lists ------------------------------------------------------------------------------ */
 
-/* The class of a size: that of the largest multiple of the class's step that is not above it. */
+/* The class of a size: the class of the largest multiple of its step that is not above the size. */
 static void classify(uint64_t size_bytes, uint32_t *level_out, uint32_t *sublevel_out)
 {
     uint64_t units = size_bytes >> DS_ACCEL__UNIT_SHIFT;
@@ -207,7 +208,7 @@ void ds_accel__block_join(struct ds_accel__arena *arena, struct ds_accel__block 
     ds_accel__index_remove(&arena->allocator->index, right);
 }
 
-/* Into the lists, merged; the stamp stays. */
+/* Merge the block and insert it into the lists; the stamp does not change. */
 static struct ds_accel__block *merge(struct ds_accel__arena *arena, struct ds_accel__block *block,
                                      struct ds_accel__change *changes)
 {
@@ -239,7 +240,7 @@ static struct ds_accel__block *merge(struct ds_accel__arena *arena, struct ds_ac
 
 void ds_accel__arena_flush(struct ds_accel__arena *arena)
 {
-    struct ds_accel__change unused[DS_ACCEL__KIND_COUNT]; /* it was counted as merged */
+    struct ds_accel__change unused[DS_ACCEL__KIND_COUNT]; /* the block already counts as merged */
 
     if (arena->undone == NULL) {
         return;
@@ -338,7 +339,7 @@ struct ds_accel__block *ds_accel__block_divide(struct ds_accel__arena *arena,
     return rest;
 }
 
-/* What is left over of a block: free, or pending for what all of it was pending for. */
+/* Put back the remainder of a block: free, or pending with the waits of the whole block. */
 static void put_back(struct ds_accel__arena *arena, struct ds_accel__block *block,
                      struct ds_accel__waits *waits, struct ds_accel__change *changes)
 {
@@ -355,7 +356,7 @@ static void put_back(struct ds_accel__arena *arena, struct ds_accel__block *bloc
     ds_accel__pending_push(arena, block);
 }
 
-/* Whether what is left over is worth a block of its own. */
+/* Whether the remainder is worth a block of its own. */
 static bool is_worth_cutting(const struct ds_accel__arena *arena,
                              const struct ds_accel__block *block, uint64_t rest_bytes)
 {
@@ -370,8 +371,8 @@ static bool is_worth_cutting(const struct ds_accel__arena *arena,
 }
 
 /*
- * The block has its size; before: the stamp of the free memory that it came from. was_split: it was
- * cut from a part.
+ * Record the origin of a block that has its final size. before: the stamp of the free memory before
+ * the cut. was_split: the block was cut from a part of a segment.
  */
 static void note_origin(struct ds_accel__arena *arena, struct ds_accel__block *block,
                         uint32_t before, bool was_split, bool is_cut)
@@ -426,7 +427,7 @@ struct ds_accel__block *ds_accel__block_cut(struct ds_accel__arena *arena,
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-/* Large blocks that are never split are kept for requests that are worth them. */
+/* Large blocks that are never split are kept for large requests. */
 static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_accel__block *block,
                         uint64_t fit_bytes, uint64_t align_bytes)
 {
@@ -437,7 +438,7 @@ static bool is_suitable(const struct ds_accel__arena *arena, const struct ds_acc
         return false;
     }
     if (limit == 0 || block->kind == DS_ACCEL__SMALL || block->size_bytes < limit ||
-        block->segment->reserved_bytes != 0) { /* which is split whatever its size */
+        block->segment->reserved_bytes != 0) { /* growable: split at any size */
         return true;
     }
     return fit_bytes >= limit && block->size_bytes - fit_bytes < options->medium_segment_bytes;
@@ -506,7 +507,7 @@ static uint64_t reach_of(const struct ds_accel__block *block)
                 : 0);
 }
 
-/* What can grow is as large as it can become, and so is used last. */
+/* A block that can grow counts with the size that it can reach, and so is used last. */
 static struct ds_accel__block *search(const struct ds_accel__arena *arena, uint32_t kind,
                                       uint64_t fit_bytes, uint64_t align_bytes)
 {

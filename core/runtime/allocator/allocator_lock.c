@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The lock of an arena. A pair of calls on memory takes and releases it twice, and a mutex's two
- * atomic operations each time are more than half of what such a pair may cost. This one needs one:
- * releasing is a plain store. Whoever releases then looks whether anyone sleeps; the look may be
- * earlier than the store for the sleeper's processor, so nobody sleeps for longer than a
- * millisecond without looking again. Arenas are one thread's nearly always.
+ * The lock of an arena. A pair of an allocation and a free takes and releases the lock twice, and a
+ * mutex's two atomic operations each time are more than half of the cost allowed for such a pair.
+ * This lock needs one atomic operation: releasing is a plain store. The releasing thread then
+ * checks for sleeping threads; a sleeper's processor may see this check before the store, so no
+ * thread sleeps for more than a millisecond without checking again. Nearly always a single thread
+ * uses an arena.
  */
 #include "runtime/allocator/allocator.h"
 

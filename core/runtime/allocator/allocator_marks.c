@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Stream order. Memory that goes from one stream to another does so through a mark: an event that
- * is recorded on the one and waited for, on the device, by the other. Nobody polls to find out
- * whether memory may be used; asking only saves a wait that would be over.
+ * Stream order. Memory moves from one stream to another through a mark: an event recorded on the
+ * first stream, for which the second stream waits on the device. No thread polls to find out
+ * whether memory may be used; a query only saves a wait for an event already reached.
  *
- * Who a mark is of, is told by the arena, never by the vendor's handle, which may come again for
- * another stream. An arena whose stream was destroyed has one mark, of its end, that stands for all
- * later ones. A stream that is capturing takes neither marks nor waits of ours: they would become
- * part of the graph. Blocks that need one are deferred until the capture has ended.
+ * The arena identifies the stream of a mark, never the vendor's handle, which the vendor may reuse
+ * for another stream. An arena whose stream was destroyed has one mark, of the stream's end, which
+ * replaces all later marks. The allocator records no marks and queues no waits on a capturing
+ * stream: they would become part of the graph. Blocks that need a mark are deferred until the
+ * capture has ended.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -24,7 +25,7 @@ static int32_t finish(int32_t status, const struct ds_accel_error *error)
 
 /* ---- waiting on the host -------------------------------------------------------------------- */
 
-/* For all work of the arena's stream. */
+/* Wait for all work of the arena's stream. */
 static int32_t synchronize(struct ds_accel__arena *arena)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -77,7 +78,7 @@ void ds_accel__mark_put(struct ds_accel__allocator *allocator, struct ds_accel__
     pthread_mutex_unlock(&allocator->mark_lock);
 }
 
-/* One that nobody uses, or a new one. NULL: there is none to be had. */
+/* A spare mark, or a new one. NULL: no mark can be created. */
 static struct ds_accel__mark *mark_take(struct ds_accel__allocator *allocator)
 {
     struct ds_accel_error error = {.struct_size = sizeof(error)};
@@ -141,7 +142,8 @@ int32_t ds_accel__mark_record(struct ds_accel__arena *arena, struct ds_accel__ma
     if (mark == NULL) {
         return synchronize(arena);
     }
-    /* Before: of two threads at once, the other's may be recorded first, and is asked for later. */
+    /* The number is taken before recording: of two concurrent marks, the one recorded first may
+     * then only be queried later than necessary. */
     mark->order = __atomic_add_fetch(&allocator->mark_count, 1, __ATOMIC_RELAXED);
     if (allocator->table->event_record(mark->event, arena->stream, &error) != DS_ACCEL_OK) {
         ds_accel__mark_put(allocator, mark);
@@ -236,7 +238,7 @@ int32_t ds_accel__waits_wait(struct ds_accel__arena *arena, struct ds_accel__wai
     return status;
 }
 
-/* Is it behind one that was not reached? */
+/* Is the mark after an unreached mark of the same stream? */
 static bool is_behind(const struct ds_accel__busy *busy, const struct ds_accel__mark *mark)
 {
     for (uint32_t i = 0; i < busy->count; i++) {
@@ -278,7 +280,7 @@ int32_t ds_accel__waits_synchronize(struct ds_accel__allocator *allocator,
     return status;
 }
 
-/* A mark of the arena's into the set, unless the block's home is the arena. */
+/* Add a mark of the arena to the set, unless the arena is the block's home. */
 static int32_t add_mark(struct ds_accel__waits *waits, const struct ds_accel__block *block,
                         struct ds_accel__arena *arena)
 {
@@ -310,7 +312,7 @@ int32_t ds_accel__waits_make(struct ds_accel__block *block, struct ds_accel__are
     int32_t status;
 
     *waits_out = NULL;
-    if (waits == NULL) { /* without the set, wait now */
+    if (waits == NULL) { /* out of memory for the set: wait now */
         status = synchronize(block->user);
         if (status >= 0 && freeing != NULL) {
             status = synchronize(freeing);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The allocator's failures: the facts behind an out of memory, which oom.c puts into words, and for
- * a pointer that is no live block's what it is instead.
+ * The allocator's failures: the facts about an out-of-memory error, which oom.c turns into a
+ * message, and the errors for pointers that are not a live block's start.
  */
 #include "base/fork.h"
 #include "base/text.h"
@@ -11,7 +11,8 @@
 
 #include <stdio.h>
 
-/* All locks are held. What is free elsewhere helps nobody here. */
+/* Add an arena to the facts; the requester cannot use free memory of other arenas. All locks are
+ * held. */
 static void read_arena(const struct ds_accel__arena *arena, const struct ds_accel__arena *asker,
                        struct ds_accel__oom_facts *facts)
 {

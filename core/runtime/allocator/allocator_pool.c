@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Who allocates from a private pool, and what memory means while a stream captures.
+ * The choice of a private pool for an allocation, and the rules for memory while a stream captures.
  *
- * A graph replays with the addresses that it was captured with. So what is allocated on a capturing
- * stream comes from a private pool, which lives at least as long as the graph, and whose memory is
- * neither stolen nor given back; within the capture it may be used again, in the stream's order.
- * While any stream captures nothing goes back to the driver: that may wait for the device, which
- * breaks captures.
+ * A graph replays with the addresses of its capture. Memory allocated on a capturing stream
+ * therefore comes from a private pool, which exists at least as long as the graph, and whose memory
+ * is neither stolen nor released; within the capture it may be reused in stream order. While any
+ * stream captures, no memory is returned to the driver: that may wait for the device, which breaks
+ * captures.
  */
 #include "base/text.h"
 #include "host/layers.h"
@@ -20,11 +20,12 @@
 
 /* This thread's choices. */
 static _Thread_local struct {
-    uint64_t allocator_id; /* 0: the place is free */
+    uint64_t allocator_id; /* 0: the entry is free */
     struct ds_accel__private *pool;
 } chosen[POOL_LIMIT];
 
-/* The allocator's lock is held: leave the short way while anybody needs the long one. */
+/* Disable the fast path while pools or captures need the slow path. The allocator's lock is
+ * held. */
 static void set_special(struct ds_accel__allocator *allocator)
 {
     if (allocator->begun_count + allocator->capture_count > 0) {
@@ -34,7 +35,7 @@ static void set_special(struct ds_accel__allocator *allocator)
     }
 }
 
-/* This thread's place for the allocator, or a free one, or -1. */
+/* This thread's entry for the allocator, or a free entry, or -1. */
 static int find_place(const struct ds_accel__allocator *allocator)
 {
     int place = -1;
@@ -114,7 +115,7 @@ struct ds_accel__arena *ds_accel__arena_choose(struct ds_accel__arena *common)
         if (arena == NULL) {
             arena = ds_accel__arena_make(allocator, common->stream, common, pool);
         }
-        if (arena != NULL) { /* its pool may go while it is used */
+        if (arena != NULL) { /* its pool may be destroyed while the arena is used */
             __atomic_fetch_add(&arena->use_count, 1, __ATOMIC_RELAXED);
         }
     }
@@ -151,7 +152,7 @@ bool ds_accel__allocator_capture_begin(struct ds_accel__arena *arena,
     struct ds_accel__allocator *allocator = arena->allocator;
     bool is_first;
 
-    pthread_mutex_lock(&allocator->grow_lock); /* what goes back to the driver is gone before */
+    pthread_mutex_lock(&allocator->grow_lock); /* a release to the driver in progress ends first */
     pthread_mutex_lock(&allocator->lock);
     is_first = arena->capture == NULL;
     if (is_first) {

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * Private pools: memory that only the streams of a capture, or of the threads that chose the pool,
- * allocate from. A pool lives while something refers to it and then until its last arena is empty;
- * allocator_pool.c says who allocates from it.
+ * allocate from. A pool exists while something refers to it, and then until its last arena is
+ * empty; allocator_pool.c chooses the pool of an allocation.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -36,7 +36,7 @@ void ds_accel__private_get(struct ds_accel__allocator *allocator, struct ds_acce
     pthread_mutex_unlock(&allocator->lock);
 }
 
-/* The allocator's lock is held: it goes when it is gone and has no arena left. */
+/* Free the pool if it has no reference and no arena left. The allocator's lock is held. */
 static void free_if_over(struct ds_accel__allocator *allocator, struct ds_accel__private *pool)
 {
     struct ds_accel__private **place = &allocator->privates;

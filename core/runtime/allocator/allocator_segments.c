@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * What comes from the driver and goes back to it. Asking a driver for memory takes long, and may
- * wait for the whole device: no lock is held meanwhile but the one that lets one segment grow at a
- * time. Giving back waits first for the streams that used the memory, since not every runtime's own
- * call does.
+ * Memory from the driver, and its return. A driver's allocation takes long, and may wait for the
+ * whole device: no lock is held meanwhile except grow_lock, which lets one segment grow at a time.
+ * A release first waits for the streams that used the memory, since not every runtime's own call
+ * does.
  *
- * A segment that grows is a range of addresses, as long as the device's memory and an eighth more,
- * under parts of which there is memory, in pages: as large as the segments that small and medium
- * requests get otherwise, which is what torch's expandable segments have. What has no memory is a
- * block too, "unmapped". A request that nothing holds gets memory under the lowest unmapped block
- * that has room enough, together with the free blocks beside it; giving back takes the pages away
- * that lie wholly within a free block, wherever that is. Only the holder of grow_lock makes,
- * changes or looks for unmapped blocks without the arena's lock.
+ * A growable segment is a range of addresses, as long as the device's memory plus an eighth, parts
+ * of which are backed by memory in pages. A page is as large as a segment for small or medium
+ * requests otherwise, as in torch's expandable segments. A part without memory is a block too, in
+ * the state "unmapped". A request that no free block can hold maps memory at the lowest unmapped
+ * block with enough room, counting the free blocks beside it; a release unmaps the pages that are
+ * entirely within a free block, at any place. Only the holder of grow_lock creates, changes or
+ * searches unmapped blocks without the arena's lock.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -94,12 +94,12 @@ static int32_t map_page(struct ds_accel__allocator *allocator, uint64_t where, u
                 unmap_page(allocator, where, page_bytes);
             }
         }
-        table->vmem_destroy(memory); /* the mapping keeps it */
+        table->vmem_destroy(memory); /* the mapping keeps the memory */
     }
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* All of it, or none. */
+/* Map all pages, or none. */
 static int32_t map_pages(struct ds_accel__allocator *allocator, uint64_t address,
                          uint64_t size_bytes, uint64_t page_bytes)
 {
@@ -124,7 +124,7 @@ static uint64_t page_size(const struct ds_accel__allocator *allocator, uint32_t 
                     allocator->granule_bytes);
 }
 
-/* A range without memory, of all that the device could ever hold and an eighth more. */
+/* Reserve an unmapped range of the device's total memory plus an eighth. */
 static struct ds_accel__segment *reserve(struct ds_accel__allocator *allocator, uint32_t kind)
 {
     struct ds_accel_memory_info info = {.struct_size = sizeof(info)};
@@ -169,7 +169,7 @@ static uint64_t wanted_size(const struct ds_accel__allocator_options *options, u
     return round_up(fit_bytes, options->large_step_bytes);
 }
 
-/* Rounding up must not make too much of what the driver gives. */
+/* Rounding up must not exceed the driver's limit for one allocation. */
 static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32_t kind,
                              uint64_t fit_bytes)
 {
@@ -183,7 +183,7 @@ static uint64_t segment_size(const struct ds_accel__allocator *allocator, uint32
     return size_bytes;
 }
 
-/* Within the limit? Then the bytes count as asked for until answered() is called. */
+/* Check the limit; the bytes then count as requested until answered() is called. */
 static int32_t ask(struct ds_accel__allocator *allocator, uint64_t size_bytes)
 {
     uint64_t reserved;
@@ -213,7 +213,7 @@ static void answered(struct ds_accel__allocator *allocator, uint32_t kind, uint6
     }
 }
 
-/* One piece of the driver's, in a struct of its own. */
+/* Allocate one piece of memory from the driver, with its own segment struct. */
 static int32_t allocate(struct ds_accel__allocator *allocator, uint32_t kind, uint64_t size_bytes,
                         uint64_t align_bytes, struct ds_accel__segment **segment_out)
 {
@@ -245,7 +245,8 @@ static int32_t allocate(struct ds_accel__allocator *allocator, uint32_t kind, ui
     return DS_ACCEL_OK;
 }
 
-/* The segment's new end as a taken block, its last; the locks of allocator and arena are held. */
+/* Add the segment's new end as a taken block, the last one. The locks of allocator and arena are
+ * held. */
 static struct ds_accel__block *append(struct ds_accel__arena *arena,
                                       struct ds_accel__segment *segment, uint64_t address,
                                       uint64_t size_bytes)
@@ -311,13 +312,13 @@ static int32_t obtain_plain(struct ds_accel__arena *arena, uint32_t kind, uint64
 
 /* ---- growing -------------------------------------------------------------------------------- */
 
-/* Where memory is to be put: the first so many bytes of an unmapped block. */
+/* Where to map memory: the first bytes of an unmapped block. */
 struct gap {
     struct ds_accel__block *block;
     uint64_t size_bytes;
 };
 
-/* From this block on, is there so much that is free or could be? */
+/* Are there enough bytes, free or mappable, from this block on? */
 static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
 {
     uint64_t sum = 0;
@@ -330,7 +331,7 @@ static bool has_room(const struct ds_accel__block *block, uint64_t needed_bytes)
     return sum >= needed_bytes;
 }
 
-/* Before an unmapped block, or in it, where the request would begin. */
+/* The block in which the request would begin: the unmapped block or the free block before it. */
 static const struct ds_accel__block *first_of(const struct ds_accel__block *block)
 {
     return block->previous != NULL && block->previous->state == DS_ACCEL__BLOCK_FREE
@@ -338,8 +339,8 @@ static const struct ds_accel__block *first_of(const struct ds_accel__block *bloc
                : block;
 }
 
-/* The lowest, with what is free beside it, that holds the request. The arena's lock is held, and
- * its free memory is in the lists. */
+/* Find the lowest gap that, with the free blocks beside it, holds the request. The arena's lock is
+ * held, and its free memory is in the lists. */
 static bool find_gap(const struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                      uint64_t align_bytes, struct gap *gap)
 {
@@ -367,7 +368,7 @@ static bool find_gap(const struct ds_accel__arena *arena, uint32_t kind, uint64_
     return gap->block != NULL;
 }
 
-/* A new range joins the arena, all of it unmapped. */
+/* Add a new range, entirely unmapped, to the arena. */
 static bool add_range(struct ds_accel__arena *arena, uint32_t kind)
 {
     struct ds_accel__allocator *allocator = arena->allocator;
@@ -393,7 +394,7 @@ static bool add_range(struct ds_accel__arena *arena, uint32_t kind)
     return block != NULL;
 }
 
-/* grow_lock is held: a range that has no memory is not kept. */
+/* Release a range without memory. grow_lock is held. */
 static void drop_unmapped(struct ds_accel__arena *arena, struct ds_accel__segment *segment)
 {
     bool is_unmapped;
@@ -410,8 +411,8 @@ static void drop_unmapped(struct ds_accel__arena *arena, struct ds_accel__segmen
 }
 
 /*
- * Memory is there now: the gap is free, together with what is free beside it. Only grow_lock is
- * held; on success the arena's lock too at the end.
+ * The gap is mapped: merge it with the free blocks beside it. Only grow_lock is held; on success
+ * the arena's lock too on return.
  */
 static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
                      struct ds_accel__change *changes, struct ds_accel__block **block_out)
@@ -450,7 +451,8 @@ static int32_t adopt(struct ds_accel__arena *arena, const struct gap *gap,
     return DS_ACCEL_OK;
 }
 
-/* grow_lock is held. On success the arena's lock too, and a free block is larger than before. */
+/* Map the gap. grow_lock is held; on success the arena's lock too on return, and a free block has
+ * grown. */
 static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
                     struct ds_accel__change *changes, struct ds_accel__block **block_out)
 {
@@ -478,8 +480,8 @@ static int32_t grow(struct ds_accel__arena *arena, const struct gap *gap,
     return status;
 }
 
-/* grow_lock and the arena's are held: the block that grew, cut to size; NULL: it is too short yet.
- */
+/* Take the grown block, cut to size; NULL: it is still too small. grow_lock and the arena's lock
+ * are held. */
 static struct ds_accel__block *take_grown(struct ds_accel__arena *arena,
                                           struct ds_accel__block *block, uint64_t fit_bytes,
                                           uint64_t align_bytes, struct ds_accel__change *changes)
@@ -491,7 +493,7 @@ static struct ds_accel__block *take_grown(struct ds_accel__arena *arena,
     return ds_accel__block_cut(arena, block, fit_bytes, align_bytes, NULL, changes);
 }
 
-/* ERR_UNSUPPORTED: there is no range to be had. */
+/* ERR_UNSUPPORTED: no range can be reserved. */
 static int32_t obtain_grown(struct ds_accel__arena *arena, uint32_t kind, uint64_t fit_bytes,
                             uint64_t align_bytes, struct ds_accel__change *changes,
                             struct ds_accel__block **block_out)
@@ -545,7 +547,7 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
     if (status == DS_ACCEL_ERR_UNSUPPORTED) {
         status = obtain_plain(arena, kind, fit_bytes, align_bytes, changes, block_out);
     }
-    if (status >= 0 && *block_out == NULL) { /* another thread has it, or there is no struct */
+    if (status >= 0 && *block_out == NULL) { /* another thread took it, or no struct */
         ds_accel__figures_finish(arena, changes, NULL, DS_ACCEL__BLOCK_FREE);
         memset(changes, 0, DS_ACCEL__KIND_COUNT * sizeof(*changes));
         status = DS_ACCEL_NOT_READY;
@@ -555,7 +557,7 @@ int32_t ds_accel__segment_obtain(struct ds_accel__arena *arena, uint32_t kind, u
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
-/* All locks are held. May its cached memory go, or go elsewhere? */
+/* May the arena's cached memory be released or stolen? All locks are held. */
 static bool is_open(const struct ds_accel__arena *arena)
 {
     return !arena->is_capturing && (arena->owner == NULL || arena->owner->is_gone);
@@ -567,7 +569,7 @@ static bool is_idle(const struct ds_accel__segment *segment)
            segment->first == segment->last && segment->first->state == DS_ACCEL__BLOCK_FREE;
 }
 
-/* All locks are held: what was undone, and what nobody waits for any more, goes to the lists. */
+/* Move undone blocks, and pending blocks whose waits are over, to the lists. All locks are held. */
 static void settle_all(struct ds_accel__allocator *allocator)
 {
     struct ds_accel__busy busy;
@@ -585,7 +587,8 @@ static void settle_all(struct ds_accel__allocator *allocator)
     }
 }
 
-/* All locks are held: the segment that has been free the longest, if more than that is reserved. */
+/* The segment that has been free the longest, if more than the argument is reserved. All locks are
+ * held. */
 static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocator,
                                              const void *keep_bytes)
 {
@@ -606,7 +609,7 @@ static struct ds_accel__segment *find_oldest(struct ds_accel__allocator *allocat
     return oldest;
 }
 
-/* All locks are held: take an idle segment out of its arena; its block stays in the index. */
+/* Take an idle segment out of its arena; its block stays in the index. All locks are held. */
 static void take_out(struct ds_accel__segment *segment)
 {
     struct ds_accel__arena *arena = segment->home;
@@ -619,7 +622,7 @@ static void take_out(struct ds_accel__segment *segment)
     ds_accel__figures_count(arena, changes);
 }
 
-/* All memory of a segment that grows; nobody else knows it any more. */
+/* Unmap all memory of a growable segment that no other thread can reach. */
 static void unmap_rest(struct ds_accel__allocator *allocator,
                        const struct ds_accel__segment *segment)
 {
@@ -678,7 +681,7 @@ int32_t ds_accel__segment_destroy(struct ds_accel__allocator *allocator,
     return status < 0 ? ds_accel__fail(status, &error) : DS_ACCEL_OK;
 }
 
-/* The whole pages within a block: where they begin and how much they are. */
+/* The whole pages within a block: their start and their size. */
 static uint64_t pages_within(const struct ds_accel__block *block, uint64_t *start_out)
 {
     uint64_t page = block->segment->page_bytes;
@@ -691,7 +694,7 @@ static uint64_t pages_within(const struct ds_accel__block *block, uint64_t *star
     return end > from ? end - from : 0;
 }
 
-/* grow_lock and all others are held: a free block with a whole page in it. */
+/* A free block that contains a whole page. grow_lock and all others are held. */
 static struct ds_accel__block *find_pages(struct ds_accel__allocator *allocator)
 {
     for (struct ds_accel__arena *arena = allocator->arenas; arena != NULL; arena = arena->next) {
@@ -710,8 +713,8 @@ static struct ds_accel__block *find_pages(struct ds_accel__allocator *allocator)
     return NULL;
 }
 
-/* The same locks: the part of a taken block that begins there; what is before and behind is free.
- * NULL: no memory, and all of it is free. */
+/* Cut a part out of a taken block; the memory before and after the part is freed. NULL: out of
+ * memory, and the whole block is free. The same locks are held. */
 static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_accel__block *block,
                                        uint64_t start, uint64_t size_bytes,
                                        struct ds_accel__change *changes)
@@ -733,8 +736,8 @@ static struct ds_accel__block *cut_out(struct ds_accel__arena *arena, struct ds_
 }
 
 /*
- * The same locks: pages within a free block become unmapped, of which there are at most so many
- * bytes, rounded up to pages. How much; it is still to be taken away.
+ * Mark pages within a free block as unmapped, at most the wanted bytes, rounded up to pages.
+ * Returns their size; the caller still unmaps them. The same locks are held.
  */
 static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_bytes,
                              uint64_t *start_out)
@@ -769,7 +772,7 @@ static uint64_t forget_pages(struct ds_accel__block *block, uint64_t wanted_byte
     return size;
 }
 
-/* grow_lock is held: take pages away from a segment that grows; how much. */
+/* Unmap pages of a growable segment; returns their size. grow_lock is held. */
 static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wanted_bytes)
 {
     struct ds_accel__segment *segment = NULL;
@@ -808,11 +811,11 @@ static uint64_t shrink_one(struct ds_accel__allocator *allocator, uint64_t wante
     return size;
 }
 
-/* Which of the idle segments goes: as argument says. All locks are held. NULL: none. */
+/* Choose the idle segment to release, by argument. NULL: none. All locks are held. */
 typedef struct ds_accel__segment *(*find_idle_t)(struct ds_accel__allocator *allocator,
                                                  const void *argument);
 
-/* grow_lock is held: give one idle segment back; its size, or 0. */
+/* Release one idle segment; returns its size, or 0. grow_lock is held. */
 static uint64_t release_found(struct ds_accel__allocator *allocator, find_idle_t find,
                               const void *argument)
 {
@@ -840,8 +843,8 @@ static uint64_t release_found(struct ds_accel__allocator *allocator, find_idle_t
     return size_bytes;
 }
 
-/* grow_lock is held. Nothing is given back while a stream captures: what the driver frees may wait,
- * and break captures. */
+/* No memory is released while a stream captures: the driver's free may wait for the device and
+ * break captures. grow_lock is held. */
 static bool begin_release(struct ds_accel__allocator *allocator)
 {
     bool is_captured;
@@ -890,7 +893,8 @@ uint64_t ds_accel__segments_release(struct ds_accel__allocator *allocator, uint6
     return released;
 }
 
-/* Is it worth a wait: does it keep memory apart, or a segment or a page from the driver? */
+/* Is the pending block worth a wait: does it keep free memory from merging, or a segment or a page
+ * from being released? */
 static bool keeps_apart(const struct ds_accel__block *pending)
 {
     const struct ds_accel__block *sides[] = {pending->previous, pending->next};
@@ -905,9 +909,9 @@ static bool keeps_apart(const struct ds_accel__block *pending)
     return is_whole || (pending->segment->reserved_bytes != 0 && pages_within(pending, &start) > 0);
 }
 
-/* What pending blocks wait for, each with a reference. */
+/* The waits of pending blocks, each with a reference. */
 struct found {
-    struct ds_accel__waits **waits; /* NULL: they are only counted */
+    struct ds_accel__waits **waits; /* NULL: waits are only counted */
     uint64_t count;
 };
 
@@ -929,7 +933,7 @@ static void find_waits(struct ds_accel__allocator *allocator, struct found *foun
     }
 }
 
-/* All locks are held. Without memory for the list nothing is waited for. */
+/* If out of memory for the list, no wait happens. All locks are held. */
 static void list_waits(struct ds_accel__allocator *allocator, struct found *found)
 {
     find_waits(allocator, found);
@@ -957,7 +961,7 @@ void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t ke
     int32_t status = DS_ACCEL_OK;
 
     pthread_mutex_lock(&allocator->lock);
-    if (allocator->capture_count == 0 && /* waiting could break it */
+    if (allocator->capture_count == 0 && /* a wait could break a capture */
         (uint64_t)allocator->segment_bytes[DS_ACCEL__ALL].current > keep_bytes) {
         ds_accel__arenas_lock(allocator);
         settle_all(allocator);
@@ -977,11 +981,11 @@ void ds_accel__pending_finish(struct ds_accel__allocator *allocator, uint64_t ke
 
 /* ---- as torch does with max_split_size and garbage_collection_threshold --------------------- */
 
-/* For a request of this size: segments of one arena that are never split. */
+/* A search for unsplit segments of one arena for a request of this size. */
 struct oversize {
     const struct ds_accel__arena *arena;
     uint64_t least_bytes;
-    bool is_largest; /* of all that are oversize, not the smallest that is large enough */
+    bool is_largest; /* the largest oversize segment, not the smallest that is large enough */
 };
 
 static struct ds_accel__segment *find_oversize(struct ds_accel__allocator *allocator,
@@ -1027,14 +1031,14 @@ bool ds_accel__segments_release_oversize(struct ds_accel__arena *arena, uint64_t
     return released >= wanted.least_bytes;
 }
 
-/* All locks are held. May a segment of this arena go as garbage? */
+/* May a segment of this arena be released as garbage? All locks are held. */
 static bool is_garbage(const struct ds_accel__arena *arena, const struct ds_accel__segment *segment)
 {
     return is_open(arena) && arena->owner == NULL && segment->kind == DS_ACCEL__LARGE &&
            is_idle(segment);
 }
 
-/* All locks are held: the first that was free before so many requests. */
+/* The first segment that became free before the given request. All locks are held. */
 static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *allocator,
                                               const void *argument)
 {
@@ -1051,7 +1055,7 @@ static struct ds_accel__segment *find_garbage(struct ds_accel__allocator *alloca
     return NULL;
 }
 
-/* The request since which such segments are free on the average; false: there are none. No lock is
+/* The average request number at which such segments became free; false: there are none. No lock is
  * held. */
 static bool average_request(struct ds_accel__allocator *allocator, double *since_out)
 {
@@ -1120,14 +1124,14 @@ uint64_t ds_accel__segments_idle_bytes(const struct ds_accel__allocator *allocat
 
 /* ---- from one arena to another -------------------------------------------------------------- */
 
-/* Nobody allocates from it any more. */
+/* Whether the arena serves no more allocations. */
 static bool is_abandoned(const struct ds_accel__arena *arena)
 {
     return arena->is_gone || (arena->owner != NULL && arena->owner->is_gone);
 }
 
-/* All locks are held. No larger than what the driver would be asked for: of one that is, a small
- * part could keep all. */
+/* A segment to steal, at most as large as the segment that the driver would allocate: otherwise a
+ * small block could keep a large segment in use. All locks are held. */
 static struct ds_accel__segment *find_victim(const struct ds_accel__arena *thief, uint32_t kind,
                                              uint64_t fit_bytes, uint64_t align_bytes)
 {
@@ -1173,7 +1177,7 @@ bool ds_accel__segment_steal(struct ds_accel__arena *arena, uint32_t kind, uint6
     if (segment != NULL) {
         if (ds_accel__mark_record(segment->home, &mark) < 0 ||
             ds_accel__mark_wait(arena, mark) < 0) {
-            target = segment->home; /* the order can't be kept: it stays where it was */
+            target = segment->home; /* stream order can't be kept: the segment stays in its arena */
         }
         ds_accel__mark_put(allocator, mark);
         ds_accel__arenas_lock(allocator);

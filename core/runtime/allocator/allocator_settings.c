@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the ds-accel authors */
 /*
  * The allocator's settings: one table for the configuration's object "allocator" and for the
- * variable DS_ACCEL_ALLOCATOR, which beats it. A setting more is a row here and one in the
+ * variable DS_ACCEL_ALLOCATOR, which overrides it. A new setting needs a row here and one in the
  * configuration's table of keys, its schema and its manual.
  */
 #include "base/json.h"

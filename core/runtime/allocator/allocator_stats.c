@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Statistics with exact peaks, and without a cache line that two streams write.
+ * Statistics with exact peaks, without a cache line that two streams write.
  *
- * Every arena counts for itself. What is current in all of them is their sum; what was at most, at
- * any moment, is not to be had from the arenas' own peaks. So each arena has a limit beside each
- * figure, and this holds:
+ * Every arena has its own figures. The current total is their sum; the peak of the total cannot be
+ * computed from the arenas' own peaks. Each arena therefore has a limit for each figure, with this
+ * invariant:
  *
  *     the sum of all limits <= the peak so far
  *
- * While every figure stays within its arena's limit, the sum stays within the peak, and nobody
- * needs to know more. An arena that is about to pass its limit takes all locks, adds up, and either
- * the peak is a new one (then every limit becomes what is current), or there is slack: half of it
- * goes to this arena, the rest to all in equal parts. A program in its steady state passes no
- * limit.
+ * While every figure stays within its arena's limit, the sum stays within the peak, and no further
+ * check is needed. An arena that is about to pass its limit takes all locks and computes the sum.
+ * If the sum is a new peak, every limit becomes the current figure; otherwise half of the slack
+ * goes to this arena, and the rest to all arenas in equal parts. A program in its steady state
+ * passes no limit.
  *
- * An operation counts at one moment, after which it returns; what it did to lists before is not
- * seen by anyone but the arena. Segments come and go under the allocator's lock, and are counted
- * there.
+ * An operation is counted at one moment, just before it returns; its earlier changes of lists are
+ * visible only within the arena. Segments are added and released under the allocator's lock, and
+ * are counted there.
  */
 #include "base/text.h"
 #include "runtime/allocator/allocator.h"
@@ -77,7 +77,7 @@ static void balance(struct ds_accel__arena *arena, unsigned kind, unsigned lane)
     arena->figures.limit[kind].lane[lane] += slack / 2;
 }
 
-/* What splitting and merging added and took away within one operation is one difference. */
+/* The net difference of splitting and merging within one operation. */
 static struct ds_accel__change net(const struct ds_accel__change *change)
 {
     struct ds_accel__change result = *change;
@@ -141,7 +141,7 @@ static void count(struct ds_accel__arena *arena, uint32_t kind,
     }
 }
 
-/* The arena's lock is held: the block is where its state says. */
+/* Put the block into the list of its state. The arena's lock is held. */
 static void enter(struct ds_accel__arena *arena, struct ds_accel__block *block,
                   enum ds_accel__block_state state)
 {
@@ -438,7 +438,7 @@ static void add_block(const struct ds_accel__block *block, struct ds_accel__lane
     lanes->lane[DS_ACCEL__LANE_OVERSIZE] += is_live && block->is_oversize;
 }
 
-/* What the figures say against what is there. */
+/* Compare the figures with the blocks. */
 static bool figures_agree(const struct ds_accel__arena *arena, char *problem, size_t problem_size)
 {
     struct ds_accel__lanes found[DS_ACCEL__KIND_COUNT + 1];
